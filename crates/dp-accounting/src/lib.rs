@@ -1,0 +1,1 @@
+//! Exact privacy accounting for differentially private training.

@@ -1,0 +1,1 @@
+//! Per-sample gradient clipping: scale rules, threshold controllers and sample weights.

@@ -1,0 +1,1 @@
+//! Verified loaders and encoders for the data sets of fair private training.

@@ -1,0 +1,1 @@
+//! Differentially private training on candle without an autograd tape.

@@ -1,0 +1,1 @@
+//! Group fairness metrics and their statistics.

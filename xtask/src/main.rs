@@ -1,0 +1,4 @@
+//! Tasks of this workspace: reproductions, benchmarks and checks. `cargo xtask --help` lists them.
+mod results;
+
+fn main() {}
