@@ -7,22 +7,20 @@
 //!
 //! **Source.** Xu 2021, Algorithm 3, with the expected batch size for `b`.
 
-use rand::RngCore;
-
 use super::Weighting;
-use crate::{ClipBatch, PublicContext, count::release};
+use crate::{ClipBatch, PublicContext, count::Release};
 
 pub(super) fn step(
     noise_multiplier: f64,
     batch: &ClipBatch<'_>,
     context: &PublicContext,
-    rng: &mut dyn RngCore,
+    release: &mut dyn Release,
 ) -> Weighting {
     let mut sizes = vec![0.0; context.n_groups];
     for (_, group) in batch.valid() {
         sizes[group] += 1.0;
     }
-    let query = release("group sizes", &sizes, 1.0, noise_multiplier, rng);
+    let query = release.release("group sizes", &sizes, 1.0, noise_multiplier);
     Weighting { weights: weights(&query.released, context.expected_batch_size), query: Some(query) }
 }
 
