@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ClipBatch, ClipError, ClipMethod, Clipped, Controller, Coupling, MethodState, PublicContext, ScaleRule, Weights,
+    count::NOISE_MULTIPLIER_RANGE,
     error::check,
     grid::{self, GridMethod},
 };
@@ -83,7 +84,7 @@ impl ClipConfig {
         self.validate()?;
         context.validate()?;
         for multiplier in self.count_noise_multipliers(context) {
-            check("count noise multiplier", multiplier, 0.0.., "a finite number of at least 0")?;
+            check("count noise multiplier", multiplier, NOISE_MULTIPLIER_RANGE, "0 to 2^60")?;
         }
         Ok(Box::new(GridMethod::new(*self, *context)))
     }

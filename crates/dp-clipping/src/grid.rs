@@ -76,7 +76,11 @@ pub(crate) fn replay(
     batch.validate(context.n_groups)?;
     let mut recorded = Recorded::new(released);
     let (clipped, _) = step(config, context, threshold, batch, &mut recorded);
-    if recorded.fits() { Ok(clipped) } else { Err(ClipError::StateMismatch { what: "shape of the released counts" }) }
+    if recorded.fits() {
+        Ok(clipped)
+    } else {
+        Err(ClipError::StateMismatch { what: "number or finiteness of the released counts" })
+    }
 }
 
 impl ClipMethod for GridMethod {
