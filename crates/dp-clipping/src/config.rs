@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ClipError, ClipMethod, Controller, Coupling, PublicContext, ScaleRule, Weights, error::check, grid::GridMethod,
+    ClipBatch, ClipError, ClipMethod, Clipped, Controller, Coupling, MethodState, PublicContext, ScaleRule, Weights,
+    count::NOISE_MULTIPLIER_RANGE,
+    error::check,
+    grid::{self, GridMethod},
 };
 
 /// A scale rule, a threshold controller and sample weights, with everything they need but the public context.
@@ -81,9 +84,31 @@ impl ClipConfig {
         self.validate()?;
         context.validate()?;
         for multiplier in self.count_noise_multipliers(context) {
-            check("count noise multiplier", multiplier, 0.0.., "a finite number of at least 0")?;
+            check("count noise multiplier", multiplier, NOISE_MULTIPLIER_RANGE, "0 to 2^60")?;
         }
         Ok(Box::new(GridMethod::new(*self, *context)))
+    }
+
+    /// A step under counts that were released before: everything of [`ClipMethod::clip`] that happens after the noise.
+    ///
+    /// The guarantee is a statement about this function: for the same `state` and `released`, one record more or less in
+    /// the batch changes `Σ s_i g_i` by at most [`Clipped::bound`] in L2. It makes the guarantee testable where thresholds follow the
+    /// counts of the same step.
+    ///
+    /// # Errors
+    /// As [`ClipMethod::clip`]; [`ClipError::StateMismatch`] if the state or the counts belong to another configuration.
+    pub fn replay(
+        &self,
+        context: &PublicContext,
+        state: &MethodState,
+        batch: &ClipBatch<'_>,
+        released: &[Vec<f64>],
+    ) -> Result<Clipped, ClipError> {
+        self.validate()?;
+        context.validate()?;
+        let mut method = GridMethod::new(*self, *context);
+        method.restore(state)?;
+        grid::replay(self, context, state.threshold, batch, released)
     }
 
     /// Noise multipliers of the count queries of every step, known before the first one, so that a plan can state the

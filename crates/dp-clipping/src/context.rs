@@ -1,6 +1,10 @@
 //! What a method may know before it sees a record.
 
-use crate::error::{ClipError, check};
+use crate::{
+    bound::THRESHOLD_RANGE,
+    count::NOISE_MULTIPLIER_RANGE,
+    error::{ClipError, check},
+};
 
 /// The public facts a method needs; nothing in it may depend on the records.
 ///
@@ -19,11 +23,10 @@ impl PublicContext {
     /// Checks the ranges.
     ///
     /// # Errors
-    /// [`ClipError::InvalidParameter`] for no groups, a batch size that is not positive and finite, or a negative or non-finite
-    /// noise multiplier.
+    /// [`ClipError::InvalidParameter`] for no groups, a batch size outside 2⁻⁶⁰ to 2⁶⁰, or a noise multiplier outside 0 to 2⁶⁰.
     pub fn validate(&self) -> Result<(), ClipError> {
         check("n_groups", self.n_groups as f64, 1.0.., "at least 1")?;
-        check("expected_batch_size", self.expected_batch_size, f64::MIN_POSITIVE.., "a positive finite number")?;
-        check("noise_multiplier", self.noise_multiplier, 0.0.., "a finite number of at least 0")
+        check("expected_batch_size", self.expected_batch_size, THRESHOLD_RANGE, "2^-60 to 2^60")?;
+        check("noise_multiplier", self.noise_multiplier, NOISE_MULTIPLIER_RANGE, "0 to 2^60")
     }
 }

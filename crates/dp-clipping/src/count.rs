@@ -1,5 +1,7 @@
 //! Noisy counts: how much noise they get, and what is reported about them.
 
+use std::ops::RangeInclusive;
+
 use rand::RngCore;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
@@ -8,6 +10,9 @@ use crate::{
     PublicContext,
     error::{ClipError, check},
 };
+
+/// Range of every noise multiplier, 0 to 2⁶⁰: a released count stays finite.
+pub(crate) const NOISE_MULTIPLIER_RANGE: RangeInclusive<f64> = 0.0..=(1_u64 << 60) as f64;
 
 /// One noisy count (or vector of counts) that was released on a batch: a Gaussian query that the accountant must charge.
 ///
@@ -54,25 +59,57 @@ impl CountNoise {
 
     pub(crate) fn validate(&self) -> Result<(), ClipError> {
         let (Self::Multiplier(value) | Self::TimesGradient(value)) = *self;
-        check("count_noise", value, 0.0.., "a finite number of at least 0")
+        check("count_noise", value, NOISE_MULTIPLIER_RANGE, "0 to 2^60")
     }
 }
 
-/// Adds `N(0, (noise_multiplier·l2_sensitivity)²)` to each exact count.
-pub(crate) fn release(
-    name: &'static str,
-    exact: &[f64],
-    l2_sensitivity: f64,
-    noise_multiplier: f64,
-    rng: &mut dyn RngCore,
-) -> CountQuery {
-    let noise_std = noise_multiplier * l2_sensitivity;
-    let released = exact
-        .iter()
-        .map(|count| {
-            let standard: f64 = StandardNormal.sample(rng);
-            count + noise_std * standard
-        })
-        .collect();
-    CountQuery { name: name.to_owned(), noise_multiplier, l2_sensitivity, released }
+/// Turns exact counts into released ones. Methods reach exact counts through this alone.
+pub(crate) trait Release {
+    fn release(&mut self, name: &str, exact: &[f64], l2_sensitivity: f64, noise_multiplier: f64) -> CountQuery;
+}
+
+/// Fresh noise `N(0, (noise_multiplier·l2_sensitivity)²)` on each count.
+pub(crate) struct Fresh<'a>(pub(crate) &'a mut dyn RngCore);
+
+impl Release for Fresh<'_> {
+    fn release(&mut self, name: &str, exact: &[f64], l2_sensitivity: f64, noise_multiplier: f64) -> CountQuery {
+        let noise_std = noise_multiplier * l2_sensitivity;
+        let released = exact
+            .iter()
+            .map(|count| {
+                let standard: f64 = StandardNormal.sample(&mut *self.0);
+                count + noise_std * standard
+            })
+            .collect();
+        CountQuery { name: name.to_owned(), noise_multiplier, l2_sensitivity, released }
+    }
+}
+
+/// Values released before, whatever the exact counts are now.
+pub(crate) struct Recorded<'a> {
+    values: std::slice::Iter<'a, Vec<f64>>,
+    fits: bool,
+}
+
+impl<'a> Recorded<'a> {
+    pub(crate) fn new(values: &'a [Vec<f64>]) -> Self {
+        Self { values: values.iter(), fits: true }
+    }
+
+    /// Whether exactly the recorded values were asked for, and all are finite.
+    pub(crate) fn fits(&self) -> bool {
+        self.fits && self.values.len() == 0
+    }
+}
+
+impl Release for Recorded<'_> {
+    fn release(&mut self, name: &str, exact: &[f64], l2_sensitivity: f64, noise_multiplier: f64) -> CountQuery {
+        let recorded = self
+            .values
+            .next()
+            .filter(|values| values.len() == exact.len() && values.iter().all(|value| value.is_finite()));
+        self.fits &= recorded.is_some();
+        let released = recorded.cloned().unwrap_or_else(|| vec![0.0; exact.len()]);
+        CountQuery { name: name.to_owned(), noise_multiplier, l2_sensitivity, released }
+    }
 }

@@ -28,6 +28,37 @@ pub enum Coupling {
 }
 
 impl Coupling {
+    /// Turns the clipped sum into what the analysis couplings train with, given the sum without clipping.
+    ///
+    /// **Shapes.** Both `[params]`.
+    ///
+    /// **Edge cases.** [`Coupling::None`] and [`Coupling::Fairlens`] leave the sum as it is. A sum of norm 0 has no direction: the
+    /// result is then 0.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn recombine(&self, clipped_sum: &mut [f64], plain_sum: &[f64]) {
+        assert_eq!(clipped_sum.len(), plain_sum.len(), "both sums are over the same parameters");
+        let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
+        let (clipped_norm, plain_norm) = (norm(clipped_sum), norm(plain_sum));
+        let ratio = |numerator: f64, denominator: f64| if denominator > 0.0 { numerator / denominator } else { 0.0 };
+        match self {
+            Self::None | Self::Fairlens { .. } => {}
+            Self::MagnitudeOnly => {
+                let factor = ratio(clipped_norm, plain_norm);
+                for (clipped, plain) in clipped_sum.iter_mut().zip(plain_sum) {
+                    *clipped = factor * plain;
+                }
+            }
+            Self::DirectionOnly => {
+                let factor = ratio(plain_norm, clipped_norm);
+                for clipped in clipped_sum {
+                    *clipped *= factor;
+                }
+            }
+        }
+    }
+
     pub(crate) fn validate(&self) -> Result<(), ClipError> {
         if let Self::Fairlens { gamma_1, gamma_2 } = *self {
             check("gamma_1", gamma_1, 0.0.., "a finite number of at least 0")?;

@@ -6,6 +6,7 @@ use crate::{
     ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, MethodState, PublicContext,
     batch::is_valid_norm,
     bound::{cap, check_threshold},
+    count::{Fresh, Recorded, Release},
 };
 
 /// A configuration at work.
@@ -23,38 +24,72 @@ impl GridMethod {
     }
 }
 
+/// One step: the answer, and the threshold of the next step.
+fn step(
+    config: &ClipConfig,
+    context: &PublicContext,
+    memory: Option<f64>,
+    batch: &ClipBatch<'_>,
+    release: &mut dyn Release,
+) -> (Clipped, Option<f64>) {
+    let ClipConfig { rule, controller, weights, .. } = config;
+    let control = controller.step(memory, batch, context, release);
+    let weighting = weights.step(batch, context, release);
+
+    let threshold = |group: usize| of_group(&control.thresholds, group);
+    let weight = |group: usize| of_group(&weighting.weights, group);
+    // Over all declared groups, not those present: presence is private.
+    let group_bounds: Vec<f64> =
+        (0..context.n_groups).map(|group| weight(group) * rule.bound(threshold(group))).collect();
+    let bound = group_bounds.iter().copied().fold(0.0, f64::max);
+    let scales = batch
+        .norms
+        .iter()
+        .zip(batch.groups)
+        .map(|(&norm, &group)| cap(weight(group) * rule.scale(norm, threshold(group)), norm, group_bounds[group]))
+        .collect();
+
+    let clipped = Clipped {
+        scales,
+        bound,
+        group_bounds,
+        queries: control.query.into_iter().chain(weighting.query).collect(),
+        thresholds: control.thresholds,
+        n_non_finite: batch.norms.iter().filter(|&&norm| !is_valid_norm(norm)).count(),
+    };
+    (clipped, control.next)
+}
+
+/// The value of a group where there is one per group, else the only value.
+fn of_group(values: &[f64], group: usize) -> f64 {
+    if let [only] = values { *only } else { values[group] }
+}
+
+/// A step under counts that were released before; see [`ClipConfig::replay`].
+pub(crate) fn replay(
+    config: &ClipConfig,
+    context: &PublicContext,
+    threshold: Option<f64>,
+    batch: &ClipBatch<'_>,
+    released: &[Vec<f64>],
+) -> Result<Clipped, ClipError> {
+    batch.validate(context.n_groups)?;
+    let mut recorded = Recorded::new(released);
+    let (clipped, _) = step(config, context, threshold, batch, &mut recorded);
+    if recorded.fits() {
+        Ok(clipped)
+    } else {
+        Err(ClipError::StateMismatch { what: "number or finiteness of the released counts" })
+    }
+}
+
 impl ClipMethod for GridMethod {
     fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn RngCore) -> Result<Clipped, ClipError> {
         batch.validate(self.context.n_groups)?;
-        let ClipConfig { rule, controller, weights, .. } = self.config;
-
-        let control = controller.step(self.threshold, batch, &self.context, rng);
-        let weighting = weights.step(batch, &self.context, rng);
-
-        let n_groups = self.context.n_groups;
-        let threshold = |group: usize| control.thresholds[if control.thresholds.len() == 1 { 0 } else { group }];
-        let weight = |group: usize| weighting.weights[if weighting.weights.len() == 1 { 0 } else { group }];
-        // Over all declared groups, not those present: presence is private.
-        let group_bounds: Vec<f64> = (0..n_groups).map(|group| weight(group) * rule.bound(threshold(group))).collect();
-        let bound = group_bounds.iter().copied().fold(0.0, f64::max);
-
-        let scales = batch
-            .norms
-            .iter()
-            .zip(batch.groups)
-            .map(|(&norm, &group)| cap(weight(group) * rule.scale(norm, threshold(group)), norm, group_bounds[group]))
-            .collect();
-
+        let (clipped, next) = step(&self.config, &self.context, self.threshold, batch, &mut Fresh(rng));
         self.steps += 1;
-        self.threshold = control.next;
-        Ok(Clipped {
-            scales,
-            bound,
-            group_bounds,
-            queries: control.query.into_iter().chain(weighting.query).collect(),
-            thresholds: control.thresholds,
-            n_non_finite: batch.norms.iter().filter(|&&norm| !is_valid_norm(norm)).count(),
-        })
+        self.threshold = next;
+        Ok(clipped)
     }
 
     fn state(&self) -> MethodState {

@@ -74,6 +74,20 @@ pub fn methods() -> &'static [MethodEntry] {
         methods::dpsgd_f::ENTRY,
         methods::dpsgd_global::ENTRY,
         methods::dpsgd_global_adapt::ENTRY,
+        methods::adaptive::ENTRY,
+        methods::unbounded_adaptive::ENTRY,
+        methods::bounded_adaptive::ENTRY,
+        methods::fixed_soft::ENTRY,
+        methods::soft_adaptive::ENTRY,
+        methods::automatic::ENTRY,
+        methods::soft_global_adapt::ENTRY,
+        methods::bounded_global_adapt::ENTRY,
+        methods::bounded_soft_global_adapt::ENTRY,
+        methods::bounded_soft_adaptive::ENTRY,
+        methods::soft_dpsgd_f::ENTRY,
+        methods::fairlens::ENTRY,
+        methods::magnitude_only::ENTRY,
+        methods::direction_only::ENTRY,
     ];
     METHODS
 }

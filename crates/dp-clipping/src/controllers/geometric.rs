@@ -16,10 +16,9 @@
 //!
 //! **Edge cases.** An empty batch moves the threshold by noise alone. The threshold stays in [`crate::bound::THRESHOLD_RANGE`].
 
-use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClipBatch, CountQuery, bound::clamp_threshold, count::release};
+use crate::{ClipBatch, CountQuery, bound::clamp_threshold, count::Release};
 
 /// Which norms are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +47,7 @@ pub(super) fn release_fraction(
     noise_multiplier: f64,
     batch: &ClipBatch<'_>,
     expected_batch_size: f64,
-    rng: &mut dyn RngCore,
+    release: &mut dyn Release,
 ) -> (f64, CountQuery) {
     let is_counted = |norm: f64| match counted {
         Counted::Above => norm > limit,
@@ -63,7 +62,7 @@ pub(super) fn release_fraction(
         Counted::Above => "norms above the threshold",
         Counted::Within => "norms within the threshold",
     };
-    let query = release(name, &[exact], sensitivity, noise_multiplier, rng);
+    let query = release.release(name, &[exact], sensitivity, noise_multiplier);
     (query.released[0] / expected_batch_size + centre, query)
 }
 
@@ -86,13 +85,14 @@ pub(super) fn next_threshold(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::count::Fresh;
     use rand::SeedableRng;
     use rand_chacha::ChaCha20Rng;
 
     fn noiseless(norms: &[f64], limit: f64, counted: Counted, bits: Bits) -> f64 {
         let batch = ClipBatch { norms, groups: &vec![0; norms.len()] };
         let mut rng = ChaCha20Rng::seed_from_u64(0);
-        release_fraction(limit, (counted, bits), 0.0, &batch, 4.0, &mut rng).0
+        release_fraction(limit, (counted, bits), 0.0, &batch, 4.0, &mut Fresh(&mut rng)).0
     }
 
     #[test]

@@ -6,10 +6,11 @@ pub mod per_group;
 
 pub use geometric::{Bits, Counted};
 
-use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClipBatch, ClipError, CountNoise, CountQuery, PublicContext, bound::check_threshold, error::check};
+use crate::{
+    ClipBatch, ClipError, CountNoise, CountQuery, PublicContext, bound::check_threshold, count::Release, error::check,
+};
 
 /// How the threshold moves between steps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -73,7 +74,7 @@ impl Controller {
         memory: Option<f64>,
         batch: &ClipBatch<'_>,
         context: &PublicContext,
-        rng: &mut dyn RngCore,
+        release: &mut dyn Release,
     ) -> Control {
         match *self {
             Self::Constant { threshold } => constant::step(threshold),
@@ -85,13 +86,13 @@ impl Controller {
                     count_noise.multiplier(context),
                     batch,
                     context.expected_batch_size,
-                    rng,
+                    release,
                 );
                 let next = geometric::next_threshold(current, fraction, counted, target, rate, lower_bound);
                 Control { thresholds: vec![current], query: Some(query), next: Some(next) }
             }
             Self::PerGroup { base, count_noise } => {
-                per_group::step(base, count_noise.multiplier(context), batch, context, rng)
+                per_group::step(base, count_noise.multiplier(context), batch, context, release)
             }
         }
     }

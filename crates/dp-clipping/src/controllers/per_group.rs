@@ -12,17 +12,15 @@
 //! **Source.** Xu 2021, Algorithm 2. Esipova 2023, Algorithm 3 prints noise `σ2·C0`, which is too little; Esipova's code uses the
 //! largest `C_k` among groups present in the batch, which is private, and `mean_k` of the ratios in place of `m̃/B`.
 
-use rand::RngCore;
-
 use super::Control;
-use crate::{ClipBatch, PublicContext, bound::clamp_threshold, count::release};
+use crate::{ClipBatch, PublicContext, bound::clamp_threshold, count::Release};
 
 pub(super) fn step(
     base: f64,
     noise_multiplier: f64,
     batch: &ClipBatch<'_>,
     context: &PublicContext,
-    rng: &mut dyn RngCore,
+    release: &mut dyn Release,
 ) -> Control {
     let n_groups = context.n_groups;
     // m_0..m_{K-1}, then o_0..o_{K-1}.
@@ -30,7 +28,7 @@ pub(super) fn step(
     for (norm, group) in batch.valid() {
         counts[if norm > base { group } else { n_groups + group }] += 1.0;
     }
-    let query = release("norms above and within the base threshold, by group", &counts, 1.0, noise_multiplier, rng);
+    let query = release.release("norms above and within the base threshold, by group", &counts, 1.0, noise_multiplier);
     let thresholds = thresholds(base, &query.released, context.expected_batch_size);
     Control { thresholds, query: Some(query), next: None }
 }

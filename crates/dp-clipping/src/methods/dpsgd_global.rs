@@ -2,6 +2,7 @@
 //!
 //! **Source.** Bu et al. 2021; Esipova 2023, Algorithm 2.
 
+use super::published_controllers;
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 
 /// `dpsgd-global`
@@ -14,7 +15,7 @@ pub const ENTRY: MethodEntry = MethodEntry {
     preset: |params| {
         ClipConfig::new(
             ScaleRule::GlobalDrop { clip_norm: params.clip_norm },
-            Controller::Constant { threshold: params.upper_bound.unwrap_or(50.0) },
+            Controller::Constant { threshold: published_controllers::upper_bound(params) },
             Weights::Uniform,
         )
     },

@@ -3,10 +3,8 @@
 //!
 //! **Source.** Esipova 2023, Algorithm 2 with the parentheses.
 
-use crate::{
-    ClipConfig, Controller, MethodEntry, ScaleRule, Weights,
-    controllers::{Bits, Counted},
-};
+use super::published_controllers;
+use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};
 
 /// `dpsgd-global-adapt`
 pub const ENTRY: MethodEntry = MethodEntry {
@@ -19,16 +17,7 @@ pub const ENTRY: MethodEntry = MethodEntry {
     preset: |params| {
         ClipConfig::new(
             ScaleRule::GlobalClip { clip_norm: params.clip_norm },
-            Controller::Geometric {
-                initial: params.upper_bound.unwrap_or(50.0),
-                target: params.target.unwrap_or(0.1),
-                tolerance: params.tolerance.unwrap_or(1.0),
-                rate: params.rate.unwrap_or(1.0),
-                lower_bound: 0.0,
-                counted: Counted::Above,
-                bits: Bits::Raw,
-                count_noise: params.count_noise,
-            },
+            published_controllers::esipova(params, 0.0),
             Weights::Uniform,
         )
     },

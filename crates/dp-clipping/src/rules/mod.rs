@@ -5,6 +5,7 @@
 pub mod automatic;
 pub mod global_clip;
 pub mod global_drop;
+pub mod global_tanh;
 pub mod hard;
 pub mod normalised;
 pub mod tanh;
@@ -31,6 +32,11 @@ pub enum ScaleRule {
         /// `C0`.
         clip_norm: f64,
     },
+    /// `(C0/Z)·tanh(Z/(‖g‖ + 1e-6))`, bound `C0`; see [`global_tanh`].
+    GlobalTanh {
+        /// `C0`.
+        clip_norm: f64,
+    },
     /// `tanh(C/(‖g‖ + 1e-6))`, bound `C`; see [`mod@tanh`].
     Tanh,
     /// `C/(‖g‖ + γ)`, bound `C`; see [`automatic`].
@@ -48,6 +54,7 @@ impl ScaleRule {
             Self::Normalised => normalised::scale(norm, threshold),
             Self::GlobalDrop { clip_norm } => global_drop::scale(norm, threshold, clip_norm),
             Self::GlobalClip { clip_norm } => global_clip::scale(norm, threshold, clip_norm),
+            Self::GlobalTanh { clip_norm } => global_tanh::scale(norm, threshold, clip_norm),
             Self::Tanh => tanh::scale(norm, threshold),
             Self::Automatic { stability } => automatic::scale(norm, threshold, stability),
         }
@@ -58,7 +65,9 @@ impl ScaleRule {
         match *self {
             Self::Hard | Self::Tanh | Self::Automatic { .. } => threshold,
             Self::Normalised => 1.0,
-            Self::GlobalDrop { clip_norm } | Self::GlobalClip { clip_norm } => clip_norm,
+            Self::GlobalDrop { clip_norm } | Self::GlobalClip { clip_norm } | Self::GlobalTanh { clip_norm } => {
+                clip_norm
+            }
         }
     }
 
@@ -69,6 +78,7 @@ impl ScaleRule {
             Self::Normalised => "normalised",
             Self::GlobalDrop { .. } => "global-drop",
             Self::GlobalClip { .. } => "global-clip",
+            Self::GlobalTanh { .. } => "global-tanh",
             Self::Tanh => "tanh",
             Self::Automatic { .. } => "automatic",
         }
@@ -77,7 +87,9 @@ impl ScaleRule {
     pub(crate) fn validate(&self) -> Result<(), ClipError> {
         match *self {
             Self::Hard | Self::Normalised | Self::Tanh => Ok(()),
-            Self::GlobalDrop { clip_norm } | Self::GlobalClip { clip_norm } => check_threshold("clip_norm", clip_norm),
+            Self::GlobalDrop { clip_norm } | Self::GlobalClip { clip_norm } | Self::GlobalTanh { clip_norm } => {
+                check_threshold("clip_norm", clip_norm)
+            }
             Self::Automatic { stability } => check("stability", stability, 0.0.., "a finite number of at least 0"),
         }
     }

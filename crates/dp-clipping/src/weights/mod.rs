@@ -2,10 +2,9 @@
 
 pub mod naive;
 
-use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClipBatch, ClipError, CountNoise, CountQuery, PublicContext};
+use crate::{ClipBatch, ClipError, CountNoise, CountQuery, PublicContext, count::Release};
 
 /// How much the records of each group count.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -30,10 +29,10 @@ pub(crate) struct Weighting {
 }
 
 impl Weights {
-    pub(crate) fn step(&self, batch: &ClipBatch<'_>, context: &PublicContext, rng: &mut dyn RngCore) -> Weighting {
+    pub(crate) fn step(&self, batch: &ClipBatch<'_>, context: &PublicContext, release: &mut dyn Release) -> Weighting {
         match *self {
             Self::Uniform => Weighting { weights: vec![1.0], query: None },
-            Self::Naive { count_noise } => naive::step(count_noise.multiplier(context), batch, context, rng),
+            Self::Naive { count_noise } => naive::step(count_noise.multiplier(context), batch, context, release),
         }
     }
 

@@ -3,33 +3,36 @@
 //! **Guarantee.** One record changes one group size by one: L2 sensitivity 1. The bound of group `k` becomes `θ_k` times the rule's,
 //! and the noise scales with the largest over *all* groups.
 //!
-//! **Edge cases.** A `b̃_k` below 1 is clamped to 1, so `θ_k ≤ B/K`. Xu leaves this open.
+//! **Edge cases.** A `b̃_k` below 1 is clamped to 1, so `θ_k ≤ B/K`; Xu leaves this open. Weights stay in [`WEIGHT_RANGE`].
 //!
 //! **Source.** Xu 2021, Algorithm 3, with the expected batch size for `b`.
 
-use rand::RngCore;
+use std::ops::RangeInclusive;
 
 use super::Weighting;
-use crate::{ClipBatch, PublicContext, count::release};
+use crate::{ClipBatch, PublicContext, count::Release};
+
+/// Range of every weight, 2⁻³⁰ to 2³⁰, so that a weighted bound is neither 0 nor ∞. Only absurd counts come near it.
+pub const WEIGHT_RANGE: RangeInclusive<f64> = 1.0 / ((1_u64 << 30) as f64)..=(1_u64 << 30) as f64;
 
 pub(super) fn step(
     noise_multiplier: f64,
     batch: &ClipBatch<'_>,
     context: &PublicContext,
-    rng: &mut dyn RngCore,
+    release: &mut dyn Release,
 ) -> Weighting {
     let mut sizes = vec![0.0; context.n_groups];
     for (_, group) in batch.valid() {
         sizes[group] += 1.0;
     }
-    let query = release("group sizes", &sizes, 1.0, noise_multiplier, rng);
+    let query = release.release("group sizes", &sizes, 1.0, noise_multiplier);
     Weighting { weights: weights(&query.released, context.expected_batch_size), query: Some(query) }
 }
 
 /// `θ_k` from the released sizes.
 fn weights(released: &[f64], expected_batch_size: f64) -> Vec<f64> {
     let share = expected_batch_size / released.len() as f64;
-    released.iter().map(|size| share / size.max(1.0)).collect()
+    released.iter().map(|size| (share / size.max(1.0)).clamp(*WEIGHT_RANGE.start(), *WEIGHT_RANGE.end())).collect()
 }
 
 #[cfg(test)]
