@@ -52,7 +52,7 @@ pub enum DataError {
     /// The content is not the published one.
     #[error(
         "`{}` is not the published file: sha256 {actual} ({actual_bytes} bytes), expected {expected} ({expected_bytes} \
-         bytes)",
+         bytes); replace or remove it",
         path.display()
     )]
     WrongChecksum {

@@ -93,7 +93,7 @@ impl RealFiles {
 
 /// One sentence per place that did not serve.
 pub(crate) fn notes(attempts: &[Attempt]) -> Vec<String> {
-    attempts.iter().map(|attempt| format!("Looked for the published files in {attempt}.")).collect()
+    attempts.iter().map(|attempt| format!("Tried {attempt}.")).collect()
 }
 
 impl DataLocator {
