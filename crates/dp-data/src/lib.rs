@@ -18,5 +18,5 @@ pub use locator::{DataLocator, Located, RealFiles};
 pub use manifest::{Manifest, ManifestColumn, ManifestFile};
 pub use provenance::{FileRecord, Provenance};
 pub use scaling::ScalingFit;
-pub use split::TestFraction;
+pub use split::{Keep, TestFraction};
 pub use verified_file::VerifiedFile;

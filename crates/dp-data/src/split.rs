@@ -1,7 +1,7 @@
 //! Seeded choice of records: balanced groups and the division into training and test part.
 
-use rand::SeedableRng;
 use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
@@ -20,30 +20,67 @@ pub(crate) fn stream(seed: u64, stream: Stream) -> ChaCha20Rng {
     rng
 }
 
-/// Exactly `sizes[k]` rows of each group `k`, drawn without replacement; `None` keeps the whole group. Ascending.
-///
-/// `groups` pairs each row with its group; `names` are for the error.
+/// How many records of a group take part.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keep {
+    /// All.
+    #[default]
+    All,
+    /// Exactly this many, drawn without replacement.
+    Exactly(usize),
+    /// Each on its own with this probability, so that the number varies with the seed.
+    Coin(f64),
+}
+
+impl Keep {
+    /// The rows that stay, ascending; `group` is for the error.
+    pub(crate) fn choose(
+        self,
+        mut rows: Vec<usize>,
+        group: &str,
+        rng: &mut ChaCha20Rng,
+    ) -> Result<Vec<usize>, DataError> {
+        match self {
+            Self::All => {}
+            Self::Exactly(n) => {
+                if n == 0 || n > rows.len() {
+                    return Err(DataError::Parameter {
+                        parameter: "records per group",
+                        value: n.to_string(),
+                        accepted: format!("1 to {} for `{group}`", rows.len()),
+                    });
+                }
+                rows.shuffle(rng);
+                rows.truncate(n);
+                rows.sort_unstable();
+            }
+            Self::Coin(probability) => {
+                if !(0.0..=1.0).contains(&probability) {
+                    return Err(DataError::Parameter {
+                        parameter: "probability to keep a record",
+                        value: probability.to_string(),
+                        accepted: format!("0 to 1 for `{group}`"),
+                    });
+                }
+                rows.retain(|_| rng.random_bool(probability));
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// The rows of each group `k` that `keep[k]` leaves, ascending; `names` are for the error.
 pub(crate) fn sample_groups(
     groups: &[usize],
-    sizes: &[Option<usize>],
+    keep: &[Keep],
     names: &[&str],
     rng: &mut ChaCha20Rng,
 ) -> Result<Vec<usize>, DataError> {
     let mut chosen = Vec::new();
-    for (group, &size) in sizes.iter().enumerate() {
-        let mut rows: Vec<usize> = (0..groups.len()).filter(|&row| groups[row] == group).collect();
-        if let Some(size) = size {
-            if size == 0 || size > rows.len() {
-                return Err(DataError::Parameter {
-                    parameter: "records per group",
-                    value: size.to_string(),
-                    accepted: format!("1 to {} for `{}`", rows.len(), names[group]),
-                });
-            }
-            rows.shuffle(rng);
-            rows.truncate(size);
-        }
-        chosen.extend(rows);
+    for (group, keep) in keep.iter().enumerate() {
+        let rows: Vec<usize> = (0..groups.len()).filter(|&row| groups[row] == group).collect();
+        chosen.extend(keep.choose(rows, names[group], rng)?);
     }
     chosen.sort_unstable();
     Ok(chosen)
@@ -125,7 +162,7 @@ mod tests {
             let size = 1 + n0 / 2;
             prop_assume!(size <= n0);
             let rows =
-                sample_groups(&groups, &[Some(size), None], &["a", "b"], &mut stream(seed, Stream::Sampling)).unwrap();
+                sample_groups(&groups, &[Keep::Exactly(size), Keep::All], &["a", "b"], &mut stream(seed, Stream::Sampling)).unwrap();
             prop_assert!(rows.is_sorted_by(|a, b| a < b));
             prop_assert_eq!(rows.iter().filter(|&&row| groups[row] == 0).count(), size);
             prop_assert_eq!(rows.len(), size + groups.len() - n0);
@@ -140,12 +177,24 @@ mod tests {
         assert_ne!(order(1, Stream::Split), order(1, Stream::Sampling));
     }
 
+    /// 10,000 coins at 0.3: 3,000 ± 46. Six standard deviations: false alarm below 1e-8, and the seed is fixed.
+    #[test]
+    fn coins_fall_as_often_as_asked_for() {
+        let mut rng = stream(4, Stream::Sampling);
+        let kept = Keep::Coin(0.3).choose((0..10_000).collect(), "all", &mut rng).unwrap();
+        assert!((2_725..=3_275).contains(&kept.len()), "{}", kept.len());
+    }
+
     #[test]
     fn impossible_sizes() {
         let mut rng = stream(0, Stream::Sampling);
         insta::assert_snapshot!(
-            sample_groups(&[0, 0], &[Some(3)], &["male"], &mut rng).unwrap_err(),
+            sample_groups(&[0, 0], &[Keep::Exactly(3)], &["male"], &mut rng).unwrap_err(),
             @"records per group is 3, accepted: 1 to 2 for `male`"
+        );
+        insta::assert_snapshot!(
+            sample_groups(&[0, 0], &[Keep::Coin(1.5)], &["male"], &mut rng).unwrap_err(),
+            @"probability to keep a record is 1.5, accepted: 0 to 1 for `male`"
         );
         insta::assert_snapshot!(
             TestFraction::new(f64::NAN).unwrap_err(),

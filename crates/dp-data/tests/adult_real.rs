@@ -62,6 +62,11 @@ fn balanced_as_the_authors_ran_it() {
     let split = adult::split(&table, &options).unwrap();
     // ⌈23,512/256⌉ = 92 steps an epoch: the authors' sampling rate 1/92.
     assert_eq!(split.train.len(), 23_512);
+    options.sampling = Sampling::BalancedOnAverage { per_group: 14_000 };
+    let sizes = adult::split(&table, &options).unwrap().train.group_sizes();
+    // 0.8·14,000 = 11,200; the coin and the split spread it by about 70.
+    assert!(sizes.iter().all(|size| (10_780..=11_620).contains(size)), "{sizes:?}");
+    options.sampling = Sampling::Balanced { per_group: 14_695 };
     options.group_by = GroupBy::Age;
     let by_age = adult::split(&table, &options).unwrap();
     assert_eq!(by_age.train.features, split.train.features);

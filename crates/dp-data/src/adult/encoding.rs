@@ -104,6 +104,9 @@ impl FromStr for Encoding {
     }
 }
 
+/// Binary columns are 1 for the smaller group, as in Esipova's published code.
+const NON_WHITE: [&str; 4] = ["Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other", "Black"];
+
 const CAPITAL_GAIN_TOP_CODE: f64 = 99_999.0;
 
 /// The numbers that papers use; the final weight is a sampling weight, not a property of the person.
@@ -179,8 +182,8 @@ fn one_hot(attribute: Attribute) -> impl Iterator<Item = Feature> {
 
 fn esipova() -> Vec<Feature> {
     let mut features: Vec<_> = NUMBERS.iter().map(|&number| Feature::number(number, Scale::ZScore)).collect();
-    features.push(Feature::one_of(Attribute::Race, "White", &["White"]));
-    features.push(Feature::one_of(Attribute::Sex, "Male", &["Male"]));
+    features.push(Feature::one_of(Attribute::Race, "non-white", &NON_WHITE));
+    features.push(Feature::one_of(Attribute::Sex, "Female", &["Female"]));
     for attribute in [
         Attribute::Workclass,
         Attribute::Education,
@@ -196,7 +199,7 @@ fn esipova() -> Vec<Feature> {
 
 fn xu() -> Vec<Feature> {
     let mut features: Vec<_> = NUMBERS.iter().map(|&number| Feature::number(number, Scale::UnitRange)).collect();
-    features.push(Feature::one_of(Attribute::Race, "White", &["White"]));
+    features.push(Feature::one_of(Attribute::Race, "non-white", &NON_WHITE));
     for attribute in [Attribute::Workclass, Attribute::MaritalStatus, Attribute::Occupation, Attribute::Relationship] {
         features.extend(one_hot(attribute));
     }
@@ -213,7 +216,7 @@ fn soleymani() -> Vec<Feature> {
         Feature::within(Number::HoursPerWeek, "below-40", 0.0, 39.0),
         Feature::within(Number::HoursPerWeek, "40-to-60", 40.0, 60.0),
         Feature::within(Number::HoursPerWeek, "above-60", 61.0, f64::MAX),
-        Feature::one_of(Attribute::Race, "White", &["White"]),
+        Feature::one_of(Attribute::Race, "non-white", &NON_WHITE),
         Feature::one_of(Attribute::NativeCountry, "United-States", &["United-States"]),
     ];
     features.extend(merged(

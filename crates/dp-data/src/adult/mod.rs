@@ -20,7 +20,7 @@ use crate::locator::{DataLocator, Located};
 use crate::manifest::Manifest;
 use crate::provenance::{FileRecord, Provenance, sha256_hex};
 use crate::scaling::ScalingFit;
-use crate::split::{self, Stream, TestFraction};
+use crate::split::{self, Keep, Stream, TestFraction};
 use crate::verified_file;
 
 /// The seed of the generated census that stands in for the published files.
@@ -123,6 +123,11 @@ pub enum Sampling {
     /// Exactly this many men and as many women, drawn without replacement.
     Balanced {
         /// Records of each sex.
+        per_group: usize,
+    },
+    /// Each record on its own with the probability that gives this many men and women on average, as in Esipova's text.
+    BalancedOnAverage {
+        /// Expected records of each sex.
         per_group: usize,
     },
 }
@@ -234,23 +239,25 @@ pub fn split(table: &AdultTable, options: &AdultOptions) -> Result<Split, DataEr
             complete.len() - kept.len()
         ));
     }
-    let per_sex = match sampling {
+    let sexes: Vec<usize> = kept.iter().map(|record| GroupBy::Sex.group_of(record)).collect();
+    let keep = match sampling {
         Sampling::Original => {
             notes.push(format!("All {} remaining records take part.", kept.len()));
-            None
+            [Keep::All; 2]
         }
         Sampling::Balanced { per_group } => {
             notes.push(format!("Balanced: exactly {per_group} records of each sex, drawn without replacement."));
-            Some(per_group)
+            [Keep::Exactly(per_group); 2]
+        }
+        Sampling::BalancedOnAverage { per_group } => {
+            notes.push(format!("Balanced by coin: on average {per_group} records of each sex, each kept on its own."));
+            [0, 1].map(|sex| {
+                let n = sexes.iter().filter(|&&other| other == sex).count();
+                Keep::Coin(per_group as f64 / n as f64)
+            })
         }
     };
-    let sexes: Vec<usize> = kept.iter().map(|record| GroupBy::Sex.group_of(record)).collect();
-    let rows = split::sample_groups(
-        &sexes,
-        &[per_sex; 2],
-        &GroupBy::Sex.groups(),
-        &mut split::stream(seed, Stream::Sampling),
-    )?;
+    let rows = split::sample_groups(&sexes, &keep, &GroupBy::Sex.groups(), &mut split::stream(seed, Stream::Sampling))?;
     let sampled: Vec<&AdultRecord> = rows.into_iter().map(|row| kept[row]).collect();
     let (train, test) = test_fraction.divide(sampled.len(), &mut split::stream(seed, Stream::Split));
     notes.push(format!("Random split: {} training and {} test records.", train.len(), test.len()));
