@@ -3,6 +3,7 @@
 pub mod adult;
 mod dataset;
 mod download;
+pub mod dutch;
 mod error;
 mod locator;
 mod manifest;
@@ -10,6 +11,7 @@ mod provenance;
 mod scaling;
 mod split;
 mod verified_file;
+mod weighted;
 
 pub use dataset::{Dataset, Split};
 pub use download::{DownloadProgress, Silent};
