@@ -7,6 +7,7 @@ pub mod dutch;
 mod error;
 mod locator;
 mod manifest;
+pub mod mnist;
 mod provenance;
 mod scaling;
 mod split;
