@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod adult;
+pub mod catalogue;
 mod dataset;
 mod download;
 pub mod dutch;

@@ -83,7 +83,7 @@ impl DutchTable {
     /// # Errors
     /// None with the generator as it is: its text passes through the parser of real files.
     pub fn synthetic(seed: u64) -> Result<Self, DataError> {
-        let text = synthetic::census(seed);
+        let text = synthetic_text(seed);
         let records = arff::parse(text.as_bytes(), Path::new("synthetic census"))?;
         let provenance = Provenance {
             name: "dutch".into(),
@@ -96,6 +96,11 @@ impl DutchTable {
         };
         Ok(Self { records, provenance })
     }
+}
+
+/// The generated extract as text in the format of the published file.
+pub fn synthetic_text(seed: u64) -> String {
+    synthetic::census(seed)
 }
 
 /// Which records take part.

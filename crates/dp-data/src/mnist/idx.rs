@@ -34,6 +34,14 @@ pub(super) fn parse<'a, const N: usize>(contents: &'a [u8], path: &Path) -> Resu
     Ok((sizes, &contents[body..]))
 }
 
+/// The content of a file with these sizes and bytes.
+pub(super) fn write<const N: usize>(sizes: [usize; N], bytes: &[u8]) -> Vec<u8> {
+    let mut contents = vec![0, 0, 8, N as u8];
+    contents.extend(sizes.iter().flat_map(|&size| (size as u32).to_be_bytes()));
+    contents.extend(bytes);
+    contents
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -48,6 +56,7 @@ mod tests {
     fn by_hand() {
         let (sizes, body) = parse::<1>(&[0, 0, 8, 1, 0, 0, 0, 2, 7, 9], Path::new("labels")).unwrap();
         assert_eq!((sizes, body), ([2], &[7, 9][..]));
+        assert_eq!(write([2], &[7, 9]), [0, 0, 8, 1, 0, 0, 0, 2, 7, 9]);
         insta::assert_snapshot!(error::<1>(&[]), @"`labels` has no records");
         insta::assert_snapshot!(
             error::<3>(&[0, 0, 8, 1, 0, 0, 0, 2, 7, 9]),

@@ -99,6 +99,13 @@ pub struct Images {
     pub labels: Vec<u8>,
 }
 
+impl Images {
+    /// The labels and the images as the content of IDX files, not compressed.
+    pub fn to_idx(&self) -> [Vec<u8>; 2] {
+        [idx::write([self.labels.len()], &self.labels), idx::write([self.labels.len(), SIDE, SIDE], &self.pixels)]
+    }
+}
+
 /// Both published parts with where they came from.
 #[derive(Debug, Clone)]
 pub struct MnistTable {
