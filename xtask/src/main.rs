@@ -1,6 +1,7 @@
 //! Tasks of this workspace: reproductions, benchmarks and checks. `cargo xtask --help` lists them.
 
 mod ci;
+mod data;
 mod plot;
 mod report;
 mod reproduce;
@@ -20,6 +21,8 @@ struct Cli {
 enum Task {
     /// Train what a paper trained and report our figures beside its own.
     Reproduce(reproduce::ReproduceArgs),
+    /// What is known of the data sets, what is at hand, and how to get it.
+    Data(data::DataArgs),
     /// Everything a change must pass: formatting, lints, documentation, tests.
     Ci(ci::CiArgs),
 }
@@ -27,6 +30,7 @@ enum Task {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().task {
         Task::Reproduce(args) => reproduce::run(args),
+        Task::Data(args) => data::run(&args),
         Task::Ci(args) => ci::run(&args),
     }
 }

@@ -242,7 +242,7 @@ mod tests {
         experiment.methods[2].runs.truncate(1);
         for run in &mut experiment.methods[3].runs {
             run.test.groups[1] =
-                crate::results::GroupMetrics { n: 0, accuracy: None, loss: None, mean_gradient_norm: None };
+                crate::results::GroupMetrics { n: 0, accuracy: None, loss: None };
         }
         let text = markdown(&results);
         assert!(text.contains("undefined"));

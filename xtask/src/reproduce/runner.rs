@@ -278,7 +278,7 @@ fn steps_within_dpsgd_budget(experiment: &Experiment, plan: &Plan) -> anyhow::Re
     Ok(calibration.steps(plan.step_event())?.min(batches.steps))
 }
 
-/// Accuracy, loss and mean gradient by group, without regularisation.
+/// Accuracy and loss by group, without regularisation.
 fn evaluate(engine: &mut Engine, records: &Records, execution: &Execution) -> anyhow::Result<MetricsRecord> {
     let Evaluation { losses, predictions } = engine.evaluate(records, execution.micro_batch)?;
     let facts = records.facts();
@@ -290,46 +290,15 @@ fn evaluate(engine: &mut Engine, records: &Records, execution: &Execution) -> an
             n: accuracy.n,
             accuracy: accuracy.value,
             loss: loss.value,
-            mean_gradient_norm: None,
         });
         Ok(metrics.collect())
     };
-    let mut groups = metrics(records.groups(), facts.n_groups)?;
-    for (group, norm) in groups.iter_mut().zip(mean_gradient_norms(engine, records, execution)?) {
-        group.mean_gradient_norm = norm;
-    }
     Ok(MetricsRecord {
         overall: metrics(&vec![0; records.len()], 1)?.remove(0),
-        groups,
+        groups: metrics(records.groups(), facts.n_groups)?,
         class_recall: class_recall(&predictions, records.labels(), facts.n_classes)?
             .iter()
             .map(|recall| recall.value)
             .collect(),
     })
-}
-
-/// Norm of each group's mean gradient over all its records; `None` for a group without records.
-fn mean_gradient_norms(
-    engine: &mut Engine,
-    records: &Records,
-    execution: &Execution,
-) -> anyhow::Result<Vec<Option<f64>>> {
-    let n_groups = records.facts().n_groups;
-    let sums = (0..n_groups).map(|_| engine.zero_gradient()).collect::<Result<Vec<_>, _>>()?;
-    let rows: Vec<usize> = (0..records.len()).collect();
-    for rows in rows.chunks(execution.micro_batch) {
-        engine.differentiate(records, rows, &[])?;
-        for (group, sum) in sums.iter().enumerate() {
-            let members: Vec<f64> = rows.iter().map(|&row| f64::from(u8::from(records.groups()[row] == group))).collect();
-            engine.weighted_sum(&members, sum, true)?;
-        }
-    }
-    let sizes = Groups::new(records.groups(), n_groups)?;
-    sums.iter()
-        .zip(sizes.counts())
-        .map(|(sum, &n)| {
-            let norm = sum.to_vec()?.iter().map(|g| g * g).sum::<f64>().sqrt();
-            Ok((n > 0).then(|| norm / n as f64))
-        })
-        .collect()
 }
