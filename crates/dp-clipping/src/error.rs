@@ -44,6 +44,9 @@ pub enum ClipError {
         /// Every registered name, separated by commas.
         known: String,
     },
+    /// An array whose rows are not contiguous in memory.
+    #[error("rows of the gradient array are not contiguous, expected row-major layout")]
+    NotRowMajor,
     /// A saved state that belongs to another configuration.
     #[error("saved state does not fit this method: {what} differs")]
     StateMismatch {
