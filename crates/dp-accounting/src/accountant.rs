@@ -1,0 +1,88 @@
+//! What every accountant can do.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AccountingError, Delta, DpEvent, Epsilon, NeighbouringRelation};
+
+/// How much a reported number can be trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Certainty {
+    /// A proven upper bound.
+    Bound,
+    /// A proven upper bound of a coarser accountant, because the one that was asked could not answer.
+    FallBack {
+        /// Why.
+        reason: String,
+    },
+    /// An approximation that may be too small. Not a guarantee.
+    Estimate,
+}
+
+/// Answer to "which ε at this δ?".
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EpsilonBound {
+    /// The answer: an upper bound unless [`certainty`](Self::certainty) says that it is an estimate.
+    pub epsilon: Epsilon,
+    /// A proven lower bound on the smallest possible ε, where the accountant has one.
+    pub lower: Option<Epsilon>,
+    /// How much the answer can be trusted.
+    pub certainty: Certainty,
+    /// The Rényi order that gave the answer, for accountants that have one.
+    pub order: Option<f64>,
+}
+
+/// Answer to "which δ at this ε?".
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeltaBound {
+    /// The answer, in [0, 1]: an upper bound unless [`certainty`](Self::certainty) says that it is an estimate.
+    pub delta: f64,
+    /// A proven lower bound on the smallest possible δ, where the accountant has one.
+    pub lower: Option<f64>,
+    /// How much the answer can be trusted.
+    pub certainty: Certainty,
+    /// The Rényi order that gave the answer, for accountants that have one.
+    pub order: Option<f64>,
+}
+
+/// Turns a composition of events into a guarantee.
+///
+/// **Guarantee.** What every implementation keeps: nothing composed is (0, 0); a non-private event is ε = ∞; `count` equals a list;
+/// the answer grows with compositions and falls with noise; an anomaly is an error or ∞, never a smaller number.
+///
+/// **Example**
+/// ```
+/// use dp_accounting::{Accountant, Delta, DpEvent, NeighbouringRelation, NoiseMultiplier, RdpAccountant, SamplingRate};
+/// let step = DpEvent::gaussian(NoiseMultiplier::new(1.0)?).poisson_sampled(SamplingRate::new(0.01)?);
+/// let mut accountant = RdpAccountant::new(NeighbouringRelation::AddRemove);
+/// accountant.compose(&step, 1_000)?;
+/// let bound = accountant.epsilon(Delta::new(1e-5)?)?;
+/// assert!((bound.epsilon.get() - 2.1014).abs() < 1e-3);
+/// # Ok::<(), dp_accounting::AccountingError>(())
+/// ```
+pub trait Accountant {
+    /// Name for tables, for example `RDP, improved conversion`.
+    fn name(&self) -> String;
+
+    /// The relation that the guarantee is about.
+    fn relation(&self) -> NeighbouringRelation;
+
+    /// Adds `count` times an event; on an error nothing was added.
+    ///
+    /// # Errors
+    /// When there is no sound analysis of the event under the relation, or this accountant has none.
+    fn compose(&mut self, event: &DpEvent, count: u64) -> Result<(), AccountingError>;
+
+    /// ε at a given δ.
+    ///
+    /// # Errors
+    /// When the numerics fail; what merely has no guarantee is ε = ∞.
+    fn epsilon(&self, delta: Delta) -> Result<EpsilonBound, AccountingError>;
+
+    /// δ at a given ε.
+    ///
+    /// # Errors
+    /// When the numerics fail; what merely has no guarantee is δ = 1.
+    fn delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError>;
+}

@@ -1,0 +1,236 @@
+//! The parameter that just meets a target ε, rounded towards privacy.
+
+use crate::{
+    Accountant, AccountingError, Delta, DpEvent, Epsilon, NeighbouringRelation, NoiseMultiplier, RdpAccountant,
+    SamplingRate,
+};
+
+/// Search range of noise multipliers.
+const NOISE_RANGE: (f64, f64) = (1e-2, 1e7);
+/// Search range of sampling rates.
+const RATE_RANGE: (f64, f64) = (1e-12, 1.0);
+/// Search range of counts.
+const MAX_STEPS: u64 = 1 << 40;
+
+/// Finds parameters that keep a target ε at δ, by any accountant.
+///
+/// **Guarantee.** The returned parameter was itself accounted for and meets the target; the search only decides how close it comes.
+///
+/// **Example**
+/// ```
+/// use dp_accounting::{Calibration, Delta, DpEvent, Epsilon, NeighbouringRelation, SamplingRate};
+/// let calibration = Calibration::new(NeighbouringRelation::AddRemove, Epsilon::new(3.0)?, Delta::new(1e-6)?)?;
+/// let rate = SamplingRate::new(0.007_076_201_848_657_733)?;
+/// let sigma = calibration.noise_multiplier(|sigma| DpEvent::gaussian(sigma).poisson_sampled(rate).repeated(2_826))?;
+/// assert!((sigma.get() - 0.947_08).abs() < 1e-4); // Opacus 1.6: 0.947077
+/// # Ok::<(), dp_accounting::AccountingError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Calibration<A = RdpAccountant> {
+    spent: A,
+    target: Epsilon,
+    delta: Delta,
+    relative_tolerance: f64,
+}
+
+impl Calibration<RdpAccountant> {
+    /// A fresh budget, accounted for by RDP.
+    ///
+    /// # Errors
+    /// [`AccountingError::OutOfRange`] unless the target is positive and finite.
+    pub fn new(relation: NeighbouringRelation, target: Epsilon, delta: Delta) -> Result<Self, AccountingError> {
+        Self::of_remaining_budget(RdpAccountant::new(relation), target, delta)
+    }
+}
+
+impl<A: Accountant + Clone> Calibration<A> {
+    /// What is left of a budget after everything `spent` has composed, by the same accountant.
+    ///
+    /// # Errors
+    /// [`AccountingError::OutOfRange`] unless the target is positive and finite.
+    pub fn of_remaining_budget(spent: A, target: Epsilon, delta: Delta) -> Result<Self, AccountingError> {
+        if target.get() > 0.0 && target.is_finite() {
+            Ok(Self { spent, target, delta, relative_tolerance: 1e-6 })
+        } else {
+            Err(AccountingError::OutOfRange {
+                parameter: "target epsilon",
+                value: target.get(),
+                accepted: "positive and finite",
+            })
+        }
+    }
+
+    /// How close, relatively, continuous parameters come to the best value; 1e-6 unless set.
+    ///
+    /// # Errors
+    /// [`AccountingError::OutOfRange`] unless it lies in [1e-12, 0.5].
+    pub fn with_relative_tolerance(mut self, tolerance: f64) -> Result<Self, AccountingError> {
+        if !(1e-12..=0.5).contains(&tolerance) {
+            return Err(AccountingError::OutOfRange {
+                parameter: "relative tolerance",
+                value: tolerance,
+                accepted: "in [1e-12, 0.5]",
+            });
+        }
+        self.relative_tolerance = tolerance;
+        Ok(self)
+    }
+
+    /// ε of what was spent and this event together.
+    ///
+    /// # Errors
+    /// Those of the accountant.
+    pub fn epsilon_of(&self, event: &DpEvent, count: u64) -> Result<Epsilon, AccountingError> {
+        let mut accountant = self.spent.clone();
+        accountant.compose(event, count)?;
+        Ok(accountant.epsilon(self.delta)?.epsilon)
+    }
+
+    /// The smallest noise multiplier that meets the target, rounded up.
+    ///
+    /// # Errors
+    /// [`AccountingError::Unreachable`] when even the largest noise misses the target, and the accountant's errors.
+    pub fn noise_multiplier(
+        &self,
+        event: impl Fn(NoiseMultiplier) -> DpEvent,
+    ) -> Result<NoiseMultiplier, AccountingError> {
+        let epsilon = |sigma: f64| self.epsilon_of(&event(NoiseMultiplier::new(sigma)?), 1);
+        NoiseMultiplier::new(self.search("noise multiplier", NOISE_RANGE.1, NOISE_RANGE.0, 1.0, epsilon)?)
+    }
+
+    /// The largest sampling rate that meets the target, rounded down.
+    ///
+    /// # Errors
+    /// [`AccountingError::Unreachable`] when even the smallest rate misses the target, and the accountant's errors.
+    pub fn sampling_rate(&self, event: impl Fn(SamplingRate) -> DpEvent) -> Result<SamplingRate, AccountingError> {
+        let epsilon = |rate: f64| self.epsilon_of(&event(SamplingRate::new(rate.min(1.0))?), 1);
+        SamplingRate::new(self.search("sampling rate", RATE_RANGE.0, RATE_RANGE.1, 1e-3, epsilon)?)
+    }
+
+    /// The largest expected batch size out of `n_records` whose sampling rate meets the target.
+    ///
+    /// # Errors
+    /// [`AccountingError::Unreachable`] when not even one record per batch meets the target, and the accountant's errors.
+    pub fn batch_size(&self, n_records: u64, event: impl Fn(SamplingRate) -> DpEvent) -> Result<u64, AccountingError> {
+        let meets = |size: u64| {
+            let rate = SamplingRate::new(size as f64 / n_records as f64)?;
+            self.epsilon_of(&event(rate), 1)
+        };
+        self.search_count(n_records, meets)?.ok_or_else(|| self.unreachable("batch size", "from 1", f64::INFINITY))
+    }
+
+    /// The largest number of times that the event can still be composed; 0 when not even once.
+    ///
+    /// # Errors
+    /// The accountant's.
+    pub fn steps(&self, event: &DpEvent) -> Result<u64, AccountingError> {
+        Ok(self.search_count(MAX_STEPS, |steps| self.epsilon_of(event, steps))?.unwrap_or(0))
+    }
+
+    /// Bisection in the logarithm between an end that meets the target and one that need not; `start` saves evaluations.
+    fn search(
+        &self,
+        parameter: &'static str,
+        private_end: f64,
+        other_end: f64,
+        start: f64,
+        epsilon: impl Fn(f64) -> Result<Epsilon, AccountingError>,
+    ) -> Result<f64, AccountingError> {
+        let direction = if private_end > other_end { 1.0 } else { -1.0 };
+        let clamp = |x: f64| x.clamp(private_end.min(other_end), private_end.max(other_end));
+        let mut good: Option<(f64, f64)> = None;
+        let mut bad: Option<(f64, f64)> = None;
+        // Bracket by doubling away from the start: extreme parameters are slow to account for and rarely needed.
+        let (mut x, mut factor) = (start, 2.0_f64);
+        while good.is_none() || bad.is_none() {
+            let value = epsilon(x)?.get();
+            if value <= self.target.get() {
+                good = Some((x, value));
+                if x == other_end {
+                    return Ok(x);
+                }
+            } else {
+                bad = Some((x, value));
+                if x == private_end {
+                    return Err(self.unreachable(
+                        parameter,
+                        &format!("[{:e}, {:e}]", private_end.min(other_end), private_end.max(other_end)),
+                        value,
+                    ));
+                }
+            }
+            if good.is_none() || bad.is_none() {
+                let towards_privacy = if good.is_none() { direction } else { -direction };
+                x = clamp(x * factor.powf(towards_privacy));
+                factor = (factor * factor).min(1e3);
+            }
+        }
+        let (Some(mut good), Some(mut bad)) = (good, bad) else {
+            return Err(self.unreachable(parameter, "the searched range", f64::INFINITY));
+        };
+        let mut turn = 0_u32;
+        while (good.0 / bad.0).ln().abs() > self.relative_tolerance {
+            // ln ε is nearly linear in the logarithm of any of these parameters: interpolate, but bisect every third time, so that the
+            // bracket shrinks whatever the curve does. Aiming at a tenth of the tolerance on the private side ends the search early.
+            let (a, b) = (good.0.ln(), bad.0.ln());
+            let slope = (bad.1.ln() - good.1.ln()) / (b - a);
+            let guess = a + (self.target.get().ln() - good.1.ln()) / slope;
+            turn += 1;
+            let nudge = 0.3 * self.relative_tolerance * direction;
+            let inside = |x: f64| x > a.min(b) && x < a.max(b);
+            let x = match guess + if turn.is_multiple_of(2) { nudge } else { -nudge } {
+                x if !turn.is_multiple_of(4) && inside(x) => x,
+                _ => 0.5 * (a + b),
+            }
+            .exp();
+            if x == good.0 || x == bad.0 {
+                break;
+            }
+            let value = epsilon(x)?.get();
+            if value <= self.target.get() {
+                good = (x, value);
+            } else {
+                bad = (x, value);
+            }
+        }
+        Ok(good.0)
+    }
+
+    fn search_count(
+        &self,
+        max: u64,
+        epsilon: impl Fn(u64) -> Result<Epsilon, AccountingError>,
+    ) -> Result<Option<u64>, AccountingError> {
+        let meets = |count: u64| Ok::<bool, AccountingError>(epsilon(count)? <= self.target);
+        if !meets(1)? {
+            return Ok(None);
+        }
+        let (mut good, mut bad) = (1, 2);
+        loop {
+            if bad >= max {
+                if meets(max)? {
+                    return Ok(Some(max));
+                }
+                bad = max;
+                break;
+            }
+            if !meets(bad)? {
+                break;
+            }
+            (good, bad) = (bad, bad.saturating_mul(4));
+        }
+        while bad - good > 1 {
+            let middle = good + (bad - good) / 2;
+            if meets(middle)? {
+                good = middle;
+            } else {
+                bad = middle;
+            }
+        }
+        Ok(Some(good))
+    }
+
+    fn unreachable(&self, parameter: &'static str, searched: &str, closest: f64) -> AccountingError {
+        AccountingError::Unreachable { parameter, searched: searched.to_owned(), target: self.target.get(), closest }
+    }
+}

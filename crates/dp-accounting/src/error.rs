@@ -1,0 +1,75 @@
+//! The one error type of this crate.
+
+use crate::NeighbouringRelation;
+
+/// Why an accounting question has no answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AccountingError {
+    /// A number lies outside the range in which it means something.
+    #[error("{parameter} is {value}, but must be {accepted}")]
+    OutOfRange {
+        /// Name of the parameter.
+        parameter: &'static str,
+        /// The value received.
+        value: f64,
+        /// The accepted range, in words.
+        accepted: &'static str,
+    },
+    /// There is no sound analysis of this event in this setting.
+    #[error("no sound analysis of {event} under {relation} neighbours: {possible}")]
+    NoSoundAnalysis {
+        /// The event, named.
+        event: String,
+        /// The neighbouring relation of the accountant.
+        relation: NeighbouringRelation,
+        /// Which combinations are possible.
+        possible: &'static str,
+    },
+    /// The accountant cannot interpret this event, although another one can.
+    #[error("the {accountant} accountant cannot represent {event}: {possible}")]
+    NotRepresentable {
+        /// Name of the accountant.
+        accountant: &'static str,
+        /// The event, named.
+        event: String,
+        /// What to use instead.
+        possible: &'static str,
+    },
+    /// No value of the calibrated parameter meets the target.
+    #[error("no {parameter} in {searched} reaches an epsilon of {target}: the closest gives {closest}")]
+    Unreachable {
+        /// The calibrated parameter.
+        parameter: &'static str,
+        /// The range that was searched.
+        searched: String,
+        /// The target ε.
+        target: f64,
+        /// The ε at the most private end of the range.
+        closest: f64,
+    },
+    /// A ledger's stored digest does not follow from its entries.
+    #[error("ledger entry {index} does not match its digest: expected {expected}, found {found}")]
+    LedgerTampered {
+        /// Position of the first bad entry.
+        index: usize,
+        /// The digest that follows from the entries.
+        expected: String,
+        /// The digest that is stored.
+        found: String,
+    },
+    /// Two ledgers or accountants were kept under different relations.
+    #[error("cannot combine {left} with {right} neighbours: keep both under one relation")]
+    RelationMismatch {
+        /// Relation of the receiver.
+        left: NeighbouringRelation,
+        /// Relation of the argument.
+        right: NeighbouringRelation,
+    },
+    /// More compositions than can be counted.
+    #[error("the number of compositions exceeds {limit}")]
+    CountOverflow {
+        /// The largest count that is accepted.
+        limit: u64,
+    },
+}

@@ -1,0 +1,184 @@
+//! What a program released, as plain data. Events say nothing of how they are analysed: accountants do that.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AccountingError, NoiseMultiplier, OutcomeCount, PositiveEpsilon, Rho, SamplingRate, TrialCount};
+
+/// One privacy-relevant thing that a program did, or a composition of such things.
+///
+/// **Units.** Noise multipliers divide the noise scale by the bound on one record's contribution, see
+/// [`NeighbouringRelation`](crate::NeighbouringRelation).
+///
+/// **Example**
+/// ```
+/// use dp_accounting::{DpEvent, NoiseMultiplier, SamplingRate};
+/// let step = DpEvent::gaussian(NoiseMultiplier::new(1.0)?).poisson_sampled(SamplingRate::new(0.01)?);
+/// assert_eq!(step.to_string(), "Poisson-sampled (rate 0.01) Gaussian (noise multiplier 1)");
+/// # Ok::<(), dp_accounting::AccountingError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum DpEvent {
+    /// Something without any guarantee: every accountant answers ε = ∞.
+    NonPrivate,
+    /// A sum released with Gaussian noise.
+    Gaussian {
+        /// Standard deviation over the bound on one record's contribution.
+        noise_multiplier: NoiseMultiplier,
+    },
+    /// A scalar sum released with Laplace noise.
+    Laplace {
+        /// Scale over the bound on one record's contribution.
+        noise_multiplier: NoiseMultiplier,
+    },
+    /// Several Gaussian queries on one and the same batch, for example a gradient and counts.
+    ///
+    /// Together they are one Gaussian query with noise multiplier `(Σ σ_i⁻²)^(-1/2)`. Sampled, they must be sampled together:
+    /// two separately sampled events are a different, more expensive thing.
+    JointGaussian {
+        /// One noise multiplier per query; at least one.
+        noise_multipliers: Vec<NoiseMultiplier>,
+    },
+    /// Each record reports its value, or another one, out of `n_outcomes`, with likelihood ratio `e^epsilon`.
+    RandomisedResponse {
+        /// Pure ε of one report.
+        epsilon: PositiveEpsilon,
+        /// Number of possible values, at least 2.
+        n_outcomes: OutcomeCount,
+    },
+    /// Anything for which only zero-concentrated differential privacy is known.
+    ZeroConcentrated {
+        /// ρ ≥ 0: the Rényi divergence of order α is at most `ρ·α`.
+        rho: Rho,
+    },
+    /// The inner event on a batch that each record enters independently.
+    PoissonSampled {
+        /// Probability of entering.
+        sampling_rate: SamplingRate,
+        /// What is done with the batch.
+        event: Box<DpEvent>,
+    },
+    /// The inner event on a uniformly random subset of fixed size, drawn without replacement.
+    FixedSizeSampled {
+        /// Records in the data set.
+        n_records: u64,
+        /// Records in the batch, at most `n_records`.
+        sample_size: u64,
+        /// What is done with the batch.
+        event: Box<DpEvent>,
+    },
+    /// Several events, possibly chosen adaptively.
+    Composed(Vec<DpEvent>),
+    /// The same event several times.
+    SelfComposed {
+        /// The event.
+        event: Box<DpEvent>,
+        /// How many times.
+        count: u64,
+    },
+    /// The event is run a random number of times and only the best result is released.
+    RepeatAndSelect {
+        /// One run.
+        event: Box<DpEvent>,
+        /// Distribution of the number of runs.
+        trials: TrialCount,
+    },
+}
+
+impl DpEvent {
+    /// A sum with Gaussian noise.
+    pub const fn gaussian(noise_multiplier: NoiseMultiplier) -> Self {
+        Self::Gaussian { noise_multiplier }
+    }
+
+    /// A scalar sum with Laplace noise.
+    pub const fn laplace(noise_multiplier: NoiseMultiplier) -> Self {
+        Self::Laplace { noise_multiplier }
+    }
+
+    /// Several Gaussian queries on the same records.
+    pub fn joint_gaussian(noise_multipliers: impl Into<Vec<NoiseMultiplier>>) -> Self {
+        Self::JointGaussian { noise_multipliers: noise_multipliers.into() }
+    }
+
+    /// This event on Poisson batches.
+    #[must_use]
+    pub fn poisson_sampled(self, sampling_rate: SamplingRate) -> Self {
+        Self::PoissonSampled { sampling_rate, event: Box::new(self) }
+    }
+
+    /// This event on batches of fixed size.
+    ///
+    /// # Errors
+    /// [`AccountingError::OutOfRange`] unless `1 ≤ sample_size ≤ n_records`.
+    pub fn fixed_size_sampled(self, n_records: u64, sample_size: u64) -> Result<Self, AccountingError> {
+        let event = Self::FixedSizeSampled { n_records, sample_size, event: Box::new(self) };
+        event.fixed_size_rate().map(|_| event)
+    }
+
+    /// This event `count` times.
+    #[must_use]
+    pub fn repeated(self, count: u64) -> Self {
+        Self::SelfComposed { event: Box::new(self), count }
+    }
+
+    /// This event as one trial of a search that releases only the best result.
+    #[must_use]
+    pub fn best_of(self, trials: TrialCount) -> Self {
+        Self::RepeatAndSelect { event: Box::new(self), trials }
+    }
+
+    /// Share of the records in a fixed-size batch.
+    pub(crate) fn fixed_size_rate(&self) -> Result<SamplingRate, AccountingError> {
+        match self {
+            Self::FixedSizeSampled { n_records, sample_size, .. } => {
+                if *sample_size == 0 || sample_size > n_records {
+                    return Err(AccountingError::OutOfRange {
+                        parameter: "sample size",
+                        value: *sample_size as f64,
+                        accepted: "at least 1 and at most the number of records",
+                    });
+                }
+                SamplingRate::new(*sample_size as f64 / *n_records as f64)
+            }
+            _ => SamplingRate::new(1.0),
+        }
+    }
+}
+
+impl std::fmt::Display for DpEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NonPrivate => f.write_str("non-private release"),
+            Self::Gaussian { noise_multiplier } => write!(f, "Gaussian (noise multiplier {noise_multiplier})"),
+            Self::Laplace { noise_multiplier } => write!(f, "Laplace (noise multiplier {noise_multiplier})"),
+            Self::JointGaussian { noise_multipliers } => {
+                f.write_str("joint Gaussian (noise multipliers ")?;
+                for (i, sigma) in noise_multipliers.iter().enumerate() {
+                    write!(f, "{}{sigma}", if i == 0 { "" } else { ", " })?;
+                }
+                f.write_str(")")
+            }
+            Self::RandomisedResponse { epsilon, n_outcomes } => {
+                write!(f, "randomised response (epsilon {epsilon}, {n_outcomes} outcomes)")
+            }
+            Self::ZeroConcentrated { rho } => write!(f, "zero-concentrated mechanism (rho {rho})"),
+            Self::PoissonSampled { sampling_rate, event } => {
+                write!(f, "Poisson-sampled (rate {sampling_rate}) {event}")
+            }
+            Self::FixedSizeSampled { n_records, sample_size, event } => {
+                write!(f, "fixed-size-sampled ({sample_size} of {n_records}) {event}")
+            }
+            Self::Composed(events) => {
+                f.write_str("composition of [")?;
+                for (i, event) in events.iter().enumerate() {
+                    write!(f, "{}{event}", if i == 0 { "" } else { "; " })?;
+                }
+                f.write_str("]")
+            }
+            Self::SelfComposed { event, count } => write!(f, "{count} × {event}"),
+            Self::RepeatAndSelect { event, trials } => write!(f, "best of {trials} runs of {event}"),
+        }
+    }
+}

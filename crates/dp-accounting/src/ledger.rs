@@ -1,0 +1,199 @@
+//! The append-only record of what was released.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::{Accountant, AccountingError, DpEvent, NeighbouringRelation};
+
+/// Events with counts in the order of their release, chained by SHA-256 so that later changes show.
+///
+/// Equal events in a row are one entry with a count, so a ledger is the same whether a step was recorded a thousand times or once with count 1000.
+///
+/// **Guarantee.** [`verify`](Self::verify), and deserialising, fail if an entry was changed, removed, inserted or reordered without recomputing every later
+/// digest. The last digest, [`digest`](Self::digest), published elsewhere, pins the whole ledger.
+///
+/// **Example**
+/// ```
+/// use dp_accounting::{DpEvent, Ledger, NeighbouringRelation, NoiseMultiplier};
+/// let step = DpEvent::gaussian(NoiseMultiplier::new(1.0)?);
+/// let (mut counted, mut listed) = (Ledger::new(NeighbouringRelation::AddRemove), Ledger::new(NeighbouringRelation::AddRemove));
+/// counted.record(&step, 3)?;
+/// for _ in 0..3 {
+///     listed.record(&step, 1)?;
+/// }
+/// assert_eq!(counted, listed);
+/// assert_eq!(counted.digest(), listed.digest());
+/// # Ok::<(), dp_accounting::AccountingError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "UncheckedLedger")]
+pub struct Ledger {
+    relation: NeighbouringRelation,
+    entries: Vec<LedgerEntry>,
+}
+
+/// One event with the number of its releases in a row.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LedgerEntry {
+    event: DpEvent,
+    count: u64,
+    digest: String,
+}
+
+impl LedgerEntry {
+    /// What was released.
+    pub const fn event(&self) -> &DpEvent {
+        &self.event
+    }
+
+    /// How many times.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// SHA-256, in hexadecimal, of the digest before this entry, the event and the count.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+}
+
+#[derive(Deserialize)]
+struct UncheckedLedger {
+    relation: NeighbouringRelation,
+    entries: Vec<LedgerEntry>,
+}
+
+impl TryFrom<UncheckedLedger> for Ledger {
+    type Error = AccountingError;
+    fn try_from(UncheckedLedger { relation, entries }: UncheckedLedger) -> Result<Self, AccountingError> {
+        let ledger = Self { relation, entries };
+        ledger.verify().map(|()| ledger)
+    }
+}
+
+impl Ledger {
+    /// An empty ledger.
+    pub const fn new(relation: NeighbouringRelation) -> Self {
+        Self { relation, entries: Vec::new() }
+    }
+
+    /// The relation under which the events are to be read.
+    pub const fn relation(&self) -> NeighbouringRelation {
+        self.relation
+    }
+
+    /// Appends `count` releases of an event; a count of 0 appends nothing.
+    ///
+    /// # Errors
+    /// [`AccountingError::CountOverflow`] when the count of a row of equal events no longer fits.
+    pub fn record(&mut self, event: &DpEvent, count: u64) -> Result<(), AccountingError> {
+        match event {
+            DpEvent::SelfComposed { event, count: inner } => {
+                let total = inner.checked_mul(count).ok_or(AccountingError::CountOverflow { limit: u64::MAX })?;
+                self.record(event, total)
+            }
+            DpEvent::Composed(events) if count == 1 || events.len() == 1 => {
+                let mut next = self.clone();
+                events.iter().try_for_each(|event| next.record(event, count))?;
+                *self = next;
+                Ok(())
+            }
+            _ => self.append(event, count),
+        }
+    }
+
+    fn append(&mut self, event: &DpEvent, count: u64) -> Result<(), AccountingError> {
+        if count == 0 {
+            return Ok(());
+        }
+        let last = self.entries.len().checked_sub(1).filter(|&last| self.entries[last].event == *event);
+        if let Some(last) = last {
+            let total = self.entries[last].count.checked_add(count);
+            let total = total.ok_or(AccountingError::CountOverflow { limit: u64::MAX })?;
+            let digest = chained_digest(self.digest_before(last).as_str(), event, total);
+            self.entries[last].count = total;
+            self.entries[last].digest = digest;
+        } else {
+            let digest = chained_digest(self.digest().as_str(), event, count);
+            self.entries.push(LedgerEntry { event: event.clone(), count, digest });
+        }
+        Ok(())
+    }
+
+    /// Appends all entries of another ledger.
+    ///
+    /// # Errors
+    /// [`AccountingError::RelationMismatch`] for another relation, [`AccountingError::LedgerTampered`] when the other one does not verify.
+    pub fn merge(&mut self, other: &Self) -> Result<(), AccountingError> {
+        if self.relation != other.relation {
+            return Err(AccountingError::RelationMismatch { left: self.relation, right: other.relation });
+        }
+        other.verify()?;
+        let mut next = self.clone();
+        other.entries.iter().try_for_each(|entry| next.append(&entry.event, entry.count))?;
+        *self = next;
+        Ok(())
+    }
+
+    /// All entries, oldest first.
+    pub fn entries(&self) -> &[LedgerEntry] {
+        &self.entries
+    }
+
+    /// Digest of the whole ledger.
+    pub fn digest(&self) -> String {
+        self.digest_before(self.entries.len())
+    }
+
+    fn digest_before(&self, index: usize) -> String {
+        match index.checked_sub(1) {
+            Some(previous) => self.entries[previous].digest.clone(),
+            None => hexadecimal(&Sha256::digest(format!("dp-accounting ledger, {} neighbours", self.relation))),
+        }
+    }
+
+    /// Checks every digest.
+    ///
+    /// # Errors
+    /// [`AccountingError::LedgerTampered`] names the first entry whose digest does not follow from what precedes it.
+    pub fn verify(&self) -> Result<(), AccountingError> {
+        for (index, entry) in self.entries.iter().enumerate() {
+            let expected = chained_digest(self.digest_before(index).as_str(), &entry.event, entry.count);
+            if expected != entry.digest {
+                return Err(AccountingError::LedgerTampered { index, expected, found: entry.digest.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Composes every entry into an accountant.
+    ///
+    /// # Errors
+    /// [`AccountingError::RelationMismatch`] for an accountant of another relation, and the accountant's own.
+    pub fn compose_into(&self, accountant: &mut impl Accountant) -> Result<(), AccountingError> {
+        if accountant.relation() != self.relation {
+            return Err(AccountingError::RelationMismatch { left: self.relation, right: accountant.relation() });
+        }
+        self.entries.iter().try_for_each(|entry| accountant.compose(&entry.event, entry.count))
+    }
+}
+
+/// The event enters by its `Debug` text: it is total, contains every field, and writes floats so that they parse back to the same bits.
+fn chained_digest(previous: &str, event: &DpEvent, count: u64) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(previous.as_bytes());
+    hasher.update([0]);
+    hasher.update(format!("{event:?}").as_bytes());
+    hasher.update([0]);
+    hasher.update(count.to_le_bytes());
+    hexadecimal(&hasher.finalize())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(64), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,103 @@
+//! Rényi divergence of each mechanism, and of a composition as their sum.
+
+use super::laplace::{laplace_rdp, sampled_laplace_rdp};
+use super::repeat_and_select::RepeatAndSelect;
+use super::sampled_gaussian_rdp;
+use crate::composition::{Composition, Mechanism};
+
+/// Rényi divergence of a composition as a function of the order.
+pub(super) struct RdpCurve {
+    /// `Σ 1/(2σ²)` of all full-batch Gaussians and `Σ ρ` of all zero-concentrated mechanisms: the slope in the order.
+    rho: f64,
+    parts: Vec<(Part, f64)>,
+}
+
+enum Part {
+    NonPrivate,
+    SampledGaussian { q: f64, sigma: f64 },
+    FixedSizeGaussian { q: f64, sigma: f64 },
+    Laplace { scale: f64 },
+    SampledLaplace { q: f64, scale: f64 },
+    RandomisedResponse { epsilon: f64, n_outcomes: u32 },
+    RepeatAndSelect(Box<RepeatAndSelect>),
+}
+
+impl RdpCurve {
+    pub(super) fn new(composition: &Composition) -> Self {
+        let mut curve = Self { rho: 0.0, parts: Vec::new() };
+        for (mechanism, count) in composition.parts() {
+            let count = *count as f64;
+            let part = match *mechanism {
+                Mechanism::Gaussian { sigma } => {
+                    curve.rho += count / (2.0 * sigma * sigma);
+                    continue;
+                }
+                Mechanism::ZeroConcentrated { rho } => {
+                    curve.rho += count * rho;
+                    continue;
+                }
+                Mechanism::NonPrivate => Part::NonPrivate,
+                Mechanism::SampledGaussian { q, sigma } => Part::SampledGaussian { q, sigma },
+                Mechanism::FixedSizeGaussian { q, sigma } => Part::FixedSizeGaussian { q, sigma },
+                Mechanism::Laplace { scale } => Part::Laplace { scale },
+                Mechanism::SampledLaplace { q, scale } => Part::SampledLaplace { q, scale },
+                Mechanism::RandomisedResponse { epsilon, n_outcomes } => {
+                    Part::RandomisedResponse { epsilon, n_outcomes }
+                }
+                Mechanism::RepeatAndSelect { ref inner, trials } => {
+                    Part::RepeatAndSelect(Box::new(RepeatAndSelect::new(Self::new(inner), trials)))
+                }
+            };
+            curve.parts.push((part, count));
+        }
+        curve
+    }
+
+    /// Divergence at an order greater than 1.
+    pub(super) fn at(&self, order: f64) -> f64 {
+        self.rho * order + self.parts.iter().map(|(part, count)| count * part.at(order)).sum::<f64>()
+    }
+}
+
+impl Part {
+    fn at(&self, order: f64) -> f64 {
+        match *self {
+            Self::NonPrivate => f64::INFINITY,
+            Self::SampledGaussian { q, sigma } => sampled_gaussian_rdp(q, sigma, order),
+            Self::FixedSizeGaussian { q, sigma } => super::fixed_size::fixed_size_gaussian_rdp(q, sigma, order),
+            Self::Laplace { scale } => laplace_rdp(scale, order),
+            Self::SampledLaplace { q, scale } => sampled_laplace_rdp(q, scale, order),
+            Self::RandomisedResponse { epsilon, n_outcomes } => randomised_response_rdp(epsilon, n_outcomes, order),
+            Self::RepeatAndSelect(ref search) => search.at(order),
+        }
+    }
+}
+
+/// Rényi divergence of randomised response between two records.
+///
+/// One outcome has ratio `e^ε`, one `e^-ε`, the other `n - 2` have ratio 1; the probabilities are `e^ε/(e^ε + n - 1)` and `1/(e^ε + n - 1)`.
+fn randomised_response_rdp(epsilon: f64, n_outcomes: u32, order: f64) -> f64 {
+    let others = f64::from(n_outcomes - 1);
+    // 1/(e^ε + n - 1) without overflow, then E[L^(α-1) - 1] over the two outcomes whose ratio is not 1.
+    let least = (-epsilon).exp() / (1.0 + others * (-epsilon).exp());
+    let power = (order - 1.0) * epsilon;
+    let log_moment = if power > 36.0 {
+        power + epsilon + least.ln()
+    } else {
+        libm::log1p(least * (epsilon.exp() * libm::expm1(power) + libm::expm1(-power)))
+    };
+    (log_moment * (1.0 + 1e-12) / (order - 1.0)).clamp(0.0, epsilon)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn randomised_response_by_hand() {
+        // Two outcomes, ε = ln 3: probabilities 3/4 and 1/4; α = 2: (9/16)/(1/4) + (1/16)/(3/4) = 7/3.
+        let rdp = randomised_response_rdp(3.0_f64.ln(), 2, 2.0);
+        assert!((rdp - (7.0_f64 / 3.0).ln()).abs() < 1e-11);
+        assert!(randomised_response_rdp(2.0, 5, 1e9) <= 2.0);
+    }
+}
