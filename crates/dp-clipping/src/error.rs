@@ -68,3 +68,13 @@ pub(crate) fn check(
         Err(ClipError::InvalidParameter { name, value, accepted })
     }
 }
+
+/// An error if two lengths differ.
+pub(crate) fn check_lengths(
+    left: &'static str,
+    left_len: usize,
+    right: &'static str,
+    right_len: usize,
+) -> Result<(), ClipError> {
+    if left_len == right_len { Ok(()) } else { Err(ClipError::LengthMismatch { left, left_len, right, right_len }) }
+}

@@ -5,9 +5,8 @@ use super::{
     execution::{run_all, split},
     lanes::Lanes,
     norm::{N_STREAMS, Streams, finish_squares, norm_of, square_into, streams, sum_of_squares_lanes},
-    weighted_sum::check_lengths,
 };
-use crate::ClipError;
+use crate::{ClipError, error::check_lengths};
 
 /// Parts of a batch under [`SumOrder::Fixed`], whatever the number of threads.
 const FIXED_PARTS: usize = 8;

@@ -7,7 +7,7 @@ use super::{
     execution::{run_all, split},
     lanes::Lanes,
 };
-use crate::ClipError;
+use crate::{ClipError, error::check_lengths};
 
 /// Columns that are summed before the next ones: their f64 totals stay in the first-level cache.
 const BLOCK: usize = 8192;
@@ -117,14 +117,4 @@ fn add_rows<V: Lanes, T: Element, const N: usize>(rows: &[(&[T], f64); N], total
             *total += value.into() * scale;
         }
     }
-}
-
-/// An error if two lengths differ.
-pub(super) fn check_lengths(
-    left: &'static str,
-    left_len: usize,
-    right: &'static str,
-    right_len: usize,
-) -> Result<(), ClipError> {
-    if left_len == right_len { Ok(()) } else { Err(ClipError::LengthMismatch { left, left_len, right, right_len }) }
 }
