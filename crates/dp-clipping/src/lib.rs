@@ -1,1 +1,32 @@
-//! Per-sample gradient clipping: scale rules, threshold controllers and sample weights.
+#![doc = include_str!("../README.md")]
+
+pub mod batch;
+pub mod bound;
+pub mod config;
+pub mod context;
+pub mod controllers;
+pub mod count;
+pub mod coupling;
+pub mod error;
+mod gradients;
+mod grid;
+pub mod kernels;
+pub mod method;
+pub mod methods;
+pub mod per_layer;
+pub mod registry;
+pub mod rules;
+pub mod weights;
+
+pub use batch::{ClipBatch, Clipped};
+pub use config::ClipConfig;
+pub use context::PublicContext;
+pub use controllers::Controller;
+pub use count::{CountNoise, CountQuery};
+pub use coupling::Coupling;
+pub use error::ClipError;
+pub use gradients::clip_gradients;
+pub use method::{AdvanceScale, ClipMethod, MethodState};
+pub use registry::{MethodEntry, PresetParams};
+pub use rules::ScaleRule;
+pub use weights::Weights;

@@ -1,1 +1,26 @@
-//! Verified loaders and encoders for the data sets of fair private training.
+#![doc = include_str!("../README.md")]
+
+pub mod adult;
+pub mod catalogue;
+mod dataset;
+mod download;
+pub mod dutch;
+mod error;
+mod locator;
+mod manifest;
+pub mod mnist;
+mod provenance;
+mod scaling;
+mod split;
+mod verified_file;
+mod weighted;
+
+pub use dataset::{Dataset, Split};
+pub use download::{DownloadProgress, Silent};
+pub use error::{Attempt, DataError};
+pub use locator::{DataLocator, Located, RealFiles};
+pub use manifest::{Manifest, ManifestColumn, ManifestFile};
+pub use provenance::{FileRecord, Provenance};
+pub use scaling::ScalingFit;
+pub use split::{Keep, TestFraction};
+pub use verified_file::VerifiedFile;

@@ -1,0 +1,77 @@
+//! One threshold per group, from the noisy counts of the same step.
+//!
+//! `m_k` records of group `k` have a norm above `C0`, `o_k` do not. From the noisy `m̃_k, õ_k`:
+//! `C_k = C0·(1 + (m̃_k/b̃_k)/(m̃/B))` with `b̃_k = m̃_k + õ_k`, `m̃ = Σ m̃_k` and the public expected batch size `B`.
+//!
+//! **Guarantee.** One record changes one of the `2K` counts by one: L2 sensitivity 1. The thresholds are post-processing, so the gradient's
+//! noise must scale with `max_k C_k` over *all* groups.
+//!
+//! **Edge cases.** Negative noisy counts are clamped as the authors' code does, `max(⌊·⌋, 0)`; a group whose `b̃_k` is 0, and every
+//! group when `m̃` is 0, gets `C_k = C0`. `C_k ≤ C0·(1 + B)` follows.
+//!
+//! **Source.** Xu 2021, Algorithm 2. Esipova 2023, Algorithm 3 prints noise `σ2·C0`, which is too little; Esipova's code uses the
+//! largest `C_k` among groups present in the batch, which is private, and `mean_k` of the ratios in place of `m̃/B`.
+
+use super::Control;
+use crate::{ClipBatch, PublicContext, bound::clamp_threshold, count::Release};
+
+pub(super) fn step(
+    base: f64,
+    noise_multiplier: f64,
+    batch: &ClipBatch<'_>,
+    context: &PublicContext,
+    release: &mut dyn Release,
+) -> Control {
+    let n_groups = context.n_groups;
+    // m_0..m_{K-1}, then o_0..o_{K-1}.
+    let mut counts = vec![0.0; 2 * n_groups];
+    for (norm, group) in batch.valid() {
+        counts[if norm > base { group } else { n_groups + group }] += 1.0;
+    }
+    let query = release.release("norms above and within the base threshold, by group", &counts, 1.0, noise_multiplier);
+    let thresholds = thresholds(base, &query.released, context.expected_batch_size);
+    Control { thresholds, query: Some(query), next: None }
+}
+
+/// `C_k` from the released counts.
+fn thresholds(base: f64, released: &[f64], expected_batch_size: f64) -> Vec<f64> {
+    let clamped: Vec<f64> = released.iter().map(|count| count.floor().max(0.0)).collect();
+    let (above, within) = clamped.split_at(clamped.len() / 2);
+    let total_above: f64 = above.iter().sum();
+    above
+        .iter()
+        .zip(within)
+        .map(|(&m, &o)| {
+            let size = m + o;
+            if size == 0.0 || total_above == 0.0 {
+                base
+            } else {
+                clamp_threshold(base * (1.0 + (m / size) / (total_above / expected_batch_size)))
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worked_batch() {
+        // B = 100, C0 = ½. Group 0: 20 of 80 above; group 1: 10 of 20 above. m̃ = 30, m̃/B = 0.3.
+        // C_0 = ½(1 + 0.25/0.3) = 0.916 666…; C_1 = ½(1 + 0.5/0.3) = 1.333 333…
+        let c = thresholds(0.5, &[20.0, 10.0, 60.0, 10.0], 100.0);
+        assert!((c[0] - 11.0 / 12.0).abs() < 1e-15);
+        assert!((c[1] - 4.0 / 3.0).abs() < 1e-15);
+    }
+
+    #[test]
+    fn negative_counts_and_empty_groups_fall_back() {
+        // Group 1's counts are negative: b̃_1 = 0. Group 0: floor(3.7) = 3 above, floor(5.2) = 5 within.
+        let c = thresholds(1.0, &[3.7, -2.0, 5.2, -0.1], 10.0);
+        assert!((c[0] - (1.0 + (3.0 / 8.0) / (3.0 / 10.0))).abs() < 1e-15);
+        assert_eq!(c[1], 1.0);
+        // Nothing above at all: m̃ = 0.
+        assert_eq!(thresholds(1.0, &[0.9, -4.0, 8.0, 3.0], 10.0), vec![1.0, 1.0]);
+    }
+}

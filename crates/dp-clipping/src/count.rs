@@ -1,0 +1,124 @@
+//! Noisy counts: how much noise they get, and what is reported about them.
+
+use std::ops::RangeInclusive;
+
+use rand::RngCore;
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    PublicContext,
+    error::{ClipError, check},
+};
+
+/// Range of every noise multiplier, 0 to 2⁶⁰: a released count stays finite.
+pub(crate) const NOISE_MULTIPLIER_RANGE: RangeInclusive<f64> = 0.0..=(1_u64 << 60) as f64;
+
+/// One noisy count (or vector of counts) that was released on a batch: a Gaussian query that the accountant must charge.
+///
+/// It sees the same Poisson batch as the gradient, so a step with noise multipliers `σ, σ_1, …` is one sampled Gaussian
+/// with `σ_eff = (σ⁻² + σ_1⁻² + …)^(-1/2)`, also where the gradient's bound was chosen from the counts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CountQuery {
+    /// What was counted, for example `norms above the threshold`.
+    pub name: String,
+    /// Standard deviation of the noise divided by `l2_sensitivity`.
+    pub noise_multiplier: f64,
+    /// Largest change in L2 when one record is added or removed.
+    pub l2_sensitivity: f64,
+    /// The noisy values as released, before any clamping or rounding.
+    pub released: Vec<f64>,
+}
+
+/// How much noise a count gets.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CountNoise {
+    /// This noise multiplier.
+    Multiplier(f64),
+    /// This factor times the gradient's noise multiplier.
+    TimesGradient(f64),
+}
+
+impl Default for CountNoise {
+    /// Ten times the gradient's noise multiplier, as in Xu (σ1 = 10 σ2) and Zhao (σ_count = 10 σ_grad): the counts then
+    /// lower the effective noise multiplier by half a per cent.
+    fn default() -> Self {
+        Self::TimesGradient(10.0)
+    }
+}
+
+impl CountNoise {
+    /// The noise multiplier under a context.
+    pub fn multiplier(&self, context: &PublicContext) -> f64 {
+        match *self {
+            Self::Multiplier(multiplier) => multiplier,
+            Self::TimesGradient(factor) => factor * context.noise_multiplier,
+        }
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), ClipError> {
+        let (Self::Multiplier(value) | Self::TimesGradient(value)) = *self;
+        check("count_noise", value, NOISE_MULTIPLIER_RANGE, "0 to 2^60")
+    }
+}
+
+/// Turns exact counts into released ones. Methods reach exact counts through this alone.
+pub(crate) trait Release {
+    fn release(&mut self, name: &str, exact: &[f64], l2_sensitivity: f64, noise_multiplier: f64) -> CountQuery;
+}
+
+/// Fresh noise `N(0, (noise_multiplier·l2_sensitivity)²)` on each count.
+pub(crate) struct Fresh<'a>(pub(crate) &'a mut dyn RngCore);
+
+impl Release for Fresh<'_> {
+    fn release(&mut self, name: &str, exact: &[f64], l2_sensitivity: f64, noise_multiplier: f64) -> CountQuery {
+        let noise_std = noise_multiplier * l2_sensitivity;
+        let released = exact
+            .iter()
+            .map(|count| {
+                let standard: f64 = StandardNormal.sample(&mut *self.0);
+                count + noise_std * standard
+            })
+            .collect();
+        CountQuery { name: name.to_owned(), noise_multiplier, l2_sensitivity, released }
+    }
+}
+
+/// Exact counts of a batch that nobody is in: nothing to protect.
+pub(crate) struct Planned;
+
+impl Release for Planned {
+    fn release(&mut self, name: &str, exact: &[f64], l2_sensitivity: f64, noise_multiplier: f64) -> CountQuery {
+        CountQuery { name: name.to_owned(), noise_multiplier, l2_sensitivity, released: exact.to_vec() }
+    }
+}
+
+/// Values released before, whatever the exact counts are now.
+pub(crate) struct Recorded<'a> {
+    values: std::slice::Iter<'a, Vec<f64>>,
+    fits: bool,
+}
+
+impl<'a> Recorded<'a> {
+    pub(crate) fn new(values: &'a [Vec<f64>]) -> Self {
+        Self { values: values.iter(), fits: true }
+    }
+
+    /// Whether exactly the recorded values were asked for, and all are finite.
+    pub(crate) fn fits(&self) -> bool {
+        self.fits && self.values.len() == 0
+    }
+}
+
+impl Release for Recorded<'_> {
+    fn release(&mut self, name: &str, exact: &[f64], l2_sensitivity: f64, noise_multiplier: f64) -> CountQuery {
+        let recorded = self
+            .values
+            .next()
+            .filter(|values| values.len() == exact.len() && values.iter().all(|value| value.is_finite()));
+        self.fits &= recorded.is_some();
+        let released = recorded.cloned().unwrap_or_else(|| vec![0.0; exact.len()]);
+        CountQuery { name: name.to_owned(), noise_multiplier, l2_sensitivity, released }
+    }
+}

@@ -1,0 +1,184 @@
+//! Every named method, in one list: the command line, help, tables, tests and benches iterate it.
+//!
+#![doc = include_str!("../METHODS.md")]
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{ClipConfig, ClipError, CountNoise, PublicContext, methods};
+
+/// The settings a study varies. A preset reads those it needs; `None` means the value of the method's paper.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PresetParams {
+    /// Clipping norm: `C`, `C0`, or the first threshold of an adaptive method.
+    pub clip_norm: f64,
+    /// First (or constant) upper bound `Z` of the global methods; 50 by default.
+    pub upper_bound: Option<f64>,
+    /// Tolerance τ of the geometric controllers.
+    pub tolerance: Option<f64>,
+    /// Rate η_C of the geometric controllers.
+    pub rate: Option<f64>,
+    /// Target γ of the geometric controllers; η_Z of Global-Adapt.
+    pub target: Option<f64>,
+    /// Lower bound `C_LB` of the bounded methods; a tenth of the first threshold by default.
+    pub lower_bound: Option<f64>,
+    /// Noise of every count.
+    pub count_noise: CountNoise,
+    /// FairLens's γ1 and γ2; both 1 by default.
+    pub fairlens_weights: Option<[f64; 2]>,
+}
+
+impl Default for PresetParams {
+    fn default() -> Self {
+        Self {
+            clip_norm: 1.0,
+            upper_bound: None,
+            tolerance: None,
+            rate: None,
+            target: None,
+            lower_bound: None,
+            count_noise: CountNoise::default(),
+            fairlens_weights: None,
+        }
+    }
+}
+
+/// A named method.
+#[derive(Debug, Clone, Copy)]
+pub struct MethodEntry {
+    /// Its one name everywhere, for example `dpsgd-f`.
+    pub name: &'static str,
+    /// As papers and tables write it, for example `DPSGD-F`.
+    pub label: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+    /// Where this implementation differs from the published text or code, and why; empty if nowhere.
+    pub differs: &'static str,
+    /// Its cell of the grid.
+    pub preset: fn(&PresetParams) -> ClipConfig,
+}
+
+impl MethodEntry {
+    /// The configuration under these settings. It is checked when it is built.
+    pub fn config(&self, params: &PresetParams) -> ClipConfig {
+        (self.preset)(params)
+    }
+}
+
+/// Every named method, in the order of the tables.
+pub fn methods() -> &'static [MethodEntry] {
+    const METHODS: &[MethodEntry] = &[
+        methods::dpsgd::ENTRY,
+        methods::dpsgd_normalised::ENTRY,
+        methods::naive::ENTRY,
+        methods::dpsgd_f::ENTRY,
+        methods::dpsgd_global::ENTRY,
+        methods::dpsgd_global_adapt::ENTRY,
+        methods::adaptive::ENTRY,
+        methods::unbounded_adaptive::ENTRY,
+        methods::bounded_adaptive::ENTRY,
+        methods::fixed_soft::ENTRY,
+        methods::soft_adaptive::ENTRY,
+        methods::automatic::ENTRY,
+        methods::soft_global_adapt::ENTRY,
+        methods::bounded_global_adapt::ENTRY,
+        methods::bounded_soft_global_adapt::ENTRY,
+        methods::bounded_soft_adaptive::ENTRY,
+        methods::soft_dpsgd_f::ENTRY,
+        methods::fairlens::ENTRY,
+        methods::magnitude_only::ENTRY,
+        methods::direction_only::ENTRY,
+    ];
+    METHODS
+}
+
+/// The method of this name.
+///
+/// # Errors
+/// [`ClipError::UnknownMethod`], listing every name.
+pub fn find(name: &str) -> Result<&'static MethodEntry, ClipError> {
+    methods().iter().find(|entry| entry.name == name).ok_or_else(|| ClipError::UnknownMethod {
+        name: name.to_owned(),
+        known: methods().iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// The table of all methods, in Markdown; `METHODS.md` of the crate is this text.
+pub fn markdown_table() -> String {
+    let mut table = String::from(
+        "| method | label | rule | controller | weights | counts (L2 sensitivity) | group labels | certified | source |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    let context = PublicContext { n_groups: 2, expected_batch_size: 1.0, noise_multiplier: 1.0 };
+    for entry in methods() {
+        let config = entry.config(&PresetParams::default());
+        let counts = config
+            .queries(&context)
+            .iter()
+            .map(|query| format!("{} ({})", query.name, query.l2_sensitivity))
+            .collect::<Vec<_>>()
+            .join("; ");
+        let yes = |condition: bool| if condition { "yes" } else { "no" };
+        let _ = writeln!(
+            table,
+            "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} |",
+            entry.name,
+            entry.label,
+            config.rule.name(),
+            config.controller.name(),
+            config.weights.name(),
+            if counts.is_empty() { "none" } else { &counts },
+            yes(config.needs_groups()),
+            yes(config.certified()),
+            entry.source,
+        );
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_in_the_crate_is_current() {
+        assert_eq!(
+            markdown_table(),
+            include_str!("../METHODS.md"),
+            "run `cargo run --release -p dp-clipping --example methods_table > crates/dp-clipping/METHODS.md`"
+        );
+    }
+
+    #[test]
+    fn names_are_unique_kebab_case_and_found() {
+        for (index, entry) in methods().iter().enumerate() {
+            assert!(entry.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", entry.name);
+            assert!(methods()[..index].iter().all(|other| other.name != entry.name));
+            assert_eq!(find(entry.name).unwrap().label, entry.label);
+            assert!(!entry.summary.is_empty() && !entry.source.is_empty());
+            entry.config(&PresetParams::default()).validate().unwrap();
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones() {
+        insta::assert_snapshot!(
+            find("dpsdg").unwrap_err(),
+            @"unknown clipping method `dpsdg`, expected one of dpsgd, dpsgd-normalised, naive, dpsgd-f, dpsgd-global, dpsgd-global-adapt, adaptive, unbounded-adaptive, bounded-adaptive, fixed-soft, soft-adaptive, automatic, soft-global-adapt, bounded-global-adapt, bounded-soft-global-adapt, bounded-soft-adaptive, soft-dpsgd-f, fairlens, magnitude-only, direction-only"
+        );
+    }
+
+    #[test]
+    fn only_what_is_proven_is_certified() {
+        let not_certified: Vec<_> = methods()
+            .iter()
+            .filter(|entry| !entry.config(&PresetParams::default()).certified())
+            .map(|entry| entry.name)
+            .collect();
+        assert_eq!(not_certified, ["fairlens", "magnitude-only", "direction-only"]);
+    }
+}

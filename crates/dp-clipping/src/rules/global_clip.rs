@@ -1,0 +1,15 @@
+//! Global scaling that clips large gradients: `s = C0/Z` if `‖g‖ ≤ Z`, else `C0/‖g‖`; bound `C0`. The threshold is `Z`.
+//!
+//! **Source.** Esipova 2023, Algorithm 2 (in parentheses): gradients above `Z`, often those of small groups, are kept.
+
+/// `C0/Z` if `‖g‖ ≤ Z`, else `C0/‖g‖`.
+///
+/// ```
+/// use dp_clipping::rules::global_clip;
+/// assert_eq!(global_clip::scale(3.0, 50.0, 0.5), 0.01);
+/// assert_eq!(global_clip::scale(100.0, 50.0, 0.5), 0.005);
+/// ```
+#[inline]
+pub fn scale(norm: f64, threshold: f64, clip_norm: f64) -> f64 {
+    clip_norm / norm.max(threshold)
+}

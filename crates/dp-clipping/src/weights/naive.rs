@@ -1,0 +1,48 @@
+//! Naive re-weighting: `θ_k = (B/K)/b̃_k` from the noisy group sizes `b̃_k = b_k + N(0, σ1²)` of the same step.
+//!
+//! **Guarantee.** One record changes one group size by one: L2 sensitivity 1. The bound of group `k` becomes `θ_k` times the rule's,
+//! and the noise scales with the largest over *all* groups.
+//!
+//! **Edge cases.** A `b̃_k` below 1 is clamped to 1, so `θ_k ≤ B/K`; Xu leaves this open. Weights stay in [`WEIGHT_RANGE`].
+//!
+//! **Source.** Xu 2021, Algorithm 3, with the expected batch size for `b`.
+
+use std::ops::RangeInclusive;
+
+use super::Weighting;
+use crate::{ClipBatch, PublicContext, count::Release};
+
+/// Range of every weight, 2⁻³⁰ to 2³⁰, so that a weighted bound is neither 0 nor ∞. Only absurd counts come near it.
+pub const WEIGHT_RANGE: RangeInclusive<f64> = 1.0 / ((1_u64 << 30) as f64)..=(1_u64 << 30) as f64;
+
+pub(super) fn step(
+    noise_multiplier: f64,
+    batch: &ClipBatch<'_>,
+    context: &PublicContext,
+    release: &mut dyn Release,
+) -> Weighting {
+    let mut sizes = vec![0.0; context.n_groups];
+    for (_, group) in batch.valid() {
+        sizes[group] += 1.0;
+    }
+    let query = release.release("group sizes", &sizes, 1.0, noise_multiplier);
+    Weighting { weights: weights(&query.released, context.expected_batch_size), query: Some(query) }
+}
+
+/// `θ_k` from the released sizes.
+fn weights(released: &[f64], expected_batch_size: f64) -> Vec<f64> {
+    let share = expected_batch_size / released.len() as f64;
+    released.iter().map(|size| (share / size.max(1.0)).clamp(*WEIGHT_RANGE.start(), *WEIGHT_RANGE.end())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worked_batch() {
+        // B = 100, K = 2, sizes 80 and 20: θ = 50/80 and 50/20; a negative size counts as 1.
+        assert_eq!(weights(&[80.0, 20.0], 100.0), vec![0.625, 2.5]);
+        assert_eq!(weights(&[80.0, -3.0], 100.0), vec![0.625, 50.0]);
+    }
+}

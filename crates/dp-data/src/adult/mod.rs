@@ -1,0 +1,292 @@
+//! Adult: a census extract of 1994; does a person earn more than 50,000 dollars? Groups by sex, race or age.
+
+mod encoding;
+mod parse;
+mod schema;
+mod synthetic;
+mod synthetic_margins;
+
+use std::path::Path;
+
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+pub use self::encoding::Encoding;
+pub use self::parse::AdultRecord;
+pub use self::schema::{Attribute, Number};
+use crate::dataset::{Dataset, Split};
+use crate::error::DataError;
+use crate::locator::{DataLocator, Located};
+use crate::manifest::Manifest;
+use crate::provenance::{FileRecord, Provenance, sha256_hex};
+use crate::scaling::ScalingFit;
+use crate::split::{self, Keep, Stream, TestFraction};
+use crate::verified_file;
+
+/// The seed of the generated census that stands in for the published files.
+pub const SYNTHETIC_SEED: u64 = 1994;
+
+/// Every record with where it came from.
+#[derive(Debug, Clone)]
+pub struct AdultTable {
+    /// Incomplete records included, in file order (`adult.data`, then `adult.test`).
+    pub records: Vec<AdultRecord>,
+    /// Where they came from.
+    pub provenance: Provenance,
+}
+
+/// The manifest of this data set.
+///
+/// # Errors
+/// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
+pub fn manifest() -> Result<Manifest, DataError> {
+    Manifest::parse("adult", include_str!("../../../../datasets/adult/manifest.toml"))
+}
+
+/// Reads the published files from wherever the locator finds them, else generates a census.
+///
+/// # Errors
+/// As [`DataLocator::locate`]; any row that breaks the schema.
+pub fn load(locator: &DataLocator) -> Result<AdultTable, DataError> {
+    let manifest = manifest()?;
+    match locator.locate(&manifest)? {
+        Located::Real(real) => {
+            let mut records = Vec::with_capacity(manifest.records);
+            for file in &real.files {
+                records.extend(parse::parse(&file.contents, &file.path)?);
+            }
+            let provenance = real.provenance(&manifest, records.len());
+            Ok(AdultTable { records, provenance })
+        }
+        Located::Nowhere(attempts) => {
+            let mut table = AdultTable::synthetic(SYNTHETIC_SEED)?;
+            table.provenance.notes = crate::locator::notes(&attempts);
+            Ok(table)
+        }
+    }
+}
+
+impl AdultTable {
+    /// Your own files in Adult's format, plain or `.gz`: every value is checked, but no checksum is known.
+    ///
+    /// # Errors
+    /// [`DataError::Io`], [`DataError::BrokenGzip`], [`DataError::EmptyFile`]; any row that breaks the schema.
+    pub fn from_files<P: AsRef<Path>>(paths: &[P]) -> Result<Self, DataError> {
+        let mut records = Vec::new();
+        let mut files = Vec::new();
+        for path in paths.iter().map(AsRef::as_ref) {
+            let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+            let name = file_name.strip_suffix(".gz").unwrap_or(&file_name).to_owned();
+            let contents = verified_file::read_plain(path, &name)?;
+            records.extend(parse::parse(&contents, path)?);
+            files.push(FileRecord { name, sha256: sha256_hex(&contents), bytes: contents.len() as u64 });
+        }
+        let provenance = Provenance {
+            name: "adult".into(),
+            synthetic: false,
+            source: "files given by name (not the published ones, or not compared with them)".into(),
+            digest: Provenance::digest_of(&files),
+            n_records: records.len(),
+            files,
+            notes: Vec::new(),
+        };
+        Ok(Self { records, provenance })
+    }
+
+    /// A generated census with Adult's schema, sizes, and group and label counts; the same seed gives the same table everywhere.
+    ///
+    /// # Errors
+    /// None with the generator as it is: its text passes through the parser of real files.
+    pub fn synthetic(seed: u64) -> Result<Self, DataError> {
+        let text = synthetic_text(seed);
+        let records = parse::parse(text.as_bytes(), Path::new("synthetic census"))?;
+        let provenance = Provenance {
+            name: "adult".into(),
+            synthetic: true,
+            source: format!("SYNTHETIC census with Adult's schema and margins, seed {seed}"),
+            digest: sha256_hex(text.as_bytes()),
+            n_records: records.len(),
+            files: Vec::new(),
+            notes: Vec::new(),
+        };
+        Ok(Self { records, provenance })
+    }
+}
+
+/// The generated census as text in the format of `adult.data`.
+pub fn synthetic_text(seed: u64) -> String {
+    synthetic::census(seed)
+}
+
+/// Which complete records take part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Sampling {
+    /// All of them.
+    #[default]
+    Original,
+    /// Exactly this many men and as many women, drawn without replacement.
+    Balanced {
+        /// Records of each sex.
+        per_group: usize,
+    },
+    /// Each record on its own with the probability that gives this many men and women on average, as in Esipova's text.
+    BalancedOnAverage {
+        /// Expected records of each sex.
+        per_group: usize,
+    },
+}
+
+/// The attribute that defines the groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GroupBy {
+    /// Male, female.
+    #[default]
+    Sex,
+    /// White, non-white.
+    Race,
+    /// Up to 37 years, older: 37 is the median of complete records.
+    Age,
+}
+
+impl GroupBy {
+    /// Name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sex => "sex",
+            Self::Race => "race",
+            Self::Age => "age",
+        }
+    }
+
+    fn groups(self) -> [&'static str; 2] {
+        match self {
+            Self::Sex => ["male", "female"],
+            Self::Race => ["white", "non-white"],
+            Self::Age => ["younger", "older"],
+        }
+    }
+
+    fn group_of(self, record: &AdultRecord) -> usize {
+        let is = |attribute: Attribute, category: &str| {
+            record.category(attribute).is_some_and(|index| attribute.categories()[index] == category)
+        };
+        usize::from(match self {
+            Self::Sex => !is(Attribute::Sex, "Male"),
+            Self::Race => !is(Attribute::Race, "White"),
+            Self::Age => record.number(Number::Age) > 37.0,
+        })
+    }
+}
+
+/// How a table becomes a training and a test part.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdultOptions {
+    /// Which inputs.
+    pub encoding: Encoding,
+    /// Which records.
+    pub sampling: Sampling,
+    /// Share of the records that is held out.
+    pub test_fraction: TestFraction,
+    /// On which records numbers are scaled.
+    pub scaling_fit: ScalingFit,
+    /// Which groups. Has no influence on which records are drawn and where they go.
+    pub group_by: GroupBy,
+    /// Decides which records are drawn and where they go.
+    pub seed: u64,
+}
+
+impl AdultOptions {
+    /// All complete records, 80/20, scaling fitted on the training part, groups by sex.
+    pub fn new(encoding: Encoding, seed: u64) -> Self {
+        Self {
+            encoding,
+            sampling: Sampling::default(),
+            test_fraction: TestFraction::default(),
+            scaling_fit: ScalingFit::default(),
+            group_by: GroupBy::default(),
+            seed,
+        }
+    }
+}
+
+/// Drops incomplete records, samples, splits and encodes.
+///
+/// **Edge cases.** A category without an input of its own (an employer `Never-worked` in a complete record) gives zeros.
+///
+/// # Errors
+/// [`DataError::Parameter`] if a group has fewer records than asked for.
+///
+/// # Example
+/// ```
+/// use dp_data::adult::{AdultOptions, AdultTable, Encoding, SYNTHETIC_SEED, split};
+///
+/// let table = AdultTable::synthetic(SYNTHETIC_SEED)?;
+/// let split = split(&table, &AdultOptions::new(Encoding::Esipova, 1))?;
+/// assert_eq!(split.train.features.dim(), (36_178, 98));
+/// assert_eq!(split.test.group_names, ["male", "female"]);
+/// # Ok::<(), dp_data::DataError>(())
+/// ```
+pub fn split(table: &AdultTable, options: &AdultOptions) -> Result<Split, DataError> {
+    let AdultOptions { encoding, sampling, test_fraction, scaling_fit, group_by, seed } = *options;
+    let complete: Vec<&AdultRecord> = table.records.iter().filter(|record| record.is_complete()).collect();
+    let kept: Vec<&AdultRecord> = complete.iter().copied().filter(|record| encoding.keeps(record)).collect();
+    let mut notes = vec![format!(
+        "{} of {} records are complete (no `?`); incomplete ones are dropped.",
+        complete.len(),
+        table.records.len()
+    )];
+    if kept.len() < complete.len() {
+        notes.push(format!(
+            "{} records with the top-coded capital gain 99,999 are dropped as outliers.",
+            complete.len() - kept.len()
+        ));
+    }
+    let sexes: Vec<usize> = kept.iter().map(|record| GroupBy::Sex.group_of(record)).collect();
+    let keep = match sampling {
+        Sampling::Original => {
+            notes.push(format!("All {} remaining records take part.", kept.len()));
+            [Keep::All; 2]
+        }
+        Sampling::Balanced { per_group } => {
+            notes.push(format!("Balanced: exactly {per_group} records of each sex, drawn without replacement."));
+            [Keep::Exactly(per_group); 2]
+        }
+        Sampling::BalancedOnAverage { per_group } => {
+            notes.push(format!("Balanced by coin: on average {per_group} records of each sex, each kept on its own."));
+            [0, 1].map(|sex| {
+                let n = sexes.iter().filter(|&&other| other == sex).count();
+                Keep::Coin(per_group as f64 / n as f64)
+            })
+        }
+    };
+    let rows = split::sample_groups(&sexes, &keep, &GroupBy::Sex.groups(), &mut split::stream(seed, Stream::Sampling))?;
+    let sampled: Vec<&AdultRecord> = rows.into_iter().map(|row| kept[row]).collect();
+    let (train, test) = test_fraction.divide(sampled.len(), &mut split::stream(seed, Stream::Split));
+    notes.push(format!("Random split: {} training and {} test records.", train.len(), test.len()));
+    notes.push(encoding.note().into());
+    notes.push(scaling_fit.note().into());
+
+    let train: Vec<&AdultRecord> = train.into_iter().map(|row| sampled[row]).collect();
+    let test: Vec<&AdultRecord> = test.into_iter().map(|row| sampled[row]).collect();
+    let features = encoding.features();
+    let fitted_on = match scaling_fit {
+        ScalingFit::TrainOnly => &train,
+        ScalingFit::AllRecords => &sampled,
+    };
+    let scalings: Vec<_> = features.iter().map(|feature| feature.fit(fitted_on)).collect();
+    let encode = |records: &[&AdultRecord]| Dataset {
+        features: Array2::from_shape_fn((records.len(), features.len()), |(row, column)| {
+            features[column].encode(scalings[column], records[row])
+        }),
+        labels: records.iter().map(|record| u32::from(record.over_50k)).collect(),
+        groups: records.iter().map(|record| group_by.group_of(record)).collect(),
+        feature_names: features.iter().map(|feature| feature.name.clone()).collect(),
+        class_names: schema::INCOME.map(String::from).to_vec(),
+        group_names: group_by.groups().map(String::from).to_vec(),
+        group_attribute: group_by.name().into(),
+    };
+    Ok(Split { train: encode(&train), test: encode(&test), notes })
+}
