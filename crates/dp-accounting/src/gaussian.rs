@@ -81,9 +81,10 @@ pub(crate) fn gaussian_epsilon(mu: f64, delta: f64) -> f64 {
 ///
 /// **Source.** Balle & Wang 2018, Algorithm 1, by bisection.
 ///
-/// **Errors.** [`AccountingError::OutOfRange`] for ε = ∞, which any noise meets, and for parameters that ask for noise beyond 1e300.
+/// # Errors
+/// [`AccountingError::OutOfRange`] for ε = ∞, which any noise meets, and for parameters that ask for noise beyond 1e300.
 ///
-/// **Example**
+/// # Examples
 /// ```
 /// use dp_accounting::{Delta, Epsilon, analytic_gaussian_noise_multiplier};
 /// let sigma = analytic_gaussian_noise_multiplier(Epsilon::new(1.0)?, Delta::new(1e-5)?)?;

@@ -94,8 +94,7 @@ impl Accountant for GdpAccountant {
     fn delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {
         let (mu, certainty) = self.mu();
         let delta = match (mu, epsilon.is_finite()) {
-            (_, false) => 0.0,
-            (0.0, true) => 0.0,
+            (_, false) | (0.0, true) => 0.0,
             (mu, true) if !mu.is_finite() => 1.0,
             (mu, true) => gaussian_delta(mu, epsilon.get()),
         };

@@ -94,7 +94,7 @@ impl std::fmt::Display for Statement {
         write!(f, "{} {verb} ", capitalised(&released))?;
         match (&self.certainty, self.epsilon.is_finite()) {
             (_, false) => {
-                write!(f, "not differentially private (epsilon is infinite at delta {:e})", self.delta.get())?
+                write!(f, "not differentially private (epsilon is infinite at delta {:e})", self.delta.get())?;
             }
             (Certainty::Estimate, true) => {
                 write!(
@@ -179,7 +179,7 @@ mod tests {
             not_covered: vec!["the choice of hyper-parameters".to_owned()],
         };
         let statement = Statement::new(&ledger, &accountant, Delta::new(1e-5).unwrap(), scope).unwrap();
-        insta::assert_snapshot!(statement.to_string(), @"");
+        insta::assert_snapshot!(statement.to_string(), @"The model and the thresholds are (epsilon, delta)-differentially private with epsilon at most 1.8478 at delta 1e-5 (no smaller than 1.8467 for these mechanisms), by the PLD accountant. The guarantee compares data sets that differ in adding or removing one person's record (add-remove neighbours); the number of records is protected as well. It accounts for: 1000 × Poisson-sampled (rate 0.01) joint Gaussian (noise multipliers 1, 10). Not covered: the choice of hyper-parameters. Ledger digest 902041c96068c491f84da71ab50d38cc021e03cd3fddc388dea256bd6685a14a.");
         let json = serde_json::to_string(&statement).unwrap();
         assert_eq!(serde_json::from_str::<Statement>(&json).unwrap(), statement);
     }

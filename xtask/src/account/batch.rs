@@ -4,7 +4,10 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use dp_accounting::{Accountant, Certainty, Conversion, Delta, DpEvent, GdpAccountant, NoiseMultiplier, Orders, PldAccountant, RdpAccountant, SamplingRate};
+use dp_accounting::{
+    Accountant, Certainty, Conversion, Delta, DpEvent, GdpAccountant, NoiseMultiplier, Orders, PldAccountant,
+    RdpAccountant, SamplingRate,
+};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -46,11 +49,16 @@ pub(super) fn run(path: &Path) -> anyhow::Result<()> {
     let mut output = std::io::BufWriter::new(std::io::stdout().lock());
     let mut lines = input.lines();
     loop {
-        let chunk: Vec<String> = lines.by_ref().take(CHUNK).collect::<Result<_, _>>().with_context(|| format!("reading {}", path.display()))?;
+        let chunk: Vec<String> = lines
+            .by_ref()
+            .take(CHUNK)
+            .collect::<Result<_, _>>()
+            .with_context(|| format!("reading {}", path.display()))?;
         if chunk.is_empty() {
             return output.flush().context("writing to standard output");
         }
-        let outcomes: Vec<Outcome> = chunk.par_iter().filter(|line| !line.trim().is_empty()).map(|line| outcome(line)).collect();
+        let outcomes: Vec<Outcome> =
+            chunk.par_iter().filter(|line| !line.trim().is_empty()).map(|line| outcome(line)).collect();
         for outcome in outcomes {
             serde_json::to_writer(&mut output, &outcome)?;
             output.write_all(b"\n")?;
@@ -114,10 +122,12 @@ mod tests {
 
     #[test]
     fn every_line_has_an_answer_or_a_note() {
-        let good = outcome(r#"{"id":"a","sampling_rate":0.01,"noise_multiplier":1,"steps":1000,"delta":1e-5,"other":1}"#);
+        let good =
+            outcome(r#"{"id":"a","sampling_rate":0.01,"noise_multiplier":1,"steps":1000,"delta":1e-5,"other":1}"#);
         assert_eq!(good.id, "a");
         assert_eq!(good.note, None);
-        let (rdp, lower, upper) = (good.epsilon_rdp.unwrap(), good.epsilon_pld_lower.unwrap(), good.epsilon_pld_upper.unwrap());
+        let (rdp, lower, upper) =
+            (good.epsilon_rdp.unwrap(), good.epsilon_pld_lower.unwrap(), good.epsilon_pld_upper.unwrap());
         assert!(lower < upper && upper < rdp && rdp < good.epsilon_rdp_classic.unwrap());
         let bad = outcome(r#"{"id":7,"sampling_rate":2,"noise_multiplier":1,"steps":1000,"delta":1e-5}"#);
         assert_eq!((bad.id, bad.epsilon_rdp), (7.into(), None));

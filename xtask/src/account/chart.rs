@@ -33,7 +33,8 @@ pub(super) fn draw(setting: &Setting, relative_width: f64, path: &Path) -> anyho
         series: vec![rdp, pld],
         y_range: None,
     };
-    let svg = Plot { title: "Privacy loss over steps".to_owned(), panels: vec![Panel::Lines(panel)], n_columns: 1 }.svg()?;
+    let svg =
+        Plot { title: "Privacy loss over steps".to_owned(), panels: vec![Panel::Lines(panel)], n_columns: 1 }.svg()?;
     let bytes = match path.extension().and_then(|extension| extension.to_str()) {
         Some("svg") => svg.into_bytes(),
         Some("png") => png(&svg)?,

@@ -7,8 +7,8 @@ mod setting;
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use dp_accounting::{
-    Accountant, Calibration, Certainty, Conversion, Delta, DpEvent, Epsilon, EpsilonBound, GdpAccountant, Ledger, NeighbouringRelation,
-    NoiseMultiplier, Orders, PldAccountant, RdpAccountant, Scope, Statement,
+    Accountant, Calibration, Certainty, Conversion, Delta, DpEvent, Epsilon, EpsilonBound, GdpAccountant, Ledger,
+    NeighbouringRelation, NoiseMultiplier, Orders, PldAccountant, RdpAccountant, Scope, Statement,
 };
 use serde::Serialize;
 use setting::{Sampler, Setting};
@@ -158,7 +158,10 @@ fn setting(args: &AccountArgs) -> anyhow::Result<(Setting, bool)> {
             let (target, delta) = (Epsilon::new(target)?, Delta::new(args.delta)?);
             let event = |sigma: NoiseMultiplier| {
                 // The setting was checked below before the search started.
-                Setting { noise_multiplier: sigma.get(), ..setting.clone() }.event().unwrap_or(DpEvent::NonPrivate).repeated(steps)
+                Setting { noise_multiplier: sigma.get(), ..setting.clone() }
+                    .event()
+                    .unwrap_or(DpEvent::NonPrivate)
+                    .repeated(steps)
             };
             setting.event()?;
             let relation = setting.relation();
@@ -190,7 +193,8 @@ fn answers(setting: &Setting, args: &AccountArgs) -> anyhow::Result<Vec<Answer>>
     };
     if args.accountant.includes(Which::Rdp) {
         ask(Box::new(RdpAccountant::new(relation)), None)?;
-        let classic = RdpAccountant::new(relation).with_orders(Orders::moments_accountant()).with_conversion(Conversion::Classic);
+        let classic =
+            RdpAccountant::new(relation).with_orders(Orders::moments_accountant()).with_conversion(Conversion::Classic);
         ask(Box::new(classic), Some("RDP, classic conversion, orders 2 to 64"))?;
     }
     if args.accountant.includes(Which::Pld) {
@@ -291,13 +295,19 @@ mod tests {
 
     #[test]
     fn one_setting_by_all_accountants() {
-        insta::assert_snapshot!(printed("account --sampling-rate 0.007076201848657733 --noise-multiplier 1 --steps 2826 --delta 1e-6"));
-        insta::assert_snapshot!(printed("account --records 36178 --batch-size 256 --epochs 20 --noise-multiplier 2 --delta 1e-6 --sampler fixed-size"));
+        insta::assert_snapshot!(printed(
+            "account --sampling-rate 0.007076201848657733 --noise-multiplier 1 --steps 2826 --delta 1e-6"
+        ));
+        insta::assert_snapshot!(printed(
+            "account --records 36178 --batch-size 256 --epochs 20 --noise-multiplier 2 --delta 1e-6 --sampler fixed-size"
+        ));
     }
 
     #[test]
     fn calibration_meets_its_target() {
-        insta::assert_snapshot!(printed("account --sampling-rate 0.01 --steps 1000 --target-epsilon 2 --accountant rdp"));
+        insta::assert_snapshot!(printed(
+            "account --sampling-rate 0.01 --steps 1000 --target-epsilon 2 --accountant rdp"
+        ));
     }
 
     #[test]

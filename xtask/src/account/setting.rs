@@ -38,8 +38,10 @@ impl Setting {
 
     /// One step.
     pub(super) fn event(&self) -> anyhow::Result<DpEvent> {
-        let queries: Result<Vec<_>, AccountingError> =
-            std::iter::once(self.noise_multiplier).chain(self.count_noise_multipliers.iter().copied()).map(NoiseMultiplier::new).collect();
+        let queries: Result<Vec<_>, AccountingError> = std::iter::once(self.noise_multiplier)
+            .chain(self.count_noise_multipliers.iter().copied())
+            .map(NoiseMultiplier::new)
+            .collect();
         let queries = queries?;
         let step = if queries.len() == 1 { DpEvent::gaussian(queries[0]) } else { DpEvent::joint_gaussian(queries) };
         Ok(match (self.sampler, self.population) {
@@ -56,7 +58,11 @@ impl std::fmt::Display for Setting {
             Sampler::Poisson => "Poisson batches",
             Sampler::FixedSize => "batches of fixed size",
         };
-        write!(f, "{sampler} at rate {}, {} steps, noise multiplier {}", self.sampling_rate, self.steps, self.noise_multiplier)?;
+        write!(
+            f,
+            "{sampler} at rate {}, {} steps, noise multiplier {}",
+            self.sampling_rate, self.steps, self.noise_multiplier
+        )?;
         for count in &self.count_noise_multipliers {
             write!(f, ", count noise multiplier {count}")?;
         }
