@@ -16,6 +16,7 @@ mod measured;
 mod multiple_testing;
 mod privacy_cost;
 mod score;
+mod statement;
 mod wilcoxon;
 
 pub use accuracy::{accuracy, accuracy_by_group, class_recall, macro_accuracy, worst_class_accuracy};
@@ -38,4 +39,5 @@ pub use measured::Measured;
 pub use multiple_testing::{bonferroni, holm};
 pub use privacy_cost::{excessive_risk, privacy_cost};
 pub use score::{log_loss, roc_auc};
+pub use statement::{FairnessStatement, GroupCost, PairedRuns, Payer, RiskTerm, STANDARD_ERRORS_TO_TELL, WidestGap};
 pub use wilcoxon::{Alternative, EXACT_LIMIT, Wilcoxon, WilcoxonMethod, wilcoxon_signed_rank};
