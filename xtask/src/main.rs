@@ -1,7 +1,36 @@
 //! Tasks of this workspace: reproductions, benchmarks and checks. `cargo xtask --help` lists them.
+
+mod ci;
+mod data;
 mod plot;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "the reproductions will call it"))]
 mod report;
+mod reproduce;
 mod results;
 
-fn main() {}
+use clap::{Parser, Subcommand};
+
+/// Reproductions, benchmarks and checks of differentially private training that is fair to every group.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Train what a paper trained and report our figures beside its own.
+    Reproduce(reproduce::ReproduceArgs),
+    /// What is known of the data sets, what is at hand, and how to get it.
+    Data(data::DataArgs),
+    /// Everything a change must pass: formatting, lints, documentation, tests.
+    Ci(ci::CiArgs),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().task {
+        Task::Reproduce(args) => reproduce::run(args),
+        Task::Data(args) => data::run(&args),
+        Task::Ci(args) => ci::run(&args),
+    }
+}

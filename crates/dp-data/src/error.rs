@@ -127,6 +127,16 @@ pub enum DataError {
         /// What is wrong.
         reason: String,
     },
+    /// A binary file breaks its format.
+    #[error("`{}`, byte {offset}: {reason}", path.display())]
+    MalformedBinary {
+        /// The file.
+        path: PathBuf,
+        /// Where, counted from 0 in the decompressed content.
+        offset: usize,
+        /// What is wrong.
+        reason: String,
+    },
     /// No place held the real files, and a stand-in was refused.
     #[error("no real data for `{dataset}`:{}", list(attempts))]
     NotFound {

@@ -1,15 +1,19 @@
 #![doc = include_str!("../README.md")]
 
 pub mod adult;
+pub mod catalogue;
 mod dataset;
 mod download;
+pub mod dutch;
 mod error;
 mod locator;
 mod manifest;
+pub mod mnist;
 mod provenance;
 mod scaling;
 mod split;
 mod verified_file;
+mod weighted;
 
 pub use dataset::{Dataset, Split};
 pub use download::{DownloadProgress, Silent};

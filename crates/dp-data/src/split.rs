@@ -12,6 +12,7 @@ use crate::error::DataError;
 pub(crate) enum Stream {
     Sampling = 1,
     Split = 2,
+    Validation = 3,
 }
 
 pub(crate) fn stream(seed: u64, stream: Stream) -> ChaCha20Rng {

@@ -172,6 +172,10 @@ impl Engine {
         if records.facts().n_inputs != self.model.n_inputs() {
             return Err(TrainError::mismatch("inputs of a record", self.model.n_inputs(), records.facts().n_inputs));
         }
+        if records.dtype() != self.dtype {
+            let (expected, got) = (self.dtype.as_str(), records.dtype().as_str());
+            return Err(TrainError::mismatch("number type of the records", expected, got));
+        }
         let input = self.input.rows(rows.len())?;
         records.gather(rows, &input)?;
         for &row in blanked {

@@ -18,7 +18,8 @@ pub struct StepView<'a> {
     pub thresholds: &'a [f64],
     /// `S_k`: what one record of group `k` can add to the sum at most; empty without clipping. A function of released counts.
     pub group_bounds: &'a [f64],
-    /// Norm of each group's mean gradient before clipping, where asked for; `None` for a group with no record in the batch.
+    /// Norm of each group's mean gradient before clipping, where asked for; `None` for a group with no
+    /// record in the batch; records whose gradient is not finite do not count.
     pub group_gradient_norms: Option<&'a [Option<f64>]>,
 }
 

@@ -2,7 +2,7 @@
 //! that they cannot disagree.
 
 use dp_accounting::{Delta, DpEvent, NoiseMultiplier, SamplingRate};
-use dp_clipping::{ClipConfig, PublicContext};
+use dp_clipping::{ClipConfig, Coupling, PublicContext};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, TrainError};
@@ -25,7 +25,7 @@ impl BatchPlan {
     /// `q = b/n` and `T = ⌊epochs · n/b⌋`: an epoch is `n` records on average (Xu 2021).
     ///
     /// # Errors
-    /// If the batch is larger than the data, or anything is 0.
+    /// [`TrainError::InvalidParameter`] if the batch is larger than the data, or anything is 0.
     pub fn exact(n_records: usize, batch_size: usize, epochs: u64) -> Result<Self> {
         check_sizes(n_records, batch_size, epochs)?;
         Ok(Self {
@@ -38,7 +38,7 @@ impl BatchPlan {
     /// `q = 1/⌈n/b⌉` and `T = epochs · ⌈n/b⌉`: an epoch is as many batches as a data loader has (Opacus; Esipova 2023).
     ///
     /// # Errors
-    /// If the batch is larger than the data, or anything is 0.
+    /// [`TrainError::InvalidParameter`] if the batch is larger than the data, or anything is 0.
     pub fn loader(n_records: usize, batch_size: usize, epochs: u64) -> Result<Self> {
         check_sizes(n_records, batch_size, epochs)?;
         let length = n_records.div_ceil(batch_size);
@@ -53,6 +53,9 @@ impl BatchPlan {
 }
 
 fn check_sizes(n_records: usize, batch_size: usize, epochs: u64) -> Result<()> {
+    if n_records == 0 {
+        return Err(TrainError::invalid("n_records", n_records, "at least 1"));
+    }
     if batch_size == 0 || batch_size > n_records {
         return Err(TrainError::invalid("batch_size", batch_size, format!("1 to {n_records}, the number of records")));
     }
@@ -206,6 +209,17 @@ fn step_event(privacy: &PrivacyConfig, context: &PublicContext, rate: SamplingRa
         let expected = format!("less than 1/n = {:.3e}", 1.0 / n as f64);
         return Err(TrainError::invalid("privacy.delta", privacy.delta.get(), expected));
     }
+    if privacy.clipping.coupling != Coupling::None {
+        // A coupling makes a record's gradient depend on its batch, which the engine does not do: never train something else instead.
+        let coupling = format!("{:?}", privacy.clipping.coupling);
+        return Err(TrainError::invalid(
+            "privacy.clipping.coupling",
+            coupling,
+            "None, the only one the trainer carries out",
+        ));
+    }
+    // Refuses parameters out of range before there is a run.
+    privacy.clipping.build(context)?;
     // Gradient and counts see the same batch: one sampled Gaussian (Zhao 2025, Lemma 3.1 and Theorem 3.2).
     let mut multipliers = vec![privacy.noise_multiplier];
     for multiplier in privacy.clipping.count_noise_multipliers(context) {

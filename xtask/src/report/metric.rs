@@ -163,8 +163,8 @@ impl Column {
             Metric::PrivacyCost | Metric::PrivacyCostGap => Some(accuracy(reference()?)? - accuracy(run)?),
             Metric::Loss => loss(run),
             Metric::ExcessiveRisk | Metric::ExcessiveRiskGap => Some(loss(run)? - loss(reference()?)?),
-            Metric::TrainLoss => of_group(&run.train, group).loss,
-            Metric::MeanGradientNorm => of_group(&run.train, group).mean_gradient_norm,
+            Metric::TrainLoss => *run.epochs.last()?.loss.get(group?)?,
+            Metric::MeanGradientNorm => *run.epochs.last()?.mean_gradient_norm.get(group?)?,
         }
     }
 }

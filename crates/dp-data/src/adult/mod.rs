@@ -98,7 +98,7 @@ impl AdultTable {
     /// # Errors
     /// None with the generator as it is: its text passes through the parser of real files.
     pub fn synthetic(seed: u64) -> Result<Self, DataError> {
-        let text = synthetic::census(seed);
+        let text = synthetic_text(seed);
         let records = parse::parse(text.as_bytes(), Path::new("synthetic census"))?;
         let provenance = Provenance {
             name: "adult".into(),
@@ -111,6 +111,11 @@ impl AdultTable {
         };
         Ok(Self { records, provenance })
     }
+}
+
+/// The generated census as text in the format of `adult.data`.
+pub fn synthetic_text(seed: u64) -> String {
+    synthetic::census(seed)
 }
 
 /// Which complete records take part.
