@@ -34,3 +34,25 @@ fn main() -> anyhow::Result<()> {
         Task::Ci(args) => ci::run(&args),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    fn help(path: &[&str]) -> String {
+        let mut command = Cli::command();
+        command.build();
+        let command = path.iter().fold(&mut command, |command, name| {
+            command.find_subcommand_mut(name).unwrap_or_else(|| panic!("no subcommand {name}"))
+        });
+        command.render_long_help().to_string()
+    }
+
+    #[test]
+    fn help_says_what_there_is() {
+        insta::assert_snapshot!("help", help(&[]));
+        insta::assert_snapshot!("help_reproduce_adult", help(&["reproduce", "adult"]));
+    }
+}
