@@ -7,6 +7,8 @@ mod report;
 mod reproduce;
 mod results;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Reproductions, benchmarks and checks of differentially private training that is fair to every group.
@@ -27,11 +29,19 @@ enum Task {
     Ci(ci::CiArgs),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().task {
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
         Task::Reproduce(args) => reproduce::run(args),
         Task::Data(args) => data::run(&args),
         Task::Ci(args) => ci::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Causes in one line, and no backtrace: what went wrong is in the message.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 
