@@ -1,0 +1,59 @@
+//! What can go wrong.
+
+/// Why a plan was refused or a run stopped.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// A setting is out of range.
+    #[error("{parameter} = {value}: expected {expected}")]
+    InvalidParameter {
+        /// Name in the configuration.
+        parameter: &'static str,
+        /// Value received.
+        value: String,
+        /// Accepted range.
+        expected: String,
+    },
+    /// Two inputs that belong together do not fit.
+    #[error("{what}: expected {expected}, got {got}")]
+    Mismatch {
+        /// What was compared.
+        what: String,
+        /// Value it should have.
+        expected: String,
+        /// Value it has.
+        got: String,
+    },
+    /// The parameters are infinite or not a number: the learning rate is too high.
+    #[error("parameters are not finite after step {step}; lower the learning rate")]
+    Diverged {
+        /// 0-based step.
+        step: u64,
+    },
+    /// A privacy parameter or the ledger was refused.
+    #[error("accounting: {0}")]
+    Accounting(#[from] dp_accounting::AccountingError),
+    /// The clipping method was refused or failed.
+    #[error("clipping: {0}")]
+    Clipping(#[from] dp_clipping::ClipError),
+    /// A tensor operation failed.
+    #[error("tensor: {0}")]
+    Tensor(#[from] candle_core::Error),
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "values are turned into text at once; `&` at every call says nothing"
+)]
+impl TrainError {
+    pub(crate) fn invalid(parameter: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
+        Self::InvalidParameter { parameter, value: value.to_string(), expected: expected.into() }
+    }
+
+    pub(crate) fn mismatch(what: impl Into<String>, expected: impl ToString, got: impl ToString) -> Self {
+        Self::Mismatch { what: what.into(), expected: expected.to_string(), got: got.to_string() }
+    }
+}
+
+/// `Result` with this crate's error.
+pub type Result<T, E = TrainError> = std::result::Result<T, E>;

@@ -1,0 +1,136 @@
+//! The float types the engine computes in, and typed access to the storage candle hands to a custom operation.
+
+use candle_core::backend::BackendStorage;
+use candle_core::{CpuStorage, DType, Error, Layout, Result, WithDType};
+
+use rand_chacha::ChaCha20Rng;
+
+use crate::{noise, vector_math};
+
+/// A float type the engine computes in: `f32` to train, `f64` to check and to analyse.
+pub(crate) trait Element: WithDType {
+    /// 0.
+    const ZERO: Self;
+    /// 1.
+    const ONE: Self;
+    /// The storage's values, if it holds this type.
+    fn values_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
+    /// `eˣ`.
+    fn exp(self) -> Self;
+    /// `ln(1 + x)`.
+    fn ln_1p(self) -> Self;
+    /// Hyperbolic tangent.
+    fn tanh(self) -> Self;
+    /// Logistic function.
+    fn sigmoid(self) -> Self;
+    /// Adds independent `N(0, std²)` noise to every value.
+    fn add_gaussian(rng: &mut ChaCha20Rng, std: f64, values: &mut [Self]);
+}
+
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
+impl Element for f32 {
+    const ZERO: Self = 0.0;
+    const ONE: Self = 1.0;
+    fn values_mut(storage: &mut CpuStorage) -> Option<&mut [Self]> {
+        if let CpuStorage::F32(values) = storage { Some(values) } else { None }
+    }
+    fn exp(self) -> Self {
+        self.exp()
+    }
+    fn ln_1p(self) -> Self {
+        self.ln_1p()
+    }
+    #[inline(always)]
+    fn tanh(self) -> Self {
+        vector_math::tanh(self)
+    }
+    #[inline(always)]
+    fn sigmoid(self) -> Self {
+        vector_math::sigmoid(self)
+    }
+    fn add_gaussian(rng: &mut ChaCha20Rng, std: f64, values: &mut [Self]) {
+        noise::add_gaussian_f32(rng, std, values);
+    }
+}
+
+impl Element for f64 {
+    const ZERO: Self = 0.0;
+    const ONE: Self = 1.0;
+    fn values_mut(storage: &mut CpuStorage) -> Option<&mut [Self]> {
+        if let CpuStorage::F64(values) = storage { Some(values) } else { None }
+    }
+    fn exp(self) -> Self {
+        self.exp()
+    }
+    fn ln_1p(self) -> Self {
+        self.ln_1p()
+    }
+    fn tanh(self) -> Self {
+        self.tanh()
+    }
+    fn sigmoid(self) -> Self {
+        1.0 / (1.0 + (-self).exp())
+    }
+    fn add_gaussian(rng: &mut ChaCha20Rng, std: f64, values: &mut [Self]) {
+        noise::add_gaussian_f64(rng, std, values);
+    }
+}
+
+/// The type a storage holds.
+pub(super) fn dtype(storage: &CpuStorage) -> DType {
+    storage.dtype()
+}
+
+/// The values of a contiguous source.
+pub(super) fn source<'a, T: WithDType>((storage, layout): (&'a CpuStorage, &Layout)) -> Result<&'a [T]> {
+    let (start, end) = layout.contiguous_offsets().ok_or(Error::RequiresContiguous { op: "source" })?;
+    Ok(&storage.as_slice::<T>()?[start..end])
+}
+
+/// The values of a contiguous destination.
+pub(super) fn destination<'a, T: Element>(storage: &'a mut CpuStorage, layout: &Layout) -> Result<&'a mut [T]> {
+    let (start, end) = layout.contiguous_offsets().ok_or(Error::RequiresContiguous { op: "destination" })?;
+    let got = storage.dtype();
+    match T::values_mut(storage) {
+        Some(values) => Ok(&mut values[start..end]),
+        None => Err(Error::UnexpectedDType { msg: "destination", expected: T::DTYPE, got }),
+    }
+}
+
+/// Rows and columns of a two-dimensional layout; a vector is one column.
+pub(super) fn rows_and_columns(layout: &Layout) -> Result<(usize, usize)> {
+    match layout.dims() {
+        &[rows] => Ok((rows, 1)),
+        &[rows, columns] => Ok((rows, columns)),
+        dims => Err(Error::Msg(format!("expected a tensor of shape [rows] or [rows, columns], got {dims:?}"))),
+    }
+}
+
+/// An error unless `got` is `expected`.
+pub(super) fn same(what: &'static str, expected: usize, got: usize) -> Result<()> {
+    if expected == got {
+        return Ok(());
+    }
+    Err(Error::Msg(format!("{what}: expected {expected}, got {got}")))
+}
+
+/// Runs `$body` with `$T` bound to the float type `$dtype` names.
+macro_rules! for_float {
+    ($dtype:expr, $op:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            candle_core::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            candle_core::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            dtype => Err(candle_core::Error::UnsupportedDTypeForOp(dtype, $op)),
+        }
+    };
+}
+pub(super) use for_float;

@@ -1,0 +1,25 @@
+//! The primitives of the engine, as candle custom operations that write into an existing tensor.
+//!
+//! Every operation has a CPU path on slices, for `f32` and `f64`. The destination is always the first tensor, must be
+//! contiguous and must not share storage with a source. Nothing here allocates, so a step that reuses its buffers takes no
+//! page fault. Loops are plain Rust compiled for AVX-512, AVX2 and the baseline, and chosen at run time by [`pulp`].
+
+mod activation;
+mod bce;
+mod element;
+mod gather;
+mod matmul;
+mod noise;
+mod rows;
+mod softmax;
+mod update;
+
+pub use activation::Activation;
+pub(crate) use activation::ActivationBackward;
+pub(crate) use bce::{BceGradient, BceLosses};
+pub(crate) use gather::GatherRows;
+pub(crate) use matmul::{MatMul, Operand};
+pub(crate) use noise::Privatise;
+pub(crate) use rows::{ColumnSum, LinearSqNorms, RepeatRow, ScaleRows};
+pub(crate) use softmax::{SoftmaxGradient, SoftmaxLosses};
+pub(crate) use update::{Axpy, Fill};

@@ -1,0 +1,145 @@
+//! Operations on the rows of a matrix: one row is one record.
+
+use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
+
+use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
+use crate::vector_math::{sum_of_squares, vectorise};
+
+/// Adds the squared norm of a linear layer's per-sample gradient: `dst[i] += (‖x_i‖² + 1) ‖d_i‖²`.
+///
+/// The gradient of record `i` is the outer product `d_i x_iᵀ` for the weight and `d_i` for the bias, so its norm needs neither
+/// ("ghost norm"; Goodfellow 2015). Sums are in `f64`: a plain `f32` sum is off by 1e-4. An infinite input with a zero output
+/// gradient gives NaN, as the product would: such a record must be dropped, not summed.
+pub(crate) struct LinearSqNorms;
+
+impl InplaceOp3 for LinearSqNorms {
+    fn name(&self) -> &'static str {
+        "linear-sq-norms"
+    }
+
+    fn cpu_fwd(
+        &self,
+        dst: &mut CpuStorage,
+        dst_l: &Layout,
+        x: &CpuStorage,
+        x_l: &Layout,
+        d: &CpuStorage,
+        d_l: &Layout,
+    ) -> Result<()> {
+        let (x, d) = ((x, x_l), (d, d_l));
+        let dtype = dtype(x.0);
+        let norms = destination::<f64>(dst, dst_l)?;
+        for_float!(dtype, "linear-sq-norms", T => {
+            let ((x_rows, inputs), (d_rows, outputs)) = (rows_and_columns(x.1)?, rows_and_columns(d.1)?);
+            same("rows of a linear layer's input", norms.len(), x_rows)?;
+            same("rows of a linear layer's output gradient", norms.len(), d_rows)?;
+            let (x, d) = (source::<T>(x)?, source::<T>(d)?);
+            vectorise(#[inline(always)] || {
+                for (i, norm) in norms.iter_mut().enumerate() {
+                    let x = sum_of_squares(&x[i * inputs..(i + 1) * inputs], T::to_f64);
+                    let d = sum_of_squares(&d[i * outputs..(i + 1) * outputs], T::to_f64);
+                    *norm += (x + 1.0) * d;
+                }
+            });
+            Ok(())
+        })
+    }
+}
+
+/// `dst[i, :] = weights[i] · src[i, :]`; a weight of 0 gives 0 even where the row is infinite or not a number.
+pub(crate) struct ScaleRows<'a> {
+    /// One weight per row.
+    pub(crate) weights: &'a [f64],
+}
+
+impl InplaceOp2 for ScaleRows<'_> {
+    fn name(&self) -> &'static str {
+        "scale-rows"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
+        let src = (src, src_l);
+        for_float!(dtype(dst), "scale-rows", T => {
+            let (rows, columns) = rows_and_columns(dst_l)?;
+            same("weights of rows", rows, self.weights.len())?;
+            let dst = destination::<T>(dst, dst_l)?;
+            let src = source::<T>(src)?;
+            same("elements to scale", dst.len(), src.len())?;
+            vectorise(#[inline(always)] || scale_rows(dst, src, self.weights, columns));
+            Ok(())
+        })
+    }
+}
+
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
+#[inline(always)]
+fn scale_rows<T: Element>(dst: &mut [T], src: &[T], weights: &[f64], columns: usize) {
+    for (i, &weight) in weights.iter().enumerate() {
+        let range = i * columns..(i + 1) * columns;
+        if weight == 0.0 {
+            dst[range].fill(T::ZERO);
+            continue;
+        }
+        let weight = T::from_f64(weight);
+        for (out, &v) in dst[range.clone()].iter_mut().zip(&src[range]) {
+            *out = weight * v;
+        }
+    }
+}
+
+/// `dst[j] = Σ_i src[i, j]`, or adds it to `dst`.
+pub(crate) struct ColumnSum {
+    /// Add to the destination instead of overwriting it.
+    pub(crate) accumulate: bool,
+}
+
+impl InplaceOp2 for ColumnSum {
+    fn name(&self) -> &'static str {
+        "column-sum"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
+        let src = (src, src_l);
+        for_float!(dtype(dst), "column-sum", T => {
+            let (_, columns) = rows_and_columns(src.1)?;
+            let dst = destination::<T>(dst, dst_l)?;
+            same("columns to sum", dst.len(), columns)?;
+            let src = source::<T>(src)?;
+            if !self.accumulate {
+                dst.fill(T::ZERO);
+            }
+            vectorise(#[inline(always)] || {
+                for row in src.chunks_exact(columns.max(1)) {
+                    for (sum, &v) in dst.iter_mut().zip(row) {
+                        *sum += v;
+                    }
+                }
+            });
+            Ok(())
+        })
+    }
+}
+
+/// `dst[i, :] = src`: the same row everywhere.
+pub(crate) struct RepeatRow;
+
+impl InplaceOp2 for RepeatRow {
+    fn name(&self) -> &'static str {
+        "repeat-row"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, row: &CpuStorage, row_l: &Layout) -> Result<()> {
+        for_float!(dtype(dst), "repeat-row", T => {
+            let (_, columns) = rows_and_columns(dst_l)?;
+            let row = source::<T>((row, row_l))?;
+            same("columns of a repeated row", columns, row.len())?;
+            for out in destination::<T>(dst, dst_l)?.chunks_exact_mut(columns.max(1)) {
+                out.copy_from_slice(row);
+            }
+            Ok(())
+        })
+    }
+}

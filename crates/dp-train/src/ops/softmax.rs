@@ -1,0 +1,103 @@
+//! Softmax cross-entropy, stable for logits of any size.
+
+use candle_core::{CpuStorage, Error, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
+
+use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
+
+/// `ln Σ_j exp(z_j)` less the largest logit, and that logit.
+fn log_sum_exp<T: Element>(logits: &[T]) -> (T, T) {
+    let mut largest = logits[0];
+    for &z in logits {
+        if z > largest {
+            largest = z;
+        }
+    }
+    // The largest term is exp(0) = 1: the rest is summed apart so that ln(1 + rest) keeps its digits.
+    let mut rest = T::ZERO;
+    let mut seen = false;
+    for &z in logits {
+        if z == largest && !seen {
+            seen = true;
+        } else {
+            rest += (z - largest).exp();
+        }
+    }
+    (rest.ln_1p(), largest)
+}
+
+fn checked_label(label: u32, n_classes: usize, row: usize) -> Result<usize> {
+    let label = label as usize;
+    if label < n_classes {
+        return Ok(label);
+    }
+    Err(Error::Msg(format!("label {label} of record {row} of the batch: expected 0..{n_classes}")))
+}
+
+/// `dst[i] = −ln softmax(logits[i])[labels[i]]`, in `f64`.
+pub(crate) struct SoftmaxLosses;
+
+impl InplaceOp3 for SoftmaxLosses {
+    fn name(&self) -> &'static str {
+        "softmax-losses"
+    }
+
+    fn cpu_fwd(
+        &self,
+        dst: &mut CpuStorage,
+        dst_l: &Layout,
+        logits: &CpuStorage,
+        logits_l: &Layout,
+        labels: &CpuStorage,
+        labels_l: &Layout,
+    ) -> Result<()> {
+        let (logits, labels) = ((logits, logits_l), (labels, labels_l));
+        let dtype = dtype(logits.0);
+        let losses = destination::<f64>(dst, dst_l)?;
+        let labels = source::<u32>(labels)?;
+        for_float!(dtype, "softmax-losses", T => {
+            let (rows, classes) = rows_and_columns(logits.1)?;
+            same("losses of a batch", rows, losses.len())?;
+            same("labels of a batch", rows, labels.len())?;
+            let logits = source::<T>(logits)?;
+            for (i, (loss, &label)) in losses.iter_mut().zip(labels).enumerate() {
+                let row = &logits[i * classes..(i + 1) * classes];
+                let label = checked_label(label, classes, i)?;
+                let (log_sum, largest) = log_sum_exp(row);
+                *loss = (log_sum + (largest - row[label])).to_f64();
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Turns logits into the gradient of the loss with respect to them: `softmax(logits) − onehot(label)`.
+pub(crate) struct SoftmaxGradient;
+
+impl InplaceOp2 for SoftmaxGradient {
+    fn name(&self) -> &'static str {
+        "softmax-gradient"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, labels: &CpuStorage, labels_l: &Layout) -> Result<()> {
+        let labels = (labels, labels_l);
+        let labels = source::<u32>(labels)?;
+        for_float!(dtype(dst), "softmax-gradient", T => {
+            let (rows, classes) = rows_and_columns(dst_l)?;
+            same("labels of a batch", rows, labels.len())?;
+            let dst = destination::<T>(dst, dst_l)?;
+            for (i, &label) in labels.iter().enumerate() {
+                let row = &mut dst[i * classes..(i + 1) * classes];
+                let label = checked_label(label, classes, i)?;
+                let (log_sum, largest) = log_sum_exp(row);
+                for z in row.iter_mut() {
+                    *z = (*z - largest - log_sum).exp();
+                }
+                // 1 − p as the sum of the others: exact where p rounds to 1.
+                row[label] = T::ZERO;
+                let others = row.iter().fold(T::ZERO, |sum, &p| sum + p);
+                row[label] = T::ZERO - others;
+            }
+            Ok(())
+        })
+    }
+}

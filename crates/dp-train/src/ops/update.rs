@@ -1,0 +1,56 @@
+//! Whole-vector updates of parameters and gradients.
+
+use candle_core::{CpuStorage, InplaceOp1, InplaceOp2, Layout, Result, WithDType};
+
+use super::element::{Element, destination, dtype, for_float, same, source};
+use crate::vector_math::vectorise;
+
+/// Sets every value.
+pub(crate) struct Fill(pub(crate) f64);
+
+impl InplaceOp1 for Fill {
+    fn name(&self) -> &'static str {
+        "fill"
+    }
+
+    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
+        for_float!(dtype(storage), "fill", T => {
+            destination::<T>(storage, layout)?.fill(T::from_f64(self.0));
+            Ok(())
+        })
+    }
+}
+
+/// `dst += alpha · src`.
+pub(crate) struct Axpy {
+    /// The factor.
+    pub(crate) alpha: f64,
+}
+
+impl InplaceOp2 for Axpy {
+    fn name(&self) -> &'static str {
+        "axpy"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
+        let src = (src, src_l);
+        for_float!(dtype(dst), "axpy", T => {
+            let dst = destination::<T>(dst, dst_l)?;
+            let src = source::<T>(src)?;
+            same("elements to add", dst.len(), src.len())?;
+            axpy(dst, T::from_f64(self.alpha), src);
+            Ok(())
+        })
+    }
+}
+
+fn axpy<T: Element>(dst: &mut [T], alpha: T, src: &[T]) {
+    vectorise(
+        #[inline(always)]
+        || {
+            for (v, &s) in dst.iter_mut().zip(src) {
+                *v += alpha * s;
+            }
+        },
+    );
+}

@@ -1,0 +1,86 @@
+//! The parameters of a model, or a gradient of the same layout: one flat tensor and named views into it.
+
+use candle_core::{DType, Device, Result, Tensor};
+use rand::{Rng, RngCore};
+
+use crate::layers::ParameterSpec;
+
+/// A flat vector `[n_params]` with one view per parameter tensor, in layer order.
+///
+/// The sum of clipped gradients, its noise and the optimiser's update are single passes over the flat vector.
+#[derive(Debug)]
+pub struct ParameterVector {
+    flat: Tensor,
+    specs: Vec<ParameterSpec>,
+    views: Vec<Tensor>,
+}
+
+impl ParameterVector {
+    /// All zeros.
+    pub(crate) fn zeros(specs: &[ParameterSpec], dtype: DType, device: &Device) -> Result<Self> {
+        let n_params: usize = specs.iter().map(ParameterSpec::len).sum();
+        let flat = Tensor::zeros(n_params, dtype, device)?;
+        let mut start = 0;
+        let mut views = Vec::with_capacity(specs.len());
+        for spec in specs {
+            views.push(flat.narrow(0, start, spec.len())?.reshape(spec.shape.as_slice())?);
+            start += spec.len();
+        }
+        Ok(Self { flat, specs: specs.to_vec(), views })
+    }
+
+    /// Draws every value uniformly from ±1/√fan_in, as PyTorch initialises linear and convolution layers.
+    pub(crate) fn initialise(&self, rng: &mut dyn RngCore) -> Result<()> {
+        let mut values = Vec::with_capacity(self.len());
+        for spec in &self.specs {
+            let bound = 1.0 / (spec.fan_in.max(1) as f64).sqrt();
+            values.extend((0..spec.len()).map(|_| rng.random_range(-bound..=bound)));
+        }
+        self.set(&values)
+    }
+
+    /// Overwrites all values, in order.
+    ///
+    /// # Errors
+    /// If there are not as many values as parameters.
+    pub fn set(&self, values: &[f64]) -> Result<()> {
+        let source = Tensor::from_slice(values, values.len(), self.flat.device())?.to_dtype(self.flat.dtype())?;
+        if values.len() != self.len() {
+            return Err(candle_core::Error::Msg(format!("expected {} parameters, got {}", self.len(), values.len())));
+        }
+        self.flat.slice_set(&source, 0, 0)
+    }
+
+    /// A copy of all values, in order.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn to_vec(&self) -> Result<Vec<f64>> {
+        self.flat.to_dtype(DType::F64)?.to_vec1()
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.flat.elem_count()
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The flat vector, `[n_params]`.
+    pub(crate) fn flat(&self) -> &Tensor {
+        &self.flat
+    }
+
+    /// Views of the parameter tensors, in order.
+    pub fn views(&self) -> &[Tensor] {
+        &self.views
+    }
+
+    /// Names and shapes, in order.
+    pub fn specs(&self) -> &[ParameterSpec] {
+        &self.specs
+    }
+}

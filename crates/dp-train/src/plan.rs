@@ -1,0 +1,219 @@
+//! One validated configuration from which the sampler, the clipping method, the noise and the privacy event are all built, so
+//! that they cannot disagree.
+
+use dp_accounting::{Delta, DpEvent, NoiseMultiplier, SamplingRate};
+use dp_clipping::{ClipConfig, PublicContext};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, TrainError};
+use crate::loss::Loss;
+use crate::model::ModelConfig;
+use crate::records::PublicFacts;
+
+/// How often and how many records are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct BatchPlan {
+    /// Probability with which each record enters each batch.
+    pub sampling_rate: SamplingRate,
+    /// Steps of the whole run.
+    pub steps: u64,
+    /// Epochs the steps are reported in.
+    pub epochs: u64,
+}
+
+impl BatchPlan {
+    /// `q = b/n` and `T = ⌊epochs · n/b⌋`: an epoch is `n` records on average (Xu 2021).
+    ///
+    /// # Errors
+    /// If the batch is larger than the data, or anything is 0.
+    pub fn exact(n_records: usize, batch_size: usize, epochs: u64) -> Result<Self> {
+        check_sizes(n_records, batch_size, epochs)?;
+        Ok(Self {
+            sampling_rate: SamplingRate::new(batch_size as f64 / n_records as f64)?,
+            steps: (u128::from(epochs) * n_records as u128 / batch_size as u128) as u64,
+            epochs,
+        })
+    }
+
+    /// `q = 1/⌈n/b⌉` and `T = epochs · ⌈n/b⌉`: an epoch is as many batches as a data loader has (Opacus; Esipova 2023).
+    ///
+    /// # Errors
+    /// If the batch is larger than the data, or anything is 0.
+    pub fn loader(n_records: usize, batch_size: usize, epochs: u64) -> Result<Self> {
+        check_sizes(n_records, batch_size, epochs)?;
+        let length = n_records.div_ceil(batch_size);
+        Ok(Self { sampling_rate: SamplingRate::new(1.0 / length as f64)?, steps: epochs * length as u64, epochs })
+    }
+
+    /// The epoch (1-based) that ends with this 0-based step, if one does.
+    pub(crate) fn epoch_ending_at(&self, step: u64) -> Option<u64> {
+        let epoch_after = |done: u64| (u128::from(done) * u128::from(self.epochs) / u128::from(self.steps)) as u64;
+        (epoch_after(step + 1) > epoch_after(step)).then(|| epoch_after(step + 1))
+    }
+}
+
+fn check_sizes(n_records: usize, batch_size: usize, epochs: u64) -> Result<()> {
+    if batch_size == 0 || batch_size > n_records {
+        return Err(TrainError::invalid("batch_size", batch_size, format!("1 to {n_records}, the number of records")));
+    }
+    if epochs == 0 {
+        return Err(TrainError::invalid("epochs", epochs, "at least 1"));
+    }
+    Ok(())
+}
+
+/// Step size of the optimiser.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LearningRate {
+    /// The same at every step.
+    Constant(f64),
+    /// `1/√T` at every one of `T` steps (Xu 2021).
+    InverseSqrtSteps,
+}
+
+impl LearningRate {
+    /// The rate in a run of `steps` steps.
+    pub fn at(self, steps: u64) -> f64 {
+        match self {
+            Self::Constant(rate) => rate,
+            Self::InverseSqrtSteps => 1.0 / (steps as f64).sqrt(),
+        }
+    }
+}
+
+/// What makes a run private.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PrivacyConfig {
+    /// How per-sample gradients are bounded.
+    pub clipping: ClipConfig,
+    /// Noise of the gradient sum: standard deviation over its sensitivity.
+    pub noise_multiplier: NoiseMultiplier,
+    /// The δ at which ε is stated; below 1/n.
+    pub delta: Delta,
+}
+
+/// Everything that decides a run's result and its privacy. What only changes its speed is in [`Execution`](crate::Execution).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrainConfig {
+    /// Architecture.
+    pub model: ModelConfig,
+    /// Loss.
+    pub loss: Loss,
+    /// Batches.
+    pub batches: BatchPlan,
+    /// Step size of stochastic gradient descent.
+    pub learning_rate: LearningRate,
+    /// L2 regularisation λ: adds `λ w` to the (already private) mean gradient of every weight; biases are left alone. It does
+    /// not depend on the data, hence costs no privacy and is not clipped.
+    pub l2: f64,
+    /// `None` trains without clipping, noise or guarantee.
+    pub privacy: Option<PrivacyConfig>,
+}
+
+/// A configuration that was checked against the data's public facts.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    config: TrainConfig,
+    facts: PublicFacts,
+    context: PublicContext,
+    event: DpEvent,
+}
+
+impl Plan {
+    /// Checks the configuration and derives the event of a step from it.
+    ///
+    /// # Errors
+    /// If a setting is out of range, or δ is 1/n or more: such a δ allows a mechanism that publishes a random record.
+    pub fn new(config: TrainConfig, facts: PublicFacts) -> Result<Self> {
+        let rate = config.batches.sampling_rate;
+        let finite_positive = |name, value: f64| {
+            if value.is_finite() && value > 0.0 {
+                return Ok(());
+            }
+            Err(TrainError::invalid(name, value, "a finite number above 0"))
+        };
+        if facts.n_records == 0 {
+            return Err(TrainError::invalid("n_records", 0, "at least 1"));
+        }
+        finite_positive("batches.sampling_rate", rate.get())?;
+        if config.batches.steps == 0 {
+            return Err(TrainError::invalid("batches.steps", 0, "at least 1"));
+        }
+        if config.batches.epochs == 0 || config.batches.epochs > config.batches.steps {
+            let expected = format!("1 to {}, the number of steps", config.batches.steps);
+            return Err(TrainError::invalid("batches.epochs", config.batches.epochs, expected));
+        }
+        finite_positive("learning_rate", config.learning_rate.at(config.batches.steps))?;
+        if !(config.l2.is_finite() && config.l2 >= 0.0) {
+            return Err(TrainError::invalid("l2", config.l2, "a finite number of at least 0"));
+        }
+        let context = PublicContext {
+            n_groups: facts.n_groups,
+            expected_batch_size: rate.get() * facts.n_records as f64,
+            noise_multiplier: config.privacy.as_ref().map_or(0.0, |privacy| privacy.noise_multiplier.get()),
+        };
+        let event = match &config.privacy {
+            None => DpEvent::NonPrivate,
+            Some(privacy) => step_event(privacy, &context, rate, facts.n_records)?,
+        };
+        Ok(Self { config, facts, context, event })
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &TrainConfig {
+        &self.config
+    }
+
+    /// The data's public facts.
+    pub fn facts(&self) -> PublicFacts {
+        self.facts
+    }
+
+    /// What the clipping method may know.
+    pub fn context(&self) -> &PublicContext {
+        &self.context
+    }
+
+    /// What one step releases. Fixed before training: nothing in it depends on the data.
+    pub fn step_event(&self) -> &DpEvent {
+        &self.event
+    }
+
+    /// What the whole run releases.
+    pub fn event(&self) -> DpEvent {
+        self.event.clone().repeated(self.config.batches.steps)
+    }
+
+    /// Expected number of records in a batch, `q · n`: the public constant that sums are divided by.
+    pub fn expected_batch_size(&self) -> f64 {
+        self.context.expected_batch_size
+    }
+
+    /// Noise multipliers of the count queries of a step, besides the gradient's.
+    pub fn count_noise_multipliers(&self) -> Vec<f64> {
+        self.config.privacy.as_ref().map_or_else(Vec::new, |p| p.clipping.count_noise_multipliers(&self.context))
+    }
+
+    /// Whether the run's guarantee is proven: false without privacy and for methods whose bound is not a sensitivity.
+    pub fn certified(&self) -> bool {
+        self.config.privacy.as_ref().is_some_and(|privacy| privacy.clipping.certified())
+    }
+}
+
+fn step_event(privacy: &PrivacyConfig, context: &PublicContext, rate: SamplingRate, n: usize) -> Result<DpEvent> {
+    if privacy.delta.get() >= 1.0 / n as f64 {
+        let expected = format!("less than 1/n = {:.3e}", 1.0 / n as f64);
+        return Err(TrainError::invalid("privacy.delta", privacy.delta.get(), expected));
+    }
+    // Gradient and counts see the same batch: one sampled Gaussian (Zhao 2025, Lemma 3.1 and Theorem 3.2).
+    let mut multipliers = vec![privacy.noise_multiplier];
+    for multiplier in privacy.clipping.count_noise_multipliers(context) {
+        multipliers.push(NoiseMultiplier::new(multiplier)?);
+    }
+    let query = match multipliers[..] {
+        [gradient] => DpEvent::gaussian(gradient),
+        _ => DpEvent::joint_gaussian(multipliers),
+    };
+    Ok(query.poisson_sampled(rate))
+}

@@ -1,0 +1,104 @@
+//! The records a model is trained or evaluated on.
+
+use candle_core::{DType, Device, Tensor};
+
+use crate::error::{Result, TrainError};
+use crate::ops::GatherRows;
+
+/// Records with their labels and groups, on the device.
+#[derive(Debug, Clone)]
+pub struct Records {
+    features: Tensor,
+    labels: Vec<u32>,
+    groups: Vec<usize>,
+    n_classes: usize,
+    n_groups: usize,
+}
+
+/// Everything about a data set that is treated as public: it shapes the model, the sampler and the noise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PublicFacts {
+    /// Number of records.
+    pub n_records: usize,
+    /// Inputs of a record.
+    pub n_inputs: usize,
+    /// Classes.
+    pub n_classes: usize,
+    /// Groups.
+    pub n_groups: usize,
+}
+
+impl Records {
+    /// Takes row-major features `[n, n_inputs]`, labels in `0..n_classes` and groups in `0..n_groups`, both `[n]`.
+    ///
+    /// Non-finite features are accepted: such a record contributes nothing to a step, and is counted.
+    ///
+    /// # Errors
+    /// If lengths do not fit, or a label or group is out of range (the message names the record).
+    pub fn new(
+        features: &[f32],
+        labels: &[u32],
+        groups: &[usize],
+        facts: PublicFacts,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Self> {
+        let PublicFacts { n_records, n_inputs, n_classes, n_groups } = facts;
+        if features.len() != n_records * n_inputs {
+            return Err(TrainError::mismatch("values of all features", n_records * n_inputs, features.len()));
+        }
+        if labels.len() != n_records {
+            return Err(TrainError::mismatch("labels", n_records, labels.len()));
+        }
+        if groups.len() != n_records {
+            return Err(TrainError::mismatch("groups", n_records, groups.len()));
+        }
+        if let Some(i) = labels.iter().position(|&y| y as usize >= n_classes) {
+            return Err(TrainError::mismatch(format!("label of record {i}"), format!("0..{n_classes}"), labels[i]));
+        }
+        if let Some(i) = groups.iter().position(|&g| g >= n_groups) {
+            return Err(TrainError::mismatch(format!("group of record {i}"), format!("0..{n_groups}"), groups[i]));
+        }
+        let features = Tensor::from_slice(features, (n_records, n_inputs), device)?.to_dtype(dtype)?;
+        Ok(Self { features, labels: labels.to_vec(), groups: groups.to_vec(), n_classes, n_groups })
+    }
+
+    /// Number of records.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there is no record.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Label of each record.
+    pub fn labels(&self) -> &[u32] {
+        &self.labels
+    }
+
+    /// Group of each record.
+    pub fn groups(&self) -> &[usize] {
+        &self.groups
+    }
+
+    /// What is treated as public.
+    pub fn facts(&self) -> PublicFacts {
+        PublicFacts {
+            n_records: self.len(),
+            n_inputs: self.features.dims().get(1).copied().unwrap_or(0),
+            n_classes: self.n_classes,
+            n_groups: self.n_groups,
+        }
+    }
+
+    pub(crate) fn dtype(&self) -> DType {
+        self.features.dtype()
+    }
+
+    /// Copies the features of `rows` into `destination`, `[rows, n_inputs]`.
+    pub(crate) fn gather(&self, rows: &[usize], destination: &Tensor) -> candle_core::Result<()> {
+        destination.inplace_op2(&self.features, &GatherRows { rows })
+    }
+}
