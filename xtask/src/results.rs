@@ -202,6 +202,4 @@ pub(crate) struct GroupMetrics {
     pub(crate) accuracy: Option<f64>,
     /// Mean loss without regularisation, natural logarithm; `None` if the group has no record.
     pub(crate) loss: Option<f64>,
-    /// Norm of the mean gradient over the group's records, without regularisation; `None` where not computed.
-    pub(crate) mean_gradient_norm: Option<f64>,
 }

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ClipBatch, ClipError, ClipMethod, Clipped, Controller, Coupling, MethodState, PublicContext, ScaleRule, Weights,
+    ClipBatch, ClipError, ClipMethod, Clipped, Controller, CountQuery, Coupling, MethodState, PublicContext, ScaleRule,
+    Weights,
     count::NOISE_MULTIPLIER_RANGE,
     error::check,
     grid::{self, GridMethod},
@@ -116,8 +117,12 @@ impl ClipConfig {
     ///
     /// An entry of 0 is a count without noise: its privacy loss is infinite.
     pub fn count_noise_multipliers(&self, context: &PublicContext) -> Vec<f64> {
-        let noises = [self.controller.count_noise(), self.weights.count_noise()];
-        noises.iter().flatten().map(|noise| noise.multiplier(context)).collect()
+        self.queries(context).iter().map(|query| query.noise_multiplier).collect()
+    }
+
+    /// The count queries of every step, known before the first one; their `released` is empty.
+    pub fn queries(&self, context: &PublicContext) -> Vec<CountQuery> {
+        grid::planned_queries(self, context)
     }
 
     /// Whether the declared bound is a proven sensitivity. If not, an ε computed from it is nominal.

@@ -85,6 +85,15 @@ impl Release for Fresh<'_> {
     }
 }
 
+/// Exact counts of a batch that nobody is in: nothing to protect.
+pub(crate) struct Planned;
+
+impl Release for Planned {
+    fn release(&mut self, name: &str, exact: &[f64], l2_sensitivity: f64, noise_multiplier: f64) -> CountQuery {
+        CountQuery { name: name.to_owned(), noise_multiplier, l2_sensitivity, released: exact.to_vec() }
+    }
+}
+
 /// Values released before, whatever the exact counts are now.
 pub(crate) struct Recorded<'a> {
     values: std::slice::Iter<'a, Vec<f64>>,

@@ -3,7 +3,7 @@
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClipBatch, ClipConfig, ClipError, Clipped};
+use crate::{ClipBatch, ClipConfig, ClipError, Clipped, ScaleRule, bound::cap};
 
 /// A per-sample transform: norms and groups in, scales and their bound out, every noisy count reported.
 ///
@@ -19,6 +19,12 @@ pub trait ClipMethod: Send {
     /// [`ClipError::LengthMismatch`] and [`ClipError::GroupOutOfRange`] for a malformed batch; the state is then unchanged.
     fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn RngCore) -> Result<Clipped, ClipError>;
 
+    /// The scale that the next [`ClipMethod::clip`] will give to the records of a group, if it does not depend on that
+    /// batch. Norms and sum then take one pass over the gradients; see [`crate::clip_gradients`].
+    fn scale_in_advance(&self, _group: usize) -> Option<AdvanceScale> {
+        None
+    }
+
     /// What a checkpoint keeps.
     fn state(&self) -> MethodState;
 
@@ -28,6 +34,22 @@ pub trait ClipMethod: Send {
     /// [`ClipError::StateMismatch`] if the state was saved by another configuration, [`ClipError::InvalidParameter`] if a
     /// threshold is out of range.
     fn restore(&mut self, state: &MethodState) -> Result<(), ClipError>;
+}
+
+/// A scale that is known before the batch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdvanceScale {
+    /// The rule.
+    pub rule: ScaleRule,
+    /// The threshold in force.
+    pub threshold: f64,
+}
+
+impl AdvanceScale {
+    /// The scale of a record, bounded in floating point.
+    pub fn scale(&self, norm: f64) -> f64 {
+        cap(self.rule.scale(norm, self.threshold), norm, self.rule.bound(self.threshold))
+    }
 }
 
 /// State of a method between two steps.

@@ -9,7 +9,7 @@ use dp_clipping::{ClipBatch, ClipMethod, Clipped};
 use crate::engine::Engine;
 use crate::error::{Result, TrainError};
 use crate::observer::{Observer, StepView};
-use crate::ops::{Axpy, Privatise};
+use crate::ops::{Axpy, Finite, Privatise};
 use crate::parameters::ParameterVector;
 use crate::plan::Plan;
 use crate::randomness::RandomStreams;
@@ -19,9 +19,10 @@ use crate::sampler::PoissonSampler;
 /// Options that change only how fast a run is. They cannot change its privacy, nor, beyond rounding, its result.
 #[derive(Debug, Clone)]
 pub struct Execution {
-    /// Records that are in memory with their activations at once. A larger batch is done in pieces, each computed twice.
+    /// Records that are in memory with their activations at once, at least 1. A larger batch is worked off in pieces, each
+    /// computed twice: once for the norms, once for the sum.
     pub micro_batch: usize,
-    /// Where the arithmetic is done.
+    /// Where the arithmetic is done; the records must be there too.
     pub device: Device,
 }
 
@@ -31,7 +32,7 @@ impl Default for Execution {
     }
 }
 
-/// Counters of a finished run.
+/// Counters of a run so far. Computed from the data: **not private**, except `steps`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunCounts {
     /// Steps taken.
@@ -45,6 +46,16 @@ pub struct RunCounts {
 }
 
 /// A model in training.
+///
+/// **Guarantee.** Each step releases what [`Plan::step_event`] says and nothing else: Poisson batch, per-sample gradients scaled to the
+/// method's bound `S`, their sum with `N(0, (σS)² I)`, divided by the expected batch size. Losses, norms and counters that an
+/// [`Observer`] sees are outside of it.
+///
+/// **Edge cases.** An empty batch is a step of noise (without privacy: of regularisation alone). A record whose gradient is not
+/// finite contributes exactly 0 to sums and counts and is counted in [`RunCounts::non_finite`].
+///
+/// **Source.** Abadi 2016, Algorithm 1, with the expected in place of the realised batch size as divisor, which under Poisson
+/// sampling is private.
 pub struct Trainer<'a> {
     plan: &'a Plan,
     records: &'a Records,
@@ -73,7 +84,7 @@ struct Weighting {
 struct Pass {
     losses: Vec<f64>,
     norms: Vec<f64>,
-    /// Positions in the batch of records whose gradient is not finite.
+    /// Positions in the batch of records whose gradient is known not to be finite.
     blanked: Vec<usize>,
 }
 
@@ -81,7 +92,8 @@ impl<'a> Trainer<'a> {
     /// Builds model, sampler, clipping method and ledger from one plan, and draws the initial parameters.
     ///
     /// # Errors
-    /// If the records are not those the plan was made for.
+    /// [`TrainError::Mismatch`] if the public facts of the records are not those the plan was made for;
+    /// [`TrainError::InvalidParameter`] if the loss does not fit the number of classes, or a width or the micro-batch is 0.
     pub fn new(plan: &'a Plan, records: &'a Records, mut streams: RandomStreams, execution: Execution) -> Result<Self> {
         if records.facts() != plan.facts() {
             let (expected, got) = (format!("{:?}", plan.facts()), format!("{:?}", records.facts()));
@@ -113,10 +125,10 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// Runs all remaining steps.
+    /// Runs all remaining steps; at the end of a run it does nothing.
     ///
     /// # Errors
-    /// If the parameters cease to be finite, or a step fails.
+    /// [`TrainError::Diverged`] if the parameters are not finite at the end of an epoch; those of [`Self::step`].
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<RunCounts> {
         let batches = self.plan.config().batches;
         while self.counts.steps < batches.steps {
@@ -134,9 +146,11 @@ impl<'a> Trainer<'a> {
 
     /// Takes one step: draws a batch, sums its clipped gradients, adds noise and updates the parameters.
     ///
+    /// A step beyond the plan's last one is possible and enters the ledger as well.
+    ///
     /// # Errors
-    /// If the clipping method reports a query that the plan did not announce: an unaccounted release stops the run before
-    /// anything of it is used.
+    /// [`TrainError::Mismatch`] if the clipping method reports a query that the plan did not announce: an unaccounted release
+    /// stops the run before anything of it is used. [`TrainError::Tensor`] if the device fails.
     pub fn step(&mut self, observer: &mut dyn Observer) -> Result<()> {
         let step = self.counts.steps;
         let mut rows = std::mem::take(&mut self.batch);
@@ -144,17 +158,25 @@ impl<'a> Trainer<'a> {
         let groups: Vec<usize> = rows.iter().map(|&row| self.records.groups()[row]).collect();
         let wants_groups = observer.wants_group_gradients(step);
 
-        let pass = self.first_pass(&rows, wants_groups)?;
-        let weighting = self.weighting(&pass, &groups)?;
-        self.second_pass(&rows, &groups, &pass, &weighting.scales, wants_groups)?;
-        self.update(weighting.bound)?;
+        let mut pass = self.first_pass(&rows, self.method.is_some() || wants_groups)?;
+        let mut weighting = self.weighting(&pass, &groups)?;
+        // Before anything of the step is used: what cannot be recorded is not released.
         self.ledger.record(self.plan.step_event(), 1)?;
+        self.second_pass(&rows, &groups, &pass, &weighting.scales, wants_groups)?;
+        if self.method.is_none() && !wants_groups && !self.gradient_is_finite()? {
+            // A run that needs no norms does not know which records to leave out until one has spoilt the sum.
+            pass.blanked = self.first_pass(&rows, true)?.blanked;
+            weighting = self.weighting(&pass, &groups)?;
+            self.second_pass(&rows, &groups, &pass, &weighting.scales, wants_groups)?;
+        }
+        self.update(weighting.bound)?;
 
         self.counts.steps += 1;
         self.counts.records += rows.len() as u64;
         self.counts.empty_batches += u64::from(rows.is_empty());
         self.counts.non_finite += pass.blanked.len() as u64;
-        let group_gradient_norms = if wants_groups { Some(self.group_gradient_norms(&groups)?) } else { None };
+        let group_gradient_norms =
+            if wants_groups { Some(self.group_gradient_norms(&groups, &pass.blanked)?) } else { None };
         observer.on_step(&StepView {
             step,
             groups: &groups,
@@ -168,21 +190,20 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    /// The model and its buffers.
+    /// The model and its buffers, to evaluate it or to read its parameters between steps.
     pub fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine
     }
 
-    /// Everything that was released so far.
+    /// Everything that was released so far, under addition or removal of one record.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
     /// Losses and, where something needs them, norms of the whole batch. Afterwards the layers hold the factors of the last
     /// micro-batch: of the whole batch, if it fits.
-    fn first_pass(&mut self, rows: &[usize], wants_groups: bool) -> Result<Pass> {
+    fn first_pass(&mut self, rows: &[usize], needs_norms: bool) -> Result<Pass> {
         let mut pass = Pass { losses: Vec::with_capacity(rows.len()), norms: Vec::new(), blanked: Vec::new() };
-        let needs_norms = self.method.is_some() || wants_groups;
         for rows in rows.chunks(self.execution.micro_batch) {
             self.engine.differentiate(self.records, rows, &[])?;
             pass.losses.extend(self.engine.losses()?);
@@ -190,8 +211,7 @@ impl<'a> Trainer<'a> {
                 pass.norms.extend(self.engine.gradient_norms()?);
             }
         }
-        let finite = if needs_norms { &pass.norms } else { &pass.losses };
-        pass.blanked = finite.iter().enumerate().filter(|(_, v)| !v.is_finite()).map(|(i, _)| i).collect();
+        pass.blanked = pass.norms.iter().enumerate().filter(|(_, v)| !v.is_finite()).map(|(i, _)| i).collect();
         Ok(pass)
     }
 
@@ -252,10 +272,19 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
+    fn gradient_is_finite(&self) -> Result<bool> {
+        let finite = Finite::default();
+        self.gradient.flat().inplace_op1(&finite)?;
+        Ok(finite.all.get())
+    }
+
     /// Noise, division by the public expected batch size, regularisation, and the step downhill.
     fn update(&mut self, bound: f64) -> Result<()> {
         let config = self.plan.config();
         let std = config.privacy.as_ref().map_or(0.0, |privacy| privacy.noise_multiplier.get() * bound);
+        if config.privacy.is_some() && !(std.is_finite() && std > 0.0) {
+            return Err(TrainError::invalid("noise_std", std, "a finite number above 0"));
+        }
         self.gradient.flat().inplace_op1(&Privatise {
             std,
             normaliser: self.plan.expected_batch_size(),
@@ -272,11 +301,13 @@ impl<'a> Trainer<'a> {
         Ok(parameters.flat().inplace_op2(self.gradient.flat(), &Axpy { alpha: -rate })?)
     }
 
-    /// Norm of each group's mean gradient over the batch; `None` for a group without a record in it.
-    fn group_gradient_norms(&self, groups: &[usize]) -> Result<Vec<Option<f64>>> {
+    /// Norm of each group's mean gradient over the batch; `None` for a group without a usable record in it.
+    fn group_gradient_norms(&self, groups: &[usize], blanked: &[usize]) -> Result<Vec<Option<f64>>> {
         let mut norms = Vec::with_capacity(self.group_gradients.len());
         for (group, gradient) in self.group_gradients.iter().enumerate() {
-            let n = groups.iter().filter(|&&g| g == group).count();
+            let of_group =
+                |positions: &mut dyn Iterator<Item = usize>| positions.filter(|&i| groups[i] == group).count();
+            let n = of_group(&mut (0..groups.len())) - of_group(&mut blanked.iter().copied());
             let norm = gradient.to_vec()?.iter().map(|g| g * g).sum::<f64>().sqrt();
             norms.push((n > 0).then(|| norm / n as f64));
         }

@@ -95,7 +95,6 @@ fn run(ending: &Ending, index: usize) -> RunRecord {
         n,
         accuracy: Some(ending.accuracy[group] + 0.004 * seed + 0.001 * seed * (group as f64 - ending.loss[0])),
         loss: Some(ending.loss[group] + 0.004 * seed * (1.0 + ending.loss[group])),
-        mean_gradient_norm: Some(0.1),
     };
     let record = |n: usize| {
         let (male, female) = (metrics(0, n), metrics(1, n));
@@ -105,7 +104,6 @@ fn run(ending: &Ending, index: usize) -> RunRecord {
                 n: 2 * n,
                 accuracy: half(male.accuracy, female.accuracy),
                 loss: half(male.loss, female.loss),
-                mean_gradient_norm: Some(0.1),
             },
             groups: vec![male, female],
             class_recall: vec![Some(0.93), Some(0.52)],

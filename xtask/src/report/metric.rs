@@ -163,8 +163,8 @@ impl Column {
             Metric::PrivacyCost | Metric::PrivacyCostGap => Some(accuracy(reference()?)? - accuracy(run)?),
             Metric::Loss => loss(run),
             Metric::ExcessiveRisk | Metric::ExcessiveRiskGap => Some(loss(run)? - loss(reference()?)?),
-            Metric::TrainLoss => of_group(&run.train, group).loss,
-            Metric::MeanGradientNorm => of_group(&run.train, group).mean_gradient_norm,
+            Metric::TrainLoss => *run.epochs.last()?.loss.get(group?)?,
+            Metric::MeanGradientNorm => *run.epochs.last()?.mean_gradient_norm.get(group?)?,
         }
     }
 }
@@ -173,7 +173,8 @@ fn of_group(metrics: &MetricsRecord, group: Option<usize>) -> &crate::results::G
     group.and_then(|group| metrics.groups.get(group)).unwrap_or(&metrics.overall)
 }
 
-fn reference_run(experiment: &ExperimentResults, index: usize) -> Option<&RunRecord> {
+/// The run without privacy that shares its split and initial weights with run `index`.
+pub(crate) fn reference_run(experiment: &ExperimentResults, index: usize) -> Option<&RunRecord> {
     let reference = experiment.methods.iter().find(|method| method.method == REFERENCE)?;
     reference.runs.iter().find(|run| run.index == index)
 }

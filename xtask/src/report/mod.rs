@@ -61,13 +61,7 @@ pub(crate) fn write(results: &StudyResults, presentation: &StudyPresentation, ou
 /// The document and its plots.
 fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::Result<(Document, Vec<DrawnFigure>)> {
     let mark_of = |experiment: &ExperimentResults| Mark::new(experiment.dataset.synthetic, results.quick);
-    let mut answers = Vec::new();
-    for table in &presentation.tables {
-        if let Some(experiment) = results.experiments.iter().find(|experiment| experiment.id == table.experiment) {
-            let mark = mark_of(experiment);
-            answers.push((Answer::new(table, experiment, mark)?, mark));
-        }
-    }
+    let answers = answers(results, presentation)?;
     let mut sections = vec![summary(&answers)];
     sections.extend(answers.iter().map(|(answer, mark)| answer.section(*mark)));
     let mut all_figures = Vec::new();
@@ -85,6 +79,39 @@ fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::
     let document =
         Document { title: presentation.title.clone(), mark: Mark::new(results.synthetic, results.quick), sections };
     Ok((document, all_figures))
+}
+
+/// Every published table whose experiment was run, answered.
+fn answers<'a>(
+    results: &'a StudyResults,
+    presentation: &'a StudyPresentation,
+) -> anyhow::Result<Vec<(Answer<'a>, Option<Mark>)>> {
+    let mut answers = Vec::new();
+    for table in &presentation.tables {
+        if let Some(experiment) = results.experiments.iter().find(|experiment| experiment.id == table.experiment) {
+            let mark = Mark::new(experiment.dataset.synthetic, results.quick);
+            answers.push((Answer::new(table, experiment, mark)?, mark));
+        }
+    }
+    Ok(answers)
+}
+
+/// The verdicts and the ε of every experiment, for a terminal.
+///
+/// # Errors
+/// If the records are inconsistent with the presentation.
+pub(crate) fn terminal_summary(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::Result<String> {
+    let mut sections = vec![summary(&answers(results, presentation)?)];
+    for experiment in &results.experiments {
+        let mark = Mark::new(experiment.dataset.synthetic, results.quick);
+        let blocks = privacy::blocks(experiment, mark);
+        sections.push(Section { id: experiment.id.clone(), title: experiment.title.clone(), level: 2, blocks });
+    }
+    render::markdown(&Document {
+        title: presentation.title.clone(),
+        mark: Mark::new(results.synthetic, results.quick),
+        sections,
+    })
 }
 
 fn summary(answers: &[(Answer<'_>, Option<Mark>)]) -> Section {
@@ -214,8 +241,7 @@ mod tests {
         experiment.methods[1].runs.clear();
         experiment.methods[2].runs.truncate(1);
         for run in &mut experiment.methods[3].runs {
-            run.test.groups[1] =
-                crate::results::GroupMetrics { n: 0, accuracy: None, loss: None, mean_gradient_norm: None };
+            run.test.groups[1] = crate::results::GroupMetrics { n: 0, accuracy: None, loss: None };
         }
         let text = markdown(&results);
         assert!(text.contains("undefined"));

@@ -13,6 +13,8 @@ pub(crate) trait Element: WithDType {
     const ZERO: Self;
     /// 1.
     const ONE: Self;
+    /// The smallest positive number of full precision.
+    const MIN_NORMAL: Self;
     /// The storage's values, if it holds this type.
     fn values_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
     /// `eˣ`.
@@ -34,6 +36,7 @@ pub(crate) trait Element: WithDType {
 impl Element for f32 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
+    const MIN_NORMAL: Self = f32::MIN_POSITIVE;
     fn values_mut(storage: &mut CpuStorage) -> Option<&mut [Self]> {
         if let CpuStorage::F32(values) = storage { Some(values) } else { None }
     }
@@ -59,6 +62,7 @@ impl Element for f32 {
 impl Element for f64 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
+    const MIN_NORMAL: Self = f64::MIN_POSITIVE;
     fn values_mut(storage: &mut CpuStorage) -> Option<&mut [Self]> {
         if let CpuStorage::F64(values) = storage { Some(values) } else { None }
     }

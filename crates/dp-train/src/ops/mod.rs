@@ -22,4 +22,4 @@ pub(crate) use matmul::{MatMul, Operand};
 pub(crate) use noise::Privatise;
 pub(crate) use rows::{ColumnSum, LinearSqNorms, RepeatRow, ScaleRows};
 pub(crate) use softmax::{SoftmaxGradient, SoftmaxLosses};
-pub(crate) use update::{Axpy, Fill};
+pub(crate) use update::{Axpy, Fill, Finite};

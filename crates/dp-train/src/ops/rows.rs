@@ -47,6 +47,9 @@ impl InplaceOp3 for LinearSqNorms {
 }
 
 /// `dst[i, :] = weights[i] · src[i, :]`; a weight of 0 gives 0 even where the row is infinite or not a number.
+///
+/// **Guarantee.** No product is larger than the exact one by more than one rounding: a product below the normal range becomes 0. Rounded there, it
+/// could be twice too large, and a clipped output gradient times an input near 1e38 would then exceed the clipping bound.
 pub(crate) struct ScaleRows<'a> {
     /// One weight per row.
     pub(crate) weights: &'a [f64],
@@ -85,7 +88,8 @@ fn scale_rows<T: Element>(dst: &mut [T], src: &[T], weights: &[f64], columns: us
         }
         let weight = T::from_f64(weight);
         for (out, &v) in dst[range.clone()].iter_mut().zip(&src[range]) {
-            *out = weight * v;
+            let product = weight * v;
+            *out = if product < T::MIN_NORMAL && product > T::ZERO - T::MIN_NORMAL { T::ZERO } else { product };
         }
     }
 }

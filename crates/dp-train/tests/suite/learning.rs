@@ -1,0 +1,96 @@
+//! Training learns.
+
+use dp_clipping::PresetParams;
+use dp_train::{
+    Activation, DType, Execution, LearningRate, Loss, ModelConfig, Plan, PrivacyConfig, TrainConfig, Trainer,
+    Unobserved,
+};
+
+use crate::support::{Data, Run, batches, config, difference, mlp, norm, privacy_with, streams};
+
+/// Share of a fresh test set that a trained model gets right.
+fn accuracy(config: &TrainConfig) -> f64 {
+    let (train, test) = (Data::separable(2_000, 1), Data::separable(1_000, 2));
+    let (train, test) = (train.records(DType::F32), test.records(DType::F32));
+    let plan = Plan::new(config.clone(), train.facts()).unwrap();
+    let mut trainer = Trainer::new(&plan, &train, streams(3), Execution::default()).unwrap();
+    trainer.run(&mut Unobserved).unwrap();
+    let evaluation = trainer.engine_mut().evaluate(&test, 300).unwrap();
+    assert_eq!(evaluation.losses.len(), 1_000);
+    let right = evaluation.predictions.iter().zip(test.labels()).filter(|(p, y)| p == y).count();
+    right as f64 / 1_000.0
+}
+
+fn study(model: ModelConfig, loss: Loss, privacy: Option<PrivacyConfig>) -> TrainConfig {
+    TrainConfig { loss, learning_rate: LearningRate::Constant(0.5), ..config(model, batches(0.1, 200), privacy) }
+}
+
+#[test]
+fn every_model_separates_what_is_separable() {
+    for loss in [Loss::SoftmaxCrossEntropy, Loss::BceWithLogits] {
+        let mut models = vec![ModelConfig::LogisticRegression];
+        models.extend([Activation::Tanh, Activation::Relu].map(|activation| mlp(&[16], activation)));
+        for model in models {
+            let accuracy = accuracy(&study(model.clone(), loss, None));
+            assert!(accuracy > 0.99, "{model:?} {loss:?}: {accuracy}");
+        }
+    }
+}
+
+#[test]
+fn private_training_learns_too() {
+    for method in ["dpsgd", "dpsgd-normalised", "dpsgd-f", "dpsgd-global-adapt", "naive", "soft-adaptive", "adaptive"] {
+        let privacy = privacy_with(method, 1.0, &PresetParams { upper_bound: Some(2.0), ..PresetParams::default() });
+        let accuracy = accuracy(&study(mlp(&[16], Activation::Tanh), Loss::SoftmaxCrossEntropy, Some(privacy)));
+        assert!(accuracy > 0.97, "{method}: {accuracy}");
+    }
+}
+
+/// Empty batches leave regularisation alone at work: each step multiplies every weight by 1 − ηλ = 1 − 0.1 · 0.5 and leaves the
+/// biases. The weights stay far above the clipping norm's reach, so it is not clipped.
+#[test]
+fn l2_shrinks_weights_and_not_biases_and_is_not_clipped() {
+    let data = Data::random(1, 6, 2, 1, 1);
+    let records = data.records(DType::F64);
+    let plain = TrainConfig { l2: 0.5, ..config(mlp(&[4], Activation::Tanh), batches(1e-9, 10), None) };
+    let plan = Plan::new(plain.clone(), data.facts).unwrap();
+    let mut trainer = Trainer::new(&plan, &records, streams(1), Execution::default()).unwrap();
+    let view = |trainer: &mut Trainer<'_>| -> Vec<Vec<f64>> {
+        let views = trainer.engine_mut().model().parameters().views().to_vec();
+        views.iter().map(|view| view.flatten_all().unwrap().to_vec1().unwrap()).collect()
+    };
+    let before = view(&mut trainer);
+    trainer.run(&mut Unobserved).unwrap();
+    let after = view(&mut trainer);
+    let specs = trainer.engine_mut().model().parameters().specs().to_vec();
+    for ((spec, before), after) in specs.iter().zip(&before).zip(&after) {
+        let factor = if spec.name.ends_with("weight") { 0.95_f64.powi(10) } else { 1.0 };
+        let expected: Vec<f64> = before.iter().map(|p| p * factor).collect();
+        assert!(norm(&difference(after, &expected)) < 1e-14, "{}", spec.name);
+    }
+
+    // With privacy: a threshold a million times smaller than the weights, and hardly any noise.
+    let params = PresetParams { clip_norm: 1e-6, ..PresetParams::default() };
+    let private = TrainConfig { privacy: Some(privacy_with("dpsgd", 1e-6, &params)), ..plain };
+    let private = TrainConfig { batches: batches(1.0, 10), ..private };
+    let outcome = Run::new(private, DType::F64).on(&data);
+    let weights = before.iter().zip(&specs).flat_map(|(values, spec)| {
+        let factor = if spec.decays { 0.95_f64.powi(10) } else { 1.0 };
+        values.iter().map(move |p| p * factor)
+    });
+    let expected: Vec<f64> = weights.collect();
+    assert!(norm(&difference(&outcome.parameters, &expected)) < 1e-5);
+}
+
+/// Too high a learning rate ends in an error, not in parameters that are no numbers.
+#[test]
+fn divergence_is_reported() {
+    let data = Data::random(50, 4, 2, 2, 1);
+    let records = data.records(DType::F32);
+    let config = config(mlp(&[8], Activation::Relu), batches(0.5, 40), None);
+    let config = TrainConfig { l2: 1.0, learning_rate: LearningRate::Constant(1e6), ..config };
+    let plan = Plan::new(config, data.facts).unwrap();
+    let mut trainer = Trainer::new(&plan, &records, streams(1), Execution::default()).unwrap();
+    let error = trainer.run(&mut Unobserved).unwrap_err();
+    insta::assert_snapshot!(error, @"parameters are not finite after step 39; lower the learning rate");
+}

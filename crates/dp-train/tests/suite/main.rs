@@ -1,0 +1,12 @@
+//! What a run must do, tested through the public interface. One program, so that the tensor library is linked once.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod accounting;
+mod empty_and_bad_records;
+mod learning;
+mod micro_batches;
+mod neighbours;
+mod oracle;
+mod refusals;
+mod reproducibility;
+mod support;

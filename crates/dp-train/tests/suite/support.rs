@@ -1,0 +1,173 @@
+//! Data sets, plans and runs that several tests share.
+
+use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
+use dp_clipping::{PresetParams, registry};
+use dp_train::{
+    Activation, BatchPlan, DType, Device, Execution, LearningRate, Loss, ModelConfig, Observer, Plan, PrivacyConfig,
+    PublicFacts, RandomStreams, Randomness, Records, RunCounts, StepView, TrainConfig, Trainer,
+};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+/// A data set before it is made into records.
+#[derive(Debug, Clone)]
+pub(crate) struct Data {
+    pub(crate) features: Vec<f32>,
+    pub(crate) labels: Vec<u32>,
+    pub(crate) groups: Vec<usize>,
+    pub(crate) facts: PublicFacts,
+}
+
+impl Data {
+    /// Features in ±1, labels and groups without relation to them.
+    pub(crate) fn random(n_records: usize, n_inputs: usize, n_classes: usize, n_groups: usize, seed: u64) -> Self {
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        Self {
+            features: (0..n_records * n_inputs).map(|_| rng.random_range(-1.0..1.0)).collect(),
+            labels: (0..n_records).map(|_| rng.random_range(0..n_classes as u32)).collect(),
+            groups: (0..n_records).map(|_| rng.random_range(0..n_groups)).collect(),
+            facts: PublicFacts { n_records, n_inputs, n_classes, n_groups },
+        }
+    }
+
+    /// Two classes on either side of a plane, with a gap between them.
+    pub(crate) fn separable(n_records: usize, seed: u64) -> Self {
+        let mut data = Self::random(n_records, 2, 2, 2, seed);
+        for (x, label) in data.features.chunks_exact_mut(2).zip(&mut data.labels) {
+            *label = u32::from(x[0] + 2.0 * x[1] > 0.0);
+            let side = if *label == 1 { 0.2 } else { -0.2 };
+            x[0] += side;
+            x[1] += 2.0 * side;
+        }
+        data
+    }
+
+    pub(crate) fn features_of(&mut self, record: usize) -> &mut [f32] {
+        let width = self.facts.n_inputs;
+        &mut self.features[record * width..(record + 1) * width]
+    }
+
+    pub(crate) fn records(&self, dtype: DType) -> Records {
+        Records::new(&self.features, &self.labels, &self.groups, self.facts, dtype, &Device::Cpu).unwrap()
+    }
+}
+
+pub(crate) fn mlp(hidden: &[usize], activation: Activation) -> ModelConfig {
+    ModelConfig::Mlp { hidden: hidden.to_vec(), activation }
+}
+
+/// A registered method with noise multiplier 1 and clipping norm 0.5.
+pub(crate) fn privacy(method: &str) -> PrivacyConfig {
+    privacy_with(method, 1.0, &PresetParams { clip_norm: 0.5, ..PresetParams::default() })
+}
+
+pub(crate) fn privacy_with(method: &str, noise_multiplier: f64, params: &PresetParams) -> PrivacyConfig {
+    PrivacyConfig {
+        clipping: registry::find(method).unwrap().config(params),
+        noise_multiplier: NoiseMultiplier::new(noise_multiplier).unwrap(),
+        delta: Delta::new(1e-9).unwrap(),
+    }
+}
+
+/// Batches of this rate, all in one epoch.
+pub(crate) fn batches(sampling_rate: f64, steps: u64) -> BatchPlan {
+    BatchPlan { sampling_rate: SamplingRate::new(sampling_rate).unwrap(), steps, epochs: 1 }
+}
+
+/// Softmax cross-entropy at learning rate 0.1 without regularisation.
+pub(crate) fn config(model: ModelConfig, batches: BatchPlan, privacy: Option<PrivacyConfig>) -> TrainConfig {
+    let learning_rate = LearningRate::Constant(0.1);
+    TrainConfig { model, loss: Loss::SoftmaxCrossEntropy, batches, learning_rate, l2: 0.0, privacy }
+}
+
+pub(crate) fn streams(seed: u64) -> RandomStreams {
+    Randomness::from_seed(seed).streams(0, 0)
+}
+
+/// What a run leaves behind.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) initial: Vec<f64>,
+    pub(crate) parameters: Vec<f64>,
+    pub(crate) counts: RunCounts,
+    pub(crate) thresholds: Vec<Vec<f64>>,
+    pub(crate) bounds: Vec<f64>,
+    pub(crate) group_gradient_norms: Vec<Vec<Option<f64>>>,
+    pub(crate) ledger: String,
+}
+
+/// Keeps what the outcome needs of each step.
+#[derive(Default)]
+struct Recorder {
+    wants_groups: bool,
+    thresholds: Vec<Vec<f64>>,
+    bounds: Vec<f64>,
+    group_gradient_norms: Vec<Vec<Option<f64>>>,
+}
+
+impl Observer for Recorder {
+    fn wants_group_gradients(&self, _: u64) -> bool {
+        self.wants_groups
+    }
+
+    fn on_step(&mut self, view: &StepView<'_>) {
+        assert_eq!(view.losses.len(), view.groups.len());
+        self.thresholds.push(view.thresholds.to_vec());
+        self.bounds.push(view.group_bounds.iter().copied().fold(0.0, f64::max));
+        self.group_gradient_norms.extend(view.group_gradient_norms.map(<[_]>::to_vec));
+    }
+}
+
+/// A run to its end.
+#[derive(Clone)]
+pub(crate) struct Run {
+    pub(crate) config: TrainConfig,
+    pub(crate) dtype: DType,
+    pub(crate) streams: RandomStreams,
+    pub(crate) micro_batch: usize,
+    pub(crate) wants_groups: bool,
+}
+
+impl Run {
+    pub(crate) fn new(config: TrainConfig, dtype: DType) -> Self {
+        Self { config, dtype, streams: streams(1), micro_batch: 1_024, wants_groups: false }
+    }
+
+    pub(crate) fn on(&self, data: &Data) -> Outcome {
+        let records = data.records(self.dtype);
+        let plan = Plan::new(self.config.clone(), records.facts()).unwrap();
+        let execution = Execution { micro_batch: self.micro_batch, ..Execution::default() };
+        let mut trainer = Trainer::new(&plan, &records, self.streams.clone(), execution).unwrap();
+        let initial = parameters(&mut trainer);
+        let mut recorder = Recorder { wants_groups: self.wants_groups, ..Recorder::default() };
+        let counts = trainer.run(&mut recorder).unwrap();
+        Outcome {
+            initial,
+            parameters: parameters(&mut trainer),
+            counts,
+            thresholds: recorder.thresholds,
+            bounds: recorder.bounds,
+            group_gradient_norms: recorder.group_gradient_norms,
+            ledger: trainer.ledger().digest(),
+        }
+    }
+}
+
+pub(crate) fn parameters(trainer: &mut Trainer<'_>) -> Vec<f64> {
+    trainer.engine_mut().model().parameters().to_vec().unwrap()
+}
+
+pub(crate) fn norm(values: &[f64]) -> f64 {
+    values.iter().map(|v| v * v).sum::<f64>().sqrt()
+}
+
+pub(crate) fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| a - b).collect()
+}
+
+/// `‖a − b‖ / ‖b‖`, and `‖a‖` where `b` is 0.
+pub(crate) fn relative_error(a: &[f64], b: &[f64]) -> f64 {
+    let scale = if norm(b) > 0.0 { norm(b) } else { 1.0 };
+    norm(&difference(a, b)) / scale
+}

@@ -1,0 +1,36 @@
+//! `cargo xtask reproduce STUDY`.
+
+mod adult;
+mod adult_report;
+mod experiment;
+mod host;
+mod options;
+mod privacy;
+mod progress;
+mod recorder;
+mod runner;
+
+use clap::{Args, Subcommand};
+
+/// Options of `cargo xtask reproduce`.
+#[derive(Args)]
+pub(crate) struct ReproduceArgs {
+    #[command(subcommand)]
+    study: Study,
+}
+
+#[derive(Subcommand)]
+enum Study {
+    /// Adult: Esipova 2023 Table 4; Xu 2021 Tables 1 and 2; Xu 2020 Table 5.
+    Adult(adult::AdultArgs),
+}
+
+/// Runs a study and writes its report.
+///
+/// # Errors
+/// If data, training or report fail.
+pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
+    match args.study {
+        Study::Adult(args) => adult::run(&args),
+    }
+}
