@@ -34,10 +34,9 @@ impl Check {
             Self::Clippy => {
                 (&["clippy", "--release", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"], None)
             }
-            Self::Doc => (
-                &["doc", "--release", "--workspace", "--no-deps", "--locked"],
-                Some(("RUSTDOCFLAGS", "-D warnings --document-private-items -A rustdoc::private_intra_doc_links")),
-            ),
+            Self::Doc => {
+                (&["doc", "--release", "--workspace", "--no-deps", "--locked"], Some(("RUSTDOCFLAGS", "-D warnings")))
+            }
             Self::Test => (&["test", "--release", "--workspace", "--locked"], None),
         }
     }

@@ -8,6 +8,8 @@ mod report;
 mod reproduce;
 mod results;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Reproductions, benchmarks and checks of differentially private training that is fair to every group.
@@ -30,11 +32,41 @@ enum Task {
     Ci(ci::CiArgs),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().task {
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
         Task::Reproduce(args) => reproduce::run(args),
         Task::Data(args) => data::run(&args),
         Task::Account(args) => account::run(&args),
         Task::Ci(args) => ci::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Causes in one line, and no backtrace: what went wrong is in the message.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    fn help(path: &[&str]) -> String {
+        let mut command = Cli::command();
+        command.build();
+        let command = path.iter().fold(&mut command, |command, name| {
+            command.find_subcommand_mut(name).unwrap_or_else(|| panic!("no subcommand {name}"))
+        });
+        command.render_long_help().to_string()
+    }
+
+    #[test]
+    fn help_says_what_there_is() {
+        insta::assert_snapshot!("help", help(&[]));
+        insta::assert_snapshot!("help_reproduce_adult", help(&["reproduce", "adult"]));
     }
 }

@@ -10,11 +10,31 @@ use crate::ops::Fill;
 use crate::parameters::ParameterVector;
 use crate::records::Records;
 
-/// A model, its loss and the buffers of one batch.
+/// A model, its loss and the buffers of one batch: per-sample gradients without a trainer.
 ///
 /// [`Engine::differentiate`] runs a batch forward and backward and keeps, layer by layer, the factors of its per-sample gradients;
 /// [`Engine::gradient_norms`] and [`Engine::weighted_sum`] then work from those. No per-sample gradient is formed where a
 /// cheaper exact way exists, and no autograd tape is kept.
+///
+/// **Guarantee.** Rows never mix: beyond rounding, the loss, norm and gradient of a record do not depend on the rest of its batch.
+/// Nothing here is private; clipping and noise are the caller's ([`Trainer`](crate::Trainer) does both).
+///
+/// **Example**
+/// ```
+/// use dp_train::{DType, Device, Engine, Loss, ModelConfig, PublicFacts, Records};
+/// let facts = PublicFacts { n_records: 2, n_inputs: 1, n_classes: 2, n_groups: 1 };
+/// let records = Records::new(&[3.0, 0.0], &[1, 0], &[0, 0], facts, DType::F64, &Device::Cpu)?;
+/// let mut engine = Engine::new(&ModelConfig::LogisticRegression, Loss::BceWithLogits, &records, &Device::Cpu)?;
+///
+/// // All parameters are 0, so both probabilities are ½. Weight, then bias: g_0 = (½ − 1)·(3, 1) and g_1 = ½·(0, 1).
+/// engine.differentiate(&records, &[0, 1], &[])?;
+/// assert_eq!(engine.losses()?, [2_f64.ln(), 2_f64.ln()]);
+/// assert_eq!(engine.gradient_norms()?, [2.5_f64.sqrt(), 0.5]);
+/// let sum = engine.zero_gradient()?;
+/// engine.weighted_sum(&[1.0, 2.0], &sum, false)?;
+/// assert_eq!(sum.to_vec()?, [-1.5, 0.5]);
+/// # Ok::<(), dp_train::TrainError>(())
+/// ```
 pub struct Engine {
     model: Model,
     loss: Loss,
@@ -32,20 +52,20 @@ struct Batch {
     len: usize,
 }
 
-/// What a model says about one record.
+/// What a model says about each record of a data set, in the order of the records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
-    /// Loss of each record, natural logarithm.
+    /// Loss of each record in nats, `[n_records]`; not finite where a record is not.
     pub losses: Vec<f64>,
-    /// Predicted class of each record.
+    /// Predicted class of each record, `[n_records]`: the largest logit, the first of equals.
     pub predictions: Vec<u32>,
 }
 
 impl Engine {
-    /// Builds the model that fits the records, with all parameters zero.
+    /// Builds the model that fits the records, with all parameters zero, computing in the records' number type.
     ///
     /// # Errors
-    /// If the loss does not fit the number of classes or a width is 0.
+    /// [`TrainError::InvalidParameter`] if the loss does not fit the number of classes or a width is 0.
     pub fn new(config: &ModelConfig, loss: Loss, records: &Records, device: &Device) -> Result<Self> {
         let facts = records.facts();
         let n_outputs = loss.n_logits(facts.n_classes).ok_or_else(|| {
@@ -77,18 +97,22 @@ impl Engine {
     /// A vector in the layout of the parameters, all zeros.
     ///
     /// # Errors
-    /// If the device fails.
+    /// [`TrainError::Tensor`] if the device fails.
     pub fn zero_gradient(&self) -> Result<ParameterVector> {
         Ok(ParameterVector::zeros(self.model.parameters().specs(), self.dtype, &self.device)?)
     }
 
-    /// Runs the given records forward and backward and keeps the factors of their gradients.
+    /// Runs the given records forward and backward and keeps the factors of their gradients; those of a batch before are lost.
     ///
-    /// Rows listed in `blanked` (positions in `rows`) have their inputs replaced by zeros: a way to keep a record whose values
-    /// are not finite from reaching a product, where 0 · ∞ would spoil the sum.
+    /// **Shapes.** `rows` `[batch]`, record numbers in any order, repeats allowed; `blanked` holds positions in `rows`.
+    ///
+    /// **Edge cases.** No rows are an empty batch: no losses, no norms, sums of 0. Rows listed in `blanked` have their inputs
+    /// replaced by zeros: a way to keep a record whose values are not finite from reaching a product, where 0 · ∞ would spoil
+    /// the sum. Their losses and gradients are then those of a zero input: give them weight 0.
     ///
     /// # Errors
-    /// If a row or label is out of range.
+    /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model;
+    /// [`TrainError::Tensor`] if a row, label or blanked position is out of range.
     pub fn differentiate(&mut self, records: &Records, rows: &[usize], blanked: &[usize]) -> Result<()> {
         self.batch = None;
         let losses = self.losses.rows(rows.len())?;
@@ -106,15 +130,20 @@ impl Engine {
     /// Loss of each record of the batch, `[batch]`.
     ///
     /// # Errors
-    /// If no batch was differentiated.
+    /// [`TrainError::Mismatch`] if no batch was differentiated.
     pub fn losses(&self) -> Result<Vec<f64>> {
         Ok(self.batch()?.losses.flatten_all()?.to_vec1()?)
     }
 
-    /// Norm of each record's gradient, `[batch]`, accumulated in `f64`. Not finite where the gradient is not.
+    /// L2 norm of each record's gradient over all parameters, `[batch]`.
+    ///
+    /// **Units.** Those of the loss of one record: no division by the batch, no regularisation.
+    ///
+    /// **Edge cases.** Accumulated in `f64`, so that a norm does not overflow where the gradient does not. Not finite where the
+    /// gradient is not.
     ///
     /// # Errors
-    /// If no batch was differentiated.
+    /// [`TrainError::Mismatch`] if no batch was differentiated.
     pub fn gradient_norms(&mut self) -> Result<Vec<f64>> {
         let len = self.batch()?.len;
         if len == 0 {
@@ -128,8 +157,15 @@ impl Engine {
 
     /// `Σ_i weights[i] g_i` over the batch, into `gradient` or added to it.
     ///
+    /// **Shapes.** `weights` `[batch]`; `gradient` from [`Self::zero_gradient`].
+    ///
+    /// **Guarantee.** A record contributes no more than `weights[i] ‖g_i‖`, up to the rounding of its products.
+    ///
+    /// **Edge cases.** A weight of 0 makes a contribution of 0 only where the record's input and activations are finite: see
+    /// `blanked` in [`Self::differentiate`].
+    ///
     /// # Errors
-    /// If no batch was differentiated, or there is not one weight per record.
+    /// [`TrainError::Mismatch`] if no batch was differentiated, or there is not one weight per record.
     pub fn weighted_sum(&mut self, weights: &[f64], gradient: &ParameterVector, accumulate: bool) -> Result<()> {
         let expected = self.batch()?.len;
         if weights.len() != expected {
@@ -145,10 +181,11 @@ impl Engine {
         self.model.weighted_sum(weights, gradient, accumulate)
     }
 
-    /// Losses and predictions of all records, `micro_batch` at a time.
+    /// Losses and predictions of all records, `micro_batch` at a time. A batch that was differentiated before is lost.
     ///
     /// # Errors
-    /// If the device fails.
+    /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model;
+    /// [`TrainError::Tensor`] if a label has no logit.
     pub fn evaluate(&mut self, records: &Records, micro_batch: usize) -> Result<Evaluation> {
         self.batch = None;
         let mut evaluation = Evaluation { losses: Vec::new(), predictions: Vec::new() };

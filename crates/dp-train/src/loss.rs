@@ -5,13 +5,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::ops::{BceGradient, BceLosses, SoftmaxGradient, SoftmaxLosses};
 
-/// A loss by name. Natural logarithms; no regularisation; a value per record, never a mean over the batch.
+/// A loss by name: a value per record, never a mean over the batch, without regularisation.
+///
+/// **Units.** Nats.
+///
+/// **Edge cases.** Stable for finite logits of any size: no overflow, and no cancellation where the answer is confident. Logits
+/// that are not finite are not hidden.
+///
+/// **Example**
+/// ```
+/// use dp_train::Loss;
+/// assert_eq!(Loss::SoftmaxCrossEntropy.n_logits(5), Some(5));
+/// assert_eq!(Loss::BceWithLogits.n_logits(2), Some(1));
+/// assert_eq!(Loss::BceWithLogits.n_logits(5), None);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
     /// `−ln softmax(z)[y]` over one logit per class.
     SoftmaxCrossEntropy,
-    /// `ln(1 + e⁻ˢᶻ)`, `s = ±1`, on one logit for two classes.
+    /// `ln(1 + e⁻ˢᶻ)` on one logit for two classes, `s = 1` for label 1 and `−1` for label 0.
     BceWithLogits,
 }
 
@@ -58,5 +71,160 @@ impl Loss {
                 }
             })
             .collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::Device;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Losses and gradients, flat, of logits of this shape.
+    fn apply(loss: Loss, logits: &Tensor, labels: &[u32]) -> TensorResult<(Vec<f64>, Vec<f64>)> {
+        // A copy: the gradient overwrites it.
+        let logits = logits.copy()?;
+        let labels = Tensor::from_slice(labels, labels.len(), &Device::Cpu)?;
+        let losses = Tensor::zeros(labels.elem_count(), DType::F64, &Device::Cpu)?;
+        loss.losses(&logits, &labels, &losses)?;
+        loss.gradient_in_place(&logits, &labels)?;
+        Ok((losses.to_vec1()?, logits.flatten_all()?.to_dtype(DType::F64)?.to_vec1()?))
+    }
+
+    fn matrix(rows: &[&[f64]], dtype: DType) -> Tensor {
+        let values: Vec<f64> = rows.iter().flat_map(|row| row.iter().copied()).collect();
+        let shape = (rows.len(), rows[0].len());
+        Tensor::from_vec(values, shape, &Device::Cpu).unwrap().to_dtype(dtype).unwrap()
+    }
+
+    fn assert_close(got: &[f64], expected: &[f64], tolerance: f64) {
+        assert_eq!(got.len(), expected.len());
+        for (a, b) in got.iter().zip(expected) {
+            assert!((a - b).abs() <= tolerance * b.abs().max(1e-300), "{got:?} for {expected:?}");
+        }
+    }
+
+    /// Logits ln 1, ln 2, ln 5 have probabilities 1/8, 2/8, 5/8. Label 2: loss ln(8/5), gradient (1/8, 2/8, 5/8 − 1).
+    /// Label 0: loss ln 8, gradient (1/8 − 1, 2/8, 5/8).
+    #[test]
+    fn softmax_cross_entropy_by_hand() {
+        let row = [0.0, 2_f64.ln(), 5_f64.ln()];
+        for (dtype, tolerance) in [(DType::F64, 1e-15), (DType::F32, 3e-7)] {
+            let logits = matrix(&[&row, &row], dtype);
+            let (losses, gradient) = apply(Loss::SoftmaxCrossEntropy, &logits, &[2, 0]).unwrap();
+            assert_close(&losses, &[1.6_f64.ln(), 8_f64.ln()], tolerance);
+            assert_close(&gradient, &[0.125, 0.25, -0.375, -0.875, 0.25, 0.625], tolerance);
+        }
+    }
+
+    /// The logit ln 3 has probability 3/4. Label 1: loss ln(4/3), gradient 3/4 − 1. Label 0: loss ln 4, gradient 3/4.
+    #[test]
+    fn binary_cross_entropy_by_hand() {
+        let z = 3_f64.ln();
+        for (dtype, tolerance) in [(DType::F64, 2e-15), (DType::F32, 3e-7)] {
+            let (losses, gradient) = apply(Loss::BceWithLogits, &matrix(&[&[z], &[z]], dtype), &[1, 0]).unwrap();
+            assert_close(&losses, &[(4.0_f64 / 3.0).ln(), 4_f64.ln()], tolerance);
+            assert_close(&gradient, &[-0.25, 0.75], tolerance);
+        }
+    }
+
+    /// Wrong by 2e4 (softmax) or 1e4 (binary): the loss is that number and the gradient 1. Right by as much: 0, up to the
+    /// smallest normal numbers.
+    #[test]
+    fn logits_of_any_size_are_stable() {
+        for dtype in [DType::F32, DType::F64] {
+            let logits = matrix(&[&[1e4, -1e4], &[1e4, -1e4]], dtype);
+            let (losses, gradient) = apply(Loss::SoftmaxCrossEntropy, &logits, &[1, 0]).unwrap();
+            assert_eq!((losses, gradient), (vec![2e4, 0.0], vec![1.0, -1.0, 0.0, 0.0]));
+            let logits = matrix(&[&[1e4], &[1e4], &[-1e4], &[-1e4]], dtype);
+            let (losses, gradient) = apply(Loss::BceWithLogits, &logits, &[0, 1, 1, 0]).unwrap();
+            assert_eq!(losses, [1e4, 0.0, 1e4, 0.0]);
+            assert_eq!((gradient[0], gradient[2]), (1.0, -1.0));
+            assert!(gradient[1].abs() < 2e-38 && gradient[3].abs() < 2e-38);
+        }
+    }
+
+    /// Right by 40 in `f64`, where 1 − p rounds to 0: loss and gradient are still e⁻⁴⁰, to all digits.
+    #[test]
+    fn a_confident_answer_keeps_its_digits() {
+        let tiny = (-40.0_f64).exp();
+        let (losses, gradient) = apply(Loss::BceWithLogits, &matrix(&[&[40.0]], DType::F64), &[1]).unwrap();
+        assert_close(&losses, &[tiny], 1e-15);
+        assert_close(&gradient, &[-tiny], 1e-15);
+        let logits = matrix(&[&[40.0, 0.0]], DType::F64);
+        let (losses, gradient) = apply(Loss::SoftmaxCrossEntropy, &logits, &[0]).unwrap();
+        assert_close(&losses, &[tiny], 1e-15);
+        assert_close(&gradient, &[-tiny, tiny], 1e-15);
+    }
+
+    #[test]
+    fn logits_that_are_no_numbers_are_not_hidden() {
+        for bad in [f64::NAN, f64::INFINITY] {
+            for dtype in [DType::F32, DType::F64] {
+                let logits = matrix(&[&[0.0, bad]], dtype);
+                let (losses, _) = apply(Loss::SoftmaxCrossEntropy, &logits, &[0]).unwrap();
+                assert!(!losses[0].is_finite());
+                let (losses, _) = apply(Loss::BceWithLogits, &matrix(&[&[bad]], dtype), &[0]).unwrap();
+                assert!(!losses[0].is_finite());
+            }
+        }
+    }
+
+    #[test]
+    fn one_logit_a_record_may_come_as_a_vector_and_a_softmax_needs_two() {
+        let column = matrix(&[&[0.5], &[-2.0]], DType::F32);
+        let vector = column.flatten_all().unwrap();
+        let of = |logits| apply(Loss::BceWithLogits, logits, &[1, 0]);
+        assert_eq!(of(&column).unwrap(), of(&vector).unwrap());
+        let of = |logits| apply(Loss::SoftmaxCrossEntropy, logits, &[0, 0]).unwrap_err();
+        insta::assert_snapshot!(of(&vector), @"logits per record of a softmax: expected at least 2, got 1");
+        insta::assert_snapshot!(of(&column), @"logits per record of a softmax: expected at least 2, got 1");
+        let of = |labels: &[u32]| apply(Loss::BceWithLogits, &column, labels).unwrap_err();
+        insta::assert_snapshot!(of(&[1, 2]), @"label 2 of record 1 of the batch: expected 0 or 1");
+        insta::assert_snapshot!(of(&[1]), @"one logit per record: expected 1, got 2");
+    }
+
+    #[test]
+    fn predictions_are_the_first_largest_logit_or_the_sign() {
+        let logits = matrix(&[&[1.0, 3.0, 3.0], &[0.0, 0.0, 0.0], &[-1.0, -3.0, -0.5]], DType::F32);
+        assert_eq!(Loss::SoftmaxCrossEntropy.predictions(&logits).unwrap(), [1, 0, 2]);
+        let logits = matrix(&[&[1e-9], &[0.0], &[-5.0]], DType::F32);
+        assert_eq!(Loss::BceWithLogits.predictions(&logits).unwrap(), [1, 0, 0]);
+    }
+
+    #[test]
+    fn losses_know_how_many_logits_they_take() {
+        let n_logits = |loss: Loss| [0, 1, 2, 3].map(|n_classes| loss.n_logits(n_classes));
+        assert_eq!(n_logits(Loss::SoftmaxCrossEntropy), [None, None, Some(2), Some(3)]);
+        assert_eq!(n_logits(Loss::BceWithLogits), [None, None, Some(1), None]);
+    }
+
+    proptest! {
+        /// One logit `z` is two logits `0, z`.
+        #[test]
+        fn binary_is_softmax_against_zero(z in -800.0..800.0_f64, label in 0_u32..2) {
+            let (binary, slope) = apply(Loss::BceWithLogits, &matrix(&[&[z]], DType::F64), &[label]).unwrap();
+            let (softmax, slopes) =
+                apply(Loss::SoftmaxCrossEntropy, &matrix(&[&[0.0, z]], DType::F64), &[label]).unwrap();
+            prop_assert!((binary[0] - softmax[0]).abs() <= 1e-14 * softmax[0]);
+            prop_assert!((slope[0] - slopes[1]).abs() <= 1e-13 * slopes[1].abs() + 1e-307);
+        }
+
+        /// The gradient is the slope of the loss (central difference, error of order h²), and its entries sum to 0.
+        #[test]
+        fn gradients_are_slopes(logits in prop::array::uniform4(-5.0..5.0_f64), label in 0_u32..4) {
+            const H: f64 = 1e-5;
+            let loss = |logits: &[f64]| apply(Loss::SoftmaxCrossEntropy, &matrix(&[logits], DType::F64), &[label]).unwrap();
+            let (_, gradient) = loss(&logits);
+            for j in 0..4 {
+                let (mut up, mut down) = (logits, logits);
+                up[j] += H;
+                down[j] -= H;
+                let slope = (loss(&up).0[0] - loss(&down).0[0]) / (2.0 * H);
+                prop_assert!((gradient[j] - slope).abs() < 1e-9);
+            }
+            prop_assert!(gradient.iter().sum::<f64>().abs() < 1e-15);
+        }
     }
 }

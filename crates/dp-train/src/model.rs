@@ -10,6 +10,16 @@ use crate::ops::Activation;
 use crate::parameters::ParameterVector;
 
 /// A model's architecture. The number of outputs follows from the loss and the number of classes.
+///
+/// **Example**
+/// ```
+/// use dp_train::{Activation, DType, Device, Model, ModelConfig};
+/// let mlp = ModelConfig::Mlp { hidden: vec![256, 256], activation: Activation::Tanh };
+/// assert_eq!(mlp.label(), "mlp-256x256-tanh");
+/// // Esipova 2023, Adult.
+/// assert_eq!(Model::new(&mlp, 98, 2, DType::F32, &Device::Cpu)?.parameters().len(), 91_650);
+/// # Ok::<(), dp_train::TrainError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case")]
 pub enum ModelConfig {
@@ -17,7 +27,7 @@ pub enum ModelConfig {
     LogisticRegression,
     /// Linear layers `fc1`, `fc2`, … with an activation after each but the last.
     Mlp {
-        /// Width of each hidden layer.
+        /// Width of each hidden layer, at least 1. Without any the model is a logistic regression whose layer is `fc1`.
         hidden: Vec<usize>,
         /// Activation after each hidden layer.
         activation: Activation,
@@ -85,7 +95,7 @@ impl Model {
     /// Builds a model with all parameters zero.
     ///
     /// # Errors
-    /// If a width is 0.
+    /// [`TrainError::InvalidParameter`] if the number of inputs or outputs or a width is 0.
     pub fn new(config: &ModelConfig, n_inputs: usize, n_outputs: usize, dtype: DType, device: &Device) -> Result<Self> {
         for (parameter, value) in [("n_inputs", n_inputs), ("n_outputs", n_outputs)] {
             if value == 0 {
@@ -109,10 +119,10 @@ impl Model {
         Ok(Self { layers, parameters, n_inputs })
     }
 
-    /// Draws the initial parameters: uniform in ±1/√fan_in, as PyTorch does.
+    /// Draws the initial parameters: uniform in ±1/√fan_in, weights and biases, as PyTorch does.
     ///
     /// # Errors
-    /// If the device fails.
+    /// [`TrainError::Tensor`] if the device fails.
     pub fn initialise(&mut self, rng: &mut dyn RngCore) -> Result<()> {
         Ok(self.parameters.initialise(rng)?)
     }

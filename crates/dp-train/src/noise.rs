@@ -18,8 +18,7 @@ const PAIRS: usize = GROUPS * WORDS / 2;
 /// everywhere and a resolution of 2⁻⁶⁴, so that values reach 9.4 standard deviations: where the first 32 bits leave fewer
 /// than 24 significant ones (one pair in 256) another 32 follow.
 ///
-/// # Guarantee
-/// The distribution is that of the ideal Gaussian up to `f32` rounding. Rounding of floating-point noise is a known side channel
+/// **Guarantee.** The distribution is that of the ideal Gaussian up to `f32` rounding. Rounding of floating-point noise is a known side channel
 /// (Mironov 2012) that this function does not close.
 pub(crate) fn add_gaussian_f32(rng: &mut ChaCha20Rng, std: f64, values: &mut [f32]) {
     let std = std as f32;

@@ -2,6 +2,9 @@
 
 /// One step, as an observer sees it.
 ///
+/// **Shapes.** `groups` and `losses` `[batch]`, `norms` `[batch]` or empty, in the same order; `group_bounds` and
+/// `group_gradient_norms` `[n_groups]`.
+///
 /// Losses, norms and thresholds before noise are **not private**: they are diagnostics of a research run on data that the reader
 /// may see, and must not be released.
 #[derive(Debug)]
@@ -10,7 +13,7 @@ pub struct StepView<'a> {
     pub step: u64,
     /// Group of each record of the batch.
     pub groups: &'a [usize],
-    /// Loss of each record, before the update.
+    /// Loss of each record in nats, before the update; not finite where a record is not.
     pub losses: &'a [f64],
     /// Gradient norm of each record before clipping; empty where the run did not need it.
     pub norms: &'a [f64],
@@ -23,7 +26,30 @@ pub struct StepView<'a> {
     pub group_gradient_norms: Option<&'a [Option<f64>]>,
 }
 
-/// Receives what happens in a run.
+/// Receives what happens in a run. Nothing it does changes the run.
+///
+/// **Example**
+/// ```
+/// use dp_train::{Observer, StepView};
+///
+/// /// Mean loss of each batch; `None` for an empty one.
+/// struct MeanLosses(Vec<Option<f64>>);
+///
+/// impl Observer for MeanLosses {
+///     fn on_step(&mut self, view: &StepView<'_>) {
+///         let n = view.losses.len();
+///         self.0.push((n > 0).then(|| view.losses.iter().sum::<f64>() / n as f64));
+///     }
+/// }
+///
+/// let mut means = MeanLosses(Vec::new());
+/// let step = |losses| StepView {
+///     step: 0, groups: &[0, 0], losses, norms: &[], thresholds: &[], group_bounds: &[], group_gradient_norms: None,
+/// };
+/// means.on_step(&step(&[1.0, 2.0]));
+/// means.on_step(&step(&[]));
+/// assert_eq!(means.0, [Some(1.5), None]);
+/// ```
 pub trait Observer {
     /// Whether to compute each group's mean gradient at this step: it costs a further weighted sum per group.
     fn wants_group_gradients(&self, _step: u64) -> bool {

@@ -5,7 +5,7 @@ use rand::{Rng, RngCore};
 
 use crate::layers::ParameterSpec;
 
-/// A flat vector `[n_params]` with one view per parameter tensor, in layer order.
+/// Parameters, or a gradient: a flat vector `[n_params]` with one view per parameter tensor, in layer order.
 ///
 /// The sum of clipped gradients, its noise and the optimiser's update are single passes over the flat vector.
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl ParameterVector {
         &self.flat
     }
 
-    /// Views of the parameter tensors, in order.
+    /// Views of the parameter tensors, in order, each of the shape in [`Self::specs`]. They share the vector's storage.
     pub fn views(&self) -> &[Tensor] {
         &self.views
     }

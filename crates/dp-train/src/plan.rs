@@ -11,18 +11,30 @@ use crate::model::ModelConfig;
 use crate::records::PublicFacts;
 
 /// How often and how many records are drawn.
+///
+/// **Example**
+/// ```
+/// use dp_train::BatchPlan;
+/// // 28,000 records, batches of 256, 20 epochs: Xu's T = ⌊20 · 28,000/256⌋, Opacus's 20 · ⌈28,000/256⌉.
+/// assert_eq!(BatchPlan::exact(28_000, 256, 20)?.steps, 2_187);
+/// let loader = BatchPlan::loader(28_000, 256, 20)?;
+/// assert_eq!((loader.steps, loader.sampling_rate.get()), (2_200, 1.0 / 110.0));
+/// # Ok::<(), dp_train::TrainError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BatchPlan {
     /// Probability with which each record enters each batch.
     pub sampling_rate: SamplingRate,
     /// Steps of the whole run.
     pub steps: u64,
-    /// Epochs the steps are reported in.
+    /// Epochs the steps are reported in, at most one per step; they change nothing else.
     pub epochs: u64,
 }
 
 impl BatchPlan {
-    /// `q = b/n` and `T = ⌊epochs · n/b⌋`: an epoch is `n` records on average (Xu 2021).
+    /// `q = b/n` and `T = ⌊epochs · n/b⌋`: an epoch is `n` records on average.
+    ///
+    /// **Source.** Xu 2021, whose ε follows from it. Xu trains on batches of exactly `b`; here `b` is the expected size.
     ///
     /// # Errors
     /// [`TrainError::InvalidParameter`] if the batch is larger than the data, or anything is 0.
@@ -35,7 +47,10 @@ impl BatchPlan {
         })
     }
 
-    /// `q = 1/⌈n/b⌉` and `T = epochs · ⌈n/b⌉`: an epoch is as many batches as a data loader has (Opacus; Esipova 2023).
+    /// `q = 1/⌈n/b⌉` and `T = epochs · ⌈n/b⌉`: an epoch is as many batches as a data loader has.
+    ///
+    /// **Source.** Opacus, and with it Esipova 2023. The expected batch is `q · n`, a little less than `b` where `b` does not
+    /// divide `n`.
     ///
     /// # Errors
     /// [`TrainError::InvalidParameter`] if the batch is larger than the data, or anything is 0.
@@ -65,7 +80,7 @@ fn check_sizes(n_records: usize, batch_size: usize, epochs: u64) -> Result<()> {
     Ok(())
 }
 
-/// Step size of the optimiser.
+/// Step size of stochastic gradient descent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LearningRate {
@@ -86,11 +101,15 @@ impl LearningRate {
 }
 
 /// What makes a run private.
+///
+/// **Guarantee.** With a certified method the parameters of every step, and the thresholds, are (ε, δ)-differentially private when one
+/// record is added or removed, with the ε that an accountant finds for [`Plan::event`] at `delta`. Initial parameters,
+/// [`PublicFacts`] and everything in the configuration count as public; hyper-parameters chosen on the same data are not accounted for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PrivacyConfig {
     /// How per-sample gradients are bounded.
     pub clipping: ClipConfig,
-    /// Noise of the gradient sum: standard deviation over its sensitivity.
+    /// Noise of the gradient sum: standard deviation over its sensitivity, the bound that the method states for the step.
     pub noise_multiplier: NoiseMultiplier,
     /// The δ at which ε is stated; below 1/n.
     pub delta: Delta,
@@ -114,7 +133,38 @@ pub struct TrainConfig {
     pub privacy: Option<PrivacyConfig>,
 }
 
-/// A configuration that was checked against the data's public facts.
+/// A configuration that was checked against the data's public facts: sampler, clipping, noise and event of a run in one.
+///
+/// **Example**
+/// ```
+/// use dp_accounting::{Delta, NoiseMultiplier};
+/// use dp_clipping::{PresetParams, registry};
+/// use dp_train::{BatchPlan, LearningRate, Loss, ModelConfig, Plan, PrivacyConfig, PublicFacts, TrainConfig};
+///
+/// let privacy = PrivacyConfig {
+///     clipping: registry::find("dpsgd-global-adapt")?.config(&PresetParams::default()),
+///     noise_multiplier: NoiseMultiplier::new(1.0)?,
+///     delta: Delta::new(1e-6)?,
+/// };
+/// let config = TrainConfig {
+///     model: ModelConfig::LogisticRegression,
+///     loss: Loss::BceWithLogits,
+///     batches: BatchPlan::exact(10_000, 250, 4)?,
+///     learning_rate: LearningRate::InverseSqrtSteps,
+///     l2: 0.01,
+///     privacy: Some(privacy),
+/// };
+/// let plan = Plan::new(config, PublicFacts { n_records: 10_000, n_inputs: 40, n_classes: 2, n_groups: 2 })?;
+/// assert_eq!(plan.expected_batch_size(), 250.0);
+/// // Gradient and count of a step are one sampled query.
+/// assert_eq!(plan.count_noise_multipliers(), [10.0]);
+/// assert_eq!(
+///     plan.step_event().to_string(),
+///     "Poisson-sampled (rate 0.025) joint Gaussian (noise multipliers 1, 10)"
+/// );
+/// assert!(plan.certified());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Plan {
     config: TrainConfig,
@@ -127,7 +177,9 @@ impl Plan {
     /// Checks the configuration and derives the event of a step from it.
     ///
     /// # Errors
-    /// If a setting is out of range, or δ is 1/n or more: such a δ allows a mechanism that publishes a random record.
+    /// [`TrainError::InvalidParameter`] if a setting is out of range, if δ is 1/n or more (such a δ allows a mechanism that
+    /// publishes a random record) or if the method couples the records of a batch, which the trainer does not carry out;
+    /// [`TrainError::Clipping`] and [`TrainError::Accounting`] if the method's parameters or the noise of its counts are out of range.
     pub fn new(config: TrainConfig, facts: PublicFacts) -> Result<Self> {
         let rate = config.batches.sampling_rate;
         let finite_positive = |name, value: f64| {
@@ -193,12 +245,12 @@ impl Plan {
         self.context.expected_batch_size
     }
 
-    /// Noise multipliers of the count queries of a step, besides the gradient's.
+    /// Noise multipliers of the count queries of a step, besides the gradient's; empty for methods without counts.
     pub fn count_noise_multipliers(&self) -> Vec<f64> {
         self.config.privacy.as_ref().map_or_else(Vec::new, |p| p.clipping.count_noise_multipliers(&self.context))
     }
 
-    /// Whether the run's guarantee is proven: false without privacy and for methods whose bound is not a sensitivity.
+    /// Whether the run has a proven guarantee: false without privacy.
     pub fn certified(&self) -> bool {
         self.config.privacy.as_ref().is_some_and(|privacy| privacy.clipping.certified())
     }

@@ -23,10 +23,20 @@ pub enum Purpose {
 
 /// The source of all randomness of a study: one 256-bit ChaCha20 key.
 ///
-/// # Guarantee
-/// Streams of different purpose, run or variant are the same key's output under different nonces, hence independent as far as
+/// **Guarantee.** Streams of different purpose, run or variant are the same key's output under different nonces, hence independent as far as
 /// ChaCha20 is a pseudo-random function. [`Randomness::from_os`] is private; [`Randomness::from_seed`] is reproducible bit for
 /// bit on the same processor type **and therefore not private**: whoever knows the seed can take the noise off again.
+///
+/// **Example**
+/// ```
+/// use dp_train::{Purpose, Randomness};
+/// use rand::RngCore;
+/// let randomness = Randomness::from_seed(7);
+/// let mut noise = randomness.stream(Purpose::Noise, 0, 0);
+/// assert_eq!(noise.next_u64(), Randomness::from_seed(7).stream(Purpose::Noise, 0, 0).next_u64());
+/// assert_eq!((randomness.seed(), Randomness::from_os()?.seed()), (Some(7), None));
+/// # Ok::<(), dp_train::TrainError>(())
+/// ```
 #[derive(Clone)]
 pub struct Randomness {
     key: [u8; 32],
@@ -37,7 +47,7 @@ impl Randomness {
     /// A key from the operating system's entropy.
     ///
     /// # Errors
-    /// If the operating system has none to give.
+    /// [`TrainError::Mismatch`] if the operating system has none to give: there is no weaker source to fall back on.
     pub fn from_os() -> Result<Self> {
         let mut key = [0; 32];
         OsRng.try_fill_bytes(&mut key).map_err(|error| {
@@ -65,7 +75,10 @@ impl Randomness {
         rng
     }
 
-    /// The streams a training run draws from. Variants of the same run share their initial parameters, nothing else.
+    /// The streams a training run draws from.
+    ///
+    /// Variants of the same run share their initial parameters, nothing else: methods are compared from the same start, on
+    /// independent batches and noise. No two runs that are released may share both numbers.
     pub fn streams(&self, run: u32, variant: u16) -> RandomStreams {
         RandomStreams {
             initialisation: self.stream(Purpose::Initialisation, run, 0),

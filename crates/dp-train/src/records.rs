@@ -6,6 +6,17 @@ use crate::error::{Result, TrainError};
 use crate::ops::GatherRows;
 
 /// Records with their labels and groups, on the device.
+///
+/// **Example**
+/// ```
+/// use dp_train::{DType, Device, PublicFacts, Records};
+/// let facts = PublicFacts { n_records: 2, n_inputs: 3, n_classes: 2, n_groups: 2 };
+/// let records = Records::new(&[0.1, 0.2, 0.3, 1.1, 1.2, 1.3], &[0, 1], &[1, 0], facts, DType::F32, &Device::Cpu)?;
+/// assert_eq!(records.facts(), facts);
+/// let error = Records::new(&[0.0; 6], &[0, 2], &[1, 0], facts, DType::F32, &Device::Cpu).unwrap_err();
+/// assert_eq!(error.to_string(), "label of record 1: expected 0..2, got 2");
+/// # Ok::<(), dp_train::TrainError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Records {
     features: Tensor,
@@ -16,11 +27,14 @@ pub struct Records {
 }
 
 /// Everything about a data set that is treated as public: it shapes the model, the sampler and the noise.
+///
+/// The number of records is among it, as usual, although neighbours under addition and removal differ in it: it sets the
+/// sampling rate and the expected batch size. Classes and groups are those that exist, not those that occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicFacts {
     /// Number of records.
     pub n_records: usize,
-    /// Inputs of a record.
+    /// Inputs (features) of a record.
     pub n_inputs: usize,
     /// Classes.
     pub n_classes: usize,
@@ -29,12 +43,14 @@ pub struct PublicFacts {
 }
 
 impl Records {
-    /// Takes row-major features `[n, n_inputs]`, labels in `0..n_classes` and groups in `0..n_groups`, both `[n]`.
+    /// Copies features, labels and groups to the device; `dtype` (`F32` to train, `F64` to check) is what the engine computes in.
     ///
-    /// Non-finite features are accepted: such a record contributes nothing to a step, and is counted.
+    /// **Shapes.** Features row-major `[n_records, n_inputs]`; labels, in `0..n_classes`, and groups, in `0..n_groups`, `[n_records]`.
+    ///
+    /// **Edge cases.** Features that are not finite are accepted: such a record contributes nothing to a step, and is counted.
     ///
     /// # Errors
-    /// If lengths do not fit, or a label or group is out of range (the message names the record).
+    /// [`TrainError::Mismatch`] if lengths do not fit, or a label or group is out of range (the message names the record).
     pub fn new(
         features: &[f32],
         labels: &[u32],
@@ -73,17 +89,17 @@ impl Records {
         self.labels.is_empty()
     }
 
-    /// Label of each record.
+    /// Label of each record, `[n_records]`.
     pub fn labels(&self) -> &[u32] {
         &self.labels
     }
 
-    /// Group of each record.
+    /// Group of each record, `[n_records]`.
     pub fn groups(&self) -> &[usize] {
         &self.groups
     }
 
-    /// What is treated as public.
+    /// What is treated as public about these records.
     pub fn facts(&self) -> PublicFacts {
         PublicFacts {
             n_records: self.len(),

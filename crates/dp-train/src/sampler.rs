@@ -8,8 +8,23 @@ use crate::error::{Result, TrainError};
 
 /// Draws batches that each record enters independently with the same probability.
 ///
-/// # Guarantee
-/// This is the sampler that `DpEvent::PoissonSampled` of the same rate describes. A batch may be empty.
+/// **Guarantee.** This is the sampler that [`DpEvent::PoissonSampled`](dp_accounting::DpEvent::PoissonSampled) of the same rate
+/// describes, to the 53 bits of a double.
+///
+/// **Edge cases.** A batch may be empty; no records give empty batches; a rate of 1 takes every record every time.
+///
+/// **Example**
+/// ```
+/// use dp_accounting::SamplingRate;
+/// use dp_train::{PoissonSampler, Purpose, Randomness};
+/// let sampler = PoissonSampler::new(1_000, SamplingRate::new(0.1)?)?;
+/// let mut rng = Randomness::from_seed(1).stream(Purpose::Sampling, 0, 0);
+/// let mut batch = Vec::new();
+/// sampler.next_batch(&mut rng, &mut batch);
+/// assert!((60..140).contains(&batch.len())); // 100 on average, standard deviation 9.5
+/// assert!(batch.is_sorted());
+/// # Ok::<(), dp_train::TrainError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct PoissonSampler {
     n_records: usize,

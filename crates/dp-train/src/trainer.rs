@@ -19,9 +19,10 @@ use crate::sampler::PoissonSampler;
 /// Options that change only how fast a run is. They cannot change its privacy, nor, beyond rounding, its result.
 #[derive(Debug, Clone)]
 pub struct Execution {
-    /// Records that are in memory with their activations at once. A larger batch is done in pieces, each computed twice.
+    /// Records that are in memory with their activations at once, at least 1. A larger batch is worked off in pieces, each
+    /// computed twice: once for the norms, once for the sum.
     pub micro_batch: usize,
-    /// Where the arithmetic is done.
+    /// Where the arithmetic is done; the records must be there too.
     pub device: Device,
 }
 
@@ -31,7 +32,7 @@ impl Default for Execution {
     }
 }
 
-/// Counters of a finished run.
+/// Counters of a run so far. Computed from the data: **not private**, except `steps`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RunCounts {
     /// Steps taken.
@@ -45,6 +46,16 @@ pub struct RunCounts {
 }
 
 /// A model in training.
+///
+/// **Guarantee.** Each step releases what [`Plan::step_event`] says and nothing else: Poisson batch, per-sample gradients scaled to the
+/// method's bound `S`, their sum with `N(0, (σS)² I)`, divided by the expected batch size. Losses, norms and counters that an
+/// [`Observer`] sees are outside of it.
+///
+/// **Edge cases.** An empty batch is a step of noise (without privacy: of regularisation alone). A record whose gradient is not
+/// finite contributes exactly 0 to sums and counts and is counted in [`RunCounts::non_finite`].
+///
+/// **Source.** Abadi 2016, Algorithm 1, with the expected in place of the realised batch size as divisor, which under Poisson
+/// sampling is private.
 pub struct Trainer<'a> {
     plan: &'a Plan,
     records: &'a Records,
@@ -81,7 +92,8 @@ impl<'a> Trainer<'a> {
     /// Builds model, sampler, clipping method and ledger from one plan, and draws the initial parameters.
     ///
     /// # Errors
-    /// If the records are not those the plan was made for.
+    /// [`TrainError::Mismatch`] if the public facts of the records are not those the plan was made for;
+    /// [`TrainError::InvalidParameter`] if the loss does not fit the number of classes, or a width or the micro-batch is 0.
     pub fn new(plan: &'a Plan, records: &'a Records, mut streams: RandomStreams, execution: Execution) -> Result<Self> {
         if records.facts() != plan.facts() {
             let (expected, got) = (format!("{:?}", plan.facts()), format!("{:?}", records.facts()));
@@ -113,10 +125,10 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// Runs all remaining steps.
+    /// Runs all remaining steps; at the end of a run it does nothing.
     ///
     /// # Errors
-    /// If the parameters cease to be finite, or a step fails.
+    /// [`TrainError::Diverged`] if the parameters are not finite at the end of an epoch; those of [`Self::step`].
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<RunCounts> {
         let batches = self.plan.config().batches;
         while self.counts.steps < batches.steps {
@@ -134,9 +146,11 @@ impl<'a> Trainer<'a> {
 
     /// Takes one step: draws a batch, sums its clipped gradients, adds noise and updates the parameters.
     ///
+    /// A step beyond the plan's last one is possible and enters the ledger as well.
+    ///
     /// # Errors
-    /// If the clipping method reports a query that the plan did not announce: an unaccounted release stops the run before
-    /// anything of it is used.
+    /// [`TrainError::Mismatch`] if the clipping method reports a query that the plan did not announce: an unaccounted release
+    /// stops the run before anything of it is used. [`TrainError::Tensor`] if the device fails.
     pub fn step(&mut self, observer: &mut dyn Observer) -> Result<()> {
         let step = self.counts.steps;
         let mut rows = std::mem::take(&mut self.batch);
@@ -176,12 +190,12 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    /// The model and its buffers.
+    /// The model and its buffers, to evaluate it or to read its parameters between steps.
     pub fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine
     }
 
-    /// Everything that was released so far.
+    /// Everything that was released so far, under addition or removal of one record.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }

@@ -4,6 +4,7 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::MetricError;
+use crate::error::check_len;
 
 /// A percentile interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -95,7 +96,27 @@ pub fn paired_bootstrap(
     }))
 }
 
-/// Defined statistics of the resamples, sorted.
+/// Percentile bootstrap of several statistics of the same resamples.
+///
+/// `statistics` returns as many values for every resample; the intervals come in the same order.
+///
+/// # Edge cases
+/// `None` for a statistic that was undefined in every resample.
+///
+/// # Errors
+/// As [`bootstrap`]; [`MetricError::LengthMismatch`] if the number of statistics changes between resamples.
+pub fn bootstrap_all(
+    n_records: usize,
+    n_resamples: usize,
+    level: f64,
+    rng: &mut impl Rng,
+    statistics: impl FnMut(&[usize]) -> Result<Vec<Option<f64>>, MetricError>,
+) -> Result<Vec<Option<BootstrapInterval>>, MetricError> {
+    let columns = resample_all(n_records, n_resamples, level, rng, statistics)?;
+    Ok(columns.iter().map(|values| interval(values, n_resamples, level)).collect())
+}
+
+/// Defined values of one statistic in the resamples, sorted.
 fn resample(
     n_records: usize,
     n_resamples: usize,
@@ -103,6 +124,18 @@ fn resample(
     rng: &mut impl Rng,
     mut statistic: impl FnMut(&[usize]) -> Result<Option<f64>, MetricError>,
 ) -> Result<Vec<f64>, MetricError> {
+    let mut columns = resample_all(n_records, n_resamples, level, rng, |rows| Ok(vec![statistic(rows)?]))?;
+    Ok(columns.pop().unwrap_or_default())
+}
+
+/// Defined values of each statistic in the resamples, sorted.
+fn resample_all(
+    n_records: usize,
+    n_resamples: usize,
+    level: f64,
+    rng: &mut impl Rng,
+    mut statistics: impl FnMut(&[usize]) -> Result<Vec<Option<f64>>, MetricError>,
+) -> Result<Vec<Vec<f64>>, MetricError> {
     let positive = |name, value: usize| match value {
         0 => Err(MetricError::OutOfRange { name, value: 0.0, accepted: "a whole number of at least 1" }),
         _ => Ok(()),
@@ -113,18 +146,26 @@ fn resample(
         return Err(MetricError::OutOfRange { name: "level", value: level, accepted: "a number between 0 and 1" });
     }
     let mut rows = vec![0; n_records];
-    let mut values = Vec::with_capacity(n_resamples);
+    let mut columns: Vec<Vec<f64>> = Vec::new();
     for index in 0..n_resamples {
         rows.fill_with(|| rng.random_range(0..n_records));
-        if let Some(value) = statistic(&rows)? {
+        let values = statistics(&rows)?;
+        if index == 0 {
+            columns = vec![Vec::with_capacity(n_resamples); values.len()];
+        }
+        check_len("statistics", values.len(), "the first resample's statistics", columns.len())?;
+        for (column, value) in columns.iter_mut().zip(values) {
+            let Some(value) = value else { continue };
             if !value.is_finite() {
                 return Err(MetricError::NotFinite { name: "statistic", index, value });
             }
-            values.push(value);
+            column.push(value);
         }
     }
-    values.sort_by(f64::total_cmp);
-    Ok(values)
+    for column in &mut columns {
+        column.sort_by(f64::total_cmp);
+    }
+    Ok(columns)
 }
 
 fn interval(sorted: &[f64], n_resamples: usize, level: f64) -> Option<BootstrapInterval> {

@@ -16,10 +16,11 @@ mod measured;
 mod multiple_testing;
 mod privacy_cost;
 mod score;
+mod statement;
 mod wilcoxon;
 
 pub use accuracy::{accuracy, accuracy_by_group, class_recall, macro_accuracy, worst_class_accuracy};
-pub use bootstrap::{BootstrapInterval, PairedBootstrap, bootstrap, paired_bootstrap};
+pub use bootstrap::{BootstrapInterval, PairedBootstrap, bootstrap, bootstrap_all, paired_bootstrap};
 pub use calibration::{CalibrationBin, GroupCalibration, calibration_by_group};
 pub use confusion::Confusion;
 pub use disparity::{average_disparity, disparity_reduction, loss_gap, worst_group};
@@ -27,9 +28,9 @@ pub use equal_cost::{EqualCost, XU_TOLERANCE, equal_cost};
 pub use error::MetricError;
 pub use estimate::Estimate;
 pub use frame::{
-    Aggregate, Attribute, BinaryRate, Distance, GroupValue, MetricFrame, Stratum, binary_frame,
+    Aggregate, Attribute, BinaryRate, Distance, GroupValue, MetricFrame, Stratum, StratumIntervals, binary_frame,
     demographic_parity_difference, demographic_parity_ratio, equal_opportunity_difference, equal_opportunity_ratio,
-    equalized_odds_difference, equalized_odds_ratio,
+    equalized_odds_difference, equalized_odds_ratio, frame_intervals,
 };
 pub use gap::{PairGap, PairGapEstimate, gaps_over_seeds, largest_gap, pairwise_gaps};
 pub use groups::Groups;
@@ -38,4 +39,5 @@ pub use measured::Measured;
 pub use multiple_testing::{bonferroni, holm};
 pub use privacy_cost::{excessive_risk, privacy_cost};
 pub use score::{log_loss, roc_auc};
+pub use statement::{FairnessStatement, GroupCost, PairedRuns, Payer, RiskTerm, STANDARD_ERRORS_TO_TELL, WidestGap};
 pub use wilcoxon::{Alternative, EXACT_LIMIT, Wilcoxon, WilcoxonMethod, wilcoxon_signed_rank};

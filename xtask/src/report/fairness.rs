@@ -1,15 +1,14 @@
 //! Who pays for privacy, how much, and whether the seeds can tell.
 
 use fair_metrics::{
-    Alternative, Estimate, XU_TOLERANCE, equal_cost, gaps_over_seeds, largest_gap, macro_accuracy, pairwise_gaps,
-    wilcoxon_signed_rank, worst_class_accuracy,
+    Alternative, Estimate, FairnessStatement, PairedRuns, STANDARD_ERRORS_TO_TELL, XU_TOLERANCE, largest_gap,
+    macro_accuracy, pairwise_gaps, wilcoxon_signed_rank, worst_class_accuracy,
 };
 
 use super::document::{Block, Cell, Mark, Row, Table, Tone, marked};
-use super::metric::{REFERENCE, excessive_risks, privacy_costs, widest_gap};
+use super::metric::{REFERENCE, excessive_risks, privacy_costs, reference_run, widest_gap};
 use super::number;
-use super::verdict::MAX_STANDARD_ERRORS;
-use crate::results::{ExperimentResults, MethodResults, RunRecord};
+use crate::results::{ExperimentResults, GroupMetrics, MethodResults, RunRecord};
 
 /// The method that others are tested against.
 const BASELINE: &str = "dpsgd";
@@ -21,6 +20,7 @@ pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyh
     let has_private = experiment.methods.iter().any(|method| method.method != REFERENCE);
     if has_reference && has_private {
         blocks.push(Block::Table(costs(experiment, mark)?));
+        blocks.push(Block::List(in_words(experiment, mark)?));
         if let Some(table) = signed_rank(experiment, mark)? {
             blocks.push(Block::Table(table));
         }
@@ -94,48 +94,58 @@ fn costs(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<T
             "Gap: absolute difference of the two groups' means, for more than two groups the widest pair's.".to_owned(),
             format!(
                 "Who pays: the group with the higher privacy cost if it is above zero and the difference exceeds \
-                 {MAX_STANDARD_ERRORS} standard errors."
+                 {STANDARD_ERRORS_TO_TELL} standard errors."
             ),
         ],
     })
 }
 
+/// The statement of every private method, one sentence list each.
+fn in_words(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<String>> {
+    experiment
+        .methods
+        .iter()
+        .filter(|method| method.method != REFERENCE)
+        .map(|method| Ok(marked(mark, &format!("{}. {}", method.method, statement(experiment, method)?))))
+        .collect()
+}
+
 fn cost_row(experiment: &ExperimentResults, method: &MethodResults) -> anyhow::Result<Row> {
+    let statement = statement(experiment, method)?;
     let costs = privacy_costs(experiment, method);
     let risks = excessive_risks(experiment, method);
     let mut cells = by_group(&costs, 100.0, 2)?;
-    let mean_costs = means(&costs)?;
     cells.push(Cell::plain(number::estimate(&scaled(widest_gap(&costs)?, 100.0), 2)));
-    cells.push(match equal_cost(&mean_costs, XU_TOLERANCE)?.holds {
+    cells.push(match statement.equal_cost.holds {
         Some(true) => Cell::toned("holds", Tone::Good),
         Some(false) => Cell::toned("fails", Tone::Bad),
         None => Cell::plain("undefined"),
     });
     cells.extend(by_group(&risks, 1.0, 3)?);
     cells.push(Cell::plain(number::estimate(&widest_gap(&risks)?, 3)));
-    cells.push(Cell::prose(who_pays(experiment, &costs)?));
+    cells.push(Cell::prose(statement.payer.to_string()));
     Ok(Row { header: method.method.clone(), cells })
 }
 
-/// Names the group of the widest pair that pays more, if the seeds can tell.
-fn who_pays(experiment: &ExperimentResults, costs: &[Vec<Option<f64>>]) -> anyhow::Result<String> {
-    let pairs = gaps_over_seeds(costs)?;
-    let widest = pairs
-        .iter()
-        .filter(|pair| pair.gap.is_some())
-        .reduce(|best, pair| if pair.gap > best.gap { pair } else { best });
-    let Some(pair) = widest else { return Ok("undefined".to_owned()) };
-    let (Some(mean), Some(error)) = (pair.difference.mean, pair.difference.standard_error) else {
-        return Ok("one seed cannot tell".to_owned());
-    };
-    if mean.abs() <= MAX_STANDARD_ERRORS * error {
-        return Ok("no group detectably more".to_owned());
-    }
-    let payer = if mean > 0.0 { pair.a } else { pair.b };
-    if means(costs)?[payer].is_some_and(|cost| cost <= 0.0) {
-        return Ok("nobody: no group loses accuracy".to_owned());
-    }
-    Ok(format!("{} (by {:.2} points)", experiment.dataset.groups[payer].name, 100.0 * mean.abs()))
+/// The fairness statement of one private method, from the runs that have a reference run.
+fn statement(experiment: &ExperimentResults, method: &MethodResults) -> anyhow::Result<FairnessStatement> {
+    let names: Vec<String> = experiment.dataset.groups.iter().map(|group| group.name.clone()).collect();
+    let pairs: Vec<(&RunRecord, &RunRecord)> =
+        method.runs.iter().filter_map(|run| Some((reference_run(experiment, run.index)?, run))).collect();
+    let reference: Vec<&RunRecord> = pairs.iter().map(|(reference, _)| *reference).collect();
+    let private: Vec<&RunRecord> = pairs.iter().map(|(_, private)| *private).collect();
+    Ok(FairnessStatement::new(&PairedRuns {
+        group_names: &names,
+        reference_accuracy: &test_metric(&reference, |metrics| metrics.accuracy),
+        private_accuracy: &test_metric(&private, |metrics| metrics.accuracy),
+        reference_loss: &test_metric(&reference, |metrics| metrics.loss),
+        private_loss: &test_metric(&private, |metrics| metrics.loss),
+    })?)
+}
+
+/// One metric of the test records, `[runs][groups]`.
+fn test_metric(runs: &[&RunRecord], of: fn(&GroupMetrics) -> Option<f64>) -> Vec<Vec<Option<f64>>> {
+    runs.iter().map(|run| run.test.groups.iter().map(of).collect()).collect()
 }
 
 fn by_group(by_seed: &[Vec<Option<f64>>], scale: f64, decimals: usize) -> anyhow::Result<Vec<Cell>> {
@@ -143,10 +153,6 @@ fn by_group(by_seed: &[Vec<Option<f64>>], scale: f64, decimals: usize) -> anyhow
         .into_iter()
         .map(|estimate| Ok(Cell::plain(number::estimate(&scaled(estimate, scale), decimals))))
         .collect()
-}
-
-fn means(by_seed: &[Vec<Option<f64>>]) -> anyhow::Result<Vec<Option<f64>>> {
-    Ok(group_estimates(by_seed)?.into_iter().map(|estimate| estimate.mean).collect())
 }
 
 fn group_estimates(by_seed: &[Vec<Option<f64>>]) -> anyhow::Result<Vec<Estimate>> {

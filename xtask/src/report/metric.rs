@@ -173,7 +173,8 @@ fn of_group(metrics: &MetricsRecord, group: Option<usize>) -> &crate::results::G
     group.and_then(|group| metrics.groups.get(group)).unwrap_or(&metrics.overall)
 }
 
-fn reference_run(experiment: &ExperimentResults, index: usize) -> Option<&RunRecord> {
+/// The run without privacy that shares its split and initial weights with run `index`.
+pub(crate) fn reference_run(experiment: &ExperimentResults, index: usize) -> Option<&RunRecord> {
     let reference = experiment.methods.iter().find(|method| method.method == REFERENCE)?;
     reference.runs.iter().find(|run| run.index == index)
 }

@@ -241,8 +241,7 @@ mod tests {
         experiment.methods[1].runs.clear();
         experiment.methods[2].runs.truncate(1);
         for run in &mut experiment.methods[3].runs {
-            run.test.groups[1] =
-                crate::results::GroupMetrics { n: 0, accuracy: None, loss: None };
+            run.test.groups[1] = crate::results::GroupMetrics { n: 0, accuracy: None, loss: None };
         }
         let text = markdown(&results);
         assert!(text.contains("undefined"));

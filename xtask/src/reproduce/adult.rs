@@ -11,9 +11,7 @@ use dp_data::adult::{self, AdultOptions, AdultTable, Encoding, Sampling};
 use dp_train::{Activation, Execution, LearningRate, Loss, ModelConfig, Purpose, Randomness};
 use rand::RngCore;
 
-use super::experiment::{
-    BatchCounting, Experiment, MethodSetting, NON_PRIVATE, PublishedAccountant, PublishedBudget,
-};
+use super::experiment::{BatchCounting, Experiment, MethodSetting, NON_PRIVATE, PublishedAccountant, PublishedBudget};
 use super::options::StudyOptions;
 use super::progress::training_bar;
 use super::runner::{ExperimentData, Prepared, run_all};
@@ -108,7 +106,11 @@ pub(crate) fn run(args: &AdultArgs) -> anyhow::Result<()> {
     let out = options.out("adult");
     report::write(&results, &adult_report::presentation(tables)?, &out)?;
     println!("{}", report::terminal_summary(&results, &adult_report::presentation(tables)?)?);
-    println!("Trained in {:.1} s on {threads} threads. Report: {}", results.wall_seconds, out.join("report.html").display());
+    println!(
+        "Trained in {:.1} s on {threads} threads. Report: {}",
+        results.wall_seconds,
+        out.join("report.html").display()
+    );
     Ok(())
 }
 
@@ -154,13 +156,22 @@ fn esipova(protocol: Protocol, epochs: u64) -> anyhow::Result<Experiment> {
     let method = |name, rate, upper_bound| MethodSetting {
         name,
         learning_rate: LearningRate::Constant(rate),
-        params: PresetParams { clip_norm: 0.5, upper_bound, tolerance: Some(1.0), target: Some(0.1), ..PresetParams::default() },
+        params: PresetParams {
+            clip_norm: 0.5,
+            upper_bound,
+            tolerance: Some(1.0),
+            target: Some(0.1),
+            ..PresetParams::default()
+        },
     };
     // The text gives DPSGD-Global a rate of 1, the code 0.2.
     let (global_rate, followed) = match protocol {
         Protocol::Text => (1.0, "The setting follows the paper's text; `--protocol code` follows the authors' code."),
-        Protocol::Code => (0.2, "The setting follows the authors' code: 14,695 records of each sex, scaling fitted on all \
-             records (test records included), rate 0.2 for DPSGD-Global."),
+        Protocol::Code => (
+            0.2,
+            "The setting follows the authors' code: 14,695 records of each sex, scaling fitted on all \
+             records (test records included), rate 0.2 for DPSGD-Global.",
+        ),
     };
     Ok(Experiment {
         id: ESIPOVA,

@@ -18,7 +18,8 @@ pub(crate) fn description() -> String {
 /// Revision of the checkout, with `-dirty` if files differ from it; `unknown` outside git.
 pub(crate) fn code_revision() -> String {
     let git = |arguments: &[&str]| {
-        let output = Command::new("git").arg("-C").arg(super::options::workspace_root()).args(arguments).output().ok()?;
+        let output =
+            Command::new("git").arg("-C").arg(super::options::workspace_root()).args(arguments).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     match (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain"])) {

@@ -58,10 +58,8 @@ impl StudyOptions {
 
     /// Threads to use.
     pub(crate) fn n_threads(&self) -> usize {
-        self.threads.map_or_else(
-            || std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get),
-            usize::from,
-        )
+        self.threads
+            .map_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get), usize::from)
     }
 
     /// The report's directory.

@@ -14,7 +14,11 @@ use crate::results::{EpsilonRecord, PrivacyRecord};
 ///
 /// # Errors
 /// If the ledger does not hold exactly what the plan announced.
-pub(crate) fn record(plan: &Plan, ledger: &Ledger, published: &PublishedBudget) -> anyhow::Result<Option<PrivacyRecord>> {
+pub(crate) fn record(
+    plan: &Plan,
+    ledger: &Ledger,
+    published: &PublishedBudget,
+) -> anyhow::Result<Option<PrivacyRecord>> {
     let Some(privacy) = &plan.config().privacy else { return Ok(None) };
     ledger.verify().context("the run's ledger")?;
     let rdp = RdpAccountant::new(NeighbouringRelation::AddRemove);

@@ -8,8 +8,8 @@ use dp_accounting::{Calibration, DpEvent, NeighbouringRelation};
 use dp_clipping::registry;
 use dp_data::{Dataset, Provenance, Split};
 use dp_train::{
-    BatchPlan, DType, Engine, Evaluation, Execution, Plan, PrivacyConfig, PublicFacts, Randomness, Records, TrainConfig,
-    Trainer,
+    BatchPlan, DType, Engine, Evaluation, Execution, Plan, PrivacyConfig, PublicFacts, Randomness, Records,
+    TrainConfig, Trainer,
 };
 use fair_metrics::{Groups, accuracy_by_group, class_recall, mean_loss_by_group};
 use indicatif::ProgressBar;
@@ -19,8 +19,8 @@ use super::experiment::{BatchCounting, Experiment, MethodSetting, NON_PRIVATE};
 use super::privacy;
 use super::recorder::Recorder;
 use crate::results::{
-    DatasetRecord, ExperimentResults, GroupMetrics, GroupSize, MethodResults, MetricsRecord, ModelRecord, PrivacyRecord,
-    RunRecord,
+    DatasetRecord, ExperimentResults, GroupMetrics, GroupSize, MethodResults, MetricsRecord, ModelRecord,
+    PrivacyRecord, RunRecord,
 };
 
 /// Data of one experiment: one split per seed.
@@ -132,9 +132,9 @@ impl Prepared {
                 runs: of_method.map(|outcome| outcome.run.clone()).collect(),
             });
         }
-        let engine = Engine::new(&self.experiment.model, self.experiment.loss, &self.records[0].train, &dp_train::Device::Cpu)?;
-        let model =
-            ModelRecord { name: self.experiment.model.label(), n_params: engine.model().parameters().len() };
+        let engine =
+            Engine::new(&self.experiment.model, self.experiment.loss, &self.records[0].train, &dp_train::Device::Cpu)?;
+        let model = ModelRecord { name: self.experiment.model.label(), n_params: engine.model().parameters().len() };
         let split = &self.data.splits[0];
         let (train, test) = (&split.train, &split.test);
         let sizes = train.group_names.iter().zip(train.group_sizes()).zip(test.group_sizes());
@@ -236,7 +236,7 @@ fn plans(experiment: &Experiment, facts: PublicFacts) -> anyhow::Result<Vec<Plan
                 return Ok(plan);
             }
             let steps = steps_within_dpsgd_budget(experiment, &plan).with_context(context)?;
-            Ok(self::plan(experiment, setting, BatchPlan { steps, ..batches }, facts)?)
+            self::plan(experiment, setting, BatchPlan { steps, ..batches }, facts)
         })
         .collect()
 }
@@ -272,7 +272,8 @@ fn steps_within_dpsgd_budget(experiment: &Experiment, plan: &Plan) -> anyhow::Re
     let batches = plan.config().batches;
     let gradient = DpEvent::gaussian(experiment.noise_multiplier).poisson_sampled(batches.sampling_rate);
     // Any target serves to build the accountant that measures DPSGD.
-    let measure = Calibration::new(NeighbouringRelation::AddRemove, dp_accounting::Epsilon::new(1.0)?, experiment.delta)?;
+    let measure =
+        Calibration::new(NeighbouringRelation::AddRemove, dp_accounting::Epsilon::new(1.0)?, experiment.delta)?;
     let target = measure.epsilon_of(&gradient, batches.steps)?;
     let calibration = Calibration::new(NeighbouringRelation::AddRemove, target, experiment.delta)?;
     Ok(calibration.steps(plan.step_event())?.min(batches.steps))

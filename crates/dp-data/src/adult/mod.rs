@@ -288,5 +288,5 @@ pub fn split(table: &AdultTable, options: &AdultOptions) -> Result<Split, DataEr
         group_names: group_by.groups().map(String::from).to_vec(),
         group_attribute: group_by.name().into(),
     };
-    Ok(Split { train: encode(&train), test: encode(&test), notes })
+    Ok(Split { train: encode(&train), test: encode(&test), validation: None, notes })
 }

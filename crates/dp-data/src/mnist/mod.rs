@@ -245,7 +245,7 @@ pub fn split(table: &MnistTable, options: &MnistOptions) -> Result<Split, DataEr
         ));
     }
     let all: Vec<usize> = (0..table.test.labels.len()).collect();
-    Ok(Split { train, test: dataset(table.collection, &table.test, &all), notes })
+    Ok(Split { train, test: dataset(table.collection, &table.test, &all), validation: None, notes })
 }
 
 fn dataset(collection: Collection, images: &Images, rows: &[usize]) -> Dataset {

@@ -14,7 +14,7 @@ pub(crate) use pointwise::Pointwise;
 pub struct ParameterSpec {
     /// Dotted name, stable across versions, for example `fc1.weight`.
     pub name: String,
-    /// Shape.
+    /// Shape: `[outputs, inputs]` for a weight, `[outputs]` for a bias.
     pub shape: Vec<usize>,
     /// Number of inputs of a unit, which sets the scale of the initial values.
     pub fan_in: usize,

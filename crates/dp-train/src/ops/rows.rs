@@ -48,8 +48,7 @@ impl InplaceOp3 for LinearSqNorms {
 
 /// `dst[i, :] = weights[i] · src[i, :]`; a weight of 0 gives 0 even where the row is infinite or not a number.
 ///
-/// # Guarantee
-/// No product is larger than the exact one by more than one rounding: a product below the normal range becomes 0. Rounded there, it
+/// **Guarantee.** No product is larger than the exact one by more than one rounding: a product below the normal range becomes 0. Rounded there, it
 /// could be twice too large, and a clipped output gradient times an input near 1e38 would then exceed the clipping bound.
 pub(crate) struct ScaleRows<'a> {
     /// One weight per row.

@@ -25,6 +25,15 @@ fn log_sum_exp<T: Element>(logits: &[T]) -> (T, T) {
     (rest.ln_1p(), largest)
 }
 
+/// Rows and classes of the logits. One class has a loss of 0 whatever the logit: a vector of logits is a mistake.
+fn rows_and_classes(layout: &Layout) -> Result<(usize, usize)> {
+    let (rows, classes) = rows_and_columns(layout)?;
+    if classes < 2 {
+        return Err(Error::Msg(format!("logits per record of a softmax: expected at least 2, got {classes}")));
+    }
+    Ok((rows, classes))
+}
+
 fn checked_label(label: u32, n_classes: usize, row: usize) -> Result<usize> {
     let label = label as usize;
     if label < n_classes {
@@ -55,7 +64,7 @@ impl InplaceOp3 for SoftmaxLosses {
         let losses = destination::<f64>(dst, dst_l)?;
         let labels = source::<u32>(labels)?;
         for_float!(dtype, "softmax-losses", T => {
-            let (rows, classes) = rows_and_columns(logits.1)?;
+            let (rows, classes) = rows_and_classes(logits.1)?;
             same("losses of a batch", rows, losses.len())?;
             same("labels of a batch", rows, labels.len())?;
             let logits = source::<T>(logits)?;
@@ -82,7 +91,7 @@ impl InplaceOp2 for SoftmaxGradient {
         let labels = (labels, labels_l);
         let labels = source::<u32>(labels)?;
         for_float!(dtype(dst), "softmax-gradient", T => {
-            let (rows, classes) = rows_and_columns(dst_l)?;
+            let (rows, classes) = rows_and_classes(dst_l)?;
             same("labels of a batch", rows, labels.len())?;
             let dst = destination::<T>(dst, dst_l)?;
             for (i, &label) in labels.iter().enumerate() {
