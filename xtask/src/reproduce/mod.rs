@@ -9,6 +9,7 @@ mod privacy;
 mod progress;
 mod recorder;
 mod runner;
+mod toy;
 
 use clap::{Args, Subcommand};
 
@@ -23,6 +24,8 @@ pub(crate) struct ReproduceArgs {
 enum Study {
     /// Adult: Esipova 2023 Table 4; Xu 2021 Tables 1 and 2; Xu 2020 Table 5.
     Adult(adult::AdultArgs),
+    /// Zhao 2025 Figure 1, left: a threshold vanishes, and its repair.
+    Toy(toy::ToyArgs),
 }
 
 /// Runs a study and writes its report.
@@ -32,5 +35,6 @@ enum Study {
 pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
     match args.study {
         Study::Adult(args) => adult::run(&args),
+        Study::Toy(args) => toy::run(&args),
     }
 }
