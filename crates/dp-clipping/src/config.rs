@@ -12,7 +12,8 @@ use crate::{
 
 /// A scale rule, a threshold controller and sample weights, with everything they need but the public context.
 ///
-/// Any rule works with any controller and any weights. Parameters are checked when it is read from JSON and again by [`ClipConfig::build`].
+/// Any rule works with any controller and any weights. Parameters are checked when it is read from JSON and again by
+/// [`ClipConfig::build`].
 ///
 /// ```
 /// use dp_clipping::ClipConfig;
@@ -92,12 +93,13 @@ impl ClipConfig {
 
     /// A step under counts that were released before: everything of [`ClipMethod::clip`] that happens after the noise.
     ///
-    /// The guarantee is a statement about this function: for the same `state` and `released`, one record more or less in
-    /// the batch changes `Σ s_i g_i` by at most [`Clipped::bound`] in L2. It makes the guarantee testable where thresholds follow the
-    /// counts of the same step.
+    /// The guarantee is a statement about this function: for the same `state` and `released`, one record more or less
+    /// in the batch changes `Σ s_i g_i` by at most [`Clipped::bound`] in L2. It makes the guarantee testable where
+    /// thresholds follow the counts of the same step.
     ///
     /// # Errors
-    /// As [`ClipMethod::clip`]; [`ClipError::StateMismatch`] if the state or the counts belong to another configuration.
+    /// As [`ClipMethod::clip`]; [`ClipError::StateMismatch`] if the state or the counts belong to another
+    /// configuration.
     pub fn replay(
         &self,
         context: &PublicContext,

@@ -6,8 +6,8 @@ use crate::{ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, MethodState, 
 
 /// One method per layer, each seeing that layer's norms. (Flat clipping is one method over the whole gradient's norms.)
 ///
-/// **Guarantee.** A record changes layer `l`'s sum by at most `S_l`, so the whole sum by at most `√Σ S_l²`; all layers get noise of that one
-/// size. With the flat bound `C` shared out evenly, each of `L` layers has `C/√L`.
+/// **Guarantee.** A record changes layer `l`'s sum by at most `S_l`, so the whole sum by at most `√Σ S_l²`; all
+/// layers get noise of that one size. With the flat bound `C` shared out evenly, each of `L` layers has `C/√L`.
 ///
 /// Every layer's controller makes its own count on the same batch: all of them are queries of the step.
 ///

@@ -107,8 +107,8 @@ pub fn find(name: &str) -> Result<&'static MethodEntry, ClipError> {
     })
 }
 
-/// The table of all methods, in Markdown; `METHODS.md` of the crate is this text.
-pub fn markdown_table() -> String {
+/// The table of all methods.
+fn markdown_table() -> String {
     let mut table = String::from(
         "| method | label | rule | controller | weights | counts (L2 sensitivity) | group labels | certified | source |\n\
          |---|---|---|---|---|---|---|---|---|\n",
@@ -140,6 +140,20 @@ pub fn markdown_table() -> String {
     table
 }
 
+/// Where methods differ from their published text or code, as a Markdown list.
+fn markdown_differences() -> String {
+    let mut list = String::new();
+    for entry in methods().iter().filter(|entry| !entry.differs.is_empty()) {
+        let _ = writeln!(list, "- `{}`: {}", entry.name, entry.differs);
+    }
+    list
+}
+
+/// `METHODS.md` of the crate: the table of all methods, then where they differ from their papers.
+pub fn markdown() -> String {
+    format!("{}\n## Where they differ from their papers\n\n{}", markdown_table(), markdown_differences())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,7 +161,7 @@ mod tests {
     #[test]
     fn the_table_in_the_crate_is_current() {
         assert_eq!(
-            markdown_table(),
+            markdown(),
             include_str!("../METHODS.md"),
             "run `cargo run --release -p dp-clipping --example methods_table > crates/dp-clipping/METHODS.md`"
         );

@@ -42,7 +42,7 @@ pub(crate) struct Point {
 }
 
 /// Values that span more than this factor are drawn on a logarithmic axis.
-const LOG_FACTOR: f64 = 30.0;
+const LOG_FACTOR: f64 = 10.0;
 
 impl LinePanel {
     pub(super) fn draw(&self, area: &Area<'_>) -> Drawn {

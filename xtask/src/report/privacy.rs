@@ -37,9 +37,9 @@ fn row(method: &str, privacy: &PrivacyRecord, mark: Option<Mark>) -> Row {
     } else {
         Cell { prose: true, ..Cell::toned("NOT CERTIFIED: ε is nominal, not a guarantee", Tone::Bad) }
     };
-    let ours = Cell::lines(privacy.epsilons.iter().map(epsilon).collect(), Tone::Plain);
+    let ours = Cell { prose: true, ..Cell::lines(privacy.epsilons.iter().map(epsilon).collect(), Tone::Plain) };
     let as_published =
-        privacy.as_published.as_ref().map_or_else(|| Cell::plain("–"), |record| Cell::plain(epsilon(record)));
+        privacy.as_published.as_ref().map_or_else(|| Cell::plain("–"), |record| Cell::prose(epsilon(record)));
     Row {
         header: method.to_owned(),
         cells: vec![

@@ -1,5 +1,6 @@
 //! `cargo xtask reproduce STUDY`.
 
+mod accounting;
 mod adult;
 mod adult_report;
 mod experiment;
@@ -23,6 +24,8 @@ pub(crate) struct ReproduceArgs {
 enum Study {
     /// Adult: Esipova 2023 Table 4; Xu 2021 Tables 1 and 2; Xu 2020 Table 5.
     Adult(adult::AdultArgs),
+    /// Every published ε beside ours, under each conversion.
+    Accounting(accounting::AccountingArgs),
 }
 
 /// Runs a study and writes its report.
@@ -32,5 +35,6 @@ enum Study {
 pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
     match args.study {
         Study::Adult(args) => adult::run(&args),
+        Study::Accounting(args) => accounting::run(&args),
     }
 }

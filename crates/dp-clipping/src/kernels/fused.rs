@@ -13,13 +13,13 @@ const FIXED_PARTS: usize = 8;
 
 /// Norms, scales and `out[j] = Σ_i s_i·gradients[i, j]` in one pass, for a scale that follows from the record alone.
 ///
-/// While one row is added from the cache, the next one is read from memory and squared. It pays where two rows and the totals fit in the
-/// second-level cache (about 100 000 parameters).
+/// While one row is added from the cache, the next one is read from memory and squared. It pays where two rows and
+/// the totals fit in the second-level cache (about 100 000 parameters).
 ///
 /// **Shapes.** `out`: `[params]`, overwritten. Returns norms and scales, `[batch]` each.
 ///
-/// **Edge cases.** `scale(i, norm)` is called for every record, also for a norm that is not finite, and must then give 0
-/// (as [`crate::bound::cap`] does); a row with scale 0 is not added.
+/// **Edge cases.** `scale(i, norm)` is called for every record, also for a norm that is not finite, and must then
+/// give 0 (as [`crate::bound::cap`] does); a row with scale 0 is not added.
 ///
 /// # Errors
 /// [`ClipError::LengthMismatch`] if a length does not fit.

@@ -15,16 +15,17 @@ const STREAM: usize = 1024;
 
 /// Adds `N(0, noise_std²)` to every value.
 ///
-/// A 256-bit key is drawn from `rng`; every 1024 values then have a ChaCha12 stream of their own, so the noise does not depend on the
-/// number of threads. Noise is computed in f64 and added before the one rounding to the values' precision.
+/// A 256-bit key is drawn from `rng`; every 1024 values then have a ChaCha12 stream of their own, so the noise does
+/// not depend on the number of threads. Noise is computed in f64 and added before the one rounding to the values'
+/// precision.
 ///
 /// **Units.** `noise_std = noise_multiplier · bound`.
 ///
 /// **Edge cases.** With `noise_std` 0 the values stay as they are; the key is drawn all the same, so that the random
 /// stream advances alike.
 ///
-/// **Guarantee.** As in every floating-point implementation, which sums can be reached depends on the data (Mironov 2012); this is not
-/// corrected.
+/// **Guarantee.** As in every floating-point implementation, which sums can be reached depends on the data (Mironov
+/// 2012); this is not corrected.
 ///
 /// # Errors
 /// [`ClipError::InvalidParameter`] if `noise_std` is negative or not finite.

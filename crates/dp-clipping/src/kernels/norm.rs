@@ -10,8 +10,8 @@ use super::{
 ///
 /// **Accuracy.** Relative error below 1e-13: squares are summed in f64 over 64 lanes.
 ///
-/// **Edge cases.** A row with NaN gives NaN; one with ∞ (and no NaN) gives ∞. Finite f64 values whose squares overflow or vanish
-/// are rescaled first.
+/// **Edge cases.** A row with NaN gives NaN; one with ∞ (and no NaN) gives ∞. Finite f64 values whose squares
+/// overflow or vanish are rescaled first.
 ///
 /// ```
 /// use dp_clipping::kernels::{Execution, Gradients, norms};
@@ -51,8 +51,8 @@ pub(super) fn norm_of<T: Element>(row: &[T], sum_of_squares: f64) -> f64 {
     }
 }
 
-/// Segments of a row that are read side by side. Each is a stream of its own for the memory (a single one leaves the bus idle at
-/// every page) and a chain of its own for the adder.
+/// Segments of a row that are read side by side. Each is a stream of its own for the memory (a single one leaves the
+/// bus idle at every page) and a chain of its own for the adder.
 pub(super) const N_STREAMS: usize = 8;
 
 /// Sum of squares of a row.

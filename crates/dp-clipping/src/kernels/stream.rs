@@ -7,7 +7,8 @@ use super::{
     norm::{N_STREAMS, Streams, streams, sum_lanes},
 };
 
-/// Values read as eight streams: 400 kB, so that no two streams are a multiple of a page apart and compete for the same cache lines.
+/// Values read as eight streams: 400 kB, so that no two streams are a multiple of a page apart and compete for the
+/// same cache lines.
 const CHUNK: usize = 50_000;
 
 /// Reads every value once and adds it up, nothing else: bytes over seconds is the machine's stream-read bandwidth.

@@ -21,8 +21,8 @@ const N_ROWS: usize = 8;
 ///
 /// **Edge cases.** A row with scale 0 is not read, so its NaN or ∞ reaches nothing. No rows give zeros.
 ///
-/// **Accuracy.** Products and sums in f64, each column in row order; one rounding at the end. For f32 the scale is rounded to f32 first, so
-/// that the result does not depend on the processor.
+/// **Accuracy.** Products and sums in f64, each column in row order; one rounding at the end. For f32 the scale is
+/// rounded to f32 first, so that the result does not depend on the processor.
 ///
 /// # Errors
 /// [`ClipError::LengthMismatch`] if a length does not fit.
