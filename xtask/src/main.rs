@@ -1,4 +1,76 @@
 //! Tasks of this workspace: reproductions, benchmarks and checks. `cargo xtask --help` lists them.
+
+mod account;
+mod bench;
+mod ci;
+mod data;
+mod plot;
+mod report;
+mod reproduce;
 mod results;
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Reproductions, benchmarks and checks of differentially private training that is fair to every group.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Train what a paper trained and report our figures beside its own.
+    Reproduce(reproduce::ReproduceArgs),
+    /// Tables of measured speed.
+    Bench(bench::BenchArgs),
+    /// What is known of the data sets, what is at hand, and how to get it.
+    Data(data::DataArgs),
+    /// The privacy loss of one setting, of many, or the noise that meets a target.
+    Account(account::AccountArgs),
+    /// Everything a change must pass: formatting, lints, documentation, tests.
+    Ci(ci::CiArgs),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
+        Task::Reproduce(args) => reproduce::run(args),
+        Task::Bench(args) => bench::run(&args),
+        Task::Data(args) => data::run(&args),
+        Task::Account(args) => account::run(&args),
+        Task::Ci(args) => ci::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Causes in one line, and no backtrace: what went wrong is in the message.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    fn help(path: &[&str]) -> String {
+        let mut command = Cli::command();
+        command.build();
+        let command = path.iter().fold(&mut command, |command, name| {
+            command.find_subcommand_mut(name).unwrap_or_else(|| panic!("no subcommand {name}"))
+        });
+        command.render_long_help().to_string()
+    }
+
+    #[test]
+    fn help_says_what_there_is() {
+        insta::assert_snapshot!("help", help(&[]));
+        insta::assert_snapshot!("help_reproduce_adult", help(&["reproduce", "adult"]));
+    }
+}

@@ -4,204 +4,205 @@ use serde::{Deserialize, Serialize};
 
 /// Everything one `cargo xtask reproduce STUDY` produced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StudyResults {
+pub(crate) struct StudyResults {
     /// Name on the command line, for example `adult`.
-    pub study: String,
+    pub(crate) study: String,
     /// The command that made this, word by word.
-    pub command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// Revision of the code, `unknown` outside a git checkout; `-dirty` is appended when the tree had changes.
-    pub code_revision: String,
+    pub(crate) code_revision: String,
     /// Processor, cores and operating system.
-    pub host: String,
+    pub(crate) host: String,
     /// The base seed, if one was given. Without it the randomness came from the operating system and cannot be replayed.
-    pub seed: Option<u64>,
+    pub(crate) seed: Option<u64>,
     /// Fewer epochs and seeds than the paper: figures are not comparable and are marked QUICK.
-    pub quick: bool,
+    pub(crate) quick: bool,
     /// True when any experiment used generated records.
-    pub synthetic: bool,
+    pub(crate) synthetic: bool,
     /// Threads used to run seeds side by side.
-    pub threads: usize,
+    pub(crate) threads: usize,
     /// Wall-clock time of the training, in seconds.
-    pub wall_seconds: f64,
+    pub(crate) wall_seconds: f64,
     /// One per setting of a paper.
-    pub experiments: Vec<ExperimentResults>,
+    pub(crate) experiments: Vec<ExperimentResults>,
 }
 
 /// One setting of one paper: a data set, an encoding, a model and the methods compared on it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ExperimentResults {
+pub(crate) struct ExperimentResults {
     /// Stable identifier, for example `esipova-table-4`.
-    pub id: String,
+    pub(crate) id: String,
     /// For people, for example `Esipova 2023, Table 4: Adult, MLP 2×256`.
-    pub title: String,
+    pub(crate) title: String,
     /// Where this departs from the paper and why, one sentence each.
-    pub departures: Vec<String>,
+    pub(crate) departures: Vec<String>,
     /// The data that was used.
-    pub dataset: DatasetRecord,
+    pub(crate) dataset: DatasetRecord,
     /// Model name and number of parameters.
-    pub model: ModelRecord,
+    pub(crate) model: ModelRecord,
     /// Methods in the order of the paper's table; the non-private reference comes first.
-    pub methods: Vec<MethodResults>,
+    pub(crate) methods: Vec<MethodResults>,
 }
 
 /// The data of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct DatasetRecord {
+pub(crate) struct DatasetRecord {
     /// For example `adult`.
-    pub name: String,
+    pub(crate) name: String,
     /// Generated records instead of the published files.
-    pub synthetic: bool,
+    pub(crate) synthetic: bool,
     /// Where it came from, in words.
-    pub source: String,
+    pub(crate) source: String,
     /// sha256 over the files (or over the generated table), hexadecimal.
-    pub digest: String,
+    pub(crate) digest: String,
     /// Encoding by name, for example `esipova`.
-    pub encoding: String,
+    pub(crate) encoding: String,
     /// Number of model inputs.
-    pub n_inputs: usize,
+    pub(crate) n_inputs: usize,
     /// The attribute that defines the groups, for example `sex`.
-    pub group_attribute: String,
+    pub(crate) group_attribute: String,
     /// Group names with their sizes. Sizes vary by a few records when groups are balanced by coin; these are the first seed's.
-    pub groups: Vec<GroupSize>,
+    pub(crate) groups: Vec<GroupSize>,
     /// Class names in label order.
-    pub classes: Vec<String>,
+    pub(crate) classes: Vec<String>,
     /// Sampling, split and scaling, one sentence each.
-    pub notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// Size of one group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GroupSize {
+pub(crate) struct GroupSize {
     /// For example `male`.
-    pub name: String,
+    pub(crate) name: String,
     /// Training records.
-    pub n_train: usize,
+    pub(crate) n_train: usize,
     /// Test records.
-    pub n_test: usize,
+    pub(crate) n_test: usize,
 }
 
 /// A model by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ModelRecord {
+pub(crate) struct ModelRecord {
     /// For example `mlp-2x256-tanh`.
-    pub name: String,
+    pub(crate) name: String,
     /// Trainable parameters.
-    pub n_params: usize,
+    pub(crate) n_params: usize,
 }
 
 /// All seeds of one method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MethodResults {
+pub(crate) struct MethodResults {
     /// Registry name (`dpsgd-f`), or `non-private`.
-    pub method: String,
+    pub(crate) method: String,
     /// Full training configuration as it was run.
-    pub config: serde_json::Value,
+    pub(crate) config: serde_json::Value,
     /// `None` for the non-private reference.
-    pub privacy: Option<PrivacyRecord>,
+    pub(crate) privacy: Option<PrivacyRecord>,
     /// One per seed.
-    pub runs: Vec<RunRecord>,
+    pub(crate) runs: Vec<RunRecord>,
 }
 
 /// What a method costs in privacy; the same for each of its seeds, since nothing in it depends on the data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PrivacyRecord {
+pub(crate) struct PrivacyRecord {
     /// False for a method without a proof (its ε is nominal).
-    pub certified: bool,
+    pub(crate) certified: bool,
     /// δ.
-    pub delta: f64,
+    pub(crate) delta: f64,
     /// Sampling rate of the Poisson batches.
-    pub sampling_rate: f64,
+    pub(crate) sampling_rate: f64,
     /// Noise multiplier of the gradient query.
-    pub noise_multiplier: f64,
+    pub(crate) noise_multiplier: f64,
     /// Noise multipliers of the count queries of one step.
-    pub count_noise_multipliers: Vec<f64>,
+    pub(crate) count_noise_multipliers: Vec<f64>,
     /// Steps taken.
-    pub steps: u64,
+    pub(crate) steps: u64,
     /// Our ε for everything released (gradient and counts), by accountant and conversion; an upper bound.
-    pub epsilons: Vec<EpsilonRecord>,
+    pub(crate) epsilons: Vec<EpsilonRecord>,
     /// ε as the paper computes it (its accountant, its conversion, its q and T), to set beside the published figure.
-    pub as_published: Option<EpsilonRecord>,
+    pub(crate) as_published: Option<EpsilonRecord>,
     /// The ε printed in the paper.
-    pub published: Option<f64>,
+    pub(crate) published: Option<f64>,
     /// The ledger: events with their counts.
-    pub ledger: serde_json::Value,
+    pub(crate) ledger: serde_json::Value,
 }
 
 /// One ε with what produced it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EpsilonRecord {
+pub(crate) struct EpsilonRecord {
     /// Accountant and conversion, for example `RDP, improved conversion`.
-    pub accountant: String,
+    pub(crate) accountant: String,
     /// ε at the record's δ.
-    pub epsilon: f64,
+    pub(crate) epsilon: f64,
 }
 
 /// One trained model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunRecord {
+pub(crate) struct RunRecord {
     /// Index of the seed, 0-based: run `i` of every method shares its data split and initial weights.
-    pub index: usize,
+    pub(crate) index: usize,
     /// Wall-clock time, in seconds.
-    pub seconds: f64,
+    pub(crate) seconds: f64,
     /// Records whose gradient was not finite (they contributed zero).
-    pub n_non_finite: u64,
+    pub(crate) n_non_finite: u64,
     /// Poisson batches with no record in them (noise-only steps).
-    pub n_empty_batches: u64,
+    pub(crate) n_empty_batches: u64,
     /// One per epoch.
-    pub epochs: Vec<EpochRecord>,
+    pub(crate) epochs: Vec<EpochRecord>,
     /// Thresholds over steps: one value, or one per group.
-    pub thresholds: Vec<ThresholdRecord>,
+    pub(crate) thresholds: Vec<ThresholdRecord>,
+    /// ε against changes of one record of each group, given the thresholds that this run released; empty for methods that
+    /// treat all groups alike.
+    pub(crate) group_epsilons: Vec<f64>,
     /// Metrics of the final model on the test records.
-    pub test: MetricsRecord,
+    pub(crate) test: MetricsRecord,
     /// Metrics of the final model on the training records.
-    pub train: MetricsRecord,
+    pub(crate) train: MetricsRecord,
 }
 
 /// Means over the batches of one epoch, by group. Diagnostics of a research run: they are not private and not released.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EpochRecord {
+pub(crate) struct EpochRecord {
     /// 1-based.
-    pub epoch: usize,
+    pub(crate) epoch: usize,
     /// Steps taken so far.
-    pub step: u64,
+    pub(crate) step: u64,
     /// Mean training loss by group; `None` if no record of the group was drawn.
-    pub loss: Vec<Option<f64>>,
+    pub(crate) loss: Vec<Option<f64>>,
     /// Mean per-sample gradient norm before clipping, by group.
-    pub gradient_norm: Vec<Option<f64>>,
+    pub(crate) gradient_norm: Vec<Option<f64>>,
     /// Norm of the group's mean gradient over the batch (`‖g_B_a‖` in Esipova's figures), averaged over the epoch's
     /// evaluations; `None` where it was not computed.
-    pub mean_gradient_norm: Vec<Option<f64>>,
+    pub(crate) mean_gradient_norm: Vec<Option<f64>>,
 }
 
 /// Thresholds in force at one step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ThresholdRecord {
+pub(crate) struct ThresholdRecord {
     /// 0-based step.
-    pub step: u64,
+    pub(crate) step: u64,
     /// One value (`Z`, `C`) or one per group (`C_k`).
-    pub values: Vec<f64>,
+    pub(crate) values: Vec<f64>,
 }
 
 /// Metrics of one model on one set of records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MetricsRecord {
+pub(crate) struct MetricsRecord {
     /// All records.
-    pub overall: GroupMetrics,
+    pub(crate) overall: GroupMetrics,
     /// By group, in group order.
-    pub groups: Vec<GroupMetrics>,
+    pub(crate) groups: Vec<GroupMetrics>,
     /// Recall by class, in class order; `None` for a class with no record.
-    pub class_recall: Vec<Option<f64>>,
+    pub(crate) class_recall: Vec<Option<f64>>,
 }
 
 /// Metrics of one group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GroupMetrics {
+pub(crate) struct GroupMetrics {
     /// Records.
-    pub n: usize,
+    pub(crate) n: usize,
     /// Share of right answers; `None` if the group has no record.
-    pub accuracy: Option<f64>,
+    pub(crate) accuracy: Option<f64>,
     /// Mean loss without regularisation, natural logarithm; `None` if the group has no record.
-    pub loss: Option<f64>,
-    /// Norm of the mean gradient over the group's records, without regularisation; `None` where not computed.
-    pub mean_gradient_norm: Option<f64>,
+    pub(crate) loss: Option<f64>,
 }

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ClipBatch, ClipError, ClipMethod, Clipped, Controller, Coupling, MethodState, PublicContext, ScaleRule, Weights,
+    ClipBatch, ClipError, ClipMethod, Clipped, Controller, CountQuery, Coupling, MethodState, PublicContext, ScaleRule,
+    Weights,
     count::NOISE_MULTIPLIER_RANGE,
     error::check,
     grid::{self, GridMethod},
@@ -11,7 +12,8 @@ use crate::{
 
 /// A scale rule, a threshold controller and sample weights, with everything they need but the public context.
 ///
-/// Any rule works with any controller and any weights. Parameters are checked when it is read from JSON and again by [`ClipConfig::build`].
+/// Any rule works with any controller and any weights. Parameters are checked when it is read from JSON and again by
+/// [`ClipConfig::build`].
 ///
 /// ```
 /// use dp_clipping::ClipConfig;
@@ -91,12 +93,13 @@ impl ClipConfig {
 
     /// A step under counts that were released before: everything of [`ClipMethod::clip`] that happens after the noise.
     ///
-    /// The guarantee is a statement about this function: for the same `state` and `released`, one record more or less in
-    /// the batch changes `Σ s_i g_i` by at most [`Clipped::bound`] in L2. It makes the guarantee testable where thresholds follow the
-    /// counts of the same step.
+    /// The guarantee is a statement about this function: for the same `state` and `released`, one record more or less
+    /// in the batch changes `Σ s_i g_i` by at most [`Clipped::bound`] in L2. It makes the guarantee testable where
+    /// thresholds follow the counts of the same step.
     ///
     /// # Errors
-    /// As [`ClipMethod::clip`]; [`ClipError::StateMismatch`] if the state or the counts belong to another configuration.
+    /// As [`ClipMethod::clip`]; [`ClipError::StateMismatch`] if the state or the counts belong to another
+    /// configuration.
     pub fn replay(
         &self,
         context: &PublicContext,
@@ -116,8 +119,12 @@ impl ClipConfig {
     ///
     /// An entry of 0 is a count without noise: its privacy loss is infinite.
     pub fn count_noise_multipliers(&self, context: &PublicContext) -> Vec<f64> {
-        let noises = [self.controller.count_noise(), self.weights.count_noise()];
-        noises.iter().flatten().map(|noise| noise.multiplier(context)).collect()
+        self.queries(context).iter().map(|query| query.noise_multiplier).collect()
+    }
+
+    /// The count queries of every step, known before the first one; their `released` is empty.
+    pub fn queries(&self, context: &PublicContext) -> Vec<CountQuery> {
+        grid::planned_queries(self, context)
     }
 
     /// Whether the declared bound is a proven sensitivity. If not, an ε computed from it is nominal.

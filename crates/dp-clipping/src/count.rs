@@ -14,7 +14,8 @@ use crate::{
 /// Range of every noise multiplier, 0 to 2⁶⁰: a released count stays finite.
 pub(crate) const NOISE_MULTIPLIER_RANGE: RangeInclusive<f64> = 0.0..=(1_u64 << 60) as f64;
 
-/// One noisy count (or vector of counts) that was released on a batch: a Gaussian query that the accountant must charge.
+/// One noisy count (or vector of counts) that was released on a batch: a Gaussian query that the accountant must
+/// charge.
 ///
 /// It sees the same Poisson batch as the gradient, so a step with noise multipliers `σ, σ_1, …` is one sampled Gaussian
 /// with `σ_eff = (σ⁻² + σ_1⁻² + …)^(-1/2)`, also where the gradient's bound was chosen from the counts.
@@ -82,6 +83,15 @@ impl Release for Fresh<'_> {
             })
             .collect();
         CountQuery { name: name.to_owned(), noise_multiplier, l2_sensitivity, released }
+    }
+}
+
+/// Exact counts of a batch that nobody is in: nothing to protect.
+pub(crate) struct Planned;
+
+impl Release for Planned {
+    fn release(&mut self, name: &str, exact: &[f64], l2_sensitivity: f64, noise_multiplier: f64) -> CountQuery {
+        CountQuery { name: name.to_owned(), noise_multiplier, l2_sensitivity, released: exact.to_vec() }
     }
 }
 

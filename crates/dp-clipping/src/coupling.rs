@@ -32,8 +32,8 @@ impl Coupling {
     ///
     /// **Shapes.** Both `[params]`.
     ///
-    /// **Edge cases.** [`Coupling::None`] and [`Coupling::Fairlens`] leave the sum as it is. A sum of norm 0 has no direction: the
-    /// result is then 0.
+    /// **Edge cases.** [`Coupling::None`] and [`Coupling::Fairlens`] leave the sum as it is. A sum of norm 0 has no
+    /// direction: the result is then 0.
     ///
     /// # Panics
     /// If the lengths differ.

@@ -44,6 +44,9 @@ pub enum ClipError {
         /// Every registered name, separated by commas.
         known: String,
     },
+    /// An array whose rows are not contiguous in memory.
+    #[error("rows of the gradient array are not contiguous, expected row-major layout")]
+    NotRowMajor,
     /// A saved state that belongs to another configuration.
     #[error("saved state does not fit this method: {what} differs")]
     StateMismatch {
@@ -64,4 +67,14 @@ pub(crate) fn check(
     } else {
         Err(ClipError::InvalidParameter { name, value, accepted })
     }
+}
+
+/// An error if two lengths differ.
+pub(crate) fn check_lengths(
+    left: &'static str,
+    left_len: usize,
+    right: &'static str,
+    right_len: usize,
+) -> Result<(), ClipError> {
+    if left_len == right_len { Ok(()) } else { Err(ClipError::LengthMismatch { left, left_len, right, right_len }) }
 }

@@ -3,10 +3,11 @@
 use rand::RngCore;
 
 use crate::{
-    ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, MethodState, PublicContext,
+    AdvanceScale, ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountQuery, MethodState,
+    PublicContext, Weights,
     batch::is_valid_norm,
     bound::{cap, check_threshold},
-    count::{Fresh, Recorded, Release},
+    count::{Fresh, Planned, Recorded, Release},
 };
 
 /// A configuration at work.
@@ -83,6 +84,13 @@ pub(crate) fn replay(
     }
 }
 
+/// The queries that a step will make; see [`ClipConfig::queries`].
+pub(crate) fn planned_queries(config: &ClipConfig, context: &PublicContext) -> Vec<CountQuery> {
+    let empty = ClipBatch { norms: &[], groups: &[] };
+    let (clipped, _) = step(config, context, config.controller.initial_threshold(), &empty, &mut Planned);
+    clipped.queries.into_iter().map(|query| CountQuery { released: Vec::new(), ..query }).collect()
+}
+
 impl ClipMethod for GridMethod {
     fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn RngCore) -> Result<Clipped, ClipError> {
         batch.validate(self.context.n_groups)?;
@@ -90,6 +98,15 @@ impl ClipMethod for GridMethod {
         self.steps += 1;
         self.threshold = next;
         Ok(clipped)
+    }
+
+    fn scale_in_advance(&self, _group: usize) -> Option<AdvanceScale> {
+        let threshold = match (self.config.controller, self.config.weights) {
+            (Controller::Constant { threshold }, Weights::Uniform) => threshold,
+            (Controller::Geometric { .. }, Weights::Uniform) => self.threshold?,
+            (Controller::PerGroup { .. }, _) | (_, Weights::Naive { .. }) => return None,
+        };
+        Some(AdvanceScale { rule: self.config.rule, threshold })
     }
 
     fn state(&self) -> MethodState {

@@ -3,21 +3,29 @@
 use rand::RngCore;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClipBatch, ClipConfig, ClipError, Clipped};
+use crate::{ClipBatch, ClipConfig, ClipError, Clipped, ScaleRule, bound::cap};
 
 /// A per-sample transform: norms and groups in, scales and their bound out, every noisy count reported.
 ///
 /// **Guarantee.** Given the counts already released, adding or removing one record changes `Σ s_i g_i` by at most
-/// [`Clipped::bound`] in L2 and each count by at most its declared sensitivity. The bound and the thresholds are functions of released values only.
+/// [`Clipped::bound`] in L2 and each count by at most its declared sensitivity. The bound and the thresholds are
+/// functions of released values only.
 pub trait ClipMethod: Send {
     /// Scales for one Poisson batch; moves the thresholds on to the next step.
     ///
-    /// **Edge cases.** An empty batch is a noise-only step: no scales, and the counts are noise. A norm that is not finite
-    /// gets scale 0 and counts nowhere.
+    /// **Edge cases.** An empty batch is a noise-only step: no scales, and the counts are noise. A norm that is not
+    /// finite gets scale 0 and counts nowhere.
     ///
     /// # Errors
-    /// [`ClipError::LengthMismatch`] and [`ClipError::GroupOutOfRange`] for a malformed batch; the state is then unchanged.
+    /// [`ClipError::LengthMismatch`] and [`ClipError::GroupOutOfRange`] for a malformed batch; the state is then
+    /// unchanged.
     fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn RngCore) -> Result<Clipped, ClipError>;
+
+    /// The scale that the next [`ClipMethod::clip`] will give to the records of a group, if it does not depend on that
+    /// batch. Norms and sum then take one pass over the gradients; see [`crate::clip_gradients`].
+    fn scale_in_advance(&self, _group: usize) -> Option<AdvanceScale> {
+        None
+    }
 
     /// What a checkpoint keeps.
     fn state(&self) -> MethodState;
@@ -25,9 +33,25 @@ pub trait ClipMethod: Send {
     /// Continues from a checkpoint.
     ///
     /// # Errors
-    /// [`ClipError::StateMismatch`] if the state was saved by another configuration, [`ClipError::InvalidParameter`] if a
-    /// threshold is out of range.
+    /// [`ClipError::StateMismatch`] if the state was saved by another configuration, [`ClipError::InvalidParameter`]
+    /// if a threshold is out of range.
     fn restore(&mut self, state: &MethodState) -> Result<(), ClipError>;
+}
+
+/// A scale that is known before the batch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AdvanceScale {
+    /// The rule.
+    pub rule: ScaleRule,
+    /// The threshold in force.
+    pub threshold: f64,
+}
+
+impl AdvanceScale {
+    /// The scale of a record, bounded in floating point.
+    pub fn scale(&self, norm: f64) -> f64 {
+        cap(self.rule.scale(norm, self.threshold), norm, self.rule.bound(self.threshold))
+    }
 }
 
 /// State of a method between two steps.

@@ -1,8 +1,12 @@
 //! Every named method, in one list: the command line, help, tables, tests and benches iterate it.
+//!
+#![doc = include_str!("../METHODS.md")]
+
+use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClipConfig, ClipError, CountNoise, methods};
+use crate::{ClipConfig, ClipError, CountNoise, PublicContext, methods};
 
 /// The settings a study varies. A preset reads those it needs; `None` means the value of the method's paper.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -101,4 +105,94 @@ pub fn find(name: &str) -> Result<&'static MethodEntry, ClipError> {
         name: name.to_owned(),
         known: methods().iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
     })
+}
+
+/// The table of all methods.
+fn markdown_table() -> String {
+    let mut table = String::from(
+        "| method | label | rule | controller | weights | counts (L2 sensitivity) | group labels | certified | source |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    let context = PublicContext { n_groups: 2, expected_batch_size: 1.0, noise_multiplier: 1.0 };
+    for entry in methods() {
+        let config = entry.config(&PresetParams::default());
+        let counts = config
+            .queries(&context)
+            .iter()
+            .map(|query| format!("{} ({})", query.name, query.l2_sensitivity))
+            .collect::<Vec<_>>()
+            .join("; ");
+        let yes = |condition: bool| if condition { "yes" } else { "no" };
+        let _ = writeln!(
+            table,
+            "| `{}` | {} | {} | {} | {} | {} | {} | {} | {} |",
+            entry.name,
+            entry.label,
+            config.rule.name(),
+            config.controller.name(),
+            config.weights.name(),
+            if counts.is_empty() { "none" } else { &counts },
+            yes(config.needs_groups()),
+            yes(config.certified()),
+            entry.source,
+        );
+    }
+    table
+}
+
+/// Where methods differ from their published text or code, as a Markdown list.
+fn markdown_differences() -> String {
+    let mut list = String::new();
+    for entry in methods().iter().filter(|entry| !entry.differs.is_empty()) {
+        let _ = writeln!(list, "- `{}`: {}", entry.name, entry.differs);
+    }
+    list
+}
+
+/// `METHODS.md` of the crate: the table of all methods, then where they differ from their papers.
+pub fn markdown() -> String {
+    format!("{}\n## Where they differ from their papers\n\n{}", markdown_table(), markdown_differences())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_in_the_crate_is_current() {
+        assert_eq!(
+            markdown(),
+            include_str!("../METHODS.md"),
+            "run `cargo run --release -p dp-clipping --example methods_table > crates/dp-clipping/METHODS.md`"
+        );
+    }
+
+    #[test]
+    fn names_are_unique_kebab_case_and_found() {
+        for (index, entry) in methods().iter().enumerate() {
+            assert!(entry.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", entry.name);
+            assert!(methods()[..index].iter().all(|other| other.name != entry.name));
+            assert_eq!(find(entry.name).unwrap().label, entry.label);
+            assert!(!entry.summary.is_empty() && !entry.source.is_empty());
+            entry.config(&PresetParams::default()).validate().unwrap();
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones() {
+        insta::assert_snapshot!(
+            find("dpsdg").unwrap_err(),
+            @"unknown clipping method `dpsdg`, expected one of dpsgd, dpsgd-normalised, naive, dpsgd-f, dpsgd-global, dpsgd-global-adapt, adaptive, unbounded-adaptive, bounded-adaptive, fixed-soft, soft-adaptive, automatic, soft-global-adapt, bounded-global-adapt, bounded-soft-global-adapt, bounded-soft-adaptive, soft-dpsgd-f, fairlens, magnitude-only, direction-only"
+        );
+    }
+
+    #[test]
+    fn only_what_is_proven_is_certified() {
+        let not_certified: Vec<_> = methods()
+            .iter()
+            .filter(|entry| !entry.config(&PresetParams::default()).certified())
+            .map(|entry| entry.name)
+            .collect();
+        assert_eq!(not_certified, ["fairlens", "magnitude-only", "direction-only"]);
+    }
 }

@@ -71,7 +71,7 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     /// The guarantee: one record more changes every count by at most its sensitivity and, given what was released, the
     /// sum by at most the bound.

@@ -2,6 +2,8 @@
 
 use ndarray::{Array2, Axis};
 
+use crate::split::{self, Stream, TestFraction};
+
 /// Encoded records with labels and groups.
 ///
 /// **Shapes.** `features` is `[records, inputs]`; `labels` and `groups` have one entry per record.
@@ -50,6 +52,13 @@ impl Dataset {
         sizes
     }
 
+    /// Holds out a random part, for example to choose hyper-parameters without the test records: `(rest, held_out)`.
+    #[must_use]
+    pub fn hold_out(&self, fraction: TestFraction, seed: u64) -> (Self, Self) {
+        let (rest, held_out) = fraction.divide(self.len(), &mut split::stream(seed, Stream::Validation));
+        (self.select(&rest), self.select(&held_out))
+    }
+
     /// The records at `rows`, in that order.
     ///
     /// # Panics
@@ -75,6 +84,8 @@ pub struct Split {
     pub train: Dataset,
     /// Records never seen in training.
     pub test: Dataset,
+    /// Records to choose hyper-parameters with, where the data set comes with such a part.
+    pub validation: Option<Dataset>,
     /// How records were chosen, split and scaled: one sentence each, for the report.
     pub notes: Vec<String>,
 }
@@ -97,6 +108,9 @@ mod tests {
             group_attribute: "letter".into(),
         };
         assert_eq!(all.group_sizes(), [1, 2, 0]);
+        let (rest, held_out) = all.hold_out(TestFraction::new(0.3).unwrap(), 1);
+        assert_eq!((rest.len(), held_out.len()), (2, 1));
+        assert_eq!(rest.labels.iter().sum::<u32>() + held_out.labels[0], 1);
         let some = all.select(&[2, 1]);
         assert_eq!(some.features, array![[2.0], [1.0]]);
         assert_eq!(some.labels, [0, 1]);

@@ -78,6 +78,11 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// Whether every file has an address.
+    pub fn is_downloadable(&self) -> bool {
+        !self.files.is_empty() && self.files.iter().all(|file| !file.urls.is_empty())
+    }
+
     /// The published file of that name.
     pub fn file(&self, name: &str) -> Option<&ManifestFile> {
         self.files.iter().find(|file| file.name == name)

@@ -1,35 +1,12 @@
 //! A logistic regression learns as much from the generated census as from the published one.
 
-use dp_data::adult::{self, AdultOptions, AdultTable, Encoding};
-use dp_data::{DataLocator, Dataset};
-use ndarray::{Array1, Axis};
+mod logistic;
 
-/// Full-batch gradient descent with momentum; enough steps for two stable digits of accuracy.
-fn fit(data: &Dataset) -> (Array1<f32>, f32) {
-    let labels: Array1<f32> = data.labels.iter().map(|&label| label as f32).collect();
-    let n = data.len() as f32;
-    let (mut weights, mut bias) = (Array1::zeros(data.n_inputs()), 0.0);
-    let (mut velocity, mut bias_velocity) = (Array1::<f32>::zeros(data.n_inputs()), 0.0);
-    for _ in 0..150 {
-        let error = (data.features.dot(&weights) + bias).mapv(|z: f32| (1.0 + (-z).exp()).recip()) - &labels;
-        velocity = velocity * 0.9 - data.features.t().dot(&error) / n;
-        bias_velocity = bias_velocity * 0.9 - error.sum() / n;
-        weights += &velocity;
-        bias += bias_velocity;
-    }
-    (weights, bias)
-}
+use dp_data::DataLocator;
+use dp_data::adult::{self, AdultOptions, AdultTable, Encoding};
 
 fn accuracy_by_group(table: &AdultTable) -> [f64; 2] {
-    let split = adult::split(table, &AdultOptions::new(Encoding::Xu, 5)).expect("options are valid");
-    let (weights, bias) = fit(&split.train);
-    let mut right = [0.0; 2];
-    for (index, row) in split.test.features.axis_iter(Axis(0)).enumerate() {
-        let predicted = u32::from(row.dot(&weights) + bias > 0.0);
-        right[split.test.groups[index]] += f64::from(u8::from(predicted == split.test.labels[index]));
-    }
-    let sizes = split.test.group_sizes();
-    [right[0] / sizes[0] as f64, right[1] / sizes[1] as f64]
+    logistic::accuracy_by_group(&adult::split(table, &AdultOptions::new(Encoding::Xu, 5)).expect("options are valid"))
 }
 
 #[test]

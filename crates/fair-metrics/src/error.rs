@@ -30,6 +30,16 @@ pub enum MetricError {
         /// Number of groups.
         n_groups: usize,
     },
+    /// A row is not the index of a record.
+    #[error("`rows[{index}]` is {value}, expected the index of one of {n_records} records")]
+    RowOutOfRange {
+        /// Index of the row.
+        index: usize,
+        /// The row.
+        value: usize,
+        /// Number of records.
+        n_records: usize,
+    },
     /// A class index is not below the number of classes.
     #[error("`{name}[{index}]` is {value}, expected a class index below {n_classes}")]
     ClassOutOfRange {
@@ -45,6 +55,16 @@ pub enum MetricError {
     /// A value is NaN or infinite.
     #[error("`{name}[{index}]` is {value}, expected a finite number")]
     NotFinite {
+        /// Argument at fault.
+        name: &'static str,
+        /// Index of the value.
+        index: usize,
+        /// The value.
+        value: f64,
+    },
+    /// A value is not a probability.
+    #[error("`{name}[{index}]` is {value}, expected a probability between 0 and 1")]
+    NotAProbability {
         /// Argument at fault.
         name: &'static str,
         /// Index of the value.
@@ -113,8 +133,10 @@ mod tests {
         let errors = [
             MetricError::LengthMismatch { name: "labels", found: 2, reference: "predictions", expected: 3 },
             MetricError::GroupOutOfRange { index: 4, value: 2, n_groups: 2 },
+            MetricError::RowOutOfRange { index: 1, value: 9, n_records: 5 },
             MetricError::ClassOutOfRange { name: "labels", index: 0, value: 7, n_classes: 2 },
             MetricError::NotFinite { name: "losses", index: 1, value: f64::NAN },
+            MetricError::NotAProbability { name: "p_values", index: 3, value: 1.5 },
             MetricError::OutOfRange { name: "tolerance", value: -0.1, accepted: "a finite number of at least 0" },
             MetricError::TooFew { name: "values", found: 0, needed: 1 },
         ];
@@ -122,8 +144,10 @@ mod tests {
         insta::assert_snapshot!(text.join("\n"), @r"
         `labels` holds 2 values, expected 3 (one for each of `predictions`)
         `groups[4]` is 2, expected a group index below 2
+        `rows[1]` is 9, expected the index of one of 5 records
         `labels[0]` is 7, expected a class index below 2
         `losses[1]` is NaN, expected a finite number
+        `p_values[3]` is 1.5, expected a probability between 0 and 1
         `tolerance` is -0.1, expected a finite number of at least 0
         `values` holds 0 values, expected at least 1
         ");

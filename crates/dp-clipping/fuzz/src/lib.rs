@@ -1,9 +1,12 @@
-//! What every controller target checks: run any rule and weights with the controller on arbitrary norms.
+//! What the targets share. For a controller: run any rule and weights with it on arbitrary norms.
+
+use std::num::NonZeroUsize;
 
 use arbitrary::Arbitrary;
 use dp_clipping::{
     ClipBatch, ClipConfig, Controller, CountNoise, PublicContext, ScaleRule, Weights,
     bound::{MAX_SCALE, MIN_SCALE, THRESHOLD_RANGE},
+    kernels::{Execution, InstructionSet, SumOrder},
 };
 use rand::SeedableRng;
 
@@ -62,4 +65,19 @@ pub fn check(controller: Controller, s: &Surroundings) {
         let mut restored = ClipConfig::new(rule, controller, weights).build(&context).expect("it was built before");
         restored.restore(&method.state()).expect("its own state fits");
     }
+}
+
+/// How to run a kernel, from two bytes.
+pub fn execution(threads: u8, choices: u8) -> Execution {
+    let sets = InstructionSet::available();
+    Execution {
+        threads: NonZeroUsize::new(usize::from(threads % 4) + 1).expect("at least 1"),
+        sum_order: if choices & 1 == 0 { SumOrder::PerThreadCount } else { SumOrder::Fixed },
+        instruction_set: sets[usize::from(choices >> 1) % sets.len()],
+    }
+}
+
+/// Any bits as f64 gradients: the data repeated up to `n_values`, so that small inputs reach large shapes.
+pub fn stretch<T: Copy>(values: &[T], n_values: usize) -> Vec<T> {
+    values.iter().copied().cycle().take(if values.is_empty() { 0 } else { n_values }).collect()
 }

@@ -1,7 +1,7 @@
 //! Geometric updates that steer a noisy fraction of the batch towards a target.
 //!
-//! Counting the norms above `τC`: `C ← max(C_LB, C·exp(η(b̃ − γ)))`. Counting those within: `C ← max(C_LB, C·exp(−η(b̃ − γ)))`.
-//! The released fraction is `b̃ = (Σ bits + noise)/B` with the public expected batch size `B`.
+//! Counting the norms above `τC`: `C ← max(C_LB, C·exp(η(b̃ − γ)))`. Counting those within: `C ← max(C_LB,
+//! C·exp(−η(b̃ − γ)))`. The released fraction is `b̃ = (Σ bits + noise)/B` with the public expected batch size `B`.
 //!
 //! | method | counted | τ | η | γ |
 //! |---|---|---|---|---|
@@ -9,12 +9,14 @@
 //! | Esipova 2023 (Global-Adapt, threshold `Z`) | above | τ | 1 | η_Z |
 //! | Zhao 2025 | above | τ | η_C | γ |
 //!
-//! **Raw or centred bits.** A raw bit is 0 or 1, so the count has sensitivity 1. A centred bit is −½ or ½, so the sum has
-//! sensitivity ½ and, at the same noise multiplier, half the noise; `b̃` gets the constant ½ back. But centred bits see the random
-//! size of a Poisson batch as `(½ − b/|B|)` of its deviation, raw ones as `b/|B|`: centring pays where the fraction is near ½ and
-//! the batch is small against the noise (Andrew's median), and harms where the fraction is near 0 (Esipova's upper bound).
+//! **Raw or centred bits.** A raw bit is 0 or 1, so the count has sensitivity 1. A centred bit is −½ or ½, so the sum
+//! has sensitivity ½ and, at the same noise multiplier, half the noise; `b̃` gets the constant ½ back. But centred
+//! bits see the random size of a Poisson batch as `(½ − b/|B|)` of its deviation, raw ones as `b/|B|`: centring pays
+//! where the fraction is near ½ and the batch is small against the noise (Andrew's median), and harms where the
+//! fraction is near 0 (Esipova's upper bound).
 //!
-//! **Edge cases.** An empty batch moves the threshold by noise alone. The threshold stays in [`crate::bound::THRESHOLD_RANGE`].
+//! **Edge cases.** An empty batch moves the threshold by noise alone. The threshold stays in
+//! [`crate::bound::THRESHOLD_RANGE`].
 
 use serde::{Deserialize, Serialize};
 

@@ -97,14 +97,6 @@ impl Controller {
         }
     }
 
-    /// Noise of the controller's count, if it makes one.
-    pub(crate) fn count_noise(&self) -> Option<CountNoise> {
-        match *self {
-            Self::Constant { .. } => None,
-            Self::Geometric { count_noise, .. } | Self::PerGroup { count_noise, .. } => Some(count_noise),
-        }
-    }
-
     /// Name in tables, the same as in JSON.
     pub fn name(&self) -> &'static str {
         match self {

@@ -1,7 +1,9 @@
-//! Adaptive clipping: hard clipping at a threshold that follows a quantile of the norms. `C ← C·exp(−η_C(b̃ − γ))` with `b̃`
-//! the noisy fraction of norms within `C`. Bound `C`.
+//! Adaptive clipping: hard clipping at a threshold that follows a quantile of the norms. `C ← C·exp(−η_C(b̃ − γ))`
+//! with `b̃` the noisy fraction of norms within `C`. Bound `C`.
 //!
 //! **Source.** Andrew et al. 2021; Soleymani 2025, Algorithm 2 without its red line.
+//!
+//! **Differs.** Listed in [`crate::registry`], from this method's entry.
 
 use super::published_controllers;
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};
@@ -12,7 +14,8 @@ pub const ENTRY: MethodEntry = MethodEntry {
     label: "Adaptive",
     summary: "hard clipping at a threshold that follows a noisy quantile of the norms",
     source: "Andrew et al. 2021; Soleymani 2025, Alg. 2",
-    differs: "Bits are centred as in Andrew (sensitivity 1/2); Soleymani's Alg. 2 sums raw bits. The count is divided by the expected batch size.",
+    differs: "Bits are centred as in Andrew (sensitivity 1/2); Soleymani's Alg. 2 sums raw bits. The count is divided \
+              by the expected batch size.",
     preset: |params| ClipConfig::new(ScaleRule::Hard, published_controllers::andrew(params), Weights::Uniform),
 };
 

@@ -1,6 +1,8 @@
 //! Bounded adaptive clipping: as [`super::unbounded_adaptive`], then `C ← max(C_LB, C)`. Bound 1.
 //!
 //! **Source.** Zhao 2025, Algorithm 2.
+//!
+//! **Differs.** Listed in [`crate::registry`], from this method's entry.
 
 use super::published_controllers::{lower_bound, zhao};
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};
@@ -11,7 +13,8 @@ pub const ENTRY: MethodEntry = MethodEntry {
     label: "Bounded adaptive",
     summary: "normalised clipping at a threshold that follows a noisy count down to a lower bound",
     source: "Zhao 2025, Alg. 2",
-    differs: "As for unbounded adaptive. Zhao tunes C_LB on a grid; without a given one it is a tenth of the first threshold.",
+    differs: "As for unbounded adaptive. Zhao tunes C_LB on a grid; without a given one it is a tenth of the first \
+              threshold.",
     preset: |params| {
         ClipConfig::new(ScaleRule::Normalised, zhao(params, lower_bound(params, params.clip_norm)), Weights::Uniform)
     },

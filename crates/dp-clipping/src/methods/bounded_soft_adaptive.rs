@@ -1,5 +1,5 @@
-//! Bounded soft adaptive: tanh scaling with Zhao's bounded controller, relative to the threshold: `s_i = tanh(C/(‖g_i‖ + 1e-6))/C`.
-//! Bound 1.
+//! Bounded soft adaptive: tanh scaling with Zhao's bounded controller, relative to the threshold: `s_i =
+//! tanh(C/(‖g_i‖ + 1e-6))/C`. Bound 1.
 //!
 //! **Source.** New here: the rule of Soleymani 2025 in the normalised form of Zhao 2025, Algorithm 2.
 

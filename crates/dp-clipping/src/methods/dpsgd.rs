@@ -1,6 +1,8 @@
 //! DPSGD: hard clipping at a constant threshold. `s_i = min(1, C/‖g_i‖)`, bound `C`, no count.
 //!
 //! **Source.** Abadi et al. 2016; Xu 2021, Algorithm 1.
+//!
+//! **Differs.** Listed in [`crate::registry`], from this method's entry.
 
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 

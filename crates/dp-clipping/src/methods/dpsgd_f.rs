@@ -3,6 +3,8 @@
 //! `C_k = C0·(1 + (m̃_k/b̃_k)/(m̃/B))`; see [`crate::controllers::per_group`]. Bound `max_k C_k`.
 //!
 //! **Source.** Xu 2021, Algorithm 2.
+//!
+//! **Differs.** Listed in [`crate::registry`], from this method's entry.
 
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 
@@ -12,9 +14,9 @@ pub const ENTRY: MethodEntry = MethodEntry {
     label: "DPSGD-F",
     summary: "hard clipping with a threshold per group from noisy counts of clipped gradients",
     source: "Xu 2021, Alg. 2; Esipova 2023, Alg. 3",
-    differs: "As in Xu's text the noise scales with the largest threshold over all groups: Esipova's Alg. 3 prints C0, and \
-              that code takes the largest among groups present in the batch, which is private. Counts are clamped at 0 as \
-              in the published code; a group with no count, or no clipped gradient at all, gets C0.",
+    differs: "As in Xu's text the noise scales with the largest threshold over all groups: Esipova's Alg. 3 prints C0, \
+              and that code takes the largest among groups present in the batch, which is private. Counts are clamped \
+              at 0 as in the published code; a group with no count, or no clipped gradient at all, gets C0.",
     preset: |params| {
         ClipConfig::new(
             ScaleRule::Hard,

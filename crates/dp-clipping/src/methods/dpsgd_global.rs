@@ -1,6 +1,8 @@
 //! DPSGD-Global: every gradient scaled by `C0/Z`, those with a norm above `Z` dropped. Bound `C0`, no count.
 //!
 //! **Source.** Bu et al. 2021; Esipova 2023, Algorithm 2.
+//!
+//! **Differs.** Listed in [`crate::registry`], from this method's entry.
 
 use super::published_controllers;
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};

@@ -2,6 +2,8 @@
 //! of gradients above `τZ`: `Z ← Z·exp(b̃ − η_Z)`. Bound `C0`.
 //!
 //! **Source.** Esipova 2023, Algorithm 2 with the parentheses.
+//!
+//! **Differs.** Listed in [`crate::registry`], from this method's entry.
 
 use super::published_controllers;
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};

@@ -1,6 +1,8 @@
 //! DPSGD normalised: `s_i = min(1/C, 1/‖g_i‖)`, bound 1, no count. Zhao's "constant" clipping.
 //!
 //! **Source.** De et al. 2022; Zhao 2025, Algorithm 1.
+//!
+//! **Differs.** Listed in [`crate::registry`], from this method's entry.
 
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 
@@ -10,8 +12,8 @@ pub const ENTRY: MethodEntry = MethodEntry {
     label: "DPSGD normalised",
     summary: "hard clipping at a constant threshold, divided by it",
     source: "De et al. 2022; Zhao 2025, Alg. 1",
-    differs: "The published code uses 1/(norm + 1e-6) and divides by the realised batch size; here the factor is the text's and \
-              the sum is divided by the expected size.",
+    differs: "The published code uses 1/(norm + 1e-6) and divides by the realised batch size; here the factor is the \
+              text's and the sum is divided by the expected size.",
     preset: |params| {
         ClipConfig::new(ScaleRule::Normalised, Controller::Constant { threshold: params.clip_norm }, Weights::Uniform)
     },

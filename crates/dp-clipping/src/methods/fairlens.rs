@@ -1,8 +1,11 @@
 //! FairLens: DPSGD on the gradient of a regularised loss. **Not certified.**
 //!
-//! The regulariser R1 is a function of the whole batch: one record moves every other record's gradient, and clipping each of them no longer bounds the sum's sensitivity. It is a baseline; its ε is nominal.
+//! The regulariser R1 is a function of the whole batch: one record moves every other record's gradient, and clipping
+//! each of them no longer bounds the sum's sensitivity. It is a baseline; its ε is nominal.
 //!
 //! **Source.** Tran et al. 2021; Esipova 2023, Algorithm 4.
+//!
+//! **Differs.** Listed in [`crate::registry`], from this method's entry.
 
 use crate::{ClipConfig, Controller, Coupling, MethodEntry, ScaleRule, Weights};
 
@@ -12,7 +15,8 @@ pub const ENTRY: MethodEntry = MethodEntry {
     label: "FairLens",
     summary: "hard clipping of the gradient of a loss with two fairness regularisers",
     source: "Tran et al. 2021; Esipova 2023, Alg. 4",
-    differs: "Not certified: the published privacy claim does not hold, because the regulariser couples the records of a batch. Esipova's code configures it but does not implement it.",
+    differs: "Not certified: the published privacy claim does not hold, because the regulariser couples the records of \
+              a batch. Esipova's code configures it but does not implement it.",
     preset: |params| {
         let [gamma_1, gamma_2] = params.fairlens_weights.unwrap_or([1.0, 1.0]);
         ClipConfig {

@@ -1,6 +1,8 @@
 //! Fixed soft clipping: `s_i = tanh(C/(‖g_i‖ + 1e-6))` at a constant threshold. Bound `C`, no count.
 //!
 //! **Source.** Soleymani 2025, Algorithm 3.
+//!
+//! **Differs.** Listed in [`crate::registry`], from this method's entry.
 
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 

@@ -1,6 +1,8 @@
 //! Naive re-weighting: hard clipping, then a weight `θ_k = (B/K)/b̃_k` from noisy group sizes. Bound `C0·max_k θ_k`.
 //!
 //! **Source.** Xu 2021, Algorithm 3.
+//!
+//! **Differs.** Listed in [`crate::registry`], from this method's entry.
 
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 
@@ -10,8 +12,8 @@ pub const ENTRY: MethodEntry = MethodEntry {
     label: "Naive",
     summary: "hard clipping with every group weighted by its inverse noisy size",
     source: "Xu 2021, Alg. 3",
-    differs: "The expected batch size replaces the fixed one, and a noisy group size below 1 is clamped to 1, which the \
-              paper leaves open.",
+    differs: "The expected batch size replaces the fixed one, and a noisy group size below 1 is clamped to 1, which \
+              the paper leaves open.",
     preset: |params| {
         ClipConfig::new(
             ScaleRule::Hard,

@@ -1,6 +1,8 @@
 //! SoftAdaClip: tanh scaling at a threshold that follows a quantile of the norms, as [`super::adaptive`]. Bound `C`.
 //!
 //! **Source.** Soleymani 2025, Algorithm 2.
+//!
+//! **Differs.** Listed in [`crate::registry`], from this method's entry.
 
 use super::published_controllers;
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};
@@ -11,7 +13,9 @@ pub const ENTRY: MethodEntry = MethodEntry {
     label: "SoftAdaClip",
     summary: "tanh scaling at a threshold that follows a noisy quantile of the norms",
     source: "Soleymani 2025, Alg. 2",
-    differs: "Bits are centred as in Andrew (sensitivity 1/2) so that it differs from Adaptive by the rule alone; Soleymani sums raw bits. The text calls the count both the fraction within and above the threshold: within is what the update needs.",
+    differs: "Bits are centred as in Andrew (sensitivity 1/2) so that it differs from Adaptive by the rule alone; \
+              Soleymani sums raw bits. The text calls the count both the fraction within and above the threshold: \
+              within is what the update needs.",
     preset: |params| ClipConfig::new(ScaleRule::Tanh, published_controllers::andrew(params), Weights::Uniform),
 };
 

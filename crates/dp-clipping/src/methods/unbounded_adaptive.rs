@@ -2,6 +2,8 @@
 //! `C ← C·exp(η_C(b̃ − γ))`. Bound 1. The threshold can vanish; see [`super::bounded_adaptive`].
 //!
 //! **Source.** Zhao 2025, Algorithm 2 with `C_LB = 0`.
+//!
+//! **Differs.** Listed in [`crate::registry`], from this method's entry.
 
 use super::published_controllers;
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};
@@ -12,7 +14,8 @@ pub const ENTRY: MethodEntry = MethodEntry {
     label: "Unbounded adaptive",
     summary: "normalised clipping at a threshold that follows a noisy count and may vanish",
     source: "Zhao 2025, Alg. 2 with C_LB = 0",
-    differs: "The published code uses 1/(norm + 1e-6), the realised batch size, and B/10 for the count's noise multiplier; here the text's factor, the expected size and 10 times the gradient's multiplier.",
+    differs: "The published code uses 1/(norm + 1e-6), the realised batch size, and B/10 for the count's noise \
+              multiplier; here the text's factor, the expected size and 10 times the gradient's multiplier.",
     preset: |params| ClipConfig::new(ScaleRule::Normalised, published_controllers::zhao(params, 0.0), Weights::Uniform),
 };
 

@@ -36,14 +36,6 @@ impl Weights {
         }
     }
 
-    /// Noise of the weights' count, if they make one.
-    pub(crate) fn count_noise(&self) -> Option<CountNoise> {
-        match *self {
-            Self::Uniform => None,
-            Self::Naive { count_noise } => Some(count_noise),
-        }
-    }
-
     /// Name in tables, the same as in JSON.
     pub fn name(&self) -> &'static str {
         match self {
@@ -53,6 +45,9 @@ impl Weights {
     }
 
     pub(crate) fn validate(&self) -> Result<(), ClipError> {
-        self.count_noise().map_or(Ok(()), |noise| noise.validate())
+        match self {
+            Self::Uniform => Ok(()),
+            Self::Naive { count_noise } => count_noise.validate(),
+        }
     }
 }

@@ -8,6 +8,7 @@ use rand_chacha::ChaCha20Rng;
 
 use super::schema::{Attribute, INCOME};
 use super::synthetic_margins as margins;
+use crate::weighted::pick;
 
 /// Records with this sex, income and completeness; the counts of the published files.
 struct Stratum {
@@ -131,19 +132,6 @@ fn household_of(marital_status: usize) -> usize {
         "Never-married" => 1,
         _ => 2,
     }
-}
-
-/// An index with probability in proportion to its weight.
-fn pick(weights: &[u16], rng: &mut ChaCha20Rng) -> usize {
-    let total: u32 = weights.iter().map(|&weight| u32::from(weight)).sum();
-    let mut left = rng.random_range(0..total);
-    for (index, &weight) in weights.iter().enumerate() {
-        match left.checked_sub(u32::from(weight)) {
-            Some(rest) => left = rest,
-            None => return index,
-        }
-    }
-    weights.len() - 1
 }
 
 fn amount(table: &[(u32, u16); 10], rng: &mut ChaCha20Rng) -> u32 {

@@ -1,0 +1,61 @@
+//! A method applied to gradients in memory.
+
+use rand::RngCore;
+
+use crate::{
+    AdvanceScale, ClipBatch, ClipError, ClipMethod, Clipped,
+    kernels::{Element, Execution, Gradients, clip_and_sum, norms, scale_and_sum},
+};
+
+/// Clips per-sample gradients with a method and sums them: `sum = Σ s_i g_i`, with sensitivity [`Clipped::bound`].
+///
+/// One pass over memory where the method knows its scales in advance ([`ClipMethod::scale_in_advance`]), else two.
+///
+/// **Shapes.** `gradients`: `[batch, params]`, `groups`: `[batch]`, `sum`: `[params]`, overwritten.
+///
+/// **Edge cases.** An empty batch gives a sum of zeros, to which the noise is still added.
+///
+/// # Errors
+/// [`ClipError::LengthMismatch`] and [`ClipError::GroupOutOfRange`] for inputs that do not fit together.
+///
+/// ```
+/// use dp_clipping::{PublicContext, clip_gradients, kernels::{Execution, Gradients}, registry};
+/// use rand::SeedableRng;
+/// let context = PublicContext { n_groups: 1, expected_batch_size: 2.0, noise_multiplier: 1.0 };
+/// let mut method = registry::find("dpsgd")?.config(&registry::PresetParams::default()).build(&context)?;
+/// let gradients = Gradients::from_slice(&[3.0_f32, 4.0, 0.3, 0.4], 2)?;
+/// let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(7);
+/// let mut sum = [0.0; 2];
+/// let clipped = clip_gradients(&mut *method, &gradients, &[0, 0], &mut rng, &mut sum, &Execution::default())?;
+/// assert_eq!(clipped.bound, 1.0);
+/// // (3, 4)/5 + (0.3, 0.4)
+/// assert!((sum[0] - 0.9).abs() < 1e-5 && (sum[1] - 1.2).abs() < 1e-5);
+/// # Ok::<(), dp_clipping::ClipError>(())
+/// ```
+pub fn clip_gradients<T: Element>(
+    method: &mut dyn ClipMethod,
+    gradients: &Gradients<'_, T>,
+    groups: &[usize],
+    rng: &mut dyn RngCore,
+    sum: &mut [T],
+    execution: &Execution,
+) -> Result<Clipped, ClipError> {
+    crate::error::check_lengths("gradients", gradients.n_records(), "groups", groups.len())?;
+    // Checked before the method moves on to the next step.
+    crate::error::check_lengths("sum", sum.len(), "parameters", gradients.n_params())?;
+
+    let in_advance: Option<Vec<AdvanceScale>> = groups.iter().map(|&group| method.scale_in_advance(group)).collect();
+    let Some(in_advance) = in_advance else {
+        let norms = norms(gradients, execution);
+        let clipped = method.clip(&ClipBatch { norms: &norms, groups }, rng)?;
+        scale_and_sum(gradients, &clipped.scales, sum, execution)?;
+        return Ok(clipped);
+    };
+    let (norms, scales) = clip_and_sum(gradients, |record, norm| in_advance[record].scale(norm), sum, execution)?;
+    let clipped = method.clip(&ClipBatch { norms: &norms, groups }, rng)?;
+    if clipped.scales != scales {
+        // The method did not keep its word; what `clip` says is what counts.
+        scale_and_sum(gradients, &clipped.scales, sum, execution)?;
+    }
+    Ok(clipped)
+}

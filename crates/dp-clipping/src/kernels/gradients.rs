@@ -1,0 +1,120 @@
+//! Per-sample gradients in memory.
+
+use std::ops::Range;
+
+use ndarray::{ArrayView2, Axis};
+
+use super::Element;
+use crate::ClipError;
+
+/// Per-sample gradients `[batch, params]`, borrowed row by row; each row is contiguous.
+///
+/// ```
+/// use dp_clipping::kernels::Gradients;
+/// let gradients = Gradients::from_slice(&[3.0_f32, 4.0, 0.0, 1.0], 2)?;
+/// assert_eq!((gradients.n_records(), gradients.n_params()), (2, 2));
+/// assert_eq!(gradients.row(1), [0.0, 1.0]);
+/// # Ok::<(), dp_clipping::ClipError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Gradients<'a, T> {
+    rows: Vec<&'a [T]>,
+    n_params: usize,
+}
+
+impl<'a, T: Element> Gradients<'a, T> {
+    /// Gradients in one row-major slice; no rows if it is empty.
+    ///
+    /// # Errors
+    /// [`ClipError::InvalidParameter`] if `n_params` is 0, [`ClipError::LengthMismatch`] if it does not divide the
+    /// length.
+    pub fn from_slice(data: &'a [T], n_params: usize) -> Result<Self, ClipError> {
+        if n_params == 0 {
+            return Err(ClipError::InvalidParameter { name: "n_params", value: 0.0, accepted: "at least 1" });
+        }
+        if !data.len().is_multiple_of(n_params) {
+            let whole = data.len() / n_params * n_params;
+            return Err(ClipError::LengthMismatch {
+                left: "gradients",
+                left_len: data.len(),
+                right: "whole rows",
+                right_len: whole,
+            });
+        }
+        Ok(Self { rows: data.chunks_exact(n_params).collect(), n_params })
+    }
+
+    /// Gradients in rows of their own.
+    ///
+    /// # Errors
+    /// [`ClipError::LengthMismatch`] if a row does not have `n_params` entries.
+    pub fn from_rows(rows: impl IntoIterator<Item = &'a [T]>, n_params: usize) -> Result<Self, ClipError> {
+        let rows: Vec<&[T]> = rows.into_iter().collect();
+        match rows.iter().find(|row| row.len() != n_params) {
+            Some(row) => Err(ClipError::LengthMismatch {
+                left: "row",
+                left_len: row.len(),
+                right: "parameters",
+                right_len: n_params,
+            }),
+            None => Ok(Self { rows, n_params }),
+        }
+    }
+
+    /// Gradients in an ndarray view whose rows are contiguous; a view of some columns of a larger array is fine.
+    ///
+    /// # Errors
+    /// [`ClipError::NotRowMajor`] if a row is not contiguous.
+    ///
+    /// ```
+    /// use dp_clipping::kernels::{Gradients, Execution, norms};
+    /// let array = ndarray::array![[3.0, 4.0, 9.0], [0.0, 1.0, 9.0]];
+    /// let gradients = Gradients::from_view(array.slice(ndarray::s![.., ..2]))?;
+    /// assert_eq!(norms(&gradients, &Execution::default()), [5.0, 1.0]);
+    /// # Ok::<(), dp_clipping::ClipError>(())
+    /// ```
+    pub fn from_view(view: impl Into<ArrayView2<'a, T>>) -> Result<Self, ClipError> {
+        let view = view.into();
+        let n_params = view.ncols();
+        let rows: Option<Vec<&[T]>> =
+            (0..view.nrows()).map(|row| view.index_axis_move(Axis(0), row).to_slice()).collect();
+        rows.map(|rows| Self { rows, n_params }).ok_or(ClipError::NotRowMajor)
+    }
+
+    /// The same records restricted to some parameters, for example one layer's.
+    ///
+    /// # Errors
+    /// [`ClipError::InvalidParameter`] if the range is not within the parameters.
+    pub fn columns(&self, range: Range<usize>) -> Result<Self, ClipError> {
+        if range.start > range.end || range.end > self.n_params {
+            return Err(ClipError::InvalidParameter {
+                name: "columns",
+                value: range.end as f64,
+                accepted: "an increasing range within the parameters",
+            });
+        }
+        Ok(Self { rows: self.rows.iter().map(|row| &row[range.clone()]).collect(), n_params: range.len() })
+    }
+
+    /// Number of records.
+    pub fn n_records(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Number of parameters.
+    pub fn n_params(&self) -> usize {
+        self.n_params
+    }
+
+    /// Gradient of one record.
+    ///
+    /// # Panics
+    /// If there is no such record.
+    pub fn row(&self, record: usize) -> &'a [T] {
+        self.rows[record]
+    }
+
+    pub(super) fn rows(&self) -> &[&'a [T]] {
+        &self.rows
+    }
+}

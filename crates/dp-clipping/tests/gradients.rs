@@ -1,0 +1,133 @@
+//! Every registered method on gradients in memory: one pass or two, the sum is `Σ s_i g_i`.
+
+use dp_clipping::{
+    ClipBatch, PresetParams, PublicContext, clip_gradients,
+    kernels::{Execution, Gradients, norms},
+    registry,
+};
+use ndarray::Array2;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+const N_RECORDS: usize = 30;
+const N_PARAMS: usize = 77;
+
+fn batch(seed: u64) -> (Array2<f64>, Vec<usize>) {
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let mut gradients =
+        Array2::from_shape_fn((N_RECORDS, N_PARAMS), |(i, _)| rng.random_range(-1.0..1.0) * (1.0 + i as f64 / 5.0));
+    gradients[[3, 5]] = f64::NAN;
+    let groups = (0..N_RECORDS).map(|_| rng.random_range(0..3)).collect();
+    (gradients, groups)
+}
+
+#[test]
+fn the_sum_is_the_scaled_sum_of_every_method() {
+    let context = PublicContext { n_groups: 3, expected_batch_size: 28.0, noise_multiplier: 1.0 };
+    let params = PresetParams { clip_norm: 4.0, upper_bound: Some(6.0), ..PresetParams::default() };
+    for entry in registry::methods() {
+        let (mut direct, mut reference) =
+            (entry.config(&params).build(&context).unwrap(), entry.config(&params).build(&context).unwrap());
+        let (mut rng, mut reference_rng) = (ChaCha20Rng::seed_from_u64(2), ChaCha20Rng::seed_from_u64(2));
+        for step in 0..5 {
+            let (array, groups) = batch(step);
+            let gradients = Gradients::from_view(&array).unwrap();
+            let mut sum = vec![f64::NAN; N_PARAMS];
+            let clipped =
+                clip_gradients(&mut *direct, &gradients, &groups, &mut rng, &mut sum, &Execution::default()).unwrap();
+
+            let norms = norms(&gradients, &Execution::default());
+            let expected = reference.clip(&ClipBatch { norms: &norms, groups: &groups }, &mut reference_rng).unwrap();
+            assert_eq!(clipped, expected, "{}", entry.name);
+            assert_eq!(clipped.n_non_finite, 1);
+            for (j, &actual) in sum.iter().enumerate() {
+                let terms = (0..N_RECORDS).filter(|&i| expected.scales[i] > 0.0);
+                let expected: f64 = terms.map(|i| expected.scales[i] * array[[i, j]]).sum();
+                assert!((actual - expected).abs() <= 1e-13 * clipped.bound * N_RECORDS as f64, "{}", entry.name);
+            }
+        }
+        assert_eq!(direct.state(), reference.state());
+    }
+}
+
+#[test]
+fn an_empty_batch_is_a_noise_only_step() {
+    let context = PublicContext { n_groups: 2, expected_batch_size: 5.0, noise_multiplier: 1.0 };
+    for entry in registry::methods() {
+        let config = entry.config(&PresetParams::default());
+        let mut method = config.build(&context).unwrap();
+        let gradients = Gradients::<f32>::from_rows([], 4).unwrap();
+        let (mut sum, mut rng) = ([f32::NAN; 4], ChaCha20Rng::seed_from_u64(3));
+        let clipped = clip_gradients(&mut *method, &gradients, &[], &mut rng, &mut sum, &Execution::default()).unwrap();
+        assert_eq!(sum, [0.0; 4], "{}", entry.name);
+        assert!(clipped.bound > 0.0 && clipped.scales.is_empty());
+        // The counts are released all the same, as noise.
+        let planned = config.queries(&context);
+        assert_eq!(clipped.queries.len(), planned.len());
+        for (query, planned) in clipped.queries.iter().zip(&planned) {
+            assert_eq!((&query.name, query.l2_sensitivity), (&planned.name, planned.l2_sensitivity));
+            assert!(query.released.iter().all(|count| *count != 0.0));
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_does_not_fit_is_refused_before_the_step_is_taken() {
+    let context = PublicContext { n_groups: 2, expected_batch_size: 5.0, noise_multiplier: 1.0 };
+    let mut method = registry::find("adaptive").unwrap().config(&PresetParams::default()).build(&context).unwrap();
+    let before = method.state();
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    let gradients = Gradients::from_slice(&[1.0_f32, 2.0, 3.0, 4.0], 2).unwrap();
+    let mut run = |groups: &[usize], sum: &mut [f32]| {
+        clip_gradients(&mut *method, &gradients, groups, &mut rng, sum, &Execution::default()).unwrap_err()
+    };
+    insta::assert_snapshot!(run(&[0], &mut [0.0; 2]), @"gradients has 2 entries but groups has 1, expected equal lengths");
+    insta::assert_snapshot!(run(&[0, 1], &mut [0.0; 3]), @"sum has 3 entries but parameters has 2, expected equal lengths");
+    insta::assert_snapshot!(run(&[0, 2], &mut [0.0; 2]), @"record 1 has group 2, expected 0..2");
+    assert_eq!(method.state(), before);
+}
+
+#[test]
+fn bad_configurations_are_refused() {
+    let context = PublicContext { n_groups: 2, expected_batch_size: 5.0, noise_multiplier: 1.0 };
+    let build = |name: &str, params: PresetParams, context: &PublicContext| {
+        registry::find(name).unwrap().config(&params).build(context).err().unwrap()
+    };
+    let default = PresetParams::default();
+    insta::assert_snapshot!(
+        build("dpsgd", PresetParams { clip_norm: 0.0, ..default }, &context),
+        @"threshold is 0, expected 2^-60 to 2^60"
+    );
+    insta::assert_snapshot!(
+        build("adaptive", PresetParams { target: Some(1.5), ..default }, &context),
+        @"target is 1.5, expected 0 to 1"
+    );
+    insta::assert_snapshot!(
+        build("bounded-adaptive", PresetParams { lower_bound: Some(-1.0), ..default }, &context),
+        @"lower_bound is -1, expected 2^-60 to 2^60"
+    );
+    insta::assert_snapshot!(
+        build("naive", default, &PublicContext { noise_multiplier: f64::NAN, ..context }),
+        @"noise_multiplier is NaN, expected 0 to 2^60"
+    );
+    insta::assert_snapshot!(
+        build("dpsgd-f", default, &PublicContext { n_groups: 0, ..context }),
+        @"n_groups is 0, expected at least 1"
+    );
+    insta::assert_snapshot!(
+        build("dpsgd", default, &PublicContext { expected_batch_size: -1.0, ..context }),
+        @"expected_batch_size is -1, expected 2^-60 to 2^60"
+    );
+    let json =
+        r#"{"rule":{"kind":"hard"},"controller":{"kind":"constant","threshold":-1.0},"weights":{"kind":"uniform"}}"#;
+    insta::assert_snapshot!(
+        serde_json::from_str::<dp_clipping::ClipConfig>(json).unwrap_err(),
+        @"threshold is -1, expected 2^-60 to 2^60"
+    );
+    let other = registry::find("adaptive").unwrap().config(&default).build(&context).unwrap().state();
+    let mut method = registry::find("dpsgd").unwrap().config(&default).build(&context).unwrap();
+    insta::assert_snapshot!(
+        method.restore(&other).unwrap_err(),
+        @"saved state does not fit this method: configuration differs"
+    );
+}

@@ -1,0 +1,192 @@
+//! Dutch census of 2001: does a person have a high-level occupation? Groups by sex.
+
+mod arff;
+mod encoding;
+mod schema;
+mod synthetic;
+
+use std::path::Path;
+
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+pub use self::arff::DutchRecord;
+pub use self::encoding::Encoding;
+use self::schema::{OCCUPATION, SEX};
+use crate::dataset::{Dataset, Split};
+use crate::error::DataError;
+use crate::locator::{DataLocator, Located};
+use crate::manifest::Manifest;
+use crate::provenance::{Provenance, sha256_hex};
+use crate::split::{self, Keep, Stream, TestFraction};
+
+/// The seed of the generated extract that stands in for the published file.
+pub const SYNTHETIC_SEED: u64 = 2001;
+
+const GROUPS: [&str; 2] = ["male", "female"];
+
+/// Every record with where it came from.
+#[derive(Debug, Clone)]
+pub struct DutchTable {
+    /// In file order. The published file is already filtered: nothing is dropped here.
+    pub records: Vec<DutchRecord>,
+    /// Where they came from.
+    pub provenance: Provenance,
+}
+
+impl DutchRecord {
+    /// 0 male (code 1), 1 female (code 2).
+    fn group(&self) -> usize {
+        usize::from(self.code(SEX) == "2")
+    }
+
+    /// 1 for a high-level occupation (`2_1`).
+    fn label(&self) -> u32 {
+        u32::from(self.code(OCCUPATION) == "2_1")
+    }
+}
+
+/// The manifest of this data set.
+///
+/// # Errors
+/// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
+pub fn manifest() -> Result<Manifest, DataError> {
+    Manifest::parse("dutch", include_str!("../../../../datasets/dutch/manifest.toml"))
+}
+
+/// Reads the published file from wherever the locator finds it, else generates an extract.
+///
+/// # Errors
+/// As [`DataLocator::locate`]; any line that breaks the schema.
+pub fn load(locator: &DataLocator) -> Result<DutchTable, DataError> {
+    let manifest = manifest()?;
+    match locator.locate(&manifest)? {
+        Located::Real(real) => {
+            let mut records = Vec::with_capacity(manifest.records);
+            for file in &real.files {
+                records.extend(arff::parse(&file.contents, &file.path)?);
+            }
+            let provenance = real.provenance(&manifest, records.len());
+            Ok(DutchTable { records, provenance })
+        }
+        Located::Nowhere(attempts) => {
+            let mut table = DutchTable::synthetic(SYNTHETIC_SEED)?;
+            table.provenance.notes = crate::locator::notes(&attempts);
+            Ok(table)
+        }
+    }
+}
+
+impl DutchTable {
+    /// A generated extract with the Dutch schema and the published counts of sex by label.
+    ///
+    /// # Errors
+    /// None with the generator as it is: its text passes through the parser of real files.
+    pub fn synthetic(seed: u64) -> Result<Self, DataError> {
+        let text = synthetic_text(seed);
+        let records = arff::parse(text.as_bytes(), Path::new("synthetic census"))?;
+        let provenance = Provenance {
+            name: "dutch".into(),
+            synthetic: true,
+            source: format!("SYNTHETIC census with the Dutch schema and counts, seed {seed}"),
+            digest: sha256_hex(text.as_bytes()),
+            n_records: records.len(),
+            files: Vec::new(),
+            notes: Vec::new(),
+        };
+        Ok(Self { records, provenance })
+    }
+}
+
+/// The generated extract as text in the format of the published file.
+pub fn synthetic_text(seed: u64) -> String {
+    synthetic::census(seed)
+}
+
+/// Which records take part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Sampling {
+    /// All: 30,147 men and 30,273 women.
+    #[default]
+    Original,
+    /// Exactly so many, drawn without replacement; Xu's unbalanced data have 30,000 men and 10,000 women.
+    Exactly {
+        /// Men.
+        male: usize,
+        /// Women.
+        female: usize,
+    },
+}
+
+/// How a table becomes a training and a test part.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DutchOptions {
+    /// Which inputs.
+    pub encoding: Encoding,
+    /// Which records.
+    pub sampling: Sampling,
+    /// Share of the records that is held out.
+    pub test_fraction: TestFraction,
+    /// Decides which records are drawn and where they go.
+    pub seed: u64,
+}
+
+impl DutchOptions {
+    /// All records, 80/20.
+    pub fn new(encoding: Encoding, seed: u64) -> Self {
+        Self { encoding, sampling: Sampling::default(), test_fraction: TestFraction::default(), seed }
+    }
+}
+
+/// Samples, splits and encodes.
+///
+/// # Errors
+/// [`DataError::Parameter`] if a group has fewer records than asked for.
+///
+/// # Example
+/// ```
+/// use dp_data::dutch::{DutchOptions, DutchTable, Encoding, SYNTHETIC_SEED, split};
+///
+/// let table = DutchTable::synthetic(SYNTHETIC_SEED)?;
+/// let split = split(&table, &DutchOptions::new(Encoding::Esipova, 1))?;
+/// assert_eq!(split.train.features.dim(), (48_336, 59));
+/// # Ok::<(), dp_data::DataError>(())
+/// ```
+pub fn split(table: &DutchTable, options: &DutchOptions) -> Result<Split, DataError> {
+    let DutchOptions { encoding, sampling, test_fraction, seed } = *options;
+    let groups: Vec<usize> = table.records.iter().map(DutchRecord::group).collect();
+    let (keep, note) = match sampling {
+        Sampling::Original => ([Keep::All; 2], format!("All {} records take part.", groups.len())),
+        Sampling::Exactly { male, female } => (
+            [Keep::Exactly(male), Keep::Exactly(female)],
+            format!("Exactly {male} men and {female} women, drawn without replacement."),
+        ),
+    };
+    let rows = split::sample_groups(&groups, &keep, &GROUPS, &mut split::stream(seed, Stream::Sampling))?;
+    let (train, test) = test_fraction.divide(rows.len(), &mut split::stream(seed, Stream::Split));
+    let notes = vec![
+        "The published file is already filtered (adults with a high- or low-level occupation); nothing is dropped."
+            .into(),
+        note,
+        format!("Random split: {} training and {} test records.", train.len(), test.len()),
+        encoding.note().into(),
+    ];
+    let features = encoding.features();
+    let encode = |part: &[usize]| {
+        let records: Vec<&DutchRecord> = part.iter().map(|&row| &table.records[rows[row]]).collect();
+        Dataset {
+            features: Array2::from_shape_fn((records.len(), features.len()), |(row, column)| {
+                features[column].encode(records[row])
+            }),
+            labels: records.iter().map(|record| record.label()).collect(),
+            groups: records.iter().map(|record| record.group()).collect(),
+            feature_names: features.iter().map(|feature| feature.name.clone()).collect(),
+            class_names: vec!["low-level".into(), "high-level".into()],
+            group_names: GROUPS.map(String::from).to_vec(),
+            group_attribute: "sex".into(),
+        }
+    };
+    Ok(Split { train: encode(&train), test: encode(&test), validation: None, notes })
+}

@@ -1,0 +1,108 @@
+//! Bootstrap intervals of everything in a frame.
+
+use rand::Rng;
+use serde::{Deserialize, Serialize};
+
+use super::attribute::Attribute;
+use super::metric_frame::{Distance, MetricFrame, Stratum};
+use crate::bootstrap::{BootstrapInterval, bootstrap_all};
+use crate::{Measured, MetricError};
+
+/// Intervals of one stratum; `None` where the statistic was undefined in every resample.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StratumIntervals {
+    /// Of the overall value.
+    pub overall: Option<BootstrapInterval>,
+    /// Of each group's value, in the frame's order.
+    pub by_group: Vec<Option<BootstrapInterval>>,
+    /// Of the greatest difference between two groups. It cannot be negative, so its interval does not reach below zero even if
+    /// the groups are alike: compare it with what is acceptable, not with zero.
+    pub difference: Option<BootstrapInterval>,
+    /// Of the least ratio between two groups.
+    pub ratio: Option<BootstrapInterval>,
+}
+
+/// Percentile bootstrap intervals of the frame that [`MetricFrame::new`] makes of the same arguments, one per stratum.
+///
+/// # Errors
+/// As [`MetricFrame::new`] and [`bootstrap`](crate::bootstrap).
+///
+/// # Example
+/// ```
+/// use fair_metrics::{Attribute, Measured, frame_intervals};
+/// use rand::SeedableRng;
+///
+/// let right = [1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0];
+/// let sex = Attribute::from_labels("sex", &["f", "f", "f", "f", "m", "m", "m", "m"]);
+/// let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(7);
+/// let intervals = frame_intervals(&[sex], &[], 500, 0.9, &mut rng, |rows| {
+///     Ok(Measured::mean(rows.iter().map(|row| right[*row]).sum(), rows.len()))
+/// })?;
+/// let f = intervals[0].by_group[0].unwrap();
+/// assert!(f.low <= 0.75 && 0.75 <= f.high);
+/// # Ok::<(), fair_metrics::MetricError>(())
+/// ```
+pub fn frame_intervals(
+    attributes: &[Attribute],
+    controls: &[Attribute],
+    n_resamples: usize,
+    level: f64,
+    rng: &mut impl Rng,
+    metric: impl Fn(&[usize]) -> Result<Measured, MetricError>,
+) -> Result<Vec<StratumIntervals>, MetricError> {
+    let frame = MetricFrame::new(attributes, controls, &metric)?;
+    let n_records = attributes.first().map_or(0, |attribute| attribute.values().len());
+    let intervals = bootstrap_all(n_records, n_resamples, level, rng, |rows| {
+        let frame = MetricFrame::on_rows(rows, attributes, controls, &metric)?;
+        Ok(frame.strata().iter().flat_map(statistics).collect())
+    })?;
+    let mut intervals = intervals.into_iter();
+    let mut next = || intervals.next().flatten();
+    Ok(frame
+        .strata()
+        .iter()
+        .map(|stratum| StratumIntervals {
+            overall: next(),
+            by_group: stratum.by_group.iter().map(|_| next()).collect(),
+            difference: next(),
+            ratio: next(),
+        })
+        .collect())
+}
+
+/// A stratum's statistics in the order in which [`frame_intervals`] takes them back.
+fn statistics(stratum: &Stratum) -> Vec<Option<f64>> {
+    std::iter::once(stratum.overall.value)
+        .chain(stratum.by_group.iter().map(|group| group.measured.value))
+        .chain([stratum.difference(Distance::BetweenGroups), stratum.ratio(Distance::BetweenGroups)])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    #[test]
+    fn every_statistic_gets_its_own_interval() {
+        // Constant groups: whatever is drawn, group a is 1, group b is 3, and an empty level stays undefined.
+        let group = Attribute::new("group", &[0, 0, 0, 0, 1, 1, 1, 1], ["a", "b", "c"]).unwrap();
+        let values = [1.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0, 3.0];
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let intervals = frame_intervals(&[group], &[], 200, 0.9, &mut rng, |rows| {
+            Ok(Measured::mean(rows.iter().map(|row| values[*row]).sum(), rows.len()))
+        })
+        .unwrap();
+        let [stratum] = &intervals[..] else { panic!("{intervals:?}") };
+        let ends = |interval: Option<BootstrapInterval>| interval.map(|interval| (interval.low, interval.high));
+        assert_eq!(ends(stratum.by_group[0]), Some((1.0, 1.0)));
+        assert_eq!(ends(stratum.by_group[1]), Some((3.0, 3.0)));
+        assert_eq!(stratum.by_group[2], None);
+        assert_eq!(ends(stratum.difference), Some((2.0, 2.0)));
+        assert_eq!(ends(stratum.ratio), Some((1.0 / 3.0, 1.0 / 3.0)));
+        let overall = stratum.overall.unwrap();
+        assert!(overall.low < 2.0 && 2.0 < overall.high);
+    }
+}

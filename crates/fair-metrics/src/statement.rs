@@ -1,0 +1,381 @@
+//! Who pays for privacy, how much, and whether the seeds can tell: in words and as data.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::equal_cost::{EqualCost, XU_TOLERANCE, equal_cost};
+use crate::error::check_len;
+use crate::gap::{PairGapEstimate, gaps_over_seeds};
+use crate::wilcoxon::{Alternative, Wilcoxon, wilcoxon_signed_rank};
+use crate::{Estimate, MetricError, excessive_risk, privacy_cost};
+
+/// Two groups' costs are told apart when their difference exceeds this many standard errors.
+pub const STANDARD_ERRORS_TO_TELL: f64 = 2.0;
+
+/// Outcomes of the runs with and without privacy. Run `i` with privacy is compared with run `i` without.
+#[derive(Debug, Clone, Copy)]
+pub struct PairedRuns<'a> {
+    /// Names of the groups.
+    pub group_names: &'a [String],
+    /// Accuracy without privacy, `[runs][groups]`.
+    pub reference_accuracy: &'a [Vec<Option<f64>>],
+    /// Accuracy with privacy, `[runs][groups]`.
+    pub private_accuracy: &'a [Vec<Option<f64>>],
+    /// Mean loss without privacy, `[runs][groups]`.
+    pub reference_loss: &'a [Vec<Option<f64>>],
+    /// Mean loss with privacy, `[runs][groups]`.
+    pub private_loss: &'a [Vec<Option<f64>>],
+}
+
+/// What privacy costs one group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GroupCost {
+    /// Name of the group.
+    pub group: String,
+    /// Loss of accuracy, as a fraction.
+    pub privacy_cost: Estimate,
+    /// Gain of mean loss.
+    pub excessive_risk: Estimate,
+}
+
+/// Who pays.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Payer {
+    /// This group loses accuracy, and more than another by over [`STANDARD_ERRORS_TO_TELL`] standard errors.
+    Group(String),
+    /// Groups lose accuracy, and their costs cannot be told apart.
+    Alike,
+    /// No group loses accuracy on average.
+    Nobody,
+    /// Fewer than two groups or two runs are defined.
+    Unknown,
+}
+
+/// The widest gap between two groups' costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WidestGap {
+    /// The group with the higher privacy cost.
+    pub higher: String,
+    /// The group with the lower one.
+    pub lower: String,
+    /// Privacy cost of the higher minus that of the lower, as a fraction.
+    pub difference: Estimate,
+    /// Two-sided signed-rank test of the pair over runs; `None` below two runs.
+    pub test: Option<Wilcoxon>,
+    /// The test's p-value, corrected by Bonferroni for choosing the pair among all pairs.
+    pub p_value: Option<f64>,
+    /// The least such p-value that so many runs can give.
+    pub smallest_p_value: Option<f64>,
+}
+
+/// One term of a decomposition of the excessive risk, by group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RiskTerm {
+    /// Name of the term.
+    pub name: String,
+    /// Its share in the excessive risk of each group, in group order.
+    pub by_group: Vec<f64>,
+}
+
+/// The statement for one private method.
+///
+/// # Example
+/// ```
+/// use fair_metrics::{FairnessStatement, PairedRuns, Payer};
+///
+/// let runs = |a, b| vec![vec![Some(a), Some(b)], vec![Some(a + 0.01), Some(b + 0.01)]];
+/// let statement = FairnessStatement::new(&PairedRuns {
+///     group_names: &["male".to_owned(), "female".to_owned()],
+///     reference_accuracy: &runs(0.80, 0.92),
+///     private_accuracy: &runs(0.70, 0.89),
+///     reference_loss: &runs(0.40, 0.19),
+///     private_loss: &runs(0.78, 0.40),
+/// })?;
+/// assert_eq!(statement.payer, Payer::Group("male".to_owned()));
+/// assert_eq!(statement.equal_cost.holds, Some(false));
+/// # Ok::<(), fair_metrics::MetricError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FairnessStatement {
+    /// Runs compared.
+    pub n_runs: usize,
+    /// In group order.
+    pub groups: Vec<GroupCost>,
+    /// Who pays.
+    pub payer: Payer,
+    /// The two groups whose privacy costs are furthest apart.
+    pub widest_gap: Option<WidestGap>,
+    /// Xu's test of the mean privacy costs at τ = 0.05.
+    pub equal_cost: EqualCost,
+    /// The term that adds most to the excessive risk of the group with the higher cost over the other; `None` unless terms
+    /// were given to [`explained_by`](Self::explained_by).
+    pub cause: Option<String>,
+}
+
+impl FairnessStatement {
+    /// Compares the runs.
+    ///
+    /// # Edge cases
+    /// A run in which a group is undefined is left out of that group's figures and counted there.
+    ///
+    /// # Errors
+    /// [`MetricError::LengthMismatch`] if the lists differ in runs or groups; [`MetricError::NotFinite`].
+    pub fn new(runs: &PairedRuns<'_>) -> Result<Self, MetricError> {
+        let n_runs = runs.reference_accuracy.len();
+        let costs = paired("private_accuracy", runs.reference_accuracy, runs.private_accuracy, privacy_cost)?;
+        check_len("reference_loss", runs.reference_loss.len(), "reference_accuracy", n_runs)?;
+        let risks = paired("private_loss", runs.reference_loss, runs.private_loss, excessive_risk)?;
+        for values in costs.iter().chain(&risks) {
+            check_len("a run's groups", values.len(), "group_names", runs.group_names.len())?;
+        }
+        let groups = runs
+            .group_names
+            .iter()
+            .enumerate()
+            .map(|(index, name)| {
+                Ok(GroupCost {
+                    group: name.clone(),
+                    privacy_cost: over_runs(&costs, index)?,
+                    excessive_risk: over_runs(&risks, index)?,
+                })
+            })
+            .collect::<Result<Vec<GroupCost>, MetricError>>()?;
+        let means: Vec<Option<f64>> = groups.iter().map(|group| group.privacy_cost.mean).collect();
+        let widest_gap = widest_gap(&costs, runs.group_names)?;
+        Ok(Self {
+            n_runs,
+            payer: payer(&means, widest_gap.as_ref()),
+            equal_cost: equal_cost(&means, XU_TOLERANCE)?,
+            groups,
+            widest_gap,
+            cause: None,
+        })
+    }
+
+    /// Names the term of a decomposition that adds most to the difference between the two groups of the widest gap.
+    ///
+    /// # Errors
+    /// [`MetricError::LengthMismatch`] if a term does not have one value per group.
+    pub fn explained_by(mut self, terms: &[RiskTerm]) -> Result<Self, MetricError> {
+        for term in terms {
+            check_len("by_group", term.by_group.len(), "groups", self.groups.len())?;
+        }
+        let index = |name: &str| self.groups.iter().position(|group| group.group == name);
+        let pair = self.widest_gap.as_ref().and_then(|gap| index(&gap.higher).zip(index(&gap.lower)));
+        self.cause = pair.and_then(|(higher, lower)| {
+            let difference = |term: &RiskTerm| term.by_group[higher] - term.by_group[lower];
+            let largest = terms.iter().max_by(|a, b| difference(a).total_cmp(&difference(b)))?;
+            (difference(largest) > 0.0).then(|| largest.name.clone())
+        });
+        Ok(self)
+    }
+}
+
+type Difference = fn(&[Option<f64>], &[Option<f64>]) -> Result<Vec<Option<f64>>, MetricError>;
+
+fn paired(
+    name: &'static str,
+    reference: &[Vec<Option<f64>>],
+    private: &[Vec<Option<f64>>],
+    difference: Difference,
+) -> Result<Vec<Vec<Option<f64>>>, MetricError> {
+    check_len(name, private.len(), "the runs without privacy", reference.len())?;
+    reference.iter().zip(private).map(|(reference, private)| difference(reference, private)).collect()
+}
+
+fn over_runs(by_run: &[Vec<Option<f64>>], group: usize) -> Result<Estimate, MetricError> {
+    let values: Vec<Option<f64>> = by_run.iter().map(|groups| groups[group]).collect();
+    Estimate::over_seeds(&values)
+}
+
+fn widest_gap(costs: &[Vec<Option<f64>>], names: &[String]) -> Result<Option<WidestGap>, MetricError> {
+    let pairs = gaps_over_seeds(costs)?;
+    let widest = pairs
+        .iter()
+        .filter(|pair| pair.gap.is_some())
+        .reduce(|best, pair| if pair.gap > best.gap { pair } else { best });
+    widest.map(|pair| describe(pair, costs, names, pairs.len())).transpose()
+}
+
+fn describe(
+    pair: &PairGapEstimate,
+    costs: &[Vec<Option<f64>>],
+    names: &[String],
+    n_pairs: usize,
+) -> Result<WidestGap, MetricError> {
+    let a_is_higher = pair.difference.mean.is_some_and(|mean| mean >= 0.0);
+    let (higher, lower) = if a_is_higher { (pair.a, pair.b) } else { (pair.b, pair.a) };
+    let (x, y): (Vec<f64>, Vec<f64>) = costs.iter().filter_map(|costs| costs[higher].zip(costs[lower])).unzip();
+    let test = if x.len() < 2 { None } else { Some(wilcoxon_signed_rank(&x, &y, Alternative::TwoSided)?) };
+    let corrected = |p: f64| (p * n_pairs as f64).min(1.0);
+    Ok(WidestGap {
+        higher: names[higher].clone(),
+        lower: names[lower].clone(),
+        difference: Estimate { mean: pair.gap, ..pair.difference },
+        p_value: test.map(|test| corrected(test.p_value)),
+        smallest_p_value: test.map(|test| corrected(test.smallest_p_value)),
+        test,
+    })
+}
+
+fn payer(mean_costs: &[Option<f64>], gap: Option<&WidestGap>) -> Payer {
+    let Some(gap) = gap else { return Payer::Unknown };
+    let (Some(mean), Some(error)) = (gap.difference.mean, gap.difference.standard_error) else {
+        return Payer::Unknown;
+    };
+    if mean_costs.iter().flatten().all(|cost| *cost <= 0.0) {
+        Payer::Nobody
+    } else if mean > STANDARD_ERRORS_TO_TELL * error {
+        Payer::Group(gap.higher.clone())
+    } else {
+        Payer::Alike
+    }
+}
+
+impl fmt::Display for Payer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Group(name) => f.write_str(name),
+            Self::Alike => f.write_str("no group detectably more"),
+            Self::Nobody => f.write_str("nobody: no group loses accuracy"),
+            Self::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
+impl fmt::Display for FairnessStatement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Who pays for privacy: ")?;
+        match (&self.payer, &self.widest_gap) {
+            (Payer::Group(name), Some(gap)) => {
+                write!(f, "{name}, {} percentage points more than {}", points(&gap.difference), gap.lower)?;
+            }
+            (payer, _) => write!(f, "{payer}")?,
+        }
+        f.write_str(".")?;
+        for group in &self.groups {
+            let risk = scaled(&group.excessive_risk, 1.0, 3);
+            write!(
+                f,
+                " It costs {} {} points of accuracy and {risk} of loss.",
+                group.group,
+                points(&group.privacy_cost)
+            )?;
+        }
+        if let Some(gap) = &self.widest_gap
+            && let (Some(p_value), Some(smallest)) = (gap.p_value, gap.smallest_p_value)
+        {
+            let n = gap.difference.n;
+            write!(f, " Signed-rank test of the widest gap over {n} runs: p = {p_value:.3} ")?;
+            write!(f, "(so many runs cannot give less than {smallest:.3}).")?;
+        }
+        let equal = match self.equal_cost.holds {
+            Some(true) => "holds",
+            Some(false) => "fails",
+            None => "is undefined",
+        };
+        write!(f, " Equal cost at τ = {} {equal}.", self.equal_cost.tolerance)?;
+        match &self.cause {
+            Some(cause) => write!(f, " Largest cause of the difference: {cause}."),
+            None => Ok(()),
+        }
+    }
+}
+
+fn points(estimate: &Estimate) -> String {
+    scaled(estimate, 100.0, 2)
+}
+
+fn scaled(estimate: &Estimate, factor: f64, decimals: u8) -> String {
+    let unit = 10_f64.powi(i32::from(decimals));
+    let decimals = usize::from(decimals);
+    // Adding 0 turns a rounded −0 into 0.
+    let round = |value: f64| (value * factor * unit).round() / unit + 0.0;
+    match (estimate.mean, estimate.standard_error) {
+        (Some(mean), Some(error)) => format!("{:.decimals$} ± {:.decimals$}", round(mean), error * factor),
+        (Some(mean), None) => format!("{:.decimals$}", round(mean)),
+        (None, _) => "undefined".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Runs = Vec<Vec<Option<f64>>>;
+
+    fn names() -> Vec<String> {
+        vec!["male".to_owned(), "female".to_owned()]
+    }
+
+    /// Five runs whose costs are `male` and `female`, give or take a thousandth.
+    fn statement(male: f64, female: f64, n_runs: usize) -> FairnessStatement {
+        let runs = |accuracy: [f64; 2], spread: f64| -> Runs {
+            (0..n_runs).map(|run| vec![Some(accuracy[0] + spread * run as f64), Some(accuracy[1])]).collect()
+        };
+        FairnessStatement::new(&PairedRuns {
+            group_names: &names(),
+            reference_accuracy: &runs([0.8, 0.9], 0.0),
+            private_accuracy: &runs([0.8 - male, 0.9 - female], 0.001),
+            reference_loss: &runs([0.4, 0.2], 0.0),
+            private_loss: &runs([0.5, 0.2], 0.001),
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn in_words() {
+        let term = |name: &str, by_group: [f64; 2]| RiskTerm { name: name.to_owned(), by_group: by_group.to_vec() };
+        let terms = [term("noise", [0.01, 0.01]), term("clipping direction", [0.3, 0.1])];
+        let statement = statement(0.1, 0.02, 5).explained_by(&terms).unwrap();
+        insta::assert_snapshot!(statement.to_string(), @"Who pays for privacy: male, 7.80 ± 0.07 percentage points more than female. It costs male 9.80 ± 0.07 points of accuracy and 0.102 ± 0.001 of loss. It costs female 2.00 ± 0.00 points of accuracy and 0.000 ± 0.000 of loss. Signed-rank test of the widest gap over 5 runs: p = 0.062 (so many runs cannot give less than 0.062). Equal cost at τ = 0.05 fails. Largest cause of the difference: clipping direction.");
+    }
+
+    #[test]
+    fn payers() {
+        assert_eq!(statement(0.1, 0.02, 5).payer, Payer::Group("male".to_owned()));
+        assert_eq!(statement(0.02, 0.1, 5).payer, Payer::Group("female".to_owned()));
+        assert_eq!(statement(0.022, 0.02, 5).payer, Payer::Alike);
+        assert_eq!(statement(-0.1, -0.02, 5).payer, Payer::Nobody);
+        assert_eq!(statement(0.1, 0.02, 1).payer, Payer::Unknown);
+        assert_eq!(statement(0.1, 0.02, 0).payer, Payer::Unknown);
+    }
+
+    #[test]
+    fn a_cause_must_push_the_same_way() {
+        let term = RiskTerm { name: "noise".to_owned(), by_group: vec![0.0, 0.1] };
+        assert_eq!(statement(0.1, 0.02, 5).explained_by(&[term]).unwrap().cause, None);
+        let short = RiskTerm { name: "noise".to_owned(), by_group: vec![0.0] };
+        assert!(statement(0.1, 0.02, 5).explained_by(&[short]).is_err());
+    }
+
+    #[test]
+    fn lists_must_match() {
+        let one: Runs = vec![vec![Some(0.5), Some(0.5)]];
+        let runs = PairedRuns {
+            group_names: &names(),
+            reference_accuracy: &one,
+            private_accuracy: &[],
+            reference_loss: &one,
+            private_loss: &one,
+        };
+        assert!(matches!(
+            FairnessStatement::new(&runs),
+            Err(MetricError::LengthMismatch { name: "private_accuracy", found: 0, expected: 1, .. })
+        ));
+        let three_groups: Runs = vec![vec![Some(0.5); 3]];
+        let runs = PairedRuns { reference_accuracy: &three_groups, private_accuracy: &three_groups, ..runs };
+        assert!(FairnessStatement::new(&runs).is_err());
+    }
+
+    #[test]
+    fn it_survives_json() {
+        let statement = statement(0.1, 0.02, 5);
+        let json = serde_json::to_string(&statement).unwrap();
+        let back: FairnessStatement = serde_json::from_str(&json).unwrap();
+        assert_eq!(back.payer, statement.payer);
+        assert_eq!(back.groups.len(), 2);
+    }
+}

@@ -1,0 +1,65 @@
+//! `cargo xtask ci`: the checks that `.ci/run` and the GitHub workflow share.
+
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+/// Options of `cargo xtask ci`.
+#[derive(Args)]
+pub(crate) struct CiArgs {
+    /// Only these checks, in the order given.
+    #[arg(value_enum)]
+    only: Vec<Check>,
+}
+
+/// One check. The tests come last, so that the log ends with the test runner's own closing line.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Check {
+    /// `cargo fmt --check`
+    Fmt,
+    /// `cargo clippy` with warnings denied
+    Clippy,
+    /// `cargo doc` with warnings denied
+    Doc,
+    /// The README's test command
+    Test,
+}
+
+impl Check {
+    /// Arguments for cargo, and an environment variable to set.
+    fn command(self) -> (&'static [&'static str], Option<(&'static str, &'static str)>) {
+        match self {
+            Self::Fmt => (&["fmt", "--all", "--check"], None),
+            Self::Clippy => {
+                (&["clippy", "--release", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"], None)
+            }
+            Self::Doc => {
+                (&["doc", "--release", "--workspace", "--no-deps", "--locked"], Some(("RUSTDOCFLAGS", "-D warnings")))
+            }
+            Self::Test => (&["test", "--release", "--workspace", "--locked"], None),
+        }
+    }
+}
+
+/// Runs the checks and stops at the first that fails.
+///
+/// # Errors
+/// If a check fails or cargo cannot be started.
+pub(crate) fn run(args: &CiArgs) -> anyhow::Result<()> {
+    let all = [Check::Fmt, Check::Clippy, Check::Doc, Check::Test];
+    let checks = if args.only.is_empty() { &all[..] } else { &args.only };
+    for check in checks {
+        let (arguments, variable) = check.command();
+        eprintln!("$ cargo {}", arguments.join(" "));
+        let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+            .args(arguments)
+            .envs(variable)
+            .status()
+            .context("cannot start cargo")?;
+        if !status.success() {
+            bail!("cargo {} failed", arguments.join(" "));
+        }
+    }
+    Ok(())
+}

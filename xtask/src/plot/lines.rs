@@ -1,0 +1,188 @@
+//! Lines over epochs or steps, each with a band.
+
+use anyhow::Context;
+use plotters::chart::{ChartBuilder, ChartContext};
+use plotters::coord::cartesian::Cartesian2d;
+use plotters::coord::combinators::{BindKeyPoints, IntoLogRange};
+use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
+use plotters::element::{PathElement, Polygon};
+use plotters::prelude::SVGBackend;
+use plotters::style::Color;
+
+use super::panel::{Area, Drawn, Key, draw_marker, head, text_style};
+use super::theme::{self, px, size};
+
+/// Lines with standard-error bands on common axes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LinePanel {
+    pub(crate) title: String,
+    pub(crate) x_label: String,
+    pub(crate) y_label: String,
+    pub(crate) series: Vec<Series>,
+    /// Range of the y axis; `None` fits the panel's own values.
+    pub(crate) y_range: Option<(f64, f64)>,
+}
+
+/// One line.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Series {
+    pub(crate) name: String,
+    /// In order of `x`.
+    pub(crate) points: Vec<Point>,
+}
+
+/// A mean and the ends of its band.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) mean: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+}
+
+/// Values that span more than this factor are drawn on a logarithmic axis.
+const LOG_FACTOR: f64 = 10.0;
+
+impl LinePanel {
+    pub(super) fn draw(&self, area: &Area<'_>) -> Drawn {
+        let names: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
+        let body = head(area, &self.title, &names, Key::Line)?;
+        let points = || self.series.iter().flat_map(|series| &series.points);
+        let (x_low, x_high) = extent(points().map(|p| p.x)).context("a panel without points")?;
+        let x_range = x_low..if x_high > x_low { x_high } else { x_low + 1.0 };
+        let (low, high) = extent(points().flat_map(|p| [p.low, p.high, p.mean])).context("a panel without points")?;
+        let (smallest_mean, _) = extent(points().map(|p| p.mean)).context("a panel without points")?;
+        if let Some((low, high)) = self.y_range {
+            self.draw_chart(&body, x_range, low..high)
+        } else if smallest_mean > 0.0 && high / smallest_mean > LOG_FACTOR {
+            // A band may reach below zero, where no logarithm is: the axis starts just under the smallest mean.
+            let (low, high) = (low.max(smallest_mean * 0.5), high * 1.3);
+            self.draw_chart(&body, x_range, (low..high).log_scale().with_key_points(log_ticks(low, high)))
+        } else {
+            let margin = 0.08 * (high - low).max(1e-3 * high.abs().max(1e-9));
+            let floor = if low >= 0.0 { (low - margin).max(0.0) } else { low - margin };
+            self.draw_chart(&body, x_range, floor..high + margin)
+        }
+    }
+
+    fn draw_chart<Y>(&self, area: &Area<'_>, x_range: std::ops::Range<f64>, y_range: Y) -> Drawn
+    where
+        Y: AsRangedCoord<Value = f64>,
+        Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    {
+        let mut chart = ChartBuilder::on(area)
+            .margin_left(size(6))
+            .margin_right(size(18))
+            .margin_top(size(6))
+            .margin_bottom(size(6))
+            .x_label_area_size(size(40))
+            .y_label_area_size(size(58))
+            .build_cartesian_2d(x_range, y_range)
+            .context("setting up a chart")?;
+        chart
+            .configure_mesh()
+            .max_light_lines(0)
+            .bold_line_style(theme::GRID.stroke_width(theme::HAIRLINE))
+            .axis_style(theme::MUTED.stroke_width(theme::HAIRLINE))
+            .set_all_tick_mark_size(px(4))
+            .label_style(text_style(theme::LABEL_SIZE, theme::INK))
+            .axis_desc_style(text_style(theme::LABEL_SIZE, theme::INK))
+            .x_desc(self.x_label.as_str())
+            .y_desc(self.y_label.as_str())
+            .x_labels(6)
+            .y_labels(6)
+            .x_label_formatter(&|x| tick(*x))
+            .y_label_formatter(&|y| tick(*y))
+            .draw()
+            .context("drawing axes")?;
+        for (index, series) in self.series.iter().enumerate() {
+            draw_series(&mut chart, area, index, series)?;
+        }
+        Ok(())
+    }
+}
+
+type Chart<'a, 'b, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, Y>>;
+
+fn draw_series<Y: Ranged<ValueType = f64>>(
+    chart: &mut Chart<'_, '_, Y>,
+    area: &Area<'_>,
+    index: usize,
+    series: &Series,
+) -> Drawn {
+    let colour = theme::series_colour(index);
+    let upper = series.points.iter().map(|p| (p.x, p.high));
+    let lower = series.points.iter().rev().map(|p| (p.x, p.low));
+    let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
+    chart.draw_series(std::iter::once(Polygon::new(outline, colour.mix(0.22).filled()))).context("drawing a band")?;
+    let line: Vec<(f64, f64)> = series.points.iter().map(|p| (p.x, p.mean)).collect();
+    chart
+        .draw_series(std::iter::once(PathElement::new(line, colour.stroke_width(theme::LINE))))
+        .context("drawing a line")?;
+    // About six markers a line, staggered between series so that lines on top of each other still show both shapes.
+    let spacing = series.points.len().div_ceil(6).max(1);
+    let (x0, y0) = area.get_base_pixel();
+    for point in series.points.iter().skip((index * spacing / 2).min(series.points.len() / 2)).step_by(spacing) {
+        let (x, y) = chart.plotting_area().map_coordinate(&(point.x, point.mean));
+        draw_marker(area, index, (x - x0, y - y0))?;
+    }
+    Ok(())
+}
+
+/// Least and greatest of finite values.
+pub(super) fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    values.filter(|value| value.is_finite()).fold(None, |range, value| match range {
+        None => Some((value, value)),
+        Some((low, high)) => Some((value.min(low), value.max(high))),
+    })
+}
+
+/// Ticks of a logarithmic axis: 1, 2 and 5 times powers of ten, or powers of ten alone where those would crowd.
+fn log_ticks(low: f64, high: f64) -> Vec<f64> {
+    const MAX_TICKS: usize = 7;
+    let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    let ticks = |multiples: &[f64]| -> Vec<f64> {
+        decades
+            .clone()
+            .flat_map(|exponent| multiples.iter().map(move |multiple| multiple * 10.0_f64.powi(exponent)))
+            .filter(|tick| (low..=high).contains(tick))
+            .collect()
+    };
+    let fine = ticks(&[1.0, 2.0, 5.0]);
+    if fine.len() <= MAX_TICKS { fine } else { ticks(&[1.0]) }
+}
+
+/// An axis label: at most three significant digits, no trailing zeros.
+pub(super) fn tick(value: f64) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    let decimals = (2 - value.abs().log10().floor() as i32).clamp(0, 6) as usize;
+    let text = format!("{value:.decimals$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    text.replace('-', "−")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_short() {
+        let labels: Vec<String> = [0.0, 0.05, 0.123_46, 12.5, 1840.0, -0.5, 1e-4].into_iter().map(tick).collect();
+        assert_eq!(labels, ["0", "0.05", "0.123", "12.5", "1840", "−0.5", "0.0001"]);
+    }
+
+    #[test]
+    fn logarithmic_ticks_are_round() {
+        assert_eq!(log_ticks(2.5, 65.0), [5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(log_ticks(0.5, 2_000.0), [1.0, 10.0, 100.0, 1_000.0]);
+    }
+
+    #[test]
+    fn extent_skips_what_is_not_finite() {
+        assert_eq!(extent([1.0, f64::NAN, -1.0].into_iter()), Some((-1.0, 1.0)));
+        assert_eq!(extent(std::iter::empty()), None);
+    }
+}

@@ -1,0 +1,194 @@
+//! A plot is a grid of panels; a panel is one chart with its title and legend.
+
+use anyhow::Context;
+use plotters::backend::SVGBackend;
+use plotters::coord::Shift;
+use plotters::drawing::{DrawingArea, IntoDrawingArea};
+use plotters::element::{Circle, PathElement, Polygon, Text};
+use plotters::prelude::Rectangle;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, FontDesc, FontFamily, FontStyle, RGBColor, TextStyle};
+
+use super::bars::BarPanel;
+use super::font;
+use super::lines::LinePanel;
+use super::theme::{self, px, size};
+
+/// Several panels that are read together.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Plot {
+    /// Above the panels.
+    pub(crate) title: String,
+    /// In reading order.
+    pub(crate) panels: Vec<Panel>,
+    /// Panels side by side in the file.
+    pub(crate) n_columns: usize,
+}
+
+/// One chart.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Panel {
+    /// Lines with bands.
+    Lines(LinePanel),
+    /// Horizontal bars.
+    Bars(BarPanel),
+}
+
+/// How a series is shown in the legend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    Line,
+    Bar,
+}
+
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(super) type Drawn = anyhow::Result<()>;
+
+/// Space around text at the edges, in pixels.
+const EDGE: i32 = 10;
+
+impl Plot {
+    /// The whole plot as one SVG document on white.
+    ///
+    /// # Errors
+    /// If the plotting library fails.
+    pub(crate) fn svg(&self) -> anyhow::Result<String> {
+        let n_columns = self.n_columns.clamp(1, self.panels.len().max(1));
+        let n_rows = self.panels.len().div_ceil(n_columns);
+        let width = theme::PANEL.0 * n_columns as u32;
+        let title = wrap(&self.title, width)?;
+        let title_height = 14 + 24 * title.len() as u32;
+        let row_height = self.panels.iter().map(Panel::height).max().unwrap_or(theme::PANEL.1);
+        let height = title_height + row_height * n_rows as u32;
+        draw((width, height), |root| {
+            root.fill(&theme::PAPER).context("drawing the background")?;
+            let (head, body) = root.split_vertically(size(title_height));
+            let mut y = px(EDGE);
+            for line in title {
+                let style = text_style(theme::TITLE_SIZE, theme::INK);
+                head.draw(&Text::new(line, (px(EDGE), y), style)).context("drawing the title")?;
+                y += px(24);
+            }
+            for (panel, area) in self.panels.iter().zip(body.split_evenly((n_rows, n_columns))) {
+                panel.draw(&area)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Each panel as an SVG element without a background, in the colours of the page around it.
+    ///
+    /// # Errors
+    /// If the plotting library fails.
+    pub(crate) fn panel_svgs(&self) -> anyhow::Result<Vec<String>> {
+        self.panels
+            .iter()
+            .map(|panel| {
+                let svg = draw((theme::PANEL.0, panel.height()), |root| panel.draw(root))?;
+                let element = svg.find("<svg").map_or(svg.as_str(), |start| &svg[start..]);
+                let hidden = element.replacen("<svg ", "<svg aria-hidden=\"true\" ", 1);
+                Ok(theme::adopt_page_colours(hidden.trim_end()))
+            })
+            .collect()
+    }
+}
+
+impl Panel {
+    fn height(&self) -> u32 {
+        match self {
+            Self::Lines(_) => theme::PANEL.1,
+            Self::Bars(panel) => panel.height(),
+        }
+    }
+
+    fn draw(&self, area: &Area<'_>) -> Drawn {
+        match self {
+            Self::Lines(panel) => panel.draw(area),
+            Self::Bars(panel) => panel.draw(area),
+        }
+    }
+}
+
+/// Draws in units and declares the size in pixels.
+fn draw((width, height): (u32, u32), paint: impl FnOnce(&Area<'_>) -> Drawn) -> anyhow::Result<String> {
+    font::register()?;
+    let (unit_width, unit_height) = (size(width), size(height));
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (unit_width, unit_height)).into_drawing_area();
+        paint(&root)?;
+        root.present().context("finishing the drawing")?;
+    }
+    let in_units = format!("width=\"{unit_width}\" height=\"{unit_height}\"");
+    Ok(svg.replacen(&in_units, &format!("width=\"{width}\" height=\"{height}\""), 1))
+}
+
+pub(super) fn text_style(pixels: u32, colour: RGBColor) -> TextStyle<'static> {
+    FontDesc::new(FontFamily::Name(font::FAMILY), f64::from(size(pixels)), FontStyle::Normal).color(&colour)
+}
+
+/// Breaks a title into lines that fit.
+fn wrap(title: &str, width: u32) -> anyhow::Result<Vec<String>> {
+    font::register()?;
+    let style = text_style(theme::TITLE_SIZE, theme::INK);
+    let limit = size(width) - size(2 * EDGE.unsigned_abs());
+    let mut lines = vec![String::new()];
+    for word in title.split_whitespace() {
+        let Some(line) = lines.last_mut() else { break };
+        let longer = if line.is_empty() { word.to_owned() } else { format!("{line} {word}") };
+        let (text_width, _) = style.font.box_size(&longer).context("measuring the title")?;
+        if text_width <= limit || line.is_empty() {
+            *line = longer;
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    Ok(lines)
+}
+
+/// Draws the panel's title and legend and returns the area below them.
+pub(super) fn head<'a>(area: &Area<'a>, title: &str, series: &[&str], key: Key) -> anyhow::Result<Area<'a>> {
+    let (head, body) = area.split_vertically(size(46));
+    let style = text_style(theme::PANEL_TITLE_SIZE, theme::INK);
+    head.draw(&Text::new(title.to_owned(), (px(EDGE), px(6)), style)).context("drawing a panel's title")?;
+    let mut x = px(EDGE + 2);
+    let label = text_style(theme::LABEL_SIZE, theme::INK).pos(Pos::new(HPos::Left, VPos::Center));
+    for (index, name) in series.iter().enumerate() {
+        x += draw_key(&head, index, (x, px(35)), key)?;
+        head.draw(&Text::new((*name).to_owned(), (x, px(35)), label.clone())).context("drawing a legend")?;
+        let (width, _) = head.estimate_text_size(name, &label).context("measuring a legend")?;
+        x += width.cast_signed() + px(16);
+    }
+    Ok(body)
+}
+
+/// Draws the key of a series and returns the room it takes.
+fn draw_key(area: &Area<'_>, index: usize, (x, y): (i32, i32), key: Key) -> anyhow::Result<i32> {
+    let colour = theme::series_colour(index);
+    match key {
+        Key::Line => {
+            let line = vec![(x, y), (x + px(24), y)];
+            area.draw(&PathElement::new(line, colour.stroke_width(theme::LINE))).context("drawing a legend")?;
+            draw_marker(area, index, (x + px(12), y))?;
+            Ok(px(30))
+        }
+        Key::Bar => {
+            let corners = [(x, y - px(6)), (x + px(12), y + px(6))];
+            area.draw(&Rectangle::new(corners, colour.filled())).context("drawing a legend")?;
+            Ok(px(18))
+        }
+    }
+}
+
+/// The marker of a series: circle, square, triangle or diamond, so that colour is never the only difference.
+pub(super) fn draw_marker(area: &Area<'_>, index: usize, (x, y): (i32, i32)) -> Drawn {
+    let fill = theme::series_colour(index).filled();
+    let (four, five) = (px(4), px(5));
+    match index % 4 {
+        0 => area.draw(&Circle::new((x, y), four, fill)),
+        1 => area.draw(&Rectangle::new([(x - four, y - four), (x + four, y + four)], fill)),
+        2 => area.draw(&Polygon::new(vec![(x, y - five), (x + five, y + four), (x - five, y + four)], fill)),
+        _ => area.draw(&Polygon::new(vec![(x, y - five), (x + five, y), (x, y + five), (x - five, y)], fill)),
+    }
+    .context("drawing a marker")
+}

@@ -1,0 +1,270 @@
+//! Who pays for privacy, how much, and whether the seeds can tell.
+
+use fair_metrics::{
+    Alternative, Estimate, FairnessStatement, PairedRuns, STANDARD_ERRORS_TO_TELL, XU_TOLERANCE, largest_gap,
+    macro_accuracy, pairwise_gaps, wilcoxon_signed_rank, worst_class_accuracy,
+};
+
+use super::document::{Block, Cell, Mark, Row, Table, Tone, marked};
+use super::metric::{REFERENCE, excessive_risks, privacy_costs, reference_run, widest_gap};
+use super::number;
+use crate::results::{ExperimentResults, GroupMetrics, MethodResults, RunRecord};
+
+/// The method that others are tested against.
+const BASELINE: &str = "dpsgd";
+
+/// The fairness part of one experiment.
+pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<Block>> {
+    let mut blocks = vec![Block::Table(performance(experiment, mark)?)];
+    let has_reference = experiment.methods.iter().any(|method| method.method == REFERENCE);
+    let has_private = experiment.methods.iter().any(|method| method.method != REFERENCE);
+    if has_reference && has_private {
+        blocks.push(Block::Table(costs(experiment, mark)?));
+        blocks.push(Block::List(in_words(experiment, mark)?));
+        if let Some(table) = signed_rank(experiment, mark)? {
+            blocks.push(Block::Table(table));
+        }
+    } else {
+        blocks.push(Block::Paragraph(format!(
+            "Privacy cost and excessive risk need the reference {REFERENCE} and a private method; one of them was not run."
+        )));
+    }
+    Ok(blocks)
+}
+
+/// Accuracy of all records, by group, and the class means.
+fn performance(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Table> {
+    let groups = &experiment.dataset.groups;
+    let mut columns = vec!["Method".to_owned(), "Accuracy (%)".to_owned()];
+    columns.extend(groups.iter().map(|group| format!("Accuracy, {} (%)", group.name)));
+    columns.extend(["Macro accuracy (%)", "Worst-class accuracy (%)"].map(str::to_owned));
+    let rows = experiment
+        .methods
+        .iter()
+        .map(|method| {
+            let percent = |value: &dyn Fn(&RunRecord) -> Option<f64>| {
+                let values: Vec<Option<f64>> = method.runs.iter().map(|run| value(run).map(|v| 100.0 * v)).collect();
+                Ok::<Cell, anyhow::Error>(Cell::plain(number::estimate(&Estimate::over_seeds(&values)?, 2)))
+            };
+            let mut cells = vec![percent(&|run| run.test.overall.accuracy)?];
+            for index in 0..groups.len() {
+                cells.push(percent(&|run| run.test.groups.get(index)?.accuracy)?);
+            }
+            cells.push(percent(&|run| macro_accuracy(&run.test.class_recall))?);
+            cells.push(percent(&|run| worst_class_accuracy(&run.test.class_recall))?);
+            Ok(Row { header: method.method.clone(), cells })
+        })
+        .collect::<anyhow::Result<Vec<Row>>>()?;
+    Ok(Table {
+        caption: marked(mark, &format!("Accuracy on the test records: {}", experiment.title)),
+        columns,
+        rows,
+        notes: vec![
+            "Macro accuracy is the mean of the class recalls; worst-class accuracy is the least of them.".to_owned(),
+        ],
+    })
+}
+
+/// Privacy cost and excessive risk by group, gaps, the equal-cost test, and who pays.
+fn costs(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Table> {
+    let groups = &experiment.dataset.groups;
+    let mut columns = vec!["Method".to_owned()];
+    columns.extend(groups.iter().map(|group| format!("Privacy cost, {} (%)", group.name)));
+    columns.push("Privacy cost gap (%)".to_owned());
+    columns.push(format!("Equal cost at τ = {XU_TOLERANCE}"));
+    columns.extend(groups.iter().map(|group| format!("Excessive risk, {}", group.name)));
+    columns.push("Excessive risk gap".to_owned());
+    columns.push("Who pays".to_owned());
+    let rows = experiment
+        .methods
+        .iter()
+        .filter(|method| method.method != REFERENCE)
+        .map(|method| cost_row(experiment, method))
+        .collect::<anyhow::Result<Vec<Row>>>()?;
+    Ok(Table {
+        caption: marked(mark, &format!("Who pays for privacy: {}", experiment.title)),
+        columns,
+        rows,
+        notes: vec![
+            format!(
+                "Privacy cost: accuracy without privacy minus accuracy with it. Excessive risk: loss with privacy minus loss \
+                 without. Both on the test records, each private run against the {REFERENCE} run with the same data split \
+                 and initial weights."
+            ),
+            "Gap: absolute difference of the two groups' means, for more than two groups the widest pair's.".to_owned(),
+            format!(
+                "Who pays: the group with the higher privacy cost if it is above zero and the difference exceeds \
+                 {STANDARD_ERRORS_TO_TELL} standard errors."
+            ),
+        ],
+    })
+}
+
+/// The statement of every private method, one sentence list each.
+fn in_words(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<String>> {
+    experiment
+        .methods
+        .iter()
+        .filter(|method| method.method != REFERENCE)
+        .map(|method| Ok(marked(mark, &format!("{}. {}", method.method, statement(experiment, method)?))))
+        .collect()
+}
+
+fn cost_row(experiment: &ExperimentResults, method: &MethodResults) -> anyhow::Result<Row> {
+    let statement = statement(experiment, method)?;
+    let costs = privacy_costs(experiment, method);
+    let risks = excessive_risks(experiment, method);
+    let mut cells = by_group(&costs, 100.0, 2)?;
+    cells.push(Cell::plain(number::estimate(&scaled(widest_gap(&costs)?, 100.0), 2)));
+    cells.push(match statement.equal_cost.holds {
+        Some(true) => Cell::toned("holds", Tone::Good),
+        Some(false) => Cell::toned("fails", Tone::Bad),
+        None => Cell::plain("undefined"),
+    });
+    cells.extend(by_group(&risks, 1.0, 3)?);
+    cells.push(Cell::plain(number::estimate(&widest_gap(&risks)?, 3)));
+    cells.push(Cell::prose(statement.payer.to_string()));
+    Ok(Row { header: method.method.clone(), cells })
+}
+
+/// The fairness statement of one private method, from the runs that have a reference run.
+fn statement(experiment: &ExperimentResults, method: &MethodResults) -> anyhow::Result<FairnessStatement> {
+    let names: Vec<String> = experiment.dataset.groups.iter().map(|group| group.name.clone()).collect();
+    let pairs: Vec<(&RunRecord, &RunRecord)> =
+        method.runs.iter().filter_map(|run| Some((reference_run(experiment, run.index)?, run))).collect();
+    let reference: Vec<&RunRecord> = pairs.iter().map(|(reference, _)| *reference).collect();
+    let private: Vec<&RunRecord> = pairs.iter().map(|(_, private)| *private).collect();
+    Ok(FairnessStatement::new(&PairedRuns {
+        group_names: &names,
+        reference_accuracy: &test_metric(&reference, |metrics| metrics.accuracy),
+        private_accuracy: &test_metric(&private, |metrics| metrics.accuracy),
+        reference_loss: &test_metric(&reference, |metrics| metrics.loss),
+        private_loss: &test_metric(&private, |metrics| metrics.loss),
+    })?)
+}
+
+/// One metric of the test records, `[runs][groups]`.
+fn test_metric(runs: &[&RunRecord], of: fn(&GroupMetrics) -> Option<f64>) -> Vec<Vec<Option<f64>>> {
+    runs.iter().map(|run| run.test.groups.iter().map(of).collect()).collect()
+}
+
+fn by_group(by_seed: &[Vec<Option<f64>>], scale: f64, decimals: usize) -> anyhow::Result<Vec<Cell>> {
+    group_estimates(by_seed)?
+        .into_iter()
+        .map(|estimate| Ok(Cell::plain(number::estimate(&scaled(estimate, scale), decimals))))
+        .collect()
+}
+
+fn group_estimates(by_seed: &[Vec<Option<f64>>]) -> anyhow::Result<Vec<Estimate>> {
+    let n_groups = by_seed.first().map_or(0, Vec::len);
+    (0..n_groups)
+        .map(|group| {
+            let values: Vec<Option<f64>> = by_seed.iter().map(|groups| groups[group]).collect();
+            Ok(Estimate::over_seeds(&values)?)
+        })
+        .collect()
+}
+
+fn scaled(estimate: Estimate, factor: f64) -> Estimate {
+    Estimate {
+        mean: estimate.mean.map(|mean| mean * factor),
+        standard_error: estimate.standard_error.map(|error| error * factor),
+        ..estimate
+    }
+}
+
+/// One-sided tests of each method against the baseline over common seeds; `None` if there is nothing to test.
+fn signed_rank(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Option<Table>> {
+    let Some(baseline) = experiment.methods.iter().find(|method| method.method == BASELINE) else { return Ok(None) };
+    let mut rows = Vec::new();
+    for method in &experiment.methods {
+        if method.method == BASELINE || method.method == REFERENCE {
+            continue;
+        }
+        let quantities: [(Quantity, Alternative); 4] = [
+            (Quantity::CostGap, Alternative::Less),
+            (Quantity::RiskGap, Alternative::Less),
+            (Quantity::Accuracy, Alternative::Greater),
+            (Quantity::Loss, Alternative::Less),
+        ];
+        let cells = quantities
+            .into_iter()
+            .map(|(quantity, alternative)| {
+                let pairs = paired(experiment, method, baseline, quantity)?;
+                test_cell(&pairs, alternative)
+            })
+            .collect::<anyhow::Result<Vec<Cell>>>()?;
+        rows.push(Row { header: method.method.clone(), cells });
+    }
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let columns = ["Method", "Smaller privacy cost gap", "Smaller excessive risk gap", "Higher accuracy", "Lower loss"];
+    Ok(Some(Table {
+        caption: marked(mark, &format!("One-sided signed-rank tests against {BASELINE}: {}", experiment.title)),
+        columns: columns.iter().map(ToString::to_string).collect(),
+        rows,
+        notes: vec![
+            "Wilcoxon signed-rank test over seeds, exact, ties included; not corrected for the number of tests. In brackets: \
+             the least p-value that so many seeds can give."
+                .to_owned(),
+        ],
+    }))
+}
+
+#[derive(Clone, Copy)]
+enum Quantity {
+    CostGap,
+    RiskGap,
+    Accuracy,
+    Loss,
+}
+
+/// Values of two methods in their common runs.
+fn paired(
+    experiment: &ExperimentResults,
+    method: &MethodResults,
+    baseline: &MethodResults,
+    quantity: Quantity,
+) -> anyhow::Result<Vec<(f64, f64)>> {
+    let ours = values(experiment, method, quantity)?;
+    let theirs = values(experiment, baseline, quantity)?;
+    Ok(ours
+        .iter()
+        .filter_map(|(index, value)| {
+            let (_, other) = theirs.iter().find(|(candidate, _)| candidate == index)?;
+            Some(((*value)?, (*other)?))
+        })
+        .collect())
+}
+
+/// One value per run, with the run's index.
+fn values(
+    experiment: &ExperimentResults,
+    method: &MethodResults,
+    quantity: Quantity,
+) -> anyhow::Result<Vec<(usize, Option<f64>)>> {
+    let widest = |by_seed: Vec<Vec<Option<f64>>>| {
+        by_seed
+            .iter()
+            .map(|groups| Ok(largest_gap(&pairwise_gaps(groups)?).and_then(|pair| pair.gap)))
+            .collect::<anyhow::Result<Vec<Option<f64>>>>()
+    };
+    let values = match quantity {
+        Quantity::CostGap => widest(privacy_costs(experiment, method))?,
+        Quantity::RiskGap => widest(excessive_risks(experiment, method))?,
+        Quantity::Accuracy => method.runs.iter().map(|run| run.test.overall.accuracy).collect(),
+        Quantity::Loss => method.runs.iter().map(|run| run.test.overall.loss).collect(),
+    };
+    Ok(method.runs.iter().map(|run| run.index).zip(values).collect())
+}
+
+fn test_cell(pairs: &[(f64, f64)], alternative: Alternative) -> anyhow::Result<Cell> {
+    if pairs.is_empty() {
+        return Ok(Cell::plain("undefined (no common seed)"));
+    }
+    let (ours, theirs): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
+    let test = wilcoxon_signed_rank(&ours, &theirs, alternative)?;
+    let text = format!("p = {} [{}]", number::p_value(test.p_value), number::p_value(test.smallest_p_value));
+    Ok(if test.p_value < 0.05 { Cell::toned(format!("{text} ✓"), Tone::Good) } else { Cell::plain(text) })
+}

@@ -1,0 +1,270 @@
+//! The plots of an experiment, from its records.
+
+use std::collections::BTreeMap;
+
+use fair_metrics::Estimate;
+
+use super::document::{Mark, marked};
+use super::metric::{Column, Metric, Subject};
+use crate::plot::{Bar, BarPanel, BarSeries, LinePanel, Panel, Plot, Point, Series};
+use crate::results::{EpochRecord, ExperimentResults, MethodResults};
+
+/// A plot with its words.
+pub(crate) struct DrawnFigure {
+    /// File name without extension.
+    pub(crate) stem: String,
+    pub(crate) caption: String,
+    pub(crate) alt: String,
+    pub(crate) plot: Plot,
+}
+
+/// Most points of a line: more than the pixels can show only make the file large.
+const MAX_POINTS: usize = 120;
+
+/// Every plot of an experiment that its records can fill.
+pub(crate) fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<DrawnFigure>> {
+    let figures = [
+        Some(accuracy(experiment, mark)?),
+        over_epochs(experiment, mark, &LOSS)?,
+        over_epochs(experiment, mark, &GRADIENT_NORM)?,
+        over_epochs(experiment, mark, &MEAN_GRADIENT_NORM)?,
+        thresholds(experiment, mark)?,
+    ];
+    Ok(figures.into_iter().flatten().collect())
+}
+
+fn accuracy(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<DrawnFigure> {
+    let series = experiment
+        .dataset
+        .groups
+        .iter()
+        .map(|group| {
+            let column =
+                Column { metric: Metric::Accuracy, subject: Subject::Group(group.name.clone()), percent: true };
+            let bars = experiment
+                .methods
+                .iter()
+                .map(|method| {
+                    let estimate = column.estimate(experiment, method)?;
+                    Ok(estimate.mean.map(|mean| Bar { mean, standard_error: estimate.standard_error }))
+                })
+                .collect::<anyhow::Result<Vec<Option<Bar>>>>()?;
+            Ok(BarSeries { name: group.name.clone(), bars })
+        })
+        .collect::<anyhow::Result<Vec<BarSeries>>>()?;
+    let alt = alt_of_bars(experiment, &series);
+    let panel = BarPanel {
+        title: marked(mark, "Accuracy by group"),
+        x_label: "accuracy on the test records (%)".to_owned(),
+        categories: experiment.methods.iter().map(|method| method.method.clone()).collect(),
+        series,
+        x_max: Some(100.0),
+        decimals: 1,
+    };
+    Ok(DrawnFigure {
+        stem: format!("{}-accuracy", experiment.id),
+        caption: marked(mark, &format!("Accuracy by group, mean ± standard error over seeds. {}.", experiment.title)),
+        alt,
+        plot: Plot { title: marked(mark, &experiment.title), panels: vec![Panel::Bars(panel)], n_columns: 1 },
+    })
+}
+
+/// A quantity that is recorded each epoch, by group.
+struct EpochQuantity {
+    stem: &'static str,
+    axis: &'static str,
+    words: &'static str,
+    of: fn(&EpochRecord) -> &[Option<f64>],
+    /// Whether all methods are drawn on one scale.
+    common_scale: bool,
+}
+
+const LOSS: EpochQuantity = EpochQuantity {
+    stem: "loss",
+    axis: "training loss (nats)",
+    words: "Training loss by group over epochs",
+    of: |epoch| &epoch.loss,
+    common_scale: true,
+};
+
+const GRADIENT_NORM: EpochQuantity = EpochQuantity {
+    stem: "gradient-norm",
+    axis: "gradient norm (L2)",
+    words: "Mean per-sample gradient norm before clipping, by group over epochs",
+    of: |epoch| &epoch.gradient_norm,
+    common_scale: false,
+};
+
+const MEAN_GRADIENT_NORM: EpochQuantity = EpochQuantity {
+    stem: "mean-gradient-norm",
+    axis: "norm of mean gradient (L2)",
+    words: "Norm of the group's mean gradient, over epochs",
+    of: |epoch| &epoch.mean_gradient_norm,
+    common_scale: false,
+};
+
+fn over_epochs(
+    experiment: &ExperimentResults,
+    mark: Option<Mark>,
+    quantity: &EpochQuantity,
+) -> anyhow::Result<Option<DrawnFigure>> {
+    let mut panels = Vec::new();
+    for method in &experiment.methods {
+        let series = epoch_series(experiment, method, quantity)?;
+        if !series.is_empty() {
+            panels.push(LinePanel {
+                title: marked(mark, &method.method),
+                x_label: "epoch".to_owned(),
+                y_label: quantity.axis.to_owned(),
+                series,
+                y_range: None,
+            });
+        }
+    }
+    if quantity.common_scale {
+        let values = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
+        let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), p| (low.min(p.low), high.max(p.high)));
+        let margin = 0.05 * (high - low);
+        for panel in &mut panels {
+            panel.y_range = Some(((low - margin).max(0.0), high + margin));
+        }
+    }
+    Ok(figure(experiment, mark, quantity.stem, quantity.words, panels))
+}
+
+fn epoch_series(
+    experiment: &ExperimentResults,
+    method: &MethodResults,
+    quantity: &EpochQuantity,
+) -> anyhow::Result<Vec<Series>> {
+    let mut series = Vec::new();
+    for (index, group) in experiment.dataset.groups.iter().enumerate() {
+        let values = method.runs.iter().flat_map(|run| &run.epochs).map(|epoch| {
+            let value = (quantity.of)(epoch).get(index).copied().flatten();
+            (epoch.epoch as u64, value)
+        });
+        let points = mean_points(values)?;
+        if !points.is_empty() {
+            series.push(Series { name: group.name.clone(), points });
+        }
+    }
+    Ok(series)
+}
+
+/// Thresholds of the methods whose threshold moves; the others have nothing to show.
+fn thresholds(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Option<DrawnFigure>> {
+    let mut panels = Vec::new();
+    for method in &experiment.methods {
+        let records = || method.runs.iter().flat_map(|run| &run.thresholds);
+        let width = records().map(|record| record.values.len()).max().unwrap_or(0);
+        let first = records().next().map(|record| &record.values);
+        if width == 0 || records().all(|record| Some(&record.values) == first) {
+            continue;
+        }
+        let mut series = Vec::new();
+        for index in 0..width {
+            let values = records().map(|record| (record.step, record.values.get(index).copied()));
+            let name = if width == 1 {
+                "threshold".to_owned()
+            } else {
+                experiment.dataset.groups.get(index).map_or_else(|| index.to_string(), |group| group.name.clone())
+            };
+            series.push(Series { name, points: mean_points(values)? });
+        }
+        panels.push(LinePanel {
+            title: marked(mark, &method.method),
+            x_label: "step".to_owned(),
+            y_label: if width == 1 { "threshold Z or C" } else { "clipping bound C of the group" }.to_owned(),
+            series,
+            y_range: None,
+        });
+    }
+    Ok(figure(experiment, mark, "thresholds", "Clipping thresholds over steps", panels))
+}
+
+fn figure(
+    experiment: &ExperimentResults,
+    mark: Option<Mark>,
+    stem: &str,
+    words: &str,
+    panels: Vec<LinePanel>,
+) -> Option<DrawnFigure> {
+    if panels.is_empty() {
+        return None;
+    }
+    let alt = alt_of_lines(words, &panels);
+    let n_columns = if panels.len() == 4 { 2 } else { panels.len().min(3) };
+    Some(DrawnFigure {
+        stem: format!("{}-{stem}", experiment.id),
+        caption: marked(
+            mark,
+            &format!("{words}, mean over seeds with a band of one standard error. {}.", experiment.title),
+        ),
+        alt,
+        plot: Plot {
+            title: marked(mark, &format!("{words}. {}", experiment.title)),
+            panels: panels.into_iter().map(Panel::Lines).collect(),
+            n_columns,
+        },
+    })
+}
+
+/// Mean and standard error at each x, thinned; an x without a defined value is left out.
+fn mean_points(values: impl Iterator<Item = (u64, Option<f64>)>) -> anyhow::Result<Vec<Point>> {
+    let mut by_x: BTreeMap<u64, Vec<Option<f64>>> = BTreeMap::new();
+    for (x, value) in values {
+        by_x.entry(x).or_default().push(value.filter(|value| value.is_finite()));
+    }
+    let spacing = by_x.len().div_ceil(MAX_POINTS).max(1);
+    let last = by_x.len().saturating_sub(1);
+    let mut points = Vec::new();
+    for (index, (x, values)) in by_x.into_iter().enumerate() {
+        if index % spacing != 0 && index != last {
+            continue;
+        }
+        let estimate = Estimate::over_seeds(&values)?;
+        if let Some(mean) = estimate.mean {
+            let error = estimate.standard_error.unwrap_or(0.0);
+            points.push(Point { x: x as f64, mean, low: mean - error, high: mean + error });
+        }
+    }
+    Ok(points)
+}
+
+fn alt_of_bars(experiment: &ExperimentResults, series: &[BarSeries]) -> String {
+    let methods: Vec<String> = experiment
+        .methods
+        .iter()
+        .enumerate()
+        .map(|(index, method)| {
+            let values: Vec<String> = series
+                .iter()
+                .map(|series| match series.bars[index] {
+                    Some(bar) => format!("{} {:.1} %", series.name, bar.mean),
+                    None => format!("{} undefined", series.name),
+                })
+                .collect();
+            format!("{}: {}", method.method, values.join(", "))
+        })
+        .collect();
+    format!("Bar chart of accuracy by group. {}.", methods.join("; "))
+}
+
+/// First and last value of every line: the shape in words.
+fn alt_of_lines(words: &str, panels: &[LinePanel]) -> String {
+    let panels: Vec<String> = panels
+        .iter()
+        .map(|panel| {
+            let lines: Vec<String> = panel
+                .series
+                .iter()
+                .filter_map(|series| {
+                    let (first, last) = (series.points.first()?, series.points.last()?);
+                    Some(format!("{} from {:.3} to {:.3}", series.name, first.mean, last.mean))
+                })
+                .collect();
+            format!("{}: {}", panel.title, lines.join(", "))
+        })
+        .collect();
+    format!("Line charts. {words}. {}.", panels.join("; "))
+}

@@ -1,0 +1,289 @@
+//! The report of a study: Markdown, HTML, plots and records, made from the records alone.
+
+mod comparison;
+mod document;
+mod fairness;
+mod figures;
+#[cfg(test)]
+mod fixture;
+mod metric;
+mod number;
+mod presentation;
+mod privacy;
+mod published;
+mod render;
+mod setting;
+mod staging;
+mod verdict;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+
+use self::comparison::Answer;
+use self::document::{Block, Document, Figure, Mark, Section};
+use self::figures::DrawnFigure;
+pub(crate) use self::presentation::{Cause, StudyPresentation, TablePresentation};
+pub(crate) use self::published::PublishedTable;
+pub(crate) use self::staging::replace_directory;
+use self::verdict::Verdict;
+use crate::plot;
+use crate::results::{ExperimentResults, StudyResults};
+
+/// Writes `report.md`, `report.html`, `results.json` and `plots/` to the directory `out`, replacing an earlier report there
+/// as one step at the end; see [`staging::replace_directory`].
+///
+/// # Errors
+/// If the records are inconsistent with the presentation (an unknown group), or if files cannot be written. The earlier
+/// report is then still in place.
+pub(crate) fn write(results: &StudyResults, presentation: &StudyPresentation, out: &Path) -> anyhow::Result<()> {
+    let (document, figures) = compose(results, presentation)?;
+    staging::replace_directory(out, |directory| {
+        let write = |name: &str, bytes: &[u8]| {
+            let path = directory.join(name);
+            fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
+        };
+        write("results.json", &serde_json::to_vec_pretty(results).context("serialising the records")?)?;
+        write("report.md", render::markdown(&document)?.as_bytes())?;
+        write("report.html", render::html(&document)?.as_bytes())?;
+        let plots = directory.join("plots");
+        fs::create_dir(&plots).with_context(|| format!("creating {}", plots.display()))?;
+        for figure in &figures {
+            let svg = figure.plot.svg().with_context(|| format!("drawing {}", figure.stem))?;
+            write(&format!("plots/{}.svg", figure.stem), svg.as_bytes())?;
+            let png = plot::png(&svg).with_context(|| format!("drawing {}", figure.stem))?;
+            write(&format!("plots/{}.png", figure.stem), &png)?;
+        }
+        Ok(())
+    })
+}
+
+/// The document and its plots.
+fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::Result<(Document, Vec<DrawnFigure>)> {
+    let mark_of = |experiment: &ExperimentResults| Mark::new(experiment.dataset.synthetic, results.quick);
+    let answers = answers(results, presentation)?;
+    let mut sections = vec![summary(&answers)];
+    sections.extend(answers.iter().map(|(answer, mark)| answer.section(*mark)));
+    let mut all_figures = Vec::new();
+    for experiment in &results.experiments {
+        let figures = figures::figures(experiment, mark_of(experiment))?;
+        sections.extend(experiment_sections(experiment, mark_of(experiment), &figures)?);
+        all_figures.extend(figures);
+    }
+    sections.push(Section {
+        id: "how-it-was-run".to_owned(),
+        title: "How it was run".to_owned(),
+        level: 2,
+        blocks: setting::study(results),
+    });
+    let document =
+        Document { title: presentation.title.clone(), mark: Mark::new(results.synthetic, results.quick), sections };
+    Ok((document, all_figures))
+}
+
+/// Every published table whose experiment was run, answered.
+fn answers<'a>(
+    results: &'a StudyResults,
+    presentation: &'a StudyPresentation,
+) -> anyhow::Result<Vec<(Answer<'a>, Option<Mark>)>> {
+    let mut answers = Vec::new();
+    for table in &presentation.tables {
+        if let Some(experiment) = results.experiments.iter().find(|experiment| experiment.id == table.experiment) {
+            let mark = Mark::new(experiment.dataset.synthetic, results.quick);
+            answers.push((Answer::new(table, experiment, mark)?, mark));
+        }
+    }
+    Ok(answers)
+}
+
+/// The verdicts and the ε of every experiment, for a terminal.
+///
+/// # Errors
+/// If the records are inconsistent with the presentation.
+pub(crate) fn terminal_summary(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::Result<String> {
+    let mut sections = vec![summary(&answers(results, presentation)?)];
+    for experiment in &results.experiments {
+        let mark = Mark::new(experiment.dataset.synthetic, results.quick);
+        let blocks = privacy::blocks(experiment, mark);
+        sections.push(Section { id: experiment.id.clone(), title: experiment.title.clone(), level: 2, blocks });
+    }
+    render::markdown(&Document {
+        title: presentation.title.clone(),
+        mark: Mark::new(results.synthetic, results.quick),
+        sections,
+    })
+}
+
+fn summary(answers: &[(Answer<'_>, Option<Mark>)]) -> Section {
+    let mut blocks = Vec::new();
+    if answers.is_empty() {
+        blocks.push(Block::Paragraph("No published table was run.".to_owned()));
+    } else {
+        let rows = || answers.iter().flat_map(|(answer, _)| &answer.rows);
+        let count = |wanted: &dyn Fn(&Verdict) -> bool| rows().filter(|row| wanted(&row.verdict)).count();
+        blocks.push(Block::Paragraph(format!(
+            "Rows of published tables: {}. Agrees: {}; same ordering: {}; differs: {}; no verdict: {}.",
+            rows().count(),
+            count(&|verdict| *verdict == Verdict::Agrees),
+            count(&|verdict| *verdict == Verdict::SameOrdering),
+            count(&|verdict| *verdict == Verdict::Differs),
+            count(&|verdict| matches!(verdict, Verdict::None(_))),
+        )));
+        blocks.extend(answers.iter().map(|(answer, mark)| Block::Table(answer.summary(*mark))));
+        blocks.push(Block::Paragraph("What the verdicts mean:".to_owned()));
+        blocks.push(Block::List(comparison::verdict_definition()));
+    }
+    Section { id: "verdicts".to_owned(), title: "Verdicts".to_owned(), level: 2, blocks }
+}
+
+fn experiment_sections(
+    experiment: &ExperimentResults,
+    mark: Option<Mark>,
+    figures: &[DrawnFigure],
+) -> anyhow::Result<Vec<Section>> {
+    let part = |name: &str, title: &str, blocks| Section {
+        id: format!("{}-{name}", experiment.id),
+        title: title.to_owned(),
+        level: 3,
+        blocks,
+    };
+    let plots = figures
+        .iter()
+        .map(|figure| {
+            Ok(Block::Figure(Figure {
+                stem: figure.stem.clone(),
+                caption: figure.caption.clone(),
+                alt: figure.alt.clone(),
+                panels: figure.plot.panel_svgs()?,
+            }))
+        })
+        .collect::<anyhow::Result<Vec<Block>>>()?;
+    let head = Section { id: experiment.id.clone(), title: experiment.title.clone(), level: 2, blocks: Vec::new() };
+    let mut sections = vec![head];
+    let privacy = privacy::blocks(experiment, mark);
+    if !privacy.is_empty() {
+        sections.push(part("privacy", "Privacy", privacy));
+    }
+    sections.push(part("fairness", "Fairness", fairness::blocks(experiment, mark)?));
+    sections.push(part("plots", "Plots", plots));
+    sections.push(part("setting", "Data, model and runs", setting::experiment(experiment, mark)));
+    Ok(sections)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn presentation() -> StudyPresentation {
+        let published =
+            PublishedTable::parse(include_str!("../reproduce/published/esipova2023-table4-adult.tsv")).unwrap();
+        let cause = Cause { method: "dpsgd-f".to_owned(), text: "A cause.".to_owned() };
+        let table = TablePresentation {
+            id: "esipova2023-table-4".to_owned(),
+            experiment: "esipova-adult".to_owned(),
+            published,
+            causes: vec![cause],
+        };
+        StudyPresentation { title: "Adult".to_owned(), tables: vec![table] }
+    }
+
+    fn markdown(results: &StudyResults) -> String {
+        render::markdown(&compose(results, &presentation()).unwrap().0).unwrap()
+    }
+
+    /// Captions of the tables of a Markdown report.
+    fn captions(markdown: &str) -> Vec<&str> {
+        markdown.lines().filter(|line| line.starts_with("**")).collect()
+    }
+
+    #[test]
+    fn report_of_fixed_records() {
+        insta::assert_snapshot!(markdown(&fixture::study()));
+    }
+
+    #[test]
+    fn synthetic_records_are_marked_everywhere_and_never_judged() {
+        let mut results = fixture::study();
+        results.synthetic = true;
+        results.experiments[0].dataset.synthetic = true;
+        let (document, figures) = compose(&results, &presentation()).unwrap();
+        let text = render::markdown(&document).unwrap();
+        assert!(captions(&text).len() >= 8);
+        for caption in captions(&text) {
+            assert!(caption.starts_with("**SYNTHETIC: "), "{caption}");
+        }
+        for figure in &figures {
+            assert!(figure.caption.starts_with("SYNTHETIC: "), "{}", figure.caption);
+            assert!(figure.plot.svg().unwrap().contains("SYNTHETIC"));
+            for panel in figure.plot.panel_svgs().unwrap() {
+                assert!(panel.contains("SYNTHETIC"));
+            }
+        }
+        for verdict in ["| agrees", "| same ordering", "| differs", "SE ✓", "same digits"] {
+            assert!(!text.contains(verdict), "{verdict}");
+        }
+    }
+
+    #[test]
+    fn quick_runs_are_marked_and_never_judged() {
+        let mut results = fixture::study();
+        results.quick = true;
+        let text = markdown(&results);
+        assert!(captions(&text).iter().all(|caption| caption.starts_with("**QUICK: ")));
+        assert!(!text.contains("| agrees"));
+    }
+
+    #[test]
+    fn methods_groups_and_seeds_may_be_missing() {
+        let mut results = fixture::study();
+        let experiment = &mut results.experiments[0];
+        experiment.methods.retain(|method| method.method != "non-private");
+        experiment.methods[1].runs.clear();
+        experiment.methods[2].runs.truncate(1);
+        for run in &mut experiment.methods[3].runs {
+            run.test.groups[1] = crate::results::GroupMetrics { n: 0, accuracy: None, loss: None };
+        }
+        let text = markdown(&results);
+        assert!(text.contains("undefined"));
+        results.experiments.clear();
+        assert!(markdown(&results).contains("No published table was run."));
+    }
+
+    #[test]
+    fn an_unknown_group_is_an_error() {
+        let mut results = fixture::study();
+        results.experiments[0].dataset.groups[0].name = "men".to_owned();
+        let error = compose(&results, &presentation()).err().unwrap();
+        assert_eq!(error.to_string(), "experiment `esipova-adult` has no group `male`, only men, female");
+    }
+
+    #[test]
+    fn everything_is_written_and_the_records_come_back() {
+        let parent = tempfile::tempdir().unwrap();
+        let out = parent.path().join("adult");
+        let results = fixture::study();
+        write(&results, &presentation(), &out).unwrap();
+        let json = fs::read(out.join("results.json")).unwrap();
+        assert_eq!(serde_json::from_slice::<StudyResults>(&json).unwrap(), results);
+        for stem in ["accuracy", "loss", "gradient-norm", "thresholds"] {
+            let png = fs::read(out.join(format!("plots/esipova-adult-{stem}.png"))).unwrap();
+            assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
+        }
+        assert!(fs::read_to_string(out.join("report.html")).unwrap().contains("</html>"));
+    }
+
+    #[test]
+    fn a_report_that_cannot_be_drawn_leaves_the_earlier_one() {
+        let parent = tempfile::tempdir().unwrap();
+        let out = parent.path().join("adult");
+        let mut results = fixture::study();
+        write(&results, &presentation(), &out).unwrap();
+        let before = fs::read(out.join("results.json")).unwrap();
+        results.experiments[0].id = "no/such/directory".to_owned();
+        let error = write(&results, &presentation(), &out).unwrap_err();
+        assert!(format!("{error:#}").contains("no/such/directory"), "{error:#}");
+        assert_eq!(fs::read(out.join("results.json")).unwrap(), before);
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,42 @@
+//! What a study's author says about it: which published tables it answers, and why rows that differ may differ.
+
+use super::published::PublishedTable;
+
+/// Everything the report needs beyond the records.
+#[derive(Debug, Clone)]
+pub(crate) struct StudyPresentation {
+    /// Top heading.
+    pub(crate) title: String,
+    /// In order; each names the experiment it is answered by.
+    pub(crate) tables: Vec<TablePresentation>,
+}
+
+/// One published table and the experiment that answers it.
+#[derive(Debug, Clone)]
+pub(crate) struct TablePresentation {
+    /// Anchor, for example `esipova2023-table-4`.
+    pub(crate) id: String,
+    /// [`ExperimentResults::id`](crate::results::ExperimentResults::id) of the experiment. A table whose experiment was not
+    /// run is left out.
+    pub(crate) experiment: String,
+    /// The figures of the paper.
+    pub(crate) published: PublishedTable,
+    /// What we think makes a row differ.
+    pub(crate) causes: Vec<Cause>,
+}
+
+/// The suspected cause of one row's difference.
+#[derive(Debug, Clone)]
+pub(crate) struct Cause {
+    /// Registry name of the method.
+    pub(crate) method: String,
+    /// One sentence.
+    pub(crate) text: String,
+}
+
+impl TablePresentation {
+    /// The suspected cause for a method, `cause not known` if none is given.
+    pub(crate) fn cause(&self, method: &str) -> &str {
+        self.causes.iter().find(|cause| cause.method == method).map_or("cause not known", |cause| &cause.text)
+    }
+}

@@ -1,0 +1,185 @@
+//! Tables as the papers print them.
+
+use anyhow::{Context, bail};
+
+use super::metric::{Column, Metric, Subject};
+
+/// A number with the rounding its printed digits imply.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Printed {
+    /// The number.
+    pub(crate) value: f64,
+    /// Digits after the point.
+    pub(crate) decimals: usize,
+}
+
+impl Printed {
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let value: f64 = text.parse().with_context(|| format!("`{text}` is not a number"))?;
+        if !value.is_finite() {
+            bail!("`{text}` is not finite");
+        }
+        let decimals = text.split_once('.').map_or(0, |(_, digits)| digits.len());
+        Ok(Self { value, decimals })
+    }
+
+    /// Half a unit of the last printed digit: how far the unrounded number may lie from the printed one.
+    pub(crate) fn half_unit(self) -> f64 {
+        0.5 * 10.0_f64.powi(-i32::try_from(self.decimals).unwrap_or(i32::MAX))
+    }
+}
+
+/// One published figure.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PublishedCell {
+    /// Registry name of the method.
+    pub(crate) method: String,
+    /// What it measures.
+    pub(crate) column: Column,
+    /// The mean.
+    pub(crate) value: Printed,
+    /// One standard error; `None` if the paper prints none.
+    pub(crate) standard_error: Option<Printed>,
+}
+
+/// One published table, or the part of it that a study reproduces.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PublishedTable {
+    /// For example `Esipova et al. 2023, Table 4`.
+    pub(crate) citation: String,
+    /// What it was measured on.
+    pub(crate) data: String,
+    /// In the order of the paper.
+    pub(crate) cells: Vec<PublishedCell>,
+}
+
+impl PublishedTable {
+    /// Reads a table: `# key: value` lines, one header line, then `method group metric value standard_error`, separated by
+    /// tabs, numbers with the digits that were printed and `-` for what was not.
+    ///
+    /// # Errors
+    /// Names the line.
+    pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
+        let mut citation = None;
+        let mut data = None;
+        let mut cells = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let line_number = index + 1;
+            if let Some(comment) = line.strip_prefix("# ") {
+                match comment.split_once(": ") {
+                    Some(("citation", value)) => citation = Some(value.to_owned()),
+                    Some(("data", value)) => data = Some(value.to_owned()),
+                    _ => {}
+                }
+            } else if !line.starts_with("method\t") {
+                cells.push(parse_cell(line).with_context(|| format!("published table, line {line_number}"))?);
+            }
+        }
+        Ok(Self {
+            citation: citation.context("published table without a `# citation:` line")?,
+            data: data.context("published table without a `# data:` line")?,
+            cells,
+        })
+    }
+
+    /// Methods in the order of the paper.
+    pub(crate) fn methods(&self) -> Vec<&str> {
+        let mut methods: Vec<&str> = Vec::new();
+        for cell in &self.cells {
+            if !methods.contains(&cell.method.as_str()) {
+                methods.push(&cell.method);
+            }
+        }
+        methods
+    }
+
+    /// Columns in the order of the paper: as the fullest row has them, then any that it lacks.
+    pub(crate) fn columns(&self) -> Vec<&Column> {
+        let fullest = self.methods().into_iter().rev().max_by_key(|method| self.row(method).count());
+        let mut columns: Vec<&Column> = Vec::new();
+        for cell in fullest.into_iter().flat_map(|method| self.row(method)).chain(&self.cells) {
+            if !columns.contains(&&cell.column) {
+                columns.push(&cell.column);
+            }
+        }
+        columns
+    }
+
+    /// The figures of a method.
+    pub(crate) fn row<'a>(&'a self, method: &'a str) -> impl Iterator<Item = &'a PublishedCell> {
+        self.cells.iter().filter(move |cell| cell.method == method)
+    }
+
+    /// The figure of a method in a column.
+    pub(crate) fn cell(&self, method: &str, column: &Column) -> Option<&PublishedCell> {
+        self.cells.iter().find(|cell| cell.method == method && cell.column == *column)
+    }
+}
+
+fn parse_cell(line: &str) -> anyhow::Result<PublishedCell> {
+    let fields: Vec<&str> = line.split('\t').collect();
+    let [method, group, metric, value, standard_error] = fields[..] else {
+        bail!("{} fields, expected 5", fields.len());
+    };
+    let (metric, percent) = Metric::parse(metric)?;
+    let subject: Subject = group.parse()?;
+    let standard_error = if standard_error == "-" { None } else { Some(Printed::parse(standard_error)?) };
+    Ok(PublishedCell {
+        method: method.to_owned(),
+        column: Column { metric, subject, percent },
+        value: Printed::parse(value)?,
+        standard_error,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLES: [&str; 5] = [
+        include_str!("../reproduce/published/esipova2023-table4-adult.tsv"),
+        include_str!("../reproduce/published/xu2021-table1-adult.tsv"),
+        include_str!("../reproduce/published/xu2021-table2-adult.tsv"),
+        include_str!("../reproduce/published/xu2020-table5-balanced-adult.tsv"),
+        include_str!("../reproduce/published/xu2020-table5-adult.tsv"),
+    ];
+
+    #[test]
+    fn every_file_parses_without_repeated_cells() {
+        for text in TABLES {
+            let table = PublishedTable::parse(text).unwrap();
+            assert_eq!(table.methods()[0], "non-private");
+            for cell in &table.cells {
+                let n = table.cells.iter().filter(|c| c.method == cell.method && c.column == cell.column).count();
+                assert_eq!(n, 1, "{}: {} {}", table.citation, cell.method, cell.column);
+            }
+        }
+    }
+
+    #[test]
+    fn digits_are_those_printed() {
+        let printed = Printed::parse("0.40").unwrap();
+        assert_eq!((printed.value, printed.decimals), (0.4, 2));
+        assert!((printed.half_unit() - 0.005).abs() < 1e-15);
+    }
+
+    #[test]
+    fn bad_lines_are_named() {
+        let header = "# citation: A\n# data: B\nmethod\tgroup\tmetric\tvalue\tstandard_error\n";
+        let error = |line: &str| format!("{:#}", PublishedTable::parse(&format!("{header}{line}")).unwrap_err());
+        let errors = [
+            error("dpsgd\tmale\tloss"),
+            error("dpsgd\tmale\tlosss\t0.1\t-"),
+            error("dpsgd\tmale\tloss\tnone\t-"),
+            error("dpsgd\tmale\tloss\tinf\t-"),
+            format!("{:#}", PublishedTable::parse("").unwrap_err()),
+        ];
+        insta::assert_snapshot!(errors.join("\n"), @r"
+        published table, line 4: 3 fields, expected 5
+        published table, line 4: metric `losss` is not known
+        published table, line 4: `none` is not a number: invalid float literal
+        published table, line 4: `inf` is not finite
+        published table without a `# citation:` line
+        ");
+    }
+}

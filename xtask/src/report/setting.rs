@@ -1,0 +1,91 @@
+//! What was run: data, model, departures from the paper, and the health of the runs.
+
+use super::document::{Block, Cell, Mark, Row, Table, marked};
+use super::number;
+use crate::results::{ExperimentResults, StudyResults};
+
+/// The command and the machine.
+pub(crate) fn study(results: &StudyResults) -> Vec<Block> {
+    let seed = results.seed.map_or_else(
+        || "none given: the randomness came from the operating system and cannot be replayed".to_owned(),
+        |seed| seed.to_string(),
+    );
+    vec![Block::List(vec![
+        format!("Command: {}", results.command.join(" ")),
+        format!("Code revision: {}", results.code_revision),
+        format!("Machine: {}", results.host),
+        format!("Seed: {seed}"),
+        format!("Training time: {:.1} s on {} threads", results.wall_seconds, results.threads),
+    ])]
+}
+
+/// Data, model and departures of one experiment.
+pub(crate) fn experiment(experiment: &ExperimentResults, mark: Option<Mark>) -> Vec<Block> {
+    let dataset = &experiment.dataset;
+    let generated = if dataset.synthetic { " (SYNTHETIC)" } else { "" };
+    let mut facts = vec![
+        format!("Data: {}{generated}, {}", dataset.name, dataset.source),
+        format!("sha256: {}", dataset.digest),
+        format!("Encoding: {}, {} inputs; classes: {}", dataset.encoding, dataset.n_inputs, dataset.classes.join(", ")),
+        format!("Model: {}, {} parameters", experiment.model.name, number::count(experiment.model.n_params as u64)),
+    ];
+    facts.extend(dataset.notes.iter().cloned());
+    let mut blocks = vec![Block::List(facts)];
+    if !experiment.departures.is_empty() {
+        blocks.push(Block::Paragraph("Departures from the paper:".to_owned()));
+        blocks.push(Block::List(experiment.departures.clone()));
+    }
+    let groups = dataset
+        .groups
+        .iter()
+        .map(|group| Row {
+            header: group.name.clone(),
+            cells: vec![
+                Cell::plain(number::count(group.n_train as u64)),
+                Cell::plain(number::count(group.n_test as u64)),
+            ],
+        })
+        .collect();
+    blocks.push(Block::Table(Table {
+        caption: marked(mark, &format!("Records by {} (first seed)", dataset.group_attribute)),
+        columns: vec!["Group".to_owned(), "Training".to_owned(), "Test".to_owned()],
+        rows: groups,
+        notes: Vec::new(),
+    }));
+    blocks.push(Block::Table(runs(experiment, mark)));
+    blocks
+}
+
+fn runs(experiment: &ExperimentResults, mark: Option<Mark>) -> Table {
+    let rows = experiment
+        .methods
+        .iter()
+        .map(|method| {
+            let n = method.runs.len();
+            let seconds: f64 = method.runs.iter().map(|run| run.seconds).sum();
+            let mean = if n == 0 { "–".to_owned() } else { format!("{:.2}", seconds / n as f64) };
+            let non_finite: u64 = method.runs.iter().map(|run| run.n_non_finite).sum();
+            let empty: u64 = method.runs.iter().map(|run| run.n_empty_batches).sum();
+            Row {
+                header: method.method.clone(),
+                cells: vec![
+                    Cell::plain(number::count(n as u64)),
+                    Cell::plain(mean),
+                    Cell::plain(number::count(non_finite)),
+                    Cell::plain(number::count(empty)),
+                ],
+            }
+        })
+        .collect();
+    Table {
+        caption: marked(mark, &format!("Runs: {}", experiment.title)),
+        columns: ["Method", "Seeds", "Seconds a run", "Non-finite gradients", "Empty batches"]
+            .map(str::to_owned)
+            .into(),
+        rows,
+        notes: vec![
+            "A record whose gradient is not finite contributes zero; an empty batch is a step of noise alone."
+                .to_owned(),
+        ],
+    }
+}

@@ -1,0 +1,44 @@
+//! `cargo xtask reproduce STUDY`.
+
+mod accounting;
+mod adult;
+mod adult_report;
+mod experiment;
+mod host;
+mod options;
+mod privacy;
+mod progress;
+mod recorder;
+mod runner;
+mod toy;
+
+use clap::{Args, Subcommand};
+
+/// Options of `cargo xtask reproduce`.
+#[derive(Args)]
+pub(crate) struct ReproduceArgs {
+    #[command(subcommand)]
+    study: Study,
+}
+
+#[derive(Subcommand)]
+enum Study {
+    /// Adult: Esipova 2023 Table 4; Xu 2021 Tables 1 and 2; Xu 2020 Table 5.
+    Adult(adult::AdultArgs),
+    /// Every published ε beside ours, under each conversion.
+    Accounting(accounting::AccountingArgs),
+    /// Zhao 2025 Figure 1, left: a threshold vanishes, and its repair.
+    Toy(toy::ToyArgs),
+}
+
+/// Runs a study and writes its report.
+///
+/// # Errors
+/// If data, training or report fail.
+pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
+    match args.study {
+        Study::Adult(args) => adult::run(&args),
+        Study::Accounting(args) => accounting::run(&args),
+        Study::Toy(args) => toy::run(&args),
+    }
+}

@@ -1,0 +1,306 @@
+//! Trains every method and seed of an experiment, side by side.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use dp_accounting::{Calibration, DpEvent, NeighbouringRelation};
+use dp_clipping::registry;
+use dp_data::{Dataset, Provenance, Split};
+use dp_train::{
+    BatchPlan, DType, Engine, Evaluation, Execution, Plan, PrivacyConfig, PublicFacts, Randomness, Records,
+    TrainConfig, Trainer,
+};
+use fair_metrics::{Groups, accuracy_by_group, class_recall, mean_loss_by_group};
+use indicatif::ProgressBar;
+use rayon::prelude::*;
+
+use super::experiment::{BatchCounting, Experiment, MethodSetting, NON_PRIVATE};
+use super::privacy;
+use super::recorder::Recorder;
+use crate::results::{
+    DatasetRecord, ExperimentResults, GroupMetrics, GroupSize, MethodResults, MetricsRecord, ModelRecord,
+    PrivacyRecord, RunRecord,
+};
+
+/// Data of one experiment: one split per seed.
+pub(crate) struct ExperimentData {
+    /// Where the records came from.
+    pub(crate) provenance: Provenance,
+    /// Encoding by name.
+    pub(crate) encoding: &'static str,
+    /// One per seed.
+    pub(crate) splits: Vec<Split>,
+}
+
+/// An experiment with a checked plan per method.
+pub(crate) struct Prepared {
+    experiment: Experiment,
+    data: ExperimentData,
+    records: Vec<Arc<SplitRecords>>,
+    plans: Vec<Plan>,
+}
+
+struct SplitRecords {
+    train: Records,
+    test: Records,
+}
+
+/// One trained model, before it is sorted into its method.
+struct Outcome {
+    method: usize,
+    run: RunRecord,
+    privacy: Option<PrivacyRecord>,
+}
+
+impl Prepared {
+    /// Checks every plan and moves the records to the device.
+    ///
+    /// # Errors
+    /// If a plan is refused, or the splits of the seeds differ in size (their plans would differ).
+    pub(crate) fn new(experiment: Experiment, data: ExperimentData, execution: &Execution) -> anyhow::Result<Self> {
+        let records = data
+            .splits
+            .iter()
+            .map(|split| {
+                let on_device = |part| to_records(part, &execution.device);
+                Ok(Arc::new(SplitRecords { train: on_device(&split.train)?, test: on_device(&split.test)? }))
+            })
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let facts = records.first().context("an experiment needs at least one seed")?.train.facts();
+        if let Some(other) = records.iter().find(|records| records.train.facts() != facts) {
+            bail!("{}: splits of different seeds differ: {facts:?} and {:?}", experiment.id, other.train.facts());
+        }
+        let plans = plans(&experiment, facts)?;
+        Ok(Self { experiment, data, records, plans })
+    }
+
+    /// Records that training will draw, about.
+    pub(crate) fn expected_records(&self) -> u64 {
+        let per_seed: f64 =
+            self.plans.iter().map(|plan| plan.expected_batch_size() * plan.config().batches.steps as f64).sum();
+        (per_seed * self.records.len() as f64) as u64
+    }
+
+    /// Every (method, seed) of this experiment, as jobs that may run in any order.
+    fn jobs(&self) -> impl Iterator<Item = (usize, usize)> {
+        let n_seeds = self.records.len();
+        (0..self.plans.len()).flat_map(move |method| (0..n_seeds).map(move |seed| (method, seed)))
+    }
+
+    fn train(
+        &self,
+        (method, seed): (usize, usize),
+        variant: u16,
+        randomness: &Randomness,
+        execution: &Execution,
+        bar: &ProgressBar,
+    ) -> anyhow::Result<Outcome> {
+        let (plan, records) = (&self.plans[method], &self.records[seed]);
+        let started = Instant::now();
+        let streams = randomness.streams(u32::try_from(seed)?, variant);
+        let mut trainer = Trainer::new(plan, &records.train, streams, execution.clone())?;
+        let batches = plan.config().batches;
+        let n_groups = plan.facts().n_groups;
+        let mut recorder = Recorder::new(n_groups, batches.steps, batches.epochs, bar.clone());
+        let counts = trainer.run(&mut recorder)?;
+        let privacy = privacy::record(plan, trainer.ledger(), &self.experiment.published)?;
+        let engine = trainer.engine_mut();
+        let run = RunRecord {
+            index: seed,
+            test: evaluate(engine, &records.test, execution)?,
+            train: evaluate(engine, &records.train, execution)?,
+            seconds: started.elapsed().as_secs_f64(),
+            n_non_finite: counts.non_finite,
+            n_empty_batches: counts.empty_batches,
+            epochs: recorder.epochs,
+            group_epsilons: privacy::group_epsilons(plan, &recorder.group_bounds)?,
+            thresholds: recorder.thresholds,
+        };
+        Ok(Outcome { method, run, privacy })
+    }
+
+    fn into_results(self, mut outcomes: Vec<Outcome>) -> anyhow::Result<ExperimentResults> {
+        outcomes.sort_by_key(|outcome| (outcome.method, outcome.run.index));
+        let facts = self.records[0].train.facts();
+        let mut methods = Vec::new();
+        for ((method, setting), plan) in self.experiment.methods.iter().enumerate().zip(&self.plans) {
+            let of_method = outcomes.iter().filter(|outcome| outcome.method == method);
+            methods.push(MethodResults {
+                method: setting.name.to_owned(),
+                config: serde_json::to_value(plan.config())?,
+                privacy: of_method.clone().find_map(|outcome| outcome.privacy.clone()),
+                runs: of_method.map(|outcome| outcome.run.clone()).collect(),
+            });
+        }
+        let engine =
+            Engine::new(&self.experiment.model, self.experiment.loss, &self.records[0].train, &dp_train::Device::Cpu)?;
+        let model = ModelRecord { name: self.experiment.model.label(), n_params: engine.model().parameters().len() };
+        let split = &self.data.splits[0];
+        let (train, test) = (&split.train, &split.test);
+        let sizes = train.group_names.iter().zip(train.group_sizes()).zip(test.group_sizes());
+        let provenance = self.data.provenance;
+        let mut departures = self.experiment.departures;
+        departures.extend(self.experiment.methods.iter().filter_map(|setting| {
+            let entry = registry::find(setting.name).ok()?;
+            (!entry.differs.is_empty()).then(|| format!("{}: {}", entry.label, entry.differs))
+        }));
+        Ok(ExperimentResults {
+            id: self.experiment.id.to_owned(),
+            title: self.experiment.title.to_owned(),
+            departures,
+            dataset: DatasetRecord {
+                name: provenance.name,
+                synthetic: provenance.synthetic,
+                source: provenance.source,
+                digest: provenance.digest,
+                encoding: self.data.encoding.to_owned(),
+                n_inputs: facts.n_inputs,
+                group_attribute: train.group_attribute.clone(),
+                groups: sizes
+                    .map(|((name, n_train), n_test)| GroupSize { name: name.clone(), n_train, n_test })
+                    .collect(),
+                classes: train.class_names.clone(),
+                notes: provenance.notes.into_iter().chain(split.notes.iter().cloned()).collect(),
+            },
+            model,
+            methods,
+        })
+    }
+}
+
+/// Trains everything of all experiments on `threads` threads, one run on each at a time.
+///
+/// # Errors
+/// If any run fails; the message names it.
+pub(crate) fn run_all(
+    experiments: Vec<Prepared>,
+    randomness: &Randomness,
+    execution: &Execution,
+    threads: usize,
+    bar: &ProgressBar,
+) -> anyhow::Result<Vec<ExperimentResults>> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
+    // Streams must differ between all methods of all experiments: the variant numbers them through.
+    let mut jobs = Vec::new();
+    let mut variant = 0;
+    for (index, prepared) in experiments.iter().enumerate() {
+        jobs.extend(prepared.jobs().map(|job| (index, job, variant + job.0 as u16)));
+        variant += prepared.plans.len() as u16;
+    }
+    let outcomes = pool.install(|| {
+        jobs.into_par_iter()
+            .with_max_len(1)
+            .map(|(index, job, variant)| {
+                let prepared = &experiments[index];
+                let name = prepared.experiment.methods[job.0].name;
+                bar.set_message(format!("{name}, seed {}", job.1 + 1));
+                prepared
+                    .train(job, variant, randomness, execution, bar)
+                    .with_context(|| format!("{}: {name}, seed {}", prepared.experiment.id, job.1 + 1))
+                    .map(|outcome| (index, outcome))
+            })
+            .collect::<anyhow::Result<Vec<_>>>()
+    })?;
+    let mut by_experiment: Vec<Vec<Outcome>> = experiments.iter().map(|_| Vec::new()).collect();
+    for (index, outcome) in outcomes {
+        by_experiment[index].push(outcome);
+    }
+    experiments.into_iter().zip(by_experiment).map(|(prepared, outcomes)| prepared.into_results(outcomes)).collect()
+}
+
+fn to_records(part: &Dataset, device: &dp_train::Device) -> anyhow::Result<Records> {
+    let facts = PublicFacts {
+        n_records: part.len(),
+        n_inputs: part.n_inputs(),
+        n_classes: part.class_names.len(),
+        n_groups: part.group_names.len(),
+    };
+    let features = part.features.as_standard_layout();
+    let features = features.as_slice().context("features are not contiguous")?;
+    Ok(Records::new(features, &part.labels, &part.groups, facts, DType::F32, device)?)
+}
+
+/// A plan per method.
+fn plans(experiment: &Experiment, facts: PublicFacts) -> anyhow::Result<Vec<Plan>> {
+    let batches = match experiment.counting {
+        BatchCounting::Exact => BatchPlan::exact,
+        BatchCounting::LoaderLength => BatchPlan::loader,
+    }(facts.n_records, experiment.batch_size, experiment.epochs)?;
+    experiment
+        .methods
+        .iter()
+        .map(|setting| {
+            let context = || format!("{}: {}", experiment.id, setting.name);
+            let plan = plan(experiment, setting, batches, facts).with_context(context)?;
+            if !experiment.matches_dpsgd_budget || plan.count_noise_multipliers().is_empty() {
+                return Ok(plan);
+            }
+            let steps = steps_within_dpsgd_budget(experiment, &plan).with_context(context)?;
+            self::plan(experiment, setting, BatchPlan { steps, ..batches }, facts)
+        })
+        .collect()
+}
+
+fn plan(
+    experiment: &Experiment,
+    setting: &MethodSetting,
+    batches: BatchPlan,
+    facts: PublicFacts,
+) -> anyhow::Result<Plan> {
+    let privacy = if setting.name == NON_PRIVATE {
+        None
+    } else {
+        Some(PrivacyConfig {
+            clipping: registry::find(setting.name)?.config(&setting.params),
+            noise_multiplier: experiment.noise_multiplier,
+            delta: experiment.delta,
+        })
+    };
+    let config = TrainConfig {
+        model: experiment.model.clone(),
+        loss: experiment.loss,
+        batches,
+        learning_rate: setting.learning_rate,
+        l2: experiment.l2,
+        privacy,
+    };
+    Ok(Plan::new(config, facts)?)
+}
+
+/// The largest number of steps of `plan` whose ε, counts included, is at most that of all steps without counts.
+fn steps_within_dpsgd_budget(experiment: &Experiment, plan: &Plan) -> anyhow::Result<u64> {
+    let batches = plan.config().batches;
+    let gradient = DpEvent::gaussian(experiment.noise_multiplier).poisson_sampled(batches.sampling_rate);
+    // Any target serves to build the accountant that measures DPSGD.
+    let measure =
+        Calibration::new(NeighbouringRelation::AddRemove, dp_accounting::Epsilon::new(1.0)?, experiment.delta)?;
+    let target = measure.epsilon_of(&gradient, batches.steps)?;
+    let calibration = Calibration::new(NeighbouringRelation::AddRemove, target, experiment.delta)?;
+    Ok(calibration.steps(plan.step_event())?.min(batches.steps))
+}
+
+/// Accuracy and loss by group, without regularisation.
+fn evaluate(engine: &mut Engine, records: &Records, execution: &Execution) -> anyhow::Result<MetricsRecord> {
+    let Evaluation { losses, predictions } = engine.evaluate(records, execution.micro_batch)?;
+    let facts = records.facts();
+    let metrics = |assignment: &[usize], n_groups| -> anyhow::Result<Vec<GroupMetrics>> {
+        let groups = Groups::new(assignment, n_groups)?;
+        let losses = mean_loss_by_group(&losses, &groups)?;
+        let accuracies = accuracy_by_group(&predictions, records.labels(), &groups)?;
+        let metrics = accuracies.iter().zip(losses).map(|(accuracy, loss)| GroupMetrics {
+            n: accuracy.n,
+            accuracy: accuracy.value,
+            loss: loss.value,
+        });
+        Ok(metrics.collect())
+    };
+    Ok(MetricsRecord {
+        overall: metrics(&vec![0; records.len()], 1)?.remove(0),
+        groups: metrics(records.groups(), facts.n_groups)?,
+        class_recall: class_recall(&predictions, records.labels(), facts.n_classes)?
+            .iter()
+            .map(|recall| recall.value)
+            .collect(),
+    })
+}
