@@ -5,9 +5,9 @@ mod adult;
 mod adult_report;
 mod experiment;
 mod host;
-mod options;
+pub(crate) mod options;
 mod privacy;
-mod progress;
+pub(crate) mod progress;
 mod recorder;
 mod runner;
 
