@@ -28,17 +28,23 @@ pub(crate) fn add_gaussian_f32(rng: &mut ChaCha20Rng, std: f64, values: &mut [f3
         next_words(rng, &mut groups);
         let pairs = block.len().div_ceil(2);
         let (radii, turns) = groups.as_flattened().split_at(PAIRS);
+        let mut least = [u32::MAX; PAIRS / RUN];
         vectorise(
             #[inline(always)]
             || {
                 for (uniform, &bits) in uniform.iter_mut().zip(radii) {
                     *uniform = bits as f32 * TWO_POW_MINUS_32;
                 }
+                for (least, run) in least.iter_mut().zip(radii.chunks_exact(RUN)) {
+                    *least = run.iter().fold(u32::MAX, |least, &bits| least.min(bits));
+                }
             },
         );
-        for (uniform, &bits) in uniform.iter_mut().zip(radii) {
-            if bits < 1 << 24 {
-                *uniform = extended_uniform(bits, rng.next_u32());
+        for (run, _) in least.iter().enumerate().filter(|(_, least)| **least < FEW_BITS) {
+            for i in run * RUN..(run + 1) * RUN {
+                if radii[i] < FEW_BITS {
+                    uniform[i] = extended_uniform(radii[i], rng.next_u32());
+                }
             }
         }
         // The first half of a block takes the cosines, the second the sines: two contiguous runs.
@@ -60,6 +66,10 @@ pub(crate) fn add_gaussian_f32(rng: &mut ChaCha20Rng, std: f64, values: &mut [f3
     }
 }
 
+/// Leading bits below this leave fewer than 24 significant ones.
+const FEW_BITS: u32 = 1 << 24;
+/// Pairs whose leading bits are looked at together: most runs have none with too few.
+const RUN: usize = 16;
 const TWO_POW_MINUS_32: f32 = 1.0 / 4_294_967_296.0;
 
 /// A uniform variate in (0, 1) from 32 leading and 32 further bits.
@@ -138,6 +148,6 @@ mod tests {
     fn few_bits_are_extended_to_the_far_tail() {
         assert!(extended_uniform(0, 0) > 0.0 && extended_uniform(0, 0) < 1e-19);
         // Continuous with what the leading bits alone would give.
-        assert!((extended_uniform((1 << 24) - 1, u32::MAX) - (1 << 24) as f32 * TWO_POW_MINUS_32).abs() < 1e-9);
+        assert!((extended_uniform(FEW_BITS - 1, u32::MAX) - FEW_BITS as f32 * TWO_POW_MINUS_32).abs() < 1e-9);
     }
 }

@@ -128,34 +128,6 @@ pub(crate) fn map_in_place<T: Copy>(values: &mut [T], f: impl Fn(T) -> T) {
     );
 }
 
-/// Sum of squares in `f64`, over lanes that vectorise; the order of additions does not depend on the instruction set.
-#[inline(always)]
-pub(crate) fn sum_of_squares<T: Copy>(values: &[T], to_f64: impl Fn(T) -> f64) -> f64 {
-    const LANES: usize = 32;
-    if values.len() < LANES / 4 {
-        // A few logits: emptying the lanes would cost more than the sum.
-        return values.iter().map(|&v| to_f64(v) * to_f64(v)).sum();
-    }
-    let mut lanes = [0.0; LANES];
-    let chunks = values.chunks_exact(LANES);
-    // The rest goes into lanes too: summed one by one, 26 of 58 inputs cost more than the other 32.
-    for (lane, &v) in lanes.iter_mut().zip(chunks.remainder()) {
-        let v = to_f64(v);
-        *lane = v * v;
-    }
-    for chunk in chunks {
-        for (lane, &v) in lanes.iter_mut().zip(chunk) {
-            let v = to_f64(v);
-            *lane += v * v;
-        }
-    }
-    let mut sums = [0.0; LANES / 4];
-    for (i, sum) in sums.iter_mut().enumerate() {
-        *sum = (lanes[i] + lanes[i + 8]) + (lanes[i + 16] + lanes[i + 24]);
-    }
-    sums.iter().sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,13 +194,5 @@ mod tests {
             assert!((f64::from(sin) - angle.sin()).abs() < 2e-7, "sin {turn}");
             assert!((f64::from(cos) - angle.cos()).abs() < 2e-7, "cos {turn}");
         }
-    }
-
-    #[test]
-    fn sum_of_squares_keeps_what_f32_would_lose() {
-        // 1 + 9,999 · 1e-8: an f32 accumulator stays at 1.
-        let values: Vec<f32> = std::iter::once(1.0).chain(std::iter::repeat_n(1e-4, 9_999)).collect();
-        let exact = 1.0 + 9_999.0 * f64::from(1e-4f32).powi(2);
-        assert!((sum_of_squares(&values, f64::from) - exact).abs() < 1e-12);
     }
 }

@@ -29,8 +29,8 @@ impl InplaceOp1 for Privatise<'_> {
             if self.std > 0.0 {
                 T::add_gaussian(&mut self.rng.borrow_mut(), self.std, values);
             }
-            let normaliser = T::from_f64(self.normaliser);
-            map_in_place(values, |v| v / normaliser);
+            let factor = T::from_f64(1.0 / self.normaliser);
+            map_in_place(values, |v| v * factor);
             Ok(())
         })
     }

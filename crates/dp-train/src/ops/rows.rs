@@ -1,9 +1,10 @@
 //! Operations on the rows of a matrix: one row is one record.
 
-use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
+use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result};
+use dp_clipping::kernels::{self, Execution, Gradients};
 
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
-use crate::vector_math::{sum_of_squares, vectorise};
+use crate::vector_math::vectorise;
 
 /// Adds the squared norm of a linear layer's per-sample gradient: `dst[i] += (‖x_i‖² + 1) ‖d_i‖²`.
 ///
@@ -33,17 +34,19 @@ impl InplaceOp3 for LinearSqNorms {
             let ((x_rows, inputs), (d_rows, outputs)) = (rows_and_columns(x.1)?, rows_and_columns(d.1)?);
             same("rows of a linear layer's input", norms.len(), x_rows)?;
             same("rows of a linear layer's output gradient", norms.len(), d_rows)?;
-            let (x, d) = (source::<T>(x)?, source::<T>(d)?);
-            vectorise(#[inline(always)] || {
-                for (i, norm) in norms.iter_mut().enumerate() {
-                    let x = sum_of_squares(&x[i * inputs..(i + 1) * inputs], T::to_f64);
-                    let d = sum_of_squares(&d[i * outputs..(i + 1) * outputs], T::to_f64);
-                    *norm += (x + 1.0) * d;
-                }
-            });
+            let (x, d) = (row_norms(source::<T>(x)?, inputs)?, row_norms(source::<T>(d)?, outputs)?);
+            for ((norm, x), d) in norms.iter_mut().zip(x).zip(d) {
+                *norm += (x * x + 1.0) * (d * d);
+            }
             Ok(())
         })
     }
+}
+
+/// Norm of each row of `columns` values, on one thread.
+fn row_norms<T: kernels::Element>(values: &[T], columns: usize) -> Result<Vec<f64>> {
+    let rows = Gradients::from_slice(values, columns).map_err(candle_core::Error::wrap)?;
+    Ok(kernels::norms(&rows, &Execution::default()))
 }
 
 /// `dst[i, :] = weights[i] · src[i, :]`; a weight of 0 gives 0 even where the row is infinite or not a number.

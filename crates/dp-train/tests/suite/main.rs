@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod accounting;
+mod candle_nn;
 mod empty_and_bad_records;
 mod learning;
 mod micro_batches;
