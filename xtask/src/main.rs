@@ -72,5 +72,6 @@ mod tests {
     fn help_says_what_there_is() {
         insta::assert_snapshot!("help", help(&[]));
         insta::assert_snapshot!("help_reproduce_adult", help(&["reproduce", "adult"]));
+        insta::assert_snapshot!("help_account", help(&["account"]));
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use dp_accounting::{Accountant, Delta, PldAccountant, RdpAccountant};
+use dp_accounting::{Accountant, Delta, Epsilon, PldAccountant, RdpAccountant};
 
 use super::composed;
 use super::setting::Setting;
@@ -23,18 +23,17 @@ pub(super) fn draw(setting: &Setting, relative_width: f64, path: &Path) -> anyho
         rdp.points.push(Point { x: steps as f64, mean: bound, low: bound, high: bound });
         let accountant = PldAccountant::new(relation).with_relative_width(relative_width)?;
         let bound = composed(accountant, &event, steps)?.epsilon(delta)?;
-        let (low, high) = (bound.lower.map_or(0.0, dp_accounting::Epsilon::get), bound.epsilon.get());
+        let (low, high) = (bound.lower.map_or(0.0, Epsilon::get), bound.epsilon.get());
         pld.points.push(Point { x: steps as f64, mean: high, low, high });
     }
     let panel = LinePanel {
-        title: setting.to_string(),
+        title: "ε over steps".to_owned(),
         x_label: "steps".to_owned(),
         y_label: "ε".to_owned(),
         series: vec![rdp, pld],
         y_range: None,
     };
-    let svg =
-        Plot { title: "Privacy loss over steps".to_owned(), panels: vec![Panel::Lines(panel)], n_columns: 1 }.svg()?;
+    let svg = Plot { title: setting.to_string(), panels: vec![Panel::Lines(panel)], n_columns: 1 }.svg()?;
     let bytes = match path.extension().and_then(|extension| extension.to_str()) {
         Some("svg") => svg.into_bytes(),
         Some("png") => png(&svg)?,

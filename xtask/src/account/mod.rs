@@ -4,6 +4,8 @@ mod batch;
 mod chart;
 mod setting;
 
+use std::fmt::Write as _;
+
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use dp_accounting::{
@@ -235,10 +237,10 @@ fn text(report: &Report) -> String {
     let width = report.answers.iter().map(|answer| answer.accountant.chars().count()).max().unwrap_or(0);
     for answer in &report.answers {
         let epsilon = describe(&answer.bound);
-        out.push_str(&format!("{:width$}  {epsilon}\n", answer.accountant));
+        let _ = writeln!(out, "{:width$}  {epsilon}", answer.accountant);
     }
     if let Some(statement) = &report.statement {
-        out.push_str(&format!("\n{statement}\n"));
+        let _ = writeln!(out, "\n{statement}");
     }
     out
 }
@@ -257,10 +259,10 @@ fn describe(bound: &EpsilonBound) -> String {
         (_, None) => format!("ε ≤ {:.4}", up(upper)),
     };
     if let Some(order) = bound.order {
-        text.push_str(&format!(" (order {order:.2})"));
+        let _ = write!(text, " (order {order:.2})");
     }
     if let Certainty::FallBack { reason } = &bound.certainty {
-        text.push_str(&format!(" ({reason})"));
+        let _ = write!(text, " ({reason})");
     }
     text
 }
