@@ -1,25 +1,27 @@
 //! `cargo xtask data`: what is known of the data sets, what is at hand, and how to get it.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use dp_data::catalogue::{DatasetName, Summary};
-use dp_data::{DataLocator, DownloadProgress, Manifest};
-use indicatif::{ProgressBar, ProgressStyle};
+use dp_data::{DataLocator, Manifest};
 
-/// Where data come from; shared by every command that reads data.
+use crate::reproduce::options::workspace_root;
+use crate::reproduce::progress::DownloadBar;
+
+/// Where data come from.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DataSource {
     /// Folder with the published files, looked at first (then `DP_DATA_DIR`, the cache, a download)
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Folder for downloads
-    #[arg(long, value_name = "DIR", default_value = "datasets/cache")]
-    cache_dir: PathBuf,
+    /// Folder for downloads (datasets/cache of this workspace unless given)
+    #[arg(long, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
     /// Download nothing
     #[arg(long)]
     offline: bool,
@@ -31,51 +33,13 @@ pub(crate) struct DataSource {
 impl DataSource {
     /// The locator with these settings and a progress bar on a terminal.
     pub(crate) fn locator(&self) -> DataLocator {
-        let mut locator = DataLocator::from_env(&self.cache_dir);
+        let cache_dir = self.cache_dir.clone().unwrap_or_else(|| workspace_root().join("datasets/cache"));
+        let mut locator = DataLocator::from_env(cache_dir);
         locator.data_dir.clone_from(&self.data_dir);
         locator.offline = self.offline;
         locator.require_real = self.require_real;
-        if std::io::stderr().is_terminal() {
-            locator.progress = Arc::new(DownloadBar::default());
-        }
+        locator.progress = Arc::new(DownloadBar::default());
         locator
-    }
-}
-
-/// A bar for the file that is being downloaded.
-#[derive(Default)]
-struct DownloadBar(Mutex<Option<ProgressBar>>);
-
-impl DownloadBar {
-    fn with(&self, use_bar: impl FnOnce(&mut Option<ProgressBar>)) {
-        use_bar(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-}
-
-impl DownloadProgress for DownloadBar {
-    fn started(&self, file: &str, total: u64, already: u64) {
-        self.with(|bar| {
-            let template = "{msg} [{wide_bar}] {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-            let new = ProgressBar::new(total).with_style(style).with_message(file.to_owned()).with_position(already);
-            *bar = Some(new);
-        });
-    }
-
-    fn advanced(&self, bytes: u64) {
-        self.with(|bar| {
-            if let Some(bar) = bar {
-                bar.inc(bytes);
-            }
-        });
-    }
-
-    fn finished(&self) {
-        self.with(|bar| {
-            if let Some(bar) = bar.take() {
-                bar.finish_and_clear();
-            }
-        });
     }
 }
 
@@ -173,7 +137,7 @@ fn fetch(names: &[DatasetName], source: &DataSource, out: &mut impl std::io::Wri
         match locator.locate(&manifest) {
             Ok(_) => writeln!(out, "{name}: present, checksums verified")?,
             Err(error) => {
-                writeln!(out, "{name}: {error}")?;
+                writeln!(out, "{error}")?;
                 failed.push(name.name());
             }
         }

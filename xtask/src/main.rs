@@ -1,5 +1,6 @@
 //! Tasks of this workspace: reproductions, benchmarks and checks. `cargo xtask --help` lists them.
 
+mod account;
 mod bench;
 mod ci;
 mod data;
@@ -28,6 +29,8 @@ enum Task {
     Bench(bench::BenchArgs),
     /// What is known of the data sets, what is at hand, and how to get it.
     Data(data::DataArgs),
+    /// The privacy loss of one setting, of many, or the noise that meets a target.
+    Account(account::AccountArgs),
     /// Everything a change must pass: formatting, lints, documentation, tests.
     Ci(ci::CiArgs),
 }
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Task::Reproduce(args) => reproduce::run(args),
         Task::Bench(args) => bench::run(&args),
         Task::Data(args) => data::run(&args),
+        Task::Account(args) => account::run(&args),
         Task::Ci(args) => ci::run(&args),
     };
     match done {

@@ -11,12 +11,16 @@ use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
 use crate::adult::{self, AdultOptions};
+use crate::celeba::{self, CelebaTable};
 use crate::dataset::Split;
 use crate::dutch::{self, DutchOptions};
+use crate::eicu::{self, EicuOptions};
 use crate::error::DataError;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
+use crate::mimic::{self, MimicOptions};
 use crate::mnist::{self, Collection, MnistOptions, MnistTable};
+use crate::placed_files::SYNTHETIC_MARK;
 use crate::provenance::Provenance;
 
 /// A data set.
@@ -31,6 +35,12 @@ pub enum DatasetName {
     Mnist,
     /// See [`mnist`].
     FashionMnist,
+    /// See [`celeba`].
+    Celeba,
+    /// See [`eicu`].
+    Eicu,
+    /// See [`mimic`].
+    Mimic,
 }
 
 /// What is at hand of one data set.
@@ -58,7 +68,8 @@ pub struct Summary {
 
 impl DatasetName {
     /// Every data set.
-    pub const ALL: [Self; 4] = [Self::Adult, Self::Dutch, Self::Mnist, Self::FashionMnist];
+    pub const ALL: [Self; 7] =
+        [Self::Adult, Self::Dutch, Self::Mnist, Self::FashionMnist, Self::Celeba, Self::Eicu, Self::Mimic];
 
     /// Name on the command line and of the folder that holds the files.
     pub fn name(self) -> &'static str {
@@ -67,6 +78,9 @@ impl DatasetName {
             Self::Dutch => "dutch",
             Self::Mnist => Collection::Mnist.name(),
             Self::FashionMnist => Collection::FashionMnist.name(),
+            Self::Celeba => "celeba",
+            Self::Eicu => "eicu",
+            Self::Mimic => "mimic",
         }
     }
 
@@ -80,6 +94,9 @@ impl DatasetName {
             Self::Dutch => dutch::manifest(),
             Self::Mnist => Collection::Mnist.manifest(),
             Self::FashionMnist => Collection::FashionMnist.manifest(),
+            Self::Celeba => celeba::manifest(),
+            Self::Eicu => eicu::manifest(),
+            Self::Mimic => mimic::manifest(),
         }
     }
 
@@ -93,17 +110,28 @@ impl DatasetName {
         let loaded = match self {
             Self::Adult => adult::load(locator).and_then(|table| {
                 let split = adult::split(&table, &AdultOptions::new(adult::Encoding::Esipova, 0))?;
-                Ok((split, table.provenance))
+                Ok((Counted::of(&split), table.provenance))
             }),
             Self::Dutch => dutch::load(locator).and_then(|table| {
                 let split = dutch::split(&table, &DutchOptions::new(dutch::Encoding::Esipova, 0))?;
-                Ok((split, table.provenance))
+                Ok((Counted::of(&split), table.provenance))
             }),
             Self::Mnist => images(Collection::Mnist, locator),
             Self::FashionMnist => images(Collection::FashionMnist, locator),
+            // Not expanded into inputs: all of CelebA would need 10 GB.
+            Self::Celeba => celeba::load(locator).map(|table| (Counted::of_faces(&table), table.provenance)),
+            Self::Eicu => eicu::load(locator).and_then(|table| {
+                let split = eicu::split(&table, &EicuOptions::default())?;
+                Ok((Counted::of(&split), table.provenance))
+            }),
+            Self::Mimic => mimic::load(locator).and_then(|table| {
+                let features = table.hashed_words();
+                let split = mimic::split(&table, &features, "hashed-words", &MimicOptions::default())?;
+                Ok((Counted::of(&split), table.provenance))
+            }),
         };
         match loaded {
-            Ok((split, provenance)) => Ok(self.counted(&split, provenance)),
+            Ok((counted, provenance)) => Ok(self.summarised(counted, provenance)),
             Err(error @ DataError::WrongChecksum { .. }) => Ok(Summary {
                 name: self.name().into(),
                 present: true,
@@ -119,36 +147,46 @@ impl DatasetName {
         }
     }
 
-    fn counted(self, split: &Split, provenance: Provenance) -> Summary {
-        let sizes = split.train.group_sizes().into_iter().zip(split.test.group_sizes());
+    fn summarised(self, counted: Counted, provenance: Provenance) -> Summary {
+        let verified = provenance.source.ends_with("verified)");
         Summary {
             name: self.name().into(),
             present: !provenance.synthetic,
             synthetic: provenance.synthetic,
-            rows: split.train.len() + split.test.len(),
-            groups: split.train.group_names.iter().cloned().zip(sizes.map(|(train, test)| train + test)).collect(),
-            inputs: split.train.n_inputs(),
-            sha256_ok: (!provenance.synthetic).then_some(true),
+            rows: counted.groups.iter().map(|(_, n)| n).sum(),
+            groups: counted.groups,
+            inputs: counted.inputs,
+            sha256_ok: (!provenance.synthetic && verified).then_some(true),
             source: provenance.source,
             notes: provenance.notes,
         }
     }
 
-    /// Writes the generated stand-in into `folder` in the published format, under names that begin with `synthetic-`.
+    /// Writes the generated stand-in into `folder` in the published format.
+    ///
+    /// Files whose published content is pinned get names that begin with `synthetic-`. The others get the published names and a file
+    /// `SYNTHETIC.txt` beside them, which the loaders heed: such a folder can be used as a data folder, and stays marked.
     ///
     /// # Errors
     /// [`DataError::Io`].
     pub fn write_synthetic(self, folder: &Path, seed: u64) -> Result<Vec<PathBuf>, DataError> {
         fs::create_dir_all(folder).map_err(DataError::io("create", folder))?;
         let files: Vec<(String, Vec<u8>)> = match self {
-            Self::Adult => vec![("adult.data".into(), adult::synthetic_text(seed).into_bytes())],
-            Self::Dutch => vec![("dutch_census_2001.arff".into(), dutch::synthetic_text(seed).into_bytes())],
+            Self::Adult => vec![("synthetic-adult.data".into(), adult::synthetic_text(seed).into_bytes())],
+            Self::Dutch => vec![("synthetic-dutch_census_2001.arff".into(), dutch::synthetic_text(seed).into_bytes())],
             Self::Mnist => image_files(Collection::Mnist, seed)?,
             Self::FashionMnist => image_files(Collection::FashionMnist, seed)?,
+            Self::Celeba => {
+                mark(folder)?;
+                CelebaTable::synthetic(seed).write(folder)?;
+                return Ok(vec![folder.to_owned()]);
+            }
+            Self::Eicu => marked_texts(folder, eicu::PUBLISHED, eicu::synthetic_texts(seed))?,
+            Self::Mimic => marked_texts(folder, mimic::PUBLISHED, mimic::synthetic_texts(seed))?,
         };
         let mut paths = Vec::new();
         for (name, contents) in files {
-            let path = folder.join(format!("synthetic-{name}"));
+            let path = folder.join(name);
             fs::write(&path, contents).map_err(DataError::io("write", &path))?;
             paths.push(path);
         }
@@ -156,9 +194,55 @@ impl DatasetName {
     }
 }
 
-fn images(collection: Collection, locator: &DataLocator) -> Result<(Split, Provenance), DataError> {
+/// Usable records per group, and inputs.
+struct Counted {
+    groups: Vec<(String, usize)>,
+    inputs: usize,
+}
+
+impl Counted {
+    fn of(split: &Split) -> Self {
+        let parts = [Some(&split.train), split.validation.as_ref(), Some(&split.test)];
+        let mut groups: Vec<(String, usize)> = split.train.group_names.iter().map(|name| (name.clone(), 0)).collect();
+        for part in parts.into_iter().flatten() {
+            for (group, n) in groups.iter_mut().zip(part.group_sizes()) {
+                group.1 += n;
+            }
+        }
+        Self { groups, inputs: split.train.n_inputs() }
+    }
+
+    fn of_faces(table: &CelebaTable) -> Self {
+        let n_with = table.eyeglasses.iter().filter(|&&eyeglasses| eyeglasses).count();
+        let [without, with] = celeba::GROUPS;
+        let groups = vec![(without.into(), table.eyeglasses.len() - n_with), (with.into(), n_with)];
+        Self { groups, inputs: celeba::SIDE * celeba::SIDE * celeba::CHANNELS }
+    }
+}
+
+fn mark(folder: &Path) -> Result<(), DataError> {
+    let path = folder.join(SYNTHETIC_MARK);
+    fs::write(&path, "The files in this folder were generated. They describe no person.\n")
+        .map_err(DataError::io("write", path))
+}
+
+fn marked_texts<const N: usize>(
+    folder: &Path,
+    names: [&str; N],
+    texts: [String; N],
+) -> Result<Vec<(String, Vec<u8>)>, DataError> {
+    mark(folder)?;
+    names.into_iter().zip(texts).map(|(name, text)| Ok((name.to_owned(), gzip(text.as_bytes(), name)?))).collect()
+}
+
+fn gzip(contents: &[u8], name: &str) -> Result<Vec<u8>, DataError> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(contents).and_then(|()| encoder.finish()).map_err(DataError::io("compress", name))
+}
+
+fn images(collection: Collection, locator: &DataLocator) -> Result<(Counted, Provenance), DataError> {
     let table = mnist::load(collection, locator)?;
-    Ok((mnist::split(&table, &MnistOptions::default())?, table.provenance))
+    Ok((Counted::of(&mnist::split(&table, &MnistOptions::default())?), table.provenance))
 }
 
 fn image_files(collection: Collection, seed: u64) -> Result<Vec<(String, Vec<u8>)>, DataError> {
@@ -166,10 +250,9 @@ fn image_files(collection: Collection, seed: u64) -> Result<Vec<(String, Vec<u8>
     let mut files = Vec::new();
     for (part, images) in [("train", &table.train), ("t10k", &table.test)] {
         for (kind, contents) in ["labels-idx1", "images-idx3"].into_iter().zip(images.to_idx()) {
-            let name = format!("{part}-{kind}-ubyte.gz");
-            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-            let zipped = encoder.write_all(&contents).and_then(|()| encoder.finish());
-            files.push((name.clone(), zipped.map_err(DataError::io("compress", name))?));
+            let name = format!("synthetic-{part}-{kind}-ubyte.gz");
+            let zipped = gzip(&contents, &name)?;
+            files.push((name, zipped));
         }
     }
     Ok(files)
@@ -212,7 +295,7 @@ mod tests {
         }
         insta::assert_snapshot!(
             "iris".parse::<DatasetName>().unwrap_err(),
-            @"data set `iris` is not one of adult, dutch, mnist, fashion-mnist"
+            @"data set `iris` is not one of adult, dutch, mnist, fashion-mnist, celeba, eicu, mimic"
         );
     }
 
@@ -232,6 +315,22 @@ mod tests {
         locator.data_dir = Some(dir.path().into());
         let summary = DatasetName::Adult.summary(&locator).unwrap();
         assert!(summary.present && summary.sha256_ok == Some(false) && summary.notes[0].contains("expected 5b00"));
+    }
+
+    /// What has no published checksum is told apart by a mark.
+    #[test]
+    fn generated_files_stay_marked() {
+        for (dataset, file) in [(DatasetName::Eicu, eicu::PUBLISHED[0]), (DatasetName::Mimic, mimic::PUBLISHED[0])] {
+            let (dir, mut locator) = locator();
+            let paths = dataset.write_synthetic(dir.path(), 1).unwrap();
+            assert_eq!(paths[0], dir.path().join(file));
+            locator.data_dir = Some(dir.path().into());
+            let summary = dataset.summary(&locator).unwrap();
+            assert!(summary.synthetic && !summary.present && summary.rows > 1_000);
+            assert_eq!(summary.source, format!("SYNTHETIC files in the format of {dataset} (--data-dir)"));
+            locator.require_real = true;
+            assert!(matches!(dataset.summary(&locator), Err(DataError::NotFound { .. })));
+        }
     }
 
     /// Generated files under the published names are never taken for the published ones.

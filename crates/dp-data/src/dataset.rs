@@ -84,6 +84,8 @@ pub struct Split {
     pub train: Dataset,
     /// Records never seen in training.
     pub test: Dataset,
+    /// Records to choose hyper-parameters with, where the data set comes with such a part.
+    pub validation: Option<Dataset>,
     /// How records were chosen, split and scaled: one sentence each, for the report.
     pub notes: Vec<String>,
 }

@@ -51,9 +51,9 @@ pub enum DataError {
     },
     /// The content is not the published one.
     #[error(
-        "`{}` is not the published file: sha256 {actual} ({actual_bytes} bytes), expected {expected} ({expected_bytes} \
-         bytes); replace or remove it",
-        path.display()
+        "`{}` is not the published file: sha256 {actual} ({actual_bytes} bytes), expected {expected}{}; replace or remove it",
+        path.display(),
+        expected_bytes.map(|bytes| format!(" ({bytes} bytes)")).unwrap_or_default()
     )]
     WrongChecksum {
         /// The file.
@@ -62,10 +62,10 @@ pub enum DataError {
         actual: String,
         /// Its size.
         actual_bytes: u64,
-        /// sha256 in the manifest.
+        /// sha256 in the manifest or in the publisher's list.
         expected: String,
-        /// Size in the manifest.
-        expected_bytes: u64,
+        /// Its size, where that is published.
+        expected_bytes: Option<u64>,
     },
     /// A header lacks a column of the schema.
     #[error("{}:{line}: column `{column}` is missing from the header", path.display())]
@@ -125,6 +125,22 @@ pub enum DataError {
         /// The line.
         line: usize,
         /// What is wrong.
+        reason: String,
+    },
+    /// A list lacks an entry that another file has.
+    #[error("`{}` does not list `{entry}`", path.display())]
+    NotListed {
+        /// The list.
+        path: PathBuf,
+        /// The entry.
+        entry: String,
+    },
+    /// An image cannot be decoded.
+    #[error("`{}` is not a readable JPEG image: {reason}", path.display())]
+    BrokenImage {
+        /// The file.
+        path: PathBuf,
+        /// The decoder's answer.
         reason: String,
     },
     /// A binary file breaks its format.

@@ -2,13 +2,18 @@
 
 pub mod adult;
 pub mod catalogue;
+pub mod celeba;
+mod csv_rows;
 mod dataset;
 mod download;
 pub mod dutch;
+pub mod eicu;
 mod error;
 mod locator;
 mod manifest;
+pub mod mimic;
 pub mod mnist;
+mod placed_files;
 mod provenance;
 mod scaling;
 mod split;

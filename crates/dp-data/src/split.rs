@@ -120,6 +120,25 @@ impl TestFraction {
     }
 }
 
+/// Random parts with the same share of every label: `(train, validation, test)`, each in random order.
+pub(crate) fn stratified(labels: &[u32], validation: f64, test: f64, rng: &mut ChaCha20Rng) -> [Vec<usize>; 3] {
+    let mut parts = [const { Vec::new() }; 3];
+    for label in 0..=labels.iter().copied().max().unwrap_or(0) {
+        let mut rows: Vec<usize> = (0..labels.len()).filter(|&row| labels[row] == label).collect();
+        rows.shuffle(rng);
+        let n = rows.len() as f64;
+        let held_out = rows.split_off(rows.len() - ((validation + test) * n).round() as usize);
+        let (test, validation) = held_out.split_at((test * n).round() as usize);
+        parts[0].extend(rows);
+        parts[1].extend(validation);
+        parts[2].extend(test);
+    }
+    for part in &mut parts {
+        part.shuffle(rng);
+    }
+    parts
+}
+
 impl Default for TestFraction {
     fn default() -> Self {
         Self(0.2)
@@ -168,6 +187,18 @@ mod tests {
             prop_assert_eq!(rows.iter().filter(|&&row| groups[row] == 0).count(), size);
             prop_assert_eq!(rows.len(), size + groups.len() - n0);
         }
+    }
+
+    /// 20 of label 0 and 10 of label 1 at 70/10/20: 14 + 7, 2 + 1, 4 + 2.
+    #[test]
+    fn stratified_parts_have_the_same_shares() {
+        let labels: Vec<u32> = (0..30).map(|row| u32::from(row % 3 == 0)).collect();
+        let parts = stratified(&labels, 0.1, 0.2, &mut stream(1, Stream::Split));
+        assert_eq!(parts.each_ref().map(Vec::len), [21, 3, 6]);
+        assert_eq!(parts.each_ref().map(|part| part.iter().filter(|&&row| labels[row] == 1).count()), [7, 1, 2]);
+        let mut all = parts.concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..30).collect::<Vec<_>>());
     }
 
     #[test]

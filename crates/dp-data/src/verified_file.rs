@@ -40,7 +40,7 @@ impl VerifiedFile {
                 actual: sha256,
                 actual_bytes: contents.len() as u64,
                 expected: expected.sha256.clone(),
-                expected_bytes: expected.bytes,
+                expected_bytes: Some(expected.bytes),
             });
         }
         Ok(Self { name: expected.name.clone(), path: path.into(), sha256, contents })

@@ -72,3 +72,14 @@ fn balanced_as_the_authors_ran_it() {
     assert_eq!(by_age.train.features, split.train.features);
     assert_ne!(by_age.train.groups, split.train.groups);
 }
+
+#[test]
+fn zhao_trains_on_balanced_records_and_tests_on_the_rest() {
+    let Some(table) = table() else { return };
+    let mut options = AdultOptions::new(Encoding::Zhao, 3);
+    options.sampling = Sampling::BalancedTraining { per_group: 14_000 };
+    let split = adult::split(&table, &options).unwrap();
+    assert_eq!(split.train.group_sizes(), [14_000, 14_000]);
+    // 32,650 men and 16,192 women, incomplete records included.
+    assert_eq!(split.test.group_sizes(), [18_650, 2_192]);
+}

@@ -2,7 +2,6 @@
 
 use dp_accounting::SamplingRate;
 use rand::RngCore;
-use rand_distr::{Distribution, Geometric};
 
 use crate::error::{Result, TrainError};
 
@@ -28,8 +27,8 @@ use crate::error::{Result, TrainError};
 #[derive(Debug, Clone)]
 pub struct PoissonSampler {
     n_records: usize,
-    /// Records passed over before the next one that enters.
-    gaps: Geometric,
+    /// `ln(1 − q)`, −∞ for a rate of 1.
+    log_skip: f64,
 }
 
 impl PoissonSampler {
@@ -38,22 +37,30 @@ impl PoissonSampler {
     /// # Errors
     /// If the rate is 0: no batch would ever hold a record.
     pub fn new(n_records: usize, rate: SamplingRate) -> Result<Self> {
-        let gaps = Geometric::new(rate.get())
-            .map_err(|_| TrainError::invalid("sampling_rate", rate.get(), "more than 0, at most 1"))?;
         if rate.get() <= 0.0 {
             return Err(TrainError::invalid("sampling_rate", rate.get(), "more than 0, at most 1"));
         }
-        Ok(Self { n_records, gaps })
+        Ok(Self { n_records, log_skip: (-rate.get()).ln_1p() })
     }
 
     /// Replaces `batch` by the next one, in ascending order. Costs time in proportion to the batch, not to the data.
     pub fn next_batch(&self, rng: &mut dyn RngCore, batch: &mut Vec<usize>) {
         batch.clear();
-        let mut next = self.gaps.sample(rng);
+        let mut next = self.gap(rng);
         while next < self.n_records as u64 {
             batch.push(next as usize);
-            next = next.saturating_add(1).saturating_add(self.gaps.sample(rng));
+            next = next.saturating_add(1).saturating_add(self.gap(rng));
         }
+    }
+
+    /// Records passed over before the next one that enters: `k` with probability `q (1 − q)ᵏ`.
+    ///
+    /// By inversion: with `V` uniform in (0, 1), `⌊ln(1 − V) / ln(1 − q)⌋ ≥ k` just where `1 − V ≤ (1 − q)ᵏ`. `V` is finest near 0,
+    /// where it decides whether the very next record enters, so that a small rate is met as well as a large one. `V = 1`,
+    /// once in 2⁵⁴ draws, skips everything, and so does a gap beyond the range of integers: the cast saturates.
+    fn gap(&self, rng: &mut dyn RngCore) -> u64 {
+        let v = (rng.next_u64() as f64 + 0.5) / 18_446_744_073_709_551_616.0;
+        ((-v).ln_1p() / self.log_skip) as u64
     }
 }
 
@@ -92,6 +99,25 @@ mod tests {
         }
     }
 
+    /// 40,000 gaps at each rate against `(1 − q)ᵏ`: Kolmogorov and Smirnov's statistic exceeds 2.23/√n with probability below 1e-4,
+    /// for a discrete law less often; four rates: 4e-4. The seed is fixed.
+    #[test]
+    fn gaps_are_geometric() {
+        for rate in [1e-9, 0.003, 0.3, 0.9] {
+            let sampler = sampler(1, rate);
+            let mut rng = ChaCha20Rng::seed_from_u64(4);
+            let mut gaps: Vec<u64> = (0..40_000).map(|_| sampler.gap(&mut rng)).collect();
+            gaps.sort_unstable();
+            let n = gaps.len() as f64;
+            let distance = |k: u64| {
+                let below = gaps.partition_point(|&gap| gap <= k) as f64 / n;
+                (below - (1.0 - ((k as f64 + 1.0) * (-rate).ln_1p()).exp())).abs()
+            };
+            let worst = gaps.iter().map(|&k| distance(k)).fold(0.0, f64::max);
+            assert!(worst * n.sqrt() < 2.23, "rate {rate}: {}", worst * n.sqrt());
+        }
+    }
+
     #[test]
     fn a_rate_of_one_takes_everything_and_no_records_give_empty_batches() {
         let mut rng = ChaCha20Rng::seed_from_u64(2);
@@ -100,6 +126,16 @@ mod tests {
         assert_eq!(batch, [0, 1, 2, 3]);
         sampler(0, 0.5).next_batch(&mut rng, &mut batch);
         assert!(batch.is_empty());
+    }
+
+    #[test]
+    fn the_smallest_rate_takes_nothing() {
+        let mut batch = Vec::new();
+        let mut rng = ChaCha20Rng::seed_from_u64(5);
+        for rate in [f64::MIN_POSITIVE, 5e-324] {
+            sampler(usize::MAX, rate).next_batch(&mut rng, &mut batch);
+            assert!(batch.is_empty());
+        }
     }
 
     #[test]

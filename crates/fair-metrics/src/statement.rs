@@ -256,12 +256,12 @@ impl fmt::Display for FairnessStatement {
         }
         f.write_str(".")?;
         for group in &self.groups {
+            let risk = scaled(&group.excessive_risk, 1.0, 3);
             write!(
                 f,
-                " {}: {} points of accuracy, {} of loss.",
+                " It costs {} {} points of accuracy and {risk} of loss.",
                 group.group,
-                points(&group.privacy_cost),
-                scaled(&group.excessive_risk, 1.0, 3)
+                points(&group.privacy_cost)
             )?;
         }
         if let Some(gap) = &self.widest_gap
@@ -330,7 +330,7 @@ mod tests {
         let term = |name: &str, by_group: [f64; 2]| RiskTerm { name: name.to_owned(), by_group: by_group.to_vec() };
         let terms = [term("noise", [0.01, 0.01]), term("clipping direction", [0.3, 0.1])];
         let statement = statement(0.1, 0.02, 5).explained_by(&terms).unwrap();
-        insta::assert_snapshot!(statement.to_string(), @"Who pays for privacy: male, 7.80 ± 0.07 percentage points more than female. male: 9.80 ± 0.07 points of accuracy, 0.102 ± 0.001 of loss. female: 2.00 ± 0.00 points of accuracy, 0.000 ± 0.000 of loss. Signed-rank test of the widest gap over 5 runs: p = 0.062 (so many runs cannot give less than 0.062). Equal cost at τ = 0.05 fails. Largest cause of the difference: clipping direction.");
+        insta::assert_snapshot!(statement.to_string(), @"Who pays for privacy: male, 7.80 ± 0.07 percentage points more than female. It costs male 9.80 ± 0.07 points of accuracy and 0.102 ± 0.001 of loss. It costs female 2.00 ± 0.00 points of accuracy and 0.000 ± 0.000 of loss. Signed-rank test of the widest gap over 5 runs: p = 0.062 (so many runs cannot give less than 0.062). Equal cost at τ = 0.05 fails. Largest cause of the difference: clipping direction.");
     }
 
     #[test]

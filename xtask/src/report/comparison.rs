@@ -6,7 +6,7 @@ use super::document::{Block, Cell, Mark, Row, Section, Table, Tone, marked};
 use super::metric::Column;
 use super::number;
 use super::presentation::TablePresentation;
-use super::published::PublishedCell;
+use super::published::{Printed, PublishedCell};
 use super::verdict::{Agreement, Comparison, MAX_STANDARD_ERRORS, Verdict, compare, judge, tolerance};
 use crate::results::{ExperimentResults, MethodResults};
 
@@ -120,16 +120,18 @@ impl<'a> Answer<'a> {
                 })
             })
             .collect();
-        Section { id: self.presentation.id.clone(), title: published.citation.clone(), level: 2, blocks }
+        let title = format!("{} ({})", published.citation, published.data);
+        Section { id: self.presentation.id.clone(), title, level: 2, blocks }
     }
 
     fn notes(&self, mark: Option<Mark>) -> Vec<String> {
         let mut notes = vec!["Each cell: ours, then the paper's, as mean ± standard error over seeds.".to_owned()];
         if mark.is_none() {
             notes.push(
-                "Third line: the difference in combined standard errors (SE); ✓ within the errors, ≈ within the stated \
-                 tolerance, ✗ outside both."
-                    .to_owned(),
+                format!(
+                    "Third line: the difference in combined standard errors (SE); ✓ within {MAX_STANDARD_ERRORS} SE plus the \
+                     paper's rounding, ≈ within the stated tolerance, ✗ outside both."
+                ),
             );
         }
         if self.presentation.published.cells.iter().any(|cell| cell.standard_error.is_none()) {
@@ -154,8 +156,8 @@ pub(crate) fn verdict_definition() -> Vec<String> {
         "agrees: every figure of the row agrees.".to_owned(),
         format!(
             "same ordering: not every figure agrees, but in every column our means rank the method against every other \
-             method as the paper does, wherever the paper's two figures are further apart than their rounding and \
-             {MAX_STANDARD_ERRORS} combined standard errors."
+             method as the paper does, wherever the paper's two figures are further apart than their rounding plus \
+             {MAX_STANDARD_ERRORS} combined standard errors (the paper's, or ours where it prints none)."
         ),
         "differs: neither. The suspected cause is given, or that it is not known.".to_owned(),
         "No verdict: the method was not run, a figure is undefined, there are fewer than two seeds, or the run is \
@@ -201,7 +203,8 @@ fn figure_cell(cell: Option<&AnswerCell<'_>>, mark: Option<Mark>) -> Cell {
     let Some(ours) = cell.ours else {
         return Cell::lines(vec!["not run".to_owned(), paper], Tone::Plain);
     };
-    let mut lines = vec![number::estimate(&ours, printed.decimals + 1), paper];
+    let decimals = our_decimals(printed);
+    let mut lines = vec![number::estimate(&ours, decimals), paper];
     let mut tone = Tone::Plain;
     if let Some(comparison) = cell.comparison {
         let (symbol, agreement_tone) = match comparison.agreement {
@@ -212,12 +215,17 @@ fn figure_cell(cell: Option<&AnswerCell<'_>>, mark: Option<Mark>) -> Cell {
         tone = agreement_tone;
         lines.push(match comparison.standard_errors {
             Some(errors) => format!("{} SE {symbol}", number::signed(errors, 1)),
-            None => format!("{} {symbol}", number::signed(comparison.difference, printed.decimals + 1)),
+            None => format!("{} {symbol}", number::signed(comparison.difference, decimals)),
         });
     } else if mark.is_none() {
         lines.push("not comparable".to_owned());
     }
     Cell::lines(lines, tone)
+}
+
+/// One digit more than the paper prints, unless it prints three or more.
+fn our_decimals(printed: Printed) -> usize {
+    if printed.decimals < 3 { printed.decimals + 1 } else { printed.decimals }
 }
 
 /// Ranges of columns: shares of records and the rest apart when there are more than six columns.

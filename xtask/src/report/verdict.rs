@@ -3,7 +3,7 @@
 //! A *cell* agrees if the difference of the means is within [`MAX_STANDARD_ERRORS`] combined standard errors plus the
 //! rounding of the published mean, or within the [`tolerance`] of its metric. A *row* (one method of one table) then
 //! *agrees* if every cell does. Otherwise it has the *same ordering* if our means rank the method as the paper does against
-//! every other method, in every column, wherever the paper's own uncertainty lets it tell the two apart; else it *differs*.
+//! every other method, in every column, wherever the paper's figures can be told apart; else it *differs*.
 //! Synthetic data and quick runs get no verdict.
 
 use std::fmt;
@@ -116,15 +116,14 @@ pub(crate) fn judge(table: &PublishedTable, method: &str, ours: &dyn Fn(&str, &C
     let mut n_ordered = 0;
     for (cell, mine) in cells.iter().zip(&estimates) {
         for other in table.cells.iter().filter(|other| other.column == cell.column && other.method != method) {
-            let Some(theirs) = ours(&other.method, &cell.column).and_then(|estimate| estimate.mean) else { continue };
-            if !distinguishable(cell, other) {
+            let Some(theirs) = ours(&other.method, &cell.column) else { continue };
+            let (Some(mean), Some(their_mean)) = (mine.mean, theirs.mean) else { continue };
+            if !distinguishable((cell, mine), (other, &theirs)) {
                 continue;
             }
             n_ordered += 1;
-            let published_order = cell.value.value > other.value.value;
-            let our_order = mine.mean.map(|mean| mean.total_cmp(&theirs));
-            let expected = if published_order { std::cmp::Ordering::Greater } else { std::cmp::Ordering::Less };
-            if our_order != Some(expected) {
+            let expected = cell.value.value.total_cmp(&other.value.value);
+            if mean.total_cmp(&their_mean) != expected {
                 return Verdict::Differs;
             }
         }
@@ -132,14 +131,16 @@ pub(crate) fn judge(table: &PublishedTable, method: &str, ours: &dyn Fn(&str, &C
     if n_ordered > 0 { Verdict::SameOrdering } else { Verdict::Differs }
 }
 
-/// Whether the paper itself tells two figures of a column apart: further apart than their rounding and, where printed,
-/// [`MAX_STANDARD_ERRORS`] combined standard errors.
-fn distinguishable(a: &PublishedCell, b: &PublishedCell) -> bool {
-    let rounding = a.value.half_unit() + b.value.half_unit();
-    let error = |cell: &PublishedCell| cell.standard_error.map_or(0.0, uncertainty);
+/// Whether the paper tells two figures of a column apart: further apart than their rounding plus [`MAX_STANDARD_ERRORS`]
+/// combined standard errors, the paper's or, where it prints none, ours in their stead.
+fn distinguishable(a: (&PublishedCell, &Estimate), b: (&PublishedCell, &Estimate)) -> bool {
+    let rounding = a.0.value.half_unit() + b.0.value.half_unit();
+    let error = |(cell, ours): (&PublishedCell, &Estimate)| {
+        cell.standard_error.map(uncertainty).or(ours.standard_error).unwrap_or(0.0)
+    };
     // The slack keeps a difference of exactly the rounding from passing by a rounding error of ours.
     let slack = 1e-9;
-    (a.value.value - b.value.value).abs() > MAX_STANDARD_ERRORS * error(a).hypot(error(b)) + rounding + slack
+    (a.0.value.value - b.0.value.value).abs() > MAX_STANDARD_ERRORS * error(a).hypot(error(b)) + rounding + slack
 }
 
 #[cfg(test)]
@@ -198,6 +199,22 @@ mod tests {
         // Nothing else was run: there is no order to agree with.
         assert_eq!(verdict([Some(0.60), None, None], "a"), Verdict::Differs);
         assert_eq!(verdict([None, Some(0.80), None], "a"), Verdict::None("not run"));
+    }
+
+    #[test]
+    fn without_printed_errors_ours_decide_what_the_paper_can_tell_apart() {
+        let table =
+            PublishedTable::parse(&TABLE.replace("0.03\n", "-\n").replace("0.00\n", "-\n").replace("0.01\n", "-\n"));
+        let table = table.unwrap();
+        // b and c are 0.01 apart and both of ours are 0.9: with errors of 0.1 that is no order, without errors and with the
+        // figures 0.05 apart it would be one.
+        let with_error =
+            |error: f64| judge(&table, "b", &move |name, _| Some(ours(if name == "a" { 0.4 } else { 1.2 }, error)));
+        assert_eq!(with_error(0.1), Verdict::SameOrdering);
+        let wide =
+            PublishedTable::parse(&TABLE.replace("0.81\t0.01", "0.95\t-").replace("0.80\t0.00", "0.80\t-")).unwrap();
+        let tied = judge(&wide, "b", &|name, _| Some(ours(if name == "a" { 0.4 } else { 1.2 }, 0.01)));
+        assert_eq!(tied, Verdict::Differs);
     }
 
     #[test]

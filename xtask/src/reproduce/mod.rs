@@ -1,12 +1,13 @@
 //! `cargo xtask reproduce STUDY`.
 
+mod accounting;
 mod adult;
 mod adult_report;
 mod experiment;
 mod host;
-mod options;
+pub(crate) mod options;
 mod privacy;
-mod progress;
+pub(crate) mod progress;
 mod recorder;
 mod runner;
 mod toy;
@@ -24,6 +25,8 @@ pub(crate) struct ReproduceArgs {
 enum Study {
     /// Adult: Esipova 2023 Table 4; Xu 2021 Tables 1 and 2; Xu 2020 Table 5.
     Adult(adult::AdultArgs),
+    /// Every published ε beside ours, under each conversion.
+    Accounting(accounting::AccountingArgs),
     /// Zhao 2025 Figure 1, left: a threshold vanishes, and its repair.
     Toy(toy::ToyArgs),
 }
@@ -35,6 +38,7 @@ enum Study {
 pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
     match args.study {
         Study::Adult(args) => adult::run(&args),
+        Study::Accounting(args) => accounting::run(&args),
         Study::Toy(args) => toy::run(&args),
     }
 }

@@ -1,7 +1,7 @@
 //! Rényi divergence of the Gaussian on batches of fixed size, drawn without replacement, between data sets that differ in one record.
 
-use super::log_sum::LogSum;
 use super::quadrature::legendre;
+use crate::log_sum::LogSum;
 use crate::normal::log_density;
 
 /// Rényi divergence of order `order` > 1, from the privacy profile that bounds this mechanism.

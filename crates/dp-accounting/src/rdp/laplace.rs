@@ -1,7 +1,7 @@
 //! Rényi divergence of the Laplace mechanism, alone and Poisson-sampled.
 
-use super::log_sum::LogSum;
 use super::quadrature::legendre;
+use crate::log_sum::LogSum;
 
 /// Rényi divergence of order `order` > 1 of the Laplace mechanism with scale over sensitivity `scale`.
 ///

@@ -3,7 +3,6 @@
 mod conversion;
 mod fixed_size;
 mod laplace;
-mod log_sum;
 mod mechanisms;
 mod orders;
 mod quadrature;
@@ -49,6 +48,10 @@ impl RdpAccountant {
     /// An accountant that has seen nothing: adaptive orders, improved conversion.
     pub const fn new(relation: NeighbouringRelation) -> Self {
         Self { composition: Composition::new(relation), orders: Orders::Adaptive, conversion: Conversion::Improved }
+    }
+
+    pub(crate) const fn from_composition(composition: Composition) -> Self {
+        Self { composition, orders: Orders::Adaptive, conversion: Conversion::Improved }
     }
 
     /// Uses other orders.

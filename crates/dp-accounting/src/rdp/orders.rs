@@ -16,8 +16,11 @@ pub enum Orders {
 /// `α - 1` for the adaptive search: from the near-KL end (ε in the millions) to ε ≈ 1e-7 at δ = 1e-5.
 pub(crate) const PLAUSIBLE_RANGE: (f64, f64) = (1e-7, 1e9);
 
+/// `α - 1` at which the adaptive search starts.
+const SCAN_START: f64 = 0.1;
+
 /// Ratio of neighbouring `α - 1` in the coarse scan.
-const SCAN_RATIO: f64 = 1.5;
+const SCAN_RATIO: f64 = 1.6;
 
 /// The best order with the value there.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +79,7 @@ impl Orders {
             Self::Adaptive => {
                 // The objective can have several local minima: a scan finds the basins, a golden section each of the best two.
                 let mut scan: Vec<(f64, f64)> = Vec::new();
-                let mut excess = range.0;
+                let mut excess = SCAN_START.clamp(range.0, range.1);
                 while excess <= range.1 {
                     let (value, rest) = objective(1.0 + excess);
                     best.improve(1.0 + excess, value);
@@ -85,6 +88,14 @@ impl Orders {
                         break;
                     }
                     excess *= SCAN_RATIO;
+                }
+                // Downwards only while that helps, or nothing was finite yet: orders this low matter for very large ε.
+                excess = scan[0].0 / SCAN_RATIO;
+                while excess >= range.0 && scan[0].1 <= best.value {
+                    let (value, _) = objective(1.0 + excess);
+                    best.improve(1.0 + excess, value);
+                    scan.insert(0, (excess, value));
+                    excess /= SCAN_RATIO;
                 }
                 let is_basin = |i: usize| {
                     let here = scan[i].1;
@@ -114,8 +125,8 @@ fn golden_section(centre: f64, radius: f64, mut objective: impl FnMut(f64) -> f6
     let (mut low, mut high) = (centre - radius, centre + radius);
     let (mut left, mut right) = (high - RATIO * (high - low), low + RATIO * (high - low));
     let (mut at_left, mut at_right) = (objective(left), objective(right));
-    // At a minimum the value is flat: an order known to 2e-4 gives ε to 1e-8.
-    while high - low > 2e-4 {
+    // At a minimum the value is flat: an order known to 3e-4 gives ε to 1e-7.
+    while high - low > 3e-4 {
         if at_left <= at_right {
             (high, right, at_right) = (right, left, at_left);
             left = high - RATIO * (high - low);

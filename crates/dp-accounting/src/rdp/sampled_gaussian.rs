@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use super::log_sum::LogSum;
+use crate::log_sum::LogSum;
 use crate::normal::log_density;
 
 /// Rényi divergence of order `order` > 1 of the Poisson-sampled Gaussian, the larger of its two directions.
@@ -43,10 +43,10 @@ fn log_excess_moment(q: f64, sigma: f64, order: f64) -> f64 {
         (u / step).round() as i64
     };
     let mut sum = LogSum::default();
-    let end = walk_hump(&mut sum, index(0.0), i64::MIN, (10.0 / step) as i64, log_term);
+    let end = walk_hump(&mut sum, index(0.0), i64::MIN, (3.0 / step) as i64, log_term);
     let high = index(power / sigma);
     if high > end {
-        walk_hump(&mut sum, high, end, (10.0 / step) as i64, log_term);
+        walk_hump(&mut sum, high, end, (3.0 / step) as i64, log_term);
     }
     sum.value() + step.ln()
 }
@@ -76,6 +76,9 @@ fn log_excess(q: f64, log_rest: f64, y: f64, order: f64) -> f64 {
             let k = f64::from(k);
             term *= (order - k + 1.0) / k * above;
             sum += term;
+            if term.abs() < 1e-17 {
+                break;
+            }
         }
         return (0.5 * order * (order - 1.0)).ln() + 2.0 * above.abs().ln() + sum.ln();
     }

@@ -1,5 +1,7 @@
 //! Reads the tables beside the tests: comments, a header, tab-separated fields.
 
+#![allow(dead_code, reason = "each test uses the columns that it needs")]
+
 use std::collections::HashMap;
 
 /// One row by column name.
@@ -15,6 +17,11 @@ impl Row {
     pub(crate) fn optional(&self, column: &str) -> Option<f64> {
         let text = self.0.get(column).unwrap_or_else(|| panic!("no column {column}"));
         (!text.is_empty()).then(|| text.parse().unwrap())
+    }
+
+    /// A field as it stands.
+    pub(crate) fn text(&self, column: &str) -> &'static str {
+        self.0.get(column).unwrap_or_else(|| panic!("no column {column}"))
     }
 
     /// The whole row, for messages.

@@ -1,4 +1,4 @@
-//! The three published ways to turn a record into inputs, each as a list of features.
+//! The published ways to turn a record into inputs, each as a list of features.
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,11 +34,16 @@ pub enum Encoding {
     /// education gives way to the merged levels. They write that duplicates were removed, yet their 45,222 records
     /// still contain them; they stay.
     Soleymani,
+    /// 96 inputs: five numbers (z-scores), race as white or not, sex, and six columns one-hot without their first category. Sex stays an
+    /// input; `?` counts as a category, the first of its column.
+    ///
+    /// **Source.** Zhao et al. 2025, published code.
+    Zhao,
 }
 
 impl Encoding {
     /// Every encoding.
-    pub const ALL: [Self; 3] = [Self::Esipova, Self::Xu, Self::Soleymani];
+    pub const ALL: [Self; 4] = [Self::Esipova, Self::Xu, Self::Soleymani, Self::Zhao];
 
     /// Name on the command line and in reports.
     pub fn name(self) -> &'static str {
@@ -46,6 +51,7 @@ impl Encoding {
             Self::Esipova => "esipova",
             Self::Xu => "xu",
             Self::Soleymani => "soleymani",
+            Self::Zhao => "zhao",
         }
     }
 
@@ -54,11 +60,17 @@ impl Encoding {
         self.features().len()
     }
 
-    /// Whether a complete record belongs to the data set as the paper describes it.
+    /// Whether a `?` is a category rather than a reason to drop the record.
+    pub(super) fn keeps_incomplete(self) -> bool {
+        self == Self::Zhao
+    }
+
+    /// Whether a record belongs to the data set as the paper describes it.
     pub(super) fn keeps(self, record: &AdultRecord) -> bool {
         match self {
-            Self::Esipova | Self::Xu => true,
-            Self::Soleymani => record.number(Number::CapitalGain) < CAPITAL_GAIN_TOP_CODE,
+            Self::Esipova | Self::Xu => record.is_complete(),
+            Self::Soleymani => record.is_complete() && record.number(Number::CapitalGain) < CAPITAL_GAIN_TOP_CODE,
+            Self::Zhao => true,
         }
     }
 
@@ -74,6 +86,7 @@ impl Encoding {
                 "Encoding soleymani: 39 inputs without sex and age; merged categories and the capital-gain cut are our reading \
                  of the paper's text."
             }
+            Self::Zhao => "Encoding zhao: 96 inputs, numbers as z-scores, sex among the inputs, `?` as a category.",
         }
     }
 
@@ -82,6 +95,7 @@ impl Encoding {
             Self::Esipova => esipova(),
             Self::Xu => xu(),
             Self::Soleymani => soleymani(),
+            Self::Zhao => zhao(),
         }
     }
 }
@@ -251,6 +265,25 @@ fn soleymani() -> Vec<Feature> {
     features
 }
 
+/// The first category in alphabetical order has no input: `?` where a column has it, which comes before every letter.
+fn zhao() -> Vec<Feature> {
+    let mut features: Vec<_> = NUMBERS.iter().map(|&number| Feature::number(number, Scale::ZScore)).collect();
+    features.push(Feature::one_of(Attribute::Race, "white", &["White"]));
+    features.push(Feature::one_of(Attribute::Sex, "Male", &["Male"]));
+    for (attribute, first) in [
+        (Attribute::Workclass, "?"),
+        (Attribute::Education, "10th"),
+        (Attribute::MaritalStatus, "Divorced"),
+        (Attribute::Occupation, "?"),
+        (Attribute::Relationship, "Husband"),
+        (Attribute::NativeCountry, "?"),
+    ] {
+        let categories = attribute.categories().iter().filter(|&&category| category != first);
+        features.extend(categories.map(|category| Feature::one_of(attribute, category, &[category])));
+    }
+    features
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -268,6 +301,9 @@ mod tests {
         // 2 numbers + 3 hours + race + birth + 5 education + 3 marital + 4 workclass + 14 occupation + 6 relationship.
         assert_eq!(Encoding::Soleymani.n_inputs(), 2 + 3 + 1 + 1 + 5 + 3 + 4 + 14 + 6);
         assert_eq!(Encoding::Soleymani.n_inputs(), 39);
+        // 5 numbers + race + sex; workclass 9, education 16, marital 7, occupation 15, relationship 6, country 42, less one each.
+        assert_eq!(Encoding::Zhao.n_inputs(), 5 + 1 + 1 + 8 + 15 + 6 + 14 + 5 + 41);
+        assert_eq!(Encoding::Zhao.n_inputs(), 96);
     }
 
     #[test]
@@ -302,8 +338,8 @@ mod tests {
     #[test]
     fn unknown_name() {
         insta::assert_snapshot!(
-            "zhao".parse::<Encoding>().unwrap_err(),
-            @"encoding `zhao` is not one of esipova, xu, soleymani"
+            "tran".parse::<Encoding>().unwrap_err(),
+            @"encoding `tran` is not one of esipova, xu, soleymani, zhao"
         );
     }
 }

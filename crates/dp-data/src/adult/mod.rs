@@ -2,6 +2,7 @@
 
 mod encoding;
 mod parse;
+mod sampling;
 mod schema;
 mod synthetic;
 mod synthetic_margins;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::encoding::Encoding;
 pub use self::parse::AdultRecord;
+pub use self::sampling::Sampling;
 pub use self::schema::{Attribute, Number};
 use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
@@ -20,7 +22,7 @@ use crate::locator::{DataLocator, Located};
 use crate::manifest::Manifest;
 use crate::provenance::{FileRecord, Provenance, sha256_hex};
 use crate::scaling::ScalingFit;
-use crate::split::{self, Keep, Stream, TestFraction};
+use crate::split::TestFraction;
 use crate::verified_file;
 
 /// The seed of the generated census that stands in for the published files.
@@ -118,25 +120,6 @@ pub fn synthetic_text(seed: u64) -> String {
     synthetic::census(seed)
 }
 
-/// Which complete records take part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Sampling {
-    /// All of them.
-    #[default]
-    Original,
-    /// Exactly this many men and as many women, drawn without replacement.
-    Balanced {
-        /// Records of each sex.
-        per_group: usize,
-    },
-    /// Each record on its own with the probability that gives this many men and women on average, as in Esipova's text.
-    BalancedOnAverage {
-        /// Expected records of each sex.
-        per_group: usize,
-    },
-}
-
 /// The attribute that defines the groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -212,7 +195,7 @@ impl AdultOptions {
     }
 }
 
-/// Drops incomplete records, samples, splits and encodes.
+/// Drops records that the encoding cannot use (with a `?`, but for [`Encoding::Zhao`]), samples, splits and encodes.
 ///
 /// **Edge cases.** A category without an input of its own (an employer `Never-worked` in a complete record) gives zeros.
 ///
@@ -231,52 +214,19 @@ impl AdultOptions {
 /// ```
 pub fn split(table: &AdultTable, options: &AdultOptions) -> Result<Split, DataError> {
     let AdultOptions { encoding, sampling, test_fraction, scaling_fit, group_by, seed } = *options;
-    let complete: Vec<&AdultRecord> = table.records.iter().filter(|record| record.is_complete()).collect();
-    let kept: Vec<&AdultRecord> = complete.iter().copied().filter(|record| encoding.keeps(record)).collect();
-    let mut notes = vec![format!(
-        "{} of {} records are complete (no `?`); incomplete ones are dropped.",
-        complete.len(),
-        table.records.len()
-    )];
-    if kept.len() < complete.len() {
-        notes.push(format!(
-            "{} records with the top-coded capital gain 99,999 are dropped as outliers.",
-            complete.len() - kept.len()
-        ));
-    }
-    let sexes: Vec<usize> = kept.iter().map(|record| GroupBy::Sex.group_of(record)).collect();
-    let keep = match sampling {
-        Sampling::Original => {
-            notes.push(format!("All {} remaining records take part.", kept.len()));
-            [Keep::All; 2]
-        }
-        Sampling::Balanced { per_group } => {
-            notes.push(format!("Balanced: exactly {per_group} records of each sex, drawn without replacement."));
-            [Keep::Exactly(per_group); 2]
-        }
-        Sampling::BalancedOnAverage { per_group } => {
-            notes.push(format!("Balanced by coin: on average {per_group} records of each sex, each kept on its own."));
-            [0, 1].map(|sex| {
-                let n = sexes.iter().filter(|&&other| other == sex).count();
-                Keep::Coin(per_group as f64 / n as f64)
-            })
-        }
-    };
-    let rows = split::sample_groups(&sexes, &keep, &GroupBy::Sex.groups(), &mut split::stream(seed, Stream::Sampling))?;
-    let sampled: Vec<&AdultRecord> = rows.into_iter().map(|row| kept[row]).collect();
-    let (train, test) = test_fraction.divide(sampled.len(), &mut split::stream(seed, Stream::Split));
-    notes.push(format!("Random split: {} training and {} test records.", train.len(), test.len()));
+    let kept: Vec<&AdultRecord> = table.records.iter().filter(|record| encoding.keeps(record)).collect();
+    let mut notes = cleaning_notes(table, encoding, kept.len());
+    let parts = sampling.divide(&kept, test_fraction, seed, &mut notes)?;
     notes.push(encoding.note().into());
     notes.push(scaling_fit.note().into());
 
-    let train: Vec<&AdultRecord> = train.into_iter().map(|row| sampled[row]).collect();
-    let test: Vec<&AdultRecord> = test.into_iter().map(|row| sampled[row]).collect();
+    let [train, test] = parts.map(|rows| rows.into_iter().map(|row| kept[row]).collect::<Vec<&AdultRecord>>());
     let features = encoding.features();
     let fitted_on = match scaling_fit {
-        ScalingFit::TrainOnly => &train,
-        ScalingFit::AllRecords => &sampled,
+        ScalingFit::TrainOnly => train.clone(),
+        ScalingFit::AllRecords => [&train[..], &test].concat(),
     };
-    let scalings: Vec<_> = features.iter().map(|feature| feature.fit(fitted_on)).collect();
+    let scalings: Vec<_> = features.iter().map(|feature| feature.fit(&fitted_on)).collect();
     let encode = |records: &[&AdultRecord]| Dataset {
         features: Array2::from_shape_fn((records.len(), features.len()), |(row, column)| {
             features[column].encode(scalings[column], records[row])
@@ -288,5 +238,24 @@ pub fn split(table: &AdultTable, options: &AdultOptions) -> Result<Split, DataEr
         group_names: group_by.groups().map(String::from).to_vec(),
         group_attribute: group_by.name().into(),
     };
-    Ok(Split { train: encode(&train), test: encode(&test), notes })
+    Ok(Split { train: encode(&train), test: encode(&test), validation: None, notes })
+}
+
+/// What was dropped before any sampling, one sentence each.
+fn cleaning_notes(table: &AdultTable, encoding: Encoding, n_kept: usize) -> Vec<String> {
+    let n_records = table.records.len();
+    let n_complete = table.records.iter().filter(|record| record.is_complete()).count();
+    if encoding.keeps_incomplete() {
+        return vec![format!(
+            "{} of {n_records} records have a `?`, which counts as a category.",
+            n_records - n_complete
+        )];
+    }
+    let mut notes =
+        vec![format!("{n_complete} of {n_records} records are complete (no `?`); incomplete ones are dropped.")];
+    if n_kept < n_complete {
+        let n = n_complete - n_kept;
+        notes.push(format!("{n} records with the top-coded capital gain 99,999 are dropped as outliers."));
+    }
+    notes
 }

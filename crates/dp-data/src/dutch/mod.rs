@@ -188,5 +188,5 @@ pub fn split(table: &DutchTable, options: &DutchOptions) -> Result<Split, DataEr
             group_attribute: "sex".into(),
         }
     };
-    Ok(Split { train: encode(&train), test: encode(&test), notes })
+    Ok(Split { train: encode(&train), test: encode(&test), validation: None, notes })
 }

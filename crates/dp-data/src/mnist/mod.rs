@@ -245,7 +245,7 @@ pub fn split(table: &MnistTable, options: &MnistOptions) -> Result<Split, DataEr
         ));
     }
     let all: Vec<usize> = (0..table.test.labels.len()).collect();
-    Ok(Split { train, test: dataset(table.collection, &table.test, &all), notes })
+    Ok(Split { train, test: dataset(table.collection, &table.test, &all), validation: None, notes })
 }
 
 fn dataset(collection: Collection, images: &Images, rows: &[usize]) -> Dataset {
@@ -294,7 +294,15 @@ mod tests {
             collection: Collection::Mnist,
             train: images(&[8, 1, 8, 2, 8, 8]),
             test: images(&[8, 9]),
-            provenance: MnistTable::synthetic(Collection::Mnist, 1).provenance,
+            provenance: Provenance {
+                name: "mnist".into(),
+                synthetic: true,
+                source: "a test".into(),
+                digest: String::new(),
+                n_records: 8,
+                files: Vec::new(),
+                notes: Vec::new(),
+            },
         }
     }
 

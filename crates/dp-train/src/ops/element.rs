@@ -19,7 +19,7 @@ pub(crate) trait Element: WithDType {
     fn values_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
     /// `eˣ`.
     fn exp(self) -> Self;
-    /// `ln(1 + x)`.
+    /// `ln(1 + x)` for `x ≥ 0`.
     fn ln_1p(self) -> Self;
     /// Hyperbolic tangent.
     fn tanh(self) -> Self;
@@ -43,8 +43,9 @@ impl Element for f32 {
     fn exp(self) -> Self {
         self.exp()
     }
+    #[inline(always)]
     fn ln_1p(self) -> Self {
-        self.ln_1p()
+        vector_math::ln_1p(self)
     }
     #[inline(always)]
     fn tanh(self) -> Self {

@@ -4,14 +4,19 @@ use candle_core::{CpuStorage, Error, InplaceOp2, InplaceOp3, Layout, Result, Wit
 
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
 
-/// `ln Σ_j exp(z_j)` less the largest logit, and that logit.
-fn log_sum_exp<T: Element>(logits: &[T]) -> (T, T) {
+fn largest<T: Element>(logits: &[T]) -> T {
     let mut largest = logits[0];
     for &z in logits {
         if z > largest {
             largest = z;
         }
     }
+    largest
+}
+
+/// `ln Σ_j exp(z_j)` less the largest logit, and that logit.
+fn log_sum_exp<T: Element>(logits: &[T]) -> (T, T) {
+    let largest = largest(logits);
     // The largest term is exp(0) = 1: the rest is summed apart so that ln(1 + rest) keeps its digits.
     let mut rest = T::ZERO;
     let mut seen = false;
@@ -97,14 +102,18 @@ impl InplaceOp2 for SoftmaxGradient {
             for (i, &label) in labels.iter().enumerate() {
                 let row = &mut dst[i * classes..(i + 1) * classes];
                 let label = checked_label(label, classes, i)?;
-                let (log_sum, largest) = log_sum_exp(row);
+                let largest = largest(row);
                 for z in row.iter_mut() {
-                    *z = (*z - largest - log_sum).exp();
+                    *z = (*z - largest).exp();
+                }
+                let own = std::mem::replace(&mut row[label], T::ZERO);
+                let others = row.iter().fold(T::ZERO, |sum, &p| sum + p);
+                let total = own + others;
+                for p in row.iter_mut() {
+                    *p /= total;
                 }
                 // 1 − p as the sum of the others: exact where p rounds to 1.
-                row[label] = T::ZERO;
-                let others = row.iter().fold(T::ZERO, |sum, &p| sum + p);
-                row[label] = T::ZERO - others;
+                row[label] = T::ZERO - others / total;
             }
             Ok(())
         })

@@ -219,6 +219,8 @@ impl Stratum {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn mean_of(values: &[f64]) -> impl Fn(&[usize]) -> Result<Measured, MetricError> + '_ {
@@ -278,5 +280,30 @@ mod tests {
             MetricFrame::on_rows(&[0, 2], &[sex], &[], &metric),
             Err(MetricError::RowOutOfRange { index: 1, value: 2, n_records: 2 })
         );
+    }
+
+    proptest! {
+        #[test]
+        fn groups_make_up_their_stratum(records in prop::collection::vec((0_usize..3, 0_usize..2, 0.1..1.0_f64), 1..40)) {
+            let column = |of: fn(&(usize, usize, f64)) -> usize| records.iter().map(of).collect::<Vec<usize>>();
+            let group = Attribute::new("group", &column(|r| r.0), ["a", "b", "c"]).unwrap();
+            let control = Attribute::new("control", &column(|r| r.1), ["x", "y"]).unwrap();
+            let values: Vec<f64> = records.iter().map(|r| r.2).collect();
+            let frame = MetricFrame::new(&[group], &[control], mean_of(&values)).unwrap();
+            let mut n = 0;
+            for stratum in frame.strata() {
+                n += stratum.overall.n;
+                prop_assert_eq!(stratum.by_group.iter().map(|g| g.n_records).sum::<usize>(), stratum.overall.n);
+                let Some(overall) = stratum.overall.value else { continue };
+                let (low, high) = (stratum.group_min().unwrap(), stratum.group_max().unwrap());
+                prop_assert!(low <= overall + 1e-12 && overall <= high + 1e-12);
+                let between = stratum.difference(Distance::BetweenGroups).unwrap();
+                prop_assert!(stratum.difference(Distance::ToOverall).unwrap() <= between + 1e-12);
+                let ratio = stratum.ratio(Distance::BetweenGroups).unwrap();
+                prop_assert!((0.0..=1.0).contains(&ratio));
+                prop_assert!(stratum.ratio(Distance::ToOverall).unwrap() >= ratio - 1e-12);
+            }
+            prop_assert_eq!(n, records.len());
+        }
     }
 }

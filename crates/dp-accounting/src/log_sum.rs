@@ -2,7 +2,7 @@
 
 /// Streaming `ln Σ e^x`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LogSum {
+pub(crate) struct LogSum {
     largest: f64,
     scaled: f64,
 }
@@ -15,21 +15,21 @@ impl Default for LogSum {
 
 impl LogSum {
     /// Adds `e^x`; false when it is too small to matter.
-    pub(super) fn add(&mut self, x: f64) -> bool {
+    pub(crate) fn add(&mut self, x: f64) -> bool {
         if x > self.largest {
             self.scaled = self.scaled * (self.largest - x).exp() + 1.0;
             self.largest = x;
             return true;
         }
         let below = x - self.largest;
-        if below > -45.0 {
+        if below > -41.0 {
             self.scaled += below.exp();
             return true;
         }
         false
     }
 
-    pub(super) fn value(self) -> f64 {
+    pub(crate) fn value(self) -> f64 {
         self.largest + self.scaled.ln()
     }
 }

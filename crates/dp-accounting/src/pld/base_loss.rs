@@ -1,0 +1,83 @@
+//! Privacy loss of one query on the whole batch, before sampling: the log-likelihood ratio `y` of "record present" to "record absent".
+
+use std::f64::consts::LN_2;
+
+use crate::normal::LOG_SQRT_TAU;
+
+/// Distribution of `y` when the record is absent; when it is present its density is `e^y` times as large.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum BaseLoss {
+    /// `y ~ N(-μ²/2, μ²)` with `μ = 1/σ`.
+    Gaussian { mu: f64 },
+    /// Half of the mass at `-t`, `e^-t/2` at `t`, the density `e^(-(y+t)/2)/4` between them, with `t = 1/scale`.
+    Laplace { rate: f64 },
+    /// `y = ε` with probability `1/(e^ε + n - 1)`, `-ε` with `e^ε` times that, else 0.
+    RandomisedResponse { epsilon: f64, n_outcomes: u32 },
+}
+
+/// A point mass: `y`, probability when absent, probability when present.
+pub(super) type Atom = (f64, f64, f64);
+
+impl BaseLoss {
+    /// The interval outside of which neither distribution has more than `exp(log_tail)` on either side.
+    pub(super) fn range(self, log_tail: f64) -> (f64, f64) {
+        match self {
+            // P(N(0,1) > u) < exp(-u²/2).
+            Self::Gaussian { mu } => {
+                let reach = mu * (-2.0 * log_tail).sqrt() + 0.5 * mu * mu;
+                (-reach, reach)
+            }
+            Self::Laplace { rate } => (-rate, rate),
+            Self::RandomisedResponse { epsilon, .. } => (-epsilon, epsilon),
+        }
+    }
+
+    /// Whether any mass lies outside [`range`](Self::range).
+    pub(super) const fn is_unbounded(self) -> bool {
+        matches!(self, Self::Gaussian { .. })
+    }
+
+    pub(super) fn atoms(self) -> Vec<Atom> {
+        match self {
+            Self::Gaussian { .. } => Vec::new(),
+            Self::Laplace { rate } => {
+                let rare = 0.5 * (-rate).exp();
+                vec![(-rate, 0.5, rare), (rate, rare, 0.5)]
+            }
+            Self::RandomisedResponse { epsilon, n_outcomes } => {
+                let likely = 1.0 / (1.0 + f64::from(n_outcomes - 1) * (-epsilon).exp());
+                let rare = likely * (-epsilon).exp();
+                let mut atoms = vec![(-epsilon, likely, rare), (epsilon, rare, likely)];
+                if n_outcomes > 2 {
+                    let rest = f64::from(n_outcomes - 2) * rare;
+                    atoms.insert(1, (0.0, rest, rest));
+                }
+                atoms
+            }
+        }
+    }
+
+    pub(super) const fn is_continuous(self) -> bool {
+        !matches!(self, Self::RandomisedResponse { .. })
+    }
+
+    /// Logarithm of the density of `y` when the record is absent.
+    pub(super) fn log_density(self, y: f64) -> f64 {
+        match self {
+            Self::Gaussian { mu } => {
+                let u = y / mu + 0.5 * mu;
+                -0.5 * u * u - LOG_SQRT_TAU - mu.ln()
+            }
+            Self::Laplace { rate } => -0.5 * (y + rate) - 2.0 * LN_2,
+            Self::RandomisedResponse { .. } => f64::NEG_INFINITY,
+        }
+    }
+
+    /// How fast the logarithm of either density can change at `y`, as a rate: panels are chosen against it.
+    pub(super) fn roughness(self, y: f64) -> f64 {
+        match self {
+            Self::Gaussian { mu } => ((y / mu).abs() + 0.5 * mu + 1.0) / mu,
+            Self::Laplace { .. } | Self::RandomisedResponse { .. } => 1.0,
+        }
+    }
+}

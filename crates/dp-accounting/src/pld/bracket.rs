@@ -1,0 +1,271 @@
+//! Refines a grid until the bounds are as close as asked for, or the budget is spent.
+
+use super::convolve::{Side, Summands, TiltedSum, convolve, log_largest_weight, transform_length};
+use super::discrete::DiscreteLoss;
+use super::mechanism::PldMechanism;
+use crate::rdp::Orders;
+
+/// What is asked of a composition.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Question {
+    /// ε at this δ.
+    Epsilon { delta: f64 },
+    /// δ at this ε.
+    Delta { epsilon: f64 },
+}
+
+/// How far to go.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Effort {
+    /// Width of the bracket over its upper end.
+    pub(super) relative_width: f64,
+    /// Cells of a grid and length of a transform.
+    pub(super) max_points: usize,
+}
+
+/// Two bounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Bracket {
+    pub(super) lower: f64,
+    pub(super) upper: f64,
+}
+
+impl Bracket {
+    pub(super) fn is_narrow(self, relative_width: f64) -> bool {
+        self.upper - self.lower <= (relative_width * self.upper).max(NEGLIGIBLE)
+    }
+}
+
+/// A bracket this narrow is narrow whatever its end is: the end may be 0.
+const NEGLIGIBLE: f64 = 1e-9;
+
+/// Brackets the answer; `upper_guess` is any upper bound, used to choose the first grid and as the first upper end.
+pub(super) fn bracket(mechanisms: &[(PldMechanism, f64)], question: Question, guess: Guess, effort: Effort) -> Bracket {
+    let steps: f64 = mechanisms.iter().map(|(_, count)| count).sum();
+    // Probability that the grid may leave out: a millionth of δ over all steps.
+    let log_tail = (guess.log_delta - 14.0 - steps.ln()).min(-40.0);
+    let symmetric = mechanisms.iter().all(|(mechanism, _)| mechanism.is_symmetric());
+    let mut directions = vec![Direction::default(); if symmetric { 1 } else { 2 }];
+    let mut best = Bracket { lower: 0.0, upper: guess.upper };
+    let cells_at = |interval: f64| mechanisms.iter().map(|(m, _)| m.n_cells(log_tail, interval)).fold(0.0, f64::max);
+    let max_points = effort.max_points as f64;
+    let mut interval = (guess.epsilon / 200.0).max(cells_at(1.0) / 4096.0_f64.min(max_points)).max(1e-12);
+    for level in 0..40 {
+        // Relative probability, under the tilt, that may lie outside the window of the transform; less each time, in case it was too much.
+        let log_window_tail = effort.relative_width.ln() - 10.0 - SLACK - f64::from(level);
+        if cells_at(interval) > max_points {
+            return best;
+        }
+        let cuts: Vec<_> =
+            mechanisms.iter().map(|(mechanism, count)| (mechanism.cut(log_tail, interval), *count)).collect();
+        let outside: f64 = cuts.iter().map(|(cut, count)| count * cut.outside).sum();
+        let mut too_long = false;
+        for (d, direction) in directions.iter_mut().enumerate() {
+            // A direction that cannot be the larger one needs no refinement.
+            if direction.bracket.is_some_and(|known| known.upper <= best.lower) {
+                continue;
+            }
+            let upper: Vec<_> =
+                cuts.iter().map(|(cut, count)| (DiscreteLoss::upper(&cut.directions[d]), *count)).collect();
+            let lower: Vec<_> =
+                cuts.iter().map(|(cut, count)| (DiscreteLoss::lower(&cut.directions[d], interval), *count)).collect();
+            let upper = Summands { interval, parts: upper };
+            match direction.answer(&upper, lower, question, outside, log_window_tail, effort.max_points) {
+                Some(found) => {
+                    let known = direction.bracket.get_or_insert(found);
+                    *known = Bracket { lower: known.lower.max(found.lower), upper: known.upper.min(found.upper) };
+                }
+                None => too_long = true,
+            }
+        }
+        if directions.iter().all(|direction| direction.bracket.is_some()) {
+            let of = |end: fn(Bracket) -> f64| directions.iter().filter_map(|d| d.bracket).map(end).fold(0.0, f64::max);
+            best = Bracket { lower: best.lower.max(of(|b| b.lower)), upper: best.upper.min(of(|b| b.upper)) };
+            if best.lower > best.upper * (1.0 + 1e-9) {
+                // Both ends are proven, so this cannot happen; should it, only the coarser accountant is believed.
+                return Bracket { lower: 0.0, upper: guess.upper };
+            }
+            best.lower = best.lower.min(best.upper);
+        }
+        if too_long || best.is_narrow(effort.relative_width) {
+            return best;
+        }
+        // The error is quadratic in the interval once that is finer than the loss of one step.
+        let relative = (best.upper - best.lower) / best.upper;
+        let ratio = if relative.is_finite() { (0.7 * effort.relative_width / relative).sqrt() } else { 0.0 };
+        let next = interval * ratio.clamp(if relative < 0.3 { 0.2 } else { 0.125 }, 0.7);
+        // The last grid that fits is worth trying.
+        interval = if cells_at(next) > max_points && cells_at(interval) < 0.5 * max_points {
+            cells_at(1.0) / max_points * 1.0001
+        } else {
+            next
+        };
+    }
+    best
+}
+
+/// What a coarser accountant knows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Guess {
+    /// An upper bound on the answer.
+    pub(super) upper: f64,
+    /// About the ε of the question or of its answer.
+    pub(super) epsilon: f64,
+    /// About the logarithm of its δ.
+    pub(super) log_delta: f64,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Direction {
+    bracket: Option<Bracket>,
+    tilt: Option<f64>,
+}
+
+impl Direction {
+    /// Bounds from one grid; `None` when the transform would be too long.
+    fn answer(
+        &mut self,
+        upper: &Summands,
+        lower: Vec<(Vec<DiscreteLoss>, f64)>,
+        question: Question,
+        outside: f64,
+        log_window_tail: f64,
+        max_points: usize,
+    ) -> Option<Bracket> {
+        let settled = self.bracket.is_some_and(|known| known.upper - known.lower < 0.02 * known.upper);
+        let tilt = match self.tilt.filter(|_| settled) {
+            Some(tilt) => tilt,
+            None => saddle_point(upper, question),
+        };
+        self.tilt = Some(tilt);
+        // Of the candidates, the one with the largest moment at the tilt: all are valid.
+        let interval = upper.interval;
+        let value = |loss: &DiscreteLoss| loss.log_moment(tilt, interval) + tilt * loss.offset;
+        let best = |candidates: Vec<DiscreteLoss>| candidates.into_iter().max_by(|a, b| value(a).total_cmp(&value(b)));
+        let lower = lower.into_iter().filter_map(|(candidates, count)| Some((best(candidates)?, count))).collect();
+        let lower = Summands { interval, parts: lower };
+        let windows = [upper.window(tilt, log_window_tail), lower.window(tilt, log_window_tail)];
+        let length = transform_length(&windows);
+        if length > max_points {
+            return None;
+        }
+        let (upper, lower) = convolve(upper, &lower, tilt, &windows, length);
+        Some(match question {
+            Question::Epsilon { delta } => Bracket {
+                lower: crossing(&lower, Side::Lower, delta.ln()),
+                // What the grid left out counts as infinite loss.
+                upper: if outside < delta {
+                    crossing(&upper, Side::Upper, (delta - outside).ln())
+                } else {
+                    f64::INFINITY
+                },
+            },
+            Question::Delta { epsilon } => Bracket {
+                lower: value_at(&lower, Side::Lower, epsilon).unwrap_or(0.0),
+                upper: value_at(&upper, Side::Upper, epsilon).map_or(1.0, |delta| (delta + outside).min(1.0)),
+            },
+        })
+    }
+}
+
+/// How much worse than the best tilt's the Chernoff bound of the chosen tilt may be, in nats.
+const SLACK: f64 = 4.0;
+
+/// A tilt at which the Chernoff bound is nearly smallest: there the transform's rounding hardly matters.
+///
+/// The best tilt often lies where rare large losses begin to dominate, so that the tilted sum has a long upper tail. The smallest tilt within
+/// [`SLACK`] of the best avoids it, and needs a transform several times shorter.
+fn saddle_point(summands: &Summands, question: Question) -> f64 {
+    let offset = summands.offset();
+    let exponent = |tilt: f64| summands.log_moment(tilt) + tilt * offset + log_largest_weight(tilt);
+    let best = Orders::Adaptive.minimise(
+        |order| {
+            let tilt = order - 1.0;
+            match question {
+                Question::Epsilon { delta } => ((exponent(tilt) - delta.ln()) / tilt, exponent(tilt) / tilt),
+                Question::Delta { epsilon } => (exponent(tilt) - tilt * epsilon, f64::NEG_INFINITY),
+            }
+        },
+        tilts(summands.interval),
+    );
+    if !best.is_finite() {
+        return 1.0;
+    }
+    let epsilon = match question {
+        Question::Epsilon { .. } => best.value,
+        Question::Delta { epsilon } => epsilon,
+    };
+    let excess = |tilt: f64| exponent(tilt) - tilt * epsilon;
+    let (mut low, mut high) = (0.0, best.order - 1.0);
+    let allowed = excess(high) + SLACK;
+    for _ in 0..12 {
+        let middle = 0.5 * (low + high);
+        if excess(middle) > allowed {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+/// Range of tilts: beyond it a single grid step fades by more than e^-30 and sums over the grid would underflow.
+fn tilts(interval: f64) -> (f64, f64) {
+    let largest = (30.0 / interval).min(1e6);
+    (1e-3 * largest.min(1.0), largest)
+}
+
+/// The ε at which the profile's bound falls below a δ.
+fn crossing(sum: &TiltedSum, side: Side, log_delta: f64) -> f64 {
+    let mut above: Option<(f64, f64)> = None;
+    let mut answer = None;
+    sum.scan(side, |epsilon, log_value| {
+        if log_value.is_nan() {
+            // Fails closed.
+            answer = Some(if side == Side::Upper { f64::INFINITY } else { 0.0 });
+            return false;
+        }
+        if log_value <= log_delta {
+            above = Some((epsilon, log_value));
+            return true;
+        }
+        answer = Some(match above {
+            // Between grid points the profile is linear in e^ε, and the allowances for errors bend the bound the safe way.
+            Some((next, log_next)) => {
+                let part = (1.0 - (log_delta - log_value).exp()) / (1.0 - (log_next - log_value).exp());
+                (epsilon + libm::log1p(part.clamp(0.0, 1.0) * libm::expm1(next - epsilon))).max(0.0)
+            }
+            None if side == Side::Upper => f64::INFINITY,
+            None => epsilon.max(0.0),
+        });
+        false
+    });
+    match (answer, above, side) {
+        (Some(answer), _, _) => answer,
+        (None, _, Side::Lower) => 0.0,
+        (None, _, Side::Upper) if sum.reaches_zero() => 0.0,
+        // The whole window is below δ: its lowest point bounds ε from above.
+        (None, Some((epsilon, _)), Side::Upper) => epsilon,
+        (None, None, Side::Upper) => f64::INFINITY,
+    }
+}
+
+/// The profile's bound at an ε, if the window reaches it.
+fn value_at(sum: &TiltedSum, side: Side, epsilon: f64) -> Option<f64> {
+    let mut above: Option<(f64, f64)> = None;
+    let mut answer = None;
+    sum.scan(side, |grid_epsilon, log_value| {
+        if grid_epsilon > epsilon {
+            above = Some((grid_epsilon, log_value));
+            return true;
+        }
+        answer = above.map(|(next, log_next)| {
+            let part = libm::expm1(epsilon - grid_epsilon) / libm::expm1(next - grid_epsilon);
+            (1.0 - part) * log_value.exp() + part * log_next.exp()
+        });
+        // A bound that is not a number is no bound.
+        answer = answer.filter(|answer: &f64| !answer.is_nan());
+        false
+    });
+    answer
+}

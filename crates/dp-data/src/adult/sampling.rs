@@ -1,0 +1,90 @@
+//! Which records take part, and in which part.
+
+use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
+
+use super::{AdultRecord, GroupBy};
+use crate::error::DataError;
+use crate::split::{self, Keep, Stream, TestFraction};
+
+/// Which records take part, of those that the encoding can use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Sampling {
+    /// All of them.
+    #[default]
+    Original,
+    /// Exactly this many men and as many women, drawn without replacement.
+    Balanced {
+        /// Records of each sex.
+        per_group: usize,
+    },
+    /// Each record on its own with the probability that gives this many men and women on average, as in Esipova's text.
+    BalancedOnAverage {
+        /// Expected records of each sex.
+        per_group: usize,
+    },
+    /// All of them: exactly this many men and as many women to train on, every other record to test on, as in Zhao's published code.
+    BalancedTraining {
+        /// Training records of each sex.
+        per_group: usize,
+    },
+}
+
+impl Sampling {
+    /// Rows of the training and of the test part, each in random order; adds one sentence per choice.
+    pub(super) fn divide(
+        self,
+        records: &[&AdultRecord],
+        test_fraction: TestFraction,
+        seed: u64,
+        notes: &mut Vec<String>,
+    ) -> Result<[Vec<usize>; 2], DataError> {
+        let sexes: Vec<usize> = records.iter().map(|record| GroupBy::Sex.group_of(record)).collect();
+        let keep = match self {
+            Self::Original => {
+                notes.push(format!("All {} remaining records take part.", records.len()));
+                [Keep::All; 2]
+            }
+            Self::Balanced { per_group } => {
+                notes.push(format!("Balanced: exactly {per_group} records of each sex, drawn without replacement."));
+                [Keep::Exactly(per_group); 2]
+            }
+            Self::BalancedOnAverage { per_group } => {
+                notes.push(format!(
+                    "Balanced by coin: on average {per_group} records of each sex, each kept on its own."
+                ));
+                [0, 1].map(|sex| {
+                    let n = sexes.iter().filter(|&&other| other == sex).count();
+                    Keep::Coin(per_group as f64 / n as f64)
+                })
+            }
+            Self::BalancedTraining { per_group } => {
+                notes.push(format!(
+                    "Exactly {per_group} records of each sex to train on, every other record to test on."
+                ));
+                [Keep::Exactly(per_group); 2]
+            }
+        };
+        let rows =
+            split::sample_groups(&sexes, &keep, &GroupBy::Sex.groups(), &mut split::stream(seed, Stream::Sampling))?;
+        let mut rng = split::stream(seed, Stream::Split);
+        let (train, test) = if let Self::BalancedTraining { .. } = self {
+            let mut in_training = vec![false; records.len()];
+            for &row in &rows {
+                in_training[row] = true;
+            }
+            let mut test: Vec<usize> = (0..records.len()).filter(|&row| !in_training[row]).collect();
+            let mut train = rows;
+            train.shuffle(&mut rng);
+            test.shuffle(&mut rng);
+            (train, test)
+        } else {
+            let (train, test) = test_fraction.divide(rows.len(), &mut rng);
+            let of = |part: Vec<usize>| part.into_iter().map(|index| rows[index]).collect();
+            (of(train), of(test))
+        };
+        notes.push(format!("Random split: {} training and {} test records.", train.len(), test.len()));
+        Ok([train, test])
+    }
+}

@@ -1,0 +1,243 @@
+//! CelebA: is a face labelled male? Groups by eyeglasses, which a tenth of the men and a fiftieth of the women wear.
+
+mod decode;
+mod lists;
+mod synthetic;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use ndarray::Array2;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+pub use self::lists::Part;
+use crate::dataset::{Dataset, Split};
+use crate::error::DataError;
+use crate::locator::DataLocator;
+use crate::manifest::Manifest;
+use crate::placed_files::{Placed, PlacedFiles};
+use crate::provenance::{FileRecord, Provenance, sha256_hex};
+use crate::split::{self, Keep, Stream};
+
+/// Height and width after resizing.
+pub const SIDE: usize = 64;
+/// Red, green, blue.
+pub const CHANNELS: usize = 3;
+/// The seed of the generated faces that stand in for the published images.
+pub const SYNTHETIC_SEED: u64 = 2015;
+
+/// Group names in order.
+pub(crate) const GROUPS: [&str; 2] = ["without-eyeglasses", "with-eyeglasses"];
+
+const IMAGE_BYTES: usize = SIDE * SIDE * CHANNELS;
+
+/// Every image at 64×64 with where it came from; 12 KiB an image, 2.5 GB for all of CelebA.
+#[derive(Debug, Clone)]
+pub struct CelebaTable {
+    /// `[images, 64, 64, 3]`.
+    pub pixels: Vec<u8>,
+    /// One per image.
+    pub male: Vec<bool>,
+    /// One per image.
+    pub eyeglasses: Vec<bool>,
+    /// The official part of each image.
+    pub parts: Vec<Part>,
+    /// Where they came from.
+    pub provenance: Provenance,
+}
+
+/// The manifest of this data set.
+///
+/// # Errors
+/// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
+pub fn manifest() -> Result<Manifest, DataError> {
+    Manifest::parse("celeba", include_str!("../../../../datasets/celeba/manifest.toml"))
+}
+
+const ATTRIBUTES: [&str; 2] = ["list_attr_celeba.txt", "list_attr_celeba.csv"];
+const PARTITION: [&str; 2] = ["list_eval_partition.txt", "list_eval_partition.csv"];
+/// Kaggle's archive has the folder twice.
+const IMAGES: [&str; 2] = ["img_align_celeba/img_align_celeba", "img_align_celeba"];
+
+/// Decodes the images that a user placed, or reads them from the cache of an earlier run, else generates faces.
+///
+/// # Errors
+/// [`DataError::MissingFile`], [`DataError::Io`], [`DataError::BrokenImage`], a list that breaks its format; as
+/// [`DataLocator::locate`] if nothing is there.
+pub fn load(locator: &DataLocator) -> Result<CelebaTable, DataError> {
+    let manifest = manifest()?;
+    match locator.locate_placed(&manifest, &ATTRIBUTES)? {
+        Placed::Here(placed) => read(&placed, &manifest, locator),
+        Placed::Nowhere(attempts) => {
+            let mut table = CelebaTable::synthetic(SYNTHETIC_SEED);
+            table.provenance.notes = crate::locator::notes(&attempts);
+            Ok(table)
+        }
+    }
+}
+
+fn read(placed: &PlacedFiles, manifest: &Manifest, locator: &DataLocator) -> Result<CelebaTable, DataError> {
+    let mut files = Vec::new();
+    let mut text = |names: &[&str]| {
+        let path = placed.any_of(names, &manifest.name)?;
+        let text = fs::read_to_string(&path).map_err(DataError::io("read", &path))?;
+        files.push(placed.digest(&path)?);
+        Ok((text, path))
+    };
+    let (attributes, attributes_path) = text(&ATTRIBUTES)?;
+    let (partition, partition_path) = text(&PARTITION)?;
+    let images = placed.any_of(&IMAGES, &manifest.name)?;
+    let listed = lists::join((&attributes, &attributes_path), (&partition, &partition_path))?;
+    let cache = locator.cache_dir.join(&manifest.name).join("celeba-64x64.bin");
+    let pixels = decode::pixels(&listed, &images, &cache)?;
+    let pixel_record =
+        FileRecord { name: "pixels at 64x64".into(), sha256: sha256_hex(&pixels), bytes: pixels.len() as u64 };
+    files.push((pixel_record, false));
+    Ok(CelebaTable {
+        pixels,
+        male: listed.iter().map(|image| image.male).collect(),
+        eyeglasses: listed.iter().map(|image| image.eyeglasses).collect(),
+        parts: listed.iter().map(|image| image.part).collect(),
+        provenance: placed.provenance(manifest, files, listed.len()),
+    })
+}
+
+impl CelebaTable {
+    /// Drawn faces with CelebA's shares of sex, eyeglasses and parts; the same seed gives the same images everywhere.
+    pub fn synthetic(seed: u64) -> Self {
+        synthetic::faces(seed)
+    }
+
+    /// Writes lists and JPEG images of the published size, 178×218, as `list_attr_celeba.txt`, `list_eval_partition.txt` and
+    /// `img_align_celeba/`.
+    ///
+    /// # Errors
+    /// [`DataError::Io`].
+    pub fn write(&self, folder: &Path) -> Result<(), DataError> {
+        let images = folder.join("img_align_celeba");
+        fs::create_dir_all(&images).map_err(DataError::io("create", &images))?;
+        let mut attributes = format!("{}\nEyeglasses Male \n", self.parts.len());
+        let mut partition = String::new();
+        let sign = |bit: bool| if bit { " 1" } else { "-1" };
+        for (index, part) in self.parts.iter().enumerate() {
+            let name = format!("{:06}.jpg", index + 1);
+            // Writing to a `String` cannot fail.
+            let _ = writeln!(attributes, "{name} {} {}", sign(self.eyeglasses[index]), sign(self.male[index]));
+            let _ = writeln!(partition, "{name} {}", *part as u8);
+        }
+        self.pixels
+            .par_chunks_exact(IMAGE_BYTES)
+            .enumerate()
+            .try_for_each(|(index, pixels)| decode::encode(pixels, &images.join(format!("{:06}.jpg", index + 1))))?;
+        for (name, text) in [(ATTRIBUTES[0], attributes), (PARTITION[0], partition)] {
+            let path = folder.join(name);
+            fs::write(&path, text).map_err(DataError::io("write", &path))?;
+        }
+        Ok(())
+    }
+
+    /// Pixels of these images scaled to `[0, 1]`, `[rows, 64·64·3]` with channels innermost: 48 KiB an image.
+    ///
+    /// # Panics
+    /// If a row is out of range.
+    pub fn features(&self, rows: &[usize]) -> Array2<f32> {
+        let mut features = Array2::zeros((rows.len(), IMAGE_BYTES));
+        for (mut target, &row) in features.rows_mut().into_iter().zip(rows) {
+            for (value, &pixel) in target.iter_mut().zip(&self.pixels[row * IMAGE_BYTES..(row + 1) * IMAGE_BYTES]) {
+                *value = f32::from(pixel) / 255.0;
+            }
+        }
+        features
+    }
+
+    fn rows(&self, part: Part) -> Vec<usize> {
+        (0..self.parts.len()).filter(|&row| self.parts[row] == part).collect()
+    }
+
+    fn dataset(&self, rows: &[usize]) -> Dataset {
+        let name = |index: usize| {
+            let (pixel, channel) = (index / CHANNELS, ["red", "green", "blue"][index % CHANNELS]);
+            format!("pixel-{}-{}-{channel}", pixel / SIDE, pixel % SIDE)
+        };
+        Dataset {
+            features: self.features(rows),
+            labels: rows.iter().map(|&row| u32::from(self.male[row])).collect(),
+            groups: rows.iter().map(|&row| usize::from(self.eyeglasses[row])).collect(),
+            feature_names: (0..IMAGE_BYTES).map(name).collect(),
+            class_names: vec!["female".into(), "male".into()],
+            group_names: GROUPS.map(String::from).to_vec(),
+            group_attribute: "eyeglasses".into(),
+        }
+    }
+}
+
+/// How many images are expanded into inputs.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CelebaOptions {
+    /// Of the training part. All of CelebA's 162,770 need 8 GB as inputs.
+    pub train: Keep,
+    /// Of the validation part and of the test part.
+    pub held_out: Keep,
+    /// Decides which.
+    pub seed: u64,
+}
+
+/// The official parts, or random parts of them, as inputs.
+///
+/// **Shapes.** `features` is `[images, 12288]`; as an image `[64, 64, 3]`, channels innermost.
+///
+/// # Errors
+/// [`DataError::Parameter`] if a part has fewer images than asked for.
+pub fn split(table: &CelebaTable, options: &CelebaOptions) -> Result<Split, DataError> {
+    let mut rng = split::stream(options.seed, Stream::Sampling);
+    let train = options.train.choose(table.rows(Part::Train), "training part", &mut rng)?;
+    let validation = options.held_out.choose(table.rows(Part::Validation), "validation part", &mut rng)?;
+    let test = options.held_out.choose(table.rows(Part::Test), "test part", &mut rng)?;
+    let notes = vec![
+        format!(
+            "Official partition: {} of {} training, {} of {} validation, {} of {} test images.",
+            train.len(),
+            table.rows(Part::Train).len(),
+            validation.len(),
+            table.rows(Part::Validation).len(),
+            test.len(),
+            table.rows(Part::Test).len()
+        ),
+        "Images are resized to 64x64 and scaled to [0, 1]; no statistic of the data is used.".into(),
+    ];
+    Ok(Split {
+        train: table.dataset(&train),
+        test: table.dataset(&test),
+        validation: Some(table.dataset(&validation)),
+        notes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manifest_pins_nothing_it_does_not_know() {
+        let manifest = manifest().unwrap();
+        assert!(manifest.files.is_empty() && !manifest.redistributable && !manifest.is_downloadable());
+    }
+
+    #[test]
+    fn generated_faces_have_the_published_shares() {
+        let table = CelebaTable::synthetic(SYNTHETIC_SEED);
+        let split = split(&table, &CelebaOptions { train: Keep::Exactly(500), ..CelebaOptions::default() }).unwrap();
+        assert_eq!(split.train.features.dim(), (500, IMAGE_BYTES));
+        assert!(split.train.features.iter().all(|value| (0.0..=1.0).contains(value)));
+        let men = table.male.iter().filter(|&&male| male).count() as f64 / table.male.len() as f64;
+        assert!((men - 84_434.0 / 202_599.0).abs() < 0.01, "{men}");
+        insta::assert_snapshot!(table.provenance.digest, @"0f41e83eee689f4a1cecc6e6a88c628944aa4fb81e66a822ffdafc1c75ffd8ad");
+        insta::assert_snapshot!(
+            split.notes[0],
+            @"Official partition: 500 of 3255 training, 397 of 397 validation, 400 of 400 test images."
+        );
+    }
+}

@@ -1,0 +1,313 @@
+//! GOSSIS-1-eICU: does a patient in intensive care die in hospital? Groups by gender or age.
+
+mod synthetic;
+mod table;
+
+use std::path::Path;
+
+use ndarray::Array2;
+use serde::{Deserialize, Serialize};
+
+use self::table::{Column, Joined};
+use crate::csv_rows::CsvRows;
+use crate::dataset::{Dataset, Split};
+use crate::error::DataError;
+use crate::locator::DataLocator;
+use crate::manifest::Manifest;
+use crate::placed_files::Placed;
+use crate::provenance::{Provenance, sha256_hex};
+use crate::scaling::{Affine, Scale, ScalingFit};
+use crate::split::{self, Keep, Stream};
+
+/// The seed of the generated stays that stand in for the published files.
+pub const SYNTHETIC_SEED: u64 = 2022;
+
+/// Gender as recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gender {
+    Male,
+    Female,
+    NotRecorded,
+}
+
+/// One stay with complete values.
+#[derive(Debug, Clone, PartialEq)]
+struct Stay {
+    died: bool,
+    gender: Gender,
+    age: f64,
+    /// One per column; a category as its index.
+    values: Vec<f64>,
+}
+
+/// Every usable stay with where they came from.
+#[derive(Debug, Clone)]
+pub struct EicuTable {
+    joined: Joined,
+    median_age: f64,
+    /// Where they came from.
+    pub provenance: Provenance,
+}
+
+/// The manifest of this data set.
+///
+/// # Errors
+/// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
+pub fn manifest() -> Result<Manifest, DataError> {
+    Manifest::parse("eicu", include_str!("../../../../datasets/eicu/manifest.toml"))
+}
+
+const READY: [&str; 2] = ["gossis-1-eicu-only-model-ready.csv.gz", "gossis-1-eicu-only-model-ready.csv"];
+const RAW: [&str; 2] = ["gossis-1-eicu-only.csv.gz", "gossis-1-eicu-only.csv"];
+
+/// The published names of the model-ready file and the raw file.
+pub(crate) const PUBLISHED: [&str; 2] = [READY[0], RAW[0]];
+
+/// Reads the files that a credentialed user placed, else generates stays.
+///
+/// The model-ready file gives labels and inputs, the raw file age and gender. Every column of the model-ready file that is no key,
+/// label or demographic is an input: a number if all its values are, else one-hot over the categories of the whole file.
+///
+/// **Source.** Soleymani et al. 2025, A.2.
+///
+/// # Errors
+/// [`DataError::MissingFile`]; a row that breaks the format; a checksum that PhysioNet's `SHA256SUMS.txt` contradicts; as
+/// [`DataLocator::locate`] if nothing is there.
+pub fn load(locator: &DataLocator) -> Result<EicuTable, DataError> {
+    let manifest = manifest()?;
+    match locator.locate_placed(&manifest, &READY)? {
+        Placed::Here(placed) => {
+            let (ready, raw) = (placed.any_of(&READY, &manifest.name)?, placed.any_of(&RAW, &manifest.name)?);
+            let files = vec![placed.digest(&ready)?, placed.digest(&raw)?];
+            let joined = table::join(CsvRows::open(&ready)?, CsvRows::open(&raw)?)?;
+            let provenance = placed.provenance(&manifest, files, joined.n_records);
+            EicuTable::new(joined, provenance)
+        }
+        Placed::Nowhere(attempts) => {
+            let mut table = EicuTable::synthetic(SYNTHETIC_SEED)?;
+            table.provenance.notes = crate::locator::notes(&attempts);
+            Ok(table)
+        }
+    }
+}
+
+/// The generated stays as text in the published format: the model-ready file and the raw file.
+pub fn synthetic_texts(seed: u64) -> [String; 2] {
+    synthetic::files(seed)
+}
+
+impl EicuTable {
+    fn new(joined: Joined, provenance: Provenance) -> Result<Self, DataError> {
+        let mut ages: Vec<f64> = joined.stays.iter().map(|stay| stay.age).collect();
+        ages.sort_by(f64::total_cmp);
+        let Some(&median_age) = ages.get(ages.len() / 2) else {
+            return Err(DataError::EmptyFile { path: READY[0].into() });
+        };
+        Ok(Self { joined, median_age, provenance })
+    }
+
+    /// Generated stays in the published format.
+    ///
+    /// # Errors
+    /// None with the generator as it is: its text passes through the parser of real files.
+    pub fn synthetic(seed: u64) -> Result<Self, DataError> {
+        let [ready, raw] = synthetic_texts(seed);
+        let joined = table::join(
+            CsvRows::new(ready.as_bytes(), Path::new("synthetic model-ready file"))?,
+            CsvRows::new(raw.as_bytes(), Path::new("synthetic raw file"))?,
+        )?;
+        let provenance = Provenance {
+            name: "eicu".into(),
+            synthetic: true,
+            source: format!("SYNTHETIC stays in the format of GOSSIS-1-eICU, seed {seed}"),
+            digest: sha256_hex((ready + &raw).as_bytes()),
+            n_records: joined.n_records,
+            files: Vec::new(),
+            notes: Vec::new(),
+        };
+        Self::new(joined, provenance)
+    }
+}
+
+/// The attribute that defines the groups; neither is an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GroupBy {
+    /// Male, female, not recorded (14 stays in the paper's data belong to neither).
+    #[default]
+    Gender,
+    /// Below the median age of all usable stays (65 in the published data), or not.
+    Age,
+}
+
+/// How the stays become training, validation and test part.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EicuOptions {
+    /// Which groups. Has no influence on which stays are drawn and where they go.
+    pub group_by: GroupBy,
+    /// On which stays numbers are scaled.
+    pub scaling_fit: ScalingFit,
+    /// Decides which survivors are drawn and where stays go.
+    pub seed: u64,
+}
+
+/// As many survivors as deaths, split 70/10/20 with equal shares of deaths, numbers as z-scores, categories one-hot.
+///
+/// # Errors
+/// [`DataError::Parameter`] if there are fewer survivors than deaths, or no death.
+pub fn split(table: &EicuTable, options: &EicuOptions) -> Result<Split, DataError> {
+    let EicuOptions { group_by, scaling_fit, seed } = *options;
+    let Joined { columns, stays, n_records, n_conflicting, n_incomplete } = &table.joined;
+    let outcomes: Vec<usize> = stays.iter().map(|stay| usize::from(stay.died)).collect();
+    let n_deaths = outcomes.iter().sum();
+    let rows = split::sample_groups(
+        &outcomes,
+        &[Keep::Exactly(n_deaths), Keep::All],
+        &["survivors", "deaths"],
+        &mut split::stream(seed, Stream::Sampling),
+    )?;
+    let labels: Vec<u32> = rows.iter().map(|&row| u32::from(stays[row].died)).collect();
+    let parts = split::stratified(&labels, 0.1, 0.2, &mut split::stream(seed, Stream::Split));
+    let [train, validation, test] =
+        parts.map(|part| part.into_iter().map(|index| &stays[rows[index]]).collect::<Vec<_>>());
+
+    let all: Vec<&Stay> = rows.iter().map(|&row| &stays[row]).collect();
+    let fitted_on = match scaling_fit {
+        ScalingFit::TrainOnly => &train,
+        ScalingFit::AllRecords => &all,
+    };
+    let inputs: Vec<Input> =
+        columns.iter().enumerate().flat_map(|(index, column)| inputs(index, column, fitted_on)).collect();
+    let encode = |stays: &[&Stay]| Dataset {
+        features: Array2::from_shape_fn((stays.len(), inputs.len()), |(row, input)| inputs[input].value(stays[row])),
+        labels: stays.iter().map(|stay| u32::from(stay.died)).collect(),
+        groups: stays.iter().map(|stay| group_by.group_of(stay, table.median_age)).collect(),
+        feature_names: inputs.iter().map(|input| input.name.clone()).collect(),
+        class_names: vec!["survived".into(), "died".into()],
+        group_names: group_by.groups().iter().map(|&name| name.into()).collect(),
+        group_attribute: group_by.name().into(),
+    };
+    let notes = vec![
+        format!(
+            "Of {n_records} stays {n_conflicting} with conflicting labels and {n_incomplete} with missing values are dropped."
+        ),
+        format!("Undersampled: {n_deaths} deaths and as many survivors, drawn without replacement."),
+        format!(
+            "Stratified split: {} training, {} validation and {} test stays.",
+            train.len(),
+            validation.len(),
+            test.len()
+        ),
+        format!(
+            "{} inputs without age and gender; older means at least {} years, the median.",
+            inputs.len(),
+            table.median_age
+        ),
+        scaling_fit.note().into(),
+    ];
+    Ok(Split { train: encode(&train), test: encode(&test), validation: Some(encode(&validation)), notes })
+}
+
+impl GroupBy {
+    /// Name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gender => "gender",
+            Self::Age => "age",
+        }
+    }
+
+    fn groups(self) -> &'static [&'static str] {
+        match self {
+            Self::Gender => &["male", "female", "not-recorded"],
+            Self::Age => &["younger", "older"],
+        }
+    }
+
+    fn group_of(self, stay: &Stay, median_age: f64) -> usize {
+        match (self, stay.gender) {
+            (Self::Age, _) => usize::from(stay.age >= median_age),
+            (Self::Gender, Gender::Male) => 0,
+            (Self::Gender, Gender::Female) => 1,
+            (Self::Gender, Gender::NotRecorded) => 2,
+        }
+    }
+}
+
+struct Input {
+    name: String,
+    column: usize,
+    /// For a category its index.
+    category: Option<f64>,
+    scaling: Affine,
+}
+
+impl Input {
+    fn value(&self, stay: &Stay) -> f32 {
+        let value = stay.values[self.column];
+        match self.category {
+            Some(category) => f32::from(u8::from(value == category)),
+            None => self.scaling.apply(value),
+        }
+    }
+}
+
+fn inputs(index: usize, column: &Column, fitted_on: &[&Stay]) -> Vec<Input> {
+    match column {
+        Column::Number(name) => {
+            let values: Vec<f64> = fitted_on.iter().map(|stay| stay.values[index]).collect();
+            vec![Input {
+                name: name.clone(),
+                column: index,
+                category: None,
+                scaling: Affine::fit(Scale::ZScore, &values),
+            }]
+        }
+        Column::Category(name, categories) => categories
+            .iter()
+            .enumerate()
+            .map(|(category, label)| Input {
+                name: format!("{name}={label}"),
+                column: index,
+                category: Some(category as f64),
+                scaling: Affine::IDENTITY,
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_stays_pass_through_every_filter() {
+        let table = EicuTable::synthetic(SYNTHETIC_SEED).unwrap();
+        let split = split(&table, &EicuOptions::default()).unwrap();
+        // 2·11,817 stays, 70/10/20 of each outcome: 8,272 + 1,182 + 2,363.
+        let validation = split.validation.unwrap();
+        assert_eq!([split.train.len(), validation.len(), split.test.len()], [16_544, 2_364, 4_726]);
+        // Surgery, 4 sources, 6 diagnoses, 10 measurements.
+        assert_eq!(split.train.n_inputs(), 1 + 4 + 6 + 10);
+        assert_eq!(split.test.labels.iter().filter(|&&label| label == 1).count(), 2_363);
+        assert!(split.train.features.iter().all(|value| value.is_finite()));
+        insta::assert_snapshot!(split.notes.join("\n"), @r"
+        Of 27917 stays 40 with conflicting labels and 60 with missing values are dropped.
+        Undersampled: 11817 deaths and as many survivors, drawn without replacement.
+        Stratified split: 16544 training, 2364 validation and 4726 test stays.
+        21 inputs without age and gender; older means at least 58 years, the median.
+        Scaling is fitted on the training part only.
+        ");
+        insta::assert_snapshot!(table.provenance.digest, @"abae92866bf781f8cc61afeeda63d1e07d1c28b1e4533e595248085749205f3a");
+    }
+
+    #[test]
+    fn groups_do_not_move_records() {
+        let table = EicuTable::synthetic(3).unwrap();
+        let by = |group_by| split(&table, &EicuOptions { group_by, ..EicuOptions::default() }).unwrap();
+        let (gender, age) = (by(GroupBy::Gender), by(GroupBy::Age));
+        assert_eq!(gender.train.features, age.train.features);
+        assert_eq!((gender.train.group_names.len(), age.train.group_names.len()), (3, 2));
+    }
+}

@@ -1,0 +1,323 @@
+//! MIMIC-III: how long does a patient stay in hospital, judged from the discharge summary? Groups by gender, age or ethnicity.
+
+mod sections;
+mod synthetic;
+mod table;
+mod time;
+
+use std::path::Path;
+
+use ndarray::{Array2, Axis};
+use serde::{Deserialize, Serialize};
+
+use self::table::Counts;
+use crate::csv_rows::CsvRows;
+use crate::dataset::{Dataset, Split};
+use crate::error::DataError;
+use crate::locator::DataLocator;
+use crate::manifest::Manifest;
+use crate::placed_files::Placed;
+use crate::provenance::{Provenance, sha256_hex};
+use crate::split::{self, Stream};
+
+/// The seed of the generated admissions that stand in for the published files.
+pub const SYNTHETIC_SEED: u64 = 2016;
+
+/// Class names in label order.
+pub const CLASSES: [&str; 4] = ["up-to-3-days", "4-to-7-days", "8-to-14-days", "over-14-days"];
+
+/// Ethnicity in five groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ethnicity {
+    /// Any value that begins with `WHITE`, or `PORTUGUESE`.
+    White,
+    /// Any value that begins with `BLACK`.
+    Black,
+    /// Any value that begins with `HISPANIC`, or `SOUTH AMERICAN`.
+    Hispanic,
+    /// Any value that begins with `ASIAN`.
+    Asian,
+    /// Everything else, unknown and not stated included.
+    Other,
+}
+
+impl Ethnicity {
+    fn of(value: &str) -> Self {
+        let begins = |names: &[&str]| names.iter().any(|name| value.starts_with(name));
+        if begins(&["WHITE", "PORTUGUESE"]) {
+            Self::White
+        } else if begins(&["BLACK"]) {
+            Self::Black
+        } else if begins(&["HISPANIC", "SOUTH AMERICAN"]) {
+            Self::Hispanic
+        } else if begins(&["ASIAN"]) {
+            Self::Asian
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// One hospital admission with its summary.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Admission {
+    /// `HADM_ID`.
+    pub id: String,
+    /// The latest discharge summary and its addenda, without the sections about the outcome.
+    pub text: String,
+    /// Index into [`CLASSES`].
+    pub class: u32,
+    /// Gender as recorded: female, else male.
+    pub female: bool,
+    /// Years at admission; 90 for patients whose age MIMIC-III hides.
+    pub age: f64,
+    /// In five groups.
+    pub ethnicity: Ethnicity,
+}
+
+/// Every usable admission with where they came from.
+///
+/// The inputs of a model are made from [`Admission::text`] by a frozen encoder, which this crate knows nothing of: see [`split`].
+#[derive(Debug, Clone)]
+pub struct MimicTable {
+    /// In the order of `ADMISSIONS`.
+    pub admissions: Vec<Admission>,
+    /// Where they came from.
+    pub provenance: Provenance,
+    counts: Counts,
+}
+
+/// The manifest of this data set.
+///
+/// # Errors
+/// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
+pub fn manifest() -> Result<Manifest, DataError> {
+    Manifest::parse("mimic", include_str!("../../../../datasets/mimic/manifest.toml"))
+}
+
+const NOTES: [&str; 2] = ["NOTEEVENTS.csv.gz", "NOTEEVENTS.csv"];
+const ADMISSIONS: [&str; 2] = ["ADMISSIONS.csv.gz", "ADMISSIONS.csv"];
+const PATIENTS: [&str; 2] = ["PATIENTS.csv.gz", "PATIENTS.csv"];
+
+/// The published names, in the order of [`synthetic_texts`].
+pub(crate) const PUBLISHED: [&str; 3] = [PATIENTS[0], ADMISSIONS[0], NOTES[0]];
+
+/// Reads the files that a credentialed user placed, else generates admissions.
+///
+/// Newborns, deaths in hospital, and admissions without a discharge summary are dropped. Of several reports the latest stays, every
+/// addendum is appended; notes marked as errors are passed over.
+///
+/// **Units.** `NOTEEVENTS` is read as a stream; the discharge summaries of all admissions (about 0.6 GB) are kept in memory.
+///
+/// **Source.** Soleymani et al. 2025, A.1, after van Aken et al. 2021.
+///
+/// # Errors
+/// [`DataError::MissingFile`]; a row that breaks the format; a checksum that PhysioNet's `SHA256SUMS.txt` contradicts; as
+/// [`DataLocator::locate`] if nothing is there.
+pub fn load(locator: &DataLocator) -> Result<MimicTable, DataError> {
+    let manifest = manifest()?;
+    match locator.locate_placed(&manifest, &NOTES)? {
+        Placed::Here(placed) => {
+            let path = |names: &[&str]| placed.any_of(names, &manifest.name);
+            let (patients, admissions, notes) = (path(&PATIENTS)?, path(&ADMISSIONS)?, path(&NOTES)?);
+            let files = vec![placed.digest(&patients)?, placed.digest(&admissions)?, placed.digest(&notes)?];
+            let (admissions, counts) =
+                table::join(CsvRows::open(&patients)?, CsvRows::open(&admissions)?, CsvRows::open(&notes)?)?;
+            let provenance = placed.provenance(&manifest, files, counts.n_records);
+            Ok(MimicTable { admissions, provenance, counts })
+        }
+        Placed::Nowhere(attempts) => {
+            let mut table = MimicTable::synthetic(SYNTHETIC_SEED)?;
+            table.provenance.notes = crate::locator::notes(&attempts);
+            Ok(table)
+        }
+    }
+}
+
+/// The generated admissions as text in the published format: `PATIENTS`, `ADMISSIONS`, `NOTEEVENTS`.
+pub fn synthetic_texts(seed: u64) -> [String; 3] {
+    synthetic::files(seed)
+}
+
+impl MimicTable {
+    /// Generated admissions in the published format, a tenth of its size.
+    ///
+    /// # Errors
+    /// None with the generator as it is: its text passes through the parser of real files.
+    pub fn synthetic(seed: u64) -> Result<Self, DataError> {
+        let texts = synthetic_texts(seed);
+        let [patients, admissions, notes] = texts.each_ref().map(String::as_bytes);
+        let (admissions, counts) = table::join(
+            CsvRows::new(patients, Path::new("synthetic PATIENTS"))?,
+            CsvRows::new(admissions, Path::new("synthetic ADMISSIONS"))?,
+            CsvRows::new(notes, Path::new("synthetic NOTEEVENTS"))?,
+        )?;
+        let provenance = Provenance {
+            name: "mimic".into(),
+            synthetic: true,
+            source: format!("SYNTHETIC admissions in the format of MIMIC-III, seed {seed}"),
+            digest: sha256_hex(texts.concat().as_bytes()),
+            n_records: counts.n_records,
+            files: Vec::new(),
+            notes: Vec::new(),
+        };
+        Ok(Self { admissions, provenance, counts })
+    }
+
+    /// Inputs without an encoder: how often each of 256 hashed words occurs, over the square root of the number of words.
+    ///
+    /// For tests and for the generated admissions; the published figures need the features of a frozen encoder.
+    pub fn hashed_words(&self) -> Array2<f32> {
+        let mut features = Array2::zeros((self.admissions.len(), N_HASHED));
+        for (mut row, admission) in features.axis_iter_mut(Axis(0)).zip(&self.admissions) {
+            let words: Vec<&str> = admission.text.split_whitespace().collect();
+            for word in &words {
+                row[bucket(word)] += 1.0;
+            }
+            let norm = (words.len().max(1) as f32).sqrt();
+            row.mapv_inplace(|count| count / norm);
+        }
+        features
+    }
+}
+
+const N_HASHED: usize = 256;
+
+/// FNV-1a: the same on every machine and in every version.
+fn bucket(word: &str) -> usize {
+    let hash = word.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3)
+    });
+    (hash % N_HASHED as u64) as usize
+}
+
+/// The attribute that defines the groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GroupBy {
+    /// Male, female.
+    #[default]
+    Gender,
+    /// Below 65 years at admission, or not.
+    Age,
+    /// White, black, Hispanic, Asian, other.
+    Ethnicity,
+}
+
+impl GroupBy {
+    /// Name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gender => "gender",
+            Self::Age => "age",
+            Self::Ethnicity => "ethnicity",
+        }
+    }
+
+    fn groups(self) -> &'static [&'static str] {
+        match self {
+            Self::Gender => &["male", "female"],
+            Self::Age => &["younger", "older"],
+            Self::Ethnicity => &["white", "black", "hispanic", "asian", "other"],
+        }
+    }
+
+    fn group_of(self, admission: &Admission) -> usize {
+        match self {
+            Self::Gender => usize::from(admission.female),
+            Self::Age => usize::from(admission.age >= 65.0),
+            Self::Ethnicity => admission.ethnicity as usize,
+        }
+    }
+}
+
+/// How the admissions become training, validation and test part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MimicOptions {
+    /// Which groups. Has no influence on where admissions go.
+    pub group_by: GroupBy,
+    /// Decides where admissions go.
+    pub seed: u64,
+}
+
+/// Splits 70/10/20 with equal shares of each class, as [`eicu`](crate::eicu); the paper does not state the proportions for MIMIC-III.
+///
+/// **Shapes.** `features` is `[admissions, inputs]`, row by row as [`MimicTable::admissions`]; `encoder` names what made it.
+///
+/// # Errors
+/// [`DataError::Parameter`] if `features` has another number of rows.
+pub fn split(
+    table: &MimicTable,
+    features: &Array2<f32>,
+    encoder: &str,
+    options: &MimicOptions,
+) -> Result<Split, DataError> {
+    let MimicTable { admissions, counts, .. } = table;
+    if features.nrows() != admissions.len() {
+        return Err(DataError::Parameter {
+            parameter: "rows of the features",
+            value: features.nrows().to_string(),
+            accepted: format!("{}, one per admission", admissions.len()),
+        });
+    }
+    let labels: Vec<u32> = admissions.iter().map(|admission| admission.class).collect();
+    let [train, validation, test] =
+        split::stratified(&labels, 0.1, 0.2, &mut split::stream(options.seed, Stream::Split));
+    let part = |rows: &[usize]| Dataset {
+        features: features.select(Axis(0), rows),
+        labels: rows.iter().map(|&row| labels[row]).collect(),
+        groups: rows.iter().map(|&row| options.group_by.group_of(&admissions[row])).collect(),
+        feature_names: (0..features.ncols()).map(|column| format!("{encoder}-{column}")).collect(),
+        class_names: CLASSES.map(String::from).to_vec(),
+        group_names: options.group_by.groups().iter().map(|&name| name.into()).collect(),
+        group_attribute: options.group_by.name().into(),
+    };
+    let Counts { n_records, n_newborn, n_died, n_impossible, n_without_note } = counts;
+    let notes = vec![
+        format!(
+            "Of {n_records} admissions {n_newborn} of newborns, {n_died} with death in hospital, {n_impossible} that end before \
+             they begin and {n_without_note} without a discharge summary are dropped."
+        ),
+        format!(
+            "Stratified split: {} training, {} validation and {} test admissions.",
+            train.len(),
+            validation.len(),
+            test.len()
+        ),
+        format!("Inputs: {} from {encoder}.", features.ncols()),
+    ];
+    Ok(Split { train: part(&train), test: part(&test), validation: Some(part(&validation)), notes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn generated_admissions_pass_through_every_filter() {
+        let table = MimicTable::synthetic(SYNTHETIC_SEED).unwrap();
+        assert!(table.counts.n_newborn > 0 && table.counts.n_died > 0 && table.counts.n_without_note == 0);
+        assert!(table.admissions.iter().all(|admission| !admission.text.contains("Disposition")));
+        let features = table.hashed_words();
+        let by_ethnicity = MimicOptions { group_by: GroupBy::Ethnicity, seed: 0 };
+        let split = split(&table, &features, "hashed-words", &by_ethnicity).unwrap();
+        assert_eq!(split.train.n_inputs(), N_HASHED);
+        assert!(split.train.group_sizes().iter().all(|&n| n > 50));
+        insta::assert_snapshot!(split.notes.join("\n"), @r"
+        Of 6000 admissions 788 of newborns, 491 with death in hospital, 0 that end before they begin and 0 without a discharge summary are dropped.
+        Stratified split: 3306 training, 470 validation and 945 test admissions.
+        Inputs: 256 from hashed-words.
+        ");
+        insta::assert_snapshot!(table.provenance.digest, @"88b1f54053b52a6307344f518266e1a1dd2c0958b8eb4a2c73ec012dabe6facc");
+    }
+
+    #[test]
+    fn features_must_fit() {
+        let table = MimicTable::synthetic(1).unwrap();
+        let features = Array2::zeros((1, 2));
+        let error = split(&table, &features, "x", &MimicOptions::default()).unwrap_err().to_string();
+        assert!(error.starts_with("rows of the features is 1, accepted: "), "{error}");
+    }
+}
