@@ -1,15 +1,15 @@
 //! What memory allows: the yardstick of the other kernels.
 
 use super::{
-    Execution, dispatch,
+    Element, Execution, dispatch,
     execution::{run_all, split},
     lanes::Lanes,
     norm::{N_STREAMS, Streams, streams, sum_lanes},
 };
 
-/// Values read as eight streams: 400 kB, so that no two streams are a multiple of a page apart and compete for the
+/// Values read as eight streams: 400 kB of f32, so that no two streams are a multiple of a page apart and compete for the
 /// same cache lines.
-const CHUNK: usize = 50_000;
+const CHUNK: usize = 100_000;
 
 /// Reads every value once and adds it up, nothing else: bytes over seconds is the machine's stream-read bandwidth.
 ///
@@ -17,9 +17,9 @@ const CHUNK: usize = 50_000;
 ///
 /// ```
 /// use dp_clipping::kernels::{Execution, stream_read};
-/// assert_eq!(stream_read(&[1.0; 100], &Execution::default()), 100.0);
+/// assert_eq!(stream_read(&[1.0_f32; 100], &Execution::default()), 100.0);
 /// ```
-pub fn stream_read(values: &[f64], execution: &Execution) -> f64 {
+pub fn stream_read<T: Element>(values: &[T], execution: &Execution) -> f64 {
     let ranges = split(values.len(), execution.threads_for(size_of_val(values)), 16);
     let mut sums = vec![0.0; ranges.len()];
     let jobs = ranges.into_iter().zip(&mut sums).collect();
@@ -30,7 +30,7 @@ pub fn stream_read(values: &[f64], execution: &Execution) -> f64 {
 }
 
 #[inline(always)]
-pub(super) fn add_up_lanes<V: Lanes, T: super::Element>(values: &[T]) -> f64 {
+pub(super) fn add_up_lanes<V: Lanes, T: Element>(values: &[T]) -> f64 {
     let Streams { segments, rest, tail } = streams(values);
     let mut totals = [V::splat(0.0); N_STREAMS];
     for j in 0..segments[0].len() {
