@@ -1,6 +1,7 @@
 //! Tasks of this workspace: reproductions, benchmarks and checks. `cargo xtask --help` lists them.
 
 mod account;
+mod bench;
 mod ci;
 mod data;
 mod plot;
@@ -24,6 +25,8 @@ struct Cli {
 enum Task {
     /// Train what a paper trained and report our figures beside its own.
     Reproduce(reproduce::ReproduceArgs),
+    /// Tables of measured speed.
+    Bench(bench::BenchArgs),
     /// What is known of the data sets, what is at hand, and how to get it.
     Data(data::DataArgs),
     /// The privacy loss of one setting, of many, or the noise that meets a target.
@@ -35,6 +38,7 @@ enum Task {
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Reproduce(args) => reproduce::run(args),
+        Task::Bench(args) => bench::run(&args),
         Task::Data(args) => data::run(&args),
         Task::Account(args) => account::run(&args),
         Task::Ci(args) => ci::run(&args),

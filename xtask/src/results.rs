@@ -151,6 +151,9 @@ pub(crate) struct RunRecord {
     pub(crate) epochs: Vec<EpochRecord>,
     /// Thresholds over steps: one value, or one per group.
     pub(crate) thresholds: Vec<ThresholdRecord>,
+    /// ε against changes of one record of each group, given the thresholds that this run released; empty for methods that
+    /// treat all groups alike.
+    pub(crate) group_epsilons: Vec<f64>,
     /// Metrics of the final model on the test records.
     pub(crate) test: MetricsRecord,
     /// Metrics of the final model on the training records.

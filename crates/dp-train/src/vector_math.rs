@@ -132,6 +132,10 @@ pub(crate) fn map_in_place<T: Copy>(values: &mut [T], f: impl Fn(T) -> T) {
 #[inline(always)]
 pub(crate) fn sum_of_squares<T: Copy>(values: &[T], to_f64: impl Fn(T) -> f64) -> f64 {
     const LANES: usize = 32;
+    if values.len() < LANES / 4 {
+        // A few logits: emptying the lanes would cost more than the sum.
+        return values.iter().map(|&v| to_f64(v) * to_f64(v)).sum();
+    }
     let mut lanes = [0.0; LANES];
     let chunks = values.chunks_exact(LANES);
     // The rest goes into lanes too: summed one by one, 26 of 58 inputs cost more than the other 32.
@@ -145,15 +149,11 @@ pub(crate) fn sum_of_squares<T: Copy>(values: &[T], to_f64: impl Fn(T) -> f64) -
             *lane += v * v;
         }
     }
-    let mut width = LANES;
-    while width > 1 {
-        width /= 2;
-        let (low, high) = lanes.split_at_mut(width);
-        for (low, high) in low.iter_mut().zip(high) {
-            *low += *high;
-        }
+    let mut sums = [0.0; LANES / 4];
+    for (i, sum) in sums.iter_mut().enumerate() {
+        *sum = (lanes[i] + lanes[i + 8]) + (lanes[i + 16] + lanes[i + 24]);
     }
-    lanes[0]
+    sums.iter().sum()
 }
 
 #[cfg(test)]

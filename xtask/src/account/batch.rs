@@ -104,7 +104,7 @@ fn account(case: &Case) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome {
         epsilon_rdp: finite("RDP", rdp.epsilon(delta)?.epsilon.get()),
         epsilon_rdp_classic: finite("RDP, classic conversion", classic.epsilon(delta)?.epsilon.get()),
-        epsilon_pld_lower: pld.lower.map(|lower| lower.get()).filter(|lower| lower.is_finite()),
+        epsilon_pld_lower: pld.lower.map(dp_accounting::Epsilon::get).filter(|lower| lower.is_finite()),
         epsilon_pld_upper: finite("PLD", pld.epsilon.get()),
         epsilon_gdp: finite("GDP", gdp.epsilon.get()),
         ..Outcome::default()

@@ -23,7 +23,7 @@ pub(super) fn draw(setting: &Setting, relative_width: f64, path: &Path) -> anyho
         rdp.points.push(Point { x: steps as f64, mean: bound, low: bound, high: bound });
         let accountant = PldAccountant::new(relation).with_relative_width(relative_width)?;
         let bound = composed(accountant, &event, steps)?.epsilon(delta)?;
-        let (low, high) = (bound.lower.map_or(0.0, |lower| lower.get()), bound.epsilon.get());
+        let (low, high) = (bound.lower.map_or(0.0, dp_accounting::Epsilon::get), bound.epsilon.get());
         pld.points.push(Point { x: steps as f64, mean: high, low, high });
     }
     let panel = LinePanel {

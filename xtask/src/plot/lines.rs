@@ -3,7 +3,7 @@
 use anyhow::Context;
 use plotters::chart::{ChartBuilder, ChartContext};
 use plotters::coord::cartesian::Cartesian2d;
-use plotters::coord::combinators::IntoLogRange;
+use plotters::coord::combinators::{BindKeyPoints, IntoLogRange};
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::coord::types::RangedCoordf64;
 use plotters::element::{PathElement, Polygon};
@@ -57,7 +57,8 @@ impl LinePanel {
             self.draw_chart(&body, x_range, low..high)
         } else if smallest_mean > 0.0 && high / smallest_mean > LOG_FACTOR {
             // A band may reach below zero, where no logarithm is: the axis starts just under the smallest mean.
-            self.draw_chart(&body, x_range, (low.max(smallest_mean * 0.5)..high * 1.3).log_scale())
+            let (low, high) = (low.max(smallest_mean * 0.5), high * 1.3);
+            self.draw_chart(&body, x_range, (low..high).log_scale().with_key_points(log_ticks(low, high)))
         } else {
             let margin = 0.08 * (high - low).max(1e-3 * high.abs().max(1e-9));
             let floor = if low >= 0.0 { (low - margin).max(0.0) } else { low - margin };
@@ -137,6 +138,21 @@ pub(super) fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
+/// Ticks of a logarithmic axis: 1, 2 and 5 times powers of ten, or powers of ten alone where those would crowd.
+fn log_ticks(low: f64, high: f64) -> Vec<f64> {
+    const MAX_TICKS: usize = 7;
+    let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    let ticks = |multiples: &[f64]| -> Vec<f64> {
+        decades
+            .clone()
+            .flat_map(|exponent| multiples.iter().map(move |multiple| multiple * 10.0_f64.powi(exponent)))
+            .filter(|tick| (low..=high).contains(tick))
+            .collect()
+    };
+    let fine = ticks(&[1.0, 2.0, 5.0]);
+    if fine.len() <= MAX_TICKS { fine } else { ticks(&[1.0]) }
+}
+
 /// An axis label: at most three significant digits, no trailing zeros.
 pub(super) fn tick(value: f64) -> String {
     if value == 0.0 {
@@ -156,6 +172,12 @@ mod tests {
     fn ticks_are_short() {
         let labels: Vec<String> = [0.0, 0.05, 0.123_46, 12.5, 1840.0, -0.5, 1e-4].into_iter().map(tick).collect();
         assert_eq!(labels, ["0", "0.05", "0.123", "12.5", "1840", "−0.5", "0.0001"]);
+    }
+
+    #[test]
+    fn logarithmic_ticks_are_round() {
+        assert_eq!(log_ticks(2.5, 65.0), [5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(log_ticks(0.5, 2_000.0), [1.0, 10.0, 100.0, 1_000.0]);
     }
 
     #[test]

@@ -114,6 +114,7 @@ fn run(ending: &Ending, index: usize) -> RunRecord {
         seconds: 1.6,
         n_non_finite: 0,
         n_empty_batches: 0,
+        group_epsilons: Vec::new(),
         epochs: (1..=N_EPOCHS).map(|epoch| epoch_record(ending, seed, epoch)).collect(),
         thresholds: thresholds(ending.method, seed),
         test: record(2_800),

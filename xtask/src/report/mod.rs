@@ -26,6 +26,7 @@ use self::document::{Block, Document, Figure, Mark, Section};
 use self::figures::DrawnFigure;
 pub(crate) use self::presentation::{Cause, StudyPresentation, TablePresentation};
 pub(crate) use self::published::PublishedTable;
+pub(crate) use self::staging::replace_directory;
 use self::verdict::Verdict;
 use crate::plot;
 use crate::results::{ExperimentResults, StudyResults};

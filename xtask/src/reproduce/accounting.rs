@@ -166,7 +166,7 @@ impl Published {
             classic,
             opacus,
             rdp: rdp.epsilon(delta)?.epsilon.get(),
-            pld_lower: bracket.lower.map_or(0.0, |lower| lower.get()),
+            pld_lower: bracket.lower.map_or(0.0, dp_accounting::Epsilon::get),
             pld_upper: bracket.epsilon.get(),
             agrees: (theirs - self.epsilon).abs() <= 0.5 * 10_f64.powi(-self.digits) * (1.0 + 1e-9),
         })

@@ -10,6 +10,7 @@ mod privacy;
 pub(crate) mod progress;
 mod recorder;
 mod runner;
+mod toy;
 
 use clap::{Args, Subcommand};
 
@@ -26,6 +27,8 @@ enum Study {
     Adult(adult::AdultArgs),
     /// Every published ε beside ours, under each conversion.
     Accounting(accounting::AccountingArgs),
+    /// Zhao 2025 Figure 1, left: a threshold vanishes, and its repair.
+    Toy(toy::ToyArgs),
 }
 
 /// Runs a study and writes its report.
@@ -36,5 +39,6 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
     match args.study {
         Study::Adult(args) => adult::run(&args),
         Study::Accounting(args) => accounting::run(&args),
+        Study::Toy(args) => toy::run(&args),
     }
 }

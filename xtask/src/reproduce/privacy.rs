@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use dp_accounting::{
-    Accountant, Conversion, Delta, DpEvent, Ledger, NeighbouringRelation, NoiseMultiplier, Orders, RdpAccountant,
-    SamplingRate,
+    Accountant, Certainty, Conversion, Delta, DpEvent, GroupAccounting, Ledger, NeighbouringRelation, NoiseMultiplier,
+    Orders, PldAccountant, RdpAccountant, SamplingRate,
 };
 use dp_train::Plan;
 
@@ -21,15 +21,12 @@ pub(crate) fn record(
 ) -> anyhow::Result<Option<PrivacyRecord>> {
     let Some(privacy) = &plan.config().privacy else { return Ok(None) };
     ledger.verify().context("the run's ledger")?;
+    let mut epsilons = vec![tight_epsilon(ledger, privacy.delta)?];
     let rdp = RdpAccountant::new(NeighbouringRelation::AddRemove);
-    let accountants = [rdp.clone(), rdp.with_conversion(Conversion::Classic)];
-    let epsilons = accountants
-        .into_iter()
-        .map(|mut accountant| {
-            ledger.compose_into(&mut accountant)?;
-            epsilon(&accountant, privacy.delta)
-        })
-        .collect::<anyhow::Result<Vec<_>>>()?;
+    for mut accountant in [rdp.clone(), rdp.with_conversion(Conversion::Classic)] {
+        ledger.compose_into(&mut accountant)?;
+        epsilons.push(epsilon(&accountant, privacy.delta)?);
+    }
     Ok(Some(PrivacyRecord {
         certified: plan.certified(),
         delta: privacy.delta.get(),
@@ -42,6 +39,43 @@ pub(crate) fn record(
         published: Some(published.epsilon),
         ledger: serde_json::to_value(ledger)?,
     }))
+}
+
+/// The certified upper bound that no analysis can improve by more than its bracket's width.
+fn tight_epsilon(ledger: &Ledger, delta: Delta) -> anyhow::Result<EpsilonRecord> {
+    let mut accountant = PldAccountant::new(NeighbouringRelation::AddRemove);
+    ledger.compose_into(&mut accountant)?;
+    let bound = accountant.epsilon(delta)?;
+    let name = match (&bound.certainty, bound.lower) {
+        (Certainty::FallBack { reason }, _) => format!("PLD fell back: {reason}"),
+        (_, Some(lower)) => format!("PLD; not below {:.3} by any analysis", lower.get()),
+        (_, None) => accountant.name(),
+    };
+    Ok(EpsilonRecord { accountant: name, epsilon: bound.epsilon.get() })
+}
+
+/// ε of each group from the bounds a run applied to it at every step; empty for methods that treat all groups alike.
+///
+/// # Errors
+/// If a bound is not positive and finite.
+pub(crate) fn group_epsilons(plan: &Plan, group_bounds: &[Vec<f64>]) -> anyhow::Result<Vec<f64>> {
+    let Some(privacy) = plan.config().privacy.as_ref().filter(|privacy| privacy.clipping.needs_groups()) else {
+        return Ok(Vec::new());
+    };
+    let counts = plan.count_noise_multipliers().into_iter().map(NoiseMultiplier::new).collect::<Result<Vec<_>, _>>()?;
+    let n_groups = plan.facts().n_groups;
+    let rate = plan.config().batches.sampling_rate;
+    let mut groups = GroupAccounting::new(n_groups, rate, privacy.noise_multiplier, &counts);
+    for bounds in group_bounds {
+        groups.record_step(bounds)?;
+    }
+    (0..n_groups)
+        .map(|group| {
+            let mut accountant = RdpAccountant::new(NeighbouringRelation::AddRemove);
+            groups.compose_into(group, &mut accountant)?;
+            Ok(accountant.epsilon(privacy.delta)?.epsilon.get())
+        })
+        .collect()
 }
 
 /// ε as the paper computed it: its accountant and conversion, its sampling rate and steps, the gradient alone.

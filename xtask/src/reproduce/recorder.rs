@@ -48,6 +48,8 @@ pub(crate) struct Recorder {
     pub(crate) epochs: Vec<EpochRecord>,
     /// Thresholds so far, thinned.
     pub(crate) thresholds: Vec<ThresholdRecord>,
+    /// What one record of each group could add to the sum, at every step; empty without clipping.
+    pub(crate) group_bounds: Vec<Vec<f64>>,
 }
 
 impl Recorder {
@@ -60,6 +62,7 @@ impl Recorder {
             bar,
             epochs: Vec::new(),
             thresholds: Vec::new(),
+            group_bounds: Vec::new(),
         }
     }
 }
@@ -83,6 +86,9 @@ impl Observer for Recorder {
         }
         if !view.thresholds.is_empty() && view.step.is_multiple_of(self.threshold_every) {
             self.thresholds.push(ThresholdRecord { step: view.step, values: view.thresholds.to_vec() });
+        }
+        if !view.group_bounds.is_empty() {
+            self.group_bounds.push(view.group_bounds.to_vec());
         }
         self.bar.inc(view.groups.len() as u64);
     }

@@ -114,6 +114,7 @@ impl Prepared {
             n_non_finite: counts.non_finite,
             n_empty_batches: counts.empty_batches,
             epochs: recorder.epochs,
+            group_epsilons: privacy::group_epsilons(plan, &recorder.group_bounds)?,
             thresholds: recorder.thresholds,
         };
         Ok(Outcome { method, run, privacy })

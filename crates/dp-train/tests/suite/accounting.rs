@@ -146,6 +146,7 @@ fn sums_are_divided_by_the_expected_batch() {
     data.features = first.repeat(50);
     data.labels.fill(1);
     let records = data.records(DType::F64);
+    let mut realised = Vec::new();
     for seed in 0..5 {
         for private in [false, true] {
             let privacy = private
@@ -154,7 +155,7 @@ fn sums_are_divided_by_the_expected_batch() {
             let mut run = Run::new(config, DType::F64);
             run.streams = streams(seed);
             let outcome = run.on(&data);
-            assert_ne!(outcome.counts.records, 25, "a seed at which the two denominators agree shows nothing");
+            realised.push(outcome.counts.records);
 
             let mut engine =
                 Engine::new(&ModelConfig::LogisticRegression, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu)
@@ -169,6 +170,8 @@ fn sums_are_divided_by_the_expected_batch() {
             assert!((moved / expected - 1.0).abs() < 1e-4, "{moved} for {expected}");
         }
     }
+    // Where the two denominators agree nothing is shown.
+    assert!(realised.iter().filter(|&&n| n != 25).count() >= 6, "{realised:?}");
 }
 
 /// Neither regularisation nor the learning rate enters the event: both act on what was released.

@@ -59,7 +59,7 @@ fn model() -> impl Strategy<Value = ModelConfig> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1_500, ..ProptestConfig::default() })]
 
     /// Given equal released counts, for real gradients of real models, in both precisions.
     #[test]
