@@ -88,3 +88,24 @@ impl Sampling {
         Ok([train, test])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::AdultOptions;
+
+    const TEXT: &str = "encoding = 'zhao'\nsampling = { balanced-training = { per_group = 14000 } }\ntest_fraction = \
+                        0.2\nscaling_fit = 'train-only'\ngroup_by = 'sex'\nseed = 7\n";
+
+    #[test]
+    fn options_are_checked_when_they_are_read() {
+        let options: AdultOptions = toml::from_str(TEXT).unwrap();
+        assert_eq!(options.sampling, super::Sampling::BalancedTraining { per_group: 14_000 });
+        let error = |text: &str| toml::from_str::<AdultOptions>(text).unwrap_err().to_string();
+        let range = error(&TEXT.replace("0.2", "1.5"));
+        assert!(range.contains("test fraction is 1.5, accepted: between 0 and 1, both excluded"), "{range}");
+        let unknown = error(&format!("{TEXT}sample = 3\n"));
+        assert!(unknown.contains("unknown field `sample`"), "{unknown}");
+        let unknown = error(&TEXT.replace("per_group", "n"));
+        assert!(unknown.contains("available keys: per_group"), "{unknown}");
+    }
+}
