@@ -179,6 +179,12 @@ fn survives(q: f64, sigma: f64, steps: u64, d: f64) -> Result<(), TestCaseError>
     Ok(())
 }
 
+/// Found by the long test below: the grid's upper bound was 0 where ε is about 4e-15.
+#[test]
+fn losses_of_the_size_of_rounding_errors_are_not_called_zero() {
+    survives(1.108_072_311_190_065_7e-12, 3_113.165_898_263_852_3, 1, 1.346_974_347_272_425_4e-28).unwrap();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -147,6 +147,8 @@ impl Accountant for PldAccountant {
         let upper = by_rdp.epsilon.get();
         let guess = Guess { upper, epsilon: upper, log_delta: delta.get().ln() };
         let found = bracket(&mechanisms, Question::Epsilon { delta: delta.get() }, guess, self.effort);
+        // The losses behind a smaller ε are rounding errors; it is left to RDP, which works with logarithms.
+        let found = Bracket { upper: found.upper.max(upper.min(LEAST_EPSILON)), ..found };
         bound(found.lower, found.upper, self.certainty(found))
     }
 
@@ -188,6 +190,9 @@ impl Accountant for PldAccountant {
         Ok(bound(found.lower, found.upper, self.certainty(found)))
     }
 }
+
+/// Upper bounds on ε below this are not trusted to the grid.
+const LEAST_EPSILON: f64 = 1e-12;
 
 /// Relative error allowed for in the closed form of the Gaussian mechanism.
 const GAUSSIAN_ERROR: f64 = 1e-11;
