@@ -97,6 +97,32 @@ pub(crate) fn notes(attempts: &[Attempt]) -> Vec<String> {
 }
 
 impl DataLocator {
+    /// Parses the published files from wherever they are, else generates records and notes every place that was tried.
+    ///
+    /// # Errors
+    /// As [`locate`](Self::locate); those of `parse` and `generate`.
+    pub(crate) fn read_or_generate<R>(
+        &self,
+        manifest: &Manifest,
+        parse: impl Fn(&[u8], &Path) -> Result<Vec<R>, DataError>,
+        generate: impl FnOnce() -> Result<(Vec<R>, Provenance), DataError>,
+    ) -> Result<(Vec<R>, Provenance), DataError> {
+        match self.locate(manifest)? {
+            Located::Real(real) => {
+                let mut records = Vec::with_capacity(manifest.records);
+                for file in &real.files {
+                    records.extend(parse(&file.contents, &file.path)?);
+                }
+                let provenance = real.provenance(manifest, records.len());
+                Ok((records, provenance))
+            }
+            Located::Nowhere(attempts) => {
+                let (records, provenance) = generate()?;
+                Ok((records, Provenance { notes: notes(&attempts), ..provenance }))
+            }
+        }
+    }
+
     /// A locator with this cache and nothing else: no folder, downloads permitted, generated records permitted.
     pub fn new(cache_dir: impl Into<PathBuf>) -> Self {
         Self {

@@ -18,7 +18,7 @@ pub use self::sampling::Sampling;
 pub use self::schema::{Attribute, Number};
 use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
-use crate::locator::{DataLocator, Located};
+use crate::locator::DataLocator;
 use crate::manifest::Manifest;
 use crate::provenance::{FileRecord, Provenance, sha256_hex};
 use crate::scaling::ScalingFit;
@@ -50,22 +50,11 @@ pub fn manifest() -> Result<Manifest, DataError> {
 /// # Errors
 /// As [`DataLocator::locate`]; any row that breaks the schema.
 pub fn load(locator: &DataLocator) -> Result<AdultTable, DataError> {
-    let manifest = manifest()?;
-    match locator.locate(&manifest)? {
-        Located::Real(real) => {
-            let mut records = Vec::with_capacity(manifest.records);
-            for file in &real.files {
-                records.extend(parse::parse(&file.contents, &file.path)?);
-            }
-            let provenance = real.provenance(&manifest, records.len());
-            Ok(AdultTable { records, provenance })
-        }
-        Located::Nowhere(attempts) => {
-            let mut table = AdultTable::synthetic(SYNTHETIC_SEED)?;
-            table.provenance.notes = crate::locator::notes(&attempts);
-            Ok(table)
-        }
-    }
+    let (records, provenance) = locator.read_or_generate(&manifest()?, parse::parse, || {
+        let AdultTable { records, provenance } = AdultTable::synthetic(SYNTHETIC_SEED)?;
+        Ok((records, provenance))
+    })?;
+    Ok(AdultTable { records, provenance })
 }
 
 impl AdultTable {

@@ -15,7 +15,7 @@ pub use self::encoding::Encoding;
 use self::schema::{OCCUPATION, SEX};
 use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
-use crate::locator::{DataLocator, Located};
+use crate::locator::DataLocator;
 use crate::manifest::Manifest;
 use crate::provenance::{Provenance, sha256_hex};
 use crate::split::{self, Keep, Stream, TestFraction};
@@ -59,22 +59,11 @@ pub fn manifest() -> Result<Manifest, DataError> {
 /// # Errors
 /// As [`DataLocator::locate`]; any line that breaks the schema.
 pub fn load(locator: &DataLocator) -> Result<DutchTable, DataError> {
-    let manifest = manifest()?;
-    match locator.locate(&manifest)? {
-        Located::Real(real) => {
-            let mut records = Vec::with_capacity(manifest.records);
-            for file in &real.files {
-                records.extend(arff::parse(&file.contents, &file.path)?);
-            }
-            let provenance = real.provenance(&manifest, records.len());
-            Ok(DutchTable { records, provenance })
-        }
-        Located::Nowhere(attempts) => {
-            let mut table = DutchTable::synthetic(SYNTHETIC_SEED)?;
-            table.provenance.notes = crate::locator::notes(&attempts);
-            Ok(table)
-        }
-    }
+    let (records, provenance) = locator.read_or_generate(&manifest()?, arff::parse, || {
+        let DutchTable { records, provenance } = DutchTable::synthetic(SYNTHETIC_SEED)?;
+        Ok((records, provenance))
+    })?;
+    Ok(DutchTable { records, provenance })
 }
 
 impl DutchTable {
