@@ -75,10 +75,9 @@ impl InplaceOp2 for ActivationBackward {
     }
 
     fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, output: &CpuStorage, output_l: &Layout) -> Result<()> {
-        let output = (output, output_l);
         for_float!(dtype(dst), "activation-backward", T => {
             let gradient = destination::<T>(dst, dst_l)?;
-            let output = source::<T>(output)?;
+            let output = source::<T>((output, output_l))?;
             same("length of the activation's output", gradient.len(), output.len())?;
             self.0.backward(gradient, output);
             Ok(())

@@ -59,8 +59,7 @@ impl InplaceOp2 for BceGradient {
     }
 
     fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, labels: &CpuStorage, labels_l: &Layout) -> Result<()> {
-        let labels = (labels, labels_l);
-        let labels = source::<u32>(labels)?;
+        let labels = source::<u32>((labels, labels_l))?;
         for_float!(dtype(dst), "bce-gradient", T => {
             let dst = destination::<T>(dst, dst_l)?;
             same("one logit per record", labels.len(), dst.len())?;

@@ -16,13 +16,12 @@ impl InplaceOp2 for GatherRows<'_> {
     }
 
     fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, table: &CpuStorage, table_l: &Layout) -> Result<()> {
-        let table = (table, table_l);
         for_float!(dtype(dst), "gather-rows", T => {
             let (n_rows, width) = rows_and_columns(dst_l)?;
-            let (n_table, table_width) = rows_and_columns(table.1)?;
+            let (n_table, table_width) = rows_and_columns(table_l)?;
             same("rows to gather", n_rows, self.rows.len())?;
             same("columns to gather", width, table_width)?;
-            let table = source::<T>(table)?;
+            let table = source::<T>((table, table_l))?;
             for (out, &row) in destination::<T>(dst, dst_l)?.chunks_exact_mut(width.max(1)).zip(self.rows) {
                 if row >= n_table {
                     return Err(Error::Msg(format!("row {row} of a table with {n_table} rows")));

@@ -64,12 +64,11 @@ impl InplaceOp2 for ScaleRows<'_> {
     }
 
     fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        let src = (src, src_l);
         for_float!(dtype(dst), "scale-rows", T => {
             let (rows, columns) = rows_and_columns(dst_l)?;
             same("weights of rows", rows, self.weights.len())?;
             let dst = destination::<T>(dst, dst_l)?;
-            let src = source::<T>(src)?;
+            let src = source::<T>((src, src_l))?;
             same("elements to scale", dst.len(), src.len())?;
             vectorise(#[inline(always)] || scale_rows(dst, src, self.weights, columns));
             Ok(())
@@ -109,12 +108,11 @@ impl InplaceOp2 for ColumnSum {
     }
 
     fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        let src = (src, src_l);
         for_float!(dtype(dst), "column-sum", T => {
-            let (_, columns) = rows_and_columns(src.1)?;
+            let (_, columns) = rows_and_columns(src_l)?;
             let dst = destination::<T>(dst, dst_l)?;
             same("columns to sum", dst.len(), columns)?;
-            let src = source::<T>(src)?;
+            let src = source::<T>((src, src_l))?;
             if !self.accumulate {
                 dst.fill(T::ZERO);
             }

@@ -93,8 +93,7 @@ impl InplaceOp2 for SoftmaxGradient {
     }
 
     fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, labels: &CpuStorage, labels_l: &Layout) -> Result<()> {
-        let labels = (labels, labels_l);
-        let labels = source::<u32>(labels)?;
+        let labels = source::<u32>((labels, labels_l))?;
         for_float!(dtype(dst), "softmax-gradient", T => {
             let (rows, classes) = rows_and_classes(dst_l)?;
             same("labels of a batch", rows, labels.len())?;

@@ -63,10 +63,9 @@ impl InplaceOp2 for Axpy {
     }
 
     fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        let src = (src, src_l);
         for_float!(dtype(dst), "axpy", T => {
             let dst = destination::<T>(dst, dst_l)?;
-            let src = source::<T>(src)?;
+            let src = source::<T>((src, src_l))?;
             same("elements to add", dst.len(), src.len())?;
             axpy(dst, T::from_f64(self.alpha), src);
             Ok(())
