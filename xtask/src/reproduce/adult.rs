@@ -104,8 +104,9 @@ pub(crate) fn run(args: &AdultArgs) -> anyhow::Result<()> {
         experiments,
     };
     let out = options.out("adult");
-    report::write(&results, &adult_report::presentation(tables)?, &out)?;
-    println!("{}", report::terminal_summary(&results, &adult_report::presentation(tables)?)?);
+    let presentation = adult_report::presentation(tables)?;
+    report::write(&results, &presentation, &out)?;
+    println!("{}", report::terminal_summary(&results, &presentation)?);
     println!(
         "Trained in {:.1} s on {threads} threads. Report: {}",
         results.wall_seconds,

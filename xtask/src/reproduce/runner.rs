@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use dp_accounting::{Calibration, DpEvent, NeighbouringRelation};
+use dp_accounting::{Accountant, Calibration, DpEvent, NeighbouringRelation, RdpAccountant};
 use dp_clipping::registry;
 use dp_data::{Dataset, Provenance, Split};
 use dp_train::{
@@ -272,10 +272,9 @@ fn plan(
 fn steps_within_dpsgd_budget(experiment: &Experiment, plan: &Plan) -> anyhow::Result<u64> {
     let batches = plan.config().batches;
     let gradient = DpEvent::gaussian(experiment.noise_multiplier).poisson_sampled(batches.sampling_rate);
-    // Any target serves to build the accountant that measures DPSGD.
-    let measure =
-        Calibration::new(NeighbouringRelation::AddRemove, dp_accounting::Epsilon::new(1.0)?, experiment.delta)?;
-    let target = measure.epsilon_of(&gradient, batches.steps)?;
+    let mut dpsgd = RdpAccountant::new(NeighbouringRelation::AddRemove);
+    dpsgd.compose(&gradient, batches.steps)?;
+    let target = dpsgd.epsilon(experiment.delta)?.epsilon;
     let calibration = Calibration::new(NeighbouringRelation::AddRemove, target, experiment.delta)?;
     Ok(calibration.steps(plan.step_event())?.min(batches.steps))
 }
