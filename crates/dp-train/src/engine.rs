@@ -5,7 +5,7 @@ use candle_core::{DType, Device, Tensor};
 use crate::buffer::RowBuffer;
 use crate::error::{Result, TrainError};
 use crate::loss::Loss;
-use crate::model::{Model, ModelConfig};
+use crate::models::{Model, ModelConfig};
 use crate::ops::Fill;
 use crate::parameters::ParameterVector;
 use crate::records::Records;

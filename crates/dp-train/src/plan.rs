@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, TrainError};
 use crate::loss::Loss;
-use crate::model::ModelConfig;
+use crate::models::ModelConfig;
 use crate::records::PublicFacts;
 
 /// How often and how many records are drawn.

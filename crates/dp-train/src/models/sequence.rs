@@ -1,86 +1,24 @@
-//! Models by name.
+//! A model: layers one after the other, and their parameters.
 
 use candle_core::{DType, Device, Tensor};
 use rand::RngCore;
-use serde::{Deserialize, Serialize};
 
+use super::{ModelConfig, Sizes};
 use crate::error::{Result, TrainError};
-use crate::layers::{Layer, Linear, ParameterSpec, Pointwise};
-use crate::ops::Activation;
+use crate::layers::{Layer, ParameterSpec};
 use crate::parameters::ParameterVector;
 
-/// A model's architecture. The number of outputs follows from the loss and the number of classes.
-///
-/// **Example**
-/// ```
-/// use dp_train::{Activation, DType, Device, Model, ModelConfig};
-/// let mlp = ModelConfig::Mlp { hidden: vec![256, 256], activation: Activation::Tanh };
-/// assert_eq!(mlp.label(), "mlp-256x256-tanh");
-/// // Esipova 2023, Adult.
-/// assert_eq!(Model::new(&mlp, 98, 2, DType::F32, &Device::Cpu)?.parameters().len(), 91_650);
-/// # Ok::<(), dp_train::TrainError>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "name", rename_all = "kebab-case")]
-pub enum ModelConfig {
-    /// One linear layer, `linear`.
-    LogisticRegression,
-    /// Linear layers `fc1`, `fc2`, … with an activation after each but the last.
-    Mlp {
-        /// Width of each hidden layer, at least 1. Without any the model is a logistic regression whose layer is `fc1`.
-        hidden: Vec<usize>,
-        /// Activation after each hidden layer.
-        activation: Activation,
-    },
-}
-
-impl ModelConfig {
-    /// For people and reports, for example `mlp-256x256-tanh`.
-    pub fn label(&self) -> String {
-        match self {
-            Self::LogisticRegression => "logistic-regression".into(),
-            Self::Mlp { hidden, activation } => {
-                let widths: Vec<String> = hidden.iter().map(ToString::to_string).collect();
-                format!("mlp-{}-{}", widths.join("x"), format!("{activation:?}").to_lowercase())
-            }
-        }
-    }
-
-    /// Layers in order, each with the prefix of its parameters' names.
-    fn layers(&self, n_inputs: usize, n_outputs: usize, dtype: DType, device: &Device) -> Result<Vec<NamedLayer>> {
-        let linear = |name: String, inputs, outputs| -> Result<NamedLayer> {
-            Ok(NamedLayer::new(name, Linear::new(inputs, outputs, dtype, device)?))
-        };
-        match self {
-            Self::LogisticRegression => Ok(vec![linear("linear".into(), n_inputs, n_outputs)?]),
-            Self::Mlp { hidden, activation } => {
-                let mut layers = Vec::new();
-                let mut inputs = n_inputs;
-                for (i, &width) in hidden.iter().enumerate() {
-                    if width == 0 {
-                        return Err(TrainError::invalid("model.hidden", format!("{hidden:?}"), "widths of at least 1"));
-                    }
-                    layers.push(linear(format!("fc{}", i + 1), inputs, width)?);
-                    layers.push(NamedLayer::new(format!("act{}", i + 1), Pointwise::new(*activation)));
-                    inputs = width;
-                }
-                layers.push(linear(format!("fc{}", hidden.len() + 1), inputs, n_outputs)?);
-                Ok(layers)
-            }
-        }
-    }
-}
-
 /// A layer, its name, and which of the model's parameters are its own.
-struct NamedLayer {
+pub(crate) struct NamedLayer {
     name: String,
     layer: Box<dyn Layer>,
     parameters: std::ops::Range<usize>,
 }
 
 impl NamedLayer {
-    fn new(name: String, layer: impl Layer + 'static) -> Self {
-        Self { name, layer: Box::new(layer), parameters: 0..0 }
+    /// A layer whose parameters' names start with `name`.
+    pub(crate) fn new(name: impl Into<String>, layer: impl Layer + 'static) -> Self {
+        Self { name: name.into(), layer: Box::new(layer), parameters: 0..0 }
     }
 }
 
@@ -102,7 +40,7 @@ impl Model {
                 return Err(TrainError::invalid(parameter, value, "at least 1"));
             }
         }
-        let mut layers = config.layers(n_inputs, n_outputs, dtype, device)?;
+        let mut layers = config.layers(&Sizes { n_inputs, n_outputs, dtype, device })?;
         let mut specs: Vec<ParameterSpec> = Vec::new();
         for named in &mut layers {
             let start = specs.len();
@@ -176,6 +114,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::Activation;
 
     fn n_params(config: &ModelConfig, inputs: usize, outputs: usize) -> usize {
         Model::new(config, inputs, outputs, DType::F32, &Device::Cpu).unwrap().parameters().len()
