@@ -10,8 +10,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::{PresetParams, registry};
 use dp_train::{
-    Activation, BatchPlan, DType, Device, Execution, LearningRate, Loss, ModelConfig, Plan, PrivacyConfig, PublicFacts,
-    Randomness, Records, TrainConfig, Trainer, Unobserved,
+    Activation, BatchPlan, DType, Device, Execution, LearningRate, Loss, ModelConfig, OptimiserConfig, Plan,
+    PrivacyConfig, PublicFacts, Randomness, Records, TrainConfig, Trainer, Unobserved,
 };
 use rand::Rng;
 
@@ -38,6 +38,8 @@ fn plan(model: ModelConfig, records: &Records, method: Option<&str>) -> Plan {
         loss: Loss::SoftmaxCrossEntropy,
         batches: BatchPlan::exact(records.len(), BATCH, 1_000).unwrap(),
         learning_rate: LearningRate::Constant(0.01),
+        warm_up_steps: 0,
+        optimiser: OptimiserConfig::default(),
         l2: 0.0,
         privacy,
     };

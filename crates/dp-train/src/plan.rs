@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Result, TrainError};
 use crate::loss::Loss;
 use crate::models::ModelConfig;
+use crate::optimiser::OptimiserConfig;
 use crate::records::PublicFacts;
+use crate::schedule::{LearningRate, warm_up};
 
 /// How often and how many records are drawn.
 ///
@@ -80,26 +82,6 @@ fn check_sizes(n_records: usize, batch_size: usize, epochs: u64) -> Result<()> {
     Ok(())
 }
 
-/// Step size of stochastic gradient descent.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LearningRate {
-    /// The same at every step.
-    Constant(f64),
-    /// `1/√T` at every one of `T` steps (Xu 2021).
-    InverseSqrtSteps,
-}
-
-impl LearningRate {
-    /// The rate in a run of `steps` steps.
-    pub fn at(self, steps: u64) -> f64 {
-        match self {
-            Self::Constant(rate) => rate,
-            Self::InverseSqrtSteps => 1.0 / (steps as f64).sqrt(),
-        }
-    }
-}
-
 /// What makes a run private.
 ///
 /// **Guarantee.** With a certified method the parameters of every step, and the thresholds, are (ε, δ)-differentially private when one
@@ -124,8 +106,14 @@ pub struct TrainConfig {
     pub loss: Loss,
     /// Batches.
     pub batches: BatchPlan,
-    /// Step size of stochastic gradient descent.
+    /// Step size.
     pub learning_rate: LearningRate,
+    /// Steps over which the rate rises linearly to that of the schedule; 0 for none.
+    #[serde(default)]
+    pub warm_up_steps: u64,
+    /// What the private gradient is handed to.
+    #[serde(default)]
+    pub optimiser: OptimiserConfig,
     /// L2 regularisation λ: adds `λ w` to the (already private) mean gradient of every weight; biases are left alone. It does
     /// not depend on the data, hence costs no privacy and is not clipped.
     pub l2: f64,
@@ -139,7 +127,7 @@ pub struct TrainConfig {
 /// ```
 /// use dp_accounting::{Delta, NoiseMultiplier};
 /// use dp_clipping::{PresetParams, registry};
-/// use dp_train::{BatchPlan, LearningRate, Loss, ModelConfig, Plan, PrivacyConfig, PublicFacts, TrainConfig};
+/// use dp_train::{BatchPlan, LearningRate, Loss, ModelConfig, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, TrainConfig};
 ///
 /// let privacy = PrivacyConfig {
 ///     clipping: registry::find("dpsgd-global-adapt")?.config(&PresetParams::default()),
@@ -151,6 +139,8 @@ pub struct TrainConfig {
 ///     loss: Loss::BceWithLogits,
 ///     batches: BatchPlan::exact(10_000, 250, 4)?,
 ///     learning_rate: LearningRate::InverseSqrtSteps,
+///     warm_up_steps: 0,
+///     optimiser: OptimiserConfig::default(),
 ///     l2: 0.01,
 ///     privacy: Some(privacy),
 /// };
@@ -182,16 +172,9 @@ impl Plan {
     /// [`TrainError::Clipping`] and [`TrainError::Accounting`] if the method's parameters or the noise of its counts are out of range.
     pub fn new(config: TrainConfig, facts: PublicFacts) -> Result<Self> {
         let rate = config.batches.sampling_rate;
-        let finite_positive = |name, value: f64| {
-            if value.is_finite() && value > 0.0 {
-                return Ok(());
-            }
-            Err(TrainError::invalid(name, value, "a finite number above 0"))
-        };
         if facts.n_records == 0 {
             return Err(TrainError::invalid("n_records", 0, "at least 1"));
         }
-        finite_positive("batches.sampling_rate", rate.get())?;
         if config.batches.steps == 0 {
             return Err(TrainError::invalid("batches.steps", 0, "at least 1"));
         }
@@ -199,7 +182,8 @@ impl Plan {
             let expected = format!("1 to {}, the number of steps", config.batches.steps);
             return Err(TrainError::invalid("batches.epochs", config.batches.epochs, expected));
         }
-        finite_positive("learning_rate", config.learning_rate.at(config.batches.steps))?;
+        config.learning_rate.validate()?;
+        config.optimiser.validate()?;
         if !(config.l2.is_finite() && config.l2 >= 0.0) {
             return Err(TrainError::invalid("l2", config.l2, "a finite number of at least 0"));
         }
@@ -238,6 +222,11 @@ impl Plan {
     /// What the whole run releases.
     pub fn event(&self) -> DpEvent {
         self.event.clone().repeated(self.config.batches.steps)
+    }
+
+    /// The learning rate of a 0-based step, warm-up included.
+    pub fn learning_rate(&self, step: u64) -> f64 {
+        self.config.learning_rate.at(step, self.config.batches.steps) * warm_up(step, self.config.warm_up_steps)
     }
 
     /// Expected number of records in a batch, `q · n`: the public constant that sums are divided by.

@@ -8,8 +8,8 @@ use dp_accounting::{Accountant, Calibration, DpEvent, NeighbouringRelation, RdpA
 use dp_clipping::registry;
 use dp_data::{Dataset, Provenance, Split};
 use dp_train::{
-    BatchPlan, DType, Engine, Evaluation, Execution, Plan, PrivacyConfig, PublicFacts, Randomness, Records,
-    TrainConfig, Trainer,
+    BatchPlan, DType, Engine, Evaluation, Execution, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, Randomness,
+    Records, TrainConfig, Trainer,
 };
 use fair_metrics::{Groups, accuracy_by_group, class_recall, mean_loss_by_group};
 use indicatif::ProgressBar;
@@ -262,6 +262,8 @@ fn plan(
         loss: experiment.loss,
         batches,
         learning_rate: setting.learning_rate,
+        warm_up_steps: 0,
+        optimiser: OptimiserConfig::default(),
         l2: experiment.l2,
         privacy,
     };

@@ -3,8 +3,8 @@
 use dp_accounting::{DpEvent, NoiseMultiplier, SamplingRate};
 use dp_clipping::{CountNoise, PresetParams, registry};
 use dp_train::{
-    Activation, BatchPlan, DType, Device, Engine, Execution, LearningRate, Loss, ModelConfig, Plan, TrainConfig,
-    Trainer, Unobserved,
+    Activation, BatchPlan, DType, Device, Engine, Execution, LearningRate, Loss, ModelConfig, OptimiserConfig, Plan,
+    TrainConfig, Trainer, Unobserved,
 };
 
 use crate::support::{Data, Run, batches, config, difference, mlp, norm, parameters, privacy, privacy_with, streams};
@@ -179,10 +179,14 @@ fn sums_are_divided_by_the_expected_batch() {
 fn the_event_does_not_depend_on_the_optimiser() {
     let facts = Data::random(100, 4, 2, 2, 1).facts;
     let base = config(ModelConfig::LogisticRegression, batches(0.2, 16), Some(privacy("dpsgd")));
-    let other = TrainConfig { l2: 0.5, learning_rate: LearningRate::InverseSqrtSteps, ..base.clone() };
+    let other = TrainConfig {
+        l2: 0.5,
+        learning_rate: LearningRate::InverseSqrtSteps,
+        warm_up_steps: 5,
+        optimiser: OptimiserConfig::Momentum { momentum: 0.9, nesterov: true },
+        ..base.clone()
+    };
     assert_eq!(Plan::new(base, facts).unwrap().event(), Plan::new(other, facts).unwrap().event());
-    assert_eq!(LearningRate::InverseSqrtSteps.at(16), 0.25);
-    assert_eq!(LearningRate::Constant(0.3).at(16), 0.3);
 }
 
 #[test]
@@ -193,7 +197,8 @@ fn a_configuration_survives_serialisation() {
     assert_eq!(serde_json::from_str::<TrainConfig>(&json).unwrap(), config);
     let error =
         serde_json::from_str::<TrainConfig>(&json.replace(r#""noise_multiplier":1.0"#, r#""noise_multiplier":-1.0"#));
-    insta::assert_snapshot!(error.unwrap_err(), @"noise multiplier is -1, but must be positive, finite and at least 1e-6 at line 1 column 393");
+    let message = error.unwrap_err().to_string();
+    assert!(message.starts_with("noise multiplier is -1, but must be positive, finite and at least 1e-6 at line 1"));
 }
 
 #[test]

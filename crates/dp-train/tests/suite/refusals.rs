@@ -3,8 +3,8 @@
 use dp_accounting::{Delta, SamplingRate};
 use dp_clipping::{CountNoise, PresetParams};
 use dp_train::{
-    Activation, BatchPlan, DType, Device, Engine, Execution, LearningRate, Loss, ModelConfig, Plan, PoissonSampler,
-    PrivacyConfig, PublicFacts, Records, TrainConfig, TrainError, Trainer, Unobserved,
+    Activation, BatchPlan, DType, Device, Engine, Execution, LearningRate, Loss, ModelConfig, OptimiserConfig, Plan,
+    PoissonSampler, PrivacyConfig, PublicFacts, Records, TrainConfig, TrainError, Trainer, Unobserved,
 };
 use insta::assert_snapshot;
 
@@ -42,6 +42,15 @@ fn plans() {
     assert_snapshot!(refused(|c| c.batches.epochs = 11), @"batches.epochs = 11: expected 1 to 10, the number of steps");
     assert_snapshot!(refused(|c| c.learning_rate = LearningRate::Constant(0.0)), @"learning_rate = 0: expected a finite number above 0");
     assert_snapshot!(refused(|c| c.learning_rate = LearningRate::Constant(f64::NAN)), @"learning_rate = NaN: expected a finite number above 0");
+    assert_snapshot!(refused(|c| c.learning_rate = LearningRate::Step { first: 0.1, factor: 1.5, every: 1 }), @"learning_rate.factor = 1.5: expected above 0, at most 1");
+    assert_snapshot!(refused(|c| c.learning_rate = LearningRate::Step { first: 0.1, factor: 0.5, every: 0 }), @"learning_rate.every = 0: expected at least 1");
+    assert_snapshot!(refused(|c| c.learning_rate = LearningRate::Cosine { first: 0.1, last: -0.1 }), @"learning_rate.last = -0.1: expected a finite number of at least 0");
+    assert_snapshot!(refused(|c| c.learning_rate = LearningRate::InverseSqrt { first: f64::INFINITY, hold: 1 }), @"learning_rate.first = inf: expected a finite number above 0");
+    assert_snapshot!(refused(|c| c.optimiser = OptimiserConfig::Momentum { momentum: 1.0, nesterov: false }), @"optimiser.momentum = 1: expected at least 0, below 1");
+    assert_snapshot!(refused(|c| c.optimiser = OptimiserConfig::Adam { beta_1: -0.1, beta_2: 0.999, epsilon: 1e-8 }), @"optimiser.beta_1 = -0.1: expected at least 0, below 1");
+    assert_snapshot!(refused(|c| c.optimiser = OptimiserConfig::Adam { beta_1: 0.9, beta_2: f64::NAN, epsilon: 1e-8 }), @"optimiser.beta_2 = NaN: expected at least 0, below 1");
+    assert_snapshot!(refused(|c| c.optimiser = OptimiserConfig::Adam { beta_1: 0.9, beta_2: 0.999, epsilon: 0.0 }), @"optimiser.epsilon = 0: expected a finite number above 0");
+    assert_snapshot!(refused(|c| c.optimiser = OptimiserConfig::AdamW { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-8, weight_decay: -1.0 }), @"optimiser.weight_decay = -1: expected a finite number of at least 0");
     assert_snapshot!(refused(|c| c.l2 = -1.0), @"l2 = -1: expected a finite number of at least 0");
     assert_snapshot!(refused(|c| c.l2 = f64::INFINITY), @"l2 = inf: expected a finite number of at least 0");
 }

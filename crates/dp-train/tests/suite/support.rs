@@ -3,8 +3,8 @@
 use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
 use dp_clipping::{PresetParams, registry};
 use dp_train::{
-    Activation, BatchPlan, DType, Device, Execution, LearningRate, Loss, ModelConfig, Observer, Plan, PrivacyConfig,
-    PublicFacts, RandomStreams, Randomness, Records, RunCounts, StepView, TrainConfig, Trainer,
+    Activation, BatchPlan, DType, Device, Execution, LearningRate, Loss, ModelConfig, Observer, OptimiserConfig, Plan,
+    PrivacyConfig, PublicFacts, RandomStreams, Randomness, Records, RunCounts, StepView, TrainConfig, Trainer,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -76,8 +76,16 @@ pub(crate) fn batches(sampling_rate: f64, steps: u64) -> BatchPlan {
 
 /// Softmax cross-entropy at learning rate 0.1 without regularisation.
 pub(crate) fn config(model: ModelConfig, batches: BatchPlan, privacy: Option<PrivacyConfig>) -> TrainConfig {
-    let learning_rate = LearningRate::Constant(0.1);
-    TrainConfig { model, loss: Loss::SoftmaxCrossEntropy, batches, learning_rate, l2: 0.0, privacy }
+    TrainConfig {
+        model,
+        loss: Loss::SoftmaxCrossEntropy,
+        batches,
+        learning_rate: LearningRate::Constant(0.1),
+        warm_up_steps: 0,
+        optimiser: OptimiserConfig::default(),
+        l2: 0.0,
+        privacy,
+    }
 }
 
 pub(crate) fn streams(seed: u64) -> RandomStreams {

@@ -1,0 +1,119 @@
+//! What optimisers do to their moments and to the parameters.
+
+use candle_core::{CpuStorage, InplaceOp1, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
+
+use super::element::{destination, dtype, for_float, same, source};
+use crate::vector_math::{map_in_place, vectorise};
+
+/// `dst *= factor`.
+pub(crate) struct Scale(pub(crate) f64);
+
+impl InplaceOp1 for Scale {
+    fn name(&self) -> &'static str {
+        "scale"
+    }
+
+    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
+        for_float!(dtype(storage), "scale", T => {
+            let factor = T::from_f64(self.0);
+            map_in_place(destination::<T>(storage, layout)?, |v| v * factor);
+            Ok(())
+        })
+    }
+}
+
+/// `dst = scale · dst + alpha · src`.
+pub(crate) struct ScaleAdd {
+    /// Factor on the destination.
+    pub(crate) scale: f64,
+    /// Factor on the source.
+    pub(crate) alpha: f64,
+}
+
+impl InplaceOp2 for ScaleAdd {
+    fn name(&self) -> &'static str {
+        "scale-add"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
+        for_float!(dtype(dst), "scale-add", T => {
+            let (scale, alpha) = (T::from_f64(self.scale), T::from_f64(self.alpha));
+            let (dst, src) = (destination::<T>(dst, dst_l)?, source::<T>((src, src_l))?);
+            same("elements to add", dst.len(), src.len())?;
+            vectorise(#[inline(always)] || {
+                for (v, &s) in dst.iter_mut().zip(src) {
+                    *v = scale * *v + alpha * s;
+                }
+            });
+            Ok(())
+        })
+    }
+}
+
+/// `dst = scale · dst + alpha · src²`.
+pub(crate) struct ScaleAddSquare {
+    /// Factor on the destination.
+    pub(crate) scale: f64,
+    /// Factor on the squares.
+    pub(crate) alpha: f64,
+}
+
+impl InplaceOp2 for ScaleAddSquare {
+    fn name(&self) -> &'static str {
+        "scale-add-square"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
+        for_float!(dtype(dst), "scale-add-square", T => {
+            let (scale, alpha) = (T::from_f64(self.scale), T::from_f64(self.alpha));
+            let (dst, src) = (destination::<T>(dst, dst_l)?, source::<T>((src, src_l))?);
+            same("elements to square", dst.len(), src.len())?;
+            vectorise(#[inline(always)] || {
+                for (v, &s) in dst.iter_mut().zip(src) {
+                    *v = scale * *v + alpha * (s * s);
+                }
+            });
+            Ok(())
+        })
+    }
+}
+
+/// `dst −= rate · m / (√v / second + epsilon)` for the moments `m` and `v`.
+pub(crate) struct AdamUpdate {
+    /// Learning rate over the first moment's bias correction.
+    pub(crate) rate: f64,
+    /// Square root of the second moment's bias correction.
+    pub(crate) second: f64,
+    /// ε.
+    pub(crate) epsilon: f64,
+}
+
+impl InplaceOp3 for AdamUpdate {
+    fn name(&self) -> &'static str {
+        "adam-update"
+    }
+
+    fn cpu_fwd(
+        &self,
+        dst: &mut CpuStorage,
+        dst_l: &Layout,
+        first: &CpuStorage,
+        first_l: &Layout,
+        second: &CpuStorage,
+        second_l: &Layout,
+    ) -> Result<()> {
+        for_float!(dtype(dst), "adam-update", T => {
+            let parameters = destination::<T>(dst, dst_l)?;
+            let (m, v) = (source::<T>((first, first_l))?, source::<T>((second, second_l))?);
+            same("elements of the first moment", parameters.len(), m.len())?;
+            same("elements of the second moment", parameters.len(), v.len())?;
+            let (rate, root, epsilon) = (T::from_f64(self.rate), T::from_f64(1.0 / self.second), T::from_f64(self.epsilon));
+            vectorise(#[inline(always)] || {
+                for ((p, &m), &v) in parameters.iter_mut().zip(m).zip(v) {
+                    *p -= rate * m / (v.sqrt() * root + epsilon);
+                }
+            });
+            Ok(())
+        })
+    }
+}

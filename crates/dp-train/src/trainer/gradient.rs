@@ -1,0 +1,155 @@
+//! How the gradient of a step is formed: losses and norms, scales, weighted sum, noise.
+
+use std::cell::RefCell;
+
+use dp_clipping::{ClipBatch, Clipped};
+
+use super::Trainer;
+use crate::error::{Result, TrainError};
+use crate::ops::{Finite, Privatise};
+
+/// How much of each record enters the sum, and how much noise that takes.
+#[derive(Default)]
+pub(super) struct Weighting {
+    pub(super) scales: Vec<f64>,
+    pub(super) bound: f64,
+    pub(super) group_bounds: Vec<f64>,
+    pub(super) thresholds: Vec<f64>,
+}
+
+/// A batch's losses and norms, before any sum.
+pub(super) struct Pass {
+    pub(super) losses: Vec<f64>,
+    pub(super) norms: Vec<f64>,
+    /// Positions in the batch of records whose gradient is known not to be finite.
+    pub(super) blanked: Vec<usize>,
+}
+
+impl Trainer<'_> {
+    /// The mean gradient of a batch into `self.gradient`: private, if the plan is. Enters the ledger before anything is used.
+    ///
+    /// The stages, in order: losses and norms; scales and their bound; the weighted sum; noise and division by the public
+    /// expected batch size. What acts on the sum of a batch as a whole belongs between the last two.
+    pub(super) fn form_gradient(
+        &mut self,
+        rows: &[usize],
+        groups: &[usize],
+        wants_groups: bool,
+    ) -> Result<(Pass, Weighting)> {
+        let mut pass = self.first_pass(rows, self.method.is_some() || wants_groups)?;
+        let mut weighting = self.weighting(&pass, groups)?;
+        // Before anything of the step is used: what cannot be recorded is not released.
+        self.ledger.record(self.plan.step_event(), 1)?;
+        self.second_pass(rows, groups, &pass, &weighting.scales, wants_groups)?;
+        if self.method.is_none() && !wants_groups && !self.gradient_is_finite()? {
+            // A run that needs no norms does not know which records to leave out until one has spoilt the sum.
+            pass.blanked = self.first_pass(rows, true)?.blanked;
+            weighting = self.weighting(&pass, groups)?;
+            self.second_pass(rows, groups, &pass, &weighting.scales, wants_groups)?;
+        }
+        self.privatise(weighting.bound)?;
+        Ok((pass, weighting))
+    }
+
+    /// Losses and, where something needs them, norms of the whole batch. Afterwards the layers hold the factors of the last
+    /// micro-batch: of the whole batch, if it fits.
+    fn first_pass(&mut self, rows: &[usize], needs_norms: bool) -> Result<Pass> {
+        let mut pass = Pass { losses: Vec::with_capacity(rows.len()), norms: Vec::new(), blanked: Vec::new() };
+        for rows in rows.chunks(self.execution.micro_batch) {
+            self.engine.differentiate(self.records, rows, &[])?;
+            pass.losses.extend(self.engine.losses()?);
+            if needs_norms {
+                pass.norms.extend(self.engine.gradient_norms()?);
+            }
+        }
+        pass.blanked = pass.norms.iter().enumerate().filter(|(_, v)| !v.is_finite()).map(|(i, _)| i).collect();
+        Ok(pass)
+    }
+
+    fn weighting(&mut self, pass: &Pass, groups: &[usize]) -> Result<Weighting> {
+        let Some(method) = &mut self.method else {
+            let mut scales = vec![1.0; pass.losses.len()];
+            for &i in &pass.blanked {
+                scales[i] = 0.0;
+            }
+            return Ok(Weighting { scales, ..Weighting::default() });
+        };
+        let Clipped { scales, bound, group_bounds, queries, thresholds, .. } =
+            method.clip(&ClipBatch { norms: &pass.norms, groups }, &mut self.streams.counts)?;
+        let made: Vec<f64> = queries.iter().map(|query| query.noise_multiplier).collect();
+        let announced = self.plan.count_noise_multipliers();
+        if made != announced {
+            let (announced, made) = (format!("{announced:?}"), format!("{made:?}"));
+            return Err(TrainError::mismatch("noise multipliers of the step's count queries", announced, made));
+        }
+        Ok(Weighting { scales, bound, group_bounds, thresholds })
+    }
+
+    /// `Σ s_i g_i` into the gradient; also each group's mean gradient before clipping, if asked for.
+    fn second_pass(
+        &mut self,
+        rows: &[usize],
+        groups: &[usize],
+        pass: &Pass,
+        scales: &[f64],
+        wants_groups: bool,
+    ) -> Result<()> {
+        let size = self.execution.micro_batch;
+        let n_chunks = rows.len().div_ceil(size).max(1);
+        if wants_groups && self.group_gradients.is_empty() {
+            let n_groups = self.records.facts().n_groups;
+            self.group_gradients = (0..n_groups).map(|_| self.engine.zero_gradient()).collect::<Result<_>>()?;
+        }
+        for chunk in 0..n_chunks {
+            let range = chunk * size..((chunk + 1) * size).min(rows.len());
+            let blanked: Vec<usize> =
+                pass.blanked.iter().filter(|i| range.contains(i)).map(|i| i - range.start).collect();
+            // The factors are still there if the batch is one chunk and nothing in it must be blanked.
+            if n_chunks > 1 || !blanked.is_empty() || rows.is_empty() {
+                self.engine.differentiate(self.records, &rows[range.clone()], &blanked)?;
+            }
+            self.engine.weighted_sum(&scales[range.clone()], &self.gradient, chunk > 0)?;
+            if wants_groups {
+                for (group, gradient) in self.group_gradients.iter().enumerate() {
+                    let mut weights: Vec<f64> =
+                        groups[range.clone()].iter().map(|&g| f64::from(u8::from(g == group))).collect();
+                    for &i in &blanked {
+                        weights[i] = 0.0;
+                    }
+                    self.engine.weighted_sum(&weights, gradient, chunk > 0)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn gradient_is_finite(&self) -> Result<bool> {
+        let finite = Finite::default();
+        self.gradient.flat().inplace_op1(&finite)?;
+        Ok(finite.all.get())
+    }
+
+    /// Noise for the bound, and division by the public expected batch size.
+    fn privatise(&mut self, bound: f64) -> Result<()> {
+        let config = self.plan.config();
+        let std = config.privacy.as_ref().map_or(0.0, |privacy| privacy.noise_multiplier.get() * bound);
+        if config.privacy.is_some() && !(std.is_finite() && std > 0.0) {
+            return Err(TrainError::invalid("noise_std", std, "a finite number above 0"));
+        }
+        let rng = RefCell::new(&mut self.streams.noise);
+        Ok(self.gradient.flat().inplace_op1(&Privatise { std, normaliser: self.plan.expected_batch_size(), rng })?)
+    }
+
+    /// Norm of each group's mean gradient over the batch; `None` for a group without a usable record in it.
+    pub(super) fn group_gradient_norms(&self, groups: &[usize], blanked: &[usize]) -> Result<Vec<Option<f64>>> {
+        let mut norms = Vec::with_capacity(self.group_gradients.len());
+        for (group, gradient) in self.group_gradients.iter().enumerate() {
+            let of_group =
+                |positions: &mut dyn Iterator<Item = usize>| positions.filter(|&i| groups[i] == group).count();
+            let n = of_group(&mut (0..groups.len())) - of_group(&mut blanked.iter().copied());
+            let norm = gradient.to_vec()?.iter().map(|g| g * g).sum::<f64>().sqrt();
+            norms.push((n > 0).then(|| norm / n as f64));
+        }
+        Ok(norms)
+    }
+}
