@@ -10,8 +10,8 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::{PresetParams, registry};
 use dp_train::{
-    Activation, BatchPlan, DType, Device, Execution, LearningRate, Loss, ModelConfig, OptimiserConfig, Plan,
-    PrivacyConfig, PublicFacts, Randomness, Records, TrainConfig, Trainer, Unobserved,
+    Activation, BatchPlan, DType, Device, Execution, LearningRate, Loss, ModelConfig, Plan, PrivacyConfig, PublicFacts,
+    Randomness, Records, TrainConfig, Trainer, Unobserved,
 };
 use rand::Rng;
 
@@ -28,20 +28,15 @@ fn records(n_inputs: usize) -> Records {
 }
 
 fn plan(model: ModelConfig, records: &Records, method: Option<&str>) -> Plan {
-    let privacy = method.map(|name| PrivacyConfig {
-        clipping: registry::find(name).unwrap().config(&PresetParams { clip_norm: 0.5, ..PresetParams::default() }),
-        noise_multiplier: NoiseMultiplier::new(1.0).unwrap(),
-        delta: Delta::new(1e-6).unwrap(),
+    let privacy = method.map(|name| {
+        let params = PresetParams { clip_norm: 0.5, ..PresetParams::default() };
+        let clipping = registry::find(name).unwrap().config(&params);
+        PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0).unwrap(), Delta::new(1e-6).unwrap())
     });
+    let batches = BatchPlan::exact(records.len(), BATCH, 1_000).unwrap();
     let config = TrainConfig {
-        model,
-        loss: Loss::SoftmaxCrossEntropy,
-        batches: BatchPlan::exact(records.len(), BATCH, 1_000).unwrap(),
-        learning_rate: LearningRate::Constant(0.01),
-        warm_up_steps: 0,
-        optimiser: OptimiserConfig::default(),
-        l2: 0.0,
         privacy,
+        ..TrainConfig::new(model, Loss::SoftmaxCrossEntropy, batches, LearningRate::Constant(0.01))
     };
     Plan::new(config, records.facts()).unwrap()
 }

@@ -14,6 +14,14 @@ pub enum TrainError {
         /// Accepted range.
         expected: String,
     },
+    /// A configuration file was refused.
+    #[error("line {line}: {message}")]
+    Config {
+        /// 1-based line of the parameter, or of the table that lacks it.
+        line: usize,
+        /// Parameter, value and what is accepted.
+        message: String,
+    },
     /// Two inputs that belong together do not fit.
     #[error("{what}: expected {expected}, got {got}")]
     Mismatch {

@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod buffer;
+mod config;
+mod early_stopping;
 mod engine;
 mod error;
 mod keystream;
@@ -21,6 +23,7 @@ mod trainer;
 mod vector_math;
 
 pub use candle_core::{DType, Device};
+pub use early_stopping::EarlyStopping;
 pub use engine::{Engine, Evaluation};
 pub use error::{Result, TrainError};
 pub use layers::ParameterSpec;

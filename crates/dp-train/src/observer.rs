@@ -1,5 +1,7 @@
 //! Watching a run without changing it.
 
+use crate::engine::Evaluation;
+
 /// One step, as an observer sees it.
 ///
 /// **Shapes.** `groups` and `losses` `[batch]`, `norms` `[batch]` or empty, in the same order; `group_bounds` and
@@ -58,6 +60,9 @@ pub trait Observer {
 
     /// After each step.
     fn on_step(&mut self, _view: &StepView<'_>) {}
+
+    /// After each epoch (1-based) of a run with validation records: what the model says about each of them, in their order.
+    fn on_validation(&mut self, _epoch: u64, _validation: &Evaluation) {}
 
     /// After the last step of each epoch (1-based), with the number of steps taken so far.
     fn on_epoch(&mut self, _epoch: u64, _steps: u64) {}

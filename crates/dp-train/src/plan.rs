@@ -5,6 +5,7 @@ use dp_accounting::{Delta, DpEvent, NoiseMultiplier, SamplingRate};
 use dp_clipping::{ClipConfig, Coupling, PublicContext};
 use serde::{Deserialize, Serialize};
 
+use crate::early_stopping::EarlyStopping;
 use crate::error::{Result, TrainError};
 use crate::loss::Loss;
 use crate::models::ModelConfig;
@@ -88,17 +89,32 @@ fn check_sizes(n_records: usize, batch_size: usize, epochs: u64) -> Result<()> {
 /// record is added or removed, with the ε that an accountant finds for [`Plan::event`] at `delta`. Initial parameters,
 /// [`PublicFacts`] and everything in the configuration count as public; hyper-parameters chosen on the same data are not accounted for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PrivacyConfig {
     /// How per-sample gradients are bounded.
     pub clipping: ClipConfig,
     /// Noise of the gradient sum: standard deviation over its sensitivity, the bound that the method states for the step.
     pub noise_multiplier: NoiseMultiplier,
-    /// The δ at which ε is stated; below 1/n.
+    /// The δ at which ε is stated; below 1/n, unless `allow_large_delta`.
     pub delta: Delta,
+    /// Accepts a δ of 1/n and more, although a mechanism that publishes one record at random would pass it.
+    #[serde(default)]
+    pub allow_large_delta: bool,
+    /// Refuses a method whose ε would be nominal.
+    #[serde(default)]
+    pub require_guarantee: bool,
+}
+
+impl PrivacyConfig {
+    /// Without the two switches.
+    pub fn new(clipping: ClipConfig, noise_multiplier: NoiseMultiplier, delta: Delta) -> Self {
+        Self { clipping, noise_multiplier, delta, allow_large_delta: false, require_guarantee: false }
+    }
 }
 
 /// Everything that decides a run's result and its privacy. What only changes its speed is in [`Execution`](crate::Execution).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TrainConfig {
     /// Architecture.
     pub model: ModelConfig,
@@ -116,9 +132,31 @@ pub struct TrainConfig {
     pub optimiser: OptimiserConfig,
     /// L2 regularisation λ: adds `λ w` to the (already private) mean gradient of every weight; biases are left alone. It does
     /// not depend on the data, hence costs no privacy and is not clipped.
+    #[serde(default)]
     pub l2: f64,
+    /// Stops before the last step when validation no longer improves.
+    #[serde(default)]
+    pub early_stopping: Option<EarlyStopping>,
     /// `None` trains without clipping, noise or guarantee.
+    #[serde(default)]
     pub privacy: Option<PrivacyConfig>,
+}
+
+impl TrainConfig {
+    /// Plain stochastic gradient descent for all steps: no regularisation, no warm-up, no privacy.
+    pub fn new(model: ModelConfig, loss: Loss, batches: BatchPlan, learning_rate: LearningRate) -> Self {
+        Self {
+            model,
+            loss,
+            batches,
+            learning_rate,
+            warm_up_steps: 0,
+            optimiser: OptimiserConfig::default(),
+            l2: 0.0,
+            early_stopping: None,
+            privacy: None,
+        }
+    }
 }
 
 /// A configuration that was checked against the data's public facts: sampler, clipping, noise and event of a run in one.
@@ -127,22 +165,14 @@ pub struct TrainConfig {
 /// ```
 /// use dp_accounting::{Delta, NoiseMultiplier};
 /// use dp_clipping::{PresetParams, registry};
-/// use dp_train::{BatchPlan, LearningRate, Loss, ModelConfig, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, TrainConfig};
+/// use dp_train::{BatchPlan, LearningRate, Loss, ModelConfig, Plan, PrivacyConfig, PublicFacts, TrainConfig};
 ///
-/// let privacy = PrivacyConfig {
-///     clipping: registry::find("dpsgd-global-adapt")?.config(&PresetParams::default()),
-///     noise_multiplier: NoiseMultiplier::new(1.0)?,
-///     delta: Delta::new(1e-6)?,
-/// };
+/// let clipping = registry::find("dpsgd-global-adapt")?.config(&PresetParams::default());
+/// let batches = BatchPlan::exact(10_000, 250, 4)?;
 /// let config = TrainConfig {
-///     model: ModelConfig::LogisticRegression,
-///     loss: Loss::BceWithLogits,
-///     batches: BatchPlan::exact(10_000, 250, 4)?,
-///     learning_rate: LearningRate::InverseSqrtSteps,
-///     warm_up_steps: 0,
-///     optimiser: OptimiserConfig::default(),
 ///     l2: 0.01,
-///     privacy: Some(privacy),
+///     privacy: Some(PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-6)?)),
+///     ..TrainConfig::new(ModelConfig::LogisticRegression, Loss::BceWithLogits, batches, LearningRate::InverseSqrtSteps)
 /// };
 /// let plan = Plan::new(config, PublicFacts { n_records: 10_000, n_inputs: 40, n_classes: 2, n_groups: 2 })?;
 /// assert_eq!(plan.expected_batch_size(), 250.0);
@@ -168,7 +198,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`TrainError::InvalidParameter`] if a setting is out of range, if δ is 1/n or more (such a δ allows a mechanism that
-    /// publishes a random record) or if the method couples the records of a batch, which the trainer does not carry out;
+    /// publishes a random record) and not allowed, if a guarantee is required of a method that has none, or if the method couples the records of a batch, which the trainer does not carry out;
     /// [`TrainError::Clipping`] and [`TrainError::Accounting`] if the method's parameters or the noise of its counts are out of range.
     pub fn new(config: TrainConfig, facts: PublicFacts) -> Result<Self> {
         let rate = config.batches.sampling_rate;
@@ -187,15 +217,18 @@ impl Plan {
         if !(config.l2.is_finite() && config.l2 >= 0.0) {
             return Err(TrainError::invalid("l2", config.l2, "a finite number of at least 0"));
         }
-        let context = PublicContext {
-            n_groups: facts.n_groups,
-            expected_batch_size: rate.get() * facts.n_records as f64,
-            noise_multiplier: config.privacy.as_ref().map_or(0.0, |privacy| privacy.noise_multiplier.get()),
-        };
+        if let Some(early_stopping) = &config.early_stopping {
+            early_stopping.validate()?;
+        }
+        if config.loss.n_logits(facts.n_classes).is_none() {
+            let expected = format!("a loss for {} classes", facts.n_classes);
+            return Err(TrainError::invalid("loss", format!("{:?}", config.loss), expected));
+        }
         let event = match &config.privacy {
             None => DpEvent::NonPrivate,
-            Some(privacy) => step_event(privacy, &context, rate, facts.n_records)?,
+            Some(privacy) => step_event(privacy, rate, facts)?,
         };
+        let context = context(config.privacy.as_ref(), rate, facts);
         Ok(Self { config, facts, context, event })
     }
 
@@ -245,11 +278,28 @@ impl Plan {
     }
 }
 
-fn step_event(privacy: &PrivacyConfig, context: &PublicContext, rate: SamplingRate, n: usize) -> Result<DpEvent> {
-    if privacy.delta.get() >= 1.0 / n as f64 {
-        let expected = format!("less than 1/n = {:.3e}", 1.0 / n as f64);
+fn context(privacy: Option<&PrivacyConfig>, rate: SamplingRate, facts: PublicFacts) -> PublicContext {
+    PublicContext {
+        n_groups: facts.n_groups,
+        expected_batch_size: rate.get() * facts.n_records as f64,
+        noise_multiplier: privacy.map_or(0.0, |privacy| privacy.noise_multiplier.get()),
+    }
+}
+
+/// What one step releases.
+pub(crate) fn step_event(privacy: &PrivacyConfig, rate: SamplingRate, facts: PublicFacts) -> Result<DpEvent> {
+    let limit = 1.0 / facts.n_records as f64;
+    if privacy.delta.get() >= limit && !privacy.allow_large_delta {
+        let expected = format!("less than 1/n = {limit:.3e}");
         return Err(TrainError::invalid("privacy.delta", privacy.delta.get(), expected));
     }
+    if privacy.require_guarantee && !privacy.clipping.certified() {
+        let coupling = format!("{:?}", privacy.clipping.coupling);
+        let expected =
+            "None: a guarantee is required, and there is none where records influence each other's gradients";
+        return Err(TrainError::invalid("privacy.clipping.coupling", coupling, expected));
+    }
+    let context = context(Some(privacy), rate, facts);
     if privacy.clipping.coupling != Coupling::None {
         // A coupling makes a record's gradient depend on its batch, which the engine does not do: never train something else instead.
         let coupling = format!("{:?}", privacy.clipping.coupling);
@@ -260,10 +310,10 @@ fn step_event(privacy: &PrivacyConfig, context: &PublicContext, rate: SamplingRa
         ));
     }
     // Refuses parameters out of range before there is a run.
-    privacy.clipping.build(context)?;
+    privacy.clipping.build(&context)?;
     // Gradient and counts see the same batch: one sampled Gaussian (Zhao 2025, Lemma 3.1 and Theorem 3.2).
     let mut multipliers = vec![privacy.noise_multiplier];
-    for multiplier in privacy.clipping.count_noise_multipliers(context) {
+    for multiplier in privacy.clipping.count_noise_multipliers(&context) {
         multipliers.push(NoiseMultiplier::new(multiplier)?);
     }
     let query = match multipliers[..] {

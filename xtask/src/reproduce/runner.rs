@@ -8,7 +8,7 @@ use dp_accounting::{Accountant, Calibration, DpEvent, NeighbouringRelation, RdpA
 use dp_clipping::registry;
 use dp_data::{Dataset, Provenance, Split};
 use dp_train::{
-    BatchPlan, DType, Engine, Evaluation, Execution, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, Randomness,
+    BatchPlan, DType, Engine, Evaluation, Execution, Plan, PrivacyConfig, PublicFacts, Randomness,
     Records, TrainConfig, Trainer,
 };
 use fair_metrics::{Groups, accuracy_by_group, class_recall, mean_loss_by_group};
@@ -251,21 +251,13 @@ fn plan(
     let privacy = if setting.name == NON_PRIVATE {
         None
     } else {
-        Some(PrivacyConfig {
-            clipping: registry::find(setting.name)?.config(&setting.params),
-            noise_multiplier: experiment.noise_multiplier,
-            delta: experiment.delta,
-        })
+        let clipping = registry::find(setting.name)?.config(&setting.params);
+        Some(PrivacyConfig::new(clipping, experiment.noise_multiplier, experiment.delta))
     };
     let config = TrainConfig {
-        model: experiment.model.clone(),
-        loss: experiment.loss,
-        batches,
-        learning_rate: setting.learning_rate,
-        warm_up_steps: 0,
-        optimiser: OptimiserConfig::default(),
         l2: experiment.l2,
         privacy,
+        ..TrainConfig::new(experiment.model.clone(), experiment.loss, batches, setting.learning_rate)
     };
     Ok(Plan::new(config, facts)?)
 }

@@ -6,6 +6,7 @@ use candle_core::Device;
 use dp_accounting::{Ledger, NeighbouringRelation};
 use dp_clipping::ClipMethod;
 
+use crate::early_stopping::Patience;
 use crate::engine::Engine;
 use crate::error::{Result, TrainError};
 use crate::observer::{Observer, StepView};
@@ -14,7 +15,7 @@ use crate::optimiser::Optimiser;
 use crate::parameters::ParameterVector;
 use crate::plan::Plan;
 use crate::randomness::RandomStreams;
-use crate::records::Records;
+use crate::records::{PublicFacts, Records};
 use crate::sampler::PoissonSampler;
 
 /// Options that change only how fast a run is. They cannot change its privacy, nor, beyond rounding, its result.
@@ -60,6 +61,8 @@ pub struct RunCounts {
 pub struct Trainer<'a> {
     plan: &'a Plan,
     records: &'a Records,
+    validation: Option<&'a Records>,
+    patience: Patience,
     engine: Engine,
     method: Option<Box<dyn ClipMethod>>,
     streams: RandomStreams,
@@ -102,6 +105,8 @@ impl<'a> Trainer<'a> {
             ledger: Ledger::new(NeighbouringRelation::AddRemove),
             batch: Vec::new(),
             counts: RunCounts::default(),
+            validation: None,
+            patience: Patience::default(),
             plan,
             records,
             engine,
@@ -111,19 +116,48 @@ impl<'a> Trainer<'a> {
         })
     }
 
+    /// Evaluates the model on these records after every epoch of [`Self::run`]: for [`EarlyStopping`](crate::EarlyStopping), and for
+    /// [`Observer::on_validation`]. They must be neither training records nor the test set.
+    ///
+    /// # Errors
+    /// [`TrainError::Mismatch`] if there is none, or inputs or classes are not those of the training records.
+    pub fn with_validation(mut self, validation: &'a Records) -> Result<Self> {
+        let (ours, theirs) = (self.records.facts(), validation.facts());
+        if validation.is_empty() {
+            return Err(TrainError::mismatch("validation records", "at least 1", 0));
+        }
+        if (theirs.n_inputs, theirs.n_classes) != (ours.n_inputs, ours.n_classes) {
+            let shape = |facts: PublicFacts| format!("{} inputs and {} classes", facts.n_inputs, facts.n_classes);
+            return Err(TrainError::mismatch("validation records", shape(ours), shape(theirs)));
+        }
+        self.validation = Some(validation);
+        Ok(self)
+    }
+
+    /// Whether [`Self::run`] ended because validation no longer improved. The parameters are then those of the best epoch, and the
+    /// ledger holds all steps of the plan.
+    pub fn stopped_early(&self) -> bool {
+        self.patience.stopped
+    }
+
     /// Runs all remaining steps; at the end of a run it does nothing.
     ///
     /// # Errors
+    /// [`TrainError::Mismatch`] if the plan stops early and there are no validation records;
     /// [`TrainError::Diverged`] if the parameters are not finite at the end of an epoch; those of [`Self::step`].
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<RunCounts> {
         let batches = self.plan.config().batches;
-        while self.counts.steps < batches.steps {
+        if self.plan.config().early_stopping.is_some() && self.validation.is_none() {
+            return Err(TrainError::mismatch("validation records for early stopping", "some", "none"));
+        }
+        while self.counts.steps < batches.steps && !self.patience.stopped {
             let step = self.counts.steps;
             self.step(observer)?;
             if let Some(epoch) = batches.epoch_ending_at(step) {
                 if self.engine.model().parameters().to_vec()?.iter().any(|p| !p.is_finite()) {
                     return Err(TrainError::Diverged { step });
                 }
+                self.validate(epoch, observer)?;
                 observer.on_epoch(epoch, step + 1);
             }
         }
@@ -174,6 +208,26 @@ impl<'a> Trainer<'a> {
     /// Everything that was released so far, under addition or removal of one record.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Evaluates on the validation records, if there are any, and stops the run where the plan says so.
+    fn validate(&mut self, epoch: u64, observer: &mut dyn Observer) -> Result<()> {
+        let Some(validation) = self.validation else { return Ok(()) };
+        let evaluation = self.engine.evaluate(validation, self.execution.micro_batch)?;
+        observer.on_validation(epoch, &evaluation);
+        let Some(rule) = &self.plan.config().early_stopping else { return Ok(()) };
+        let loss = evaluation.losses.iter().sum::<f64>() / evaluation.losses.len() as f64;
+        let parameters = self.engine.model().parameters();
+        self.patience.note(rule, loss, || Ok(parameters.to_vec()?))?;
+        if self.patience.stopped {
+            if let Some((_, best)) = &self.patience.best {
+                parameters.set(best)?;
+            }
+            // When a run stops is an outcome of its own: only the whole plan's ε holds for it.
+            let remaining = self.plan.config().batches.steps.saturating_sub(self.counts.steps);
+            self.ledger.record(self.plan.step_event(), remaining)?;
+        }
+        Ok(())
     }
 
     /// Regularisation and the optimiser's step, both on the private gradient.

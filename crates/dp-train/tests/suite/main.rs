@@ -3,6 +3,8 @@
 
 mod accounting;
 mod candle_nn;
+mod config_files;
+mod early_stopping;
 mod empty_and_bad_records;
 mod learning;
 mod micro_batches;

@@ -3,8 +3,8 @@
 use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
 use dp_clipping::{PresetParams, registry};
 use dp_train::{
-    Activation, BatchPlan, DType, Device, Execution, LearningRate, Loss, ModelConfig, Observer, OptimiserConfig, Plan,
-    PrivacyConfig, PublicFacts, RandomStreams, Randomness, Records, RunCounts, StepView, TrainConfig, Trainer,
+    Activation, BatchPlan, DType, Device, Execution, LearningRate, Loss, ModelConfig, Observer, Plan, PrivacyConfig,
+    PublicFacts, RandomStreams, Randomness, Records, RunCounts, StepView, TrainConfig, Trainer,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -62,11 +62,8 @@ pub(crate) fn privacy(method: &str) -> PrivacyConfig {
 }
 
 pub(crate) fn privacy_with(method: &str, noise_multiplier: f64, params: &PresetParams) -> PrivacyConfig {
-    PrivacyConfig {
-        clipping: registry::find(method).unwrap().config(params),
-        noise_multiplier: NoiseMultiplier::new(noise_multiplier).unwrap(),
-        delta: Delta::new(1e-9).unwrap(),
-    }
+    let clipping = registry::find(method).unwrap().config(params);
+    PrivacyConfig::new(clipping, NoiseMultiplier::new(noise_multiplier).unwrap(), Delta::new(1e-9).unwrap())
 }
 
 /// Batches of this rate, all in one epoch.
@@ -76,16 +73,8 @@ pub(crate) fn batches(sampling_rate: f64, steps: u64) -> BatchPlan {
 
 /// Softmax cross-entropy at learning rate 0.1 without regularisation.
 pub(crate) fn config(model: ModelConfig, batches: BatchPlan, privacy: Option<PrivacyConfig>) -> TrainConfig {
-    TrainConfig {
-        model,
-        loss: Loss::SoftmaxCrossEntropy,
-        batches,
-        learning_rate: LearningRate::Constant(0.1),
-        warm_up_steps: 0,
-        optimiser: OptimiserConfig::default(),
-        l2: 0.0,
-        privacy,
-    }
+    let learning_rate = LearningRate::Constant(0.1);
+    TrainConfig { privacy, ..TrainConfig::new(model, Loss::SoftmaxCrossEntropy, batches, learning_rate) }
 }
 
 pub(crate) fn streams(seed: u64) -> RandomStreams {
