@@ -92,14 +92,28 @@ pub(crate) struct ModelRecord {
 /// All seeds of one method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MethodResults {
-    /// Registry name (`dpsgd-f`), or `non-private`.
+    /// Its name in tables: `base`, followed by its coordinates.
     pub(crate) method: String,
+    /// Registry name (`dpsgd-f`), or `non-private`.
+    pub(crate) base: String,
+    /// Where it lies in what the experiment varies, for example ε or a learning rate.
+    #[serde(default)]
+    pub(crate) coordinates: Vec<Coordinate>,
     /// Full training configuration as it was run.
     pub(crate) config: serde_json::Value,
     /// `None` for the non-private reference.
     pub(crate) privacy: Option<PrivacyRecord>,
     /// One per seed.
     pub(crate) runs: Vec<RunRecord>,
+}
+
+/// One quantity that an experiment varies, and its value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Coordinate {
+    /// For example `ε`, `learning rate` or `bound`.
+    pub(crate) name: String,
+    /// Its value.
+    pub(crate) value: f64,
 }
 
 /// What a method costs in privacy; the same for each of its seeds, since nothing in it depends on the data.

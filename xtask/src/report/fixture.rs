@@ -82,6 +82,8 @@ fn method(ending: &Ending) -> MethodResults {
     });
     MethodResults {
         method: ending.method.to_owned(),
+        base: ending.method.to_owned(),
+        coordinates: Vec::new(),
         config: serde_json::json!({ "learning_rate": 0.01 }),
         privacy,
         runs: (0..N_SEEDS).map(|index| run(ending, index)).collect(),

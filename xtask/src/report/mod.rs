@@ -25,7 +25,6 @@ use self::comparison::Answer;
 use self::document::{Block, Document, Figure, Mark, Section};
 use self::figures::DrawnFigure;
 pub(crate) use self::presentation::{Cause, StudyPresentation, TablePresentation};
-pub(crate) use self::published::PublishedTable;
 pub(crate) use self::staging::replace_directory;
 use self::verdict::Verdict;
 use crate::plot;
@@ -176,15 +175,13 @@ mod tests {
     use super::*;
 
     fn presentation() -> StudyPresentation {
-        let published =
-            PublishedTable::parse(include_str!("../reproduce/published/esipova2023-table4-adult.tsv")).unwrap();
-        let cause = Cause { method: "dpsgd-f".to_owned(), text: "A cause.".to_owned() };
-        let table = TablePresentation {
-            id: "esipova2023-table-4".to_owned(),
-            experiment: "esipova-adult".to_owned(),
-            published,
-            causes: vec![cause],
-        };
+        let table = TablePresentation::new(
+            "esipova2023-table-4",
+            "esipova-adult",
+            include_str!("../reproduce/published/esipova2023-table4-adult.tsv"),
+            vec![Cause::new("dpsgd-f", "A cause.")],
+        )
+        .unwrap();
         StudyPresentation { title: "Adult".to_owned(), tables: vec![table] }
     }
 

@@ -34,7 +34,23 @@ pub(crate) struct Cause {
     pub(crate) text: String,
 }
 
+impl Cause {
+    /// What we think makes this method's row differ.
+    pub(crate) fn new(method: &str, text: &str) -> Self {
+        Self { method: method.to_owned(), text: text.to_owned() }
+    }
+}
+
 impl TablePresentation {
+    /// A table of published figures and the experiment that answers it.
+    ///
+    /// # Errors
+    /// If the table, which is part of this program, does not parse.
+    pub(crate) fn new(id: &str, experiment: &str, published: &str, causes: Vec<Cause>) -> anyhow::Result<Self> {
+        let published = PublishedTable::parse(published)?;
+        Ok(Self { id: id.to_owned(), experiment: experiment.to_owned(), published, causes })
+    }
+
     /// The suspected cause for a method, `cause not known` if none is given.
     pub(crate) fn cause(&self, method: &str) -> &str {
         self.causes.iter().find(|cause| cause.method == method).map_or("cause not known", |cause| &cause.text)

@@ -1,8 +1,11 @@
 //! A setting of a paper as data: what to train on, what, and how.
 
-use dp_accounting::{Delta, NoiseMultiplier};
+use dp_accounting::{Delta, Epsilon, NoiseMultiplier};
 use dp_clipping::PresetParams;
 use dp_train::{LearningRate, Loss, ModelConfig};
+
+use super::data_setting::DataSetting;
+use crate::results::Coordinate;
 
 /// The name of the reference every method is compared with.
 pub(crate) const NON_PRIVATE: &str = "non-private";
@@ -20,44 +23,95 @@ pub(crate) enum BatchCounting {
 #[derive(Debug, Clone)]
 pub(crate) struct Experiment {
     /// Stable identifier.
-    pub(crate) id: &'static str,
+    pub(crate) id: String,
     /// For people.
-    pub(crate) title: &'static str,
+    pub(crate) title: String,
     /// Where this departs from the paper and why, one sentence each.
     pub(crate) departures: Vec<String>,
+    /// Records, and the part of them that models are evaluated on.
+    pub(crate) data: DataSetting,
+    /// Runs per method unless the command line says otherwise.
+    pub(crate) seeds: u32,
     /// Architecture.
     pub(crate) model: ModelConfig,
     /// Loss.
     pub(crate) loss: Loss,
     /// Batch size of the paper.
-    pub(crate) batch_size: usize,
+    pub(crate) batch_size: BatchSize,
     /// Epochs to run.
     pub(crate) epochs: u64,
     /// How steps follow from these.
     pub(crate) counting: BatchCounting,
     /// L2 regularisation.
     pub(crate) l2: f64,
-    /// Gradient noise of every private method.
-    pub(crate) noise_multiplier: NoiseMultiplier,
+    /// Gradient noise of every private method that has none of its own.
+    pub(crate) noise: Noise,
     /// δ at which ε is stated.
     pub(crate) delta: Delta,
     /// Methods that make counts stop a few steps early, so that their ε does not exceed DPSGD's (Xu 2021, 6.1.3).
     pub(crate) matches_dpsgd_budget: bool,
     /// The methods, the non-private reference first.
     pub(crate) methods: Vec<MethodSetting>,
-    /// The published budget.
-    pub(crate) published: PublishedBudget,
+    /// The published budget, if the paper states how it came by its ε.
+    pub(crate) published: Option<PublishedBudget>,
+}
+
+/// Records in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BatchSize {
+    /// So many, on average.
+    Records(usize),
+    /// All of them in every batch.
+    #[expect(dead_code, reason = "for the studies to come")]
+    Full,
+}
+
+/// How much noise a method adds to the gradient.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Noise {
+    /// This noise multiplier.
+    Multiplier(NoiseMultiplier),
+    /// The smallest noise multiplier that keeps the run, its counts included, within this ε (RDP, improved conversion).
+    Within(Epsilon),
 }
 
 /// A method with the settings the paper gave it.
 #[derive(Debug, Clone)]
 pub(crate) struct MethodSetting {
+    /// Its name in tables: the registry name, with its coordinates where an experiment has a method more than once.
+    pub(crate) id: String,
     /// Registry name, or [`NON_PRIVATE`].
     pub(crate) name: &'static str,
+    /// Where it lies in what the experiment varies; empty where it varies nothing.
+    pub(crate) coordinates: Vec<Coordinate>,
     /// Step size.
     pub(crate) learning_rate: LearningRate,
     /// Settings of the preset; unused by the reference.
     pub(crate) params: PresetParams,
+    /// In place of the experiment's noise.
+    pub(crate) noise: Option<Noise>,
+}
+
+impl MethodSetting {
+    /// The method as its registry entry presets it, with this rate.
+    pub(crate) fn new(name: &'static str, learning_rate: LearningRate, params: PresetParams) -> Self {
+        Self { id: name.to_owned(), name, coordinates: Vec::new(), learning_rate, params, noise: None }
+    }
+
+    /// The same method at this point of what the experiment varies.
+    pub(crate) fn at(mut self, name: &str, value: f64) -> Self {
+        let separator = if self.coordinates.is_empty() { "" } else { "," };
+        self.id = format!("{}{separator} {name}={value}", self.id);
+        self.coordinates.push(Coordinate { name: name.to_owned(), value });
+        self
+    }
+
+    #[expect(dead_code, reason = "for the studies to come")]
+    /// The same method within this ε.
+    pub(crate) fn within(mut self, epsilon: f64) -> anyhow::Result<Self> {
+        self.noise = Some(Noise::Within(Epsilon::new(epsilon)?));
+        Ok(self.at("ε", epsilon))
+    }
 }
 
 /// How a paper computed the ε it prints.

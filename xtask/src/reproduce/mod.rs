@@ -2,7 +2,9 @@
 
 mod accounting;
 mod adult;
-mod adult_report;
+mod data_setting;
+mod dutch;
+mod esipova;
 mod experiment;
 mod host;
 pub(crate) mod options;
@@ -10,9 +12,13 @@ mod privacy;
 pub(crate) mod progress;
 mod recorder;
 mod runner;
+mod study;
 mod toy;
+mod xu;
 
 use clap::{Args, Subcommand};
+
+use self::study::StudyArgs;
 
 /// Options of `cargo xtask reproduce`.
 #[derive(Args)]
@@ -24,7 +30,9 @@ pub(crate) struct ReproduceArgs {
 #[derive(Subcommand)]
 enum Study {
     /// Adult: Esipova 2023 Table 4; Xu 2021 Tables 1 and 2; Xu 2020 Table 5.
-    Adult(adult::AdultArgs),
+    Adult(StudyArgs),
+    /// Dutch census: Esipova 2023 Table 5; Xu 2021 Tables 1 and 2; Xu 2020 Table 5.
+    Dutch(StudyArgs),
     /// Every published ε beside ours, under each conversion.
     Accounting(accounting::AccountingArgs),
     /// Zhao 2025 Figure 1, left: a threshold vanishes, and its repair.
@@ -37,7 +45,8 @@ enum Study {
 /// If data, training or report fail.
 pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
     match args.study {
-        Study::Adult(args) => adult::run(&args),
+        Study::Adult(args) => adult::study(&args)?.run(&args),
+        Study::Dutch(args) => dutch::study(&args)?.run(&args),
         Study::Accounting(args) => accounting::run(&args),
         Study::Toy(args) => toy::run(&args),
     }

@@ -46,9 +46,9 @@ pub(crate) struct StudyOptions {
 }
 
 impl StudyOptions {
-    /// Seeds to run: as asked, else 2 in a quick run, else the papers' 5.
-    pub(crate) fn n_seeds(&self) -> u32 {
-        self.seeds.unwrap_or(if self.quick { 2 } else { 5 })
+    /// Seeds to run where the study runs `usual`: as asked, else 2 in a quick run.
+    pub(crate) fn n_seeds(&self, usual: u32) -> u32 {
+        self.seeds.unwrap_or(if self.quick { usual.min(2) } else { usual })
     }
 
     /// Epochs to run where the paper runs `published`.

@@ -17,7 +17,7 @@ use crate::results::{EpsilonRecord, PrivacyRecord};
 pub(crate) fn record(
     plan: &Plan,
     ledger: &Ledger,
-    published: &PublishedBudget,
+    published: Option<&PublishedBudget>,
 ) -> anyhow::Result<Option<PrivacyRecord>> {
     let Some(privacy) = &plan.config().privacy else { return Ok(None) };
     ledger.verify().context("the run's ledger")?;
@@ -35,8 +35,10 @@ pub(crate) fn record(
         count_noise_multipliers: plan.count_noise_multipliers(),
         steps: plan.config().batches.steps,
         epsilons,
-        as_published: Some(as_published(published, privacy.noise_multiplier, privacy.delta)?),
-        published: Some(published.epsilon),
+        as_published: published
+            .map(|published| as_published(published, privacy.noise_multiplier, privacy.delta))
+            .transpose()?,
+        published: published.map(|published| published.epsilon),
         ledger: serde_json::to_value(ledger)?,
     }))
 }

@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use dp_accounting::{Accountant, Calibration, DpEvent, NeighbouringRelation, RdpAccountant};
-use dp_clipping::registry;
+use dp_accounting::{Accountant, Calibration, DpEvent, Epsilon, NeighbouringRelation, NoiseMultiplier, RdpAccountant};
+use dp_clipping::{ClipConfig, PublicContext, registry};
 use dp_data::{Dataset, Provenance, Split};
 use dp_train::{
-    BatchPlan, DType, Engine, Evaluation, Execution, Plan, PrivacyConfig, PublicFacts, Randomness,
-    Records, TrainConfig, Trainer,
+    BatchPlan, DType, Engine, Evaluation, Execution, Plan, PrivacyConfig, PublicFacts, Randomness, Records,
+    TrainConfig, Trainer,
 };
 use fair_metrics::{Groups, accuracy_by_group, class_recall, mean_loss_by_group};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 
-use super::experiment::{BatchCounting, Experiment, MethodSetting, NON_PRIVATE};
+use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use super::privacy;
 use super::recorder::Recorder;
 use crate::results::{
@@ -104,7 +104,7 @@ impl Prepared {
         let n_groups = plan.facts().n_groups;
         let mut recorder = Recorder::new(n_groups, batches.steps, batches.epochs, bar.clone());
         let counts = trainer.run(&mut recorder)?;
-        let privacy = privacy::record(plan, trainer.ledger(), &self.experiment.published)?;
+        let privacy = privacy::record(plan, trainer.ledger(), self.experiment.published.as_ref())?;
         let engine = trainer.engine_mut();
         let run = RunRecord {
             index: seed,
@@ -127,7 +127,9 @@ impl Prepared {
         for ((method, setting), plan) in self.experiment.methods.iter().enumerate().zip(&self.plans) {
             let of_method = outcomes.iter().filter(|outcome| outcome.method == method);
             methods.push(MethodResults {
-                method: setting.name.to_owned(),
+                method: setting.id.clone(),
+                base: setting.name.to_owned(),
+                coordinates: setting.coordinates.clone(),
                 config: serde_json::to_value(plan.config())?,
                 privacy: of_method.clone().find_map(|outcome| outcome.privacy.clone()),
                 runs: of_method.map(|outcome| outcome.run.clone()).collect(),
@@ -141,13 +143,17 @@ impl Prepared {
         let sizes = train.group_names.iter().zip(train.group_sizes()).zip(test.group_sizes());
         let provenance = self.data.provenance;
         let mut departures = self.experiment.departures;
-        departures.extend(self.experiment.methods.iter().filter_map(|setting| {
-            let entry = registry::find(setting.name).ok()?;
-            (!entry.differs.is_empty()).then(|| format!("{}: {}", entry.label, entry.differs))
-        }));
+        let mut differing: Vec<String> = Vec::new();
+        for entry in self.experiment.methods.iter().filter_map(|setting| registry::find(setting.name).ok()) {
+            let text = format!("{}: {}", entry.label, entry.differs);
+            if !entry.differs.is_empty() && !differing.contains(&text) {
+                differing.push(text);
+            }
+        }
+        departures.extend(differing);
         Ok(ExperimentResults {
-            id: self.experiment.id.to_owned(),
-            title: self.experiment.title.to_owned(),
+            id: self.experiment.id,
+            title: self.experiment.title,
             departures,
             dataset: DatasetRecord {
                 name: provenance.name,
@@ -193,7 +199,7 @@ pub(crate) fn run_all(
             .with_max_len(1)
             .map(|(index, job, variant)| {
                 let prepared = &experiments[index];
-                let name = prepared.experiment.methods[job.0].name;
+                let name = &prepared.experiment.methods[job.0].id;
                 bar.set_message(format!("{name}, seed {}", job.1 + 1));
                 prepared
                     .train(job, variant, randomness, execution, bar)
@@ -223,15 +229,19 @@ fn to_records(part: &Dataset, device: &dp_train::Device) -> anyhow::Result<Recor
 
 /// A plan per method.
 fn plans(experiment: &Experiment, facts: PublicFacts) -> anyhow::Result<Vec<Plan>> {
+    let batch_size = match experiment.batch_size {
+        BatchSize::Records(records) => records,
+        BatchSize::Full => facts.n_records,
+    };
     let batches = match experiment.counting {
         BatchCounting::Exact => BatchPlan::exact,
         BatchCounting::LoaderLength => BatchPlan::loader,
-    }(facts.n_records, experiment.batch_size, experiment.epochs)?;
+    }(facts.n_records, batch_size, experiment.epochs)?;
     experiment
         .methods
         .iter()
         .map(|setting| {
-            let context = || format!("{}: {}", experiment.id, setting.name);
+            let context = || format!("{}: {}", experiment.id, setting.id);
             let plan = plan(experiment, setting, batches, facts).with_context(context)?;
             if !experiment.matches_dpsgd_budget || plan.count_noise_multipliers().is_empty() {
                 return Ok(plan);
@@ -252,7 +262,11 @@ fn plan(
         None
     } else {
         let clipping = registry::find(setting.name)?.config(&setting.params);
-        Some(PrivacyConfig::new(clipping, experiment.noise_multiplier, experiment.delta))
+        let noise_multiplier = match setting.noise.unwrap_or(experiment.noise) {
+            Noise::Multiplier(multiplier) => multiplier,
+            Noise::Within(epsilon) => calibrate(epsilon, experiment, &clipping, &batches, facts)?,
+        };
+        Some(PrivacyConfig::new(clipping, noise_multiplier, experiment.delta))
     };
     let config = TrainConfig {
         l2: experiment.l2,
@@ -262,10 +276,32 @@ fn plan(
     Ok(Plan::new(config, facts)?)
 }
 
+/// The smallest noise multiplier with which all steps, counts included, stay within `epsilon`.
+fn calibrate(
+    epsilon: Epsilon,
+    experiment: &Experiment,
+    clipping: &ClipConfig,
+    batches: &BatchPlan,
+    facts: PublicFacts,
+) -> anyhow::Result<NoiseMultiplier> {
+    let expected_batch_size = batches.sampling_rate.get() * facts.n_records as f64;
+    let run = |gradient: NoiseMultiplier| {
+        let context = PublicContext { n_groups: facts.n_groups, expected_batch_size, noise_multiplier: gradient.get() };
+        let counts = clipping.count_noise_multipliers(&context).into_iter().map(NoiseMultiplier::new);
+        match std::iter::once(Ok(gradient)).chain(counts).collect::<Result<Vec<_>, _>>() {
+            Ok(all) => DpEvent::joint_gaussian(all).poisson_sampled(batches.sampling_rate).repeated(batches.steps),
+            // A count whose noise is out of range has no guarantee, and no gradient noise makes up for it.
+            Err(_) => DpEvent::NonPrivate,
+        }
+    };
+    Ok(Calibration::new(NeighbouringRelation::AddRemove, epsilon, experiment.delta)?.noise_multiplier(run)?)
+}
+
 /// The largest number of steps of `plan` whose ε, counts included, is at most that of all steps without counts.
 fn steps_within_dpsgd_budget(experiment: &Experiment, plan: &Plan) -> anyhow::Result<u64> {
     let batches = plan.config().batches;
-    let gradient = DpEvent::gaussian(experiment.noise_multiplier).poisson_sampled(batches.sampling_rate);
+    let privacy = plan.config().privacy.as_ref().context("only a private method makes counts")?;
+    let gradient = DpEvent::gaussian(privacy.noise_multiplier).poisson_sampled(batches.sampling_rate);
     let mut dpsgd = RdpAccountant::new(NeighbouringRelation::AddRemove);
     dpsgd.compose(&gradient, batches.steps)?;
     let target = dpsgd.epsilon(experiment.delta)?.epsilon;

@@ -1,0 +1,153 @@
+//! The records of an experiment: which data set, which of its records, and which part models are evaluated on.
+
+use std::cell::OnceCell;
+
+use anyhow::Context;
+use dp_data::adult::{self, AdultOptions, AdultTable};
+use dp_data::dutch::{self, DutchOptions, DutchTable};
+use dp_data::mnist::{self, Collection, MnistOptions, MnistTable, RareClass};
+use dp_data::{DataLocator, Provenance, ScalingFit, Split, TestFraction};
+use dp_train::{Purpose, Randomness};
+use rand::RngCore;
+
+use super::runner::ExperimentData;
+
+/// The records of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct DataSetting {
+    /// Data set, encoding and sampling.
+    pub(crate) source: Source,
+    /// What models are evaluated on.
+    pub(crate) evaluation: EvaluationPart,
+}
+
+/// A data set with the choices a paper made.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Source {
+    /// Adult, groups by sex.
+    Adult { encoding: adult::Encoding, sampling: adult::Sampling, scaling: ScalingFit },
+    /// Dutch census, groups by sex.
+    Dutch { encoding: dutch::Encoding, sampling: dutch::Sampling },
+    /// MNIST or Fashion-MNIST, groups are the classes.
+    #[expect(dead_code, reason = "for the studies to come")]
+    Images { collection: Collection, rare: Option<RareClass> },
+}
+
+/// What models are evaluated on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EvaluationPart {
+    /// The test part, once, after training.
+    Test,
+    /// A fifth of the training part, held out: to choose hyper-parameters without a look at the test part.
+    Validation,
+}
+
+impl From<Source> for DataSetting {
+    fn from(source: Source) -> Self {
+        Self { source, evaluation: EvaluationPart::Test }
+    }
+}
+
+/// The data sets of a study, each read when it is first asked for.
+pub(crate) struct Tables {
+    locator: DataLocator,
+    adult: OnceCell<AdultTable>,
+    dutch: OnceCell<DutchTable>,
+    images: [OnceCell<MnistTable>; 2],
+}
+
+impl Tables {
+    /// Nothing is read yet.
+    pub(crate) fn new(locator: DataLocator) -> Self {
+        Self { locator, adult: OnceCell::new(), dutch: OnceCell::new(), images: [OnceCell::new(), OnceCell::new()] }
+    }
+
+    /// One split per seed.
+    ///
+    /// # Errors
+    /// If the data cannot be read, or have fewer records than the setting asks for.
+    pub(crate) fn data(
+        &self,
+        setting: &DataSetting,
+        n_seeds: u32,
+        randomness: &Randomness,
+    ) -> anyhow::Result<ExperimentData> {
+        let mut splits = Vec::new();
+        for run in 0..n_seeds {
+            let seed = randomness.stream(Purpose::Split, run, 0).next_u64();
+            let mut split = self.split(setting.source, seed)?;
+            if setting.evaluation == EvaluationPart::Validation {
+                split = with_validation_as_test(split, seed)?;
+            }
+            splits.push(split);
+        }
+        let (provenance, encoding) = match setting.source {
+            Source::Adult { encoding, .. } => (self.adult()?.provenance.clone(), encoding.name()),
+            Source::Dutch { encoding, .. } => (self.dutch()?.provenance.clone(), encoding.name()),
+            Source::Images { collection, .. } => (self.images(collection)?.provenance.clone(), "pixels"),
+        };
+        Ok(ExperimentData { provenance, encoding, splits })
+    }
+
+    fn split(&self, source: Source, seed: u64) -> anyhow::Result<Split> {
+        Ok(match source {
+            Source::Adult { encoding, sampling, scaling } => {
+                let options = AdultOptions { sampling, scaling_fit: scaling, ..AdultOptions::new(encoding, seed) };
+                adult::split(self.adult()?, &options)?
+            }
+            Source::Dutch { encoding, sampling } => {
+                dutch::split(self.dutch()?, &DutchOptions { sampling, ..DutchOptions::new(encoding, seed) })?
+            }
+            Source::Images { collection, rare } => {
+                mnist::split(self.images(collection)?, &MnistOptions { rare, seed })?
+            }
+        })
+    }
+
+    fn adult(&self) -> anyhow::Result<&AdultTable> {
+        read(&self.adult, || adult::load(&self.locator), |table| &table.provenance)
+    }
+
+    fn dutch(&self) -> anyhow::Result<&DutchTable> {
+        read(&self.dutch, || dutch::load(&self.locator), |table| &table.provenance)
+    }
+
+    fn images(&self, collection: Collection) -> anyhow::Result<&MnistTable> {
+        let cell = &self.images[usize::from(collection == Collection::FashionMnist)];
+        read(cell, || mnist::load(collection, &self.locator), |table| &table.provenance)
+    }
+}
+
+/// The table in the cell, read into it if it is empty.
+fn read<T>(
+    cell: &OnceCell<T>,
+    load: impl FnOnce() -> Result<T, dp_data::DataError>,
+    provenance: impl Fn(&T) -> &Provenance,
+) -> anyhow::Result<&T> {
+    if cell.get().is_none() {
+        let table = load()?;
+        announce(provenance(&table));
+        // Empty until now, and nothing else holds it.
+        let _ = cell.set(table);
+    }
+    cell.get().context("the data set was just read")
+}
+
+fn announce(provenance: &Provenance) {
+    let mark = if provenance.synthetic { "SYNTHETIC data: " } else { "Data: " };
+    println!("{mark}{} ({} records, sha256 {}…)", provenance.source, provenance.n_records, &provenance.digest[..12]);
+}
+
+/// The training part without what is held out of it, and that in place of the test part, which is dropped.
+fn with_validation_as_test(split: Split, seed: u64) -> anyhow::Result<Split> {
+    let (train, validation) = match split.validation {
+        Some(validation) => (split.train, validation),
+        None => split.train.hold_out(TestFraction::new(0.2)?, seed),
+    };
+    let mut notes = split.notes;
+    notes.push(format!(
+        "Models are evaluated on a validation part of {} records held out of the training part; the test part is not used.",
+        validation.len()
+    ));
+    Ok(Split { train, test: validation, validation: None, notes })
+}

@@ -1,0 +1,102 @@
+//! What the experiments of Esipova et al. 2023 have in common (settings: appendix B.2).
+
+use dp_accounting::{Delta, NoiseMultiplier};
+use dp_clipping::PresetParams;
+use dp_train::{LearningRate, Loss, ModelConfig};
+
+use super::data_setting::DataSetting;
+use super::experiment::{
+    BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise, PublishedAccountant, PublishedBudget,
+};
+use super::study::Protocol;
+
+/// Learning rate and upper bound of a global method.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GlobalSetting {
+    pub(crate) rate: f64,
+    pub(crate) upper_bound: f64,
+}
+
+/// What differs between the data sets.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) data: DataSetting,
+    pub(crate) model: ModelConfig,
+    pub(crate) epochs: u64,
+    pub(crate) noise_multiplier: f64,
+    pub(crate) clip_norm: f64,
+    /// Of every method but the global ones.
+    pub(crate) rate: f64,
+    pub(crate) global: GlobalSetting,
+    pub(crate) global_adapt: GlobalSetting,
+    /// τ of DPSGD-Global-Adapt.
+    pub(crate) tolerance: f64,
+    pub(crate) published: PublishedBudget,
+}
+
+/// The experiment with every method of the paper's tables.
+pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::Result<Experiment> {
+    let method = |name, rate, upper_bound| {
+        let params = PresetParams {
+            clip_norm: setting.clip_norm,
+            upper_bound,
+            tolerance: Some(setting.tolerance),
+            target: Some(0.1),
+            ..PresetParams::default()
+        };
+        MethodSetting::new(name, LearningRate::Constant(rate), params)
+    };
+    let global = |name, global: GlobalSetting| method(name, global.rate, Some(global.upper_bound));
+    let mut all_departures = vec![
+        "Sums are divided by the expected batch size q·n, never by the realised one, which is private.".to_owned(),
+        "ε covers the noisy counts of DPSGD-F and DPSGD-Global-Adapt; the paper's does not.".to_owned(),
+        "FairLens is not run.".to_owned(),
+    ];
+    all_departures.extend(departures);
+    Ok(Experiment {
+        id: setting.id.to_owned(),
+        title: setting.title.to_owned(),
+        departures: all_departures,
+        data: setting.data,
+        seeds: 5,
+        model: setting.model,
+        loss: Loss::SoftmaxCrossEntropy,
+        batch_size: BatchSize::Records(256),
+        epochs: setting.epochs,
+        counting: BatchCounting::LoaderLength,
+        l2: 0.0,
+        noise: Noise::Multiplier(NoiseMultiplier::new(setting.noise_multiplier)?),
+        delta: Delta::new(1e-6)?,
+        matches_dpsgd_budget: false,
+        methods: vec![
+            method(NON_PRIVATE, setting.rate, None),
+            method("dpsgd", setting.rate, None),
+            method("dpsgd-f", setting.rate, None),
+            global("dpsgd-global", setting.global),
+            global("dpsgd-global-adapt", setting.global_adapt),
+        ],
+        published: Some(setting.published),
+    })
+}
+
+/// A budget as Opacus computes it from the length of a data loader.
+pub(crate) fn budget(epsilon: f64, loader_length: u64, epochs: u64) -> PublishedBudget {
+    PublishedBudget {
+        epsilon,
+        accountant: PublishedAccountant::Opacus,
+        sampling_rate: 1.0 / loader_length as f64,
+        steps: epochs * loader_length,
+    }
+}
+
+/// Which description is followed, as a sentence of the report.
+pub(crate) fn followed(protocol: Protocol, code_differs_in: &str) -> String {
+    match protocol {
+        Protocol::Text => {
+            "The setting follows the paper's text; `--protocol code` follows the authors' code.".to_owned()
+        }
+        Protocol::Code => format!("The setting follows the authors' code: {code_differs_in}."),
+    }
+}

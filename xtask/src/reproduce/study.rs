@@ -1,0 +1,145 @@
+//! A study: experiments, the published tables they answer, and claims to test. Running one is the same for all of them.
+
+use std::time::Instant;
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use dp_train::{Execution, Randomness};
+
+use super::data_setting::Tables;
+use super::experiment::{Experiment, NON_PRIVATE};
+use super::host;
+use super::options::StudyOptions;
+use super::progress::training_bar;
+use super::runner::{Prepared, run_all};
+use crate::report::{self, StudyPresentation};
+use crate::results::{ExperimentResults, StudyResults};
+
+/// Options of a study that trains.
+#[derive(Args, Clone)]
+pub(crate) struct StudyArgs {
+    #[command(flatten)]
+    pub(crate) options: StudyOptions,
+    /// Only these published tables (comma-separated; an unknown name lists them) [default: all].
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    table: Vec<String>,
+    /// Esipova's settings as the paper's text has them, or as the authors' published code does. Other papers' are not affected.
+    #[arg(long, value_enum, default_value_t = Protocol::Text)]
+    pub(crate) protocol: Protocol,
+    /// Where hyper-parameters are searched, select on the test part, as published. Figures are then marked.
+    #[arg(long)]
+    pub(crate) select_on_test: bool,
+}
+
+/// Which description of a setting is followed where a paper and its authors' code differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Protocol {
+    /// The paper.
+    Text,
+    /// The authors' code.
+    Code,
+}
+
+/// What is run, and what is said about it.
+pub(crate) struct Study {
+    /// Name on the command line.
+    pub(crate) name: &'static str,
+    /// Tables and claims.
+    pub(crate) presentation: StudyPresentation,
+    /// What is trained.
+    pub(crate) experiments: Vec<Experiment>,
+    /// What is trained next, given the results so far: the settings that a search selected.
+    pub(crate) follow_up: Option<FollowUp>,
+}
+
+/// Experiments that depend on the results of earlier ones.
+pub(crate) type FollowUp = Box<dyn Fn(&[ExperimentResults]) -> anyhow::Result<Vec<Experiment>>>;
+
+impl Study {
+    /// Keeps the tables that were asked for and the experiments that they need; the reference of each experiment stays.
+    fn narrow(&mut self, args: &StudyArgs) -> anyhow::Result<()> {
+        let tables = &mut self.presentation.tables;
+        if let Some(unknown) = args.table.iter().find(|name| tables.iter().all(|table| table.id != **name)) {
+            let known: Vec<&str> = tables.iter().map(|table| table.id.as_str()).collect();
+            bail!("--table {unknown}: expected some of {}", known.join(", "));
+        }
+        if !args.table.is_empty() {
+            tables.retain(|table| args.table.contains(&table.id));
+            self.experiments.retain(|experiment| tables.iter().any(|table| table.experiment == experiment.id));
+        }
+        let wanted = &args.options.methods;
+        let mut known: Vec<&str> =
+            self.experiments.iter().flat_map(|experiment| &experiment.methods).map(|method| method.name).collect();
+        known.sort_unstable();
+        known.dedup();
+        if let Some(unknown) = wanted.iter().find(|name| !known.contains(&name.as_str())) {
+            bail!("--methods {unknown}: expected some of {}", known.join(", "));
+        }
+        if !wanted.is_empty() {
+            for experiment in &mut self.experiments {
+                experiment.methods.retain(|m| m.name == NON_PRIVATE || wanted.iter().any(|name| name == m.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Trains everything and writes the report.
+    ///
+    /// # Errors
+    /// If a table or method is unknown, or data, training or report fail.
+    pub(crate) fn run(mut self, args: &StudyArgs) -> anyhow::Result<()> {
+        self.narrow(args)?;
+        let options = &args.options;
+        let randomness = options.randomness()?;
+        let execution = Execution { device: options.device()?, ..Execution::default() };
+        let tables = Tables::new(options.locator());
+        let started = Instant::now();
+        let mut experiments = train(self.experiments, &tables, options, &randomness, &execution)?;
+        if let Some(follow_up) = &self.follow_up {
+            let next = follow_up(&experiments)?;
+            experiments.extend(train(next, &tables, options, &randomness, &execution)?);
+        }
+        let threads = options.n_threads();
+        let results = StudyResults {
+            study: self.name.to_owned(),
+            command: std::iter::once("cargo xtask".to_owned()).chain(std::env::args().skip(1)).collect(),
+            code_revision: host::code_revision(),
+            host: host::description(),
+            seed: randomness.seed(),
+            quick: options.quick,
+            synthetic: experiments.iter().any(|experiment| experiment.dataset.synthetic),
+            threads,
+            wall_seconds: started.elapsed().as_secs_f64(),
+            experiments,
+        };
+        let out = options.out(self.name);
+        report::write(&results, &self.presentation, &out)?;
+        println!("{}", report::terminal_summary(&results, &self.presentation)?);
+        println!(
+            "Trained in {:.1} s on {threads} threads. Report: {}",
+            results.wall_seconds,
+            out.join("report.html").display()
+        );
+        Ok(())
+    }
+}
+
+fn train(
+    experiments: Vec<Experiment>,
+    tables: &Tables,
+    options: &StudyOptions,
+    randomness: &Randomness,
+    execution: &Execution,
+) -> anyhow::Result<Vec<ExperimentResults>> {
+    let prepared = experiments
+        .into_iter()
+        .map(|experiment| {
+            let data = tables.data(&experiment.data, options.n_seeds(experiment.seeds), randomness)?;
+            Prepared::new(experiment, data, execution)
+        })
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let bar = training_bar(prepared.iter().map(Prepared::expected_records).sum());
+    let results = run_all(prepared, randomness, execution, options.n_threads(), &bar)?;
+    bar.finish_and_clear();
+    Ok(results)
+}

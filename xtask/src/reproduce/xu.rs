@@ -1,0 +1,69 @@
+//! What the experiments of Xu et al. 2020 and 2021 have in common (settings: 6.1).
+
+use dp_accounting::{Delta, NoiseMultiplier};
+use dp_clipping::PresetParams;
+use dp_train::{LearningRate, Loss, ModelConfig};
+
+use super::data_setting::DataSetting;
+use super::experiment::{
+    BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise, PublishedAccountant, PublishedBudget,
+};
+
+/// The departures of every experiment.
+pub(crate) fn departures() -> Vec<String> {
+    vec![
+        "Xu trains on batches of fixed size and accounts as if they were Poisson; here they are Poisson.".to_owned(),
+        "Sums are divided by the expected batch size q·n, never by the realised one, which is private.".to_owned(),
+        "Methods that make counts take the largest number of steps whose ε, counts included, does not exceed that of \
+         DPSGD. The paper takes a few steps less than DPSGD."
+            .to_owned(),
+    ]
+}
+
+/// Logistic regression on a census.
+pub(crate) fn logistic_regression(
+    id: &str,
+    title: &str,
+    data: DataSetting,
+    epochs: u64,
+    published: PublishedBudget,
+) -> anyhow::Result<Experiment> {
+    let method = |name| {
+        let params = PresetParams { clip_norm: 0.5, ..PresetParams::default() };
+        MethodSetting::new(name, LearningRate::InverseSqrtSteps, params)
+    };
+    let mut departures = departures();
+    departures.push(
+        "The L2 term 0.01 is added to the private gradient of the weights, outside clipping: it does not depend on the data. \
+         The paper does not say where its own is added."
+            .to_owned(),
+    );
+    Ok(Experiment {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        departures,
+        data,
+        seeds: 5,
+        model: ModelConfig::LogisticRegression,
+        loss: Loss::BceWithLogits,
+        batch_size: BatchSize::Records(256),
+        epochs,
+        counting: BatchCounting::Exact,
+        l2: 0.01,
+        noise: Noise::Multiplier(NoiseMultiplier::new(1.0)?),
+        delta: Delta::new(1e-6)?,
+        matches_dpsgd_budget: true,
+        methods: vec![method(NON_PRIVATE), method("dpsgd"), method("naive"), method("dpsgd-f")],
+        published: Some(published),
+    })
+}
+
+/// A budget as the moments accountant computes it: `q = 256/n`, `T = ⌊epochs · n/256⌋`.
+pub(crate) fn budget(epsilon: f64, n_records: f64, epochs: f64) -> PublishedBudget {
+    PublishedBudget {
+        epsilon,
+        accountant: PublishedAccountant::Moments,
+        sampling_rate: 256.0 / n_records,
+        steps: (epochs * n_records / 256.0).floor() as u64,
+    }
+}
