@@ -3,6 +3,7 @@
 
 mod accounting;
 mod candle_nn;
+mod convolution;
 mod empty_and_bad_records;
 mod learning;
 mod micro_batches;
