@@ -17,6 +17,11 @@ impl RowBuffer {
         Ok(Self { rows: Tensor::zeros((0, width), dtype, device)?, capacity: 0, width })
     }
 
+    /// What its values are.
+    pub(crate) fn dtype(&self) -> DType {
+        self.rows.dtype()
+    }
+
     /// The first `n` rows, `[n, width]`. Their contents are whatever was written last.
     pub(crate) fn rows(&mut self, n: usize) -> Result<Tensor> {
         if n > self.capacity {

@@ -1,20 +1,28 @@
 //! Layers with an explicit forward and backward pass, and the norms and weighted sums of their per-sample gradients.
 
+mod conv;
+mod flatten;
 mod linear;
 mod pointwise;
+mod pool;
 
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use conv::Conv2d;
+pub(crate) use flatten::Flatten;
 pub(crate) use linear::Linear;
 pub(crate) use pointwise::Pointwise;
+pub(crate) use pool::Pool2d;
+pub use pool::Pooling;
 
 /// Name, shape and treatment of one parameter tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParameterSpec {
     /// Dotted name, stable across versions, for example `fc1.weight`.
     pub name: String,
-    /// Shape: `[outputs, inputs]` for a weight, `[outputs]` for a bias.
+    /// Shape: `[outputs, inputs]` for a weight, `[outputs]` for a bias, `[filters, kernel height, kernel width, channels / groups]` for
+    /// a convolution's weight: channels last, as the activations. PyTorch's order is `[filters, channels / groups, height, width]`.
     pub shape: Vec<usize>,
     /// Number of inputs of a unit, which sets the scale of the initial values.
     pub fan_in: usize,

@@ -114,6 +114,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::models::{ImageShape, ZhaoCnnLayout};
     use crate::ops::Activation;
 
     fn n_params(config: &ModelConfig, inputs: usize, outputs: usize) -> usize {
@@ -125,6 +126,17 @@ mod tests {
         let mlp = ModelConfig::Mlp { hidden: vec![256, 256], activation: Activation::Tanh };
         // Esipova 2023, Adult: 98·256 + 256 + 256·256 + 256 + 256·2 + 2.
         assert_eq!(n_params(&mlp, 98, 2), 91_650);
+        // Esipova 2023: 320 + 4,624 + 24·24·16·10 + 10 and 896 + 4,624 + 60·60·16·2 + 2.
+        let mnist = ImageShape { height: 28, width: 28, channels: 1 };
+        let celeba = ImageShape { height: 64, width: 64, channels: 3 };
+        assert_eq!(n_params(&ModelConfig::EsipovaCnn { image: mnist }, 784, 10), 97_114);
+        assert_eq!(n_params(&ModelConfig::EsipovaCnn { image: celeba }, 12_288, 2), 120_722);
+        // Xu: 20·26 + 50·501 + 800·500 + 500 + 5,010, "431K".
+        assert_eq!(n_params(&ModelConfig::XuCnn { image: mnist }, 784, 10), 431_080);
+        // Zhao: 640 + 36,928 + 1,024·500 + 500 + 250,500 + 5,010, and with 512 for 500.
+        let zhao = |layout| ModelConfig::ZhaoCnn { image: mnist, layout };
+        assert_eq!(n_params(&zhao(ZhaoCnnLayout::Text), 784, 10), 805_578);
+        assert_eq!(n_params(&zhao(ZhaoCnnLayout::Code), 784, 10), 830_154);
         // Esipova 2023, Dutch: 59·2 + 2.
         assert_eq!(n_params(&ModelConfig::LogisticRegression, 59, 2), 120);
         assert_eq!(mlp.label(), "mlp-256x256-tanh");

@@ -5,6 +5,7 @@ use candle_core::{CpuStorage, DType, Error, Layout, Result, WithDType};
 
 use rand_chacha::ChaCha20Rng;
 
+use super::workspace::Workspace;
 use crate::{noise, vector_math};
 
 /// A float type the engine computes in: `f32` to train, `f64` to check and to analyse.
@@ -17,6 +18,8 @@ pub(crate) trait Element: WithDType {
     const MIN_NORMAL: Self;
     /// The storage's values, if it holds this type.
     fn values_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
+    /// The values of this type in a workspace.
+    fn workspace(workspace: &mut Workspace) -> &mut Vec<Self>;
     /// `eˣ`.
     fn exp(self) -> Self;
     /// `ln(1 + x)` for `x ≥ 0`.
@@ -39,6 +42,9 @@ impl Element for f32 {
     const MIN_NORMAL: Self = f32::MIN_POSITIVE;
     fn values_mut(storage: &mut CpuStorage) -> Option<&mut [Self]> {
         if let CpuStorage::F32(values) = storage { Some(values) } else { None }
+    }
+    fn workspace(workspace: &mut Workspace) -> &mut Vec<Self> {
+        &mut workspace.single
     }
     fn exp(self) -> Self {
         self.exp()
@@ -66,6 +72,9 @@ impl Element for f64 {
     const MIN_NORMAL: Self = f64::MIN_POSITIVE;
     fn values_mut(storage: &mut CpuStorage) -> Option<&mut [Self]> {
         if let CpuStorage::F64(values) = storage { Some(values) } else { None }
+    }
+    fn workspace(workspace: &mut Workspace) -> &mut Vec<Self> {
+        &mut workspace.double
     }
     fn exp(self) -> Self {
         self.exp()

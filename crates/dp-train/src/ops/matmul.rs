@@ -1,6 +1,6 @@
 //! Matrix products into an existing tensor.
 
-use candle_core::{CpuStorage, InplaceOp3, Layout, Result};
+use candle_core::{CpuStorage, Error, InplaceOp3, Layout, Result};
 use gemm::Parallelism;
 
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
@@ -14,8 +14,9 @@ pub(crate) enum Operand {
     Transposed,
 }
 
-/// A row-major matrix, perhaps read as its transpose.
-struct Matrix<'a, T> {
+/// A matrix in a slice: element `(i, j)` is `values[i · row_stride + j · column_stride]`. Rows may overlap.
+#[derive(Clone, Copy)]
+pub(super) struct Matrix<'a, T> {
     values: &'a [T],
     rows: usize,
     columns: usize,
@@ -26,31 +27,58 @@ struct Matrix<'a, T> {
 impl<'a, T: Element> Matrix<'a, T> {
     fn new(tensor: (&'a CpuStorage, &Layout), operand: Operand) -> Result<Self> {
         let (rows, columns) = rows_and_columns(tensor.1)?;
-        let values = source::<T>(tensor)?;
+        let matrix = Self::strided(source::<T>(tensor)?, rows, columns, columns)?;
         Ok(match operand {
-            Operand::Plain => Self { values, rows, columns, row_stride: columns, column_stride: 1 },
-            Operand::Transposed => Self { values, rows: columns, columns: rows, row_stride: 1, column_stride: columns },
+            Operand::Plain => matrix,
+            Operand::Transposed => matrix.transposed(),
         })
+    }
+
+    /// `rows` rows of `columns` adjacent values, each `row_stride` values after the one before.
+    pub(super) fn strided(values: &'a [T], rows: usize, columns: usize, row_stride: usize) -> Result<Self> {
+        let needed = if rows * columns == 0 { 0 } else { (rows - 1) * row_stride + columns };
+        if needed > values.len() {
+            return Err(Error::Msg(format!("values of a matrix: expected at least {needed}, got {}", values.len())));
+        }
+        Ok(Self { values, rows, columns, row_stride, column_stride: 1 })
+    }
+
+    /// Rows and columns exchanged.
+    pub(super) fn transposed(self) -> Self {
+        let Self { values, rows, columns, row_stride, column_stride } = self;
+        Self { values, rows: columns, columns: rows, row_stride: column_stride, column_stride: row_stride }
     }
 }
 
-/// `dst = keep · dst + lhs · rhs` on one thread; `dst` is row-major `[lhs.rows, rhs.columns]`.
-fn product<T: Element>(dst: &mut [T], lhs: &Matrix<T>, rhs: &Matrix<T>, keep: bool) -> Result<()> {
+/// `dst = lhs · rhs` on one thread, or `dst += lhs · rhs` to `accumulate`; row `i` of `dst` starts at `i · dst_stride`.
+pub(super) fn product<T: Element>(
+    dst: &mut [T],
+    dst_stride: usize,
+    lhs: Matrix<'_, T>,
+    rhs: Matrix<'_, T>,
+    accumulate: bool,
+) -> Result<()> {
+    let (m, n) = (lhs.rows, rhs.columns);
     same("inner dimension of a matrix product", lhs.columns, rhs.rows)?;
-    same("elements of a matrix product", lhs.rows * rhs.columns, dst.len())?;
+    if m * n == 0 {
+        return Ok(());
+    }
+    if dst_stride < n || (m - 1) * dst_stride + n > dst.len() {
+        let got = format!("{} values in rows {dst_stride} apart", dst.len());
+        return Err(Error::Msg(format!("result of a matrix product: expected [{m}, {n}], got {got}")));
+    }
     #[expect(unsafe_code, reason = "gemm takes pointers")]
-    // SAFETY: the three matrices are slices whose lengths were checked against their shapes (sources by the tensor's
-    // contiguous layout, the destination just above), the strides are those of these shapes, and `dst` is borrowed mutably,
-    // so it overlaps neither source.
+    // SAFETY: the sources are slices that were checked to hold their shapes when the matrices were made, the destination was
+    // checked just above and its rows do not overlap; it is borrowed mutably, so it overlaps neither source.
     unsafe {
         gemm::gemm(
-            lhs.rows,
-            rhs.columns,
+            m,
+            n,
             lhs.columns,
             dst.as_mut_ptr(),
             1,
-            rhs.columns.cast_signed(),
-            keep,
+            dst_stride.cast_signed(),
+            accumulate,
             lhs.values.as_ptr(),
             lhs.column_stride.cast_signed(),
             lhs.row_stride.cast_signed(),
@@ -96,7 +124,9 @@ impl InplaceOp3 for MatMul {
         for_float!(dtype(dst), "matmul", T => {
             let lhs = Matrix::new(lhs, self.lhs)?;
             let rhs = Matrix::new(rhs, self.rhs)?;
-            product::<T>(destination(dst, dst_l)?, &lhs, &rhs, self.accumulate)
+            let dst = destination::<T>(dst, dst_l)?;
+            same("elements of a matrix product", lhs.rows * rhs.columns, dst.len())?;
+            product(dst, rhs.columns, lhs, rhs, self.accumulate)
         })
     }
 }

@@ -6,22 +6,33 @@
 
 mod activation;
 mod bce;
+mod conv;
 mod element;
+mod flatten;
 mod gather;
 mod matmul;
 mod noise;
 mod optimiser;
+mod pool;
 mod rows;
 mod softmax;
 mod update;
+mod workspace;
 
 pub use activation::Activation;
 pub(crate) use activation::ActivationBackward;
 pub(crate) use bce::{BceGradient, BceLosses};
+pub(crate) use conv::{
+    ConvForward, ConvGradients, ConvGramSqNorms, ConvInputGradient, ConvShape, ConvSqNorms, ConvWeightSum,
+    PerSampleForm, UnpackWeight, WeightOrder,
+};
+pub(crate) use flatten::SwapAxes;
 pub(crate) use gather::GatherRows;
 pub(crate) use matmul::{MatMul, Operand};
 pub(crate) use noise::Privatise;
 pub(crate) use optimiser::{AdamUpdate, Scale, ScaleAdd, ScaleAddSquare};
-pub(crate) use rows::{ColumnSum, LinearSqNorms, RepeatRow, ScaleRows};
+pub(crate) use pool::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward, PoolShape};
+pub(crate) use rows::{ColumnSum, LinearSqNorms, RepeatRow, RowSqNorms, ScaleRows, SumRows};
 pub(crate) use softmax::{SoftmaxGradient, SoftmaxLosses};
 pub(crate) use update::{Axpy, Fill, Finite};
+pub(crate) use workspace::Workspace;

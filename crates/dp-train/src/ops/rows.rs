@@ -43,6 +43,48 @@ impl InplaceOp3 for LinearSqNorms {
     }
 }
 
+/// Adds the squared norm of each row: `dst[i] += ‖src[i, :]‖²`, in `f64`.
+pub(crate) struct RowSqNorms;
+
+impl InplaceOp2 for RowSqNorms {
+    fn name(&self) -> &'static str {
+        "row-sq-norms"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
+        let norms = destination::<f64>(dst, dst_l)?;
+        for_float!(dtype(src), "row-sq-norms", T => {
+            let (rows, columns) = rows_and_columns(src_l)?;
+            same("rows of a matrix", norms.len(), rows)?;
+            for (norm, row) in norms.iter_mut().zip(row_norms(source::<T>((src, src_l))?, columns)?) {
+                *norm += row * row;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// `dst[j] = Σ_i weights[i] · src[i, j]`, accumulated in `f64`. A row of weight 0 is not read.
+pub(crate) struct SumRows<'a> {
+    /// One weight per row.
+    pub(crate) weights: &'a [f64],
+}
+
+impl InplaceOp2 for SumRows<'_> {
+    fn name(&self) -> &'static str {
+        "sum-rows"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
+        for_float!(dtype(dst), "sum-rows", T => {
+            let (_, columns) = rows_and_columns(src_l)?;
+            let rows = Gradients::from_slice(source::<T>((src, src_l))?, columns).map_err(candle_core::Error::wrap)?;
+            kernels::scale_and_sum(&rows, self.weights, destination::<T>(dst, dst_l)?, &Execution::default())
+                .map_err(candle_core::Error::wrap)
+        })
+    }
+}
+
 /// Norm of each row of `columns` values, on one thread.
 fn row_norms<T: kernels::Element>(values: &[T], columns: usize) -> Result<Vec<f64>> {
     let rows = Gradients::from_slice(values, columns).map_err(candle_core::Error::wrap)?;

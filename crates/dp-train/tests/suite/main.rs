@@ -4,6 +4,7 @@
 mod accounting;
 mod candle_nn;
 mod config_files;
+mod convolution;
 mod early_stopping;
 mod empty_and_bad_records;
 mod learning;

@@ -1,0 +1,319 @@
+//! Convolution layer.
+
+use std::cell::RefCell;
+
+use candle_core::{DType, Device, Result, Tensor};
+
+use super::{Layer, ParameterSpec};
+use crate::buffer::RowBuffer;
+use crate::ops::{
+    Axpy, ColumnSum, ConvForward, ConvGradients, ConvGramSqNorms, ConvInputGradient, ConvShape, ConvSqNorms,
+    ConvWeightSum, Fill, PerSampleForm, RepeatRow, RowSqNorms, ScaleRows, SumRows, UnpackWeight, WeightOrder,
+    Workspace,
+};
+
+/// Two-dimensional convolution with stride, zero padding and groups; the bias is optional.
+///
+/// The gradient of record `i` is `Σ_t d_{i,t} x_{i,t}ᵀ` over positions `t`, with patches `x` and output gradients `d`. How its norm is
+/// found, and what is kept of it, follows from the shape and the batch ([`PerSampleForm`]).
+pub(crate) struct Conv2d {
+    shape: ConvShape,
+    weight: Option<Tensor>,
+    bias: Option<Tensor>,
+    has_bias: bool,
+    output: RowBuffer,
+    input_gradient: RowBuffer,
+    scaled: RowBuffer,
+    /// Gradients of records, weight and bias.
+    gradients: RowBuffer,
+    /// Sums of such gradients, in their order.
+    sum: RowBuffer,
+    workspace: Workspace,
+    other_workspace: Workspace,
+    tape: Option<Tape>,
+}
+
+/// The factors of the per-sample gradients.
+struct Tape {
+    input: Tensor,
+    output_gradient: Option<Tensor>,
+    /// The gradients themselves, if they were formed and kept.
+    gradients: Option<Tensor>,
+}
+
+fn missing(what: &str) -> candle_core::Error {
+    candle_core::Error::Msg(format!("convolution without {what}"))
+}
+
+impl Conv2d {
+    pub(crate) fn new(shape: ConvShape, has_bias: bool, dtype: DType, device: &Device) -> Result<Self> {
+        let n_params = shape.weights() + if has_bias { shape.filters } else { 0 };
+        let buffer = |width| RowBuffer::new(width, dtype, device);
+        Ok(Self {
+            shape,
+            weight: None,
+            bias: None,
+            has_bias,
+            output: buffer(shape.outputs())?,
+            input_gradient: buffer(shape.inputs())?,
+            scaled: buffer(shape.outputs())?,
+            gradients: buffer(n_params)?,
+            sum: buffer(n_params)?,
+            workspace: Workspace::default(),
+            other_workspace: Workspace::default(),
+            tape: None,
+        })
+    }
+
+    /// `[batch, outputs]` as `[batch · positions, filters]`.
+    fn by_position(&self, output: &Tensor) -> Result<Tensor> {
+        output.reshape((output.dim(0)? * self.shape.positions(), self.shape.filters))
+    }
+
+    fn factors(&self) -> Result<(Tensor, Tensor)> {
+        match &self.tape {
+            Some(Tape { input, output_gradient: Some(gradient), .. }) => Ok((input.clone(), gradient.clone())),
+            _ => Err(missing("a backward pass")),
+        }
+    }
+
+    /// Adds the squared norms, found in the given way.
+    fn add_sq_norms_by(&mut self, form: PerSampleForm, sq_norms: &Tensor) -> Result<()> {
+        let (input, gradient) = self.factors()?;
+        let (shape, order) = (&self.shape, self.shape.weight_order());
+        match form {
+            PerSampleForm::Kept => {
+                let gradients = self.gradients.rows(input.dim(0)?)?;
+                let workspace = RefCell::new(&mut self.workspace);
+                gradients.inplace_op3(&input, &gradient, &ConvGradients { shape, order, workspace })?;
+                sq_norms.inplace_op2(&gradients, &RowSqNorms)?;
+                if let Some(tape) = &mut self.tape {
+                    tape.gradients = Some(gradients);
+                }
+            }
+            PerSampleForm::Dropped => {
+                let workspaces = RefCell::new((&mut self.workspace, &mut self.other_workspace));
+                let norms = ConvSqNorms { shape, order, bias: self.has_bias, workspaces };
+                sq_norms.inplace_op3(&input, &gradient, &norms)?;
+            }
+            PerSampleForm::Gram => {
+                let workspaces = RefCell::new((&mut self.workspace, &mut self.other_workspace));
+                sq_norms.inplace_op3(&input, &gradient, &ConvGramSqNorms { shape, bias: self.has_bias, workspaces })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Layer for Conv2d {
+    fn parameters(&self) -> Vec<ParameterSpec> {
+        let &ConvShape { filters, kernel, channels, groups, .. } = &self.shape;
+        let fan_in = self.shape.patch();
+        let shape = vec![filters, kernel, kernel, channels / groups];
+        let mut specs = vec![ParameterSpec { name: "weight".into(), shape, fan_in, decays: true }];
+        if self.has_bias {
+            specs.push(ParameterSpec { name: "bias".into(), shape: vec![filters], fan_in, decays: false });
+        }
+        specs
+    }
+
+    fn bind(&mut self, parameters: &[Tensor]) {
+        self.weight = parameters.first().cloned();
+        self.bias = parameters.get(1).cloned();
+    }
+
+    fn forward(&mut self, input: Tensor) -> Result<Tensor> {
+        let output = self.output.rows(input.dim(0)?)?;
+        if let Some(bias) = &self.bias {
+            self.by_position(&output)?.inplace_op2(bias, &RepeatRow)?;
+        }
+        let weight = self.weight.as_ref().ok_or_else(|| missing("parameters"))?;
+        let workspace = RefCell::new(&mut self.workspace);
+        let forward = ConvForward { shape: &self.shape, accumulate: self.bias.is_some(), workspace };
+        output.inplace_op3(&input, weight, &forward)?;
+        self.tape = Some(Tape { input, output_gradient: None, gradients: None });
+        Ok(output)
+    }
+
+    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+        let input_gradient = if wants_input_gradient {
+            let gradient = self.input_gradient.rows(output_gradient.dim(0)?)?;
+            let weight = self.weight.as_ref().ok_or_else(|| missing("parameters"))?;
+            let backward = ConvInputGradient { shape: &self.shape, workspace: RefCell::new(&mut self.workspace) };
+            gradient.inplace_op3(&output_gradient, weight, &backward)?;
+            Some(gradient)
+        } else {
+            None
+        };
+        let tape = self.tape.as_mut().ok_or_else(|| missing("a forward pass"))?;
+        tape.output_gradient = Some(output_gradient);
+        tape.gradients = None;
+        Ok(input_gradient)
+    }
+
+    fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
+        let value_bytes = self.output.dtype().size_in_bytes();
+        self.add_sq_norms_by(self.shape.per_sample_form(sq_norms.dim(0)?, value_bytes), sq_norms)
+    }
+
+    fn weighted_sum(&mut self, weights: &[f64], gradients: &[Tensor], accumulate: bool) -> Result<()> {
+        let weight_gradient = gradients.first().ok_or_else(|| missing("a gradient"))?;
+        let bias_gradient = gradients.get(1);
+        let (shape, order) = (&self.shape, self.shape.weight_order());
+        let unpack = UnpackWeight { shape, order, accumulate };
+
+        if let Some(Tape { gradients: Some(gradients), .. }) = &self.tape {
+            let sum = self.sum.rows(1)?.squeeze(0)?;
+            sum.inplace_op2(gradients, &SumRows { weights })?;
+            weight_gradient.inplace_op2(&sum.narrow(0, 0, shape.weights())?, &unpack)?;
+            if let Some(bias_gradient) = bias_gradient {
+                if !accumulate {
+                    bias_gradient.inplace_op1(&Fill(0.0))?;
+                }
+                let sum = sum.narrow(0, shape.weights(), shape.filters)?;
+                bias_gradient.inplace_op2(&sum, &Axpy { alpha: 1.0 })?;
+            }
+            return Ok(());
+        }
+
+        let (input, gradient) = self.factors()?;
+        let scaled = if weights.iter().all(|&weight| weight == 1.0) {
+            gradient
+        } else {
+            let scaled = self.scaled.rows(weights.len())?;
+            scaled.inplace_op2(&gradient, &ScaleRows { weights })?;
+            scaled
+        };
+        if let Some(bias_gradient) = bias_gradient {
+            bias_gradient.inplace_op2(&self.by_position(&scaled)?, &ColumnSum { accumulate })?;
+        }
+        let workspace = RefCell::new(&mut self.workspace);
+        match order {
+            WeightOrder::FiltersFirst => {
+                let product = ConvWeightSum { shape: &self.shape, order, accumulate, workspace };
+                weight_gradient.inplace_op3(&input, &scaled, &product)
+            }
+            WeightOrder::PatchFirst => {
+                let sum = self.sum.rows(1)?.squeeze(0)?.narrow(0, 0, self.shape.weights())?;
+                let product = ConvWeightSum { shape: &self.shape, order, accumulate: false, workspace };
+                sum.inplace_op3(&input, &scaled, &product)?;
+                weight_gradient.inplace_op2(&sum, &UnpackWeight { shape: &self.shape, order, accumulate })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Layer with seeded parameters and factors of `n` records; the parameters' gradient is flat.
+    struct Case {
+        layer: Conv2d,
+        input: Tensor,
+        output_gradient: Tensor,
+        gradient: Tensor,
+        views: Vec<Tensor>,
+    }
+
+    fn values(n: usize, seed: u64) -> Vec<f64> {
+        (0..n as u64).map(|i| ((i * 7_919 + seed * 104_729) % 1_009) as f64 / 504.5 - 1.0).collect()
+    }
+
+    impl Case {
+        fn new(shape: ConvShape, bias: bool, n: usize) -> Self {
+            let tensor = |n: usize, width: usize, seed| {
+                Tensor::from_vec(values(n * width, seed), (n, width), &Device::Cpu).unwrap()
+            };
+            let mut layer = Conv2d::new(shape, bias, DType::F64, &Device::Cpu).unwrap();
+            let n_params = shape.weights() + if bias { shape.filters } else { 0 };
+            let gradient = Tensor::zeros(n_params, DType::F64, &Device::Cpu).unwrap();
+            let split = |flat: &Tensor| -> Vec<Tensor> {
+                let mut start = 0;
+                let views = layer.parameters().into_iter().map(|spec| {
+                    start += spec.len();
+                    flat.narrow(0, start - spec.len(), spec.len()).unwrap().reshape(spec.shape).unwrap()
+                });
+                views.collect()
+            };
+            let views = split(&gradient);
+            let parameters = split(&tensor(1, n_params, 1).squeeze(0).unwrap());
+            layer.bind(&parameters);
+            let (input, output_gradient) = (tensor(n, shape.inputs(), 2), tensor(n, shape.outputs(), 3));
+            Self { layer, input, output_gradient, gradient, views }
+        }
+
+        /// Norms by a form, if one is given, and the weighted sum, of the records from `first` on.
+        fn ask(&mut self, form: Option<PerSampleForm>, first: usize, weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
+            let rows = |tensor: &Tensor| tensor.narrow(0, first, weights.len()).unwrap().copy().unwrap();
+            self.layer.forward(rows(&self.input)).unwrap();
+            self.layer.backward(rows(&self.output_gradient), true).unwrap();
+            let norms = Tensor::zeros(weights.len(), DType::F64, &Device::Cpu).unwrap();
+            if let Some(form) = form {
+                self.layer.add_sq_norms_by(form, &norms).unwrap();
+            }
+            self.layer.weighted_sum(weights, &self.views, false).unwrap();
+            (norms.to_vec1().unwrap(), self.gradient.to_vec1().unwrap())
+        }
+    }
+
+    fn assert_close(a: &[f64], b: &[f64]) {
+        assert_eq!(a.len(), b.len());
+        let scale = b.iter().fold(0.0_f64, |largest, b| largest.max(b.abs()));
+        assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-12 * scale));
+    }
+
+    /// Every form, and one record at a time: the same norms and the same sum. Shapes on all ways: with and without patches,
+    /// padding, strides, groups, both orders of the weight's gradient.
+    #[test]
+    fn all_forms_agree() {
+        let base =
+            ConvShape { height: 7, width: 9, channels: 4, filters: 6, kernel: 3, stride: 1, padding: 1, groups: 1 };
+        let shapes = [
+            base,
+            ConvShape { stride: 2, ..base },
+            ConvShape { groups: 2, padding: 0, ..base },
+            ConvShape { height: 3, width: 3, filters: 40, channels: 40, ..base },
+            ConvShape { height: 23, width: 21, channels: 17, ..base },
+            ConvShape { height: 23, width: 21, channels: 17, filters: 34, kernel: 5, padding: 2, ..base },
+            ConvShape { height: 1, width: 1, kernel: 1, padding: 0, ..base },
+        ];
+        let weights = [0.5, -1.0, 2.0];
+        for shape in shapes {
+            for bias in [true, false] {
+                let mut case = Case::new(shape, bias, 3);
+                let (norms, sum) = case.ask(Some(PerSampleForm::Dropped), 0, &weights);
+                for form in [Some(PerSampleForm::Kept), Some(PerSampleForm::Gram), None] {
+                    let (other_norms, other_sum) = case.ask(form, 0, &weights);
+                    assert_close(&other_sum, &sum);
+                    if form.is_some() {
+                        assert_close(&other_norms, &norms);
+                    }
+                }
+                let mut total = vec![0.0; sum.len()];
+                for (i, (norm, weight)) in norms.iter().zip(weights).enumerate() {
+                    let (_, gradient) = case.ask(None, i, &[1.0]);
+                    assert_close(&[gradient.iter().map(|g| g * g).sum()], &[*norm]);
+                    total.iter_mut().zip(gradient).for_each(|(total, g)| *total += weight * g);
+                }
+                assert_close(&total, &sum);
+            }
+        }
+    }
+
+    /// Two positions whose gradients cancel up to 2⁻²⁰: the Gram form finds that norm from `f32` factors, to their rounding.
+    #[test]
+    fn the_gram_form_survives_cancellation() {
+        let shape =
+            ConvShape { height: 1, width: 2, channels: 1, filters: 1, kernel: 1, stride: 1, padding: 0, groups: 1 };
+        let mut layer = Conv2d::new(shape, false, DType::F32, &Device::Cpu).unwrap();
+        layer.bind(&[Tensor::zeros((1, 1, 1, 1), DType::F32, &Device::Cpu).unwrap()]);
+        let tiny = (-20.0_f32).exp2();
+        let tensor = |values: [f32; 2]| Tensor::from_slice(&values, (1, 2), &Device::Cpu).unwrap();
+        layer.forward(tensor([1.0 + tiny, 1.0])).unwrap();
+        layer.backward(tensor([1.0, -1.0]), false).unwrap();
+        let norms = Tensor::zeros(1, DType::F64, &Device::Cpu).unwrap();
+        layer.add_sq_norms_by(PerSampleForm::Gram, &norms).unwrap();
+        assert_eq!(norms.to_vec1::<f64>().unwrap(), [f64::from(tiny).powi(2)]);
+    }
+}

@@ -1,0 +1,130 @@
+//! Layers over images, one after the other, with the shape of the image in between.
+
+use super::{ImageShape, NamedLayer, Sizes};
+use crate::error::{Result, TrainError};
+use crate::layers::{Conv2d, Flatten, Pool2d, Pooling};
+use crate::ops::{ConvShape, PoolShape};
+
+/// Sizes of a convolution, without those of its image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Convolution {
+    /// Channels of the output.
+    pub(crate) filters: usize,
+    /// Height and width of a filter.
+    pub(crate) kernel: usize,
+    /// Pixels from one position to the next.
+    pub(crate) stride: usize,
+    /// Pixels of zeros on every side.
+    pub(crate) padding: usize,
+    /// Parts that channels and filters are split into.
+    pub(crate) groups: usize,
+    /// Whether there is a bias.
+    pub(crate) bias: bool,
+}
+
+/// Sizes of a pooling, without those of its image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Windows {
+    /// Height and width of a window.
+    pub(crate) kernel: usize,
+    /// Pixels from one window to the next.
+    pub(crate) stride: usize,
+    /// Pixels outside of the image on every side.
+    pub(crate) padding: usize,
+}
+
+/// Layers collected so far and the image that comes out of them.
+pub(crate) struct ImageChain<'a> {
+    sizes: &'a Sizes<'a>,
+    image: ImageShape,
+    layers: Vec<NamedLayer>,
+}
+
+impl<'a> ImageChain<'a> {
+    /// No layer yet: the image is a record.
+    pub(crate) fn new(image: ImageShape, sizes: &'a Sizes<'a>) -> Result<Self> {
+        image.check(sizes.n_inputs)?;
+        Ok(Self { sizes, image, layers: Vec::new() })
+    }
+
+    /// Adds a layer that leaves the shape of the image as it is.
+    pub(crate) fn push(&mut self, layer: NamedLayer) {
+        self.layers.push(layer);
+    }
+
+    /// Adds a convolution.
+    pub(crate) fn conv(&mut self, name: impl Into<String>, sizes: Convolution) -> Result<()> {
+        let ImageShape { height, width, channels } = self.image;
+        let Convolution { filters, kernel, stride, padding, groups, bias } = sizes;
+        check_windows(self.image, kernel, stride, padding)?;
+        if filters == 0 {
+            return Err(TrainError::invalid("model.filters", filters, "at least 1"));
+        }
+        if groups == 0 || !channels.is_multiple_of(groups) || !filters.is_multiple_of(groups) {
+            let expected = format!("a divisor of {channels} channels and {filters} filters");
+            return Err(TrainError::invalid("model.groups", groups, expected));
+        }
+        let shape = ConvShape { height, width, channels, filters, kernel, stride, padding, groups };
+        let layer = Conv2d::new(shape, bias, self.sizes.dtype, self.sizes.device)?;
+        self.image = ImageShape { height: shape.out_height(), width: shape.out_width(), channels: filters };
+        self.layers.push(NamedLayer::new(name, layer));
+        Ok(())
+    }
+
+    /// Adds a pooling.
+    pub(crate) fn pool(&mut self, name: impl Into<String>, pooling: Pooling, windows: Windows) -> Result<()> {
+        let Windows { kernel, stride, padding } = windows;
+        check_windows(self.image, kernel, stride, padding)?;
+        if padding > kernel / 2 {
+            let expected = format!("at most half of the window, {}", kernel / 2);
+            return Err(TrainError::invalid("model.padding", padding, expected));
+        }
+        self.push_pool(name, pooling, [kernel, kernel], stride, padding)
+    }
+
+    /// Adds the mean over all pixels of a channel.
+    pub(crate) fn global_average_pool(&mut self, name: impl Into<String>) -> Result<()> {
+        self.push_pool(name, Pooling::Average, [self.image.height, self.image.width], 1, 0)
+    }
+
+    fn push_pool(
+        &mut self,
+        name: impl Into<String>,
+        pooling: Pooling,
+        kernel: [usize; 2],
+        stride: usize,
+        padding: usize,
+    ) -> Result<()> {
+        let ImageShape { height, width, channels } = self.image;
+        let shape = PoolShape { height, width, channels, kernel, stride, padding };
+        let layer = Pool2d::new(shape, pooling, self.sizes.dtype, self.sizes.device)?;
+        self.image = ImageShape { height: shape.out_height(), width: shape.out_width(), channels };
+        self.layers.push(NamedLayer::new(name, layer));
+        Ok(())
+    }
+
+    /// Turns the image into a vector in channel-first order; returns its length and all layers.
+    pub(crate) fn flatten(mut self, name: impl Into<String>) -> Result<(usize, Vec<NamedLayer>)> {
+        let ImageShape { height, width, channels } = self.image;
+        let layer = Flatten::new(height * width, channels, self.sizes.dtype, self.sizes.device)?;
+        self.layers.push(NamedLayer::new(name, layer));
+        Ok((self.image.len(), self.layers))
+    }
+}
+
+/// An error unless windows of this size fit into the padded image at least once.
+fn check_windows(image: ImageShape, kernel: usize, stride: usize, padding: usize) -> Result<()> {
+    let smallest = image.height.min(image.width).saturating_add(padding.saturating_mul(2));
+    if kernel == 0 || kernel > smallest {
+        let expected = format!("1 to {smallest}, the smaller side of the padded image");
+        return Err(TrainError::invalid("model.kernel", kernel, expected));
+    }
+    if stride == 0 {
+        return Err(TrainError::invalid("model.stride", stride, "at least 1"));
+    }
+    if padding >= kernel {
+        let expected = format!("less than the kernel, {kernel}");
+        return Err(TrainError::invalid("model.padding", padding, expected));
+    }
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! The convolutional network of Zhao 2025 (MNIST, Fashion-MNIST).
+
+use serde::{Deserialize, Serialize};
+
+use super::{CnnLayer, ImageShape, NamedLayer, Sizes, cnn};
+use crate::error::Result;
+use crate::ops::Activation;
+
+/// Which of two descriptions of the network of Zhao 2025 is meant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ZhaoCnnLayout {
+    /// Appendix A.5: hidden layers of 500 and 500 units; 805,578 parameters on MNIST.
+    #[default]
+    Text,
+    /// The authors' code: hidden layers of 512 and 512 units; 830,154 parameters on MNIST.
+    Code,
+}
+
+impl ZhaoCnnLayout {
+    fn hidden(self) -> [usize; 2] {
+        match self {
+            Self::Text => [500, 500],
+            Self::Code => [512, 512],
+        }
+    }
+}
+
+pub(super) fn label(layout: ZhaoCnnLayout) -> String {
+    let [first, second] = layout.hidden();
+    format!("zhao-cnn-{first}-{second}")
+}
+
+pub(super) fn layers(image: ImageShape, layout: ZhaoCnnLayout, sizes: &Sizes<'_>) -> Result<Vec<NamedLayer>> {
+    let features = [CnnLayer::conv(64, 3), CnnLayer::max_pool(3, 2), CnnLayer::conv(64, 3), CnnLayer::max_pool(3, 2)];
+    cnn::layers(image, &features, &layout.hidden(), Activation::Relu, sizes)
+}

@@ -1,0 +1,96 @@
+//! Norms of a convolution's per-sample gradients from Gram matrices.
+
+use std::cell::RefCell;
+
+use candle_core::{CpuStorage, InplaceOp3, Layout, Result};
+
+use super::{ConvShape, check_images, patches};
+use crate::ops::element::{Element, destination, dtype, for_float, same, source};
+use crate::ops::matmul::{Matrix, product};
+use crate::ops::workspace::Workspace;
+use crate::vector_math::vectorise;
+
+/// Adds the squared norm of every record's gradient to `dst`, `[batch]` in `f64`: with patches `x_t` and output gradients `d_t` at position
+/// `t`, `‖Σ_t d_t x_tᵀ‖² = Σ_{t,u} ⟨x_t, x_u⟩ ⟨d_t, d_u⟩`. A bias is one more input, always 1.
+///
+/// The terms have both signs. Where they nearly cancel, a norm from `f32` products could be far too small, and a record would be
+/// clipped too little: products and sums are in `f64`, in which a product of two `f32` is exact.
+pub(crate) struct ConvGramSqNorms<'a> {
+    /// The geometry.
+    pub(crate) shape: &'a ConvShape,
+    /// Whether there is a bias.
+    pub(crate) bias: bool,
+    /// Working memory, and a second one for the matrices in `f64`.
+    pub(crate) workspaces: RefCell<(&'a mut Workspace, &'a mut Workspace)>,
+}
+
+impl InplaceOp3 for ConvGramSqNorms<'_> {
+    fn name(&self) -> &'static str {
+        "conv-gram-sq-norms"
+    }
+
+    fn cpu_fwd(
+        &self,
+        dst: &mut CpuStorage,
+        dst_l: &Layout,
+        images: &CpuStorage,
+        images_l: &Layout,
+        gradients: &CpuStorage,
+        gradients_l: &Layout,
+    ) -> Result<()> {
+        let (images, gradients) = ((images, images_l), (gradients, gradients_l));
+        let dtype = dtype(images.0);
+        let norms = destination::<f64>(dst, dst_l)?;
+        for_float!(dtype, "conv-gram-sq-norms", T => {
+            let (images, gradients) = (source::<T>(images)?, source::<T>(gradients)?);
+            check_images(self.shape, images, gradients)?;
+            same("norms of a batch", images.len() / self.shape.inputs(), norms.len())?;
+            let (workspace, wide) = &mut *self.workspaces.borrow_mut();
+            let bias = f64::from(u8::from(self.bias));
+            let pairs = images.chunks_exact(self.shape.inputs()).zip(gradients.chunks_exact(self.shape.outputs()));
+            for ((image, gradient), norm) in pairs.zip(norms) {
+                for group in 0..self.shape.groups {
+                    *norm += group_sq_norm(self.shape, group, image, gradient, bias, (workspace, wide))?;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+fn group_sq_norm<T: Element>(
+    shape: &ConvShape,
+    group: usize,
+    image: &[T],
+    gradient: &[T],
+    bias: f64,
+    (workspace, wide): (&mut Workspace, &mut Workspace),
+) -> Result<f64> {
+    let (n, patch, filters) = (shape.positions(), shape.patch(), shape.group_filters());
+    let [rows] = workspace.pieces::<T, 1>([n * patch]);
+    patches::gather(shape, group, image, rows);
+    let [wide_rows, wide_gradient, row_gram, gradient_gram] =
+        wide.pieces::<f64, 4>([n * patch, n * filters, n * n, n * n]);
+    widen(wide_rows, rows);
+    for (wide, row) in wide_gradient.chunks_exact_mut(filters).zip(gradient.chunks_exact(shape.filters)) {
+        widen(wide, &row[group * filters..(group + 1) * filters]);
+    }
+    let rows = Matrix::strided(wide_rows, n, patch, patch)?;
+    product(row_gram, n, rows, rows.transposed(), false)?;
+    let gradients = Matrix::strided(wide_gradient, n, filters, filters)?;
+    product(gradient_gram, n, gradients, gradients.transposed(), false)?;
+    let sum = row_gram.iter().zip(gradient_gram.iter()).map(|(a, b)| (a + bias) * b).sum::<f64>();
+    // A sum of squares: below 0 only by rounding.
+    Ok(if sum < 0.0 { 0.0 } else { sum })
+}
+
+fn widen<T: Element>(wide: &mut [f64], values: &[T]) {
+    vectorise(
+        #[inline(always)]
+        || {
+            for (wide, &value) in wide.iter_mut().zip(values) {
+                *wide = value.to_f64();
+            }
+        },
+    );
+}

@@ -1,0 +1,400 @@
+//! Convolution of images with channels last, and the products of its gradients.
+
+mod form;
+mod gram;
+mod patches;
+mod shape;
+mod sliding;
+
+use std::cell::RefCell;
+
+use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result};
+use dp_clipping::kernels::{self, Execution, Gradients};
+
+pub(crate) use form::{PerSampleForm, WeightOrder};
+pub(crate) use gram::ConvGramSqNorms;
+pub(crate) use shape::ConvShape;
+
+use super::element::{Element, destination, dtype, for_float, same, source};
+use super::matmul::{Matrix, product};
+use super::workspace::Workspace;
+use crate::vector_math::vectorise;
+
+/// Values of the patches that are in memory at once, where it takes more than one image to make a product large: 1 MiB in
+/// single precision.
+const PATCHES_AT_ONCE: usize = 1 << 18;
+
+/// `dst = conv(images, weight)`, or added to it.
+pub(crate) struct ConvForward<'a> {
+    /// The geometry.
+    pub(crate) shape: &'a ConvShape,
+    /// Add to the destination instead of overwriting it.
+    pub(crate) accumulate: bool,
+    /// Working memory.
+    pub(crate) workspace: RefCell<&'a mut Workspace>,
+}
+
+impl InplaceOp3 for ConvForward<'_> {
+    fn name(&self) -> &'static str {
+        "conv-forward"
+    }
+
+    fn cpu_fwd(
+        &self,
+        dst: &mut CpuStorage,
+        dst_l: &Layout,
+        images: &CpuStorage,
+        images_l: &Layout,
+        weight: &CpuStorage,
+        weight_l: &Layout,
+    ) -> Result<()> {
+        let (images, weight) = ((images, images_l), (weight, weight_l));
+        for_float!(dtype(dst), "conv-forward", T => {
+            let out = destination::<T>(dst, dst_l)?;
+            let (images, weight) = (source::<T>(images)?, source::<T>(weight)?);
+            same("values of a convolution's weight", self.shape.weights(), weight.len())?;
+            check_images(self.shape, images, out)?;
+            if !self.accumulate {
+                out.fill(T::ZERO);
+            }
+            let workspace = &mut self.workspace.borrow_mut();
+            if sliding::pays(self.shape) {
+                sliding::forward(self.shape, images, weight, out, workspace)
+            } else {
+                forward(self.shape, images, weight, out, workspace)
+            }
+        })
+    }
+}
+
+fn forward<T: Element>(
+    shape: &ConvShape,
+    images: &[T],
+    weight: &[T],
+    out: &mut [T],
+    workspace: &mut Workspace,
+) -> Result<()> {
+    let (at_once, patch, filters) = (images_at_once(shape), shape.patch(), shape.group_filters());
+    let out_chunks = out.chunks_mut(at_once * shape.outputs());
+    for (images, out) in images.chunks(at_once * shape.inputs()).zip(out_chunks) {
+        let n_rows = out.len() / shape.filters;
+        let [rows] = workspace.pieces([n_rows * patch]);
+        for (group, weight) in weight.chunks_exact(filters * patch).enumerate() {
+            patches::gather(shape, group, images, rows);
+            let rows = Matrix::strided(rows, n_rows, patch, patch)?;
+            let weight = Matrix::strided(weight, filters, patch, patch)?;
+            product(&mut out[group * filters..], shape.filters, rows, weight.transposed(), true)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gradient with respect to the images (destination) from that of the output and the weight.
+pub(crate) struct ConvInputGradient<'a> {
+    /// The geometry.
+    pub(crate) shape: &'a ConvShape,
+    /// Working memory.
+    pub(crate) workspace: RefCell<&'a mut Workspace>,
+}
+
+impl InplaceOp3 for ConvInputGradient<'_> {
+    fn name(&self) -> &'static str {
+        "conv-input-gradient"
+    }
+
+    fn cpu_fwd(
+        &self,
+        dst: &mut CpuStorage,
+        dst_l: &Layout,
+        gradients: &CpuStorage,
+        gradients_l: &Layout,
+        weight: &CpuStorage,
+        weight_l: &Layout,
+    ) -> Result<()> {
+        let (gradients, weight) = ((gradients, gradients_l), (weight, weight_l));
+        for_float!(dtype(dst), "conv-input-gradient", T => {
+            let out = destination::<T>(dst, dst_l)?;
+            let (gradients, weight) = (source::<T>(gradients)?, source::<T>(weight)?);
+            same("values of a convolution's weight", self.shape.weights(), weight.len())?;
+            check_images(self.shape, out, gradients)?;
+            let workspace = &mut self.workspace.borrow_mut();
+            if sliding::pays_backward(self.shape) {
+                sliding::input_gradient(self.shape, gradients, weight, out, workspace)
+            } else {
+                input_gradient(self.shape, gradients, weight, out, workspace)
+            }
+        })
+    }
+}
+
+fn input_gradient<T: Element>(
+    shape: &ConvShape,
+    gradients: &[T],
+    weight: &[T],
+    out: &mut [T],
+    workspace: &mut Workspace,
+) -> Result<()> {
+    out.fill(T::ZERO);
+    let (at_once, patch, filters) = (images_at_once(shape), shape.patch(), shape.group_filters());
+    let out_chunks = out.chunks_mut(at_once * shape.inputs());
+    for (gradients, out) in gradients.chunks(at_once * shape.outputs()).zip(out_chunks) {
+        let n_rows = gradients.len() / shape.filters;
+        let [rows] = workspace.pieces([n_rows * patch]);
+        for (group, weight) in weight.chunks_exact(filters * patch).enumerate() {
+            let gradients = Matrix::strided(&gradients[group * filters..], n_rows, filters, shape.filters)?;
+            product(rows, patch, gradients, Matrix::strided(weight, filters, patch, patch)?, false)?;
+            patches::scatter(shape, group, rows, out);
+        }
+    }
+    Ok(())
+}
+
+/// `dst = Σ_i ∂(d_i · conv(image_i, weight)) / ∂weight`, or added to it.
+pub(crate) struct ConvWeightSum<'a> {
+    /// The geometry.
+    pub(crate) shape: &'a ConvShape,
+    /// The order of the destination's values.
+    pub(crate) order: WeightOrder,
+    /// Add to the destination instead of overwriting it.
+    pub(crate) accumulate: bool,
+    /// Working memory.
+    pub(crate) workspace: RefCell<&'a mut Workspace>,
+}
+
+impl InplaceOp3 for ConvWeightSum<'_> {
+    fn name(&self) -> &'static str {
+        "conv-weight-sum"
+    }
+
+    fn cpu_fwd(
+        &self,
+        dst: &mut CpuStorage,
+        dst_l: &Layout,
+        images: &CpuStorage,
+        images_l: &Layout,
+        gradients: &CpuStorage,
+        gradients_l: &Layout,
+    ) -> Result<()> {
+        let (images, gradients) = ((images, images_l), (gradients, gradients_l));
+        for_float!(dtype(dst), "conv-weight-sum", T => {
+            let sum = destination::<T>(dst, dst_l)?;
+            let (images, gradients) = (source::<T>(images)?, source::<T>(gradients)?);
+            same("values of a convolution's weight", self.shape.weights(), sum.len())?;
+            check_images(self.shape, images, gradients)?;
+            let workspace = &mut self.workspace.borrow_mut();
+            weight_gradient(self.shape, images, gradients, (sum, self.order), self.accumulate, workspace)
+        })
+    }
+}
+
+fn weight_gradient<T: Element>(
+    shape: &ConvShape,
+    images: &[T],
+    gradients: &[T],
+    (sum, order): (&mut [T], WeightOrder),
+    accumulate: bool,
+    workspace: &mut Workspace,
+) -> Result<()> {
+    if sliding::pays(shape) {
+        return sliding::weight_gradient(shape, images, gradients, (sum, order), accumulate, workspace);
+    }
+    let (at_once, patch, filters) = (images_at_once(shape), shape.patch(), shape.group_filters());
+    let chunks = images.chunks(at_once * shape.inputs()).zip(gradients.chunks(at_once * shape.outputs()));
+    for (i, (images, gradients)) in chunks.enumerate() {
+        let n_rows = gradients.len() / shape.filters;
+        let [rows] = workspace.pieces([n_rows * patch]);
+        for (group, sum) in sum.chunks_exact_mut(filters * patch).enumerate() {
+            patches::gather(shape, group, images, rows);
+            let rows = Matrix::strided(rows, n_rows, patch, patch)?;
+            let gradients = Matrix::strided(&gradients[group * filters..], n_rows, filters, shape.filters)?;
+            let keep = accumulate || i > 0;
+            match order {
+                WeightOrder::FiltersFirst => product(sum, patch, gradients.transposed(), rows, keep)?,
+                WeightOrder::PatchFirst => product(sum, filters, rows.transposed(), gradients, keep)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The gradient of every record (destination, `[batch, weights]` or, with a bias, `[batch, weights + filters]`) from images and
+/// the gradient of the output.
+pub(crate) struct ConvGradients<'a> {
+    /// The geometry.
+    pub(crate) shape: &'a ConvShape,
+    /// The order of a row's first values; those of the bias follow.
+    pub(crate) order: WeightOrder,
+    /// Working memory.
+    pub(crate) workspace: RefCell<&'a mut Workspace>,
+}
+
+impl InplaceOp3 for ConvGradients<'_> {
+    fn name(&self) -> &'static str {
+        "conv-gradients"
+    }
+
+    fn cpu_fwd(
+        &self,
+        dst: &mut CpuStorage,
+        dst_l: &Layout,
+        images: &CpuStorage,
+        images_l: &Layout,
+        gradients: &CpuStorage,
+        gradients_l: &Layout,
+    ) -> Result<()> {
+        let (images, gradients) = ((images, images_l), (gradients, gradients_l));
+        for_float!(dtype(dst), "conv-gradients", T => {
+            let rows = destination::<T>(dst, dst_l)?;
+            let (images, gradients) = (source::<T>(images)?, source::<T>(gradients)?);
+            check_images(self.shape, images, gradients)?;
+            let n_records = images.len() / self.shape.inputs();
+            let width = rows.len() / n_records.max(1);
+            same("values of all records' gradients", n_records * width, rows.len())?;
+            let workspace = &mut self.workspace.borrow_mut();
+            let pairs = images.chunks_exact(self.shape.inputs()).zip(gradients.chunks_exact(self.shape.outputs()));
+            for ((image, gradient), row) in pairs.zip(rows.chunks_exact_mut(width.max(1))) {
+                record_gradient(self.shape, image, gradient, (row, self.order), workspace)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// One record's gradient, with that of the bias where the row has room for it.
+fn record_gradient<T: Element>(
+    shape: &ConvShape,
+    image: &[T],
+    gradient: &[T],
+    (row, order): (&mut [T], WeightOrder),
+    workspace: &mut Workspace,
+) -> Result<()> {
+    let (weight, bias) = row.split_at_mut(shape.weights());
+    weight_gradient(shape, image, gradient, (weight, order), false, workspace)?;
+    if !bias.is_empty() {
+        same("values of a bias", shape.filters, bias.len())?;
+        sum_positions(gradient, bias);
+    }
+    Ok(())
+}
+
+/// `sums[j] = Σ_t values[t, j]`.
+fn sum_positions<T: Element>(values: &[T], sums: &mut [T]) {
+    sums.fill(T::ZERO);
+    vectorise(
+        #[inline(always)]
+        || {
+            for row in values.chunks_exact(sums.len().max(1)) {
+                for (sum, &value) in sums.iter_mut().zip(row) {
+                    *sum += value;
+                }
+            }
+        },
+    );
+}
+
+/// Adds the squared norm of every record's gradient, formed and dropped again, to `dst`, `[batch]` in `f64`.
+pub(crate) struct ConvSqNorms<'a> {
+    /// The geometry.
+    pub(crate) shape: &'a ConvShape,
+    /// The order in which the product is cheapest.
+    pub(crate) order: WeightOrder,
+    /// Whether there is a bias.
+    pub(crate) bias: bool,
+    /// Working memory, and a second one for a gradient.
+    pub(crate) workspaces: RefCell<(&'a mut Workspace, &'a mut Workspace)>,
+}
+
+impl InplaceOp3 for ConvSqNorms<'_> {
+    fn name(&self) -> &'static str {
+        "conv-sq-norms"
+    }
+
+    fn cpu_fwd(
+        &self,
+        dst: &mut CpuStorage,
+        dst_l: &Layout,
+        images: &CpuStorage,
+        images_l: &Layout,
+        gradients: &CpuStorage,
+        gradients_l: &Layout,
+    ) -> Result<()> {
+        let (images, gradients) = ((images, images_l), (gradients, gradients_l));
+        let dtype = dtype(images.0);
+        let norms = destination::<f64>(dst, dst_l)?;
+        for_float!(dtype, "conv-sq-norms", T => {
+            let (images, gradients) = (source::<T>(images)?, source::<T>(gradients)?);
+            check_images(self.shape, images, gradients)?;
+            same("norms of a batch", images.len() / self.shape.inputs(), norms.len())?;
+            let (workspace, other) = &mut *self.workspaces.borrow_mut();
+            let width = self.shape.weights() + if self.bias { self.shape.filters } else { 0 };
+            let [row] = other.pieces::<T, 1>([width]);
+            let pairs = images.chunks_exact(self.shape.inputs()).zip(gradients.chunks_exact(self.shape.outputs()));
+            for ((image, gradient), norm) in pairs.zip(norms) {
+                record_gradient(self.shape, image, gradient, (row, self.order), workspace)?;
+                *norm += sq_norms(row, width)?[0];
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Squared norm of each row of `width` values, on one thread.
+fn sq_norms<T: kernels::Element>(rows: &[T], width: usize) -> Result<Vec<f64>> {
+    let rows = Gradients::from_slice(rows, width).map_err(candle_core::Error::wrap)?;
+    Ok(kernels::norms(&rows, &Execution::default()).into_iter().map(|norm| norm * norm).collect())
+}
+
+/// Copies a sum of weight gradients (source) into the weight's gradient (destination), or adds it.
+pub(crate) struct UnpackWeight<'a> {
+    /// The geometry.
+    pub(crate) shape: &'a ConvShape,
+    /// The order of the source's values.
+    pub(crate) order: WeightOrder,
+    /// Add to the destination instead of overwriting it.
+    pub(crate) accumulate: bool,
+}
+
+impl InplaceOp2 for UnpackWeight<'_> {
+    fn name(&self) -> &'static str {
+        "unpack-weight"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, sum: &CpuStorage, sum_l: &Layout) -> Result<()> {
+        for_float!(dtype(dst), "unpack-weight", T => {
+            let weight = destination::<T>(dst, dst_l)?;
+            let sum = source::<T>((sum, sum_l))?;
+            same("values of a convolution's weight", self.shape.weights(), weight.len())?;
+            same("values of a sum of weight gradients", weight.len(), sum.len())?;
+            if !self.accumulate {
+                weight.fill(T::ZERO);
+            }
+            let (patch, filters) = (self.shape.patch(), self.shape.group_filters());
+            let groups = weight.chunks_exact_mut(patch * filters).zip(sum.chunks_exact(patch * filters));
+            for (weight, sum) in groups {
+                match self.order {
+                    WeightOrder::FiltersFirst => weight.iter_mut().zip(sum).for_each(|(weight, &sum)| *weight += sum),
+                    WeightOrder::PatchFirst => {
+                        for (k, sums) in sum.chunks_exact(filters).enumerate() {
+                            for (filter, &sum) in sums.iter().enumerate() {
+                                weight[filter * patch + k] += sum;
+                            }
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// How many images' patches are in memory at once, at least 1.
+fn images_at_once(shape: &ConvShape) -> usize {
+    (PATCHES_AT_ONCE / (shape.positions() * shape.patch()).max(1)).max(1)
+}
+
+/// An error unless inputs and outputs are those of the same number of images.
+fn check_images<T>(shape: &ConvShape, inputs: &[T], outputs: &[T]) -> Result<()> {
+    let n_images = inputs.len() / shape.inputs().max(1);
+    same("values of a convolution's input images", n_images * shape.inputs(), inputs.len())?;
+    same("values of a convolution's output images", n_images * shape.outputs(), outputs.len())
+}

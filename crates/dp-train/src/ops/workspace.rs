@@ -1,0 +1,27 @@
+//! Memory that operations work in.
+
+use super::element::Element;
+
+/// Working memory of a layer's operations, grown to the largest call and kept between calls.
+#[derive(Debug, Default)]
+pub(crate) struct Workspace {
+    pub(super) single: Vec<f32>,
+    pub(super) double: Vec<f64>,
+}
+
+impl Workspace {
+    /// One piece of each length. The contents are whatever was written last.
+    pub(super) fn pieces<T: Element, const N: usize>(&mut self, lengths: [usize; N]) -> [&mut [T]; N] {
+        let values = T::workspace(self);
+        let needed = lengths.iter().sum();
+        if values.len() < needed {
+            values.resize(needed, T::ZERO);
+        }
+        let mut rest = values.as_mut_slice();
+        lengths.map(|length| {
+            let (piece, after) = std::mem::take(&mut rest).split_at_mut(length);
+            rest = after;
+            piece
+        })
+    }
+}
