@@ -3,6 +3,7 @@
 
 mod accounting;
 mod candle_nn;
+mod checkpoints;
 mod config_files;
 mod early_stopping;
 mod empty_and_bad_records;
