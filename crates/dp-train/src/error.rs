@@ -32,6 +32,22 @@ pub enum TrainError {
         /// Value it has.
         got: String,
     },
+    /// A checkpoint could not be written or read.
+    #[error("checkpoint {path}: {reason}")]
+    Checkpoint {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Two things that must be the same differ in several places.
+    #[error("{what}: {}", .differences.join("; "))]
+    Differences {
+        /// What was compared.
+        what: String,
+        /// One line per difference, with both values.
+        differences: Vec<String>,
+    },
     /// The parameters are infinite or not a number: the learning rate is too high.
     #[error("parameters are not finite after step {step}; lower the learning rate")]
     Diverged {
@@ -56,6 +72,10 @@ pub enum TrainError {
 impl TrainError {
     pub(crate) fn invalid(parameter: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
         Self::InvalidParameter { parameter, value: value.to_string(), expected: expected.into() }
+    }
+
+    pub(crate) fn checkpoint(path: &std::path::Path, reason: impl ToString) -> Self {
+        Self::Checkpoint { path: path.display().to_string(), reason: reason.to_string() }
     }
 
     pub(crate) fn mismatch(what: impl Into<String>, expected: impl ToString, got: impl ToString) -> Self {

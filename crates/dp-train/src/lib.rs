@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod buffer;
+mod checkpoint;
 mod config;
 mod early_stopping;
 mod engine;
@@ -23,6 +24,7 @@ mod trainer;
 mod vector_math;
 
 pub use candle_core::{DType, Device};
+pub use checkpoint::{CheckpointInterval, Checkpoints};
 pub use early_stopping::EarlyStopping;
 pub use engine::{Engine, Evaluation};
 pub use error::{Result, TrainError};

@@ -102,6 +102,20 @@ pub struct RandomStreams {
     pub counts: ChaCha20Rng,
 }
 
+impl RandomStreams {
+    /// Every stream with its name: what a checkpoint keeps.
+    pub(crate) fn named(&self) -> [(&'static str, &ChaCha20Rng); 4] {
+        let Self { initialisation, sampling, noise, counts } = self;
+        [("initialisation", initialisation), ("sampling", sampling), ("noise", noise), ("counts", counts)]
+    }
+
+    /// Every stream with its name, to be restored.
+    pub(crate) fn named_mut(&mut self) -> [(&'static str, &mut ChaCha20Rng); 4] {
+        let Self { initialisation, sampling, noise, counts } = self;
+        [("initialisation", initialisation), ("sampling", sampling), ("noise", noise), ("counts", counts)]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

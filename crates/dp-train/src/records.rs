@@ -1,6 +1,8 @@
 //! The records a model is trained or evaluated on.
 
 use candle_core::{DType, Device, Tensor};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::error::{Result, TrainError};
 use crate::ops::GatherRows;
@@ -30,7 +32,8 @@ pub struct Records {
 ///
 /// The number of records is among it, as usual, although neighbours under addition and removal differ in it: it sets the
 /// sampling rate and the expected batch size. Classes and groups are those that exist, not those that occur.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct PublicFacts {
     /// Number of records.
     pub n_records: usize,
@@ -107,6 +110,28 @@ impl Records {
             n_classes: self.n_classes,
             n_groups: self.n_groups,
         }
+    }
+
+    /// SHA-256 over number type, sizes, features, labels and groups, in hexadecimal: what tells one data set from another.
+    ///
+    /// # Errors
+    /// [`TrainError::Tensor`] if the device fails.
+    pub fn digest(&self) -> Result<String> {
+        let mut hasher = Sha256::new();
+        let facts = self.facts();
+        hasher.update(self.dtype().as_str());
+        for size in [facts.n_records, facts.n_inputs, facts.n_classes, facts.n_groups] {
+            hasher.update((size as u64).to_le_bytes());
+        }
+        for row in 0..facts.n_records {
+            // Every single-precision number is a double-precision number, and back.
+            for value in self.features.get(row)?.flatten_all()?.to_dtype(DType::F64)?.to_vec1::<f64>()? {
+                hasher.update(value.to_le_bytes());
+            }
+        }
+        self.labels.iter().for_each(|label| hasher.update(label.to_le_bytes()));
+        self.groups.iter().for_each(|&group| hasher.update((group as u64).to_le_bytes()));
+        Ok(hex::encode(hasher.finalize()))
     }
 
     pub(crate) fn dtype(&self) -> DType {

@@ -23,6 +23,11 @@ impl Optimiser {
         Ok(Self { config, moments })
     }
 
+    /// The moments with their names.
+    pub(crate) fn moments(&self) -> impl Iterator<Item = (&'static str, &ParameterVector)> {
+        self.config.moments().iter().copied().zip(&self.moments)
+    }
+
     /// Moves the parameters by one step at this learning rate. `step` is 0-based; the gradient is used up.
     pub(crate) fn step(
         &mut self,

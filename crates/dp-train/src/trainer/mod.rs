@@ -5,7 +5,9 @@ mod gradient;
 use candle_core::Device;
 use dp_accounting::{Ledger, NeighbouringRelation};
 use dp_clipping::ClipMethod;
+use serde::{Deserialize, Serialize};
 
+use crate::checkpoint::{Checkpoints, DataDigests};
 use crate::early_stopping::Patience;
 use crate::engine::Engine;
 use crate::error::{Result, TrainError};
@@ -35,7 +37,8 @@ impl Default for Execution {
 }
 
 /// Counters of a run so far. Computed from the data: **not private**, except `steps`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RunCounts {
     /// Steps taken.
     pub steps: u64,
@@ -59,21 +62,23 @@ pub struct RunCounts {
 /// **Source.** Abadi 2016, Algorithm 1, with the expected in place of the realised batch size as divisor, which under Poisson
 /// sampling is private.
 pub struct Trainer<'a> {
-    plan: &'a Plan,
-    records: &'a Records,
-    validation: Option<&'a Records>,
-    patience: Patience,
-    engine: Engine,
-    method: Option<Box<dyn ClipMethod>>,
-    streams: RandomStreams,
+    pub(crate) plan: &'a Plan,
+    pub(crate) records: &'a Records,
+    pub(crate) digests: Option<DataDigests>,
+    pub(crate) validation: Option<&'a Records>,
+    pub(crate) patience: Patience,
+    checkpoints: Option<Checkpoints>,
+    pub(crate) engine: Engine,
+    pub(crate) method: Option<Box<dyn ClipMethod>>,
+    pub(crate) streams: RandomStreams,
     sampler: PoissonSampler,
-    optimiser: Optimiser,
+    pub(crate) optimiser: Optimiser,
     execution: Execution,
     gradient: ParameterVector,
     group_gradients: Vec<ParameterVector>,
-    ledger: Ledger,
+    pub(crate) ledger: Ledger,
     batch: Vec<usize>,
-    counts: RunCounts,
+    pub(crate) counts: RunCounts,
 }
 
 impl<'a> Trainer<'a> {
@@ -107,6 +112,8 @@ impl<'a> Trainer<'a> {
             counts: RunCounts::default(),
             validation: None,
             patience: Patience::default(),
+            checkpoints: None,
+            digests: None,
             plan,
             records,
             engine,
@@ -131,6 +138,18 @@ impl<'a> Trainer<'a> {
             return Err(TrainError::mismatch("validation records", shape(ours), shape(theirs)));
         }
         self.validation = Some(validation);
+        self.digests = None;
+        Ok(self)
+    }
+
+    /// Writes checkpoints during [`Self::run`], the last one at its end. To continue from one, see
+    /// [`Self::restore_checkpoint`].
+    ///
+    /// # Errors
+    /// [`TrainError::InvalidParameter`] if the interval is 0 steps.
+    pub fn with_checkpoints(mut self, checkpoints: Checkpoints) -> Result<Self> {
+        checkpoints.validate()?;
+        self.checkpoints = Some(checkpoints);
         Ok(self)
     }
 
@@ -144,7 +163,8 @@ impl<'a> Trainer<'a> {
     ///
     /// # Errors
     /// [`TrainError::Mismatch`] if the plan stops early and there are no validation records;
-    /// [`TrainError::Diverged`] if the parameters are not finite at the end of an epoch; those of [`Self::step`].
+    /// [`TrainError::Diverged`] if the parameters are not finite at the end of an epoch; [`TrainError::Checkpoint`] if one cannot be
+    /// written; those of [`Self::step`].
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<RunCounts> {
         let batches = self.plan.config().batches;
         if self.plan.config().early_stopping.is_some() && self.validation.is_none() {
@@ -160,6 +180,7 @@ impl<'a> Trainer<'a> {
                 self.validate(epoch, observer)?;
                 observer.on_epoch(epoch, step + 1);
             }
+            self.checkpoint_if_due()?;
         }
         Ok(self.counts)
     }
@@ -208,6 +229,16 @@ impl<'a> Trainer<'a> {
     /// Everything that was released so far, under addition or removal of one record.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    fn checkpoint_if_due(&mut self) -> Result<()> {
+        let is_last = self.counts.steps >= self.plan.config().batches.steps || self.patience.stopped;
+        let Some(checkpoints) = &mut self.checkpoints else { return Ok(()) };
+        if !(checkpoints.is_due(self.counts.steps) || is_last) {
+            return Ok(());
+        }
+        let path = checkpoints.path().to_owned();
+        self.save_checkpoint(&path)
     }
 
     /// Evaluates on the validation records, if there are any, and stops the run where the plan says so.

@@ -3,6 +3,7 @@
 
 mod accounting;
 mod candle_nn;
+mod checkpoints;
 mod config_files;
 mod convolution;
 mod early_stopping;

@@ -1,0 +1,196 @@
+//! Checkpoints: everything a run needs to go on as if it had never been interrupted.
+
+mod difference;
+mod file;
+mod header;
+mod tensors;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+pub(crate) use header::DataDigests;
+use header::{Header, PatienceState, StreamState, VERSION};
+use tensors::{Group, TensorFile};
+
+use crate::error::{Result, TrainError};
+use crate::records::Records;
+use crate::trainer::Trainer;
+
+/// Where a run keeps its checkpoint, and how often it writes one.
+///
+/// **Example**
+/// ```
+/// use dp_train::{CheckpointInterval, Checkpoints};
+/// let checkpoints = Checkpoints::new("run.safetensors", CheckpointInterval::Seconds(60));
+/// assert_eq!(checkpoints.path().to_str(), Some("run.safetensors"));
+/// ```
+#[derive(Debug, Clone)]
+pub struct Checkpoints {
+    path: PathBuf,
+    interval: CheckpointInterval,
+    last: Instant,
+}
+
+/// How often a checkpoint is written. Besides, one is written at the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckpointInterval {
+    /// After this many steps, at least 1.
+    Steps(u64),
+    /// After the step at which this many seconds have passed since the last one; 0 for every step.
+    Seconds(u64),
+}
+
+impl Checkpoints {
+    /// A checkpoint at this path. Its folder must exist; a file that is there is replaced.
+    pub fn new(path: impl Into<PathBuf>, interval: CheckpointInterval) -> Self {
+        Self { path: path.into(), interval, last: Instant::now() }
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn validate(&self) -> Result<()> {
+        if self.interval == CheckpointInterval::Steps(0) {
+            return Err(TrainError::invalid("checkpoint interval in steps", 0, "at least 1"));
+        }
+        Ok(())
+    }
+
+    /// Whether one is to be written after so many steps; the clock then starts anew.
+    pub(crate) fn is_due(&mut self, steps: u64) -> bool {
+        let due = match self.interval {
+            CheckpointInterval::Steps(every) => steps.is_multiple_of(every),
+            CheckpointInterval::Seconds(seconds) => self.last.elapsed() >= Duration::from_secs(seconds),
+        };
+        if due {
+            self.last = Instant::now();
+        }
+        due
+    }
+}
+
+impl Trainer<'_> {
+    /// Writes everything the run needs to go on: parameters, moments of the optimiser, threshold of the clipping method, keys and
+    /// positions of all random streams (with them the sampler's), ledger, counters and what early stopping remembers.
+    ///
+    /// The file is a safetensors file: parameters under their own names, moments and best parameters behind a prefix, everything else as
+    /// JSON in its metadata. It is written beside its final name, flushed to the disk and renamed, and so is the folder's entry:
+    /// whatever happens meanwhile, the name holds a complete checkpoint, the new one or the one before.
+    ///
+    /// **Guarantee.** A run restored from it continues bit for bit as the run that wrote it would have, on the same type of
+    /// processor and with the same [`Execution`](crate::Execution). That is also why restoring costs no privacy: steps that were
+    /// taken after the checkpoint are taken again with the same noise and release the same values. **The file holds the generator's
+    /// key and is as secret as the noise**: whoever reads it can take the noise off everything that was released. On Unix only its
+    /// owner can read it (mode 0600). Counters and the record of early stopping in it are not private either.
+    ///
+    /// # Errors
+    /// [`TrainError::Checkpoint`] if the file cannot be written.
+    pub fn save_checkpoint(&mut self, path: &Path) -> Result<()> {
+        let header = Header {
+            version: VERSION,
+            config: header::to_value(self.plan.config())?,
+            facts: self.plan.facts(),
+            data: self.data_digests()?.clone(),
+            counts: self.counts,
+            method: self.method.as_ref().map(|method| method.state()),
+            streams: self.streams.named().map(|(name, rng)| (name.to_owned(), StreamState::of(rng))).into(),
+            ledger: self.ledger.clone(),
+            patience: PatienceState::of(&self.patience),
+            tensors_digest: String::new(),
+        };
+        let parameters = self.engine.model().parameters();
+        let mut file = TensorFile::new(parameters);
+        file.add(Group::Parameters, &parameters.to_vec()?)?;
+        for (name, moment) in self.optimiser.moments() {
+            file.add(Group::Moment(name), &moment.to_vec()?)?;
+        }
+        if let Some((_, best)) = &self.patience.best {
+            file.add(Group::Best, best)?;
+        }
+        file::replace(path, &file.to_bytes(header)?).map_err(|error| TrainError::checkpoint(path, error))
+    }
+
+    /// Continues from a checkpoint of the same run: same configuration, public facts, records and version of the format. The
+    /// random streams that this trainer was made with are replaced by those of the checkpoint.
+    ///
+    /// An [`Observer`](crate::Observer) is told again of the steps after the checkpoint; it keeps its own records.
+    ///
+    /// # Errors
+    /// [`TrainError::Checkpoint`] if the file cannot be read, is damaged or has another version; [`TrainError::Differences`] listing every
+    /// difference between the checkpoint and this run: configuration, public facts, records (by digest), ledger. The trainer is then
+    /// unchanged.
+    pub fn restore_checkpoint(&mut self, path: &Path) -> Result<()> {
+        let refuse = |reason: String| TrainError::checkpoint(path, reason);
+        let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
+        let (header, file) = tensors::read(&bytes).map_err(refuse)?;
+        let differences = self.differences(&header)?;
+        if !differences.is_empty() {
+            let what = format!("checkpoint {} is of another run", path.display());
+            return Err(TrainError::Differences { what, differences });
+        }
+        // Everything is read and checked before anything is changed.
+        let mut streams = self.streams.clone();
+        for (name, rng) in streams.named_mut() {
+            let state = header.streams.get(name).ok_or_else(|| refuse(format!("no random stream `{name}`")))?;
+            *rng = state.generator().map_err(refuse)?;
+        }
+        let parameters = self.engine.model().parameters();
+        let read = |group: Group<'_>| file.get(parameters, group).map_err(refuse);
+        let weights = read(Group::Parameters)?;
+        let moments =
+            self.optimiser.moments().map(|(name, _)| read(Group::Moment(name))).collect::<Result<Vec<_>>>()?;
+        let best = header.patience.best_loss.map(|loss| read(Group::Best).map(|best| (loss, best))).transpose()?;
+        match (&mut self.method, &header.method) {
+            (Some(method), Some(state)) => method.restore(state)?,
+            (None, None) => {}
+            _ => return Err(refuse("the clipping method's state does not fit the configuration".to_owned())),
+        }
+        parameters.set(&weights)?;
+        for ((_, moment), values) in self.optimiser.moments().zip(moments) {
+            moment.set(&values)?;
+        }
+        self.patience = header.patience.restored(best);
+        (self.streams, self.counts, self.ledger) = (streams, header.counts, header.ledger);
+        Ok(())
+    }
+
+    /// Digests of the records, computed once.
+    fn data_digests(&mut self) -> Result<&DataDigests> {
+        let digests = match self.digests.take() {
+            Some(digests) => digests,
+            None => DataDigests {
+                records: self.records.digest()?,
+                validation: self.validation.map(Records::digest).transpose()?,
+            },
+        };
+        Ok(self.digests.insert(digests))
+    }
+
+    /// What makes a checkpoint that of another run.
+    fn differences(&mut self, header: &Header) -> Result<Vec<String>> {
+        let mut differences = difference::between("config", &header::to_value(self.plan.config())?, &header.config);
+        let (ours, theirs) = (header::to_value(&self.plan.facts())?, header::to_value(&header.facts)?);
+        differences.extend(difference::between("facts", &ours, &theirs));
+        let (ours, theirs) = (header::to_value(self.data_digests()?)?, header::to_value(&header.data)?);
+        differences.extend(difference::between("sha256", &ours, &theirs));
+        let charged = if header.patience.stopped {
+            header.counts.steps.max(self.plan.config().batches.steps)
+        } else {
+            header.counts.steps
+        };
+        let mut expected = dp_accounting::Ledger::new(header.ledger.relation());
+        expected.record(self.plan.step_event(), charged)?;
+        let in_words = |ledger: &dp_accounting::Ledger| {
+            let entries: Vec<String> =
+                ledger.entries().iter().map(|entry| format!("{} × {}", entry.count(), entry.event())).collect();
+            format!("[{}] ({} neighbours)", entries.join("; "), ledger.relation())
+        };
+        if header.ledger != expected || header.ledger.relation() != self.ledger.relation() {
+            let (after, ours, theirs) = (header.counts.steps, in_words(&expected), in_words(&header.ledger));
+            differences.push(format!("ledger after {after} steps: {ours} here, {theirs} in the checkpoint"));
+        }
+        Ok(differences)
+    }
+}
