@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+pub mod analysis;
+
 mod buffer;
 mod config;
 mod early_stopping;
@@ -29,7 +31,7 @@ pub use error::{Result, TrainError};
 pub use layers::ParameterSpec;
 pub use loss::Loss;
 pub use models::{ImageShape, Model, ModelConfig};
-pub use observer::{Observer, StepView, Unobserved};
+pub use observer::{Observer, StepState, StepView, Unobserved};
 pub use ops::Activation;
 pub use optimiser::OptimiserConfig;
 pub use parameters::ParameterVector;

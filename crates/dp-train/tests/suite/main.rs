@@ -4,6 +4,8 @@
 mod accounting;
 mod candle_nn;
 mod config_files;
+mod curvature;
+mod decomposition;
 mod early_stopping;
 mod empty_and_bad_records;
 mod learning;
