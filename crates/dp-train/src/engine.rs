@@ -201,6 +201,22 @@ impl Engine {
         Ok(evaluation)
     }
 
+    /// Loss of each of the given records, `[rows]`: a forward pass alone. A batch that was differentiated before is lost.
+    ///
+    /// # Errors
+    /// As [`Self::differentiate`].
+    pub fn losses_of(&mut self, records: &Records, rows: &[usize]) -> Result<Vec<f64>> {
+        self.batch = None;
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        let logits = self.logits(records, rows, &[])?;
+        let labels = self.labels(records, rows)?;
+        let losses = self.losses.rows(rows.len())?;
+        self.loss.losses(&logits, &labels, &losses)?;
+        Ok(losses.flatten_all()?.to_vec1()?)
+    }
+
     fn batch(&self) -> Result<&Batch> {
         self.batch.as_ref().ok_or_else(|| TrainError::mismatch("batches differentiated", 1, 0))
     }

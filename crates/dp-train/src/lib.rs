@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+pub mod analysis;
+
 mod buffer;
 mod checkpoint;
 mod config;
@@ -31,7 +33,7 @@ pub use error::{Result, TrainError};
 pub use layers::{ParameterSpec, Pooling};
 pub use loss::Loss;
 pub use models::{CnnLayer, ImageShape, Model, ModelConfig, ZhaoCnnLayout};
-pub use observer::{Observer, StepView, Unobserved};
+pub use observer::{Observer, StepState, StepView, Unobserved};
 pub use ops::Activation;
 pub use optimiser::OptimiserConfig;
 pub use parameters::ParameterVector;

@@ -1,6 +1,24 @@
 //! Watching a run without changing it.
 
+use dp_clipping::MethodState;
+
 use crate::engine::Evaluation;
+use crate::error::Result;
+
+/// The state of a run before a step: copies, so that nothing done to them changes the run.
+///
+/// With a certified method the parameters and thresholds are what a private run has released so far.
+#[derive(Debug, Clone, Copy)]
+pub struct StepState<'a> {
+    /// 0-based step that starts here.
+    pub step: u64,
+    /// Step size of this step.
+    pub learning_rate: f64,
+    /// Parameters, `[n_params]`.
+    pub parameters: &'a [f64],
+    /// Clipping method; `None` without privacy.
+    pub method: Option<&'a MethodState>,
+}
 
 /// One step, as an observer sees it.
 ///
@@ -58,6 +76,19 @@ pub trait Observer {
         false
     }
 
+    /// Whether to be shown the state before this step: it costs a copy of the parameters.
+    fn wants_state(&self, _step: u64) -> bool {
+        false
+    }
+
+    /// Before each step whose state is wanted.
+    ///
+    /// # Errors
+    /// An error stops the run.
+    fn before_step(&mut self, _state: &StepState<'_>) -> Result<()> {
+        Ok(())
+    }
+
     /// After each step.
     fn on_step(&mut self, _view: &StepView<'_>) {}
 
@@ -66,6 +97,37 @@ pub trait Observer {
 
     /// After the last step of each epoch (1-based), with the number of steps taken so far.
     fn on_epoch(&mut self, _epoch: u64, _steps: u64) {}
+}
+
+/// Two observers of one run. Each may be shown what only the other asked for.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    fn wants_group_gradients(&self, step: u64) -> bool {
+        self.0.wants_group_gradients(step) || self.1.wants_group_gradients(step)
+    }
+
+    fn wants_state(&self, step: u64) -> bool {
+        self.0.wants_state(step) || self.1.wants_state(step)
+    }
+
+    fn before_step(&mut self, state: &StepState<'_>) -> Result<()> {
+        self.0.before_step(state)?;
+        self.1.before_step(state)
+    }
+
+    fn on_step(&mut self, view: &StepView<'_>) {
+        self.0.on_step(view);
+        self.1.on_step(view);
+    }
+
+    fn on_validation(&mut self, epoch: u64, validation: &Evaluation) {
+        self.0.on_validation(epoch, validation);
+        self.1.on_validation(epoch, validation);
+    }
+
+    fn on_epoch(&mut self, epoch: u64, steps: u64) {
+        self.0.on_epoch(epoch, steps);
+        self.1.on_epoch(epoch, steps);
+    }
 }
 
 /// An observer that looks away.

@@ -19,6 +19,8 @@ pub enum Purpose {
     Noise,
     /// Noise of counts.
     Counts,
+    /// Batches and probes of an analysis; no stream of a training run.
+    Analysis,
 }
 
 /// The source of all randomness of a study: one 256-bit ChaCha20 key.

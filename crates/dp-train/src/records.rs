@@ -82,6 +82,27 @@ impl Records {
         Ok(Self { features, labels: labels.to_vec(), groups: groups.to_vec(), n_classes, n_groups })
     }
 
+    /// A copy of the given records, in this order, in another number type: a training set in `F32` can be analysed in `F64`.
+    ///
+    /// # Errors
+    /// [`TrainError::Mismatch`] if a row is out of range; [`TrainError::Tensor`] if the device fails.
+    pub fn select(&self, rows: &[usize], dtype: DType) -> Result<Self> {
+        if let Some(&row) = rows.iter().find(|&&row| row >= self.len()) {
+            return Err(TrainError::mismatch("row of a record", format!("0..{}", self.len()), row));
+        }
+        let features = Tensor::zeros((rows.len(), self.facts().n_inputs), self.dtype(), self.features.device())?;
+        if !rows.is_empty() {
+            self.gather(rows, &features)?;
+        }
+        Ok(Self {
+            features: features.to_dtype(dtype)?,
+            labels: rows.iter().map(|&row| self.labels[row]).collect(),
+            groups: rows.iter().map(|&row| self.groups[row]).collect(),
+            n_classes: self.n_classes,
+            n_groups: self.n_groups,
+        })
+    }
+
     /// Number of records.
     pub fn len(&self) -> usize {
         self.labels.len()
@@ -132,6 +153,10 @@ impl Records {
         self.labels.iter().for_each(|label| hasher.update(label.to_le_bytes()));
         self.groups.iter().for_each(|&group| hasher.update((group as u64).to_le_bytes()));
         Ok(hex::encode(hasher.finalize()))
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        self.features.device()
     }
 
     pub(crate) fn dtype(&self) -> DType {

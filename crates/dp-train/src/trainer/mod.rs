@@ -11,7 +11,7 @@ use crate::checkpoint::{Checkpoints, DataDigests};
 use crate::early_stopping::Patience;
 use crate::engine::Engine;
 use crate::error::{Result, TrainError};
-use crate::observer::{Observer, StepView};
+use crate::observer::{Observer, StepState, StepView};
 use crate::ops::Axpy;
 use crate::optimiser::Optimiser;
 use crate::parameters::ParameterVector;
@@ -194,6 +194,15 @@ impl<'a> Trainer<'a> {
     /// stops the run before anything of it is used. [`TrainError::Tensor`] if the device fails.
     pub fn step(&mut self, observer: &mut dyn Observer) -> Result<()> {
         let step = self.counts.steps;
+        if observer.wants_state(step) {
+            let method = self.method.as_ref().map(|method| method.state());
+            observer.before_step(&StepState {
+                step,
+                learning_rate: self.plan.learning_rate(step),
+                parameters: &self.engine.model().parameters().to_vec()?,
+                method: method.as_ref(),
+            })?;
+        }
         let mut rows = std::mem::take(&mut self.batch);
         self.sampler.next_batch(&mut self.streams.sampling, &mut rows);
         let groups: Vec<usize> = rows.iter().map(|&row| self.records.groups()[row]).collect();

@@ -6,6 +6,8 @@ mod candle_nn;
 mod checkpoints;
 mod config_files;
 mod convolution;
+mod curvature;
+mod decomposition;
 mod early_stopping;
 mod empty_and_bad_records;
 mod learning;

@@ -1,0 +1,85 @@
+//! What one thread of an analysis works with.
+
+use super::curvature::Curvature;
+use super::vector::add_scaled;
+use crate::engine::Engine;
+use crate::error::{Result, TrainError};
+use crate::parameters::ParameterVector;
+use crate::plan::Plan;
+use crate::records::Records;
+use candle_core::DType;
+
+/// An engine for gradients in the number type of the records, and one for curvature in `f64`.
+pub(super) struct Worker {
+    engine: Engine,
+    sum: ParameterVector,
+    pub(super) curvature: Curvature,
+}
+
+impl Worker {
+    pub(super) fn new(plan: &Plan, records: &Records) -> Result<Self> {
+        let config = plan.config();
+        let engine = Engine::new(&config.model, config.loss, records, records.device())?;
+        Ok(Self {
+            sum: engine.zero_gradient()?,
+            engine,
+            curvature: Curvature::new(&config.model, config.loss, &records.select(&[], DType::F64)?)?,
+        })
+    }
+
+    pub(super) fn set_parameters(&mut self, parameters: &[f64]) -> Result<()> {
+        self.engine.model_mut().parameters().set(parameters)?;
+        self.curvature.set_parameters(parameters)
+    }
+
+    pub(super) fn n_params(&self) -> usize {
+        self.sum.len()
+    }
+
+    /// Sum of the gradients of these records.
+    pub(super) fn gradient_sum(&mut self, records: &Records, rows: &[usize], micro_batch: usize) -> Result<Vec<f64>> {
+        for (chunk, rows) in rows.chunks(micro_batch).enumerate() {
+            self.engine.differentiate(records, rows, &[])?;
+            self.engine.weighted_sum(&vec![1.0; rows.len()], &self.sum, chunk > 0)?;
+        }
+        Ok(self.sum.to_vec()?)
+    }
+
+    /// Norm of each record's gradient.
+    pub(super) fn norms(&mut self, records: &Records, rows: &[usize], micro_batch: usize) -> Result<Vec<f64>> {
+        let mut norms = Vec::with_capacity(rows.len());
+        for rows in rows.chunks(micro_batch) {
+            self.engine.differentiate(records, rows, &[])?;
+            norms.extend(self.engine.gradient_norms()?);
+        }
+        match norms.iter().position(|norm| !norm.is_finite()) {
+            Some(i) => {
+                Err(TrainError::mismatch(format!("gradient norm of record {}", rows[i]), "a finite number", norms[i]))
+            }
+            None => Ok(norms),
+        }
+    }
+
+    /// `Σ w_i g_i` for each list of weights, after [`Self::norms`] of the same rows.
+    pub(super) fn weighted_sums<const N: usize>(
+        &mut self,
+        records: &Records,
+        rows: &[usize],
+        weights: [&[f64]; N],
+        micro_batch: usize,
+    ) -> Result<[Vec<f64>; N]> {
+        let mut sums = weights.map(|_| vec![0.0; self.sum.len()]);
+        let fits = rows.len() <= micro_batch;
+        for (chunk, rows) in rows.chunks(micro_batch).enumerate() {
+            if !fits {
+                self.engine.differentiate(records, rows, &[])?;
+            }
+            let range = chunk * micro_batch..chunk * micro_batch + rows.len();
+            for (sum, weights) in sums.iter_mut().zip(weights) {
+                self.engine.weighted_sum(&weights[range.clone()], &self.sum, false)?;
+                add_scaled(sum, 1.0, &self.sum.to_vec()?);
+            }
+        }
+        Ok(sums)
+    }
+}

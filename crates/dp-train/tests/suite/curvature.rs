@@ -1,0 +1,189 @@
+//! Second derivatives against candle's double backward, the closed form of logistic regression, and exact traces and eigenvalues.
+
+use candle_core::{D, Tensor, Var};
+use dp_train::analysis::Curvature;
+use dp_train::{Activation, DType, Device, Engine, Loss, ModelConfig, Records};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+use crate::support::{Data, mlp, norm, relative_error};
+
+/// A Hessian-vector product by candle's autograd, twice: the gradient of `⟨∇L, v⟩`. Layers are `(weight, bias)`, tanh between them,
+/// softmax cross-entropy at the end.
+fn double_backward(layers: &[(Var, Var)], data: &Data, vector: &[f64]) -> Vec<f64> {
+    // candle keeps the graph of its gradients only where this is set; nothing else in this program reads it.
+    #[expect(unsafe_code, reason = "setting a variable of the environment")]
+    // SAFETY: everything in this program that reads the environment does so through the standard library, which takes a lock.
+    unsafe {
+        std::env::set_var("CANDLE_GRAD_DO_NOT_DETACH", "1");
+    }
+    let facts = data.facts;
+    let x = Tensor::from_slice(&data.features, (facts.n_records, facts.n_inputs), &Device::Cpu).unwrap();
+    let mut hidden = x.to_dtype(DType::F64).unwrap();
+    for (i, (weight, bias)) in layers.iter().enumerate() {
+        hidden = hidden.matmul(&weight.t().unwrap()).unwrap().broadcast_add(bias).unwrap();
+        if i + 1 < layers.len() {
+            hidden = hidden.tanh().unwrap();
+        }
+    }
+    let log_sum = hidden.exp().unwrap().sum_keepdim(D::Minus1).unwrap().log().unwrap();
+    let labels = Tensor::from_slice(&data.labels, (facts.n_records, 1), &Device::Cpu).unwrap();
+    let loss = (log_sum - hidden.gather(&labels, 1).unwrap()).unwrap().mean_all().unwrap();
+    let first = loss.backward().unwrap();
+    let mut start = 0;
+    let mut slope = Tensor::zeros((), DType::F64, &Device::Cpu).unwrap();
+    for var in layers.iter().flat_map(|(weight, bias)| [weight, bias]) {
+        let gradient = first.get(var.as_tensor()).unwrap().flatten_all().unwrap();
+        let len = gradient.elem_count();
+        let direction = Tensor::from_slice(&vector[start..start + len], len, &Device::Cpu).unwrap();
+        slope = (slope + (gradient * direction).unwrap().sum_all().unwrap()).unwrap();
+        start += len;
+    }
+    let second = slope.backward().unwrap();
+    layers
+        .iter()
+        .flat_map(|(weight, bias)| [weight, bias])
+        .flat_map(|var| second.get(var.as_tensor()).unwrap().flatten_all().unwrap().to_vec1::<f64>().unwrap())
+        .collect()
+}
+
+/// A model with drawn parameters: its curvature there, and the same parameters as candle variables.
+fn model(config: &ModelConfig, loss: Loss, records: &Records, seed: u64) -> (Curvature, Vec<(Var, Var)>, Vec<f64>) {
+    let mut engine = Engine::new(config, loss, records, &Device::Cpu).unwrap();
+    engine.model_mut().initialise(&mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+    let parameters = engine.model().parameters().to_vec().unwrap();
+    let views = engine.model().parameters().views();
+    let var = |i: usize| Var::from_tensor(&views[i].copy().unwrap()).unwrap();
+    let layers = (0..views.len()).step_by(2).map(|i| (var(i), var(i + 1))).collect();
+    let mut curvature = Curvature::new(config, loss, records).unwrap();
+    curvature.set_parameters(&parameters).unwrap();
+    (curvature, layers, parameters)
+}
+
+fn vector(len: usize, seed: u64) -> Vec<f64> {
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    (0..len).map(|_| rng.random_range(-1.0..1.0)).collect()
+}
+
+fn all(records: &Records) -> Vec<usize> {
+    (0..records.len()).collect()
+}
+
+/// The Hessian, column by column.
+fn hessian(curvature: &mut Curvature, records: &Records, n_params: usize) -> Vec<Vec<f64>> {
+    let unit = |i: usize| (0..n_params).map(|j| f64::from(u8::from(i == j))).collect::<Vec<f64>>();
+    (0..n_params).map(|i| curvature.product(records, &all(records), &unit(i)).unwrap()).collect()
+}
+
+#[test]
+fn products_and_forms_agree_with_double_backward() {
+    for (config, seed) in
+        [(ModelConfig::LogisticRegression, 1), (mlp(&[7], Activation::Tanh), 2), (mlp(&[20, 16], Activation::Tanh), 3)]
+    {
+        let data = Data::random(30, 6, 3, 1, seed);
+        let records = data.records(DType::F64);
+        let (mut curvature, layers, parameters) = model(&config, Loss::SoftmaxCrossEntropy, &records, seed);
+        for length in [1e-3, 1.0, 50.0] {
+            let v: Vec<f64> = vector(parameters.len(), seed + 10).iter().map(|v| v * length).collect();
+            let expected = double_backward(&layers, &data, &v);
+            let product = curvature.product(&records, &all(&records), &v).unwrap();
+            assert!(relative_error(&product, &expected) < 1e-6, "{}", relative_error(&product, &expected));
+            let form: f64 = expected.iter().zip(&v).map(|(h, v)| h * v).sum();
+            let forms = curvature.quadratic_forms(&records, &all(&records), &[&v, &v]).unwrap();
+            let mean = forms[0].iter().sum::<f64>() / 30.0;
+            assert!((mean - form).abs() < 1e-6 * norm(&expected) * norm(&v), "{mean} {form}");
+            assert!(relative_error(&forms[1], &forms[0]) < 1e-6);
+        }
+    }
+}
+
+/// The Hessian of logistic regression is the mean of `p(1 − p) (x, 1)ᵀ(x, 1)`, `p` the predicted probability.
+#[test]
+fn logistic_regression_in_closed_form() {
+    let data = Data::random(40, 5, 2, 1, 4);
+    let records = data.records(DType::F64);
+    let (mut curvature, _, parameters) = model(&ModelConfig::LogisticRegression, Loss::BceWithLogits, &records, 5);
+    let mut expected = vec![vec![0.0; 6]; 6];
+    for x in data.features.chunks_exact(5) {
+        let x: Vec<f64> = x.iter().map(|&x| f64::from(x)).chain([1.0]).collect();
+        let z: f64 = x.iter().zip(&parameters).map(|(x, w)| x * w).sum();
+        let p = 1.0 / (1.0 + (-z).exp());
+        for (row, xi) in expected.iter_mut().zip(&x) {
+            for (entry, xj) in row.iter_mut().zip(&x) {
+                *entry += p * (1.0 - p) * xi * xj / 40.0;
+            }
+        }
+    }
+    let found = hessian(&mut curvature, &records, 6);
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!(relative_error(found, expected) < 1e-7);
+    }
+    // The largest eigenvalue by many products of the closed form.
+    let mut v = vec![1.0; 6];
+    for _ in 0..10_000 {
+        let next: Vec<f64> = expected.iter().map(|row| row.iter().zip(&v).map(|(h, v)| h * v).sum()).collect();
+        v = next.iter().map(|x| x / norm(&next)).collect();
+    }
+    let largest = norm(&expected.iter().map(|row| row.iter().zip(&v).map(|(h, v)| h * v).sum()).collect::<Vec<f64>>());
+    let mut rng = ChaCha20Rng::seed_from_u64(6);
+    let eigenvalue = curvature.largest_eigenvalue(&records, &all(&records), 200, None, &mut rng).unwrap();
+    assert!((eigenvalue.value / largest - 1.0).abs() < 1e-6, "{} {largest}", eigenvalue.value);
+    assert!(eigenvalue.residual < 1e-4 * largest);
+}
+
+/// 400 random probes against the trace column by column. Beyond 3 standard errors by chance: 0.3 % each; the seed is fixed.
+#[test]
+fn traces_are_within_three_standard_errors() {
+    for (config, seed) in [(ModelConfig::LogisticRegression, 7), (mlp(&[6], Activation::Tanh), 8)] {
+        let records = Data::random(30, 5, 3, 1, seed).records(DType::F64);
+        let (mut curvature, _, parameters) = model(&config, Loss::SoftmaxCrossEntropy, &records, seed);
+        let exact: f64 =
+            hessian(&mut curvature, &records, parameters.len()).iter().enumerate().map(|(i, row)| row[i]).sum();
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let trace = curvature.trace(&records, &all(&records), 400, &mut rng).unwrap();
+        let error = trace.standard_error.unwrap();
+        assert!((trace.mean - exact).abs() < 3.0 * error, "{trace:?} {exact}");
+        assert!(error < 0.1 * exact);
+    }
+}
+
+/// At a saddle the eigenvalue of largest magnitude may be negative: the largest one is found all the same. `L = −ln softmax` of two
+/// linear layers 1 → 1 → 2 around 0 has the Hessian of `w u`, an indefinite form.
+#[test]
+fn the_largest_eigenvalue_of_an_indefinite_hessian() {
+    let data = Data::random(20, 3, 2, 1, 9);
+    let records = data.records(DType::F64);
+    let (mut curvature, _, parameters) = model(&mlp(&[4], Activation::Tanh), Loss::SoftmaxCrossEntropy, &records, 9);
+    let n = parameters.len();
+    let found = hessian(&mut curvature, &records, n);
+    // Largest eigenvalue of the matrix shifted to be positive, by many products.
+    let shift: f64 = found.iter().map(|row| row.iter().map(|h| h.abs()).sum::<f64>()).fold(0.0, f64::max);
+    let mut v = vector(n, 11);
+    let mut largest = 0.0;
+    for _ in 0..20_000 {
+        let next: Vec<f64> = found
+            .iter()
+            .zip(&v)
+            .map(|(row, x)| row.iter().zip(&v).map(|(h, v)| h * v).sum::<f64>() + shift * x)
+            .collect();
+        largest = norm(&next) - shift;
+        v = next.iter().map(|x| x / norm(&next)).collect();
+    }
+    let mut rng = ChaCha20Rng::seed_from_u64(12);
+    let eigenvalue = curvature.largest_eigenvalue(&records, &all(&records), 400, None, &mut rng).unwrap();
+    assert!((eigenvalue.value - largest).abs() < 1e-4 * shift, "{} {largest}", eigenvalue.value);
+    assert!(eigenvalue.value <= largest + 1e-7);
+}
+
+#[test]
+fn zero_vectors_no_rows_and_single_precision() {
+    let data = Data::random(4, 2, 2, 1, 13);
+    let records = data.records(DType::F64);
+    let (mut curvature, _, _) = model(&ModelConfig::LogisticRegression, Loss::BceWithLogits, &records, 14);
+    assert_eq!(curvature.product(&records, &[0], &[0.0; 3]).unwrap(), [0.0; 3]);
+    assert_eq!(curvature.product(&records, &[], &[1.0; 3]).unwrap(), [0.0; 3]);
+    assert_eq!(curvature.quadratic_forms(&records, &[0, 1], &[&[0.0; 3]]).unwrap(), [[0.0; 2]]);
+    let single = data.records(DType::F32);
+    let error = Curvature::new(&ModelConfig::LogisticRegression, Loss::BceWithLogits, &single).err().unwrap();
+    insta::assert_snapshot!(error, @"number type of analysed records: expected f64, got f32");
+}
