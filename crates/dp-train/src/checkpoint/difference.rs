@@ -24,13 +24,13 @@ mod tests {
     fn only_what_differs_is_named() {
         let ours = json!({"l2": 0.1, "model": {"name": "mlp", "hidden": [4]}, "privacy": null, "loss": "x"});
         let theirs =
-            json!({"l2": 0.2, "model": {"name": "mlp", "hidden": [5]}, "privacy": {"delta": 1e-5}, "loss": "x"});
+            json!({"l2": 0.2, "model": {"name": "mlp", "hidden": [5]}, "privacy": {"delta": 0.5}, "loss": "x"});
         assert_eq!(
             between("config", &ours, &theirs),
             [
                 "config.l2: 0.1 here, 0.2 in the checkpoint",
                 "config.model.hidden: [4] here, [5] in the checkpoint",
-                r#"config.privacy: null here, {"delta":1e-5} in the checkpoint"#,
+                r#"config.privacy: null here, {"delta":0.5} in the checkpoint"#,
             ]
         );
         assert!(between("config", &ours, &ours).is_empty());
