@@ -3,6 +3,7 @@
 mod account;
 mod bench;
 mod ci;
+mod crash_test;
 mod data;
 mod plot;
 mod report;
@@ -31,6 +32,8 @@ enum Task {
     Data(data::DataArgs),
     /// The privacy loss of one setting, of many, or the noise that meets a target.
     Account(account::AccountArgs),
+    /// Kill a training run at random moments, continue it, and compare how it ends.
+    CrashTest(crash_test::CrashTestArgs),
     /// Everything a change must pass: formatting, lints, documentation, tests.
     Ci(ci::CiArgs),
 }
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Task::Bench(args) => bench::run(&args),
         Task::Data(args) => data::run(&args),
         Task::Account(args) => account::run(&args),
+        Task::CrashTest(args) => crash_test::run(&args),
         Task::Ci(args) => ci::run(&args),
     };
     match done {

@@ -1,0 +1,183 @@
+//! `cargo xtask crash-test`: a run that is killed again and again, and ends as if it had not been.
+//!
+//! The program starts itself as a training run that writes a checkpoint after every step, kills it (SIGKILL) after a random time, starts it
+//! again, and so on until it has ended. The last checkpoint must then be, byte for byte, that of a run that was left alone: parameters,
+//! moments of the optimiser, threshold, best epoch so far, keys and positions of the random streams, ledger and counters.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use clap::Args;
+use dp_accounting::{Delta, NoiseMultiplier};
+use dp_clipping::{PresetParams, registry};
+use dp_train::{
+    Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, EarlyStopping, Execution, LearningRate,
+    Loss, ModelConfig, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, Purpose, Randomness, Records, TrainConfig,
+    Trainer, Unobserved,
+};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use serde::Serialize;
+
+/// Options of `cargo xtask crash-test`.
+#[derive(Args)]
+pub(crate) struct CrashTestArgs {
+    /// Kills in all, at least; the run that is then on its way is still brought to its end.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    kills: u32,
+    /// Steps of the run.
+    #[arg(long, default_value_t = 150, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    steps: u64,
+    /// Seed of the moments at which runs are killed [default: from the operating system].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Print JSON instead of sentences.
+    #[arg(long)]
+    json: bool,
+    /// Be the run, in this folder: continue its checkpoint if there is one.
+    #[arg(long, hide = true, value_name = "DIR")]
+    run_in: Option<PathBuf>,
+}
+
+/// What happened.
+#[derive(Debug, Default, Serialize)]
+struct Tally {
+    /// Runs that were killed and brought to their end.
+    runs: u32,
+    /// Of those, runs whose last checkpoint is that of the run left alone.
+    identical: u32,
+    /// Kills.
+    kills: u32,
+    /// Kills that left a checkpoint half written beside the last whole one.
+    kills_during_a_write: u32,
+    /// Kills before the first checkpoint of a run.
+    kills_before_a_checkpoint: u32,
+    /// Most kills that one run survived.
+    most_kills_of_a_run: u32,
+    /// Steps of each run, with a checkpoint after each.
+    steps: u64,
+    /// Size of a checkpoint in bytes.
+    checkpoint_bytes: u64,
+    /// Wall-clock time of the run left alone, in seconds.
+    uninterrupted_seconds: f64,
+    /// Seed of the moments.
+    seed: u64,
+}
+
+const CHECKPOINT: &str = "run.safetensors";
+const HALF_WRITTEN: &str = ".run.safetensors.part";
+/// Kills come up to this share of an uninterrupted run apart: a run then takes several.
+const LONGEST_WAIT: f64 = 0.3;
+
+/// Kills runs and compares how they end.
+///
+/// # Errors
+/// If a run fails by itself, or ends differently from the one left alone.
+pub(crate) fn run(args: &CrashTestArgs) -> anyhow::Result<()> {
+    if let Some(folder) = &args.run_in {
+        return train(folder, args.steps);
+    }
+    let seed = args.seed.unwrap_or_else(rand::random);
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let alone = tempfile::tempdir()?;
+    let started = Instant::now();
+    ensure!(start(alone.path(), args.steps)?.wait()?.success(), "the run that was left alone failed");
+    let uninterrupted = started.elapsed();
+    let expected = std::fs::read(alone.path().join(CHECKPOINT)).context("checkpoint of the run left alone")?;
+    let mut tally = Tally {
+        steps: args.steps,
+        checkpoint_bytes: expected.len() as u64,
+        uninterrupted_seconds: uninterrupted.as_secs_f64(),
+        seed,
+        ..Tally::default()
+    };
+    while tally.kills < args.kills {
+        let folder = tempfile::tempdir()?;
+        let before = tally.kills;
+        while kill_after(uninterrupted.mul_f64(LONGEST_WAIT * rng.random::<f64>()), folder.path(), args.steps)? {
+            tally.kills += 1;
+            tally.kills_during_a_write += u32::from(folder.path().join(HALF_WRITTEN).exists());
+            tally.kills_before_a_checkpoint += u32::from(!folder.path().join(CHECKPOINT).exists());
+        }
+        tally.runs += 1;
+        tally.most_kills_of_a_run = tally.most_kills_of_a_run.max(tally.kills - before);
+        tally.identical += u32::from(std::fs::read(folder.path().join(CHECKPOINT))? == expected);
+    }
+    if args.json {
+        println!("{}", serde_json::to_string(&tally)?);
+    } else {
+        let Tally { runs, identical, kills, kills_during_a_write, kills_before_a_checkpoint, .. } = &tally;
+        println!(
+            "{kills} kills in {runs} runs of {} steps, {kills_during_a_write} of them during the writing of a checkpoint and \
+             {kills_before_a_checkpoint} before the first one; up to {} in one run (moments from seed {seed})",
+            args.steps, tally.most_kills_of_a_run
+        );
+        println!("{identical} of {runs} runs ended byte for byte as the one that was left alone");
+    }
+    ensure!(tally.identical == tally.runs, "{} of {} runs ended differently", tally.runs - tally.identical, tally.runs);
+    Ok(())
+}
+
+/// Starts or continues the run in `folder` and kills it after `wait`; false if it came to its end before.
+fn kill_after(wait: Duration, folder: &Path, steps: u64) -> anyhow::Result<bool> {
+    let mut child = start(folder, steps)?;
+    std::thread::sleep(wait);
+    if let Some(status) = child.try_wait()? {
+        if !status.success() {
+            bail!("a continued run failed with {status}");
+        }
+        return Ok(false);
+    }
+    child.kill()?;
+    // It may have ended between the look and the kill.
+    Ok(!child.wait()?.success())
+}
+
+fn start(folder: &Path, steps: u64) -> anyhow::Result<Child> {
+    let program = std::env::current_exe().context("path of this program")?;
+    Command::new(program)
+        .args(["crash-test", "--steps", &steps.to_string(), "--run-in"])
+        .arg(folder)
+        .stdin(Stdio::null())
+        .spawn()
+        .context("cannot start the run")
+}
+
+/// The run: everything that a checkpoint must keep is in use.
+fn train(folder: &Path, steps: u64) -> anyhow::Result<()> {
+    let (train, validation) = (records(1_000, 0)?, records(200, 1)?);
+    let clipping = registry::find("dpsgd-global-adapt")?.config(&PresetParams::default());
+    let model = ModelConfig::Mlp { hidden: vec![256, 256], activation: Activation::Tanh };
+    let batches = BatchPlan { steps, epochs: steps.div_ceil(10), ..BatchPlan::exact(train.len(), 50, 1)? };
+    let rate = LearningRate::Cosine { first: 1e-3, last: 0.0 };
+    let config = TrainConfig {
+        warm_up_steps: 5,
+        optimiser: OptimiserConfig::Adam { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-8 },
+        early_stopping: Some(EarlyStopping { patience: steps, min_improvement: 0.0 }),
+        privacy: Some(PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-5)?)),
+        ..TrainConfig::new(model, Loss::SoftmaxCrossEntropy, batches, rate)
+    };
+    let plan = Plan::new(config, train.facts())?;
+    let path = folder.join(CHECKPOINT);
+    let mut trainer = Trainer::new(&plan, &train, Randomness::from_seed(1).streams(0, 0), Execution::default())?
+        .with_validation(&validation)?
+        .with_checkpoints(Checkpoints::new(&path, CheckpointInterval::Steps(1)))?;
+    if path.exists() {
+        trainer.restore_checkpoint(&path)?;
+    }
+    trainer.run(&mut Unobserved)?;
+    Ok(())
+}
+
+/// Records in two classes and groups.
+fn records(n_records: usize, run: u32) -> anyhow::Result<Records> {
+    const N_INPUTS: usize = 98;
+    let mut rng = Randomness::from_seed(1).stream(Purpose::Split, run, 0);
+    let features: Vec<f32> = (0..n_records * N_INPUTS).map(|_| rng.random_range(-1.0..1.0)).collect();
+    let labels: Vec<u32> = features.chunks_exact(N_INPUTS).map(|x| u32::from(x[0] + x[1] > 0.0)).collect();
+    let groups: Vec<usize> = (0..n_records).map(|_| rng.random_range(0..2)).collect();
+    let facts = PublicFacts { n_records, n_inputs: N_INPUTS, n_classes: 2, n_groups: 2 };
+    Ok(Records::new(&features, &labels, &groups, facts, DType::F32, &Device::Cpu)?)
+}
