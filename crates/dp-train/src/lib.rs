@@ -22,6 +22,7 @@ mod randomness;
 mod records;
 mod sampler;
 mod schedule;
+mod tanh_f64;
 mod trainer;
 mod vector_math;
 

@@ -170,7 +170,7 @@ impl<'a> Analyser<'a> {
                 Outcome::Gradient { group, sum } if gradients[group].is_empty() => gradients[group] = sum,
                 Outcome::Gradient { group, sum } => add_scaled(&mut gradients[group], 1.0, &sum),
                 Outcome::Batch(batch) => batches.push(batch),
-                Outcome::Probes(values) => probes.extend(values),
+                Outcome::Probes(values) => probes.push(values),
                 Outcome::Eigenvalue { group, found } => {
                     eigenvalues[group] = Some(LargestEigenvalue {
                         value: found.value,

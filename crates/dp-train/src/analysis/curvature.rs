@@ -7,7 +7,7 @@ use super::sampled::Sampled;
 use super::vector::{add_scaled, dot, mean, norm, scale};
 use crate::engine::Engine;
 use crate::error::{Result, TrainError};
-use crate::ops::Axpy;
+use crate::ops::AddSlice;
 use crate::parameters::ParameterVector;
 use crate::records::Records;
 use crate::{Loss, ModelConfig};
@@ -45,7 +45,6 @@ const MICRO_BATCH: usize = 1_024;
 /// ```
 pub struct Curvature {
     engine: Engine,
-    direction: ParameterVector,
     gradient: ParameterVector,
     origin: Vec<f64>,
 }
@@ -77,7 +76,7 @@ impl Curvature {
             ));
         }
         let origin = engine.model().parameters().to_vec()?;
-        Ok(Self { direction: engine.zero_gradient()?, gradient: engine.zero_gradient()?, engine, origin })
+        Ok(Self { gradient: engine.zero_gradient()?, engine, origin })
     }
 
     /// Moves to another point.
@@ -99,18 +98,18 @@ impl Curvature {
     /// # Errors
     /// [`TrainError::Mismatch`] if records or vector do not fit the model; [`TrainError::Tensor`] if a row is out of range.
     pub fn product(&mut self, records: &Records, rows: &[usize], vector: &[f64]) -> Result<Vec<f64>> {
-        let length = self.aim(vector)?;
+        let length = norm(vector);
         if length == 0.0 || rows.is_empty() {
             return Ok(vec![0.0; vector.len()]);
         }
-        let h = self.step(GRADIENT_STEP);
-        self.shift(h)?;
+        let t = self.step(GRADIENT_STEP) / length;
+        self.shift(t, vector)?;
         let mut product = self.mean_gradient(records, rows)?;
-        self.shift(-2.0 * h)?;
+        self.shift(-2.0 * t, vector)?;
         let down = self.mean_gradient(records, rows)?;
-        self.shift(h)?;
+        self.shift(t, vector)?;
         add_scaled(&mut product, -1.0, &down);
-        scale(&mut product, length / (2.0 * h));
+        scale(&mut product, 1.0 / (2.0 * t));
         Ok(product)
     }
 
@@ -123,24 +122,23 @@ impl Curvature {
     /// # Errors
     /// As [`Self::product`].
     pub fn quadratic_forms(&mut self, records: &Records, rows: &[usize], vectors: &[&[f64]]) -> Result<Vec<Vec<f64>>> {
-        let h = self.step(LOSS_STEP);
         let here = self.engine.losses_of(records, rows)?;
         vectors
             .iter()
             .map(|vector| {
-                let length = self.aim(vector)?;
+                let length = norm(vector);
                 if length == 0.0 {
                     return Ok(vec![0.0; rows.len()]);
                 }
-                self.shift(h)?;
+                let t = self.step(LOSS_STEP) / length;
+                self.shift(t, vector)?;
                 let up = self.engine.losses_of(records, rows)?;
-                self.shift(-2.0 * h)?;
+                self.shift(-2.0 * t, vector)?;
                 let down = self.engine.losses_of(records, rows)?;
-                self.shift(h)?;
-                let factor = (length / h).powi(2);
+                self.shift(t, vector)?;
                 // The two differences first: each is exact where the losses are close.
                 let forms = up.iter().zip(&down).zip(&here).map(|((up, down), here)| (up - here) - (here - down));
-                Ok(forms.map(|form| form * factor).collect())
+                Ok(forms.map(|form| form / (t * t)).collect())
             })
             .collect()
     }
@@ -230,34 +228,25 @@ impl Curvature {
         Ok(gradient)
     }
 
-    /// Keeps the direction of a vector, unless its length is 0, and returns its length.
-    fn aim(&mut self, vector: &[f64]) -> Result<f64> {
-        let length = norm(vector);
-        if length != 0.0 {
-            let direction: Vec<f64> = vector.iter().map(|v| v / length).collect();
-            self.direction.set(&direction)?;
-        }
-        Ok(length)
-    }
-
     fn step(&self, relative: f64) -> f64 {
         relative * (1.0 + norm(&self.origin))
     }
 
-    /// Moves the parameters along the direction. There and back leaves rounding of 1e-16, 1e-9 of the step.
-    fn shift(&self, by: f64) -> Result<()> {
+    /// Moves the parameters along a vector. There and back leaves rounding of 1e-16, 1e-10 of the step.
+    fn shift(&self, by: f64, vector: &[f64]) -> Result<()> {
         let parameters = self.engine.model().parameters();
-        Ok(parameters.flat().inplace_op2(self.direction.flat(), &Axpy { alpha: by })?)
+        Ok(parameters.flat().inplace_op1(&AddSlice { alpha: by, values: vector })?)
     }
 }
 
 /// A vector of signs, each ±1 with equal probability.
 pub(super) fn random_signs(len: usize, rng: &mut dyn RngCore) -> Vec<f64> {
-    let mut signs = Vec::with_capacity(len + 63);
-    while signs.len() < len {
+    let mut signs = vec![0.0; len];
+    for chunk in signs.chunks_mut(64) {
         let bits = rng.next_u64();
-        signs.extend((0..64).map(|bit| if bits >> bit & 1 == 1 { 1.0 } else { -1.0 }));
+        for (bit, sign) in chunk.iter_mut().enumerate() {
+            *sign = 1.0 - 2.0 * (bits >> bit & 1) as f64;
+        }
     }
-    signs.truncate(len);
     signs
 }

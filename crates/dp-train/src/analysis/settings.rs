@@ -14,7 +14,7 @@ pub struct AnalysisSettings {
     pub curvature_records: usize,
     /// Random vectors for the trace of each group's Hessian, at least 2.
     pub probes: usize,
-    /// Records of each group, drawn anew for each of those vectors.
+    /// Records of each group, drawn anew for every five of those vectors.
     pub probe_records: usize,
     /// Largest eigenvalues, which need many products each: only where asked for.
     pub eigenvalues: Option<EigenvalueSearch>,
@@ -37,11 +37,11 @@ impl Default for AnalysisSettings {
     fn default() -> Self {
         Self {
             batches: 8,
-            curvature_records: 64,
+            curvature_records: 32,
             probes: 100,
-            probe_records: 16,
+            probe_records: 8,
             eigenvalues: None,
-            micro_batch: 512,
+            micro_batch: 1_024,
             threads: 1,
         }
     }

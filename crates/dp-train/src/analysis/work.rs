@@ -20,7 +20,7 @@ use crate::sampler::PoissonSampler;
 
 /// Pieces that a group's exact gradient is computed in, so that threads share the work; sums do not depend on who did what.
 const PARTS: usize = 2;
-/// Probes of a trace that are evaluated as one piece of work.
+/// Probes of a trace that are evaluated as one piece of work, on the same records.
 const PROBES_AT_ONCE: usize = 5;
 
 /// A piece of work; its result depends on nothing but itself and its random stream.
@@ -39,8 +39,8 @@ pub(super) enum Outcome {
         sum: Vec<f64>,
     },
     Batch(SampledBatch),
-    /// `zᵀHz` by probe and group.
-    Probes(Vec<Vec<f64>>),
+    /// Mean of `zᵀHz` over some probes, by group.
+    Probes(Vec<f64>),
     Eigenvalue {
         group: usize,
         found: Eigenvalue,
@@ -73,12 +73,9 @@ impl Subject<'_> {
             tasks.extend(starts.map(|start| Task::Gradient { group, rows: start..(start + part).min(rows.len()) }));
         }
         tasks.extend((0..self.settings.batches).map(|_| Task::Batch));
-        let mut left = self.settings.probes;
-        while left > 0 {
-            let n = left.min(PROBES_AT_ONCE);
-            tasks.push(Task::Probes(n));
-            left -= n;
-        }
+        // At least two pieces, since the standard error is taken over pieces.
+        let pieces = (self.settings.probes / PROBES_AT_ONCE).max(2);
+        tasks.extend((0..pieces).map(|i| Task::Probes((self.settings.probes + i) / pieces)));
         tasks
     }
 
@@ -147,13 +144,12 @@ impl Subject<'_> {
         })
     }
 
-    fn probes(&self, worker: &mut Worker, n: usize, rng: &mut ChaCha20Rng) -> Result<Vec<Vec<f64>>> {
-        (0..n)
-            .map(|_| {
-                let probe = random_signs(worker.n_params(), rng);
-                Ok(self.forms(worker, self.settings.probe_records, &[&probe], rng)?.remove(0))
-            })
-            .collect()
+    /// Mean of `zᵀH_a z` over `n` vectors of random signs and over records that are drawn once, by group.
+    fn probes(&self, worker: &mut Worker, n: usize, rng: &mut ChaCha20Rng) -> Result<Vec<f64>> {
+        let probes: Vec<Vec<f64>> = (0..n).map(|_| random_signs(worker.n_params(), rng)).collect();
+        let probes: Vec<&[f64]> = probes.iter().map(Vec::as_slice).collect();
+        let forms = self.forms(worker, self.settings.probe_records, &probes, rng)?;
+        Ok((0..self.members.len()).map(|group| forms.iter().map(|form| form[group]).sum::<f64>() / n as f64).collect())
     }
 
     /// `vᵀH_a v` averaged over `n` records drawn from each group, `[vectors][groups]`.

@@ -6,7 +6,7 @@ use candle_core::{CpuStorage, DType, Error, Layout, Result, WithDType};
 use rand_chacha::ChaCha20Rng;
 
 use super::workspace::Workspace;
-use crate::{noise, vector_math};
+use crate::{noise, tanh_f64, vector_math};
 
 /// A float type the engine computes in: `f32` to train, `f64` to check and to analyse.
 pub(crate) trait Element: WithDType {
@@ -66,6 +66,10 @@ impl Element for f32 {
     }
 }
 
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
 impl Element for f64 {
     const ZERO: Self = 0.0;
     const ONE: Self = 1.0;
@@ -82,8 +86,9 @@ impl Element for f64 {
     fn ln_1p(self) -> Self {
         self.ln_1p()
     }
+    #[inline(always)]
     fn tanh(self) -> Self {
-        self.tanh()
+        tanh_f64::tanh(self)
     }
     fn sigmoid(self) -> Self {
         1.0 / (1.0 + (-self).exp())

@@ -34,5 +34,5 @@ pub(crate) use optimiser::{AdamUpdate, Scale, ScaleAdd, ScaleAddSquare};
 pub(crate) use pool::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward, PoolShape};
 pub(crate) use rows::{ColumnSum, LinearSqNorms, RepeatRow, RowSqNorms, ScaleRows, SumRows};
 pub(crate) use softmax::{SoftmaxGradient, SoftmaxLosses};
-pub(crate) use update::{Axpy, Fill, Finite};
+pub(crate) use update::{AddSlice, Axpy, Fill, Finite};
 pub(crate) use workspace::Workspace;

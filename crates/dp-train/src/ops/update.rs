@@ -73,6 +73,33 @@ impl InplaceOp2 for Axpy {
     }
 }
 
+/// `dst += alpha · values`, values that are in host memory in `f64`: nothing is copied to a tensor first.
+pub(crate) struct AddSlice<'a> {
+    /// The factor.
+    pub(crate) alpha: f64,
+    /// One value per element.
+    pub(crate) values: &'a [f64],
+}
+
+impl InplaceOp1 for AddSlice<'_> {
+    fn name(&self) -> &'static str {
+        "add-slice"
+    }
+
+    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
+        for_float!(dtype(storage), "add-slice", T => {
+            let dst = destination::<T>(storage, layout)?;
+            same("values to add", dst.len(), self.values.len())?;
+            vectorise(#[inline(always)] || {
+                for (v, &s) in dst.iter_mut().zip(self.values) {
+                    *v += T::from_f64(self.alpha * s);
+                }
+            });
+            Ok(())
+        })
+    }
+}
+
 fn axpy<T: Element>(dst: &mut [T], alpha: T, src: &[T]) {
     vectorise(
         #[inline(always)]
