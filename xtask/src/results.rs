@@ -170,6 +170,9 @@ pub(crate) struct RunRecord {
     pub(crate) group_epsilons: Vec<f64>,
     /// Metrics of the final model on the test records.
     pub(crate) test: MetricsRecord,
+    /// Metrics of the final model on the validation records, if there are any.
+    #[serde(default)]
+    pub(crate) validation: Option<MetricsRecord>,
     /// Metrics of the final model on the training records.
     pub(crate) train: MetricsRecord,
 }
@@ -208,6 +211,9 @@ pub(crate) struct MetricsRecord {
     pub(crate) groups: Vec<GroupMetrics>,
     /// Recall by class, in class order; `None` for a class with no record.
     pub(crate) class_recall: Vec<Option<f64>>,
+    /// Records of each class, in class order.
+    #[serde(default)]
+    pub(crate) class_sizes: Vec<usize>,
 }
 
 /// Metrics of one group.

@@ -8,7 +8,7 @@ use plotters::style::Color;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::lines::{extent, tick};
-use super::panel::{Area, Drawn, Key, head, text_style};
+use super::panel::{Area, Drawn, Key, head, head_height, n_legend_rows, text_style};
 use super::theme::{self, px, size};
 
 /// Bars from zero: one cluster per category, one bar per series.
@@ -42,12 +42,21 @@ pub(crate) struct Bar {
 
 const BAR_HEIGHT: u32 = 16;
 const CLUSTER_GAP: u32 = 12;
-const NAME_WIDTH: u32 = 128;
+/// Room for the names of the clusters: for long ones more, but no more than half the panel.
+const NAME_WIDTHS: std::ops::RangeInclusive<u32> = 128..=190;
+/// A letter, about.
+const LETTER_WIDTH: u32 = 8;
 
 impl BarPanel {
     pub(super) fn height(&self) -> u32 {
         let cluster = BAR_HEIGHT * self.series.len() as u32 + CLUSTER_GAP;
-        46 + 52 + cluster * self.categories.len() as u32
+        let names: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
+        head_height(n_legend_rows(&names, Key::Bar)) + 52 + cluster * self.categories.len() as u32
+    }
+
+    fn name_width(&self) -> u32 {
+        let longest = self.categories.iter().map(|name| name.chars().count()).max().unwrap_or(0) as u32;
+        (longest * LETTER_WIDTH).clamp(*NAME_WIDTHS.start(), *NAME_WIDTHS.end())
     }
 
     pub(super) fn draw(&self, area: &Area<'_>) -> Drawn {
@@ -63,7 +72,7 @@ impl BarPanel {
             .margin_top(size(4))
             .margin_bottom(size(6))
             .x_label_area_size(size(42))
-            .y_label_area_size(size(NAME_WIDTH))
+            .y_label_area_size(size(self.name_width()))
             .build_cartesian_2d(0.0..end, n..0.0)
             .context("setting up a bar chart")?;
         chart

@@ -2,12 +2,14 @@
 
 mod bars;
 mod font;
+mod heatmap;
 mod lines;
 mod panel;
 mod raster;
 mod theme;
 
 pub(crate) use bars::{Bar, BarPanel, BarSeries};
+pub(crate) use heatmap::HeatPanel;
 pub(crate) use lines::{LinePanel, Point, Series};
 pub(crate) use panel::{Panel, Plot};
 pub(crate) use raster::png;

@@ -11,6 +11,7 @@ use plotters::style::{Color, FontDesc, FontFamily, FontStyle, RGBColor, TextStyl
 
 use super::bars::BarPanel;
 use super::font;
+use super::heatmap::HeatPanel;
 use super::lines::LinePanel;
 use super::theme::{self, px, size};
 
@@ -32,6 +33,8 @@ pub(crate) enum Panel {
     Lines(LinePanel),
     /// Horizontal bars.
     Bars(BarPanel),
+    /// Colours on a grid.
+    Heat(HeatPanel),
 }
 
 /// How a series is shown in the legend.
@@ -39,6 +42,16 @@ pub(crate) enum Panel {
 pub(super) enum Key {
     Line,
     Bar,
+}
+
+impl Key {
+    /// The room it takes before its name.
+    fn width(self) -> i32 {
+        match self {
+            Self::Line => px(30),
+            Self::Bar => px(18),
+        }
+    }
 }
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -96,7 +109,7 @@ impl Plot {
 impl Panel {
     fn height(&self) -> u32 {
         match self {
-            Self::Lines(_) => theme::PANEL.1,
+            Self::Lines(_) | Self::Heat(_) => theme::PANEL.1,
             Self::Bars(panel) => panel.height(),
         }
     }
@@ -105,6 +118,7 @@ impl Panel {
         match self {
             Self::Lines(panel) => panel.draw(area),
             Self::Bars(panel) => panel.draw(area),
+            Self::Heat(panel) => panel.draw(area),
         }
     }
 }
@@ -148,18 +162,56 @@ fn wrap(title: &str, width: u32) -> anyhow::Result<Vec<String>> {
 
 /// Draws the panel's title and legend and returns the area below them.
 pub(super) fn head<'a>(area: &Area<'a>, title: &str, series: &[&str], key: Key) -> anyhow::Result<Area<'a>> {
-    let (head, body) = area.split_vertically(size(46));
+    let (width, _) = area.dim_in_pixel();
+    let rows = legend_rows(series, key, width.cast_signed())?;
+    let (head, body) = area.split_vertically(size(head_height(rows.len())));
     let style = text_style(theme::PANEL_TITLE_SIZE, theme::INK);
     head.draw(&Text::new(title.to_owned(), (px(EDGE), px(6)), style)).context("drawing a panel's title")?;
-    let mut x = px(EDGE + 2);
     let label = text_style(theme::LABEL_SIZE, theme::INK).pos(Pos::new(HPos::Left, VPos::Center));
-    for (index, name) in series.iter().enumerate() {
-        x += draw_key(&head, index, (x, px(35)), key)?;
-        head.draw(&Text::new((*name).to_owned(), (x, px(35)), label.clone())).context("drawing a legend")?;
-        let (width, _) = head.estimate_text_size(name, &label).context("measuring a legend")?;
-        x += width.cast_signed() + px(16);
+    for (row, entries) in (0..).zip(&rows) {
+        let y = px(35 + LEGEND_ROW.cast_signed() * row);
+        let mut x = px(EDGE + 2);
+        for &(index, width) in entries {
+            let text = x + draw_key(&head, index, (x, y), key)?;
+            head.draw(&Text::new(series[index].to_owned(), (text, y), label.clone())).context("drawing a legend")?;
+            x += width;
+        }
     }
     Ok(body)
+}
+
+const LEGEND_ROW: u32 = 19;
+
+/// Room for a title and this many rows of legend, in pixels.
+pub(super) fn head_height(n_rows: usize) -> u32 {
+    46 + LEGEND_ROW * (n_rows.max(1) as u32 - 1)
+}
+
+/// Positions in the legend and the room that each takes, in rows that fit.
+fn legend_rows(series: &[&str], key: Key, width: i32) -> anyhow::Result<Vec<Vec<(usize, i32)>>> {
+    font::register()?;
+    let style = text_style(theme::LABEL_SIZE, theme::INK);
+    let mut rows: Vec<Vec<(usize, i32)>> = Vec::new();
+    let mut x = width;
+    for (index, name) in series.iter().enumerate() {
+        let (text, _) = style.font.box_size(name).context("measuring a legend")?;
+        let entry = key.width() + text.cast_signed() + px(16);
+        match rows.last_mut() {
+            Some(row) if x + entry <= width => row.push((index, entry)),
+            _ => {
+                rows.push(vec![(index, entry)]);
+                x = px(EDGE + 2);
+            }
+        }
+        x += entry;
+    }
+    Ok(rows)
+}
+
+/// Rows that the legend of a panel of the usual width takes.
+pub(super) fn n_legend_rows(series: &[&str], key: Key) -> usize {
+    // A font that cannot be registered is reported when the panel is drawn.
+    legend_rows(series, key, size(theme::PANEL.0).cast_signed()).map_or(1, |rows| rows.len())
 }
 
 /// Draws the key of a series and returns the room it takes.
@@ -170,14 +222,13 @@ fn draw_key(area: &Area<'_>, index: usize, (x, y): (i32, i32), key: Key) -> anyh
             let line = vec![(x, y), (x + px(24), y)];
             area.draw(&PathElement::new(line, colour.stroke_width(theme::LINE))).context("drawing a legend")?;
             draw_marker(area, index, (x + px(12), y))?;
-            Ok(px(30))
         }
         Key::Bar => {
             let corners = [(x, y - px(6)), (x + px(12), y + px(6))];
             area.draw(&Rectangle::new(corners, colour.filled())).context("drawing a legend")?;
-            Ok(px(18))
         }
     }
+    Ok(key.width())
 }
 
 /// The marker of a series: circle, square, triangle or diamond, so that colour is never the only difference.

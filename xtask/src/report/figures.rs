@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use fair_metrics::Estimate;
 
+use super::curves;
 use super::document::{Mark, marked};
-use super::metric::{Column, Metric, Subject};
+use super::metric::Column;
 use crate::plot::{Bar, BarPanel, BarSeries, LinePanel, Panel, Plot, Point, Series};
 use crate::results::{EpochRecord, ExperimentResults, MethodResults};
 
@@ -30,7 +31,9 @@ pub(crate) fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> any
         over_epochs(experiment, mark, &MEAN_GRADIENT_NORM)?,
         thresholds(experiment, mark)?,
     ];
-    Ok(figures.into_iter().flatten().collect())
+    let mut figures: Vec<DrawnFigure> = figures.into_iter().flatten().collect();
+    figures.extend(curves::figures(experiment, mark)?);
+    Ok(figures)
 }
 
 fn accuracy(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<DrawnFigure> {
@@ -39,8 +42,7 @@ fn accuracy(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Resul
         .groups
         .iter()
         .map(|group| {
-            let column =
-                Column { metric: Metric::Accuracy, subject: Subject::Group(group.name.clone()), percent: true };
+            let column = Column::parse("accuracy_pct", &group.name)?;
             let bars = experiment
                 .methods
                 .iter()

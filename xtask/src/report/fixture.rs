@@ -109,6 +109,7 @@ fn run(ending: &Ending, index: usize) -> RunRecord {
             },
             groups: vec![male, female],
             class_recall: vec![Some(0.93), Some(0.52)],
+            class_sizes: vec![n, n],
         }
     };
     RunRecord {
@@ -120,6 +121,7 @@ fn run(ending: &Ending, index: usize) -> RunRecord {
         epochs: (1..=N_EPOCHS).map(|epoch| epoch_record(ending, seed, epoch)).collect(),
         thresholds: thresholds(ending.method, seed),
         test: record(2_800),
+        validation: None,
         train: record(11_200),
     }
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use anyhow::{Context, bail};
-use fair_metrics::{Estimate, gaps_over_seeds};
+use anyhow::bail;
+use fair_metrics::{Estimate, gaps_over_seeds, largest_gap, macro_accuracy, pairwise_gaps, worst_class_accuracy};
 
 use crate::results::{ExperimentResults, MethodResults, MetricsRecord, RunRecord};
 
@@ -32,6 +32,14 @@ pub(crate) enum Metric {
     TrainLoss,
     /// Norm of the group's mean training gradient at the final model.
     MeanGradientNorm,
+    /// Mean of the class recalls on the test records.
+    MacroAccuracy,
+    /// Least class recall on the test records.
+    WorstClassAccuracy,
+    /// Absolute difference of two groups' test losses.
+    LossGap,
+    /// Harmonic mean of precision and recall of the second of two classes on the test records.
+    F1,
 }
 
 /// Whose metric it is.
@@ -39,10 +47,12 @@ pub(crate) enum Metric {
 pub(crate) enum Subject {
     /// All records.
     Total,
-    /// One group, by name.
+    /// One group, by name, or all intersections (`male, young`) with a part of this name.
     Group(String),
     /// The two groups that are furthest apart.
     Gap,
+    /// These two groups.
+    Between(String, String),
 }
 
 /// One column of a table.
@@ -52,30 +62,23 @@ pub(crate) struct Column {
     pub(crate) subject: Subject,
     /// Printed in per cent.
     pub(crate) percent: bool,
+    /// Printed in a unit that the paper does not define: only the order of methods can be compared.
+    pub(crate) order_only: bool,
 }
 
 impl Metric {
-    /// Name and whether it is printed in per cent, from a file's `metric` column.
-    pub(crate) fn parse(text: &str) -> anyhow::Result<(Self, bool)> {
-        let (name, percent) = text.strip_suffix("_pct").map_or((text, false), |name| (name, true));
-        let metric = match name {
-            "accuracy" => Self::Accuracy,
-            "accuracy_change" => Self::AccuracyChange,
-            "privacy_cost" => Self::PrivacyCost,
-            "privacy_cost_gap" => Self::PrivacyCostGap,
-            "loss" => Self::Loss,
-            "excessive_risk" => Self::ExcessiveRisk,
-            "excessive_risk_gap" => Self::ExcessiveRiskGap,
-            "train_loss" => Self::TrainLoss,
-            "mean_gradient_norm" => Self::MeanGradientNorm,
-            _ => bail!("metric `{text}` is not known"),
-        };
-        Ok((metric, percent))
-    }
-
     /// Whether it is a share of records rather than a loss or a norm.
     pub(crate) fn is_rate(self) -> bool {
-        matches!(self, Self::Accuracy | Self::AccuracyChange | Self::PrivacyCost | Self::PrivacyCostGap)
+        matches!(
+            self,
+            Self::Accuracy
+                | Self::AccuracyChange
+                | Self::PrivacyCost
+                | Self::PrivacyCostGap
+                | Self::MacroAccuracy
+                | Self::WorstClassAccuracy
+                | Self::F1
+        )
     }
 
     /// For people.
@@ -90,6 +93,10 @@ impl Metric {
             Self::ExcessiveRiskGap => "Excessive risk gap",
             Self::TrainLoss => "Training loss",
             Self::MeanGradientNorm => "Gradient norm",
+            Self::MacroAccuracy => "Macro accuracy",
+            Self::WorstClassAccuracy => "Worst-class accuracy",
+            Self::LossGap => "Loss gap",
+            Self::F1 => "F1",
         }
     }
 }
@@ -98,10 +105,11 @@ impl FromStr for Subject {
     type Err = std::convert::Infallible;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text {
-            "total" => Self::Total,
-            "gap" => Self::Gap,
-            name => Self::Group(name.to_owned()),
+        Ok(match text.split_once('|') {
+            Some((a, b)) => Self::Between(a.to_owned(), b.to_owned()),
+            None if text == "total" => Self::Total,
+            None if text == "gap" => Self::Gap,
+            None => Self::Group(text.to_owned()),
         })
     }
 }
@@ -109,37 +117,74 @@ impl FromStr for Subject {
 impl fmt::Display for Column {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.metric.label())?;
-        match &self.subject {
-            Subject::Total => f.write_str(", all")?,
-            Subject::Group(name) => write!(f, ", {name}")?,
-            Subject::Gap => {}
+        match (&self.subject, self.metric) {
+            // One figure for all groups: there is nothing to tell it from.
+            (Subject::Total, Metric::MacroAccuracy | Metric::WorstClassAccuracy | Metric::F1) | (Subject::Gap, _) => {}
+            (Subject::Total, _) => f.write_str(", all")?,
+            (Subject::Group(name), _) => write!(f, ", {name}")?,
+            (Subject::Between(a, b), _) => write!(f, ", {a} and {b}")?,
         }
-        if self.percent { f.write_str(" (%)") } else { Ok(()) }
+        f.write_str(if self.percent { " (%)" } else { "" })
     }
 }
 
+/// The index of a run and its value, if that is defined.
+pub(crate) type RunValue = (usize, Option<f64>);
+
+/// Which records of a run a figure is about.
+enum Scope {
+    All,
+    Groups(Vec<usize>),
+}
+
 impl Column {
+    /// A column from a file's `metric` and `group` fields. `_pct` after the metric: printed in per cent; `_order`: in a unit the
+    /// paper does not define.
+    ///
+    /// # Errors
+    /// If the metric is not known.
+    pub(crate) fn parse(metric: &str, group: &str) -> anyhow::Result<Self> {
+        let (name, order_only) = metric.strip_suffix("_order").map_or((metric, false), |name| (name, true));
+        let (name, percent) = name.strip_suffix("_pct").map_or((name, false), |name| (name, true));
+        let parsed = match name {
+            "accuracy" => Metric::Accuracy,
+            "accuracy_change" => Metric::AccuracyChange,
+            "privacy_cost" => Metric::PrivacyCost,
+            "privacy_cost_gap" => Metric::PrivacyCostGap,
+            "loss" => Metric::Loss,
+            "excessive_risk" => Metric::ExcessiveRisk,
+            "excessive_risk_gap" => Metric::ExcessiveRiskGap,
+            "train_loss" => Metric::TrainLoss,
+            "mean_gradient_norm" => Metric::MeanGradientNorm,
+            "macro_accuracy" => Metric::MacroAccuracy,
+            "worst_class_accuracy" => Metric::WorstClassAccuracy,
+            "loss_gap" => Metric::LossGap,
+            "f1" => Metric::F1,
+            _ => bail!("metric `{metric}` is not known"),
+        };
+        let Ok(subject) = group.parse();
+        Ok(Self { metric: parsed, subject, percent, order_only })
+    }
+
     /// The column's mean and standard error over seeds for one method, in the column's unit.
     ///
     /// Quantities relative to the reference pair run `i` with the reference's run `i`; a seed that one of them lacks is
     /// undefined.
+    ///
+    /// # Errors
+    /// If the experiment has no such group.
     pub(crate) fn estimate(&self, experiment: &ExperimentResults, method: &MethodResults) -> anyhow::Result<Estimate> {
         let scale = if self.percent { 100.0 } else { 1.0 };
-        let estimate = match &self.subject {
-            Subject::Gap => {
-                let by_seed: Vec<Vec<Option<f64>>> =
-                    method.runs.iter().map(|run| self.by_group(experiment, run)).collect();
-                widest_gap(&by_seed)?
-            }
-            subject => {
-                let group = match subject {
-                    Subject::Group(name) => Some(group_index(experiment, name)?),
-                    _ => None,
-                };
-                let values: Vec<Option<f64>> =
-                    method.runs.iter().map(|run| self.value(experiment, run, group)).collect();
-                Estimate::over_seeds(&values)?
-            }
+        let pair = matches!(self.metric, Metric::PrivacyCostGap | Metric::ExcessiveRiskGap);
+        let estimate = if pair {
+            // The gap of the means, as the papers define it, not the mean of the runs' gaps.
+            let by_seed: Vec<Vec<Option<f64>>> =
+                method.runs.iter().map(|run| self.sides(experiment, run)).collect::<anyhow::Result<_>>()?;
+            widest_gap(&by_seed)?
+        } else {
+            let values: Vec<Option<f64>> =
+                self.by_run(experiment, method)?.into_iter().map(|(_, value)| value).collect();
+            Estimate::over_seeds(&values)?
         };
         Ok(Estimate {
             mean: estimate.mean.map(|mean| mean * scale),
@@ -148,29 +193,95 @@ impl Column {
         })
     }
 
-    fn by_group(&self, experiment: &ExperimentResults, run: &RunRecord) -> Vec<Option<f64>> {
-        (0..experiment.dataset.groups.len()).map(|group| self.value(experiment, run, Some(group))).collect()
+    /// Each run's value, as a fraction, with the run's index. A gap is that of the run.
+    ///
+    /// # Errors
+    /// If the experiment has no such group.
+    pub(crate) fn by_run(
+        &self,
+        experiment: &ExperimentResults,
+        method: &MethodResults,
+    ) -> anyhow::Result<Vec<RunValue>> {
+        method
+            .runs
+            .iter()
+            .map(|run| {
+                let value = match &self.subject {
+                    Subject::Gap | Subject::Between(..) => {
+                        largest_gap(&pairwise_gaps(&self.sides(experiment, run)?)?).and_then(|pair| pair.gap)
+                    }
+                    Subject::Total => self.value(experiment, run, &Scope::All),
+                    Subject::Group(name) => self.value(experiment, run, &Scope::Groups(members(experiment, name)?)),
+                };
+                Ok((run.index, value))
+            })
+            .collect()
     }
 
-    /// One run's value for one group (or all records, `None`), as a fraction.
-    fn value(&self, experiment: &ExperimentResults, run: &RunRecord, group: Option<usize>) -> Option<f64> {
+    /// The values that a gap is between: of the two groups it names, or of all.
+    fn sides(&self, experiment: &ExperimentResults, run: &RunRecord) -> anyhow::Result<Vec<Option<f64>>> {
+        let scopes = match &self.subject {
+            Subject::Between(a, b) => vec![members(experiment, a)?, members(experiment, b)?],
+            _ => (0..experiment.dataset.groups.len()).map(|group| vec![group]).collect(),
+        };
+        Ok(scopes.into_iter().map(|groups| self.value(experiment, run, &Scope::Groups(groups))).collect())
+    }
+
+    /// One run's value, as a fraction.
+    fn value(&self, experiment: &ExperimentResults, run: &RunRecord, scope: &Scope) -> Option<f64> {
         let reference = || reference_run(experiment, run.index);
-        let accuracy = |run: &RunRecord| of_group(&run.test, group).accuracy;
-        let loss = |run: &RunRecord| of_group(&run.test, group).loss;
+        let accuracy = |run: &RunRecord| mean_of(&run.test, scope, |metrics| metrics.accuracy);
+        let loss = |run: &RunRecord| mean_of(&run.test, scope, |metrics| metrics.loss);
+        // Means over an epoch are kept by group, without the number of records they are over.
+        let single = || match scope {
+            Scope::Groups(groups) if groups.len() == 1 => Some(groups[0]),
+            _ => None,
+        };
         match self.metric {
             Metric::Accuracy => accuracy(run),
             Metric::AccuracyChange => Some(accuracy(run)? - accuracy(reference()?)?),
             Metric::PrivacyCost | Metric::PrivacyCostGap => Some(accuracy(reference()?)? - accuracy(run)?),
-            Metric::Loss => loss(run),
+            Metric::Loss | Metric::LossGap => loss(run),
             Metric::ExcessiveRisk | Metric::ExcessiveRiskGap => Some(loss(run)? - loss(reference()?)?),
-            Metric::TrainLoss => *run.epochs.last()?.loss.get(group?)?,
-            Metric::MeanGradientNorm => *run.epochs.last()?.mean_gradient_norm.get(group?)?,
+            Metric::TrainLoss => *run.epochs.last()?.loss.get(single()?)?,
+            Metric::MeanGradientNorm => *run.epochs.last()?.mean_gradient_norm.get(single()?)?,
+            Metric::MacroAccuracy => macro_accuracy(&run.test.class_recall),
+            Metric::WorstClassAccuracy => worst_class_accuracy(&run.test.class_recall),
+            Metric::F1 => f1(&run.test),
         }
     }
 }
 
-fn of_group(metrics: &MetricsRecord, group: Option<usize>) -> &crate::results::GroupMetrics {
-    group.and_then(|group| metrics.groups.get(group)).unwrap_or(&metrics.overall)
+/// A mean over the records of a scope.
+fn mean_of(
+    metrics: &MetricsRecord,
+    scope: &Scope,
+    of: impl Fn(&crate::results::GroupMetrics) -> Option<f64>,
+) -> Option<f64> {
+    let groups = match scope {
+        Scope::All => return of(&metrics.overall),
+        Scope::Groups(groups) => groups,
+    };
+    let (mut sum, mut n) = (0.0, 0);
+    for metrics in groups.iter().filter_map(|&group| metrics.groups.get(group)).filter(|metrics| metrics.n > 0) {
+        sum += of(metrics)? * metrics.n as f64;
+        n += metrics.n;
+    }
+    (n > 0).then(|| sum / n as f64)
+}
+
+/// F1 of the second of two classes, from the recalls and the number of records of each class.
+fn f1(metrics: &MetricsRecord) -> Option<f64> {
+    let ([Some(specificity), Some(recall)], [negatives, positives]) =
+        (&metrics.class_recall[..], &metrics.class_sizes[..])
+    else {
+        return None;
+    };
+    let true_positives = recall * *positives as f64;
+    let false_positives = (1.0 - specificity) * *negatives as f64;
+    // 2·TP / (2·TP + FP + FN), and TP + FN are the positives.
+    let denominator = true_positives + false_positives + *positives as f64;
+    (denominator > 0.0).then(|| 2.0 * true_positives / denominator)
 }
 
 /// The run without privacy that shares its split and initial weights with run `index`.
@@ -181,17 +292,19 @@ pub(crate) fn reference_run(experiment: &ExperimentResults, index: usize) -> Opt
 
 /// The privacy cost of every group in every run, `[seeds][groups]`, as fractions.
 pub(crate) fn privacy_costs(experiment: &ExperimentResults, method: &MethodResults) -> Vec<Vec<Option<f64>>> {
-    by_seed(Metric::PrivacyCost, experiment, method)
+    by_group(Metric::PrivacyCost, experiment, method)
 }
 
 /// The excessive risk of every group in every run, `[seeds][groups]`.
 pub(crate) fn excessive_risks(experiment: &ExperimentResults, method: &MethodResults) -> Vec<Vec<Option<f64>>> {
-    by_seed(Metric::ExcessiveRisk, experiment, method)
+    by_group(Metric::ExcessiveRisk, experiment, method)
 }
 
-fn by_seed(metric: Metric, experiment: &ExperimentResults, method: &MethodResults) -> Vec<Vec<Option<f64>>> {
-    let column = Column { metric, subject: Subject::Gap, percent: false };
-    method.runs.iter().map(|run| column.by_group(experiment, run)).collect()
+fn by_group(metric: Metric, experiment: &ExperimentResults, method: &MethodResults) -> Vec<Vec<Option<f64>>> {
+    let column = Column { metric, subject: Subject::Gap, percent: false, order_only: false };
+    let groups = 0..experiment.dataset.groups.len();
+    let of_run = |run| groups.clone().map(|group| column.value(experiment, run, &Scope::Groups(vec![group]))).collect();
+    method.runs.iter().map(of_run).collect()
 }
 
 /// The gap of the two groups whose means are furthest apart; its error is that of their difference.
@@ -208,11 +321,61 @@ pub(crate) fn widest_gap(by_seed: &[Vec<Option<f64>>]) -> anyhow::Result<Estimat
     })
 }
 
-/// Index of the group with this name.
-pub(crate) fn group_index(experiment: &ExperimentResults, name: &str) -> anyhow::Result<usize> {
+/// Indices of the groups of this name: one, or all intersections that have it as a part.
+fn members(experiment: &ExperimentResults, name: &str) -> anyhow::Result<Vec<usize>> {
     let groups = &experiment.dataset.groups;
-    groups.iter().position(|group| group.name == name).with_context(|| {
+    let indices = |is: &dyn Fn(&str) -> bool| (0..groups.len()).filter(|&index| is(&groups[index].name)).collect();
+    let exact: Vec<usize> = indices(&|group| group == name);
+    let found: Vec<usize> =
+        if exact.is_empty() { indices(&|group| group.split(", ").any(|part| part == name)) } else { exact };
+    if found.is_empty() {
         let known: Vec<&str> = groups.iter().map(|group| group.name.as_str()).collect();
-        format!("experiment `{}` has no group `{name}`, only {}", experiment.id, known.join(", "))
-    })
+        bail!("experiment `{}` has no group `{name}`, only {}", experiment.id, known.join(", "));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture;
+    use super::*;
+
+    #[test]
+    fn a_part_of_an_intersection_is_the_mean_over_its_records() {
+        let mut experiment = fixture::study().experiments.remove(0);
+        experiment.dataset.groups[0].name = "male, young".to_owned();
+        experiment.dataset.groups[1].name = "male, old".to_owned();
+        for run in experiment.methods.iter_mut().flat_map(|method| &mut method.runs) {
+            run.test.groups[0] = crate::results::GroupMetrics { n: 30, accuracy: Some(0.9), loss: Some(0.2) };
+            run.test.groups[1] = crate::results::GroupMetrics { n: 10, accuracy: Some(0.5), loss: Some(0.6) };
+        }
+        let mean = |metric, group| {
+            let column = Column::parse(metric, group).unwrap();
+            column.estimate(&experiment, &experiment.methods[0]).unwrap().mean.unwrap()
+        };
+        // (30·0.9 + 10·0.5)/40 and (30·0.2 + 10·0.6)/40.
+        assert!((mean("accuracy", "male") - 0.8).abs() < 1e-12);
+        assert!((mean("loss", "male") - 0.3).abs() < 1e-12);
+        assert!((mean("loss_gap", "young|old") - 0.4).abs() < 1e-12);
+        assert!(Column::parse("accuracy", "female").unwrap().estimate(&experiment, &experiment.methods[0]).is_err());
+    }
+
+    #[test]
+    fn f1_by_hand() {
+        // 40 positives of which 30 are found, 60 negatives of which 6 are taken for positives: precision 30/36, recall 0.75.
+        let mut metrics = fixture::study().experiments[0].methods[0].runs[0].test.clone();
+        metrics.class_recall = vec![Some(0.9), Some(0.75)];
+        metrics.class_sizes = vec![60, 40];
+        let (precision, recall) = (30.0 / 36.0, 0.75);
+        assert!((f1(&metrics).unwrap() - 2.0 * precision * recall / (precision + recall)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn names_of_columns() {
+        let name = |metric, group| Column::parse(metric, group).unwrap().to_string();
+        assert_eq!(name("accuracy_pct", "2"), "Accuracy, 2 (%)");
+        assert_eq!(name("privacy_cost_gap_pct", "2|8"), "Privacy cost gap, 2 and 8 (%)");
+        assert_eq!(name("macro_accuracy", "total"), "Macro accuracy");
+        assert_eq!(name("loss_order", "total"), "Loss, all");
+    }
 }

@@ -1,11 +1,14 @@
 //! The report of a study: Markdown, HTML, plots and records, made from the records alone.
 
+mod claims;
 mod comparison;
+mod curves;
 mod document;
 mod fairness;
 mod figures;
 #[cfg(test)]
 mod fixture;
+pub(crate) mod landscape;
 mod metric;
 mod number;
 mod presentation;
@@ -21,6 +24,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
+pub(crate) use self::claims::Claim;
 use self::comparison::Answer;
 use self::document::{Block, Document, Figure, Mark, Section};
 use self::figures::DrawnFigure;
@@ -63,10 +67,15 @@ fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::
     let mark_of = |experiment: &ExperimentResults| Mark::new(experiment.dataset.synthetic, results.quick);
     let answers = answers(results, presentation)?;
     let mut sections = vec![summary(&answers)];
+    sections.extend(claims::section(results, &presentation.claims)?);
     sections.extend(answers.iter().map(|(answer, mark)| answer.section(*mark)));
     let mut all_figures = Vec::new();
     for experiment in &results.experiments {
-        let figures = figures::figures(experiment, mark_of(experiment))?;
+        let figures = if landscape::is_grid(experiment) {
+            landscape::figures(&landscape::on_validation(experiment), mark_of(experiment))?
+        } else {
+            figures::figures(experiment, mark_of(experiment))?
+        };
         sections.extend(experiment_sections(experiment, mark_of(experiment), &figures)?);
         all_figures.extend(figures);
     }
@@ -102,7 +111,8 @@ fn answers<'a>(
 /// If the records are inconsistent with the presentation.
 pub(crate) fn terminal_summary(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::Result<String> {
     let mut sections = vec![summary(&answers(results, presentation)?)];
-    for experiment in &results.experiments {
+    sections.extend(claims::section(results, &presentation.claims)?);
+    for experiment in results.experiments.iter().filter(|experiment| !landscape::is_grid(experiment)) {
         let mark = Mark::new(experiment.dataset.synthetic, results.quick);
         let blocks = privacy::blocks(experiment, mark);
         sections.push(Section { id: experiment.id.clone(), title: experiment.title.clone(), level: 2, blocks });
@@ -160,11 +170,15 @@ fn experiment_sections(
         .collect::<anyhow::Result<Vec<Block>>>()?;
     let head = Section { id: experiment.id.clone(), title: experiment.title.clone(), level: 2, blocks: Vec::new() };
     let mut sections = vec![head];
-    let privacy = privacy::blocks(experiment, mark);
-    if !privacy.is_empty() {
-        sections.push(part("privacy", "Privacy", privacy));
+    if landscape::is_grid(experiment) {
+        sections.push(part("grid", "Grid", landscape::blocks(&landscape::on_validation(experiment), mark)?));
+    } else {
+        let privacy = privacy::blocks(experiment, mark);
+        if !privacy.is_empty() {
+            sections.push(part("privacy", "Privacy", privacy));
+        }
+        sections.push(part("fairness", "Fairness", fairness::blocks(experiment, mark)?));
     }
-    sections.push(part("fairness", "Fairness", fairness::blocks(experiment, mark)?));
     sections.push(part("plots", "Plots", plots));
     sections.push(part("setting", "Data, model and runs", setting::experiment(experiment, mark)));
     Ok(sections)
@@ -182,7 +196,7 @@ mod tests {
             vec![Cause::new("dpsgd-f", "A cause.")],
         )
         .unwrap();
-        StudyPresentation { title: "Adult".to_owned(), tables: vec![table] }
+        StudyPresentation { title: "Adult".to_owned(), tables: vec![table], claims: Vec::new() }
     }
 
     fn markdown(results: &StudyResults) -> String {

@@ -1,5 +1,6 @@
 //! What a study's author says about it: which published tables it answers, and why rows that differ may differ.
 
+use super::claims::Claim;
 use super::published::PublishedTable;
 
 /// Everything the report needs beyond the records.
@@ -9,6 +10,8 @@ pub(crate) struct StudyPresentation {
     pub(crate) title: String,
     /// In order; each names the experiment it is answered by.
     pub(crate) tables: Vec<TablePresentation>,
+    /// What the papers claim.
+    pub(crate) claims: Vec<Claim>,
 }
 
 /// One published table and the experiment that answers it.

@@ -17,8 +17,8 @@ pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> Vec<
         columns: columns.iter().map(ToString::to_string).collect(),
         rows: private.iter().map(|(method, privacy)| row(&method.method, privacy, mark)).collect(),
         notes: vec![
-            "Hyper-parameter search: not accounted. The settings are the paper's; whatever was spent on finding them is \
-             not in ε."
+            "Hyper-parameter search: not accounted. Whatever was spent on finding the settings, by a paper's authors or here, \
+             is not in ε."
                 .to_owned(),
             "ε, all releases: our upper bounds for the noisy gradients and the noisy counts of every step together, by \
              accountant. The whole ledger of each method is in results.json."

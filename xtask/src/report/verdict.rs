@@ -44,12 +44,15 @@ pub(crate) enum Agreement {
     Outside,
 }
 
-/// Compares one figure. `None` if ours is undefined or comes from fewer than two seeds.
+/// Compares one figure. `None` if ours is undefined or comes from fewer than two seeds, or if the paper's has no defined unit.
 ///
 /// The combined standard error is `√(ours² + theirs²)`. Where the paper prints none, ours stands alone; where it prints
 /// zero, half a unit of the last printed digit is used.
 pub(crate) fn compare(ours: &Estimate, published: &PublishedCell) -> Option<Comparison> {
     let (mean, error) = (ours.mean?, ours.standard_error?);
+    if published.column.order_only {
+        return None;
+    }
     let difference = mean - published.value.value;
     let combined = error.hypot(published.standard_error.map_or(0.0, uncertainty));
     let standard_errors = (combined > 0.0).then(|| difference / combined);
@@ -105,12 +108,13 @@ pub(crate) fn judge(table: &PublishedTable, method: &str, ours: &dyn Fn(&str, &C
     if estimates.iter().any(|estimate| estimate.mean.is_none()) {
         return Verdict::None("a figure is undefined");
     }
-    let comparisons: Option<Vec<Comparison>> =
-        cells.iter().zip(&estimates).map(|(cell, estimate)| compare(estimate, cell)).collect();
-    let Some(comparisons) = comparisons else {
+    if estimates.iter().any(|estimate| estimate.standard_error.is_none()) {
         return Verdict::None("fewer than two seeds");
+    }
+    let agrees = |(cell, estimate): (&&PublishedCell, &Estimate)| {
+        compare(estimate, cell).is_some_and(|comparison| comparison.agreement != Agreement::Outside)
     };
-    if comparisons.iter().all(|comparison| comparison.agreement != Agreement::Outside) {
+    if cells.iter().zip(&estimates).all(agrees) {
         return Verdict::Agrees;
     }
     let mut n_ordered = 0;

@@ -8,7 +8,7 @@ use super::data_setting::Source;
 use super::esipova::{self, GlobalSetting};
 use super::study::{Protocol, Study, StudyArgs};
 use super::xu;
-use crate::report::{Cause, StudyPresentation, TablePresentation};
+use crate::report::{Cause, Claim, StudyPresentation, TablePresentation};
 
 const ESIPOVA: &str = "esipova-adult";
 const XU: &str = "xu-adult";
@@ -66,7 +66,11 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     )?;
     Ok(Study {
         name: "adult",
-        presentation: StudyPresentation { title: "Adult: what privacy costs each sex".to_owned(), tables: tables()? },
+        presentation: StudyPresentation {
+            title: "Adult: what privacy costs each sex".to_owned(),
+            tables: tables()?,
+            claims: claims()?,
+        },
         experiments: vec![esipova, original, balanced],
         follow_up: None,
     })
@@ -111,4 +115,11 @@ fn tables() -> anyhow::Result<Vec<TablePresentation>> {
             ["non-private", "dpsgd", "naive"].map(|method| Cause::new(method, reference)).to_vec(),
         )?,
     ])
+}
+
+fn claims() -> anyhow::Result<Vec<Claim>> {
+    let mut claims = esipova::claims(ESIPOVA, "Adult")?;
+    claims.extend(xu::claims(XU, "Adult", ("female", "male"))?);
+    claims.extend(xu::claims(XU_BALANCED, "balanced Adult", ("female", "male"))?);
+    Ok(claims)
 }

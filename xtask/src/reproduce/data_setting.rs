@@ -29,7 +29,7 @@ pub(crate) enum Source {
     /// Dutch census, groups by sex.
     Dutch { encoding: dutch::Encoding, sampling: dutch::Sampling },
     /// MNIST or Fashion-MNIST, groups are the classes.
-    #[expect(dead_code, reason = "for the studies to come")]
+    #[expect(dead_code, reason = "for the studies of images")]
     Images { collection: Collection, rare: Option<RareClass> },
 }
 
@@ -38,8 +38,8 @@ pub(crate) enum Source {
 pub(crate) enum EvaluationPart {
     /// The test part, once, after training.
     Test,
-    /// A fifth of the training part, held out: to choose hyper-parameters without a look at the test part.
-    Validation,
+    /// Besides, a fifth of the training part, held out: to choose hyper-parameters by, without a look at the test part.
+    TestAndValidation,
 }
 
 impl From<Source> for DataSetting {
@@ -76,8 +76,8 @@ impl Tables {
         for run in 0..n_seeds {
             let seed = randomness.stream(Purpose::Split, run, 0).next_u64();
             let mut split = self.split(setting.source, seed)?;
-            if setting.evaluation == EvaluationPart::Validation {
-                split = with_validation_as_test(split, seed)?;
+            if setting.evaluation == EvaluationPart::TestAndValidation {
+                split = with_validation(split, seed)?;
             }
             splits.push(split);
         }
@@ -138,16 +138,13 @@ fn announce(provenance: &Provenance) {
     println!("{mark}{} ({} records, sha256 {}…)", provenance.source, provenance.n_records, &provenance.digest[..12]);
 }
 
-/// The training part without what is held out of it, and that in place of the test part, which is dropped.
-fn with_validation_as_test(split: Split, seed: u64) -> anyhow::Result<Split> {
-    let (train, validation) = match split.validation {
-        Some(validation) => (split.train, validation),
-        None => split.train.hold_out(TestFraction::new(0.2)?, seed),
-    };
-    let mut notes = split.notes;
-    notes.push(format!(
-        "Models are evaluated on a validation part of {} records held out of the training part; the test part is not used.",
-        validation.len()
-    ));
-    Ok(Split { train, test: validation, validation: None, notes })
+/// The same with a validation part, held out of the training part unless the data set comes with one.
+fn with_validation(mut split: Split, seed: u64) -> anyhow::Result<Split> {
+    if split.validation.is_none() {
+        let (train, validation) = split.train.hold_out(TestFraction::new(0.2)?, seed);
+        split.train = train;
+        split.notes.push(format!("{} training records are held out for validation.", validation.len()));
+        split.validation = Some(validation);
+    }
+    Ok(split)
 }

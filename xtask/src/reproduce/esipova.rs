@@ -9,6 +9,7 @@ use super::experiment::{
     BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise, PublishedAccountant, PublishedBudget,
 };
 use super::study::Protocol;
+use crate::report::Claim;
 
 /// Learning rate and upper bound of a global method.
 #[derive(Debug, Clone, Copy)]
@@ -60,7 +61,7 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
         title: setting.title.to_owned(),
         departures: all_departures,
         data: setting.data,
-        seeds: 5,
+        seeds: 10,
         model: setting.model,
         loss: Loss::SoftmaxCrossEntropy,
         batch_size: BatchSize::Records(256),
@@ -99,4 +100,46 @@ pub(crate) fn followed(protocol: Protocol, code_differs_in: &str) -> String {
         }
         Protocol::Code => format!("The setting follows the authors' code: {code_differs_in}."),
     }
+}
+
+/// What the paper says about every data set.
+pub(crate) fn claims(experiment: &str, data: &str) -> anyhow::Result<Vec<Claim>> {
+    let mut claims = Vec::new();
+    for (metric, words) in [("privacy_cost_gap", "privacy cost gap"), ("excessive_risk_gap", "excessive risk gap")] {
+        for (method, label) in [("dpsgd-global", "DPSGD-Global"), ("dpsgd-global-adapt", "DPSGD-Global-Adapt")] {
+            claims.push(Claim::least(
+                &format!("{label} has a smaller {words} than DPSGD on {data}"),
+                "Esipova 2023, 5.2",
+                experiment,
+                (metric, "gap"),
+                method,
+                &["dpsgd"],
+            )?);
+        }
+        claims.push(Claim::least(
+            &format!("DPSGD-Global-Adapt has the smallest {words} of all methods on {data}"),
+            "Esipova 2023, 5.2",
+            experiment,
+            (metric, "gap"),
+            "dpsgd-global-adapt",
+            &["dpsgd", "dpsgd-f", "dpsgd-global"],
+        )?);
+    }
+    claims.push(Claim::greatest(
+        &format!("DPSGD-Global-Adapt is more accurate than DPSGD-F and DPSGD-Global on {data}"),
+        "Esipova 2023, 5.2",
+        experiment,
+        ("accuracy", "total"),
+        "dpsgd-global-adapt",
+        &["dpsgd-f", "dpsgd-global"],
+    )?);
+    claims.push(Claim::least(
+        &format!("DPSGD-Global-Adapt has a lower loss than DPSGD-F and DPSGD-Global on {data}"),
+        "Esipova 2023, 5.2",
+        experiment,
+        ("loss", "total"),
+        "dpsgd-global-adapt",
+        &["dpsgd-f", "dpsgd-global"],
+    )?);
+    Ok(claims)
 }

@@ -2,7 +2,7 @@
 
 use dp_accounting::{Delta, Epsilon, NoiseMultiplier};
 use dp_clipping::PresetParams;
-use dp_train::{LearningRate, Loss, ModelConfig};
+use dp_train::{LearningRate, Loss, ModelConfig, OptimiserConfig};
 
 use super::data_setting::DataSetting;
 use crate::results::Coordinate;
@@ -62,7 +62,6 @@ pub(crate) enum BatchSize {
     /// So many, on average.
     Records(usize),
     /// All of them in every batch.
-    #[expect(dead_code, reason = "for the studies to come")]
     Full,
 }
 
@@ -90,12 +89,25 @@ pub(crate) struct MethodSetting {
     pub(crate) params: PresetParams,
     /// In place of the experiment's noise.
     pub(crate) noise: Option<Noise>,
+    /// What the gradient is handed to.
+    pub(crate) optimiser: OptimiserConfig,
+    /// In place of the experiment's batch size and epochs.
+    pub(crate) batches: Option<(BatchSize, u64)>,
 }
 
 impl MethodSetting {
     /// The method as its registry entry presets it, with this rate.
     pub(crate) fn new(name: &'static str, learning_rate: LearningRate, params: PresetParams) -> Self {
-        Self { id: name.to_owned(), name, coordinates: Vec::new(), learning_rate, params, noise: None }
+        Self {
+            id: name.to_owned(),
+            name,
+            coordinates: Vec::new(),
+            learning_rate,
+            params,
+            noise: None,
+            optimiser: OptimiserConfig::default(),
+            batches: None,
+        }
     }
 
     /// The same method at this point of what the experiment varies.
@@ -106,7 +118,6 @@ impl MethodSetting {
         self
     }
 
-    #[expect(dead_code, reason = "for the studies to come")]
     /// The same method within this ε.
     pub(crate) fn within(mut self, epsilon: f64) -> anyhow::Result<Self> {
         self.noise = Some(Noise::Within(Epsilon::new(epsilon)?));

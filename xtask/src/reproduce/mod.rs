@@ -6,6 +6,7 @@ mod data_setting;
 mod dutch;
 mod esipova;
 mod experiment;
+mod grid;
 mod host;
 pub(crate) mod options;
 mod privacy;
@@ -15,6 +16,7 @@ mod runner;
 mod study;
 mod toy;
 mod xu;
+mod zhao;
 
 use clap::{Args, Subcommand};
 
@@ -33,6 +35,8 @@ enum Study {
     Adult(StudyArgs),
     /// Dutch census: Esipova 2023 Table 5; Xu 2021 Tables 1 and 2; Xu 2020 Table 5.
     Dutch(StudyArgs),
+    /// Zhao 2025: grids of learning rates and bounds on Adult and Dutch, Table 6, Figures 3, 7 and 8.
+    Grid(StudyArgs),
     /// Every published ε beside ours, under each conversion.
     Accounting(accounting::AccountingArgs),
     /// Zhao 2025 Figure 1, left: a threshold vanishes, and its repair.
@@ -47,6 +51,7 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
     match args.study {
         Study::Adult(args) => adult::study(&args)?.run(&args),
         Study::Dutch(args) => dutch::study(&args)?.run(&args),
+        Study::Grid(args) => grid::study(&args)?.run(&args),
         Study::Accounting(args) => accounting::run(&args),
         Study::Toy(args) => toy::run(&args),
     }

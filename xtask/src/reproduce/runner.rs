@@ -44,6 +44,7 @@ pub(crate) struct Prepared {
 struct SplitRecords {
     train: Records,
     test: Records,
+    validation: Option<Records>,
 }
 
 /// One trained model, before it is sorted into its method.
@@ -64,7 +65,11 @@ impl Prepared {
             .iter()
             .map(|split| {
                 let on_device = |part| to_records(part, &execution.device);
-                Ok(Arc::new(SplitRecords { train: on_device(&split.train)?, test: on_device(&split.test)? }))
+                Ok(Arc::new(SplitRecords {
+                    train: on_device(&split.train)?,
+                    test: on_device(&split.test)?,
+                    validation: split.validation.as_ref().map(on_device).transpose()?,
+                }))
             })
             .collect::<anyhow::Result<Vec<_>>>()?;
         let facts = records.first().context("an experiment needs at least one seed")?.train.facts();
@@ -109,6 +114,11 @@ impl Prepared {
         let run = RunRecord {
             index: seed,
             test: evaluate(engine, &records.test, execution)?,
+            validation: records
+                .validation
+                .as_ref()
+                .map(|validation| evaluate(engine, validation, execution))
+                .transpose()?,
             train: evaluate(engine, &records.train, execution)?,
             seconds: started.elapsed().as_secs_f64(),
             n_non_finite: counts.non_finite,
@@ -229,19 +239,21 @@ fn to_records(part: &Dataset, device: &dp_train::Device) -> anyhow::Result<Recor
 
 /// A plan per method.
 fn plans(experiment: &Experiment, facts: PublicFacts) -> anyhow::Result<Vec<Plan>> {
-    let batch_size = match experiment.batch_size {
-        BatchSize::Records(records) => records,
-        BatchSize::Full => facts.n_records,
-    };
-    let batches = match experiment.counting {
+    let batch_plan = match experiment.counting {
         BatchCounting::Exact => BatchPlan::exact,
         BatchCounting::LoaderLength => BatchPlan::loader,
-    }(facts.n_records, batch_size, experiment.epochs)?;
+    };
     experiment
         .methods
         .iter()
         .map(|setting| {
             let context = || format!("{}: {}", experiment.id, setting.id);
+            let (batch_size, epochs) = setting.batches.unwrap_or((experiment.batch_size, experiment.epochs));
+            let batch_size = match batch_size {
+                BatchSize::Records(records) => records,
+                BatchSize::Full => facts.n_records,
+            };
+            let batches = batch_plan(facts.n_records, batch_size, epochs).with_context(context)?;
             let plan = plan(experiment, setting, batches, facts).with_context(context)?;
             if !experiment.matches_dpsgd_budget || plan.count_noise_multipliers().is_empty() {
                 return Ok(plan);
@@ -269,6 +281,7 @@ fn plan(
         Some(PrivacyConfig::new(clipping, noise_multiplier, experiment.delta))
     };
     let config = TrainConfig {
+        optimiser: setting.optimiser,
         l2: experiment.l2,
         privacy,
         ..TrainConfig::new(experiment.model.clone(), experiment.loss, batches, setting.learning_rate)
@@ -324,12 +337,11 @@ fn evaluate(engine: &mut Engine, records: &Records, execution: &Execution) -> an
         });
         Ok(metrics.collect())
     };
+    let recalls = class_recall(&predictions, records.labels(), facts.n_classes)?;
     Ok(MetricsRecord {
         overall: metrics(&vec![0; records.len()], 1)?.remove(0),
         groups: metrics(records.groups(), facts.n_groups)?,
-        class_recall: class_recall(&predictions, records.labels(), facts.n_classes)?
-            .iter()
-            .map(|recall| recall.value)
-            .collect(),
+        class_recall: recalls.iter().map(|recall| recall.value).collect(),
+        class_sizes: recalls.iter().map(|recall| recall.n).collect(),
     })
 }

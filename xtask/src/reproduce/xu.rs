@@ -8,6 +8,7 @@ use super::data_setting::DataSetting;
 use super::experiment::{
     BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise, PublishedAccountant, PublishedBudget,
 };
+use crate::report::Claim;
 
 /// The departures of every experiment.
 pub(crate) fn departures() -> Vec<String> {
@@ -43,7 +44,7 @@ pub(crate) fn logistic_regression(
         title: title.to_owned(),
         departures,
         data,
-        seeds: 5,
+        seeds: 10,
         model: ModelConfig::LogisticRegression,
         loss: Loss::BceWithLogits,
         batch_size: BatchSize::Records(256),
@@ -66,4 +67,34 @@ pub(crate) fn budget(epsilon: f64, n_records: f64, epochs: f64) -> PublishedBudg
         sampling_rate: 256.0 / n_records,
         steps: (epochs * n_records / 256.0).floor() as u64,
     }
+}
+
+/// What the papers say about a census; DPSGD costs the second group more.
+pub(crate) fn claims(experiment: &str, data: &str, (less, more): (&str, &str)) -> anyhow::Result<Vec<Claim>> {
+    Ok(vec![
+        Claim::smaller_for(
+            &format!("DPSGD costs {more} records more accuracy than {less} ones on {data}"),
+            "Xu 2020, Table 5; Xu 2021, 4.1",
+            experiment,
+            "dpsgd",
+            "privacy_cost",
+            (less, more),
+        )?,
+        Claim::least(
+            &format!("DPSGD-F has a smaller privacy cost gap than DPSGD and Naive on {data}"),
+            "Xu 2020, 6.2; Xu 2021, 6.3",
+            experiment,
+            ("privacy_cost_gap", "gap"),
+            "dpsgd-f",
+            &["dpsgd", "naive"],
+        )?,
+        Claim::greatest(
+            &format!("DPSGD-F is more accurate than DPSGD and Naive on {data}"),
+            "Xu 2020, 6.2; Xu 2021, 6.3",
+            experiment,
+            ("accuracy", "total"),
+            "dpsgd-f",
+            &["dpsgd", "naive"],
+        )?,
+    ])
 }

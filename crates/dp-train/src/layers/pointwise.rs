@@ -9,11 +9,18 @@ use crate::ops::{Activation, ActivationBackward};
 pub(crate) struct Pointwise {
     activation: Activation,
     output: Option<Tensor>,
+    /// Whether the output is kept as a copy.
+    copies: bool,
 }
 
 impl Pointwise {
     pub(crate) fn new(activation: Activation) -> Self {
-        Self { activation, output: None }
+        Self { activation, output: None, copies: false }
+    }
+
+    /// As a model's last layer: the loss writes its gradient over the outputs, of which the backward pass needs a copy.
+    pub(crate) fn last(activation: Activation) -> Self {
+        Self { copies: true, ..Self::new(activation) }
     }
 }
 
@@ -26,7 +33,7 @@ impl Layer for Pointwise {
 
     fn forward(&mut self, input: Tensor) -> Result<Tensor> {
         input.inplace_op1(&self.activation)?;
-        self.output = Some(input.clone());
+        self.output = Some(if self.copies { input.copy()? } else { input.clone() });
         Ok(input)
     }
 

@@ -7,6 +7,7 @@ mod image_chain;
 mod logistic_regression;
 mod mlp;
 mod sequence;
+mod squashed_regression;
 mod xu_cnn;
 mod zhao_cnn;
 
@@ -38,6 +39,10 @@ use crate::ops::Activation;
 pub enum ModelConfig {
     /// One linear layer, `linear`.
     LogisticRegression,
+    /// One linear layer, `linear`, and a sigmoid on its outputs, which then count as logits: no loss gets near 0.
+    ///
+    /// **Source.** The published code of Esipova et al. 2023 for the Dutch census, to reproduce it; not to be recommended.
+    SquashedRegression,
     /// Linear layers `fc1`, `fc2`, … with an activation after each but the last.
     Mlp {
         /// Width of each hidden layer, at least 1. Without any the model is a logistic regression whose layer is `fc1`.
@@ -89,6 +94,7 @@ impl ModelConfig {
     pub fn label(&self) -> String {
         match self {
             Self::LogisticRegression => "logistic-regression".into(),
+            Self::SquashedRegression => "squashed-regression".into(),
             Self::Mlp { hidden, activation } => mlp::label(hidden, *activation),
             Self::Cnn { features, .. } => format!("cnn-{}-layers", features.len()),
             Self::EsipovaCnn { .. } => "esipova-cnn".into(),
@@ -101,6 +107,7 @@ impl ModelConfig {
     fn layers(&self, sizes: &Sizes<'_>) -> Result<Vec<NamedLayer>> {
         match self {
             Self::LogisticRegression => logistic_regression::layers(sizes),
+            Self::SquashedRegression => squashed_regression::layers(sizes),
             Self::Mlp { hidden, activation } => mlp::layers(hidden, *activation, sizes),
             Self::Cnn { image, features, hidden, activation } => {
                 cnn::layers(*image, features, hidden, *activation, sizes)

@@ -51,6 +51,9 @@ fn oracle_gradient(layers: &[(Var, Var)], config: &ModelConfig, loss: Loss, x: &
             hidden = activate(&hidden, *activation).unwrap();
         }
     }
+    if *config == ModelConfig::SquashedRegression {
+        hidden = activate(&hidden, Activation::Sigmoid).unwrap();
+    }
     let loss = oracle_loss(&hidden, label, loss).unwrap();
     let gradients = loss.backward().unwrap();
     let flat = layers.iter().flat_map(|(weight, bias)| [weight, bias]).flat_map(|var| {
@@ -79,6 +82,7 @@ fn model() -> impl Strategy<Value = ModelConfig> {
     let activation = prop::sample::select(vec![Activation::Tanh, Activation::Relu, Activation::Sigmoid]);
     prop_oneof![
         1 => Just(ModelConfig::LogisticRegression),
+        1 => Just(ModelConfig::SquashedRegression),
         3 => (prop::collection::vec(1_usize..20, 0..4), activation)
             .prop_map(|(hidden, activation)| mlp(&hidden, activation)),
     ]

@@ -1,0 +1,165 @@
+//! An experiment that searched a grid of learning rates and bounds: heat maps and the best point of each method.
+
+use super::document::{Block, Cell, Mark, Row, Table, marked};
+use super::figures::DrawnFigure;
+use super::metric::Column;
+use super::number;
+use crate::plot::{HeatPanel, Panel, Plot};
+use crate::results::{ExperimentResults, MethodResults};
+
+/// Names of the grid's coordinates.
+pub(crate) const RATE: &str = "rate";
+pub(crate) const BOUND: &str = "bound";
+
+/// The metric that a search maximises (Zhao 2025, 4.1).
+const OBJECTIVE: &str = "macro_accuracy_pct";
+
+/// Whether an experiment is a grid rather than a comparison.
+pub(crate) fn is_grid(experiment: &ExperimentResults) -> bool {
+    experiment.methods.iter().any(|method| coordinate(method, RATE).is_some())
+}
+
+/// A coordinate of a method.
+pub(crate) fn coordinate(method: &MethodResults, name: &str) -> Option<f64> {
+    method.coordinates.iter().find(|coordinate| coordinate.name == name).map(|coordinate| coordinate.value)
+}
+
+/// The same runs with the metrics of the validation records in the place of the test records' (unless there are none).
+pub(crate) fn on_validation(experiment: &ExperimentResults) -> ExperimentResults {
+    let mut experiment = experiment.clone();
+    for run in experiment.methods.iter_mut().flat_map(|method| &mut method.runs) {
+        if let Some(validation) = run.validation.take() {
+            run.test = validation;
+        }
+    }
+    experiment
+}
+
+/// The point with the greatest mean macro accuracy, for each method of a grid; the first of equals.
+///
+/// # Errors
+/// If the metric cannot be computed.
+pub(crate) fn best_points(experiment: &ExperimentResults) -> anyhow::Result<Vec<&MethodResults>> {
+    let objective = Column::parse(OBJECTIVE, "total")?;
+    let mut best: Vec<(&MethodResults, f64)> = Vec::new();
+    for method in experiment.methods.iter().filter(|method| coordinate(method, RATE).is_some()) {
+        let Some(value) = objective.estimate(experiment, method)?.mean else { continue };
+        match best.iter_mut().find(|(candidate, _)| candidate.base == method.base) {
+            Some(entry) if value > entry.1 => *entry = (method, value),
+            Some(_) => {}
+            None => best.push((method, value)),
+        }
+    }
+    Ok(best.into_iter().map(|(method, _)| method).collect())
+}
+
+/// The best points as a table.
+///
+/// # Errors
+/// If the experiment's groups are inconsistent.
+pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<Block>> {
+    let columns = columns(experiment)?;
+    let rows = best_points(experiment)?
+        .into_iter()
+        .map(|method| {
+            let mut cells = vec![
+                Cell::plain(coordinate(method, RATE).map_or_else(|| "–".to_owned(), |rate| rate.to_string())),
+                Cell::plain(coordinate(method, BOUND).map_or_else(|| "–".to_owned(), |bound| bound.to_string())),
+            ];
+            for (_, column) in &columns {
+                cells.push(Cell::plain(number::estimate(&column.estimate(experiment, method)?, 3)));
+            }
+            Ok(Row { header: method.base.clone(), cells })
+        })
+        .collect::<anyhow::Result<Vec<Row>>>()?;
+    let heads = ["Method", "Learning rate", "Bound"].map(str::to_owned).into_iter();
+    Ok(vec![Block::Table(Table {
+        caption: marked(mark, &format!("Best points of the grid: {}", experiment.title)),
+        columns: heads.chain(columns.iter().map(|(_, column)| column.to_string())).collect(),
+        rows,
+        notes: vec![
+            "Best by mean macro accuracy over seeds. Bound: C of constant clipping, the lower bound C_LB of bounded adaptive \
+             clipping; unbounded clipping has none. The search is not accounted for in ε."
+                .to_owned(),
+        ],
+    })])
+}
+
+/// Heat maps: a row of panels per method with a bound, a panel per metric.
+///
+/// # Errors
+/// If the experiment's groups are inconsistent.
+pub(crate) fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<DrawnFigure>> {
+    let mut figures = Vec::new();
+    let mut bases: Vec<&str> = Vec::new();
+    for method in experiment.methods.iter().filter(|method| coordinate(method, BOUND).is_some()) {
+        if !bases.contains(&method.base.as_str()) {
+            bases.push(&method.base);
+        }
+    }
+    for base in bases {
+        let points: Vec<&MethodResults> = experiment.methods.iter().filter(|method| method.base == base).collect();
+        let rates = sorted(points.iter().filter_map(|method| coordinate(method, RATE)));
+        let bounds = sorted(points.iter().filter_map(|method| coordinate(method, BOUND)));
+        let mut panels = Vec::new();
+        let mut words = Vec::new();
+        for (name, column) in columns(experiment)? {
+            let mut values = vec![vec![None; bounds.len()]; rates.len()];
+            for &method in &points {
+                let (Some(rate), Some(bound)) = (coordinate(method, RATE), coordinate(method, BOUND)) else { continue };
+                let (Some(y), Some(x)) =
+                    (rates.iter().position(|r| *r == rate), bounds.iter().position(|b| *b == bound))
+                else {
+                    continue;
+                };
+                values[y][x] = column.estimate(experiment, method)?.mean;
+            }
+            let defined = values.iter().flatten().flatten();
+            let (low, high) = defined.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
+            words.push(format!("{name} from {low:.3} to {high:.3}"));
+            panels.push(Panel::Heat(HeatPanel {
+                title: marked(mark, &name),
+                x_label: "bound".to_owned(),
+                y_label: "learning rate".to_owned(),
+                x_values: bounds.clone(),
+                y_values: rates.clone(),
+                values,
+            }));
+        }
+        let caption = format!("{base}: metrics over learning rate and bound, means over seeds. {}.", experiment.title);
+        figures.push(DrawnFigure {
+            stem: format!("{}-{base}-landscape", experiment.id),
+            caption: marked(mark, &caption),
+            alt: format!("Heat maps over learning rate and bound for {base}. {}.", words.join("; ")),
+            plot: Plot {
+                title: marked(mark, &format!("{base} over learning rate and bound. {}", experiment.title)),
+                n_columns: panels.len().min(3),
+                panels,
+            },
+        });
+    }
+    Ok(figures)
+}
+
+/// What the heat maps show: for two groups their accuracies and the gap between, else the means over classes.
+fn columns(experiment: &ExperimentResults) -> anyhow::Result<Vec<(String, Column)>> {
+    let mut columns = vec![("Macro accuracy (%)".to_owned(), Column::parse(OBJECTIVE, "total")?)];
+    if let [a, b] = &experiment.dataset.groups[..] {
+        for group in [a, b] {
+            columns.push((format!("Accuracy, {} (%)", group.name), Column::parse("accuracy_pct", &group.name)?));
+        }
+        columns.push(("Accuracy gap (%)".to_owned(), Column::parse("accuracy_pct", "gap")?));
+    } else {
+        columns.push(("Worst-class accuracy (%)".to_owned(), Column::parse("worst_class_accuracy_pct", "total")?));
+        columns.push(("Accuracy (%)".to_owned(), Column::parse("accuracy_pct", "total")?));
+    }
+    columns.push(("Loss".to_owned(), Column::parse("loss", "total")?));
+    Ok(columns)
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    values
+}
