@@ -12,6 +12,7 @@ use crate::models::ModelConfig;
 use crate::optimiser::OptimiserConfig;
 use crate::records::PublicFacts;
 use crate::schedule::{LearningRate, warm_up};
+use crate::trainer::{adds_noise, check_coupling};
 
 /// How often and how many records are drawn.
 ///
@@ -93,7 +94,8 @@ fn check_sizes(n_records: usize, batch_size: usize, epochs: u64) -> Result<()> {
 pub struct PrivacyConfig {
     /// How per-sample gradients are bounded.
     pub clipping: ClipConfig,
-    /// Noise of the gradient sum: standard deviation over its sensitivity, the bound that the method states for the step.
+    /// Noise of the gradient sum: standard deviation over its sensitivity, the bound that the method states for the step. The analyses
+    /// of one error of clipping (`magnitude-only`, `direction-only`) add none, and their event says so.
     pub noise_multiplier: NoiseMultiplier,
     /// The δ at which ε is stated; below 1/n, unless `allow_large_delta`.
     pub delta: Delta,
@@ -198,7 +200,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`TrainError::InvalidParameter`] if a setting is out of range, if δ is 1/n or more (such a δ allows a mechanism that
-    /// publishes a random record) and not allowed, if a guarantee is required of a method that has none, or if the method couples the records of a batch, which the trainer does not carry out;
+    /// publishes a random record) and not allowed, if a guarantee is required of a method that has none, or if FairLens is asked for with what it is not defined for;
     /// [`TrainError::Clipping`] and [`TrainError::Accounting`] if the method's parameters or the noise of its counts are out of range.
     pub fn new(config: TrainConfig, facts: PublicFacts) -> Result<Self> {
         let rate = config.batches.sampling_rate;
@@ -272,6 +274,11 @@ impl Plan {
         self.config.privacy.as_ref().map_or_else(Vec::new, |p| p.clipping.count_noise_multipliers(&self.context))
     }
 
+    /// How the records of a batch act on each other: not at all without privacy.
+    pub(crate) fn coupling(&self) -> Coupling {
+        self.config.privacy.as_ref().map_or(Coupling::None, |privacy| privacy.clipping.coupling)
+    }
+
     /// Whether the run has a proven guarantee: false without privacy.
     pub fn certified(&self) -> bool {
         self.config.privacy.as_ref().is_some_and(|privacy| privacy.clipping.certified())
@@ -300,17 +307,12 @@ pub(crate) fn step_event(privacy: &PrivacyConfig, rate: SamplingRate, facts: Pub
         return Err(TrainError::invalid("privacy.clipping.coupling", coupling, expected));
     }
     let context = context(Some(privacy), rate, facts);
-    if privacy.clipping.coupling != Coupling::None {
-        // A coupling makes a record's gradient depend on its batch, which the engine does not do: never train something else instead.
-        let coupling = format!("{:?}", privacy.clipping.coupling);
-        return Err(TrainError::invalid(
-            "privacy.clipping.coupling",
-            coupling,
-            "None, the only one the trainer carries out",
-        ));
-    }
+    check_coupling(&privacy.clipping, facts.n_classes)?;
     // Refuses parameters out of range before there is a run.
     privacy.clipping.build(&context)?;
+    if !adds_noise(privacy.clipping.coupling) {
+        return Ok(DpEvent::NonPrivate);
+    }
     // Gradient and counts see the same batch: one sampled Gaussian (Zhao 2025, Lemma 3.1 and Theorem 3.2).
     let mut multipliers = vec![privacy.noise_multiplier];
     for multiplier in privacy.clipping.count_noise_multipliers(&context) {

@@ -16,7 +16,8 @@ pub const ENTRY: MethodEntry = MethodEntry {
     summary: "hard clipping of the gradient of a loss with two fairness regularisers",
     source: "Tran et al. 2021; Esipova 2023, Alg. 4",
     differs: "Not certified: the published privacy claim does not hold, because the regulariser couples the records of \
-              a batch. Esipova's code configures it but does not implement it.",
+              a batch. Esipova's code configures it but does not implement it. In the gradient of its regulariser R1 the \
+              clipping factors count as constants; R1 is the mean over pairs of groups and R2 the mean over groups.",
     preset: |params| {
         let [gamma_1, gamma_2] = params.fairlens_weights.unwrap_or([1.0, 1.0]);
         ClipConfig {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use dp_clipping::{ClipBatch, Clipped};
 
-use super::Trainer;
+use super::{Trainer, adds_noise};
 use crate::error::{Result, TrainError};
 use crate::ops::{Finite, Privatise};
 
@@ -29,7 +29,7 @@ impl Trainer<'_> {
     /// The mean gradient of a batch into `self.gradient`: private, if the plan is. Enters the ledger before anything is used.
     ///
     /// The stages, in order: losses and norms; scales and their bound; the weighted sum; noise and division by the public
-    /// expected batch size. What acts on the sum of a batch as a whole belongs between the last two.
+    /// expected batch size. Couplings act between the first two and between the last two.
     pub(super) fn form_gradient(
         &mut self,
         rows: &[usize],
@@ -37,6 +37,7 @@ impl Trainer<'_> {
         wants_groups: bool,
     ) -> Result<(Pass, Weighting)> {
         let mut pass = self.first_pass(rows, self.method.is_some() || wants_groups)?;
+        let addition = self.regularise(rows, groups, &mut pass)?;
         let mut weighting = self.weighting(&pass, groups)?;
         // Before anything of the step is used: what cannot be recorded is not released.
         self.ledger.record(self.plan.step_event(), 1)?;
@@ -47,6 +48,7 @@ impl Trainer<'_> {
             weighting = self.weighting(&pass, groups)?;
             self.second_pass(rows, groups, &pass, &weighting.scales, wants_groups)?;
         }
+        self.couple(rows, groups, &pass, &weighting, addition.as_deref())?;
         self.privatise(weighting.bound)?;
         Ok((pass, weighting))
     }
@@ -86,7 +88,7 @@ impl Trainer<'_> {
     }
 
     /// `Σ s_i g_i` into the gradient; also each group's mean gradient before clipping, if asked for.
-    fn second_pass(
+    pub(super) fn second_pass(
         &mut self,
         rows: &[usize],
         groups: &[usize],
@@ -132,8 +134,9 @@ impl Trainer<'_> {
     /// Noise for the bound, and division by the public expected batch size.
     fn privatise(&mut self, bound: f64) -> Result<()> {
         let config = self.plan.config();
-        let std = config.privacy.as_ref().map_or(0.0, |privacy| privacy.noise_multiplier.get() * bound);
-        if config.privacy.is_some() && !(std.is_finite() && std > 0.0) {
+        let noisy = config.privacy.is_some() && adds_noise(self.plan.coupling());
+        let std = config.privacy.as_ref().filter(|_| noisy).map_or(0.0, |p| p.noise_multiplier.get() * bound);
+        if noisy && !(std.is_finite() && std > 0.0) {
             return Err(TrainError::invalid("noise_std", std, "a finite number above 0"));
         }
         let rng = RefCell::new(&mut self.streams.noise);

@@ -1,12 +1,17 @@
 //! The training loop: batch, per-sample norms, clipping, noise, update, ledger.
 
+mod coupling;
+mod fairlens;
 mod gradient;
+
+pub(crate) use coupling::{adds_noise, check_coupling};
 
 use candle_core::Device;
 use dp_accounting::{Ledger, NeighbouringRelation};
-use dp_clipping::ClipMethod;
+use dp_clipping::{ClipMethod, Coupling};
 use serde::{Deserialize, Serialize};
 
+use self::fairlens::FairLens;
 use crate::checkpoint::{Checkpoints, DataDigests};
 use crate::early_stopping::Patience;
 use crate::engine::Engine;
@@ -74,6 +79,7 @@ pub struct Trainer<'a> {
     sampler: PoissonSampler,
     pub(crate) optimiser: Optimiser,
     execution: Execution,
+    fairlens: Option<FairLens>,
     gradient: ParameterVector,
     group_gradients: Vec<ParameterVector>,
     pub(crate) ledger: Ledger,
@@ -98,6 +104,10 @@ impl<'a> Trainer<'a> {
         let config = plan.config();
         let mut engine = Engine::new(&config.model, config.loss, records, &execution.device)?;
         engine.model_mut().initialise(&mut streams.initialisation)?;
+        let fairlens = match plan.coupling() {
+            Coupling::Fairlens { gamma_1, gamma_2 } => Some(FairLens::new(config, records, [gamma_1, gamma_2])?),
+            _ => None,
+        };
         let method = match &config.privacy {
             Some(privacy) => Some(privacy.clipping.build(plan.context())?),
             None => None,
@@ -118,6 +128,7 @@ impl<'a> Trainer<'a> {
             records,
             engine,
             method,
+            fairlens,
             streams,
             execution,
         })

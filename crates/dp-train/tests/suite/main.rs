@@ -6,6 +6,7 @@ mod candle_nn;
 mod checkpoints;
 mod config_files;
 mod convolution;
+mod couplings;
 mod curvature;
 mod decomposition;
 mod early_stopping;

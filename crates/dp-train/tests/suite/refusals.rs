@@ -68,9 +68,12 @@ fn privacy_settings() {
     assert_snapshot!(with(privacy_with("dpsgd-f", 1.0, &no_count_noise)), @"accounting: noise multiplier is 0, but must be positive, finite and at least 1e-6");
     let no_clip_norm = PresetParams { clip_norm: 0.0, ..PresetParams::default() };
     assert_snapshot!(with(privacy_with("dpsgd", 1.0, &no_clip_norm)), @"clipping: threshold is 0, expected 2^-60 to 2^60");
-    // The engine computes each record's gradient on its own: a coupled method would be trained as if it were not.
-    assert_snapshot!(with(privacy("fairlens")), @"privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0 }: expected None, the only one the trainer carries out");
-    assert_snapshot!(with(privacy("magnitude-only")), @"privacy.clipping.coupling = MagnitudeOnly: expected None, the only one the trainer carries out");
+    let multi_class = PublicFacts { n_classes: 3, ..FACTS };
+    let fairlens = Plan::new(TrainConfig { privacy: Some(privacy("fairlens")), ..base() }, multi_class);
+    assert_snapshot!(fairlens.unwrap_err(), @"privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0 }: expected None: FairLens is defined for two classes");
+    let mut per_group = privacy("dpsgd-f");
+    per_group.clipping.coupling = privacy("fairlens").clipping.coupling;
+    assert_snapshot!(with(per_group), @"privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0 }: expected None: FairLens needs clipping factors that depend on the record alone");
     let no_groups = Plan::new(base(), PublicFacts { n_groups: 0, ..FACTS });
     assert_snapshot!(no_groups.unwrap_err(), @"clipping: n_groups is 0, expected at least 1");
 }

@@ -1,0 +1,85 @@
+//! Methods in which the records of a batch act on each other: not certified, for analyses and as a baseline.
+
+use dp_clipping::{ClipConfig, Coupling};
+
+use super::Trainer;
+use super::gradient::{Pass, Weighting};
+use crate::error::{Result, TrainError};
+use crate::ops::AddSlice;
+
+impl Trainer<'_> {
+    /// With FairLens, the vector that its regularisers add to every per-sample gradient of the batch; the norms become those of the
+    /// regularised gradients, `‖g_i + v‖² = ‖g_i‖² + 2⟨g_i, v⟩ + ‖v‖²`. With other methods nothing.
+    pub(super) fn regularise(&mut self, rows: &[usize], groups: &[usize], pass: &mut Pass) -> Result<Option<Vec<f64>>> {
+        let (Some(fairlens), Some(method)) = (&mut self.fairlens, &self.method) else { return Ok(None) };
+        let usable: Vec<usize> = (0..rows.len()).filter(|i| !pass.blanked.contains(i)).collect();
+        let scales = usable
+            .iter()
+            .map(|&i| method.scale_in_advance(groups[i]).map(|scale| scale.scale(pass.norms[i])))
+            .collect::<Option<Vec<f64>>>()
+            .ok_or_else(|| TrainError::mismatch("clipping factors that depend on the record alone", "some", "none"))?;
+        let usable_rows: Vec<usize> = usable.iter().map(|&i| rows[i]).collect();
+        let parameters = self.engine.model().parameters().to_vec()?;
+        let batch_size = self.plan.expected_batch_size();
+        let addition = fairlens.addition(self.records, &usable_rows, &scales, batch_size, &parameters)?;
+        let sq_norm: f64 = addition.vector.iter().map(|v| v * v).sum();
+        for (&i, product) in usable.iter().zip(&addition.products) {
+            // Rounding can take a norm near 0 below it.
+            pass.norms[i] = (pass.norms[i].powi(2) + 2.0 * product + sq_norm).max(0.0).sqrt();
+        }
+        Ok(Some(addition.vector))
+    }
+
+    /// Turns the clipped sum of the batch into what the coupling trains with.
+    pub(super) fn couple(
+        &mut self,
+        rows: &[usize],
+        groups: &[usize],
+        pass: &Pass,
+        weighting: &Weighting,
+        addition: Option<&[f64]>,
+    ) -> Result<()> {
+        if let Some(vector) = addition {
+            let alpha = weighting.scales.iter().sum();
+            self.gradient.flat().inplace_op1(&AddSlice { alpha, values: vector })?;
+        }
+        let coupling = self.plan.coupling();
+        if adds_noise(coupling) {
+            return Ok(());
+        }
+        let mut sum = self.gradient.to_vec()?;
+        let mut ones = vec![1.0; rows.len()];
+        for &i in &pass.blanked {
+            ones[i] = 0.0;
+        }
+        self.second_pass(rows, groups, pass, &ones, false)?;
+        coupling.recombine(&mut sum, &self.gradient.to_vec()?);
+        Ok(self.gradient.set(&sum)?)
+    }
+}
+
+/// Whether a step adds noise: the analyses of one error of clipping (Esipova 2023, Table 1) do without.
+pub(crate) fn adds_noise(coupling: Coupling) -> bool {
+    match coupling {
+        Coupling::None | Coupling::Fairlens { .. } => true,
+        Coupling::MagnitudeOnly | Coupling::DirectionOnly => false,
+    }
+}
+
+/// Refuses what FairLens is not defined for.
+pub(crate) fn check_coupling(clipping: &ClipConfig, n_classes: usize) -> Result<()> {
+    if !matches!(clipping.coupling, Coupling::Fairlens { .. }) {
+        return Ok(());
+    }
+    let coupling = format!("{:?}", clipping.coupling);
+    let refuse = |expected: &str| Err(TrainError::invalid("privacy.clipping.coupling", coupling, expected));
+    if n_classes != 2 {
+        return refuse("None: FairLens is defined for two classes");
+    }
+    let of_record_alone = !matches!(clipping.controller, dp_clipping::Controller::PerGroup { .. })
+        && matches!(clipping.weights, dp_clipping::Weights::Uniform);
+    if !of_record_alone {
+        return refuse("None: FairLens needs clipping factors that depend on the record alone");
+    }
+    Ok(())
+}
