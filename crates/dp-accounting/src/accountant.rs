@@ -20,6 +20,29 @@ pub enum Certainty {
     Estimate,
 }
 
+/// How an accountant that has several ways found its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Method {
+    /// A formula, exact but for rounding.
+    ClosedForm,
+    /// The inversion integral of the privacy loss's moment-generating function, with bounded errors.
+    ContourIntegral,
+    /// Privacy loss distributions on a grid, with bounded errors.
+    Grid,
+}
+
+impl std::fmt::Display for Method {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::ClosedForm => "closed form",
+            Self::ContourIntegral => "contour integral",
+            Self::Grid => "grid",
+        })
+    }
+}
+
 /// Answer to "which ε at this δ?".
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EpsilonBound {
@@ -31,6 +54,8 @@ pub struct EpsilonBound {
     pub certainty: Certainty,
     /// The Rényi order that gave the answer, for accountants that have one.
     pub order: Option<f64>,
+    /// How the answer was found, for accountants that have several ways.
+    pub method: Option<Method>,
 }
 
 /// Answer to "which δ at this ε?".
@@ -44,6 +69,8 @@ pub struct DeltaBound {
     pub certainty: Certainty,
     /// The Rényi order that gave the answer, for accountants that have one.
     pub order: Option<f64>,
+    /// How the answer was found, for accountants that have several ways.
+    pub method: Option<Method>,
 }
 
 /// Turns a composition of events into a guarantee.

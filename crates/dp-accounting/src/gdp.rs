@@ -88,7 +88,7 @@ impl Accountant for GdpAccountant {
     fn epsilon(&self, delta: Delta) -> Result<EpsilonBound, AccountingError> {
         let (mu, certainty) = self.mu();
         let epsilon = Epsilon::new(gaussian_epsilon(mu, delta.get()))?;
-        Ok(EpsilonBound { epsilon, lower: None, certainty, order: None })
+        Ok(EpsilonBound { epsilon, lower: None, certainty, order: None, method: None })
     }
 
     fn delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {
@@ -98,6 +98,6 @@ impl Accountant for GdpAccountant {
             (mu, true) if !mu.is_finite() => 1.0,
             (mu, true) => gaussian_delta(mu, epsilon.get()),
         };
-        Ok(DeltaBound { delta, lower: None, certainty, order: None })
+        Ok(DeltaBound { delta, lower: None, certainty, order: None, method: None })
     }
 }

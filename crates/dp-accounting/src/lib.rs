@@ -18,7 +18,7 @@ mod relation;
 mod statement;
 mod trials;
 
-pub use accountant::{Accountant, Certainty, DeltaBound, EpsilonBound};
+pub use accountant::{Accountant, Certainty, DeltaBound, EpsilonBound, Method};
 pub use calibration::Calibration;
 pub use error::AccountingError;
 pub use events::DpEvent;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Accountant, AccountingError, Certainty, Delta, Epsilon, Ledger, NeighbouringRelation};
+use crate::{Accountant, AccountingError, Certainty, Delta, Epsilon, Ledger, Method, NeighbouringRelation};
 
 /// What was protected, from whom, and how well, complete enough to be checked.
 ///
@@ -37,6 +37,8 @@ pub struct Statement {
     pub certainty: Certainty,
     /// Name of the accountant.
     pub accountant: String,
+    /// How the accountant found the answer, if it has several ways.
+    pub method: Option<Method>,
     /// Every event with its count, in words.
     pub events: Vec<String>,
     /// Digest of the ledger.
@@ -81,6 +83,7 @@ impl Statement {
             epsilon_lower: bound.lower,
             certainty: bound.certainty,
             accountant: accountant.name(),
+            method: bound.method,
             events: ledger.entries().iter().map(|entry| format!("{} × {}", entry.count(), entry.event())).collect(),
             ledger_digest: ledger.digest(),
         })
@@ -118,8 +121,10 @@ impl std::fmt::Display for Statement {
             write!(f, " (no smaller than {:.4} for these mechanisms)", (lower.get() * 1e4).floor() / 1e4)?;
         }
         write!(f, ", by the {} accountant", self.accountant)?;
-        if let Certainty::FallBack { reason } = &self.certainty {
-            write!(f, " ({reason})")?;
+        match (&self.certainty, self.method) {
+            (Certainty::FallBack { reason }, _) => write!(f, " ({reason})")?,
+            (_, Some(method)) => write!(f, " ({method})")?,
+            (_, None) => {}
         }
         let meaning = match self.relation {
             NeighbouringRelation::AddRemove => "adding or removing",
@@ -179,7 +184,7 @@ mod tests {
             not_covered: vec!["the choice of hyper-parameters".to_owned()],
         };
         let statement = Statement::new(&ledger, &accountant, Delta::new(1e-5).unwrap(), scope).unwrap();
-        insta::assert_snapshot!(statement.to_string(), @"The model and the thresholds are (epsilon, delta)-differentially private with epsilon at most 1.8478 at delta 1e-5 (no smaller than 1.8467 for these mechanisms), by the PLD accountant. The guarantee compares data sets that differ in adding or removing one person's record (add-remove neighbours); the number of records is protected as well. It accounts for: 1000 × Poisson-sampled (rate 0.01) joint Gaussian (noise multipliers 1, 10). Not covered: the choice of hyper-parameters. Ledger digest 902041c96068c491f84da71ab50d38cc021e03cd3fddc388dea256bd6685a14a.");
+        insta::assert_snapshot!(statement.to_string(), @"The model and the thresholds are (epsilon, delta)-differentially private with epsilon at most 1.8475 at delta 1e-5 (no smaller than 1.8474 for these mechanisms), by the PLD accountant (contour integral). The guarantee compares data sets that differ in adding or removing one person's record (add-remove neighbours); the number of records is protected as well. It accounts for: 1000 × Poisson-sampled (rate 0.01) joint Gaussian (noise multipliers 1, 10). Not covered: the choice of hyper-parameters. Ledger digest 902041c96068c491f84da71ab50d38cc021e03cd3fddc388dea256bd6685a14a.");
         let json = serde_json::to_string(&statement).unwrap();
         assert_eq!(serde_json::from_str::<Statement>(&json).unwrap(), statement);
     }

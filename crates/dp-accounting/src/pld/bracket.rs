@@ -30,29 +30,62 @@ pub(super) struct Bracket {
     pub(super) upper: f64,
 }
 
-impl Bracket {
-    pub(super) fn is_narrow(self, relative_width: f64) -> bool {
-        self.upper - self.lower <= (relative_width * self.upper).max(NEGLIGIBLE)
+impl Question {
+    /// A bracket this narrow is narrow whatever its upper end is: for ε, that may be 0.
+    const fn negligible(self) -> f64 {
+        match self {
+            Self::Epsilon { .. } => 1e-9,
+            Self::Delta { .. } => 0.0,
+        }
     }
 }
 
-/// A bracket this narrow is narrow whatever its end is: the end may be 0.
-const NEGLIGIBLE: f64 = 1e-9;
+impl Bracket {
+    pub(super) fn is_narrow(self, question: Question, relative_width: f64) -> bool {
+        self.upper - self.lower <= (relative_width * self.upper).max(question.negligible())
+    }
+
+    /// A value with a relative error.
+    pub(super) fn around(value: f64, error: f64) -> Self {
+        Self { lower: value * (1.0 - error), upper: value * (1.0 + error) }
+    }
+
+    /// This bracket, unless its ends have crossed, which proven ends do only by rounding.
+    pub(super) const fn or_if_empty(self, other: Self) -> Self {
+        if self.lower <= self.upper { self } else { other }
+    }
+
+    /// What both allow.
+    pub(super) const fn intersection(self, other: Self) -> Self {
+        Self { lower: self.lower.max(other.lower), upper: self.upper.min(other.upper) }
+    }
+}
 
 /// Brackets the answer; `upper_guess` is any upper bound, used to choose the first grid and as the first upper end.
 pub(super) fn bracket(mechanisms: &[(PldMechanism, f64)], question: Question, guess: Guess, effort: Effort) -> Bracket {
     let steps: f64 = mechanisms.iter().map(|(_, count)| count).sum();
-    // Probability that the grid may leave out: a millionth of δ over all steps.
-    let log_tail = (guess.log_delta - 14.0 - steps.ln()).min(-40.0);
+    // Probability that the grid may leave out: a millionth of δ over all steps. When δ is the question, of what is known of it.
+    let log_tail_of = |best: Bracket| {
+        let log_delta = match question {
+            Question::Epsilon { delta } => delta.ln(),
+            Question::Delta { .. } => best.upper.ln().max(-700.0),
+        };
+        (log_delta - 14.0 - steps.ln()).min(-40.0)
+    };
     let symmetric = mechanisms.iter().all(|(mechanism, _)| mechanism.is_symmetric());
     let mut directions = vec![Direction::default(); if symmetric { 1 } else { 2 }];
     let mut best = Bracket { lower: 0.0, upper: guess.upper };
-    let cells_at = |interval: f64| mechanisms.iter().map(|(m, _)| m.n_cells(log_tail, interval)).fold(0.0, f64::max);
+    let cells_at = |log_tail: f64, interval: f64| {
+        mechanisms.iter().map(|(m, _)| m.n_cells(log_tail, interval)).fold(0.0, f64::max)
+    };
     let max_points = effort.max_points as f64;
-    let mut interval = (guess.epsilon / 200.0).max(cells_at(1.0) / 4096.0_f64.min(max_points)).max(1e-12);
+    let mut interval =
+        (guess.epsilon / 200.0).max(cells_at(log_tail_of(best), 1.0) / 4096.0_f64.min(max_points)).max(1e-12);
     for level in 0..40 {
         // Relative probability, under the tilt, that may lie outside the window of the transform; less each time, in case it was too much.
         let log_window_tail = effort.relative_width.ln() - 10.0 - SLACK - f64::from(level);
+        let log_tail = log_tail_of(best);
+        let cells_at = |interval: f64| cells_at(log_tail, interval);
         if cells_at(interval) > max_points {
             return best;
         }
@@ -87,7 +120,7 @@ pub(super) fn bracket(mechanisms: &[(PldMechanism, f64)], question: Question, gu
             }
             best.lower = best.lower.min(best.upper);
         }
-        if too_long || best.is_narrow(effort.relative_width) {
+        if too_long || best.is_narrow(question, effort.relative_width) {
             return best;
         }
         // The error is quadratic in the interval once that is finer than the loss of one step.
@@ -111,8 +144,8 @@ pub(super) struct Guess {
     pub(super) upper: f64,
     /// About the ε of the question or of its answer.
     pub(super) epsilon: f64,
-    /// About the logarithm of its δ.
-    pub(super) log_delta: f64,
+    /// About the order of the best Chernoff bound.
+    pub(super) order: f64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -211,7 +244,7 @@ fn saddle_point(summands: &Summands, question: Question) -> f64 {
 
 /// Range of tilts: beyond it a single grid step fades by more than e^-30 and sums over the grid would underflow.
 fn tilts(interval: f64) -> (f64, f64) {
-    let largest = (30.0 / interval).min(1e6);
+    let largest = 30.0 / interval;
     (1e-3 * largest.min(1.0), largest)
 }
 
@@ -219,7 +252,7 @@ fn tilts(interval: f64) -> (f64, f64) {
 fn crossing(sum: &TiltedSum, side: Side, log_delta: f64) -> f64 {
     let mut above: Option<(f64, f64)> = None;
     let mut answer = None;
-    sum.scan(side, |epsilon, log_value| {
+    sum.scan(side, 0.0, |epsilon, log_value| {
         if log_value.is_nan() {
             // Fails closed.
             answer = Some(if side == Side::Upper { f64::INFINITY } else { 0.0 });
@@ -233,28 +266,31 @@ fn crossing(sum: &TiltedSum, side: Side, log_delta: f64) -> f64 {
             // Between grid points the profile is linear in e^ε, and the allowances for errors bend the bound the safe way.
             Some((next, log_next)) => {
                 let part = (1.0 - (log_delta - log_value).exp()) / (1.0 - (log_next - log_value).exp());
-                (epsilon + libm::log1p(part.clamp(0.0, 1.0) * libm::expm1(next - epsilon))).max(0.0)
+                epsilon + libm::log1p(part.clamp(0.0, 1.0) * libm::expm1(next - epsilon))
             }
             None if side == Side::Upper => f64::INFINITY,
-            None => epsilon.max(0.0),
+            None => epsilon,
         });
         false
     });
-    match (answer, above, side) {
+    let crossing = match (answer, above, side) {
         (Some(answer), _, _) => answer,
         (None, _, Side::Lower) => 0.0,
-        (None, _, Side::Upper) if sum.reaches_zero() => 0.0,
-        // The whole window is below δ: its lowest point bounds ε from above.
+        // Everything that was visited is below δ: its lowest point, at or below 0 unless the window ends above, bounds ε from above.
         (None, Some((epsilon, _)), Side::Upper) => epsilon,
         (None, None, Side::Upper) => f64::INFINITY,
-    }
+    };
+    let rounding = sum.rounding_of_losses(crossing);
+    (if side == Side::Upper { crossing + rounding } else { crossing - rounding }).max(0.0)
 }
 
 /// The profile's bound at an ε, if the window reaches it.
 fn value_at(sum: &TiltedSum, side: Side, epsilon: f64) -> Option<f64> {
+    let rounding = sum.rounding_of_losses(epsilon);
+    let epsilon = if side == Side::Upper { epsilon - rounding } else { epsilon + rounding };
     let mut above: Option<(f64, f64)> = None;
     let mut answer = None;
-    sum.scan(side, |grid_epsilon, log_value| {
+    sum.scan(side, epsilon, |grid_epsilon, log_value| {
         if grid_epsilon > epsilon {
             above = Some((grid_epsilon, log_value));
             return true;

@@ -127,9 +127,12 @@ impl Grid {
             if x > 36.0 { x - q.ln() } else { libm::log1p(libm::expm1(x) / q) }
         } else if k <= 0 {
             f64::NEG_INFINITY
-        } else {
+        } else if x > 36.0 || q < 1e-280 {
             // e^loss - (1-q) = (1-q)(e^x - 1) = q·e^y.
             libm::log1p(-q) - q.ln() + if x > 36.0 { x } else { libm::expm1(x).ln() }
+        } else {
+            // One logarithm, of a number near 1 where most of the probability is: a difference of large ones would be rounded more.
+            ((1.0 - q) / q * libm::expm1(x)).ln()
         }
     }
 }

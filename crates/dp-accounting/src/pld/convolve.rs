@@ -223,24 +223,26 @@ pub(super) enum Side {
 }
 
 impl TiltedSum {
-    /// Whether the window contains ε = 0.
-    pub(super) fn reaches_zero(&self) -> bool {
-        self.offset + self.first as f64 * self.interval <= 0.0
+    /// How far rounding may have moved the losses near an ε: the offset of each step, and the point on the grid.
+    pub(super) fn rounding_of_losses(&self, epsilon: f64) -> f64 {
+        4.0 * f64::EPSILON * (2.0 * self.offset.abs() + epsilon.abs() + self.interval)
     }
 
-    /// Visits `(ε, ln of δ's bound)` at grid points from the top of the window down to the first at or below ε = 0, until `visit` returns false.
+    /// Visits `(ε, ln of δ's bound)` at grid points from the top of the window down to the first at or below `floor`, until `visit` returns false.
     ///
     /// `δ(ε) = e^(K - λε) Σ g·e^(-λ(x-ε))(1 - e^-(x-ε))` over `x > ε`, with `g` the tilted masses; the sum is carried from one grid
     /// point to the next by two positive recurrences.
-    pub(super) fn scan(&self, side: Side, mut visit: impl FnMut(f64, f64) -> bool) {
-        let (fade, fade_more) = ((-self.tilt * self.interval).exp(), (-(self.tilt + 1.0) * self.interval).exp());
+    pub(super) fn scan(&self, side: Side, floor: f64, mut visit: impl FnMut(f64, f64) -> bool) {
+        let (fade, discount) = ((-self.tilt * self.interval).exp(), (-self.interval).exp());
+        // Not 1 - discount: on fine grids the difference would have few digits.
+        let gap = -libm::expm1(-self.interval);
         let weight = log_largest_weight(self.tilt).exp();
         // Euclidean norm of the weights, Σ e^(-2λt)(1-e^-t)² over the grid, at most over the window: Cauchy–Schwarz against the rounding.
         let norm = (0..self.masses.len())
-            .scan((1.0, 1.0), |(slow, fast), _| {
-                let value = *slow - *fast;
+            .scan((1.0, 0.0), |(slow, rise), _| {
+                let value = *slow * *rise;
                 *slow *= fade;
-                *fast *= fade_more;
+                *rise = *rise * discount + gap;
                 Some(value * value)
             })
             .sum::<f64>()
@@ -255,12 +257,12 @@ impl TiltedSum {
         };
         let (mut delta, mut discounted) = (0.0, 0.0);
         for (i, mass) in self.masses.iter().enumerate().rev() {
-            delta = fade * delta + (fade - fade_more) * discounted;
-            discounted = mass + fade_more * discounted;
+            delta = fade * (delta + gap * discounted);
+            discounted = mass + fade * discount * discounted;
             let above_offset = (self.first + i as i64) as f64 * self.interval;
             let log_delta = self.log_moment - self.tilt * above_offset + (delta + error).max(0.0).ln() + relative;
             let epsilon = self.offset + above_offset;
-            if !visit(epsilon, log_delta) || epsilon <= 0.0 {
+            if !visit(epsilon, log_delta) || epsilon <= floor {
                 return;
             }
         }

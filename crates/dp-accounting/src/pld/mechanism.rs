@@ -74,6 +74,14 @@ impl PldMechanism {
         }
     }
 
+    /// Rate and `μ` of a Poisson-sampled Gaussian.
+    pub(super) fn as_sampled_gaussian(&self) -> Option<(f64, f64)> {
+        match (self.base, self.sampling) {
+            (BaseLoss::Gaussian { mu }, Sampling::Poisson) => Some((self.q, mu)),
+            _ => None,
+        }
+    }
+
     /// Whether both directions have the same loss.
     pub(super) fn is_symmetric(&self) -> bool {
         self.q >= 1.0 || self.sampling == Sampling::FixedSize

@@ -113,7 +113,13 @@ impl Accountant for RdpAccountant {
             );
             (best.is_finite().then_some(best.order), best.value.max(0.0))
         };
-        Ok(EpsilonBound { epsilon: Epsilon::new(epsilon)?, lower: None, certainty: Certainty::Bound, order })
+        Ok(EpsilonBound {
+            epsilon: Epsilon::new(epsilon)?,
+            lower: None,
+            certainty: Certainty::Bound,
+            order,
+            method: None,
+        })
     }
 
     fn delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {
@@ -134,6 +140,6 @@ impl Accountant for RdpAccountant {
             );
             (best.is_finite().then_some(best.order), best.value.min(0.0).exp())
         };
-        Ok(DeltaBound { delta, lower: None, certainty: Certainty::Bound, order })
+        Ok(DeltaBound { delta, lower: None, certainty: Certainty::Bound, order, method: None })
     }
 }

@@ -1,0 +1,227 @@
+//! The trapezoidal sum along the contour, with every error bounded.
+
+use rustfft::num_complex::Complex64;
+
+use super::super::convolve::log_largest_weight;
+use super::loss::{Direction, Loss, Steps};
+use super::moment::Tilted;
+use super::nodes::relative_error;
+use super::plan::Plan;
+
+/// Samples of `ψ(t)/((c + it)(c + 1 + it))` at `t = h, 2h, …`, `ψ` being the characteristic function of the loss under the tilt, about `centre`.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    order: f64,
+    spacing: f64,
+    period: f64,
+    /// `ln E[e^(cY)]` and a bound on its error.
+    log_moment: f64,
+    log_error: f64,
+    centre: f64,
+    terms: Vec<Complex64>,
+    /// Bound on the summed error of the terms.
+    error: f64,
+    /// `Σ |term|` and `Σ |term|·t`.
+    size: f64,
+    moment: f64,
+    /// Bound on what was cut off.
+    tail: f64,
+    /// Chernoff bounds on the aliases: distance to the contour, and logarithm at ε = 0.
+    above: (f64, f64),
+    below: (f64, f64),
+}
+
+/// Bounds on `ln δ` at one ε.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LogBounds {
+    pub(super) lower: f64,
+    pub(super) upper: f64,
+}
+
+impl Line {
+    /// Samples the contour; `None` when a moment takes too many nodes.
+    pub(super) fn new(loss: &Loss, direction: Direction, plan: &Plan) -> Option<Self> {
+        let (order, spacing, n) = (plan.order, 2.0 * std::f64::consts::PI / plan.period, plan.n_terms);
+        let power = direction.power(order);
+        let mut loss = loss.clone();
+        for steps in &mut loss.steps {
+            let step = steps.step_for(power, n as f64 * spacing);
+            steps.nodes = steps.nodes.with_step(step, plan.max_nodes);
+        }
+        let tilted = loss.tilted(direction, order)?;
+        let cumulants = loss.cumulants_of(&tilted, direction, order);
+        // ln|ψ| and its phase, and how much ln|ψ| may be too small.
+        let mut logs: Vec<Sample> = (1..=n)
+            .map(|k| Sample { log_modulus: -0.5 * (loss.mu * k as f64 * spacing).powi(2), ..Sample::default() })
+            .collect();
+        let mut centre = loss.mu * loss.mu * (order + 0.5);
+        for (steps, tilted) in loss.steps.iter().zip(&tilted) {
+            add_samples(&mut logs, steps, tilted, direction, spacing);
+            centre += steps.count * direction.sign() * tilted.mean;
+        }
+        let mut line = Self {
+            order,
+            spacing,
+            period: plan.period,
+            log_moment: cumulants.log_moment,
+            log_error: cumulants.error,
+            centre,
+            terms: Vec::with_capacity(n),
+            error: 0.0,
+            size: 0.0,
+            moment: 0.0,
+            tail: 0.0,
+            above: (plan.order_above - order, 0.0),
+            below: (order - plan.order_below, 0.0),
+        };
+        for (k, sample) in (1..).zip(&logs) {
+            let t = f64::from(k) * spacing;
+            let kernel = Complex64::new(order, t) * Complex64::new(order + 1.0, t);
+            let term = Complex64::from_polar(sample.log_modulus.exp(), sample.phase) / kernel;
+            let modulus = term.norm();
+            line.error += modulus * (libm::expm1(sample.slack) + 32.0 * f64::EPSILON);
+            line.size += modulus;
+            line.moment += modulus * t;
+            line.terms.push(term);
+        }
+        let beyond = (n as f64 + 1.0) * spacing;
+        // |s(s+1)| ≥ t², and Σ 1/k² over k > n is below 1/n.
+        line.tail = loss.log_fading(&loss.decays(&tilted), beyond).exp() / (std::f64::consts::PI * spacing * n as f64);
+        for (order_of_bound, bound) in [(plan.order_above, &mut line.above), (plan.order_below, &mut line.below)] {
+            if order_of_bound > 0.0 {
+                let other = loss.cumulants(direction, order_of_bound)?;
+                bound.1 = other.log_moment + other.error + log_largest_weight(order_of_bound);
+            }
+            bound.1 += cumulants.error - cumulants.log_moment;
+        }
+        Some(line)
+    }
+
+    /// Bounds at any ε; they are narrow near the one that the line was planned for.
+    pub(super) fn log_delta(&self, epsilon: f64) -> LogBounds {
+        let offset = epsilon - self.centre;
+        let sum: f64 = (1..)
+            .zip(&self.terms)
+            .map(|(k, term)| {
+                let (sin, cos) = (f64::from(k) * self.spacing * offset).sin_cos();
+                term.re * cos + term.im * sin
+            })
+            .sum();
+        let middle = 0.5 / (self.order * (self.order + 1.0));
+        let scale = self.spacing / std::f64::consts::PI;
+        let rounding = f64::EPSILON
+            * ((self.terms.len() as f64 + 16.0) * (self.size + middle)
+                + 8.0 * self.moment * (epsilon.abs() + self.centre.abs()));
+        let error = scale * (self.error + rounding) + self.tail;
+        // All aliases are positive: Poisson's sum has δ(ε + mW)·e^(c(ε + mW)) for every m.
+        let above =
+            (self.above.1 - self.above.0 * (epsilon + self.period)).exp() / -libm::expm1(-self.above.0 * self.period);
+        let below =
+            (self.below.1 - self.below.0 * (self.period - epsilon)).exp() / -libm::expm1(-self.below.0 * self.period);
+        let value = scale * (middle + sum);
+        let log_scale = self.log_moment - self.order * epsilon;
+        let log_error = self.log_error
+            + 4.0 * f64::EPSILON * (self.log_moment.abs() + self.order * epsilon.abs() + log_scale.abs() + 4.0);
+        LogBounds {
+            lower: log_scale - log_error + (value - error - 1.001 * (above + below)).max(0.0).ln(),
+            upper: log_scale + log_error + (value + error).ln(),
+        }
+    }
+}
+
+/// `ln ψ` at one `t`.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sample {
+    log_modulus: f64,
+    phase: f64,
+    /// Of `|a|` and `|a| + error` for every factor: logarithm of the quotient, and rounding of the powers.
+    slack: f64,
+}
+
+/// Adds `count·ln E[e^(it(x - mean))]` at `t = h, 2h, …`.
+fn add_samples(logs: &mut [Sample], steps: &Steps, tilted: &Tilted, direction: Direction, spacing: f64) {
+    let count = steps.count;
+    let losses: Vec<f64> = tilted.nodes.iter().map(|node| direction.sign() * (node.log_ratio - tilted.mean)).collect();
+    let excess = characteristic_excess(&losses, &tilted.weights, spacing, logs.len());
+    let quadrature = relative_error(steps.nodes.mu, steps.nodes.step, tilted.power, logs.len() as f64 * spacing);
+    let rounding: Vec<Rounding> = (0..=logs.len().next_power_of_two().ilog2())
+        .map(|i| Rounding::up_to(tilted, &losses, spacing * f64::from(i).exp2()))
+        .collect();
+    for (k, (sample, z)) in (1_usize..).zip(logs.iter_mut().zip(excess)) {
+        let rounding = rounding[k.next_power_of_two().ilog2() as usize];
+        let error = 1.001 * (rounding.error + (quadrature + tilted.outside) * (2.0 + rounding.size)) + 1e-300;
+        let square = 2.0 * z.re + z.norm_sqr();
+        let log_modulus =
+            if square.abs() < 0.5 { 0.5 * libm::log1p(square) } else { (z + 1.0).norm().max(1e-300).ln() };
+        let phase = z.im.atan2(1.0 + z.re);
+        sample.log_modulus += count * log_modulus;
+        sample.phase += count * phase;
+        sample.slack += count * libm::log1p(error * (-log_modulus).exp())
+            + 4.0 * f64::EPSILON * count * (log_modulus.abs() + phase.abs());
+    }
+}
+
+/// What rounding can do to `Σ weights·(e^(iτx) - 1)` for `τ` up to some `t`.
+#[derive(Debug, Clone, Copy)]
+struct Rounding {
+    /// `Σ weights·|e^(iτx) - 1|`.
+    size: f64,
+    error: f64,
+}
+
+impl Rounding {
+    fn up_to(tilted: &Tilted, losses: &[f64], t: f64) -> Self {
+        // The recurrence rounds once or twice what it has, and its factor a little more often; then lanes and chunks are summed.
+        let sum = f64::EPSILON * (8 * RESTART + tilted.nodes.len() / LANES + 32) as f64;
+        let (mut size, mut error) = (0.0, 0.0);
+        for (i, x) in losses.iter().enumerate() {
+            let chord = tilted.weights[i] * (t * x.abs()).min(2.0);
+            size += chord;
+            error += chord * (sum + tilted.weight_errors[i]);
+            // Of the loss itself and of the angles made from it.
+            let argument = tilted.nodes[i].error + 4.0 * f64::EPSILON * (x.abs() + tilted.mean.abs());
+            error += tilted.weights[i] * t * argument;
+        }
+        Self { size, error }
+    }
+}
+
+/// Losses whose terms are turned side by side.
+const LANES: usize = 8;
+
+/// Terms between two restarts of the recurrence.
+const RESTART: usize = 32;
+
+/// `Σ weights·(e^(iktx) - 1)` for `k = 1, …, n`.
+///
+/// `e^(ix) - 1` is turned by `d ← d + (1 + d)·d₁`, which keeps its relative precision however small `x` is.
+fn characteristic_excess(losses: &[f64], weights: &[f64], t: f64, n: usize) -> Vec<Complex64> {
+    let mut sums = vec![Complex64::new(0.0, 0.0); n];
+    for (losses, weights) in losses.chunks(LANES).zip(weights.chunks(LANES)) {
+        let (mut angle, mut weight) = ([0.0; LANES], [0.0; LANES]);
+        weight[..weights.len()].copy_from_slice(weights);
+        angle.iter_mut().zip(losses).for_each(|(angle, x)| *angle = t * x);
+        let (turn_re, turn_im) = turns(&angle, 1.0);
+        for (block, sums) in sums.chunks_mut(RESTART).enumerate() {
+            let (mut re, mut im) = turns(&angle, (block * RESTART) as f64);
+            for sum in sums {
+                let (mut sum_re, mut sum_im) = (0.0, 0.0);
+                for lane in 0..LANES {
+                    let (a, b) = (1.0 + re[lane], im[lane]);
+                    re[lane] += a * turn_re[lane] - b * turn_im[lane];
+                    im[lane] += a * turn_im[lane] + b * turn_re[lane];
+                    sum_re += weight[lane] * re[lane];
+                    sum_im += weight[lane] * im[lane];
+                }
+                *sum += Complex64::new(sum_re, sum_im);
+            }
+        }
+    }
+    sums
+}
+
+/// Real and imaginary parts of `e^(ik·angle) - 1`.
+fn turns<const N: usize>(angle: &[f64; N], k: f64) -> ([f64; N], [f64; N]) {
+    let halves = angle.map(|angle| (0.5 * k * angle).sin());
+    (halves.map(|half| -2.0 * half * half), angle.map(|angle| (k * angle).sin()))
+}

@@ -1,0 +1,124 @@
+//! The summed privacy loss of a composition of (sampled) Gaussians, through its moments.
+
+use super::decay::Decay;
+use super::moment::Tilted;
+use super::nodes::{Nodes, step_for};
+
+/// Which of the two data sets is the numerator of the loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    /// Record present against record absent.
+    Remove,
+    /// Record absent against record present.
+    Add,
+}
+
+impl Direction {
+    /// The power `P` of `w` that gives the moment of order `c` of the loss.
+    pub(super) fn power(self, order: f64) -> f64 {
+        match self {
+            Self::Remove => 1.0 + order,
+            Self::Add => -order,
+        }
+    }
+
+    /// Sign of `ln w` in the loss.
+    pub(super) const fn sign(self) -> f64 {
+        match self {
+            Self::Remove => 1.0,
+            Self::Add => -1.0,
+        }
+    }
+}
+
+/// Equal Poisson-sampled Gaussians.
+#[derive(Debug, Clone)]
+pub(super) struct Steps {
+    pub(super) nodes: Nodes,
+    pub(super) count: f64,
+}
+
+/// Negative logarithm of the error of a moment over all steps that is aimed at.
+const TARGET: f64 = 34.0;
+
+impl Steps {
+    pub(super) fn new(q: f64, mu: f64, count: f64, max_nodes: usize) -> Self {
+        Self { nodes: Nodes::new(q, mu, step_for(mu, TARGET + count.ln(), -8.0, 0.0), max_nodes), count }
+    }
+
+    pub(super) fn tilted(&mut self, power: f64) -> Option<Tilted> {
+        self.nodes.tilted(power, TARGET + self.count.ln())
+    }
+
+    /// The step of nodes fine enough for the powers `power + iτ`, `|τ| ≤ t`.
+    pub(super) fn step_for(&self, power: f64, t: f64) -> f64 {
+        step_for(self.nodes.mu, TARGET + self.count.ln(), power, t)
+    }
+}
+
+/// A sum of independent losses.
+#[derive(Debug, Clone)]
+pub(super) struct Loss {
+    pub(super) steps: Vec<Steps>,
+    /// All Gaussians on the whole data, as one, with the loss `N(μ²/2, μ²)` in both directions; 0 if there is none.
+    pub(super) mu: f64,
+}
+
+/// `ln E[e^(cY)]` of the summed loss, and the loss under that tilt.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cumulants {
+    pub(super) log_moment: f64,
+    /// Bound on the error of `log_moment`.
+    pub(super) error: f64,
+    pub(super) mean: f64,
+    pub(super) variance: f64,
+}
+
+impl Loss {
+    /// The steps' losses under the tilt of order `order`; `None` when that takes too many nodes.
+    pub(super) fn tilted(&mut self, direction: Direction, order: f64) -> Option<Vec<Tilted>> {
+        let power = direction.power(order);
+        self.steps.iter_mut().map(|steps| steps.tilted(power)).collect()
+    }
+
+    /// Cumulants at one order; `None` when that takes too many nodes.
+    pub(super) fn cumulants(&mut self, direction: Direction, order: f64) -> Option<Cumulants> {
+        let tilted = self.tilted(direction, order)?;
+        Some(self.cumulants_of(&tilted, direction, order))
+    }
+
+    /// Cumulants of what [`tilted`](Self::tilted) gave.
+    pub(super) fn cumulants_of(&self, tilted: &[Tilted], direction: Direction, order: f64) -> Cumulants {
+        let squared = self.mu * self.mu;
+        let gaussian = 0.5 * squared * order * (order + 1.0);
+        let mut sum = Cumulants {
+            log_moment: gaussian,
+            error: 8.0 * f64::EPSILON * gaussian,
+            mean: squared * (order + 0.5),
+            variance: squared,
+        };
+        for (steps, tilted) in self.steps.iter().zip(tilted) {
+            sum.log_moment += steps.count * tilted.log_moment;
+            sum.error += steps.count * (tilted.log_error + 4.0 * f64::EPSILON * tilted.log_moment.abs());
+            sum.mean += steps.count * direction.sign() * tilted.mean;
+            sum.variance += steps.count * tilted.deviation * tilted.deviation;
+        }
+        sum.error += self.steps.len() as f64 * f64::EPSILON * sum.log_moment.abs();
+        sum
+    }
+
+    /// How fast the characteristic functions of the steps fall under the tilt.
+    pub(super) fn decays(&self, tilted: &[Tilted]) -> Vec<Decay> {
+        self.steps
+            .iter()
+            .zip(tilted)
+            .map(|(steps, tilted)| Decay::new(tilted, steps.nodes.mu, steps.nodes.step))
+            .collect()
+    }
+
+    /// Upper bound on the logarithm of the modulus of the sum's characteristic function beyond `t`.
+    pub(super) fn log_fading(&self, decays: &[Decay], t: f64) -> f64 {
+        let sampled: f64 = self.steps.iter().zip(decays).map(|(steps, decay)| steps.count * decay.log_bound(t)).sum();
+        sampled - 0.5 * self.mu * self.mu * t * t
+    }
+}

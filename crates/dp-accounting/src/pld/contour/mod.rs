@@ -1,0 +1,245 @@
+//! The privacy profile by a contour integral: for compositions of Gaussians, sampled or not, bounds that agree in many digits, in microseconds.
+//!
+//! With `Y` the summed loss and `M(s) = E[e^(sY)]`, for any `c > 0`,
+//!
+//! `δ(ε) = E[(1 - e^(ε-Y))⁺] = 1/(2πi) ∫ M(s)·e^(-sε)/(s(s+1)) ds` over `Re s = c`.
+//!
+//! The trapezoidal sum of spacing `h` on that line is, by Poisson's formula, `Σ δ(ε + mW)·e^(cmW)` over all integers `m`, `W = 2π/h`. So it is never
+//! below δ(ε), and its excess is bounded by Chernoff bounds `δ(x) ≤ weight(d)·M(d)·e^(-dx)` at orders `d` above and below `c`. Beside these aliases there
+//! are three errors, all bounded: the terms cut off (`decay`), the quadrature of each moment (`nodes`, `moment`) and rounding (`line`). Along the line through
+//! the saddle point the terms fall like a bell and hardly cancel, so relative errors stay small at any δ.
+//!
+//! Where a bound cannot be had or a sum would be too long (a handful of steps; losses on very different scales), there is no answer here, and the
+//! grid gives it.
+
+mod decay;
+mod line;
+mod loss;
+mod moment;
+mod nodes;
+mod plan;
+
+use line::Line;
+use loss::{Direction, Loss, Steps};
+use plan::Plan;
+
+use super::bracket::{Bracket, Effort, Guess, Question};
+use super::convolve::log_largest_weight;
+use super::mechanism::PldMechanism;
+
+/// Products of nodes and terms for each point that a grid may have: they cost about the same.
+const PRODUCTS_PER_POINT: f64 = 16.0;
+
+/// Nodes, on either side of 0, of a real moment at most: there are many such moments to a plan.
+const MAX_NODES: usize = 1 << 13;
+
+/// Fewer steps are left to the grid: the bound on the terms cut off is the power of a single step's, and would stay far above the tolerance.
+const FEWEST_STEPS: f64 = 4.0;
+
+/// Brackets the answer where that can be done.
+pub(super) fn bracket(
+    mechanisms: &[(PldMechanism, f64)],
+    question: Question,
+    guess: Guess,
+    effort: Effort,
+) -> Option<Bracket> {
+    let mut loss = Loss { steps: Vec::new(), mu: 0.0 };
+    for (mechanism, count) in mechanisms {
+        if let Some(mu) = mechanism.as_gaussian() {
+            loss.mu = mu;
+        } else {
+            let (q, mu) = mechanism.as_sampled_gaussian()?;
+            loss.steps.push(Steps::new(q, mu, *count, MAX_NODES.min(effort.max_points)));
+        }
+    }
+    let n_steps: f64 = loss.steps.iter().map(|steps| steps.count).sum();
+    if loss.mu == 0.0 && n_steps < FEWEST_STEPS {
+        return None;
+    }
+    let mut integral = Integral { loss, question, start: guess.order, effort };
+    let mut best = integral.bracket(Direction::Remove)?;
+    if !integral.is_dominated(Direction::Add, best.lower) {
+        let other = integral.bracket(Direction::Add)?;
+        best = Bracket { lower: best.lower.max(other.lower), upper: best.upper.max(other.upper) };
+    }
+    Some(best)
+}
+
+/// What is integrated, and how exactly.
+#[derive(Debug)]
+struct Integral {
+    loss: Loss,
+    question: Question,
+    /// An order to start from.
+    start: f64,
+    effort: Effort,
+}
+
+impl Integral {
+    /// Brackets the answer for one direction, as narrowly as asked if that can be done.
+    fn bracket(&mut self, direction: Direction) -> Option<Bracket> {
+        let log_tolerance = (1e-2 * self.effort.relative_width).clamp(1e-13, 1e-9).ln();
+        let budget = PRODUCTS_PER_POINT * self.effort.max_points as f64;
+        let plans = plan::plans(&mut self.loss, direction, self.question, self.start, log_tolerance, budget)?;
+        let mut best: Option<Bracket> = None;
+        for plan in plans {
+            let Some(found) = Line::new(&self.loss, direction, &plan).and_then(|line| self.along(&line, &plan)) else {
+                continue;
+            };
+            // Both ends are proven, so brackets always overlap.
+            best = Some(best.map_or(found, |best| best.intersection(found)));
+            if found.is_narrow(self.question, self.effort.relative_width) {
+                break;
+            }
+        }
+        best.filter(|best| best.lower <= best.upper)
+    }
+
+    fn along(&self, line: &Line, plan: &Plan) -> Option<Bracket> {
+        match self.question {
+            Question::Epsilon { delta } => crossing(line, delta.ln(), plan.epsilon, plan.order),
+            Question::Delta { epsilon } => {
+                let bounds = line.log_delta(epsilon);
+                let (lower, upper) = (bounds.lower.exp(), bounds.upper.exp().min(1.0));
+                (lower <= upper).then_some(Bracket { lower, upper })
+            }
+        }
+    }
+
+    /// Whether a Chernoff bound shows that a direction's answer is at most `value`.
+    fn is_dominated(&mut self, direction: Direction, value: f64) -> bool {
+        let (epsilon, log_delta) = match self.question {
+            Question::Epsilon { delta } => (value, delta.ln()),
+            Question::Delta { epsilon } => (epsilon, value.ln()),
+        };
+        (-1..=4).any(|i| {
+            let order = self.start * 1.5_f64.powi(i);
+            self.loss.cumulants(direction, order).is_some_and(|cumulants| {
+                let log_bound = cumulants.log_moment + cumulants.error - order * epsilon + log_largest_weight(order);
+                log_bound + 8.0 * f64::EPSILON * (cumulants.log_moment.abs() + order * epsilon) <= log_delta - 1e-12
+            })
+        })
+    }
+}
+
+/// Brackets the ε at which the profile crosses a δ.
+fn crossing(line: &Line, log_delta: f64, start: f64, slope: f64) -> Option<Bracket> {
+    // The logarithm of δ itself is rounded.
+    let slack = 4.0 * f64::EPSILON * (1.0 - log_delta);
+    let is_above = |epsilon: f64| line.log_delta(epsilon).upper <= log_delta - slack;
+    let is_below = |epsilon: f64| line.log_delta(epsilon).lower > log_delta + slack;
+    if is_above(0.0) {
+        return Some(Bracket { lower: 0.0, upper: 0.0 });
+    }
+    let excess = |epsilon: f64| {
+        let bounds = line.log_delta(epsilon);
+        0.5 * (bounds.lower + bounds.upper) - log_delta
+    };
+    let (mut epsilon, mut slope) = (start, -slope);
+    let mut value = excess(epsilon);
+    for _ in 0..20 {
+        let next = (epsilon - value / slope).max(0.0);
+        let at_next = excess(next);
+        if !at_next.is_finite() {
+            return None;
+        }
+        let secant = (at_next - value) / (next - epsilon);
+        if secant < 0.0 {
+            slope = secant;
+        }
+        let settled = (next - epsilon).abs() <= 1e-15 * next;
+        (epsilon, value) = (next, at_next);
+        if settled || value == 0.0 {
+            break;
+        }
+    }
+    let bounds = line.log_delta(epsilon);
+    let width = (bounds.upper - bounds.lower + value.abs() + 2.0 * slack) / -slope + 2.0 * f64::EPSILON * epsilon;
+    let margins = || (0..12).map(|i| 0.75 * width * 2.0_f64.powi(i));
+    let upper = margins().map(|margin| epsilon + margin).find(|epsilon| is_above(*epsilon))?;
+    let lower =
+        margins().map(|margin| (epsilon - margin).max(0.0)).find(|epsilon| *epsilon == 0.0 || is_below(*epsilon))?;
+    Some(Bracket { lower, upper })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::bracket::bracket as by_grid;
+    use super::*;
+    use crate::composition::Composition;
+    use crate::gaussian::gaussian_delta;
+    use crate::{DpEvent, NeighbouringRelation, NoiseMultiplier, SamplingRate};
+
+    const EFFORT: Effort = Effort { relative_width: 1e-3, max_points: 1 << 21 };
+
+    fn mechanisms(steps: &[(f64, f64, u64)]) -> Vec<(PldMechanism, f64)> {
+        let mut composition = Composition::new(NeighbouringRelation::AddRemove);
+        for &(q, sigma, count) in steps {
+            let event = DpEvent::gaussian(NoiseMultiplier::new(sigma).unwrap());
+            composition.add(&event.poisson_sampled(SamplingRate::new(q).unwrap()), count).unwrap();
+        }
+        PldMechanism::of(&composition).unwrap()
+    }
+
+    #[test]
+    fn one_gaussian_equals_its_closed_form() {
+        for mu in [0.05, 1.0, 7.0] {
+            for depth in [-1.0, 0.5, 3.0, 12.0] {
+                // So many standard deviations above the mean loss.
+                let epsilon = mu * (0.5 * mu + depth);
+                if epsilon < 0.0 {
+                    continue;
+                }
+                let mechanisms = mechanisms(&[(1.0, 1.0 / mu, 1)]);
+                let guess = Guess { upper: 1.0, epsilon, order: 1.0 / mu };
+                let found = bracket(&mechanisms, Question::Delta { epsilon }, guess, EFFORT).unwrap();
+                let exact = gaussian_delta(mu, epsilon);
+                assert!(
+                    found.lower <= exact * (1.0 + 1e-12) && exact * (1.0 - 1e-12) <= found.upper,
+                    "{found:?} {exact}"
+                );
+                assert!(found.upper - found.lower < 1e-8 * exact, "μ {mu} ε {epsilon}: {found:?} {exact}");
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Two methods that share nothing but the mechanism: their brackets overlap, and the contour's is much the narrower.
+        #[test]
+        fn agrees_with_the_grid(
+            log_q in -6.0_f64..-0.1,
+            log_sigma in -0.5_f64..2.5,
+            count in 60_u64..3_000,
+            log_delta in -40.0_f64..-2.0,
+            other in prop::option::of((0.01_f64..0.3, 0.8_f64..4.0, 1_u64..500)),
+        ) {
+            let mut steps = vec![(log_q.exp(), log_sigma.exp(), count)];
+            steps.extend(other);
+            let mechanisms = mechanisms(&steps);
+            let guess = Guess { upper: f64::INFINITY, epsilon: 1.0, order: 5.0 };
+            let question = Question::Epsilon { delta: log_delta.exp() };
+            let contour = bracket(&mechanisms, question, guess, EFFORT);
+            prop_assert!(contour.is_some_and(|found| found.upper - found.lower <= 1e-6 * found.upper), "{contour:?}");
+            let grid = by_grid(&mechanisms, question, guess, EFFORT);
+            prop_assert!(contour.is_some_and(|found| found.lower <= grid.upper && grid.lower <= found.upper), "{contour:?} {grid:?}");
+        }
+    }
+
+    /// The saddle of the search need not be that of the answer: any order gives valid bounds.
+    #[test]
+    fn any_start_leads_to_the_same_answer() {
+        let mechanisms = mechanisms(&[(0.01, 1.0, 1_000)]);
+        let question = Question::Epsilon { delta: 1e-5 };
+        let from = |order: f64| {
+            bracket(&mechanisms, question, Guess { upper: f64::INFINITY, epsilon: 1.0, order }, EFFORT).unwrap()
+        };
+        let answers = [1e-3, 1.0, 8.0, 500.0].map(from);
+        for [a, b] in [[0, 1], [1, 2], [2, 3]] {
+            assert!(answers[a].lower <= answers[b].upper && answers[b].lower <= answers[a].upper, "{answers:?}");
+        }
+    }
+}
