@@ -17,3 +17,4 @@ mod oracle;
 mod refusals;
 mod reproducibility;
 mod support;
+mod threads;
