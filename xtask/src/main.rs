@@ -1,6 +1,7 @@
 //! Tasks of this workspace: reproductions, benchmarks and checks. `cargo xtask --help` lists them.
 
 mod account;
+mod analyse;
 mod bench;
 mod ci;
 mod crash_test;
@@ -26,6 +27,8 @@ struct Cli {
 enum Task {
     /// Train what a paper trained and report our figures beside its own.
     Reproduce(reproduce::ReproduceArgs),
+    /// Train what a paper trained and say why clipping was unfair, step by step.
+    Analyse(analyse::AnalyseArgs),
     /// Tables of measured speed.
     Bench(bench::BenchArgs),
     /// What is known of the data sets, what is at hand, and how to get it.
@@ -41,6 +44,7 @@ enum Task {
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Reproduce(args) => reproduce::run(args),
+        Task::Analyse(args) => analyse::run(args),
         Task::Bench(args) => bench::run(&args),
         Task::Data(args) => data::run(&args),
         Task::Account(args) => account::run(&args),

@@ -1,5 +1,6 @@
 //! What a study leaves behind: plain records, written as `results.json`, from which every table, plot and verdict is made.
 
+use dp_train::analysis::StepDecomposition;
 use serde::{Deserialize, Serialize};
 
 /// Everything one `cargo xtask reproduce STUDY` produced.
@@ -175,6 +176,20 @@ pub(crate) struct RunRecord {
     pub(crate) validation: Option<MetricsRecord>,
     /// Metrics of the final model on the training records.
     pub(crate) train: MetricsRecord,
+    /// Steps taken apart, where the run was analysed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) analysis: Option<AnalysisRecord>,
+}
+
+/// Why clipping was unfair in one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct AnalysisRecord {
+    /// Steps from one evaluation to the next.
+    pub(crate) every: u64,
+    /// Wall-clock time of all evaluations, in seconds; the run's own time contains it.
+    pub(crate) seconds: f64,
+    /// In the order of the steps.
+    pub(crate) steps: Vec<StepDecomposition>,
 }
 
 /// Means over the batches of one epoch, by group. Diagnostics of a research run: they are not private and not released.

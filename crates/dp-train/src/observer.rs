@@ -130,6 +130,39 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     }
 }
 
+/// An observer that may not be there.
+impl<O: Observer> Observer for Option<O> {
+    fn wants_group_gradients(&self, step: u64) -> bool {
+        self.as_ref().is_some_and(|observer| observer.wants_group_gradients(step))
+    }
+
+    fn wants_state(&self, step: u64) -> bool {
+        self.as_ref().is_some_and(|observer| observer.wants_state(step))
+    }
+
+    fn before_step(&mut self, state: &StepState<'_>) -> Result<()> {
+        self.as_mut().map_or(Ok(()), |observer| observer.before_step(state))
+    }
+
+    fn on_step(&mut self, view: &StepView<'_>) {
+        if let Some(observer) = self {
+            observer.on_step(view);
+        }
+    }
+
+    fn on_validation(&mut self, epoch: u64, validation: &Evaluation) {
+        if let Some(observer) = self {
+            observer.on_validation(epoch, validation);
+        }
+    }
+
+    fn on_epoch(&mut self, epoch: u64, steps: u64) {
+        if let Some(observer) = self {
+            observer.on_epoch(epoch, steps);
+        }
+    }
+}
+
 /// An observer that looks away.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unobserved;

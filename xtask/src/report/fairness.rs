@@ -5,6 +5,7 @@ use fair_metrics::{
     macro_accuracy, pairwise_gaps, wilcoxon_signed_rank, worst_class_accuracy,
 };
 
+use super::decomposition;
 use super::document::{Block, Cell, Mark, Row, Table, Tone, marked};
 use super::metric::{REFERENCE, excessive_risks, privacy_costs, reference_run, widest_gap};
 use super::number;
@@ -134,13 +135,14 @@ fn statement(experiment: &ExperimentResults, method: &MethodResults) -> anyhow::
         method.runs.iter().filter_map(|run| Some((reference_run(experiment, run.index)?, run))).collect();
     let reference: Vec<&RunRecord> = pairs.iter().map(|(reference, _)| *reference).collect();
     let private: Vec<&RunRecord> = pairs.iter().map(|(_, private)| *private).collect();
-    Ok(FairnessStatement::new(&PairedRuns {
+    let statement = FairnessStatement::new(&PairedRuns {
         group_names: &names,
         reference_accuracy: &test_metric(&reference, |metrics| metrics.accuracy),
         private_accuracy: &test_metric(&private, |metrics| metrics.accuracy),
         reference_loss: &test_metric(&reference, |metrics| metrics.loss),
         private_loss: &test_metric(&private, |metrics| metrics.loss),
-    })?)
+    })?;
+    Ok(statement.explained_by(&decomposition::risk_terms(experiment, method))?)
 }
 
 /// One metric of the test records, `[runs][groups]`.

@@ -123,6 +123,7 @@ fn run(ending: &Ending, index: usize) -> RunRecord {
         test: record(2_800),
         validation: None,
         train: record(11_200),
+        analysis: None,
     }
 }
 

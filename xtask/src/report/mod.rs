@@ -3,6 +3,7 @@
 mod claims;
 mod comparison;
 mod curves;
+mod decomposition;
 mod document;
 mod fairness;
 mod figures;
@@ -74,7 +75,9 @@ fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::
         let figures = if landscape::is_grid(experiment) {
             landscape::figures(&landscape::on_validation(experiment), mark_of(experiment))?
         } else {
-            figures::figures(experiment, mark_of(experiment))?
+            let mut figures = figures::figures(experiment, mark_of(experiment))?;
+            figures.extend(decomposition::figures(experiment, mark_of(experiment))?);
+            figures
         };
         sections.extend(experiment_sections(experiment, mark_of(experiment), &figures)?);
         all_figures.extend(figures);
@@ -178,6 +181,10 @@ fn experiment_sections(
             sections.push(part("privacy", "Privacy", privacy));
         }
         sections.push(part("fairness", "Fairness", fairness::blocks(experiment, mark)?));
+        let why = decomposition::blocks(experiment, mark)?;
+        if !why.is_empty() {
+            sections.push(part("why", "Why clipping is unfair", why));
+        }
     }
     sections.push(part("plots", "Plots", plots));
     sections.push(part("setting", "Data, model and runs", setting::experiment(experiment, mark)));

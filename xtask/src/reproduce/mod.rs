@@ -1,9 +1,9 @@
 //! `cargo xtask reproduce STUDY`.
 
 mod accounting;
-mod adult;
+pub(crate) mod adult;
 mod data_setting;
-mod dutch;
+pub(crate) mod dutch;
 mod esipova;
 mod experiment;
 mod grid;
@@ -13,7 +13,8 @@ mod privacy;
 pub(crate) mod progress;
 mod recorder;
 mod runner;
-mod study;
+pub(crate) mod step_analysis;
+pub(crate) mod study;
 mod toy;
 mod xu;
 mod zhao;

@@ -8,7 +8,7 @@ use dp_accounting::{Accountant, Calibration, DpEvent, Epsilon, NeighbouringRelat
 use dp_clipping::{ClipConfig, PublicContext, registry};
 use dp_data::{Dataset, Provenance, Split};
 use dp_train::{
-    BatchPlan, DType, Engine, Evaluation, Execution, Plan, PrivacyConfig, PublicFacts, Randomness, Records,
+    BatchPlan, DType, Engine, Evaluation, Execution, Plan, PrivacyConfig, PublicFacts, Purpose, Randomness, Records,
     TrainConfig, Trainer,
 };
 use fair_metrics::{Groups, accuracy_by_group, class_recall, mean_loss_by_group};
@@ -18,6 +18,7 @@ use rayon::prelude::*;
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use super::privacy;
 use super::recorder::Recorder;
+use super::step_analysis::{AnalysisSchedule, StepAnalysis};
 use crate::results::{
     DatasetRecord, ExperimentResults, GroupMetrics, GroupSize, MethodResults, MetricsRecord, ModelRecord,
     PrivacyRecord, RunRecord,
@@ -35,6 +36,7 @@ pub(crate) struct ExperimentData {
 
 /// An experiment with a checked plan per method.
 pub(crate) struct Prepared {
+    analysis: Option<AnalysisSchedule>,
     experiment: Experiment,
     data: ExperimentData,
     records: Vec<Arc<SplitRecords>>,
@@ -77,7 +79,12 @@ impl Prepared {
             bail!("{}: splits of different seeds differ: {facts:?} and {:?}", experiment.id, other.train.facts());
         }
         let plans = plans(&experiment, facts)?;
-        Ok(Self { experiment, data, records, plans })
+        Ok(Self { analysis: None, experiment, data, records, plans })
+    }
+
+    /// The same with steps of every private run taken apart.
+    pub(crate) fn analysed(self, analysis: Option<AnalysisSchedule>) -> Self {
+        Self { analysis, ..self }
     }
 
     /// Records that training will draw, about.
@@ -107,8 +114,15 @@ impl Prepared {
         let mut trainer = Trainer::new(plan, &records.train, streams, execution.clone())?;
         let batches = plan.config().batches;
         let n_groups = plan.facts().n_groups;
-        let mut recorder = Recorder::new(n_groups, batches.steps, batches.epochs, bar.clone());
-        let counts = trainer.run(&mut recorder)?;
+        let recorder = Recorder::new(n_groups, batches.steps, batches.epochs, bar.clone());
+        let key = randomness.stream(Purpose::Analysis, u32::try_from(seed)?, variant);
+        let analysis = match self.analysis {
+            Some(schedule) => StepAnalysis::new(plan, &records.train, schedule, key)?,
+            None => None,
+        };
+        let mut observer = (recorder, analysis);
+        let counts = trainer.run(&mut observer)?;
+        let (recorder, analysis) = observer;
         let privacy = privacy::record(plan, trainer.ledger(), self.experiment.published.as_ref())?;
         let engine = trainer.engine_mut();
         let run = RunRecord {
@@ -120,6 +134,7 @@ impl Prepared {
                 .map(|validation| evaluate(engine, validation, execution))
                 .transpose()?,
             train: evaluate(engine, &records.train, execution)?,
+            analysis: analysis.map(StepAnalysis::into_record),
             seconds: started.elapsed().as_secs_f64(),
             n_non_finite: counts.non_finite,
             n_empty_batches: counts.empty_batches,

@@ -12,6 +12,7 @@ use super::host;
 use super::options::StudyOptions;
 use super::progress::training_bar;
 use super::runner::{Prepared, run_all};
+use super::step_analysis::AnalysisSchedule;
 use crate::report::{self, StudyPresentation};
 use crate::results::{ExperimentResults, StudyResults};
 
@@ -87,17 +88,25 @@ impl Study {
     ///
     /// # Errors
     /// If a table or method is unknown, or data, training or report fail.
-    pub(crate) fn run(mut self, args: &StudyArgs) -> anyhow::Result<()> {
+    pub(crate) fn run(self, args: &StudyArgs) -> anyhow::Result<()> {
+        self.run_analysed(args, None)
+    }
+
+    /// The same with steps of every private run taken apart, where a schedule is given.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(crate) fn run_analysed(mut self, args: &StudyArgs, analysis: Option<AnalysisSchedule>) -> anyhow::Result<()> {
         self.narrow(args)?;
         let options = &args.options;
         let randomness = options.randomness()?;
         let execution = Execution { device: options.device()?, ..Execution::default() };
         let tables = Tables::new(options.locator());
         let started = Instant::now();
-        let mut experiments = train(self.experiments, &tables, options, &randomness, &execution)?;
+        let mut experiments = train(self.experiments, &tables, options, &randomness, &execution, analysis)?;
         if let Some(follow_up) = &self.follow_up {
             let next = follow_up(&experiments)?;
-            experiments.extend(train(next, &tables, options, &randomness, &execution)?);
+            experiments.extend(train(next, &tables, options, &randomness, &execution, analysis)?);
         }
         let threads = options.n_threads();
         let results = StudyResults {
@@ -130,12 +139,13 @@ fn train(
     options: &StudyOptions,
     randomness: &Randomness,
     execution: &Execution,
+    analysis: Option<AnalysisSchedule>,
 ) -> anyhow::Result<Vec<ExperimentResults>> {
     let prepared = experiments
         .into_iter()
         .map(|experiment| {
             let data = tables.data(&experiment.data, options.n_seeds(experiment.seeds), randomness)?;
-            Prepared::new(experiment, data, execution)
+            Ok(Prepared::new(experiment, data, execution)?.analysed(analysis))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
     let bar = training_bar(prepared.iter().map(Prepared::expected_records).sum());
