@@ -66,8 +66,14 @@ const QUANTITIES: [Quantity; 6] = [
     },
 ];
 
+/// One figure of a group's terms.
+type Term = fn(&GroupTerms) -> f64;
+
+/// One figure that some groups lack.
+type MaybeTerm = fn(&GroupTerms) -> Option<f64>;
+
 /// Terms that the excessive risk of a step consists of.
-const TERMS: [(&str, fn(&GroupTerms) -> f64); 3] = [
+const TERMS: [(&str, Term); 3] = [
     ("clipping, magnitude", |group| group.magnitude.mean),
     ("clipping, direction", |group| group.direction.mean),
     ("noise", |group| group.noise.mean),
@@ -354,7 +360,7 @@ fn by_group(
 }
 
 fn terms(experiment: &ExperimentResults, methods: &[&MethodResults], mark: Option<Mark>) -> anyhow::Result<Table> {
-    let quantities: [(&str, fn(&GroupTerms) -> f64); 7] = [
+    let quantities: [(&str, Term); 7] = [
         ("R^clip", |group| group.clip.mean),
         ("R^mag", |group| group.magnitude.mean),
         ("R^dir", |group| group.direction.mean),
@@ -394,7 +400,7 @@ fn norms(experiment: &ExperimentResults, methods: &[&MethodResults], mark: Optio
         "trace of the Hessian",
     ];
     let rows = by_group(experiment, methods, &|method, group| {
-        let quantities: [(fn(&GroupTerms) -> Option<f64>, usize); 6] = [
+        let quantities: [(MaybeTerm, usize); 6] = [
             (|group| group.sample_norm, 3),
             (|group| group.clipped_sample_norm, 4),
             (|group| Some(group.gradient_norm), 3),

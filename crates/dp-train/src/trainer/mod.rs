@@ -4,7 +4,6 @@ mod coupling;
 mod fairlens;
 mod gradient;
 
-pub(crate) use coupling::{adds_noise, check_coupling};
 use std::num::NonZeroUsize;
 
 use candle_core::Device;
@@ -12,6 +11,7 @@ use dp_accounting::{Ledger, NeighbouringRelation};
 use dp_clipping::{ClipMethod, Coupling};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::coupling::{adds_noise, check_coupling};
 use self::fairlens::FairLens;
 use crate::checkpoint::{Checkpoints, DataDigests};
 use crate::early_stopping::Patience;

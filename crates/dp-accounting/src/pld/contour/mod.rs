@@ -223,7 +223,7 @@ mod tests {
             let guess = Guess { upper: f64::INFINITY, epsilon: 1.0, order: 5.0 };
             let question = Question::Epsilon { delta: log_delta.exp() };
             let contour = bracket(&mechanisms, question, guess, EFFORT);
-            prop_assert!(contour.is_some_and(|found| found.upper - found.lower <= 1e-6 * found.upper), "{contour:?}");
+            prop_assert!(contour.is_some_and(|found| found.is_narrow(question, EFFORT.relative_width)), "{contour:?}");
             let grid = by_grid(&mechanisms, question, guess, EFFORT);
             prop_assert!(contour.is_some_and(|found| found.lower <= grid.upper && grid.lower <= found.upper), "{contour:?} {grid:?}");
         }
