@@ -30,25 +30,59 @@ fn log_excess_moment(q: f64, sigma: f64, order: f64) -> f64 {
         let u = i as f64 * step;
         log_density(u) + log_excess(q, log_rest, u / sigma - 0.5 / (sigma * sigma), order)
     };
-    // Humps of the integrand: u = (α/σ)·r(u) with r the logistic weight of the second term of w. Iterating from below and from above
-    // converges to the lowest and the highest solution; each hump is walked outwards until its terms no longer matter, so that large
-    // orders cost no more than small ones.
+    // Each hump of the integrand is walked outwards until its terms no longer matter, so that large orders cost no more than small ones.
+    let mut sum = LogSum::default();
+    let radius = (3.0 / step) as i64;
+    let mut end = i64::MIN;
+    for hump in humps(q, sigma, log_rest, order) {
+        let centre = (hump / step).round() as i64;
+        if centre > end {
+            end = walk_hump(&mut sum, centre, end, radius, log_term);
+        }
+    }
+    sum.value() + step.ln()
+}
+
+/// Points near every local maximum of `φ(u)·(w^α - 1 - α(w-1))`, in increasing order; some may be near none.
+///
+/// Where the logarithm of the second factor has the slope `λ(u)`, maxima solve `u = λ(u)`. The slope is about `(α/σ)·r(u)` where w is large, with r the logistic weight
+/// of the second term of w, `2/σ` where w is little above 1, and between these, for α < 2, it falls from one to the other.
+fn humps(q: f64, sigma: f64, log_rest: f64, order: f64) -> Vec<f64> {
     let power = order.max(2.0);
     let log_odds = q.ln() - log_rest - 0.5 / (sigma * sigma);
     let next = |u: f64| power / sigma / (1.0 + (-(u / sigma + log_odds)).exp());
-    let index = |mut u: f64| {
-        for _ in 0..40 {
-            u = next(u);
-        }
-        (u / step).round() as i64
-    };
-    let mut sum = LogSum::default();
-    let end = walk_hump(&mut sum, index(0.0), i64::MIN, (3.0 / step) as i64, log_term);
-    let high = index(power / sigma);
-    if high > end {
-        walk_hump(&mut sum, high, end, (3.0 / step) as i64, log_term);
+    // Iterating from below and from above converges to the lowest and the highest solution.
+    let settle = |start: f64| (0..40).fold(start, |u, _| next(u));
+    let mut humps = vec![settle(0.0), settle(power / sigma)];
+    // With less noise than this the valley between is deeper than a walk goes.
+    if sigma < 0.06 {
+        humps.push(2.0 / sigma);
     }
-    sum.value() + step.ln()
+    if order < 2.0 {
+        // Where w is above 2, λ falls: there is one solution or none, and it lies below 2/σ.
+        let slope = |u: f64| {
+            let log_w = libm::log1p(q * libm::expm1(u / sigma - 0.5 / (sigma * sigma)));
+            let share = 1.0 / (1.0 + (-(u / sigma + log_odds)).exp());
+            // α(w^α - w)/(w^α - 1 - α(w-1)), over w^α.
+            let gain = -libm::expm1((1.0 - order) * log_w);
+            let rest = (order - 1.0) * (((1.0 - order) * log_w).exp() - (-order * log_w).exp());
+            order * gain / (gain - rest) * share / sigma
+        };
+        let (mut low, mut high) = (sigma * (-q.ln() + 0.5 / (sigma * sigma)), 2.0 / sigma + 1.0);
+        if low < high && slope(low) > low {
+            while high - low > 0.5 {
+                let middle = 0.5 * (low + high);
+                if slope(middle) > middle {
+                    low = middle;
+                } else {
+                    high = middle;
+                }
+            }
+            humps.push(high);
+        }
+    }
+    humps.sort_by(f64::total_cmp);
+    humps
 }
 
 /// Adds all terms around `centre` that matter, those above `floor` only; returns the last index added.
