@@ -29,6 +29,11 @@ impl ParameterVector {
         Ok(Self { flat, specs: specs.to_vec(), views })
     }
 
+    /// The same values under another name: what changes one changes both.
+    pub(crate) fn shared(&self) -> Self {
+        Self { flat: self.flat.clone(), specs: self.specs.clone(), views: self.views.clone() }
+    }
+
     /// Draws every value uniformly from ±1/√fan_in, as PyTorch initialises linear and convolution layers.
     pub(crate) fn initialise(&self, rng: &mut dyn RngCore) -> Result<()> {
         let mut values = Vec::with_capacity(self.len());

@@ -1,6 +1,7 @@
 //! `cargo xtask bench AREA`: tables of measured speed.
 
 mod clipping;
+mod step;
 
 use clap::{Args, Subcommand};
 
@@ -15,6 +16,8 @@ pub(crate) struct BenchArgs {
 enum Area {
     /// Clipping kernels against the stream-read bandwidth, ndarray and candle.
     Clipping(clipping::ClippingArgs),
+    /// One training step, with and without privacy.
+    Step(step::StepArgs),
 }
 
 /// Runs a benchmark and prints its table.
@@ -24,5 +27,6 @@ enum Area {
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.area {
         Area::Clipping(args) => clipping::run(args),
+        Area::Step(args) => step::run(args),
     }
 }

@@ -26,7 +26,9 @@ impl NamedLayer {
 pub struct Model {
     layers: Vec<NamedLayer>,
     parameters: ParameterVector,
+    config: ModelConfig,
     n_inputs: usize,
+    n_outputs: usize,
 }
 
 impl Model {
@@ -54,7 +56,18 @@ impl Model {
         for named in &mut layers {
             named.layer.bind(&parameters.views()[named.parameters.clone()]);
         }
-        Ok(Self { layers, parameters, n_inputs })
+        Ok(Self { layers, parameters, config: config.clone(), n_inputs, n_outputs })
+    }
+
+    /// Layers with buffers of their own and the very same parameters: what changes them changes both models.
+    pub(crate) fn replica(&self) -> Result<Self> {
+        let flat = self.parameters.flat();
+        let mut replica = Self::new(&self.config, self.n_inputs, self.n_outputs, flat.dtype(), flat.device())?;
+        replica.parameters = self.parameters.shared();
+        for named in &mut replica.layers {
+            named.layer.bind(&replica.parameters.views()[named.parameters.clone()]);
+        }
+        Ok(replica)
     }
 
     /// Draws the initial parameters: uniform in ±1/√fan_in, weights and biases, as PyTorch does.

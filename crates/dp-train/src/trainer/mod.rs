@@ -6,6 +6,8 @@ mod gradient;
 
 pub(crate) use coupling::{adds_noise, check_coupling};
 
+use std::num::NonZeroUsize;
+
 use candle_core::Device;
 use dp_accounting::{Ledger, NeighbouringRelation};
 use dp_clipping::{ClipMethod, Coupling};
@@ -31,13 +33,15 @@ pub struct Execution {
     /// Records that are in memory with their activations at once, at least 1. A larger batch is worked off in pieces, each
     /// computed twice: once for the norms, once for the sum.
     pub micro_batch: usize,
+    /// Threads that share each micro-batch. Runs are bit for bit the same only for the same number.
+    pub threads: NonZeroUsize,
     /// Where the arithmetic is done; the records must be there too.
     pub device: Device,
 }
 
 impl Default for Execution {
     fn default() -> Self {
-        Self { micro_batch: 1_024, device: Device::Cpu }
+        Self { micro_batch: 1_024, threads: NonZeroUsize::MIN, device: Device::Cpu }
     }
 }
 
@@ -102,7 +106,8 @@ impl<'a> Trainer<'a> {
             return Err(TrainError::invalid("micro_batch", 0, "at least 1"));
         }
         let config = plan.config();
-        let mut engine = Engine::new(&config.model, config.loss, records, &execution.device)?;
+        let mut engine =
+            Engine::new(&config.model, config.loss, records, &execution.device)?.with_threads(execution.threads)?;
         engine.model_mut().initialise(&mut streams.initialisation)?;
         let fairlens = match plan.coupling() {
             Coupling::Fairlens { gamma_1, gamma_2 } => Some(FairLens::new(config, records, [gamma_1, gamma_2])?),

@@ -18,3 +18,4 @@ mod oracle;
 mod refusals;
 mod reproducibility;
 mod support;
+mod threads;

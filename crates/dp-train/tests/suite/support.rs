@@ -1,10 +1,12 @@
 //! Data sets, plans and runs that several tests share.
 
+use std::num::NonZeroUsize;
+
 use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
 use dp_clipping::{PresetParams, registry};
 use dp_train::{
-    Activation, BatchPlan, DType, Device, Execution, LearningRate, Loss, ModelConfig, Observer, Plan, PrivacyConfig,
-    PublicFacts, RandomStreams, Randomness, Records, RunCounts, StepView, TrainConfig, Trainer,
+    Activation, BatchPlan, DType, Device, Engine, Execution, LearningRate, Loss, ModelConfig, Observer, Plan,
+    PrivacyConfig, PublicFacts, RandomStreams, Randomness, Records, RunCounts, StepView, TrainConfig, Trainer,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -122,18 +124,19 @@ pub(crate) struct Run {
     pub(crate) dtype: DType,
     pub(crate) streams: RandomStreams,
     pub(crate) micro_batch: usize,
+    pub(crate) threads: NonZeroUsize,
     pub(crate) wants_groups: bool,
 }
 
 impl Run {
     pub(crate) fn new(config: TrainConfig, dtype: DType) -> Self {
-        Self { config, dtype, streams: streams(1), micro_batch: 1_024, wants_groups: false }
+        Self { config, dtype, streams: streams(1), micro_batch: 1_024, threads: NonZeroUsize::MIN, wants_groups: false }
     }
 
     pub(crate) fn on(&self, data: &Data) -> Outcome {
         let records = data.records(self.dtype);
         let plan = Plan::new(self.config.clone(), records.facts()).unwrap();
-        let execution = Execution { micro_batch: self.micro_batch, ..Execution::default() };
+        let execution = Execution { micro_batch: self.micro_batch, threads: self.threads, ..Execution::default() };
         let mut trainer = Trainer::new(&plan, &records, self.streams.clone(), execution).unwrap();
         let initial = parameters(&mut trainer);
         let mut recorder = Recorder { wants_groups: self.wants_groups, ..Recorder::default() };
@@ -152,6 +155,12 @@ impl Run {
 
 pub(crate) fn parameters(trainer: &mut Trainer<'_>) -> Vec<f64> {
     trainer.engine_mut().model().parameters().to_vec().unwrap()
+}
+
+/// Seeded parameters for an engine's model.
+pub(crate) fn parameters_of(engine: &Engine, seed: u64) -> Vec<f64> {
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    (0..engine.model().parameters().len()).map(|_| rng.random_range(-0.2..0.2)).collect()
 }
 
 pub(crate) fn norm(values: &[f64]) -> f64 {

@@ -1,14 +1,20 @@
 //! Forward, backward, per-sample norms and weighted sums: everything a private step asks of a model.
 
-use candle_core::{DType, Device, Tensor};
+mod worker;
 
-use crate::buffer::RowBuffer;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+
+use candle_core::Device;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
 use crate::error::{Result, TrainError};
 use crate::loss::Loss;
 use crate::models::{Model, ModelConfig};
-use crate::ops::Fill;
+use crate::ops::{Axpy, Fill};
 use crate::parameters::ParameterVector;
 use crate::records::Records;
+use worker::Worker;
 
 /// A model, its loss and the buffers of one batch: per-sample gradients without a trainer.
 ///
@@ -36,20 +42,12 @@ use crate::records::Records;
 /// # Ok::<(), dp_train::TrainError>(())
 /// ```
 pub struct Engine {
-    model: Model,
-    loss: Loss,
-    dtype: DType,
-    device: Device,
-    input: RowBuffer,
-    losses: RowBuffer,
-    sq_norms: RowBuffer,
-    batch: Option<Batch>,
-}
-
-/// The batch whose factors are in the layers.
-struct Batch {
-    losses: Tensor,
-    len: usize,
+    /// At least one; each has a part of the batch. All share the parameters of the first.
+    workers: Vec<Worker>,
+    /// Threads of the workers but the first, which runs on the caller's.
+    pool: Option<ThreadPool>,
+    /// Rows of the batch that each worker has the factors of; `None` before a batch.
+    parts: Option<Vec<Range<usize>>>,
 }
 
 /// What a model says about each record of a data set, in the order of the records.
@@ -71,27 +69,39 @@ impl Engine {
         let n_outputs = loss.n_logits(facts.n_classes).ok_or_else(|| {
             TrainError::invalid("loss", format!("{loss:?}"), format!("a loss for {} classes", facts.n_classes))
         })?;
-        let dtype = records.dtype();
-        Ok(Self {
-            model: Model::new(config, facts.n_inputs, n_outputs, dtype, device)?,
-            loss,
-            dtype,
-            device: device.clone(),
-            input: RowBuffer::new(facts.n_inputs, dtype, device)?,
-            losses: RowBuffer::new(1, DType::F64, device)?,
-            sq_norms: RowBuffer::new(1, DType::F64, device)?,
-            batch: None,
-        })
+        let model = Model::new(config, facts.n_inputs, n_outputs, records.dtype(), device)?;
+        Ok(Self { workers: vec![Worker::new(model, loss, records.dtype(), device)?], pool: None, parts: None })
+    }
+
+    /// The same engine on so many threads, the caller's among them: each works on a part of a batch. Results are the same up to rounding
+    /// for any number, and bit for bit for the same number. A batch too small to be worth it stays on one thread.
+    ///
+    /// # Errors
+    /// [`TrainError::InvalidParameter`] if the system has no more threads to give.
+    pub fn with_threads(mut self, threads: NonZeroUsize) -> Result<Self> {
+        self.parts = None;
+        let n_threads = threads.get();
+        self.workers.truncate(n_threads);
+        while self.workers.len() < n_threads {
+            self.workers.push(self.first().replica()?);
+        }
+        self.pool = if n_threads == 1 {
+            None
+        } else {
+            let pool = ThreadPoolBuilder::new().num_threads(n_threads - 1).build();
+            Some(pool.map_err(|error| TrainError::invalid("threads", n_threads, format!("fewer: {error}")))?)
+        };
+        Ok(self)
     }
 
     /// The model.
     pub fn model(&self) -> &Model {
-        &self.model
+        self.first().model()
     }
 
     /// The model, to initialise or load its parameters.
     pub fn model_mut(&mut self) -> &mut Model {
-        &mut self.model
+        self.workers[0].model_mut()
     }
 
     /// A vector in the layout of the parameters, all zeros.
@@ -99,7 +109,7 @@ impl Engine {
     /// # Errors
     /// [`TrainError::Tensor`] if the device fails.
     pub fn zero_gradient(&self) -> Result<ParameterVector> {
-        Ok(ParameterVector::zeros(self.model.parameters().specs(), self.dtype, &self.device)?)
+        self.first().zero_gradient()
     }
 
     /// Runs the given records forward and backward and keeps the factors of their gradients; those of a batch before are lost.
@@ -114,16 +124,13 @@ impl Engine {
     /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model;
     /// [`TrainError::Tensor`] if a row, label or blanked position is out of range.
     pub fn differentiate(&mut self, records: &Records, rows: &[usize], blanked: &[usize]) -> Result<()> {
-        self.batch = None;
-        let losses = self.losses.rows(rows.len())?;
-        if !rows.is_empty() {
-            let logits = self.logits(records, rows, blanked)?;
-            let labels = self.labels(records, rows)?;
-            self.loss.losses(&logits, &labels, &losses)?;
-            self.loss.gradient_in_place(&logits, &labels)?;
-            self.model.backward(logits)?;
-        }
-        self.batch = Some(Batch { losses, len: rows.len() });
+        let parts = self.split(rows.len());
+        self.on_parts(&parts, |worker, part| {
+            let blanked: Vec<usize> =
+                blanked.iter().filter(|row| part.contains(row)).map(|row| row - part.start).collect();
+            worker.differentiate(records, &rows[part], &blanked)
+        })?;
+        self.parts = Some(parts);
         Ok(())
     }
 
@@ -132,7 +139,11 @@ impl Engine {
     /// # Errors
     /// [`TrainError::Mismatch`] if no batch was differentiated.
     pub fn losses(&self) -> Result<Vec<f64>> {
-        Ok(self.batch()?.losses.flatten_all()?.to_vec1()?)
+        let mut losses = Vec::new();
+        for worker in &self.workers[..self.parts()?.len()] {
+            losses.extend(worker.losses()?);
+        }
+        Ok(losses)
     }
 
     /// L2 norm of each record's gradient over all parameters, `[batch]`.
@@ -145,14 +156,8 @@ impl Engine {
     /// # Errors
     /// [`TrainError::Mismatch`] if no batch was differentiated.
     pub fn gradient_norms(&mut self) -> Result<Vec<f64>> {
-        let len = self.batch()?.len;
-        if len == 0 {
-            return Ok(Vec::new());
-        }
-        let sq_norms = self.sq_norms.rows(len)?;
-        sq_norms.inplace_op1(&Fill(0.0))?;
-        self.model.add_sq_norms(&sq_norms)?;
-        Ok(sq_norms.flatten_all()?.to_vec1::<f64>()?.into_iter().map(f64::sqrt).collect())
+        let parts = self.parts()?.to_vec();
+        Ok(self.on_parts(&parts, |worker, _| worker.gradient_norms())?.concat())
     }
 
     /// `Σ_i weights[i] g_i` over the batch, into `gradient` or added to it.
@@ -167,7 +172,8 @@ impl Engine {
     /// # Errors
     /// [`TrainError::Mismatch`] if no batch was differentiated, or there is not one weight per record.
     pub fn weighted_sum(&mut self, weights: &[f64], gradient: &ParameterVector, accumulate: bool) -> Result<()> {
-        let expected = self.batch()?.len;
+        let parts = self.parts()?.to_vec();
+        let expected = parts.last().map_or(0, |part| part.end);
         if weights.len() != expected {
             return Err(TrainError::mismatch("weights of a batch", expected, weights.len()));
         }
@@ -178,7 +184,18 @@ impl Engine {
             }
             return Ok(());
         }
-        self.model.weighted_sum(weights, gradient, accumulate)
+        self.on_parts(&parts, |worker, part| {
+            let weights = &weights[part.clone()];
+            if part.start == 0 {
+                worker.weighted_sum(weights, gradient, accumulate)
+            } else {
+                worker.weighted_sum_of_own(weights)
+            }
+        })?;
+        for worker in &self.workers[1..parts.len()] {
+            gradient.flat().inplace_op2(worker.own_sum()?.flat(), &Axpy { alpha: 1.0 })?;
+        }
+        Ok(())
     }
 
     /// Losses and predictions of all records, `micro_batch` at a time. A batch that was differentiated before is lost.
@@ -187,16 +204,14 @@ impl Engine {
     /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model;
     /// [`TrainError::Tensor`] if a label has no logit.
     pub fn evaluate(&mut self, records: &Records, micro_batch: usize) -> Result<Evaluation> {
-        self.batch = None;
         let mut evaluation = Evaluation { losses: Vec::new(), predictions: Vec::new() };
         let rows: Vec<usize> = (0..records.len()).collect();
         for rows in rows.chunks(micro_batch.max(1)) {
-            let logits = self.logits(records, rows, &[])?;
-            let labels = self.labels(records, rows)?;
-            let losses = self.losses.rows(rows.len())?;
-            self.loss.losses(&logits, &labels, &losses)?;
-            evaluation.losses.extend(losses.flatten_all()?.to_vec1::<f64>()?);
-            evaluation.predictions.extend(self.loss.predictions(&logits)?);
+            let parts = self.split(rows.len());
+            for part in self.on_parts(&parts, |worker, part| worker.evaluate(records, &rows[part]))? {
+                evaluation.losses.extend(part.losses);
+                evaluation.predictions.extend(part.predictions);
+            }
         }
         Ok(evaluation)
     }
@@ -206,39 +221,54 @@ impl Engine {
     /// # Errors
     /// As [`Self::differentiate`].
     pub fn losses_of(&mut self, records: &Records, rows: &[usize]) -> Result<Vec<f64>> {
-        self.batch = None;
-        if rows.is_empty() {
-            return Ok(Vec::new());
-        }
-        let logits = self.logits(records, rows, &[])?;
-        let labels = self.labels(records, rows)?;
-        let losses = self.losses.rows(rows.len())?;
-        self.loss.losses(&logits, &labels, &losses)?;
-        Ok(losses.flatten_all()?.to_vec1()?)
+        let parts = self.split(rows.len());
+        Ok(self.on_parts(&parts, |worker, part| worker.losses_of(records, &rows[part]))?.concat())
     }
 
-    fn batch(&self) -> Result<&Batch> {
-        self.batch.as_ref().ok_or_else(|| TrainError::mismatch("batches differentiated", 1, 0))
+    fn first(&self) -> &Worker {
+        &self.workers[0]
     }
 
-    fn logits(&mut self, records: &Records, rows: &[usize], blanked: &[usize]) -> Result<Tensor> {
-        if records.facts().n_inputs != self.model.n_inputs() {
-            return Err(TrainError::mismatch("inputs of a record", self.model.n_inputs(), records.facts().n_inputs));
-        }
-        if records.dtype() != self.dtype {
-            let (expected, got) = (self.dtype.as_str(), records.dtype().as_str());
-            return Err(TrainError::mismatch("number type of the records", expected, got));
-        }
-        let input = self.input.rows(rows.len())?;
-        records.gather(rows, &input)?;
-        for &row in blanked {
-            input.narrow(0, row, 1)?.inplace_op1(&Fill(0.0))?;
-        }
-        self.model.forward(input)
+    fn parts(&self) -> Result<&[Range<usize>]> {
+        self.parts.as_deref().ok_or_else(|| TrainError::mismatch("batches differentiated", 1, 0))
     }
 
-    fn labels(&self, records: &Records, rows: &[usize]) -> Result<Tensor> {
-        let labels: Vec<u32> = rows.iter().map(|&row| records.labels()[row]).collect();
-        Ok(Tensor::from_vec(labels, rows.len(), &self.device)?)
+    /// Which of `n_rows` rows each worker gets: parts of nearly equal size, one at least.
+    #[expect(clippy::single_range_in_vec_init, reason = "one part")]
+    fn split(&mut self, n_rows: usize) -> Vec<Range<usize>> {
+        /// Rows times parameters: below it, waking a thread costs more than it saves.
+        const SMALL: usize = 1 << 18;
+        self.parts = None;
+        let n_parts = self.workers.len().min(n_rows);
+        if n_parts < 2 || n_rows * self.model().parameters().len() < SMALL {
+            return vec![0..n_rows];
+        }
+        (0..n_parts).map(|i| i * n_rows / n_parts..(i + 1) * n_rows / n_parts).collect()
+    }
+
+    /// Has every part worked on by its worker, the first on this thread; results in order.
+    fn on_parts<R: Send>(
+        &mut self,
+        parts: &[Range<usize>],
+        work: impl Fn(&mut Worker, Range<usize>) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
+        let jobs = self.workers.iter_mut().zip(parts);
+        let Some(pool) = self.pool.as_ref().filter(|_| parts.len() > 1) else {
+            return jobs.map(|(worker, part)| work(worker, part.clone())).collect();
+        };
+        let mut results: Vec<Option<Result<R>>> = parts.iter().map(|_| None).collect();
+        pool.in_place_scope(|scope| {
+            let mut jobs = jobs.zip(&mut results);
+            let first = jobs.next();
+            for ((worker, part), result) in jobs {
+                let work = &work;
+                scope.spawn(move |_| *result = Some(work(worker, part.clone())));
+            }
+            if let Some(((worker, part), result)) = first {
+                *result = Some(work(worker, part.clone()));
+            }
+        });
+        // The scope waits for all jobs.
+        results.into_iter().flatten().collect()
     }
 }

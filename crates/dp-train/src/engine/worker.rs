@@ -1,0 +1,164 @@
+//! A model and the buffers of a part of a batch, on one thread.
+
+use candle_core::{DType, Device, Tensor};
+
+use super::Evaluation;
+use crate::buffer::RowBuffer;
+use crate::error::{Result, TrainError};
+use crate::loss::Loss;
+use crate::models::Model;
+use crate::ops::Fill;
+use crate::parameters::ParameterVector;
+use crate::records::Records;
+
+/// What one thread needs to work on its part of a batch.
+pub(super) struct Worker {
+    model: Model,
+    loss: Loss,
+    dtype: DType,
+    device: Device,
+    input: RowBuffer,
+    losses: RowBuffer,
+    sq_norms: RowBuffer,
+    batch: Option<Batch>,
+    /// For a sum of this part alone; made when first needed.
+    own_sum: Option<ParameterVector>,
+}
+
+/// The batch whose factors are in the layers.
+struct Batch {
+    losses: Tensor,
+    len: usize,
+}
+
+impl Worker {
+    pub(super) fn new(model: Model, loss: Loss, dtype: DType, device: &Device) -> Result<Self> {
+        Ok(Self {
+            input: RowBuffer::new(model.n_inputs(), dtype, device)?,
+            losses: RowBuffer::new(1, DType::F64, device)?,
+            sq_norms: RowBuffer::new(1, DType::F64, device)?,
+            device: device.clone(),
+            batch: None,
+            own_sum: None,
+            model,
+            loss,
+            dtype,
+        })
+    }
+
+    /// A worker with buffers of its own and the same parameters.
+    pub(super) fn replica(&self) -> Result<Self> {
+        Self::new(self.model.replica()?, self.loss, self.dtype, &self.device)
+    }
+
+    pub(super) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    pub(super) fn model_mut(&mut self) -> &mut Model {
+        &mut self.model
+    }
+
+    pub(super) fn zero_gradient(&self) -> Result<ParameterVector> {
+        Ok(ParameterVector::zeros(self.model.parameters().specs(), self.dtype, &self.device)?)
+    }
+
+    pub(super) fn differentiate(&mut self, records: &Records, rows: &[usize], blanked: &[usize]) -> Result<()> {
+        self.batch = None;
+        let losses = self.losses.rows(rows.len())?;
+        if !rows.is_empty() {
+            let logits = self.logits(records, rows, blanked)?;
+            let labels = self.labels(records, rows)?;
+            self.loss.losses(&logits, &labels, &losses)?;
+            self.loss.gradient_in_place(&logits, &labels)?;
+            self.model.backward(logits)?;
+        }
+        self.batch = Some(Batch { losses, len: rows.len() });
+        Ok(())
+    }
+
+    pub(super) fn losses(&self) -> Result<Vec<f64>> {
+        Ok(self.batch()?.losses.flatten_all()?.to_vec1()?)
+    }
+
+    pub(super) fn gradient_norms(&mut self) -> Result<Vec<f64>> {
+        let len = self.batch()?.len;
+        if len == 0 {
+            return Ok(Vec::new());
+        }
+        let sq_norms = self.sq_norms.rows(len)?;
+        sq_norms.inplace_op1(&Fill(0.0))?;
+        self.model.add_sq_norms(&sq_norms)?;
+        Ok(sq_norms.flatten_all()?.to_vec1::<f64>()?.into_iter().map(f64::sqrt).collect())
+    }
+
+    pub(super) fn weighted_sum(&mut self, weights: &[f64], gradient: &ParameterVector, accumulate: bool) -> Result<()> {
+        self.model.weighted_sum(weights, gradient, accumulate)
+    }
+
+    /// The sum of this part, to be read with [`Self::own_sum`].
+    pub(super) fn weighted_sum_of_own(&mut self, weights: &[f64]) -> Result<()> {
+        let sum = match self.own_sum.take() {
+            Some(sum) => sum,
+            None => self.zero_gradient()?,
+        };
+        self.model.weighted_sum(weights, &sum, false)?;
+        self.own_sum = Some(sum);
+        Ok(())
+    }
+
+    pub(super) fn own_sum(&self) -> Result<&ParameterVector> {
+        self.own_sum.as_ref().ok_or_else(|| TrainError::mismatch("sums of a part of a batch", 1, 0))
+    }
+
+    pub(super) fn evaluate(&mut self, records: &Records, rows: &[usize]) -> Result<Evaluation> {
+        if rows.is_empty() {
+            return Ok(Evaluation { losses: Vec::new(), predictions: Vec::new() });
+        }
+        let logits = self.forward(records, rows)?;
+        let losses = self.losses.rows(rows.len())?.flatten_all()?.to_vec1()?;
+        Ok(Evaluation { losses, predictions: self.loss.predictions(&logits)? })
+    }
+
+    pub(super) fn losses_of(&mut self, records: &Records, rows: &[usize]) -> Result<Vec<f64>> {
+        if rows.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.forward(records, rows)?;
+        Ok(self.losses.rows(rows.len())?.flatten_all()?.to_vec1()?)
+    }
+
+    /// A forward pass alone: logits, and losses in their buffer.
+    fn forward(&mut self, records: &Records, rows: &[usize]) -> Result<Tensor> {
+        self.batch = None;
+        let logits = self.logits(records, rows, &[])?;
+        let losses = self.losses.rows(rows.len())?;
+        self.loss.losses(&logits, &self.labels(records, rows)?, &losses)?;
+        Ok(logits)
+    }
+
+    fn batch(&self) -> Result<&Batch> {
+        self.batch.as_ref().ok_or_else(|| TrainError::mismatch("batches differentiated", 1, 0))
+    }
+
+    fn logits(&mut self, records: &Records, rows: &[usize], blanked: &[usize]) -> Result<Tensor> {
+        if records.facts().n_inputs != self.model.n_inputs() {
+            return Err(TrainError::mismatch("inputs of a record", self.model.n_inputs(), records.facts().n_inputs));
+        }
+        if records.dtype() != self.dtype {
+            let (expected, got) = (self.dtype.as_str(), records.dtype().as_str());
+            return Err(TrainError::mismatch("number type of the records", expected, got));
+        }
+        let input = self.input.rows(rows.len())?;
+        records.gather(rows, &input)?;
+        for &row in blanked {
+            input.narrow(0, row, 1)?.inplace_op1(&Fill(0.0))?;
+        }
+        self.model.forward(input)
+    }
+
+    fn labels(&self, records: &Records, rows: &[usize]) -> Result<Tensor> {
+        let labels: Vec<u32> = rows.iter().map(|&row| records.labels()[row]).collect();
+        Ok(Tensor::from_vec(labels, rows.len(), &self.device)?)
+    }
+}

@@ -1,0 +1,215 @@
+//! `cargo xtask bench step`: the time of a training step.
+//!
+//! A step is all of it: drawing the Poisson batch, gathering its records, forward, backward, norms, clipping, noise, update, ledger. The
+//! data are random. Shapes are those of the networks that other systems are measured with.
+
+use std::num::NonZeroUsize;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use candle_core::Tensor;
+use clap::{Args, ValueEnum};
+use dp_accounting::{Delta, NoiseMultiplier};
+use dp_clipping::{PresetParams, registry};
+use dp_train::{
+    Activation, BatchPlan, DType, Device, Execution, ImageShape, LearningRate, Loss, ModelConfig, Plan, PrivacyConfig,
+    PublicFacts, Purpose, Randomness, Records, TrainConfig, Trainer, Unobserved, ZhaoCnnLayout,
+};
+use rand::Rng;
+use serde::Serialize;
+
+/// Options of `cargo xtask bench step`.
+#[derive(Args)]
+pub(crate) struct StepArgs {
+    /// Network.
+    #[arg(long, value_enum)]
+    model: StepModel,
+    /// Without or with privacy (DP-SGD, hard clipping).
+    #[arg(long, value_enum)]
+    mode: Mode,
+    /// Expected batch size.
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    batch: u32,
+    /// Steps measured, after three that are not; the median is reported.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    steps: u32,
+    /// Threads [default: all cores].
+    #[arg(long)]
+    threads: Option<NonZeroUsize>,
+    /// Records in memory at once [default: that of training].
+    #[arg(long)]
+    micro_batch: Option<NonZeroUsize>,
+    /// Print JSON instead of text.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum StepModel {
+    /// Logistic regression, 58 inputs, one logit.
+    Lr,
+    /// 98-256-256-1, tanh.
+    Mlp,
+    /// Convolutions of 32 and 16 filters, 3 × 3, tanh, one linear layer (MNIST).
+    EsipovaCnn,
+    /// Convolutions of 64 and 64 filters with max pools 3 × 3 at stride 2, hidden layers of 500 and 500, ReLU (MNIST).
+    ZhaoCnn,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Mode {
+    Plain,
+    Private,
+}
+
+/// What was measured; the JSON output is this.
+#[derive(Debug, Serialize)]
+struct Measured {
+    model: String,
+    mode: String,
+    batch: u32,
+    ms_per_step: f64,
+    samples_per_s: f64,
+    peak_rss_mb: f64,
+    threads: usize,
+}
+
+impl StepModel {
+    fn config(self) -> ModelConfig {
+        let image = ImageShape { height: 28, width: 28, channels: 1 };
+        match self {
+            Self::Lr => ModelConfig::LogisticRegression,
+            Self::Mlp => ModelConfig::Mlp { hidden: vec![256, 256], activation: Activation::Tanh },
+            Self::EsipovaCnn => ModelConfig::EsipovaCnn { image },
+            Self::ZhaoCnn => ModelConfig::ZhaoCnn { image, layout: ZhaoCnnLayout::Text },
+        }
+    }
+
+    /// Inputs of a record, classes, loss.
+    fn task(self) -> (usize, usize, Loss) {
+        match self {
+            Self::Lr => (58, 2, Loss::BceWithLogits),
+            Self::Mlp => (98, 2, Loss::BceWithLogits),
+            Self::EsipovaCnn | Self::ZhaoCnn => (784, 10, Loss::SoftmaxCrossEntropy),
+        }
+    }
+
+    /// Multiplications and additions of a record's three products (two in the first layer, whose input needs no gradient): positions
+    /// times weights, layer by layer.
+    fn operations(self) -> f64 {
+        let layers: &[(u32, u32)] = match self {
+            Self::Lr => &[(1, 58)],
+            Self::Mlp => &[(1, 98 * 256), (1, 256 * 256), (1, 256)],
+            Self::EsipovaCnn => &[(26 * 26, 9 * 32), (24 * 24, 288 * 16), (1, 9_216 * 10)],
+            Self::ZhaoCnn => &[(26 * 26, 9 * 64), (10 * 10, 576 * 64), (1, 1_024 * 500), (1, 500 * 500), (1, 500 * 10)],
+        };
+        let products = |i: usize| if i == 0 { 2.0 } else { 3.0 };
+        let layers = layers.iter().enumerate();
+        layers.map(|(i, &(positions, weights))| 2.0 * products(i) * f64::from(positions) * f64::from(weights)).sum()
+    }
+}
+
+fn name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// If a step fails.
+pub(crate) fn run(args: &StepArgs) -> anyhow::Result<()> {
+    let measured = measure(args)?;
+    if args.json {
+        println!("{}", serde_json::to_string(&measured).context("serialising the measurement")?);
+        return Ok(());
+    }
+    let Measured { model, mode, batch, ms_per_step, samples_per_s, peak_rss_mb, threads } = &measured;
+    println!(
+        "{model}, {mode}, batch {batch}, {threads} threads: {ms_per_step:.3} ms per step, {samples_per_s:.0} records/s, peak memory {peak_rss_mb:.0} MiB"
+    );
+    let (reached, peak) = (args.model.operations() * samples_per_s * 1e-9, product_rate(*threads)?);
+    println!(
+        "products {reached:.0} GFLOP/s, {:.0} % of the {peak:.0} GFLOP/s of one large product",
+        100.0 * reached / peak
+    );
+    Ok(())
+}
+
+fn measure(args: &StepArgs) -> anyhow::Result<Measured> {
+    let threads = args.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let records = records(args)?;
+    let plan = plan(args, &records)?;
+    let mut execution = Execution { threads, ..Execution::default() };
+    if let Some(micro_batch) = args.micro_batch {
+        execution.micro_batch = micro_batch.get();
+    }
+    let mut trainer = Trainer::new(&plan, &records, Randomness::from_seed(2).streams(0, 0), execution)?;
+    for _ in 0..3 {
+        trainer.step(&mut Unobserved)?;
+    }
+    let mut seconds = Vec::with_capacity(args.steps as usize);
+    for _ in 0..args.steps {
+        let started = Instant::now();
+        trainer.step(&mut Unobserved)?;
+        seconds.push(started.elapsed().as_secs_f64());
+    }
+    let parameters = trainer.engine_mut().model().parameters().to_vec()?;
+    ensure!(parameters.iter().all(|p| p.is_finite()), "the parameters are not finite after {} steps", args.steps);
+    seconds.sort_by(f64::total_cmp);
+    let median = seconds[seconds.len() / 2];
+    Ok(Measured {
+        model: name(&args.model),
+        mode: name(&args.mode),
+        batch: args.batch,
+        ms_per_step: median * 1e3,
+        samples_per_s: f64::from(args.batch) / median,
+        peak_rss_mb: peak_rss_mb()?,
+        threads: threads.get(),
+    })
+}
+
+fn records(args: &StepArgs) -> anyhow::Result<Records> {
+    /// As many as MNIST has, where that is enough for batches to differ.
+    const N_RECORDS: usize = 60_000;
+    let (n_inputs, n_classes, _) = args.model.task();
+    let batch = args.batch as usize;
+    let n_records = (20 * batch).min(N_RECORDS).max(4 * batch);
+    let mut rng = Randomness::from_seed(1).stream(Purpose::Split, 0, 0);
+    let features: Vec<f32> = (0..n_records * n_inputs).map(|_| rng.random_range(-1.0..1.0)).collect();
+    let labels: Vec<u32> = (0..n_records).map(|_| rng.random_range(0..n_classes as u32)).collect();
+    let facts = PublicFacts { n_records, n_inputs, n_classes, n_groups: 1 };
+    Ok(Records::new(&features, &labels, &vec![0; n_records], facts, DType::F32, &Device::Cpu)?)
+}
+
+fn plan(args: &StepArgs, records: &Records) -> anyhow::Result<Plan> {
+    let batches = BatchPlan::exact(records.len(), args.batch as usize, 1)?;
+    let mut config = TrainConfig::new(args.model.config(), args.model.task().2, batches, LearningRate::Constant(0.01));
+    if args.mode == Mode::Private {
+        let clipping = registry::find("dpsgd")?.config(&PresetParams { clip_norm: 1.0, ..PresetParams::default() });
+        config.privacy = Some(PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-7)?));
+    }
+    Ok(Plan::new(config, records.facts())?)
+}
+
+/// The most memory this process has held, in MiB, as the system counts it.
+fn peak_rss_mb() -> anyhow::Result<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM in /proc/self/status")?;
+    let kib: f64 = line.trim().trim_end_matches("kB").trim().parse().context("VmHWM of /proc/self/status")?;
+    Ok(kib / 1_024.0)
+}
+
+/// GFLOP/s of one large matrix product on so many threads, candle's: the best of several turns.
+fn product_rate(threads: usize) -> anyhow::Result<f64> {
+    const SIZE: usize = 2_048;
+    const TURNS: usize = 7;
+    let factor = Tensor::rand(-1.0_f32, 1.0, (SIZE, SIZE), &Device::Cpu)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("starting threads")?;
+    let mut best = f64::INFINITY;
+    for _ in 0..TURNS {
+        let started = Instant::now();
+        std::hint::black_box(pool.install(|| factor.matmul(&factor))?);
+        best = best.min(started.elapsed().as_secs_f64());
+    }
+    Ok(2.0 * (SIZE as f64).powi(3) / best * 1e-9)
+}
