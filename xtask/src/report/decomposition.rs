@@ -11,12 +11,15 @@ use super::number;
 use crate::plot::{LinePanel, Panel, Plot, Point, Series};
 use crate::results::{AnalysisRecord, ExperimentResults, MethodResults};
 
+/// What a group's terms say at a step.
+type OfGroup = fn(&GroupTerms) -> f64;
+
 /// A quantity of a group at a step.
 struct Quantity {
     stem: &'static str,
     axis: &'static str,
     words: &'static str,
-    of: fn(&GroupTerms) -> f64,
+    of: OfGroup,
     /// Whether all methods are drawn on one scale.
     common_scale: bool,
 }
@@ -67,7 +70,7 @@ const QUANTITIES: [Quantity; 6] = [
 ];
 
 /// Terms that the excessive risk of a step consists of.
-const TERMS: [(&str, fn(&GroupTerms) -> f64); 3] = [
+const TERMS: [(&str, OfGroup); 3] = [
     ("clipping, magnitude", |group| group.magnitude.mean),
     ("clipping, direction", |group| group.direction.mean),
     ("noise", |group| group.noise.mean),
@@ -348,7 +351,7 @@ fn by_group(
 }
 
 fn terms(experiment: &ExperimentResults, methods: &[&MethodResults], mark: Option<Mark>) -> anyhow::Result<Table> {
-    let quantities: [(&str, fn(&GroupTerms) -> f64); 7] = [
+    let quantities: [(&str, OfGroup); 7] = [
         ("R^clip", |group| group.clip.mean),
         ("R^mag", |group| group.magnitude.mean),
         ("R^dir", |group| group.direction.mean),
@@ -388,21 +391,20 @@ fn norms(experiment: &ExperimentResults, methods: &[&MethodResults], mark: Optio
         "trace of the Hessian",
     ];
     let rows = by_group(experiment, methods, &|method, group| {
-        let quantities: [(fn(&GroupTerms) -> Option<f64>, usize); 6] = [
-            (|group| group.sample_norm, 3),
-            (|group| group.clipped_sample_norm, 4),
-            (|group| Some(group.gradient_norm), 3),
-            (|group| Some(group.plain_angle.mean), 1),
-            (|group| Some(group.clipped_angle.mean), 1),
-            (|group| Some(group.trace.mean), 1),
-        ];
-        quantities
-            .iter()
-            .map(|(of, digits)| {
-                let estimate = over_runs(method, &|step| of(step.groups.get(group)?.as_ref()?))?;
-                Ok(Cell::plain(number::estimate(&estimate, *digits)))
-            })
-            .collect()
+        let cell = |of: fn(&GroupTerms) -> Option<f64>, digits| {
+            let estimate = over_runs(method, &|step| of(step.groups.get(group)?.as_ref()?))?;
+            Ok(Cell::plain(number::estimate(&estimate, digits)))
+        };
+        [
+            cell(|group| group.sample_norm, 3),
+            cell(|group| group.clipped_sample_norm, 4),
+            cell(|group| Some(group.gradient_norm), 3),
+            cell(|group| Some(group.plain_angle.mean), 1),
+            cell(|group| Some(group.clipped_angle.mean), 1),
+            cell(|group| Some(group.trace.mean), 1),
+        ]
+        .into_iter()
+        .collect()
     })?;
     Ok(Table {
         caption: marked(mark, &format!("Gradients by group before and after clipping: {}", experiment.title)),
