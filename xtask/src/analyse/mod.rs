@@ -36,11 +36,11 @@ struct AnalysisArgs {
     /// Random vectors for the trace of each group's Hessian.
     #[arg(long, default_value_t = AnalysisSettings::default().probes, value_name = "N")]
     probes: usize,
-    /// Hessian-vector products in the search for each group's largest eigenvalue (0: none).
-    #[arg(long, default_value_t = 10, value_name = "N")]
+    /// Hessian-vector products in the search for each group's largest eigenvalue, which starts where the last one ended (0: none).
+    #[arg(long, default_value_t = 4, value_name = "N")]
     eigenvalue_products: usize,
     /// Records of each group that the largest eigenvalue is about.
-    #[arg(long, default_value_t = 512, value_name = "N")]
+    #[arg(long, default_value_t = 256, value_name = "N")]
     eigenvalue_records: usize,
 }
 

@@ -161,7 +161,8 @@ pub(super) fn tick(value: f64) -> String {
     let decimals = (2 - value.abs().log10().floor() as i32).clamp(0, 6) as usize;
     let text = format!("{value:.decimals$}");
     let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    text.replace('-', "−")
+    // A rounded value just below 0 would keep its sign.
+    if text == "-0" { "0".to_owned() } else { text.replace('-', "−") }
 }
 
 #[cfg(test)]
@@ -170,8 +171,9 @@ mod tests {
 
     #[test]
     fn ticks_are_short() {
-        let labels: Vec<String> = [0.0, 0.05, 0.123_46, 12.5, 1840.0, -0.5, 1e-4].into_iter().map(tick).collect();
-        assert_eq!(labels, ["0", "0.05", "0.123", "12.5", "1840", "−0.5", "0.0001"]);
+        let labels: Vec<String> =
+            [0.0, 0.05, 0.123_46, 12.5, 1840.0, -0.5, 1e-4, -1e-17].into_iter().map(tick).collect();
+        assert_eq!(labels, ["0", "0.05", "0.123", "12.5", "1840", "−0.5", "0.0001", "0"]);
     }
 
     #[test]

@@ -11,12 +11,15 @@ use super::number;
 use crate::plot::{LinePanel, Panel, Plot, Point, Series};
 use crate::results::{AnalysisRecord, ExperimentResults, MethodResults};
 
+/// What a group's terms say at a step.
+type OfGroup = fn(&GroupTerms) -> f64;
+
 /// A quantity of a group at a step.
 struct Quantity {
     stem: &'static str,
     axis: &'static str,
     words: &'static str,
-    of: fn(&GroupTerms) -> f64,
+    of: OfGroup,
     /// Whether all methods are drawn on one scale.
     common_scale: bool,
 }
@@ -66,14 +69,8 @@ const QUANTITIES: [Quantity; 6] = [
     },
 ];
 
-/// One figure of a group's terms.
-type Term = fn(&GroupTerms) -> f64;
-
-/// One figure that some groups lack.
-type MaybeTerm = fn(&GroupTerms) -> Option<f64>;
-
 /// Terms that the excessive risk of a step consists of.
-const TERMS: [(&str, Term); 3] = [
+const TERMS: [(&str, OfGroup); 3] = [
     ("clipping, magnitude", |group| group.magnitude.mean),
     ("clipping, direction", |group| group.direction.mean),
     ("noise", |group| group.noise.mean),
@@ -253,13 +250,7 @@ fn in_powers_of_ten(panel: &mut LinePanel, exponent: i32) {
         point.low *= factor;
         point.high *= factor;
     }
-    let digits: String = exponent.unsigned_abs().to_string().chars().map(superscript).collect();
-    panel.y_label = format!("{} (10⁻{digits} nats)", panel.y_label);
-}
-
-fn superscript(digit: char) -> char {
-    let digits = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    digit.to_digit(10).and_then(|digit| digits.get(digit as usize)).copied().unwrap_or(digit)
+    panel.y_label = format!("{} (1e−{} nats)", panel.y_label, exponent.unsigned_abs());
 }
 
 fn exponent(panels: &[LinePanel]) -> i32 {
@@ -360,7 +351,7 @@ fn by_group(
 }
 
 fn terms(experiment: &ExperimentResults, methods: &[&MethodResults], mark: Option<Mark>) -> anyhow::Result<Table> {
-    let quantities: [(&str, Term); 7] = [
+    let quantities: [(&str, OfGroup); 7] = [
         ("R^clip", |group| group.clip.mean),
         ("R^mag", |group| group.magnitude.mean),
         ("R^dir", |group| group.direction.mean),
@@ -400,21 +391,20 @@ fn norms(experiment: &ExperimentResults, methods: &[&MethodResults], mark: Optio
         "trace of the Hessian",
     ];
     let rows = by_group(experiment, methods, &|method, group| {
-        let quantities: [(MaybeTerm, usize); 6] = [
-            (|group| group.sample_norm, 3),
-            (|group| group.clipped_sample_norm, 4),
-            (|group| Some(group.gradient_norm), 3),
-            (|group| Some(group.plain_angle.mean), 1),
-            (|group| Some(group.clipped_angle.mean), 1),
-            (|group| Some(group.trace.mean), 1),
-        ];
-        quantities
-            .iter()
-            .map(|(of, digits)| {
-                let estimate = over_runs(method, &|step| of(step.groups.get(group)?.as_ref()?))?;
-                Ok(Cell::plain(number::estimate(&estimate, *digits)))
-            })
-            .collect()
+        let cell = |of: fn(&GroupTerms) -> Option<f64>, digits| {
+            let estimate = over_runs(method, &|step| of(step.groups.get(group)?.as_ref()?))?;
+            Ok(Cell::plain(number::estimate(&estimate, digits)))
+        };
+        [
+            cell(|group| group.sample_norm, 3),
+            cell(|group| group.clipped_sample_norm, 4),
+            cell(|group| Some(group.gradient_norm), 3),
+            cell(|group| Some(group.plain_angle.mean), 1),
+            cell(|group| Some(group.clipped_angle.mean), 1),
+            cell(|group| Some(group.trace.mean), 1),
+        ]
+        .into_iter()
+        .collect()
     })?;
     Ok(Table {
         caption: marked(mark, &format!("Gradients by group before and after clipping: {}", experiment.title)),
@@ -486,4 +476,98 @@ fn cost(methods: &[&MethodResults]) -> String {
          else in these runs, one thread for each run.",
         whole - evaluating
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use dp_train::analysis::Sampled;
+
+    use super::*;
+    use crate::report::fixture;
+
+    fn sampled(mean: f64) -> Sampled {
+        Sampled { mean, standard_error: Some(0.1 * mean.abs()) }
+    }
+
+    /// A group whose terms follow from its error of direction.
+    fn group(direction: f64) -> GroupTerms {
+        GroupTerms {
+            share: 0.5,
+            gradient_norm: 0.8,
+            sample_norm: Some(2.0),
+            clipped_sample_norm: Some(0.5),
+            clip: sampled(direction + 1e-3),
+            noise: sampled(1e-6),
+            noise_as_printed: sampled(0.06),
+            magnitude: sampled(1e-3),
+            direction: sampled(direction),
+            magnitude_star: sampled(1e-3),
+            direction_star: sampled(direction),
+            direction_slope: sampled(direction),
+            direction_star_slope: sampled(direction),
+            plain_cosine: sampled(0.9),
+            clipped_cosine: sampled(0.8),
+            plain_angle: sampled(26.0),
+            clipped_angle: sampled(37.0),
+            trace: sampled(10.0),
+            largest_eigenvalue: None,
+        }
+    }
+
+    fn analysed_experiment() -> ExperimentResults {
+        let mut experiment = fixture::study().experiments.remove(0);
+        for method in experiment.methods.iter_mut().filter(|method| method.method == "dpsgd") {
+            for run in &mut method.runs {
+                let steps = [0, 50].map(|step| StepDecomposition {
+                    step,
+                    learning_rate: 0.01,
+                    thresholds: vec![0.5],
+                    gradient_norm: 0.5,
+                    plain_sq_norm: sampled(0.3),
+                    clipped_sq_norm: sampled(0.2),
+                    bound: 0.5,
+                    groups: vec![Some(group(2e-4)), Some(group(-1e-4))],
+                });
+                run.analysis = Some(AnalysisRecord { every: 50, seconds: 1.0, steps: steps.to_vec() });
+            }
+        }
+        experiment
+    }
+
+    /// Two steps of 2e-4 and −1e-4: the error of direction is what sets the groups apart, and the statement says so.
+    #[test]
+    fn terms_are_summed_over_steps_and_name_the_cause() {
+        let experiment = analysed_experiment();
+        let method = &experiment.methods[1];
+        let terms = risk_terms(&experiment, method);
+        assert_eq!(terms.len(), 3);
+        assert_eq!(terms[1].name, "clipping, direction");
+        assert!((terms[1].by_group[0] - 4e-4).abs() < 1e-12 && (terms[1].by_group[1] + 2e-4).abs() < 1e-12);
+        assert_eq!(widest_pair(&experiment, method), Some((0, 1)));
+        assert!(risk_terms(&experiment, &experiment.methods[2]).is_empty());
+        let statements = super::super::fairness::in_words(&experiment, None).unwrap();
+        assert!(statements[0].ends_with("Largest cause of the difference: clipping, direction."), "{}", statements[0]);
+        assert!(!statements[1].contains("Largest cause"));
+    }
+
+    #[test]
+    fn plots_and_tables_show_the_analysed_methods_alone() {
+        let experiment = analysed_experiment();
+        let figures = figures(&experiment, None).unwrap();
+        let stems: Vec<&str> = figures.iter().map(|figure| figure.stem.as_str()).collect();
+        assert_eq!(
+            stems,
+            ["direction", "magnitude", "noise", "direction-star", "magnitude-star", "turn", "bounds"]
+                .map(|stem| format!("esipova-adult-{stem}"))
+        );
+        assert!(figures[0].plot.svg().unwrap().contains("R^dir (1e−4 nats)"));
+        let blocks = blocks(&experiment, None).unwrap();
+        let Block::Table(terms) = &blocks[0] else { panic!("the terms come first") };
+        assert_eq!(terms.rows.len(), 2);
+        assert_eq!(terms.rows[0].header, "dpsgd, male");
+        assert_eq!(terms.rows[0].cells[2].lines, ["2.00e-4 ± 0e0"]);
+        let mut plain = experiment;
+        plain.methods.iter_mut().flat_map(|method| &mut method.runs).for_each(|run| run.analysis = None);
+        assert!(super::blocks(&plain, None).unwrap().is_empty() && super::figures(&plain, None).unwrap().is_empty());
+    }
 }

@@ -5,6 +5,8 @@ use fair_metrics::{
     macro_accuracy, pairwise_gaps, wilcoxon_signed_rank, worst_class_accuracy,
 };
 
+use serde::Serialize;
+
 use super::decomposition;
 use super::document::{Block, Cell, Mark, Row, Table, Tone, marked};
 use super::metric::{REFERENCE, excessive_risks, privacy_costs, reference_run, widest_gap};
@@ -101,8 +103,36 @@ fn costs(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<T
     })
 }
 
+/// What one private method costs the groups, as data.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct MethodStatement {
+    experiment: String,
+    method: String,
+    statement: FairnessStatement,
+}
+
+/// The fairness statements of an experiment with a reference, one for each private method.
+///
+/// # Errors
+/// If runs differ in their groups.
+pub(crate) fn statements(experiment: &ExperimentResults) -> anyhow::Result<Vec<MethodStatement>> {
+    if experiment.methods.iter().all(|method| method.method != REFERENCE) {
+        return Ok(Vec::new());
+    }
+    let private = experiment.methods.iter().filter(|method| method.method != REFERENCE);
+    private
+        .map(|method| {
+            Ok(MethodStatement {
+                experiment: experiment.id.clone(),
+                method: method.method.clone(),
+                statement: statement(experiment, method)?,
+            })
+        })
+        .collect()
+}
+
 /// The statement of every private method, one sentence list each.
-fn in_words(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<String>> {
+pub(super) fn in_words(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<String>> {
     experiment
         .methods
         .iter()

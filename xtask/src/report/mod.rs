@@ -35,7 +35,7 @@ use self::verdict::Verdict;
 use crate::plot;
 use crate::results::{ExperimentResults, StudyResults};
 
-/// Writes `report.md`, `report.html`, `results.json` and `plots/` to the directory `out`, replacing an earlier report there
+/// Writes `report.md`, `report.html`, `results.json`, `fairness.json` and `plots/` to the directory `out`, replacing an earlier report there
 /// as one step at the end; see [`staging::replace_directory`].
 ///
 /// # Errors
@@ -49,6 +49,7 @@ pub(crate) fn write(results: &StudyResults, presentation: &StudyPresentation, ou
             fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
         };
         write("results.json", &serde_json::to_vec_pretty(results).context("serialising the records")?)?;
+        write("fairness.json", &serde_json::to_vec_pretty(&statements(results)?).context("serialising statements")?)?;
         write("report.md", render::markdown(&document)?.as_bytes())?;
         write("report.html", render::html(&document)?.as_bytes())?;
         let plots = directory.join("plots");
@@ -61,6 +62,12 @@ pub(crate) fn write(results: &StudyResults, presentation: &StudyPresentation, ou
         }
         Ok(())
     })
+}
+
+/// Who pays for privacy, for every private method of every experiment that is not a grid.
+fn statements(results: &StudyResults) -> anyhow::Result<Vec<fairness::MethodStatement>> {
+    let experiments = results.experiments.iter().filter(|experiment| !landscape::is_grid(experiment));
+    Ok(experiments.map(fairness::statements).collect::<anyhow::Result<Vec<_>>>()?.concat())
 }
 
 /// The document and its plots.
@@ -117,7 +124,10 @@ pub(crate) fn terminal_summary(results: &StudyResults, presentation: &StudyPrese
     sections.extend(claims::section(results, &presentation.claims)?);
     for experiment in results.experiments.iter().filter(|experiment| !landscape::is_grid(experiment)) {
         let mark = Mark::new(experiment.dataset.synthetic, results.quick);
-        let blocks = privacy::blocks(experiment, mark);
+        let mut blocks = privacy::blocks(experiment, mark);
+        if experiment.methods.iter().any(|method| method.method == metric::REFERENCE) {
+            blocks.push(Block::List(fairness::in_words(experiment, mark)?));
+        }
         sections.push(Section { id: experiment.id.clone(), title: experiment.title.clone(), level: 2, blocks });
     }
     render::markdown(&Document {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 /// What a report directory may hold. A directory with anything else is not replaced: it may be somebody's work.
-const ENTRIES: [&str; 4] = ["report.md", "report.html", "results.json", "plots"];
+const ENTRIES: [&str; 5] = ["report.md", "report.html", "results.json", "fairness.json", "plots"];
 
 /// Fills a fresh directory beside `target` and moves it into place at the end.
 ///

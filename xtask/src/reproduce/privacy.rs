@@ -10,7 +10,7 @@ use dp_train::Plan;
 use super::experiment::{PublishedAccountant, PublishedBudget};
 use crate::results::{EpsilonRecord, PrivacyRecord};
 
-/// The privacy record of a plan whose run left `ledger`; `None` without privacy.
+/// The privacy record of a plan whose run left `ledger`; `None` without privacy, and for analyses that add no noise.
 ///
 /// # Errors
 /// If the ledger does not hold exactly what the plan announced.
@@ -19,7 +19,9 @@ pub(crate) fn record(
     ledger: &Ledger,
     published: Option<&PublishedBudget>,
 ) -> anyhow::Result<Option<PrivacyRecord>> {
-    let Some(privacy) = &plan.config().privacy else { return Ok(None) };
+    let Some(privacy) = plan.config().privacy.as_ref().filter(|_| *plan.step_event() != DpEvent::NonPrivate) else {
+        return Ok(None);
+    };
     ledger.verify().context("the run's ledger")?;
     let mut epsilons = vec![tight_epsilon(ledger, privacy.delta)?];
     let rdp = RdpAccountant::new(NeighbouringRelation::AddRemove);

@@ -16,15 +16,15 @@ use crate::support::{Data, norm, relative_error};
 
 /// A network as the oracle reads it: the parts that a named architecture leaves unsaid are said.
 #[derive(Debug, Clone)]
-struct Network {
-    config: ModelConfig,
+pub(crate) struct Network {
+    pub(crate) config: ModelConfig,
     image: ImageShape,
     features: Vec<CnnLayer>,
     activation: Activation,
 }
 
 impl Network {
-    fn cnn(image: ImageShape, features: &[CnnLayer], hidden: &[usize], activation: Activation) -> Self {
+    pub(crate) fn cnn(image: ImageShape, features: &[CnnLayer], hidden: &[usize], activation: Activation) -> Self {
         let features = features.to_vec();
         let config = ModelConfig::Cnn { image, features: features.clone(), hidden: hidden.to_vec(), activation };
         Self { config, image, features, activation }
@@ -32,7 +32,7 @@ impl Network {
 }
 
 /// The parameters in order, as variables of candle's; a convolution's weight with channels last, as it is stored.
-fn variables(model: &Model) -> Vec<Var> {
+pub(crate) fn variables(model: &Model) -> Vec<Var> {
     let views = model.parameters().views().iter();
     views.map(|view| Var::from_tensor(&view.to_dtype(DType::F64).unwrap().copy().unwrap()).unwrap()).collect()
 }
@@ -124,7 +124,7 @@ fn conv(x: &Tensor, weight: &Tensor, stride: usize, padding: usize, groups: usiz
     Tensor::cat(&outputs, 1)
 }
 
-fn oracle_logits(network: &Network, variables: &[Var], x: &[f32]) -> candle_core::Result<Tensor> {
+pub(crate) fn oracle_logits(network: &Network, variables: &[Var], x: &[f32]) -> candle_core::Result<Tensor> {
     let ImageShape { height, width, channels } = network.image;
     let image = Tensor::from_slice(x, (1, height, width, channels), &Device::Cpu)?.to_dtype(DType::F64)?;
     let mut hidden = image.permute((0, 3, 1, 2))?.contiguous()?;

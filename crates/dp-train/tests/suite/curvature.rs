@@ -2,37 +2,25 @@
 
 use candle_core::{D, Tensor, Var};
 use dp_train::analysis::Curvature;
-use dp_train::{Activation, DType, Device, Engine, Loss, ModelConfig, Records};
+use dp_train::{Activation, CnnLayer, DType, Device, Engine, ImageShape, Loss, ModelConfig, Records};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
+use crate::convolution::{Network, oracle_logits, variables};
 use crate::support::{Data, mlp, norm, relative_error};
 
-/// A Hessian-vector product by candle's autograd, twice: the gradient of `⟨∇L, v⟩`. Layers are `(weight, bias)`, tanh between them,
-/// softmax cross-entropy at the end.
-fn double_backward(layers: &[(Var, Var)], data: &Data, vector: &[f64]) -> Vec<f64> {
+/// A Hessian-vector product by candle's autograd, twice: the gradient of `⟨∇L, v⟩`. `loss` makes the mean loss from the variables.
+fn double_backward(variables: &[Var], loss: impl Fn(&[Var]) -> Tensor, vector: &[f64]) -> Vec<f64> {
     // candle keeps the graph of its gradients only where this is set; nothing else in this program reads it.
     #[expect(unsafe_code, reason = "setting a variable of the environment")]
     // SAFETY: everything in this program that reads the environment does so through the standard library, which takes a lock.
     unsafe {
         std::env::set_var("CANDLE_GRAD_DO_NOT_DETACH", "1");
     }
-    let facts = data.facts;
-    let x = Tensor::from_slice(&data.features, (facts.n_records, facts.n_inputs), &Device::Cpu).unwrap();
-    let mut hidden = x.to_dtype(DType::F64).unwrap();
-    for (i, (weight, bias)) in layers.iter().enumerate() {
-        hidden = hidden.matmul(&weight.t().unwrap()).unwrap().broadcast_add(bias).unwrap();
-        if i + 1 < layers.len() {
-            hidden = hidden.tanh().unwrap();
-        }
-    }
-    let log_sum = hidden.exp().unwrap().sum_keepdim(D::Minus1).unwrap().log().unwrap();
-    let labels = Tensor::from_slice(&data.labels, (facts.n_records, 1), &Device::Cpu).unwrap();
-    let loss = (log_sum - hidden.gather(&labels, 1).unwrap()).unwrap().mean_all().unwrap();
-    let first = loss.backward().unwrap();
+    let first = loss(variables).backward().unwrap();
     let mut start = 0;
     let mut slope = Tensor::zeros((), DType::F64, &Device::Cpu).unwrap();
-    for var in layers.iter().flat_map(|(weight, bias)| [weight, bias]) {
+    for var in variables {
         let gradient = first.get(var.as_tensor()).unwrap().flatten_all().unwrap();
         let len = gradient.elem_count();
         let direction = Tensor::from_slice(&vector[start..start + len], len, &Device::Cpu).unwrap();
@@ -40,24 +28,38 @@ fn double_backward(layers: &[(Var, Var)], data: &Data, vector: &[f64]) -> Vec<f6
         start += len;
     }
     let second = slope.backward().unwrap();
-    layers
-        .iter()
-        .flat_map(|(weight, bias)| [weight, bias])
-        .flat_map(|var| second.get(var.as_tensor()).unwrap().flatten_all().unwrap().to_vec1::<f64>().unwrap())
-        .collect()
+    let of = |var: &Var| second.get(var.as_tensor()).unwrap().flatten_all().unwrap().to_vec1::<f64>().unwrap();
+    variables.iter().flat_map(of).collect()
+}
+
+/// Mean softmax cross-entropy of rows of logits.
+fn cross_entropy(logits: &Tensor, labels: &[u32]) -> Tensor {
+    let log_sum = logits.exp().unwrap().sum_keepdim(D::Minus1).unwrap().log().unwrap();
+    let labels = Tensor::from_slice(labels, (labels.len(), 1), &Device::Cpu).unwrap();
+    (log_sum - logits.gather(&labels, 1).unwrap()).unwrap().mean_all().unwrap()
+}
+
+/// Logits of linear layers, each a weight and a bias, with tanh between them.
+fn linear_logits(variables: &[Var], data: &Data) -> Tensor {
+    let x = Tensor::from_slice(&data.features, (data.facts.n_records, data.facts.n_inputs), &Device::Cpu).unwrap();
+    let mut hidden = x.to_dtype(DType::F64).unwrap();
+    for (i, layer) in variables.chunks_exact(2).enumerate() {
+        hidden = hidden.matmul(&layer[0].t().unwrap()).unwrap().broadcast_add(&layer[1]).unwrap();
+        if 2 * (i + 1) < variables.len() {
+            hidden = hidden.tanh().unwrap();
+        }
+    }
+    hidden
 }
 
 /// A model with drawn parameters: its curvature there, and the same parameters as candle variables.
-fn model(config: &ModelConfig, loss: Loss, records: &Records, seed: u64) -> (Curvature, Vec<(Var, Var)>, Vec<f64>) {
+fn model(config: &ModelConfig, loss: Loss, records: &Records, seed: u64) -> (Curvature, Vec<Var>, Vec<f64>) {
     let mut engine = Engine::new(config, loss, records, &Device::Cpu).unwrap();
     engine.model_mut().initialise(&mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
     let parameters = engine.model().parameters().to_vec().unwrap();
-    let views = engine.model().parameters().views();
-    let var = |i: usize| Var::from_tensor(&views[i].copy().unwrap()).unwrap();
-    let layers = (0..views.len()).step_by(2).map(|i| (var(i), var(i + 1))).collect();
     let mut curvature = Curvature::new(config, loss, records).unwrap();
     curvature.set_parameters(&parameters).unwrap();
-    (curvature, layers, parameters)
+    (curvature, variables(engine.model()), parameters)
 }
 
 fn vector(len: usize, seed: u64) -> Vec<f64> {
@@ -75,26 +77,45 @@ fn hessian(curvature: &mut Curvature, records: &Records, n_params: usize) -> Vec
     (0..n_params).map(|i| curvature.product(records, &all(records), &unit(i)).unwrap()).collect()
 }
 
+/// Products and quadratic forms along vectors of three lengths, to 1e-6.
+fn compare(config: &ModelConfig, data: &Data, seed: u64, logits: impl Fn(&[Var]) -> Tensor) {
+    let records = data.records(DType::F64);
+    let (mut curvature, variables, parameters) = model(config, Loss::SoftmaxCrossEntropy, &records, seed);
+    for length in [1e-3, 1.0, 50.0] {
+        let v: Vec<f64> = vector(parameters.len(), seed + 10).iter().map(|v| v * length).collect();
+        let expected = double_backward(&variables, |variables| cross_entropy(&logits(variables), &data.labels), &v);
+        let product = curvature.product(&records, &all(&records), &v).unwrap();
+        assert!(relative_error(&product, &expected) < 1e-6, "{}", relative_error(&product, &expected));
+        let form: f64 = expected.iter().zip(&v).map(|(h, v)| h * v).sum();
+        let forms = curvature.quadratic_forms(&records, &all(&records), &[&v, &v]).unwrap();
+        let mean = forms[0].iter().sum::<f64>() / records.len() as f64;
+        assert!((mean - form).abs() < 1e-6 * norm(&expected) * norm(&v), "{mean} {form}");
+        assert!(relative_error(&forms[1], &forms[0]) < 1e-6);
+    }
+}
+
 #[test]
-fn products_and_forms_agree_with_double_backward() {
+fn linear_networks_agree_with_double_backward() {
     for (config, seed) in
         [(ModelConfig::LogisticRegression, 1), (mlp(&[7], Activation::Tanh), 2), (mlp(&[20, 16], Activation::Tanh), 3)]
     {
         let data = Data::random(30, 6, 3, 1, seed);
-        let records = data.records(DType::F64);
-        let (mut curvature, layers, parameters) = model(&config, Loss::SoftmaxCrossEntropy, &records, seed);
-        for length in [1e-3, 1.0, 50.0] {
-            let v: Vec<f64> = vector(parameters.len(), seed + 10).iter().map(|v| v * length).collect();
-            let expected = double_backward(&layers, &data, &v);
-            let product = curvature.product(&records, &all(&records), &v).unwrap();
-            assert!(relative_error(&product, &expected) < 1e-6, "{}", relative_error(&product, &expected));
-            let form: f64 = expected.iter().zip(&v).map(|(h, v)| h * v).sum();
-            let forms = curvature.quadratic_forms(&records, &all(&records), &[&v, &v]).unwrap();
-            let mean = forms[0].iter().sum::<f64>() / 30.0;
-            assert!((mean - form).abs() < 1e-6 * norm(&expected) * norm(&v), "{mean} {form}");
-            assert!(relative_error(&forms[1], &forms[0]) < 1e-6);
-        }
+        compare(&config, &data, seed, |variables| linear_logits(variables, &data));
     }
+}
+
+/// Two convolutions, one with a stride, and a linear layer.
+#[test]
+fn convolutional_networks_agree_with_double_backward() {
+    let image = ImageShape { height: 6, width: 6, channels: 2 };
+    let strided = CnnLayer::Conv { filters: 2, kernel: 2, stride: 2, padding: 0, groups: 1 };
+    let network = Network::cnn(image, &[CnnLayer::conv(3, 3), strided], &[], Activation::Tanh);
+    let data = Data::random(5, 72, 3, 1, 15);
+    compare(&network.config, &data, 15, |variables| {
+        let rows: Vec<Tensor> =
+            data.features.chunks_exact(72).map(|x| oracle_logits(&network, variables, x).unwrap()).collect();
+        Tensor::cat(&rows, 0).unwrap()
+    });
 }
 
 /// The Hessian of logistic regression is the mean of `p(1 − p) (x, 1)ᵀ(x, 1)`, `p` the predicted probability.
