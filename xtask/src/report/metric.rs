@@ -53,6 +53,8 @@ pub(crate) enum Subject {
     Gap,
     /// These two groups.
     Between(String, String),
+    /// The mean over several pairs of groups, one for each attribute.
+    Average(Vec<(String, String)>),
 }
 
 /// One column of a table.
@@ -105,8 +107,12 @@ impl FromStr for Subject {
     type Err = std::convert::Infallible;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Ok(match text.split_once('|') {
-            Some((a, b)) => Self::Between(a.to_owned(), b.to_owned()),
+        let pair = |text: &str| text.split_once('|').map(|(a, b)| (a.to_owned(), b.to_owned()));
+        if text.contains('+') {
+            return Ok(Self::Average(text.split('+').filter_map(pair).collect()));
+        }
+        Ok(match pair(text) {
+            Some((a, b)) => Self::Between(a, b),
             None if text == "total" => Self::Total,
             None if text == "gap" => Self::Gap,
             None => Self::Group(text.to_owned()),
@@ -123,6 +129,7 @@ impl fmt::Display for Column {
             (Subject::Total, _) => f.write_str(", all")?,
             (Subject::Group(name), _) => write!(f, ", {name}")?,
             (Subject::Between(a, b), _) => write!(f, ", {a} and {b}")?,
+            (Subject::Average(pairs), _) => write!(f, ", mean over {} attributes", pairs.len())?,
         }
         f.write_str(if self.percent { " (%)" } else { "" })
     }
@@ -207,6 +214,17 @@ impl Column {
             .iter()
             .map(|run| {
                 let value = match &self.subject {
+                    Subject::Average(pairs) => {
+                        let gaps = pairs.iter().map(|(a, b)| {
+                            let sides = [a, b].map(|name| {
+                                Ok(self.value(experiment, run, &Scope::Groups(members(experiment, name)?)))
+                            });
+                            let [a, b]: [anyhow::Result<Option<f64>>; 2] = sides;
+                            Ok(a?.zip(b?).map(|(a, b)| (a - b).abs()))
+                        });
+                        let gaps = gaps.collect::<anyhow::Result<Option<Vec<f64>>>>()?;
+                        gaps.map(|gaps| gaps.iter().sum::<f64>() / gaps.len() as f64)
+                    }
                     Subject::Gap | Subject::Between(..) => {
                         largest_gap(&pairwise_gaps(&self.sides(experiment, run)?)?).and_then(|pair| pair.gap)
                     }
@@ -357,6 +375,8 @@ mod tests {
         assert!((mean("accuracy", "male") - 0.8).abs() < 1e-12);
         assert!((mean("loss", "male") - 0.3).abs() < 1e-12);
         assert!((mean("loss_gap", "young|old") - 0.4).abs() < 1e-12);
+        // The second pair is one group against itself: (0.4 + 0)/2.
+        assert!((mean("loss_gap", "young|old+male|male") - 0.2).abs() < 1e-12);
         assert!(Column::parse("accuracy", "female").unwrap().estimate(&experiment, &experiment.methods[0]).is_err());
     }
 

@@ -54,6 +54,13 @@ impl TablePresentation {
         Ok(Self { id: id.to_owned(), experiment: experiment.to_owned(), published, causes })
     }
 
+    /// Says which of several experiments answers this table.
+    #[must_use]
+    pub(crate) fn answered_by(mut self, words: &str) -> Self {
+        self.published.data = format!("{}; ours {words}", self.published.data);
+        self
+    }
+
     /// The suspected cause for a method, `cause not known` if none is given.
     pub(crate) fn cause(&self, method: &str) -> &str {
         self.causes.iter().find(|cause| cause.method == method).map_or("cause not known", |cause| &cause.text)

@@ -1,7 +1,7 @@
 //! `cargo xtask reproduce adult`: the Adult tables of Esipova 2023 and Xu 2020, 2021.
 
 use dp_data::ScalingFit;
-use dp_data::adult::{Encoding, Sampling};
+use dp_data::adult::{Encoding, GroupBy, Sampling};
 use dp_train::{Activation, ModelConfig};
 
 use super::data_setting::Source;
@@ -27,7 +27,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         esipova::Setting {
             id: ESIPOVA,
             title: "Esipova 2023: balanced Adult, MLP 2×256",
-            data: Source::Adult { encoding: Encoding::Esipova, sampling: Sampling::Balanced { per_group }, scaling }
+            data: Source::Adult { encoding: Encoding::Esipova, sampling: Sampling::Balanced { per_group }, scaling, group_by: GroupBy::default() }
                 .into(),
             model: ModelConfig::Mlp { hidden: vec![256, 256], activation: Activation::Tanh },
             epochs,
@@ -37,6 +37,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             global: GlobalSetting { rate: global_rate, upper_bound: 50.0 },
             global_adapt: GlobalSetting { rate: 0.2, upper_bound: 50.0 },
             tolerance: 1.0,
+            with_fairlens: true,
             published: esipova::budget(3.41, 92, 20),
         },
         vec![
@@ -49,7 +50,10 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
                 .to_owned(),
         ],
     )?;
-    let xu_data = |sampling| Source::Adult { encoding: Encoding::Xu, sampling, scaling: ScalingFit::TrainOnly }.into();
+    let xu_data = |sampling| {
+        Source::Adult { encoding: Encoding::Xu, sampling, scaling: ScalingFit::TrainOnly, group_by: GroupBy::default() }
+            .into()
+    };
     let original = xu::logistic_regression(
         XU,
         "Xu 2020, 2021: Adult, logistic regression",

@@ -4,9 +4,11 @@ use std::cell::OnceCell;
 
 use anyhow::Context;
 use dp_data::adult::{self, AdultOptions, AdultTable};
+use dp_data::celeba::{self, CelebaOptions, CelebaTable, Part};
 use dp_data::dutch::{self, DutchOptions, DutchTable};
+use dp_data::mimic::{self, MimicOptions, MimicTable};
 use dp_data::mnist::{self, Collection, MnistOptions, MnistTable, RareClass};
-use dp_data::{DataLocator, Provenance, ScalingFit, Split, TestFraction};
+use dp_data::{DataLocator, Keep, Provenance, ScalingFit, Split, TestFraction};
 use dp_train::{Purpose, Randomness};
 use rand::RngCore;
 
@@ -24,13 +26,16 @@ pub(crate) struct DataSetting {
 /// A data set with the choices a paper made.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Source {
-    /// Adult, groups by sex.
-    Adult { encoding: adult::Encoding, sampling: adult::Sampling, scaling: ScalingFit },
+    /// Adult.
+    Adult { encoding: adult::Encoding, sampling: adult::Sampling, scaling: ScalingFit, group_by: adult::GroupBy },
     /// Dutch census, groups by sex.
     Dutch { encoding: dutch::Encoding, sampling: dutch::Sampling },
-    /// MNIST or Fashion-MNIST, groups are the classes.
-    #[expect(dead_code, reason = "for the studies of images")]
-    Images { collection: Collection, rare: Option<RareClass> },
+    /// MNIST or Fashion-MNIST, groups are the classes; of the training images only a share, where one is given.
+    Images { collection: Collection, rare: Option<RareClass>, share: Option<f64> },
+    /// CelebA, groups by eyeglasses; of each part only a share, where one is given.
+    Celeba { share: Option<f64> },
+    /// MIMIC-III, groups by gender, age and ethnicity, inputs from hashed words.
+    Mimic,
 }
 
 /// What models are evaluated on.
@@ -54,12 +59,24 @@ pub(crate) struct Tables {
     adult: OnceCell<AdultTable>,
     dutch: OnceCell<DutchTable>,
     images: [OnceCell<MnistTable>; 2],
+    celeba: OnceCell<CelebaTable>,
+    mimic: OnceCell<MimicTable>,
 }
+
+/// Name of MIMIC-III's inputs.
+const HASHED_WORDS: &str = "hashed-words";
 
 impl Tables {
     /// Nothing is read yet.
     pub(crate) fn new(locator: DataLocator) -> Self {
-        Self { locator, adult: OnceCell::new(), dutch: OnceCell::new(), images: [OnceCell::new(), OnceCell::new()] }
+        Self {
+            locator,
+            adult: OnceCell::new(),
+            dutch: OnceCell::new(),
+            images: [OnceCell::new(), OnceCell::new()],
+            celeba: OnceCell::new(),
+            mimic: OnceCell::new(),
+        }
     }
 
     /// One split per seed.
@@ -85,21 +102,42 @@ impl Tables {
             Source::Adult { encoding, .. } => (self.adult()?.provenance.clone(), encoding.name()),
             Source::Dutch { encoding, .. } => (self.dutch()?.provenance.clone(), encoding.name()),
             Source::Images { collection, .. } => (self.images(collection)?.provenance.clone(), "pixels"),
+            Source::Celeba { .. } => (self.celeba()?.provenance.clone(), "pixels"),
+            Source::Mimic => (self.mimic()?.provenance.clone(), HASHED_WORDS),
         };
         Ok(ExperimentData { provenance, encoding, splits })
     }
 
     fn split(&self, source: Source, seed: u64) -> anyhow::Result<Split> {
         Ok(match source {
-            Source::Adult { encoding, sampling, scaling } => {
-                let options = AdultOptions { sampling, scaling_fit: scaling, ..AdultOptions::new(encoding, seed) };
+            Source::Adult { encoding, sampling, scaling, group_by } => {
+                let options =
+                    AdultOptions { sampling, scaling_fit: scaling, group_by, ..AdultOptions::new(encoding, seed) };
                 adult::split(self.adult()?, &options)?
             }
             Source::Dutch { encoding, sampling } => {
                 dutch::split(self.dutch()?, &DutchOptions { sampling, ..DutchOptions::new(encoding, seed) })?
             }
-            Source::Images { collection, rare } => {
-                mnist::split(self.images(collection)?, &MnistOptions { rare, seed })?
+            Source::Images { collection, rare, share } => {
+                let split = mnist::split(self.images(collection)?, &MnistOptions { rare, seed })?;
+                match share {
+                    Some(share) => with_share(split, share, seed)?,
+                    None => split,
+                }
+            }
+            Source::Celeba { share } => {
+                let table = self.celeba()?;
+                let keep = |part: Part| {
+                    let n = table.parts.iter().filter(|candidate| **candidate == part).count();
+                    share.map_or(Keep::All, |share| Keep::Exactly((share * n as f64).ceil() as usize))
+                };
+                let held_out = keep(Part::Test);
+                celeba::split(table, &CelebaOptions { train: keep(Part::Train), held_out, seed })?
+            }
+            Source::Mimic => {
+                let table = self.mimic()?;
+                let options = MimicOptions { group_by: mimic::GroupBy::All, seed };
+                mimic::split(table, &table.hashed_words(), HASHED_WORDS, &options)?
             }
         })
     }
@@ -115,6 +153,14 @@ impl Tables {
     fn images(&self, collection: Collection) -> anyhow::Result<&MnistTable> {
         let cell = &self.images[usize::from(collection == Collection::FashionMnist)];
         read(cell, || mnist::load(collection, &self.locator), |table| &table.provenance)
+    }
+
+    fn celeba(&self) -> anyhow::Result<&CelebaTable> {
+        read(&self.celeba, || celeba::load(&self.locator), |table| &table.provenance)
+    }
+
+    fn mimic(&self) -> anyhow::Result<&MimicTable> {
+        read(&self.mimic, || mimic::load(&self.locator), |table| &table.provenance)
     }
 }
 
@@ -136,6 +182,13 @@ fn read<T>(
 fn announce(provenance: &Provenance) {
     let mark = if provenance.synthetic { "SYNTHETIC data: " } else { "Data: " };
     println!("{mark}{} ({} records, sha256 {}…)", provenance.source, provenance.n_records, &provenance.digest[..12]);
+}
+
+/// The same with a share of its training part.
+fn with_share(mut split: Split, share: f64, seed: u64) -> anyhow::Result<Split> {
+    (_, split.train) = split.train.hold_out(TestFraction::new(share)?, seed);
+    split.notes.push(format!("Of the training records a random {} are used.", split.train.len()));
+    Ok(split)
 }
 
 /// The same with a validation part, held out of the training part unless the data set comes with one.

@@ -2,20 +2,28 @@
 
 mod accounting;
 pub(crate) mod adult;
+mod celeba;
 mod data_setting;
 pub(crate) mod dutch;
+mod epsilon_sweep;
 mod esipova;
 mod experiment;
+mod fashion;
 mod grid;
 mod host;
+mod images;
+mod mimic;
+mod mnist;
 pub(crate) mod options;
 mod privacy;
 pub(crate) mod progress;
 mod recorder;
 mod runner;
+mod soleymani;
 pub(crate) mod step_analysis;
 pub(crate) mod study;
 mod toy;
+mod uniform_clipping;
 mod xu;
 mod zhao;
 
@@ -36,6 +44,18 @@ enum Study {
     Adult(StudyArgs),
     /// Dutch census: Esipova 2023 Table 5; Xu 2021 Tables 1 and 2; Xu 2020 Table 5.
     Dutch(StudyArgs),
+    /// MNIST with class 8 rare: Esipova 2023 Table 2; Xu 2021 Tables 1 and 2; Xu 2020 Table 3; Zhao 2025 Table 5.
+    Mnist(StudyArgs),
+    /// Fashion-MNIST: Zhao 2025 Table 5.
+    Fashion(StudyArgs),
+    /// CelebA, groups by eyeglasses: Esipova 2023 Table 3.
+    Celeba(StudyArgs),
+    /// MIMIC-III, length of stay: Soleymani 2025 Tables 1 to 3.
+    Mimic(StudyArgs),
+    /// A larger bound for everyone: Xu 2021 Table 3, and the same on both censuses.
+    UniformClipping(StudyArgs),
+    /// Accuracy over ε: Xu 2021 Figure 3, and the same on both censuses.
+    EpsilonSweep(StudyArgs),
     /// Zhao 2025: grids of learning rates and bounds on Adult and Dutch, Table 6, Figures 3, 7 and 8.
     Grid(StudyArgs),
     /// Every published ε beside ours, under each conversion.
@@ -52,6 +72,12 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
     match args.study {
         Study::Adult(args) => adult::study(&args)?.run(&args),
         Study::Dutch(args) => dutch::study(&args)?.run(&args),
+        Study::Mnist(args) => mnist::study(&args)?.run(&args),
+        Study::Fashion(args) => fashion::study(&args)?.run(&args),
+        Study::Celeba(args) => celeba::study(&args)?.run(&args),
+        Study::Mimic(args) => mimic::study(&args)?.run(&args),
+        Study::UniformClipping(args) => uniform_clipping::study(&args)?.run(&args),
+        Study::EpsilonSweep(args) => epsilon_sweep::study(&args)?.run(&args),
         Study::Grid(args) => grid::study(&args)?.run(&args),
         Study::Accounting(args) => accounting::run(&args),
         Study::Toy(args) => toy::run(&args),

@@ -24,6 +24,9 @@ pub(crate) struct StudyArgs {
     /// Only these published tables (comma-separated; an unknown name lists them) [default: all].
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     table: Vec<String>,
+    /// Only these experiments (comma-separated; an unknown name lists them) [default: all].
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    experiment: Vec<String>,
     /// Esipova's settings as the paper's text has them, or as the authors' published code does. Other papers' are not affected.
     #[arg(long, value_enum, default_value_t = Protocol::Text)]
     pub(crate) protocol: Protocol,
@@ -67,6 +70,13 @@ impl Study {
         if !args.table.is_empty() {
             tables.retain(|table| args.table.contains(&table.id));
             self.experiments.retain(|experiment| tables.iter().any(|table| table.experiment == experiment.id));
+        }
+        let known: Vec<&str> = self.experiments.iter().map(|experiment| experiment.id.as_str()).collect();
+        if let Some(unknown) = args.experiment.iter().find(|name| !known.contains(&name.as_str())) {
+            bail!("--experiment {unknown}: expected some of {}", known.join(", "));
+        }
+        if !args.experiment.is_empty() {
+            self.experiments.retain(|experiment| args.experiment.contains(&experiment.id));
         }
         let wanted = &args.options.methods;
         let mut known: Vec<&str> =

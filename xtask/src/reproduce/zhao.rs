@@ -1,12 +1,19 @@
 //! What the experiments of Zhao et al. 2025 have in common (settings: 4.1, A.3, A.4).
 
+use anyhow::Context;
 use dp_accounting::{Delta, Epsilon};
 use dp_clipping::PresetParams;
-use dp_train::{LearningRate, Loss, ModelConfig};
+use dp_data::mnist::{Collection, RareClass};
+use dp_data::{ScalingFit, adult, dutch};
+use dp_train::{LearningRate, Loss, ModelConfig, ZhaoCnnLayout};
 
-use super::data_setting::DataSetting;
+use super::data_setting::{DataSetting, EvaluationPart, Source};
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
-use crate::report::landscape::{BOUND, RATE};
+use super::images;
+use super::study::{FollowUp, StudyArgs};
+use crate::report::Claim;
+use crate::report::landscape::{BOUND, RATE, best_points, coordinate, on_validation};
+use crate::results::ExperimentResults;
 
 /// The grid of A.4: ten rates from 1 to 10 and twenty bounds from 0.001 to 50, evenly spaced in the logarithm, as printed.
 pub(crate) const RATES: [f64; 10] = [1.0, 1.2915, 1.6681, 2.1544, 2.7826, 3.5938, 4.6416, 5.9948, 7.7426, 10.0];
@@ -15,8 +22,204 @@ pub(crate) const BOUNDS: [f64; 20] = [
     5.1252, 9.0579, 16.0082, 28.2915, 50.0,
 ];
 
+/// Runs at every point of the grid.
+const GRID_SEEDS: u32 = 1;
+/// Runs of the best points, as in the paper.
+const SEEDS: u32 = 10;
+
 /// The three strategies that the paper compares, by their registry names.
 pub(crate) const STRATEGIES: [&str; 3] = ["bounded-adaptive", "dpsgd-normalised", "unbounded-adaptive"];
+
+/// A data set on which the strategies are compared: the grid first, then its best points.
+#[derive(Debug, Clone)]
+pub(crate) struct Search {
+    /// Part of the experiments' names.
+    pub(crate) name: &'static str,
+    /// For people, without the paper.
+    pub(crate) title: String,
+    pub(crate) source: Source,
+    pub(crate) model: ModelConfig,
+    pub(crate) loss: Loss,
+    pub(crate) batch_size: BatchSize,
+    pub(crate) epochs: u64,
+    /// ε of the paper's table.
+    pub(crate) epsilons: [f64; 3],
+    /// Every how many rates and bounds of the grid are tried.
+    pub(crate) strides: (usize, usize),
+    /// Select on the test part, as published.
+    pub(crate) select_on_test: bool,
+}
+
+impl Search {
+    /// The experiment with the best points.
+    pub(crate) fn final_id(&self) -> String {
+        format!("zhao-{}", self.name)
+    }
+
+    fn grid_id(&self, epsilon: f64) -> String {
+        format!("zhao-{}-grid-{epsilon}", self.name)
+    }
+
+    /// One experiment for each ε, with every point of the grid.
+    pub(crate) fn grids(&self) -> anyhow::Result<Vec<Experiment>> {
+        let grid = |&epsilon: &f64| {
+            let part = if self.select_on_test {
+                "Heat maps and best points are computed on the TEST PART, as published."
+            } else {
+                "A fifth of the training part is held out for validation; heat maps and best points are computed on it. The paper \
+                 searches on the test part; `--select-on-test` does."
+            };
+            let mut departures =
+                vec![part.to_owned(), "One run a point; the best points are then trained with more seeds.".to_owned()];
+            if self.strides != (1, 1) {
+                let (rate, bound) = self.strides;
+                departures.push(format!("Of the paper's grid every {rate}th rate and every {bound}th bound."));
+            }
+            let title = format!("Zhao 2025: {}, the grid at ε = {epsilon}", self.title);
+            let evaluation = if self.select_on_test { EvaluationPart::Test } else { EvaluationPart::TestAndValidation };
+            let id = self.grid_id(epsilon);
+            self.experiment(id, title, evaluation, GRID_SEEDS, grid(epsilon, self.strides)?, departures)
+        };
+        self.epsilons.iter().map(grid).collect()
+    }
+
+    /// The best point of every strategy at every ε, trained on the whole training part.
+    pub(crate) fn best(&self, results: &[ExperimentResults]) -> anyhow::Result<Option<Experiment>> {
+        let mut methods: Vec<MethodSetting> = vec![reference(1.0)];
+        let mut chosen = Vec::new();
+        for epsilon in self.epsilons {
+            let Some(grid) = results.iter().find(|experiment| experiment.id == self.grid_id(epsilon)) else { continue };
+            for best in best_points(&on_validation(grid))? {
+                let name = STRATEGIES
+                    .into_iter()
+                    .find(|name| *name == best.base)
+                    .with_context(|| format!("{} is no strategy of the grid", best.base))?;
+                let rate = coordinate(best, RATE).context("a point of the grid has a rate")?;
+                let bound = coordinate(best, BOUND);
+                methods.push(strategy(name, rate, bound).within(epsilon)?);
+                let with_bound = bound.map_or_else(String::new, |bound| format!(", bound {bound}"));
+                chosen.push(format!("{name} at ε = {epsilon}: rate {rate}{with_bound}"));
+            }
+        }
+        if chosen.is_empty() {
+            return Ok(None);
+        }
+        let how = if self.select_on_test {
+            "SELECTED ON THE TEST PART, as published: the accuracies below are too high. "
+        } else {
+            "Selected on validation records. "
+        };
+        let departures = vec![
+            format!("{how}{}.", chosen.join("; ")),
+            "The reference without privacy, which the paper does not have, takes plain steps with rate 1.".to_owned(),
+        ];
+        let title = format!("Zhao 2025: {}, best points of the grid", self.title);
+        self.experiment(self.final_id(), title, EvaluationPart::Test, SEEDS, methods, departures).map(Some)
+    }
+
+    fn experiment(
+        &self,
+        id: String,
+        title: String,
+        evaluation: EvaluationPart,
+        seeds: u32,
+        methods: Vec<MethodSetting>,
+        departures: Vec<String>,
+    ) -> anyhow::Result<Experiment> {
+        let setting = Setting {
+            id,
+            title,
+            data: DataSetting { evaluation, ..self.source.into() },
+            model: self.model.clone(),
+            loss: self.loss,
+            batch_size: self.batch_size,
+            epochs: self.epochs,
+            seeds,
+        };
+        experiment(setting, methods, departures)
+    }
+
+    /// What the paper says about bounded against unbounded clipping, for these metrics and groups.
+    pub(crate) fn claims(&self, columns: &[(&str, &str, &str)]) -> anyhow::Result<Vec<Claim>> {
+        let mut claims = Vec::new();
+        for epsilon in self.epsilons {
+            for (words, metric, group) in columns {
+                claims.push(Claim::greatest(
+                    &format!("Bounded beats unbounded adaptive clipping: {words}, {}, ε = {epsilon}", self.title),
+                    "Zhao 2025, 4.2",
+                    &self.final_id(),
+                    (*metric, *group),
+                    &format!("bounded-adaptive ε={epsilon}"),
+                    &[&format!("unbounded-adaptive ε={epsilon}")],
+                )?);
+            }
+        }
+        Ok(claims)
+    }
+}
+
+/// The two censuses of Table 6.
+pub(crate) fn censuses(args: &StudyArgs) -> [Search; 2] {
+    let search = |name, title: &str, source, batch_size| Search {
+        name,
+        title: format!("{title}, logistic regression"),
+        source,
+        model: ModelConfig::LogisticRegression,
+        loss: Loss::BceWithLogits,
+        batch_size,
+        epochs: args.options.epochs(40),
+        epsilons: [0.1, 0.2, 0.5],
+        strides: if args.options.quick { (3, 5) } else { (1, 1) },
+        select_on_test: args.select_on_test,
+    };
+    [
+        search(
+            "adult",
+            "Adult, full batches",
+            Source::Adult {
+                encoding: adult::Encoding::Zhao,
+                sampling: adult::Sampling::BalancedTraining { per_group: 14_000 },
+                scaling: ScalingFit::TrainOnly,
+                group_by: adult::GroupBy::default(),
+            },
+            BatchSize::Full,
+        ),
+        search(
+            "dutch",
+            "Dutch, batches of 10,000",
+            Source::Dutch { encoding: dutch::Encoding::Zhao, sampling: dutch::Sampling::Original },
+            BatchSize::Records(10_000),
+        ),
+    ]
+}
+
+/// The two-layer network on images, class 8 of MNIST rare.
+///
+/// A quick run takes a fifth of the records and of a batch, and a coarse grid.
+pub(crate) fn images(args: &StudyArgs, collection: Collection, rare: Option<RareClass>, batch_size: usize) -> Search {
+    let quick = args.options.quick;
+    let share = images::quick_share(quick);
+    Search {
+        name: collection.name(),
+        title: format!("{}, two-layer CNN", images::title(collection)),
+        source: Source::Images { collection, rare, share },
+        model: ModelConfig::ZhaoCnn { image: images::SHAPE, layout: ZhaoCnnLayout::Text },
+        loss: Loss::SoftmaxCrossEntropy,
+        batch_size: BatchSize::Records(if quick { batch_size / 5 } else { batch_size }),
+        epochs: images::epochs(quick, 50),
+        epsilons: [1.0, 2.0, 4.0],
+        strides: if quick { (5, 13) } else { (1, 1) },
+        select_on_test: args.select_on_test,
+    }
+}
+
+/// The best points of all searches, as what a study trains next.
+pub(crate) fn follow_up(searches: Vec<Search>) -> FollowUp {
+    Box::new(move |results| {
+        let best = searches.iter().map(|search| search.best(results)).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(best.into_iter().flatten().collect())
+    })
+}
 
 /// What differs between the data sets.
 #[derive(Debug, Clone)]

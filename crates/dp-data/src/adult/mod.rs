@@ -120,6 +120,8 @@ pub enum GroupBy {
     Race,
     /// Up to 37 years, older: 37 is the median of complete records.
     Age,
+    /// The four intersections of sex and age.
+    SexAndAge,
 }
 
 impl GroupBy {
@@ -129,14 +131,16 @@ impl GroupBy {
             Self::Sex => "sex",
             Self::Race => "race",
             Self::Age => "age",
+            Self::SexAndAge => "sex and age",
         }
     }
 
-    fn groups(self) -> [&'static str; 2] {
+    fn groups(self) -> &'static [&'static str] {
         match self {
-            Self::Sex => ["male", "female"],
-            Self::Race => ["white", "non-white"],
-            Self::Age => ["younger", "older"],
+            Self::Sex => &["male", "female"],
+            Self::Race => &["white", "non-white"],
+            Self::Age => &["younger", "older"],
+            Self::SexAndAge => &["male, younger", "male, older", "female, younger", "female, older"],
         }
     }
 
@@ -148,6 +152,7 @@ impl GroupBy {
             Self::Sex => !is(Attribute::Sex, "Male"),
             Self::Race => !is(Attribute::Race, "White"),
             Self::Age => record.number(Number::Age) > 37.0,
+            Self::SexAndAge => return 2 * Self::Sex.group_of(record) + Self::Age.group_of(record),
         })
     }
 }
@@ -224,7 +229,7 @@ pub fn split(table: &AdultTable, options: &AdultOptions) -> Result<Split, DataEr
         groups: records.iter().map(|record| group_by.group_of(record)).collect(),
         feature_names: features.iter().map(|feature| feature.name.clone()).collect(),
         class_names: schema::INCOME.map(String::from).to_vec(),
-        group_names: group_by.groups().map(String::from).to_vec(),
+        group_names: group_by.groups().iter().map(|&name| name.into()).collect(),
         group_attribute: group_by.name().into(),
     };
     Ok(Split { train: encode(&train), test: encode(&test), validation: None, notes })

@@ -67,7 +67,7 @@ impl Sampling {
             }
         };
         let rows =
-            split::sample_groups(&sexes, &keep, &GroupBy::Sex.groups(), &mut split::stream(seed, Stream::Sampling))?;
+            split::sample_groups(&sexes, &keep, GroupBy::Sex.groups(), &mut split::stream(seed, Stream::Sampling))?;
         let mut rng = split::stream(seed, Stream::Split);
         let (train, test) = if let Self::BalancedTraining { .. } = self {
             let mut in_training = vec![false; records.len()];

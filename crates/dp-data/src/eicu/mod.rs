@@ -138,6 +138,8 @@ pub enum GroupBy {
     Gender,
     /// Below the median age of all usable stays (65 in the published data), or not.
     Age,
+    /// The intersections of gender and age.
+    GenderAndAge,
 }
 
 /// How the stays become training, validation and test part.
@@ -215,6 +217,7 @@ impl GroupBy {
         match self {
             Self::Gender => "gender",
             Self::Age => "age",
+            Self::GenderAndAge => "gender and age",
         }
     }
 
@@ -222,11 +225,22 @@ impl GroupBy {
         match self {
             Self::Gender => &["male", "female", "not-recorded"],
             Self::Age => &["younger", "older"],
+            Self::GenderAndAge => &[
+                "male, younger",
+                "male, older",
+                "female, younger",
+                "female, older",
+                "not-recorded, younger",
+                "not-recorded, older",
+            ],
         }
     }
 
     fn group_of(self, stay: &Stay, median_age: f64) -> usize {
         match (self, stay.gender) {
+            (Self::GenderAndAge, _) => {
+                2 * Self::Gender.group_of(stay, median_age) + Self::Age.group_of(stay, median_age)
+            }
             (Self::Age, _) => usize::from(stay.age >= median_age),
             (Self::Gender, Gender::Male) => 0,
             (Self::Gender, Gender::Female) => 1,

@@ -203,6 +203,8 @@ pub enum GroupBy {
     Age,
     /// White, black, Hispanic, Asian, other.
     Ethnicity,
+    /// The intersections of gender, age and whether white.
+    All,
 }
 
 impl GroupBy {
@@ -212,6 +214,7 @@ impl GroupBy {
             Self::Gender => "gender",
             Self::Age => "age",
             Self::Ethnicity => "ethnicity",
+            Self::All => "gender, age and ethnicity",
         }
     }
 
@@ -220,6 +223,16 @@ impl GroupBy {
             Self::Gender => &["male", "female"],
             Self::Age => &["younger", "older"],
             Self::Ethnicity => &["white", "black", "hispanic", "asian", "other"],
+            Self::All => &[
+                "male, younger, white",
+                "male, younger, non-white",
+                "male, older, white",
+                "male, older, non-white",
+                "female, younger, white",
+                "female, younger, non-white",
+                "female, older, white",
+                "female, older, non-white",
+            ],
         }
     }
 
@@ -228,6 +241,10 @@ impl GroupBy {
             Self::Gender => usize::from(admission.female),
             Self::Age => usize::from(admission.age >= 65.0),
             Self::Ethnicity => admission.ethnicity as usize,
+            Self::All => {
+                let non_white = usize::from(admission.ethnicity != Ethnicity::White);
+                4 * Self::Gender.group_of(admission) + 2 * Self::Age.group_of(admission) + non_white
+            }
         }
     }
 }

@@ -6,8 +6,6 @@ mod gradient;
 
 use std::num::NonZeroUsize;
 
-use std::num::NonZeroUsize;
-
 use candle_core::Device;
 use dp_accounting::{Ledger, NeighbouringRelation};
 use dp_clipping::{ClipMethod, Coupling};

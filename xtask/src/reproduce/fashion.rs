@@ -1,0 +1,28 @@
+//! `cargo xtask reproduce fashion`: Zhao 2025 on Fashion-MNIST, Table 5. Groups are the classes.
+
+use dp_data::mnist::Collection;
+
+use super::study::{Study, StudyArgs};
+use super::zhao;
+use crate::report::{StudyPresentation, TablePresentation};
+
+/// The study.
+pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
+    let search = zhao::images(args, Collection::FashionMnist, None, 6_000);
+    let table = TablePresentation::new(
+        "zhao2025-table-5-fashion",
+        &search.final_id(),
+        include_str!("published/zhao2025-table5-fashion.tsv"),
+        Vec::new(),
+    )?;
+    Ok(Study {
+        name: "fashion",
+        presentation: StudyPresentation {
+            title: "Fashion-MNIST: what privacy costs classes that are easily confused".to_owned(),
+            tables: vec![table],
+            claims: search.claims(&[("worst-class accuracy", "worst_class_accuracy", "total")])?,
+        },
+        experiments: search.grids()?,
+        follow_up: Some(zhao::follow_up(vec![search])),
+    })
+}

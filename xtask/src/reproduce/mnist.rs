@@ -1,0 +1,85 @@
+//! `cargo xtask reproduce mnist`: the MNIST tables of Esipova 2023, Xu 2020 and 2021, and Zhao 2025. Groups are the classes.
+
+use dp_data::mnist::Collection;
+use dp_train::ModelConfig;
+
+use super::data_setting::Source;
+use super::esipova::{self, GlobalSetting};
+use super::images::{self, few_eights};
+use super::study::{Study, StudyArgs};
+use super::{xu, zhao};
+use crate::report::{Claim, StudyPresentation, TablePresentation};
+
+const ESIPOVA: &str = "esipova-mnist";
+const XU: &str = "xu-mnist";
+const XU_BALANCED: &str = "xu-balanced-mnist";
+
+/// The study.
+pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
+    let quick = args.options.quick;
+    let epochs = images::epochs(quick, 60);
+    let share = images::quick_share(quick);
+    let data = |rare| Source::Images { collection: Collection::Mnist, rare, share }.into();
+    let esipova = esipova::experiment(
+        esipova::Setting {
+            id: ESIPOVA,
+            title: "Esipova 2023: MNIST with class 8 rare, CNN of 32 and 16 channels",
+            data: data(Some(few_eights(527))),
+            model: ModelConfig::EsipovaCnn { image: images::SHAPE },
+            epochs,
+            noise_multiplier: 0.8,
+            clip_norm: 1.0,
+            rate: 0.01,
+            global: GlobalSetting { rate: 0.2, upper_bound: 100.0 },
+            global_adapt: GlobalSetting { rate: 0.1, upper_bound: 50.0 },
+            tolerance: 0.7,
+            with_fairlens: false,
+            published: esipova::budget(5.90, 214, 60),
+        },
+        vec![
+            "Class 8 has exactly 527 images, 9 %; the paper keeps each with probability 9 %, so that sizes vary with the seed."
+                .to_owned(),
+        ],
+    )?;
+    let xu_original = xu::cnn(
+        XU,
+        "Xu 2021: MNIST with 500 images of class 8, CNN",
+        data(Some(few_eights(500))),
+        epochs,
+        xu::budget(6.55, 54_649.0, 60.0),
+    )?;
+    let xu_balanced =
+        xu::cnn(XU_BALANCED, "Xu 2020: MNIST, CNN", data(None), epochs, xu::budget(6.23, 60_000.0, 60.0))?;
+    let search = zhao::images(args, Collection::Mnist, Some(few_eights(585)), 12_000);
+    let mut experiments = vec![esipova, xu_original, xu_balanced];
+    experiments.extend(search.grids()?);
+    let mut claims = claims()?;
+    claims.extend(search.claims(&[("worst-class accuracy", "worst_class_accuracy", "total")])?);
+    Ok(Study {
+        name: "mnist",
+        presentation: StudyPresentation {
+            title: "MNIST: what privacy costs a rare class".to_owned(),
+            tables: tables(&search.final_id())?,
+            claims,
+        },
+        experiments,
+        follow_up: Some(zhao::follow_up(vec![search])),
+    })
+}
+
+fn tables(zhao: &str) -> anyhow::Result<Vec<TablePresentation>> {
+    let table = |id, experiment: &str, text| TablePresentation::new(id, experiment, text, Vec::new());
+    Ok(vec![
+        table("esipova2023-table-2", ESIPOVA, include_str!("published/esipova2023-table2-mnist.tsv"))?,
+        table("xu2021-table-1", XU, include_str!("published/xu2021-table1-mnist.tsv"))?,
+        table("xu2021-table-2", XU, include_str!("published/xu2021-table2-mnist.tsv"))?,
+        table("xu2020-table-3", XU_BALANCED, include_str!("published/xu2020-table3-mnist.tsv"))?,
+        table("zhao2025-table-5-mnist", zhao, include_str!("published/zhao2025-table5-mnist.tsv"))?,
+    ])
+}
+
+fn claims() -> anyhow::Result<Vec<Claim>> {
+    let mut claims = esipova::claims(ESIPOVA, "MNIST")?;
+    claims.extend(xu::claims(XU, "MNIST with class 8 rare", ("2", "8"))?);
+    Ok(claims)
+}

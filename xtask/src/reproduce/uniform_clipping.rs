@@ -1,0 +1,109 @@
+//! `cargo xtask reproduce uniform-clipping`: does a larger bound for everyone do what DPSGD-F does? Xu 2021, Table 3, and the same
+//! question on both censuses.
+
+use dp_clipping::PresetParams;
+use dp_data::mnist::Collection;
+use dp_data::{ScalingFit, adult, dutch};
+
+use super::data_setting::Source;
+use super::experiment::{Experiment, MethodSetting, NON_PRIVATE};
+use super::images::{self, few_eights};
+use super::study::{Study, StudyArgs};
+use super::xu;
+use crate::report::{Claim, StudyPresentation, TablePresentation};
+
+const MNIST: &str = "uniform-mnist";
+const ADULT: &str = "uniform-adult";
+const DUTCH: &str = "uniform-dutch";
+
+/// Bounds of Table 3, in units of DPSGD-F's first bound.
+const FACTORS: [f64; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
+
+/// The study.
+pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
+    let quick = args.options.quick;
+    let mnist = Source::Images {
+        collection: Collection::Mnist,
+        rare: Some(few_eights(500)),
+        share: images::quick_share(quick),
+    };
+    let adult = Source::Adult {
+        encoding: adult::Encoding::Xu,
+        sampling: adult::Sampling::Original,
+        scaling: ScalingFit::TrainOnly,
+        group_by: adult::GroupBy::default(),
+    };
+    let dutch = Source::Dutch { encoding: dutch::Encoding::Xu, sampling: dutch::Sampling::Original };
+    let census_epochs = args.options.epochs(20);
+    let experiments = vec![
+        uniform(xu::logistic_regression(
+            ADULT,
+            "Adult, logistic regression, as Xu 2021",
+            adult.into(),
+            census_epochs,
+            xu::budget(3.1, 0.8 * 45_222.0, 20.0),
+        )?),
+        uniform(xu::logistic_regression(
+            DUTCH,
+            "Dutch, logistic regression, as Xu 2021",
+            dutch.into(),
+            census_epochs,
+            xu::budget(2.66, 48_336.0, 20.0),
+        )?),
+        uniform(xu::cnn(
+            MNIST,
+            "Xu 2021: MNIST with 500 images of class 8, CNN",
+            mnist.into(),
+            images::epochs(quick, 60),
+            xu::budget(6.55, 54_649.0, 60.0),
+        )?),
+    ];
+    let tables = vec![TablePresentation::new(
+        "xu2021-table-3",
+        MNIST,
+        include_str!("published/xu2021-table3-mnist.tsv"),
+        Vec::new(),
+    )?];
+    let mut claims = Vec::new();
+    for (id, title, first, groups) in
+        [(ADULT, "Adult", 0.5, "male|female"), (DUTCH, "Dutch", 0.5, "male|female"), (MNIST, "MNIST", 1.0, "2|8")]
+    {
+        let uniform: Vec<String> = FACTORS.iter().map(|factor| format!("dpsgd C={}", factor * first)).collect();
+        claims.push(Claim::least(
+            &format!("No uniform bound brings DPSGD's privacy cost gap down to DPSGD-F's on {title}"),
+            "Xu 2021, 6.3",
+            id,
+            ("privacy_cost_gap", groups),
+            "dpsgd-f",
+            &uniform.iter().map(String::as_str).collect::<Vec<_>>(),
+        )?);
+    }
+    Ok(Study {
+        name: "uniform-clipping",
+        presentation: StudyPresentation {
+            title: "A larger clipping bound for everyone, or one for each group".to_owned(),
+            tables,
+            claims,
+        },
+        experiments,
+        follow_up: None,
+    })
+}
+
+/// The experiment with DPSGD at every bound, its reference and DPSGD-F.
+fn uniform(mut experiment: Experiment) -> Experiment {
+    let mut methods: Vec<MethodSetting> = Vec::new();
+    for method in experiment.methods {
+        match method.name {
+            NON_PRIVATE | "dpsgd-f" => methods.push(method),
+            "dpsgd" => methods.extend(FACTORS.iter().map(|factor| {
+                let clip_norm = factor * method.params.clip_norm;
+                let params = PresetParams { clip_norm, ..method.params };
+                MethodSetting::new("dpsgd", method.learning_rate, params).at("C", clip_norm)
+            })),
+            _ => {}
+        }
+    }
+    experiment.methods = methods;
+    experiment
+}
