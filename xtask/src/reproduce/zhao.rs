@@ -52,7 +52,7 @@ pub(crate) fn experiment(
         data: setting.data,
         seeds: setting.seeds,
         model: setting.model,
-        loss: setting.loss,
+        loss: setting.loss.clone(),
         batch_size: setting.batch_size,
         epochs: setting.epochs,
         counting: BatchCounting::LoaderLength,

@@ -49,7 +49,7 @@ fn double_backward(layers: &[(Var, Var)], data: &Data, vector: &[f64]) -> Vec<f6
 
 /// A model with drawn parameters: its curvature there, and the same parameters as candle variables.
 fn model(config: &ModelConfig, loss: Loss, records: &Records, seed: u64) -> (Curvature, Vec<(Var, Var)>, Vec<f64>) {
-    let mut engine = Engine::new(config, loss, records, &Device::Cpu).unwrap();
+    let mut engine = Engine::new(config, loss.clone(), records, &Device::Cpu).unwrap();
     engine.model_mut().initialise(&mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
     let parameters = engine.model().parameters().to_vec().unwrap();
     let views = engine.model().parameters().views();
