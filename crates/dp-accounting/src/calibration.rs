@@ -112,11 +112,14 @@ impl<A: Accountant + Clone> Calibration<A> {
     /// # Errors
     /// [`AccountingError::Unreachable`] when not even one record per batch meets the target, and the accountant's errors.
     pub fn batch_size(&self, n_records: u64, event: impl Fn(SamplingRate) -> DpEvent) -> Result<u64, AccountingError> {
-        let meets = |size: u64| {
+        let epsilon = |size: u64| {
             let rate = SamplingRate::new(size as f64 / n_records as f64)?;
             self.epsilon_of(&event(rate), 1)
         };
-        self.search_count(n_records, meets)?.ok_or_else(|| self.unreachable("batch size", "from 1", f64::INFINITY))
+        match self.search_count(n_records, epsilon)? {
+            Some(size) => Ok(size),
+            None => Err(self.unreachable("batch size", &format!("[1, {n_records}]"), epsilon(1)?.get())),
+        }
     }
 
     /// The largest number of times that the event can still be composed; 0 when not even once.

@@ -92,17 +92,22 @@ impl PldAccountant {
         Ok(self)
     }
 
-    /// The best bracket within the budget: by the contour integral where that is narrow enough, else with the help of the grid.
-    fn solve(&self, mechanisms: &[(PldMechanism, f64)], question: Question, guess: Guess) -> (Bracket, Method) {
-        let coarse = Bracket { lower: 0.0, upper: guess.upper };
-        let by_contour = contour::bracket(mechanisms, question, guess, self.effort)
-            .map_or(coarse, |found| found.intersection(coarse))
-            .or_if_empty(coarse);
-        if by_contour.is_narrow(question, self.effort.relative_width) {
-            return (by_contour, Method::ContourIntegral);
+    /// The best bracket within the budget: by the contour integral where that is narrow enough, else with the help of the grid. There is no method
+    /// where the coarser bound leaves nothing to find.
+    fn solve(&self, mechanisms: &[(PldMechanism, f64)], question: Question, guess: Guess) -> (Bracket, Option<Method>) {
+        let is_narrow = |bracket: Bracket| bracket.is_narrow(question, self.effort.relative_width);
+        let mut known = Bracket { lower: 0.0, upper: guess.upper };
+        if is_narrow(known) {
+            return (known, None);
+        }
+        if let Some(found) = contour::bracket(mechanisms, question, guess, self.effort) {
+            known = found.intersection(known).or_if_empty(known);
+            if is_narrow(known) {
+                return (known, Some(Method::ContourIntegral));
+            }
         }
         let by_grid = bracket(mechanisms, question, guess, self.effort);
-        (by_grid.intersection(by_contour).or_if_empty(by_grid), Method::Grid)
+        (by_grid.intersection(known).or_if_empty(by_grid), Some(Method::Grid))
     }
 
     fn certainty(&self, question: Question, bracket: Bracket) -> Certainty {
@@ -161,7 +166,7 @@ impl Accountant for PldAccountant {
         let guess = Guess { upper, epsilon: upper, order: order_of(by_rdp.order) };
         let question = Question::Epsilon { delta: delta.get() };
         let (found, method) = self.solve(&mechanisms, question, guess);
-        bound(found, self.certainty(question, found), Some(method))
+        bound(found, self.certainty(question, found), method)
     }
 
     fn delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {
@@ -197,7 +202,7 @@ impl Accountant for PldAccountant {
         let guess = Guess { upper: by_rdp.delta, epsilon: epsilon.get().max(1e-3), order: order_of(by_rdp.order) };
         let question = Question::Delta { epsilon: epsilon.get() };
         let (found, method) = self.solve(&mechanisms, question, guess);
-        Ok(bound(found, self.certainty(question, found), Some(method)))
+        Ok(bound(found, self.certainty(question, found), method))
     }
 }
 

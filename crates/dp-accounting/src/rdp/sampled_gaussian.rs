@@ -54,8 +54,9 @@ fn humps(q: f64, sigma: f64, log_rest: f64, order: f64) -> Vec<f64> {
     // Iterating from below and from above converges to the lowest and the highest solution.
     let settle = |start: f64| (0..40).fold(start, |u, _| next(u));
     let mut humps = vec![settle(0.0), settle(power / sigma)];
-    // With less noise than this the valley between is deeper than a walk goes.
-    if sigma < 0.06 {
+    // With less noise than this the valley before 2/σ is deeper than a walk goes. Where α(w-1) is not small there, it is no maximum but a slope.
+    let log_excess = order.ln() + q.ln() + 1.5 / (sigma * sigma);
+    if sigma < 0.06 && log_excess < 0.0 {
         humps.push(2.0 / sigma);
     }
     if order < 2.0 {

@@ -1,0 +1,78 @@
+//! The text of every error, as a user meets it.
+
+#![expect(clippy::unwrap_used, reason = "a failing test may panic")]
+
+use dp_accounting::{
+    Accountant, Calibration, Delta, DpEvent, Epsilon, GdpAccountant, Ledger, NeighbouringRelation, NoiseMultiplier,
+    PldAccountant, RdpAccountant, SamplingRate,
+};
+
+const ADD_REMOVE: NeighbouringRelation = NeighbouringRelation::AddRemove;
+const REPLACE_ONE: NeighbouringRelation = NeighbouringRelation::ReplaceOne;
+
+fn gaussian() -> DpEvent {
+    DpEvent::gaussian(NoiseMultiplier::new(1.0).unwrap())
+}
+
+fn sampled_at(rate: SamplingRate) -> DpEvent {
+    gaussian().poisson_sampled(rate)
+}
+
+fn sampled() -> DpEvent {
+    sampled_at(SamplingRate::new(0.01).unwrap())
+}
+
+#[test]
+fn out_of_range() {
+    let order = RdpAccountant::new(ADD_REMOVE).rdp(1.0).unwrap_err();
+    insta::assert_snapshot!(order, @"order is 1, but must be greater than 1 and finite");
+    let width = PldAccountant::new(ADD_REMOVE).with_relative_width(0.0).unwrap_err();
+    insta::assert_snapshot!(width, @"relative width is 0, but must be in [1e-9, 1)");
+    let sample = gaussian().fixed_size_sampled(100, 101).unwrap_err();
+    insta::assert_snapshot!(sample, @"sample size is 101, but must be at least 1 and at most the number of records");
+}
+
+#[test]
+fn no_sound_analysis() {
+    let error = RdpAccountant::new(REPLACE_ONE).compose(&sampled(), 1).unwrap_err();
+    insta::assert_snapshot!(error, @"no sound analysis of Poisson-sampled (rate 0.01) Gaussian (noise multiplier 1) under replace-one neighbours: Poisson sampling is analysed under add-remove and zero-out, sampling of fixed size under replace-one");
+}
+
+#[test]
+fn not_representable() {
+    let laplace = DpEvent::laplace(NoiseMultiplier::new(2.0).unwrap());
+    let error = GdpAccountant::new(ADD_REMOVE).compose(&laplace, 1).unwrap_err();
+    insta::assert_snapshot!(error, @"the GDP accountant cannot represent Laplace (noise multiplier 2): it knows Gaussians, Poisson-sampled or on the whole data; use RDP or PLD");
+}
+
+#[test]
+fn unreachable() {
+    let (target, delta) = (Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap());
+    let calibration = Calibration::new(ADD_REMOVE, target, delta).unwrap();
+    let noise = calibration.noise_multiplier(|_| DpEvent::NonPrivate).unwrap_err();
+    insta::assert_snapshot!(noise, @"no noise multiplier in [1e-2, 1e7] reaches an epsilon of 1: the closest gives inf");
+    let size = calibration.batch_size(1_000, |rate| sampled_at(rate).repeated(1_000_000)).unwrap_err();
+    insta::assert_snapshot!(size, @"no batch size in [1, 1000] reaches an epsilon of 1: the closest gives 6.497429583797537");
+}
+
+#[test]
+fn ledger_tampered() {
+    let mut ledger = Ledger::new(ADD_REMOVE);
+    ledger.record(&sampled(), 100).unwrap();
+    let text = serde_json::to_string(&ledger).unwrap();
+    let forged = serde_json::from_str::<Ledger>(&text.replace("\"count\":100", "\"count\":10"));
+    insta::assert_snapshot!(forged.unwrap_err(), @"ledger entry 0 does not match its digest: expected 623f2fd386c2c814e5b47e53aad0cb9101138c309bd84a7dd32fa389bcf25ef3, found 019be91cafba41392a04d2da6d024f9ffe6c34cf3b8f58fd00ead8aaddc3e7f9");
+}
+
+#[test]
+fn relation_mismatch() {
+    let mut accountant = RdpAccountant::new(REPLACE_ONE);
+    let error = Ledger::new(ADD_REMOVE).compose_into(&mut accountant).unwrap_err();
+    insta::assert_snapshot!(error, @"cannot combine add-remove with replace-one neighbours: keep both under one relation");
+}
+
+#[test]
+fn count_overflow() {
+    let error = RdpAccountant::new(ADD_REMOVE).compose(&sampled().repeated(1 << 60), 1).unwrap_err();
+    insta::assert_snapshot!(error, @"the number of compositions exceeds 9007199254740992");
+}
