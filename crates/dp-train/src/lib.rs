@@ -5,6 +5,7 @@ pub mod analysis;
 mod buffer;
 mod checkpoint;
 mod config;
+mod dropout;
 mod early_stopping;
 mod engine;
 mod error;
@@ -28,12 +29,16 @@ mod vector_math;
 
 pub use candle_core::{DType, Device};
 pub use checkpoint::{CheckpointInterval, Checkpoints};
+pub use dropout::DropoutKey;
 pub use early_stopping::EarlyStopping;
 pub use engine::{Engine, Evaluation};
 pub use error::{Result, TrainError};
-pub use layers::{ParameterSpec, Pooling};
+pub use layers::{Initial, ParameterSpec, Pooling};
 pub use loss::Loss;
-pub use models::{CnnLayer, ImageShape, Model, ModelConfig, ZhaoCnnLayout};
+pub use models::{
+    CnnLayer, EncoderFamily, ImageShape, InputShape, LayerConfig, Model, ModelConfig, Normalisation, ResNetStem,
+    ZhaoCnnLayout,
+};
 pub use observer::{Observer, StepState, StepView, Unobserved};
 pub use ops::Activation;
 pub use optimiser::OptimiserConfig;

@@ -3,14 +3,20 @@
 use candle_core::{DType, Result as TensorResult, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::ops::{BceGradient, BceLosses, SoftmaxGradient, SoftmaxLosses};
+use crate::error::{Result, TrainError};
+use crate::ops::{BceGradient, BceLosses, ScaleByLabel, SoftmaxGradient, SoftmaxLosses};
 
 /// A loss by name: a value per record, never a mean over the batch, without regularisation.
+///
+/// A weighted loss is the plain one times the weight of the record's class. PyTorch divides the mean of such losses by the sum of
+/// the weights in the batch; nothing here does, since that sum is private.
 ///
 /// **Units.** Nats.
 ///
 /// **Edge cases.** Stable for finite logits of any size: no overflow, and no cancellation where the answer is confident. Logits
-/// that are not finite are not hidden.
+/// that are not finite are not hidden. Logits are rows: one per record for the binary losses, as `[batch]` or `[batch, 1]`, which
+/// are the same thing here, since losses pair values with labels one by one and never broadcast; two or more per record for a softmax,
+/// where `[batch]` and `[batch, 1]` are refused.
 ///
 /// **Example**
 /// ```
@@ -18,49 +24,103 @@ use crate::ops::{BceGradient, BceLosses, SoftmaxGradient, SoftmaxLosses};
 /// assert_eq!(Loss::SoftmaxCrossEntropy.n_logits(5), Some(5));
 /// assert_eq!(Loss::BceWithLogits.n_logits(2), Some(1));
 /// assert_eq!(Loss::BceWithLogits.n_logits(5), None);
+/// let weighted = Loss::WeightedSoftmaxCrossEntropy { class_weights: vec![0.5, 1.0] };
+/// assert_eq!((weighted.n_logits(2), weighted.n_logits(3)), (Some(2), None));
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
     /// `−ln softmax(z)[y]` over one logit per class.
     SoftmaxCrossEntropy,
     /// `ln(1 + e⁻ˢᶻ)` on one logit for two classes, `s = 1` for label 1 and `−1` for label 0.
     BceWithLogits,
+    /// `−w_y ln softmax(z)[y]` over one logit per class: the `weight` of PyTorch's `CrossEntropyLoss`.
+    WeightedSoftmaxCrossEntropy {
+        /// `w`, one finite number above 0 per class.
+        class_weights: Vec<f64>,
+    },
+    /// `w ln(1 + e⁻ᶻ)` for label 1 and `ln(1 + eᶻ)` for label 0: the `pos_weight` of PyTorch's `BCEWithLogitsLoss`.
+    WeightedBceWithLogits {
+        /// `w`, a finite number above 0.
+        positive_weight: f64,
+    },
 }
 
 impl Loss {
-    /// Logits a model must have for this many classes; `None` if the loss cannot tell so many apart.
-    pub fn n_logits(self, n_classes: usize) -> Option<usize> {
+    /// Logits a model must have for this many classes; `None` if the loss cannot tell so many apart, or has weights for another
+    /// number of them.
+    pub fn n_logits(&self, n_classes: usize) -> Option<usize> {
         match self {
             Self::SoftmaxCrossEntropy => (n_classes >= 2).then_some(n_classes),
-            Self::BceWithLogits => (n_classes == 2).then_some(1),
+            Self::WeightedSoftmaxCrossEntropy { class_weights } => {
+                (n_classes >= 2 && class_weights.len() == n_classes).then_some(n_classes)
+            }
+            Self::BceWithLogits | Self::WeightedBceWithLogits { .. } => (n_classes == 2).then_some(1),
+        }
+    }
+
+    /// An error unless every weight is a finite number above 0.
+    pub(crate) fn check_weights(&self) -> Result<()> {
+        let refused = |parameter, weight: f64| TrainError::invalid(parameter, weight, "a finite number above 0");
+        let in_range = |weight: f64| weight.is_finite() && weight > 0.0;
+        match self {
+            Self::SoftmaxCrossEntropy | Self::BceWithLogits => Ok(()),
+            Self::WeightedSoftmaxCrossEntropy { class_weights } => {
+                match class_weights.iter().find(|&&w| !in_range(w)) {
+                    Some(&weight) => Err(refused("loss.class_weights", weight)),
+                    None => Ok(()),
+                }
+            }
+            Self::WeightedBceWithLogits { positive_weight } if in_range(*positive_weight) => Ok(()),
+            Self::WeightedBceWithLogits { positive_weight } => Err(refused("loss.positive_weight", *positive_weight)),
         }
     }
 
     /// Writes the loss of each record to `losses`, `[batch]` in `f64`.
-    pub(crate) fn losses(self, logits: &Tensor, labels: &Tensor, losses: &Tensor) -> TensorResult<()> {
+    pub(crate) fn losses(&self, logits: &Tensor, labels: &Tensor, losses: &Tensor) -> TensorResult<()> {
         match self {
-            Self::SoftmaxCrossEntropy => losses.inplace_op3(logits, labels, &SoftmaxLosses),
-            Self::BceWithLogits => losses.inplace_op3(logits, labels, &BceLosses),
+            Self::SoftmaxCrossEntropy | Self::WeightedSoftmaxCrossEntropy { .. } => {
+                losses.inplace_op3(logits, labels, &SoftmaxLosses)?;
+            }
+            Self::BceWithLogits | Self::WeightedBceWithLogits { .. } => {
+                losses.inplace_op3(logits, labels, &BceLosses)?;
+            }
         }
+        self.weigh(losses, labels)
     }
 
     /// Overwrites the logits with the gradient of each record's loss with respect to them.
-    pub(crate) fn gradient_in_place(self, logits: &Tensor, labels: &Tensor) -> TensorResult<()> {
+    pub(crate) fn gradient_in_place(&self, logits: &Tensor, labels: &Tensor) -> TensorResult<()> {
         match self {
-            Self::SoftmaxCrossEntropy => logits.inplace_op2(labels, &SoftmaxGradient),
-            Self::BceWithLogits => logits.inplace_op2(labels, &BceGradient),
+            Self::SoftmaxCrossEntropy | Self::WeightedSoftmaxCrossEntropy { .. } => {
+                logits.inplace_op2(labels, &SoftmaxGradient)?;
+            }
+            Self::BceWithLogits | Self::WeightedBceWithLogits { .. } => logits.inplace_op2(labels, &BceGradient)?,
+        }
+        self.weigh(logits, labels)
+    }
+
+    /// Multiplies each record's row by the weight of its class.
+    fn weigh(&self, rows: &Tensor, labels: &Tensor) -> TensorResult<()> {
+        match self {
+            Self::SoftmaxCrossEntropy | Self::BceWithLogits => Ok(()),
+            Self::WeightedSoftmaxCrossEntropy { class_weights } => {
+                rows.inplace_op2(labels, &ScaleByLabel { factors: class_weights })
+            }
+            Self::WeightedBceWithLogits { positive_weight } => {
+                rows.inplace_op2(labels, &ScaleByLabel { factors: &[1.0, *positive_weight] })
+            }
         }
     }
 
     /// The class each row of logits predicts: the largest logit (the first of equals), or the sign of the only one.
-    pub(crate) fn predictions(self, logits: &Tensor) -> TensorResult<Vec<u32>> {
+    pub(crate) fn predictions(&self, logits: &Tensor) -> TensorResult<Vec<u32>> {
         let rows = logits.to_dtype(DType::F64)?.to_vec2::<f64>()?;
         Ok(rows
             .into_iter()
             .map(|row| match self {
-                Self::BceWithLogits => u32::from(row[0] > 0.0),
-                Self::SoftmaxCrossEntropy => {
+                Self::BceWithLogits | Self::WeightedBceWithLogits { .. } => u32::from(row[0] > 0.0),
+                Self::SoftmaxCrossEntropy | Self::WeightedSoftmaxCrossEntropy { .. } => {
                     let mut best = 0;
                     for (class, z) in row.iter().enumerate() {
                         if *z > row[best] {
@@ -82,7 +142,7 @@ mod tests {
     use super::*;
 
     /// Losses and gradients, flat, of logits of this shape.
-    fn apply(loss: Loss, logits: &Tensor, labels: &[u32]) -> TensorResult<(Vec<f64>, Vec<f64>)> {
+    fn apply(loss: &Loss, logits: &Tensor, labels: &[u32]) -> TensorResult<(Vec<f64>, Vec<f64>)> {
         // A copy: the gradient overwrites it.
         let logits = logits.copy()?;
         let labels = Tensor::from_slice(labels, labels.len(), &Device::Cpu)?;
@@ -112,7 +172,7 @@ mod tests {
         let row = [0.0, 2_f64.ln(), 5_f64.ln()];
         for (dtype, tolerance) in [(DType::F64, 1e-15), (DType::F32, 3e-7)] {
             let logits = matrix(&[&row, &row], dtype);
-            let (losses, gradient) = apply(Loss::SoftmaxCrossEntropy, &logits, &[2, 0]).unwrap();
+            let (losses, gradient) = apply(&Loss::SoftmaxCrossEntropy, &logits, &[2, 0]).unwrap();
             assert_close(&losses, &[1.6_f64.ln(), 8_f64.ln()], tolerance);
             assert_close(&gradient, &[0.125, 0.25, -0.375, -0.875, 0.25, 0.625], tolerance);
         }
@@ -123,7 +183,7 @@ mod tests {
     fn binary_cross_entropy_by_hand() {
         let z = 3_f64.ln();
         for (dtype, tolerance) in [(DType::F64, 2e-15), (DType::F32, 3e-7)] {
-            let (losses, gradient) = apply(Loss::BceWithLogits, &matrix(&[&[z], &[z]], dtype), &[1, 0]).unwrap();
+            let (losses, gradient) = apply(&Loss::BceWithLogits, &matrix(&[&[z], &[z]], dtype), &[1, 0]).unwrap();
             assert_close(&losses, &[(4.0_f64 / 3.0).ln(), 4_f64.ln()], tolerance);
             assert_close(&gradient, &[-0.25, 0.75], tolerance);
         }
@@ -135,10 +195,10 @@ mod tests {
     fn logits_of_any_size_are_stable() {
         for dtype in [DType::F32, DType::F64] {
             let logits = matrix(&[&[1e4, -1e4], &[1e4, -1e4]], dtype);
-            let (losses, gradient) = apply(Loss::SoftmaxCrossEntropy, &logits, &[1, 0]).unwrap();
+            let (losses, gradient) = apply(&Loss::SoftmaxCrossEntropy, &logits, &[1, 0]).unwrap();
             assert_eq!((losses, gradient), (vec![2e4, 0.0], vec![1.0, -1.0, 0.0, 0.0]));
             let logits = matrix(&[&[1e4], &[1e4], &[-1e4], &[-1e4]], dtype);
-            let (losses, gradient) = apply(Loss::BceWithLogits, &logits, &[0, 1, 1, 0]).unwrap();
+            let (losses, gradient) = apply(&Loss::BceWithLogits, &logits, &[0, 1, 1, 0]).unwrap();
             assert_eq!(losses, [1e4, 0.0, 1e4, 0.0]);
             assert_eq!((gradient[0], gradient[2]), (1.0, -1.0));
             assert!(gradient[1].abs() < 2e-38 && gradient[3].abs() < 2e-38);
@@ -149,11 +209,11 @@ mod tests {
     #[test]
     fn a_confident_answer_keeps_its_digits() {
         let tiny = (-40.0_f64).exp();
-        let (losses, gradient) = apply(Loss::BceWithLogits, &matrix(&[&[40.0]], DType::F64), &[1]).unwrap();
+        let (losses, gradient) = apply(&Loss::BceWithLogits, &matrix(&[&[40.0]], DType::F64), &[1]).unwrap();
         assert_close(&losses, &[tiny], 1e-15);
         assert_close(&gradient, &[-tiny], 1e-15);
         let logits = matrix(&[&[40.0, 0.0]], DType::F64);
-        let (losses, gradient) = apply(Loss::SoftmaxCrossEntropy, &logits, &[0]).unwrap();
+        let (losses, gradient) = apply(&Loss::SoftmaxCrossEntropy, &logits, &[0]).unwrap();
         assert_close(&losses, &[tiny], 1e-15);
         assert_close(&gradient, &[-tiny, tiny], 1e-15);
     }
@@ -163,9 +223,9 @@ mod tests {
         for bad in [f64::NAN, f64::INFINITY] {
             for dtype in [DType::F32, DType::F64] {
                 let logits = matrix(&[&[0.0, bad]], dtype);
-                let (losses, _) = apply(Loss::SoftmaxCrossEntropy, &logits, &[0]).unwrap();
+                let (losses, _) = apply(&Loss::SoftmaxCrossEntropy, &logits, &[0]).unwrap();
                 assert!(!losses[0].is_finite());
-                let (losses, _) = apply(Loss::BceWithLogits, &matrix(&[&[bad]], dtype), &[0]).unwrap();
+                let (losses, _) = apply(&Loss::BceWithLogits, &matrix(&[&[bad]], dtype), &[0]).unwrap();
                 assert!(!losses[0].is_finite());
             }
         }
@@ -175,12 +235,12 @@ mod tests {
     fn one_logit_a_record_may_come_as_a_vector_and_a_softmax_needs_two() {
         let column = matrix(&[&[0.5], &[-2.0]], DType::F32);
         let vector = column.flatten_all().unwrap();
-        let of = |logits| apply(Loss::BceWithLogits, logits, &[1, 0]);
+        let of = |logits| apply(&Loss::BceWithLogits, logits, &[1, 0]);
         assert_eq!(of(&column).unwrap(), of(&vector).unwrap());
-        let of = |logits| apply(Loss::SoftmaxCrossEntropy, logits, &[0, 0]).unwrap_err();
+        let of = |logits| apply(&Loss::SoftmaxCrossEntropy, logits, &[0, 0]).unwrap_err();
         insta::assert_snapshot!(of(&vector), @"logits per record of a softmax: expected at least 2, got 1");
         insta::assert_snapshot!(of(&column), @"logits per record of a softmax: expected at least 2, got 1");
-        let of = |labels: &[u32]| apply(Loss::BceWithLogits, &column, labels).unwrap_err();
+        let of = |labels: &[u32]| apply(&Loss::BceWithLogits, &column, labels).unwrap_err();
         insta::assert_snapshot!(of(&[1, 2]), @"label 2 of record 1 of the batch: expected 0 or 1");
         insta::assert_snapshot!(of(&[1]), @"one logit per record: expected 1, got 2");
     }
@@ -193,20 +253,65 @@ mod tests {
         assert_eq!(Loss::BceWithLogits.predictions(&logits).unwrap(), [1, 0, 0]);
     }
 
+    /// Weights multiply losses and gradients of the plain loss; one logit as `[batch]` or `[batch, 1]` changes nothing.
+    #[test]
+    fn weights_are_factors_by_class() {
+        for dtype in [DType::F32, DType::F64] {
+            let logits = matrix(&[&[0.5, -1.0, 3.0], &[1e4, -1e4, 0.0], &[0.0, 2.0, 0.0]], dtype);
+            let plain = apply(&Loss::SoftmaxCrossEntropy, &logits, &[2, 1, 0]).unwrap();
+            let weighted = Loss::WeightedSoftmaxCrossEntropy { class_weights: vec![0.5, 2.0, 4.0] };
+            let (losses, gradient) = apply(&weighted, &logits, &[2, 1, 0]).unwrap();
+            let factors = [4.0, 2.0, 0.5];
+            // Powers of 2: exact.
+            assert_eq!(losses, [0, 1, 2].map(|i| factors[i] * plain.0[i]));
+            assert_eq!(gradient, (0..9).map(|j| factors[j / 3] * plain.1[j]).collect::<Vec<_>>());
+
+            let column = matrix(&[&[0.25], &[-1e4], &[1e4], &[-7.0]], dtype);
+            let labels = [0, 1, 0, 1];
+            let plain = apply(&Loss::BceWithLogits, &column, &labels).unwrap();
+            let weighted = Loss::WeightedBceWithLogits { positive_weight: 2.0 };
+            let (losses, gradient) = apply(&weighted, &column, &labels).unwrap();
+            let factors = [1.0, 2.0, 1.0, 2.0];
+            assert_eq!(losses, [0, 1, 2, 3].map(|i| factors[i] * plain.0[i]));
+            assert_eq!(gradient, [0, 1, 2, 3].map(|i| factors[i] * plain.1[i]));
+            assert_eq!(apply(&weighted, &column.flatten_all().unwrap(), &labels).unwrap(), (losses, gradient));
+            // A row per record in a single row is no batch of one: four logits, one label.
+            let row = column.reshape((1, 4)).unwrap();
+            let error = apply(&weighted, &row, &[1]).unwrap_err();
+            assert_eq!(error.to_string(), "one logit per record: expected 1, got 4");
+        }
+    }
+
+    #[test]
+    fn weights_out_of_range_are_refused() {
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let loss = Loss::WeightedSoftmaxCrossEntropy { class_weights: vec![1.0, bad] };
+            let expected = format!("loss.class_weights = {bad}: expected a finite number above 0");
+            assert_eq!(loss.check_weights().unwrap_err().to_string(), expected);
+            let loss = Loss::WeightedBceWithLogits { positive_weight: bad };
+            let expected = format!("loss.positive_weight = {bad}: expected a finite number above 0");
+            assert_eq!(loss.check_weights().unwrap_err().to_string(), expected);
+        }
+    }
+
     #[test]
     fn losses_know_how_many_logits_they_take() {
         let n_logits = |loss: Loss| [0, 1, 2, 3].map(|n_classes| loss.n_logits(n_classes));
         assert_eq!(n_logits(Loss::SoftmaxCrossEntropy), [None, None, Some(2), Some(3)]);
         assert_eq!(n_logits(Loss::BceWithLogits), [None, None, Some(1), None]);
+        let weights = |n: usize| Loss::WeightedSoftmaxCrossEntropy { class_weights: vec![1.0; n] };
+        assert_eq!(n_logits(weights(1)), [None; 4]);
+        assert_eq!(n_logits(weights(3)), [None, None, None, Some(3)]);
+        assert_eq!(n_logits(Loss::WeightedBceWithLogits { positive_weight: 2.0 }), [None, None, Some(1), None]);
     }
 
     proptest! {
         /// One logit `z` is two logits `0, z`.
         #[test]
         fn binary_is_softmax_against_zero(z in -800.0..800.0_f64, label in 0_u32..2) {
-            let (binary, slope) = apply(Loss::BceWithLogits, &matrix(&[&[z]], DType::F64), &[label]).unwrap();
+            let (binary, slope) = apply(&Loss::BceWithLogits, &matrix(&[&[z]], DType::F64), &[label]).unwrap();
             let (softmax, slopes) =
-                apply(Loss::SoftmaxCrossEntropy, &matrix(&[&[0.0, z]], DType::F64), &[label]).unwrap();
+                apply(&Loss::SoftmaxCrossEntropy, &matrix(&[&[0.0, z]], DType::F64), &[label]).unwrap();
             prop_assert!((binary[0] - softmax[0]).abs() <= 1e-14 * softmax[0]);
             prop_assert!((slope[0] - slopes[1]).abs() <= 1e-13 * slopes[1].abs() + 1e-307);
         }
@@ -215,7 +320,7 @@ mod tests {
         #[test]
         fn gradients_are_slopes(logits in prop::array::uniform4(-5.0..5.0_f64), label in 0_u32..4) {
             const H: f64 = 1e-5;
-            let loss = |logits: &[f64]| apply(Loss::SoftmaxCrossEntropy, &matrix(&[logits], DType::F64), &[label]).unwrap();
+            let loss = |logits: &[f64]| apply(&Loss::SoftmaxCrossEntropy, &matrix(&[logits], DType::F64), &[label]).unwrap();
             let (_, gradient) = loss(&logits);
             for j in 0..4 {
                 let (mut up, mut down) = (logits, logits);

@@ -2,8 +2,9 @@
 
 use candle_core::{DType, Device, Result, Tensor};
 use rand::{Rng, RngCore};
+use rand_distr::StandardNormal;
 
-use crate::layers::ParameterSpec;
+use crate::layers::{Initial, ParameterSpec};
 
 /// Parameters, or a gradient: a flat vector `[n_params]` with one view per parameter tensor, in layer order.
 ///
@@ -34,12 +35,20 @@ impl ParameterVector {
         Self { flat: self.flat.clone(), specs: self.specs.clone(), views: self.views.clone() }
     }
 
-    /// Draws every value uniformly from ±1/√fan_in, as PyTorch initialises linear and convolution layers.
+    /// Draws every value from the distribution its specification names.
     pub(crate) fn initialise(&self, rng: &mut dyn RngCore) -> Result<()> {
-        let mut values = Vec::with_capacity(self.len());
+        let mut values: Vec<f64> = Vec::with_capacity(self.len());
         for spec in &self.specs {
-            let bound = 1.0 / (spec.fan_in.max(1) as f64).sqrt();
-            values.extend((0..spec.len()).map(|_| rng.random_range(-bound..=bound)));
+            let n = 0..spec.len();
+            match spec.initial {
+                Initial::Uniform { fan_in } => {
+                    let bound = 1.0 / (fan_in.max(1) as f64).sqrt();
+                    values.extend(n.map(|_| rng.random_range(-bound..=bound)));
+                }
+                Initial::Normal => values.extend(n.map(|_| rng.sample::<f64, _>(StandardNormal))),
+                Initial::Ones => values.extend(n.map(|_| 1.0)),
+                Initial::Zeros => values.extend(n.map(|_| 0.0)),
+            }
         }
         self.set(&values)
     }

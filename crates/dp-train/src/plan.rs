@@ -222,6 +222,7 @@ impl Plan {
         if let Some(early_stopping) = &config.early_stopping {
             early_stopping.validate()?;
         }
+        config.loss.check_weights()?;
         if config.loss.n_logits(facts.n_classes).is_none() {
             let expected = format!("a loss for {} classes", facts.n_classes);
             return Err(TrainError::invalid("loss", format!("{:?}", config.loss), expected));

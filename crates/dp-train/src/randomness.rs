@@ -21,6 +21,8 @@ pub enum Purpose {
     Counts,
     /// Batches and probes of an analysis; no stream of a training run.
     Analysis,
+    /// Dropout masks.
+    Dropout,
 }
 
 /// The source of all randomness of a study: one 256-bit ChaCha20 key.
@@ -87,6 +89,7 @@ impl Randomness {
             sampling: self.stream(Purpose::Sampling, run, variant),
             noise: self.stream(Purpose::Noise, run, variant),
             counts: self.stream(Purpose::Counts, run, variant),
+            dropout: self.stream(Purpose::Dropout, run, variant),
         }
     }
 }
@@ -102,19 +105,33 @@ pub struct RandomStreams {
     pub noise: ChaCha20Rng,
     /// Noise of counts.
     pub counts: ChaCha20Rng,
+    /// Keys of dropout masks, one per step.
+    pub dropout: ChaCha20Rng,
 }
 
 impl RandomStreams {
     /// Every stream with its name: what a checkpoint keeps.
-    pub(crate) fn named(&self) -> [(&'static str, &ChaCha20Rng); 4] {
-        let Self { initialisation, sampling, noise, counts } = self;
-        [("initialisation", initialisation), ("sampling", sampling), ("noise", noise), ("counts", counts)]
+    pub(crate) fn named(&self) -> [(&'static str, &ChaCha20Rng); 5] {
+        let Self { initialisation, sampling, noise, counts, dropout } = self;
+        [
+            ("initialisation", initialisation),
+            ("sampling", sampling),
+            ("noise", noise),
+            ("counts", counts),
+            ("dropout", dropout),
+        ]
     }
 
     /// Every stream with its name, to be restored.
-    pub(crate) fn named_mut(&mut self) -> [(&'static str, &mut ChaCha20Rng); 4] {
-        let Self { initialisation, sampling, noise, counts } = self;
-        [("initialisation", initialisation), ("sampling", sampling), ("noise", noise), ("counts", counts)]
+    pub(crate) fn named_mut(&mut self) -> [(&'static str, &mut ChaCha20Rng); 5] {
+        let Self { initialisation, sampling, noise, counts, dropout } = self;
+        [
+            ("initialisation", initialisation),
+            ("sampling", sampling),
+            ("noise", noise),
+            ("counts", counts),
+            ("dropout", dropout),
+        ]
     }
 }
 

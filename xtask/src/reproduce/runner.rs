@@ -160,8 +160,12 @@ impl Prepared {
                 runs: of_method.map(|outcome| outcome.run.clone()).collect(),
             });
         }
-        let engine =
-            Engine::new(&self.experiment.model, self.experiment.loss, &self.records[0].train, &dp_train::Device::Cpu)?;
+        let engine = Engine::new(
+            &self.experiment.model,
+            self.experiment.loss.clone(),
+            &self.records[0].train,
+            &dp_train::Device::Cpu,
+        )?;
         let model = ModelRecord { name: self.experiment.model.label(), n_params: engine.model().parameters().len() };
         let split = &self.data.splits[0];
         let (train, test) = (&split.train, &split.test);
@@ -299,7 +303,7 @@ fn plan(
         optimiser: setting.optimiser,
         l2: experiment.l2,
         privacy,
-        ..TrainConfig::new(experiment.model.clone(), experiment.loss, batches, setting.learning_rate)
+        ..TrainConfig::new(experiment.model.clone(), experiment.loss.clone(), batches, setting.learning_rate)
     };
     Ok(Plan::new(config, facts)?)
 }
@@ -339,7 +343,7 @@ fn steps_within_dpsgd_budget(experiment: &Experiment, plan: &Plan) -> anyhow::Re
 
 /// Accuracy and loss by group, without regularisation.
 fn evaluate(engine: &mut Engine, records: &Records, execution: &Execution) -> anyhow::Result<MetricsRecord> {
-    let Evaluation { losses, predictions } = engine.evaluate(records, execution.micro_batch)?;
+    let Evaluation { losses, predictions, .. } = engine.evaluate(records, execution.micro_batch)?;
     let facts = records.facts();
     let metrics = |assignment: &[usize], n_groups| -> anyhow::Result<Vec<GroupMetrics>> {
         let groups = Groups::new(assignment, n_groups)?;

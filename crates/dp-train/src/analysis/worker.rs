@@ -19,11 +19,11 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn new(plan: &Plan, records: &Records) -> Result<Self> {
         let config = plan.config();
-        let engine = Engine::new(&config.model, config.loss, records, records.device())?;
+        let engine = Engine::new(&config.model, config.loss.clone(), records, records.device())?;
         Ok(Self {
             sum: engine.zero_gradient()?,
             engine,
-            curvature: Curvature::new(&config.model, config.loss, &records.select(&[], DType::F64)?)?,
+            curvature: Curvature::new(&config.model, config.loss.clone(), &records.select(&[], DType::F64)?)?,
         })
     }
 

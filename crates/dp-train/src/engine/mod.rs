@@ -8,6 +8,7 @@ use std::ops::Range;
 use candle_core::Device;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::dropout::DropoutKey;
 use crate::error::{Result, TrainError};
 use crate::loss::Loss;
 use crate::models::{Model, ModelConfig};
@@ -48,15 +49,18 @@ pub struct Engine {
     pool: Option<ThreadPool>,
     /// Rows of the batch that each worker has the factors of; `None` before a batch.
     parts: Option<Vec<Range<usize>>>,
+    dropout: Option<DropoutKey>,
 }
 
 /// What a model says about each record of a data set, in the order of the records.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evaluation {
     /// Loss of each record in nats, `[n_records]`; not finite where a record is not.
     pub losses: Vec<f64>,
     /// Predicted class of each record, `[n_records]`: the largest logit, the first of equals.
     pub predictions: Vec<u32>,
+    /// What the model puts out for each record, row-major `[n_records, n_logits]`.
+    pub logits: Vec<f64>,
 }
 
 impl Engine {
@@ -66,11 +70,13 @@ impl Engine {
     /// [`TrainError::InvalidParameter`] if the loss does not fit the number of classes or a width is 0.
     pub fn new(config: &ModelConfig, loss: Loss, records: &Records, device: &Device) -> Result<Self> {
         let facts = records.facts();
+        loss.check_weights()?;
         let n_outputs = loss.n_logits(facts.n_classes).ok_or_else(|| {
             TrainError::invalid("loss", format!("{loss:?}"), format!("a loss for {} classes", facts.n_classes))
         })?;
         let model = Model::new(config, facts.n_inputs, n_outputs, records.dtype(), device)?;
-        Ok(Self { workers: vec![Worker::new(model, loss, records.dtype(), device)?], pool: None, parts: None })
+        let first = Worker::new(model, loss, records.dtype(), device)?;
+        Ok(Self { workers: vec![first], pool: None, parts: None, dropout: None })
     }
 
     /// The same engine on so many threads, the caller's among them: each works on a part of a batch. Results are the same up to rounding
@@ -104,6 +110,12 @@ impl Engine {
         self.workers[0].model_mut()
     }
 
+    /// Sets what decides the dropout masks in [`Self::differentiate`] from now on; with `None`, as at first, and in
+    /// [`Self::evaluate`] always, no unit is dropped. Batches differentiated under the same key drop the same units of a record.
+    pub fn set_dropout(&mut self, key: Option<DropoutKey>) {
+        self.dropout = key;
+    }
+
     /// A vector in the layout of the parameters, all zeros.
     ///
     /// # Errors
@@ -124,11 +136,11 @@ impl Engine {
     /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model;
     /// [`TrainError::Tensor`] if a row, label or blanked position is out of range.
     pub fn differentiate(&mut self, records: &Records, rows: &[usize], blanked: &[usize]) -> Result<()> {
-        let parts = self.split(rows.len());
+        let (parts, dropout) = (self.split(rows.len()), self.dropout);
         self.on_parts(&parts, |worker, part| {
             let blanked: Vec<usize> =
                 blanked.iter().filter(|row| part.contains(row)).map(|row| row - part.start).collect();
-            worker.differentiate(records, &rows[part], &blanked)
+            worker.differentiate(records, &rows[part], &blanked, dropout)
         })?;
         self.parts = Some(parts);
         Ok(())
@@ -204,13 +216,14 @@ impl Engine {
     /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model;
     /// [`TrainError::Tensor`] if a label has no logit.
     pub fn evaluate(&mut self, records: &Records, micro_batch: usize) -> Result<Evaluation> {
-        let mut evaluation = Evaluation { losses: Vec::new(), predictions: Vec::new() };
+        let mut evaluation = Evaluation::default();
         let rows: Vec<usize> = (0..records.len()).collect();
         for rows in rows.chunks(micro_batch.max(1)) {
             let parts = self.split(rows.len());
             for part in self.on_parts(&parts, |worker, part| worker.evaluate(records, &rows[part]))? {
                 evaluation.losses.extend(part.losses);
                 evaluation.predictions.extend(part.predictions);
+                evaluation.logits.extend(part.logits);
             }
         }
         Ok(evaluation)

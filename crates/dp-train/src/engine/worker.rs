@@ -4,7 +4,9 @@ use candle_core::{DType, Device, Tensor};
 
 use super::Evaluation;
 use crate::buffer::RowBuffer;
+use crate::dropout::DropoutKey;
 use crate::error::{Result, TrainError};
+use crate::layers::Mode;
 use crate::loss::Loss;
 use crate::models::Model;
 use crate::ops::Fill;
@@ -48,7 +50,7 @@ impl Worker {
 
     /// A worker with buffers of its own and the same parameters.
     pub(super) fn replica(&self) -> Result<Self> {
-        Self::new(self.model.replica()?, self.loss, self.dtype, &self.device)
+        Self::new(self.model.replica()?, self.loss.clone(), self.dtype, &self.device)
     }
 
     pub(super) fn model(&self) -> &Model {
@@ -63,10 +65,17 @@ impl Worker {
         Ok(ParameterVector::zeros(self.model.parameters().specs(), self.dtype, &self.device)?)
     }
 
-    pub(super) fn differentiate(&mut self, records: &Records, rows: &[usize], blanked: &[usize]) -> Result<()> {
+    pub(super) fn differentiate(
+        &mut self,
+        records: &Records,
+        rows: &[usize],
+        blanked: &[usize],
+        dropout: Option<DropoutKey>,
+    ) -> Result<()> {
         self.batch = None;
         let losses = self.losses.rows(rows.len())?;
         if !rows.is_empty() {
+            self.model.begin(dropout.map_or(Mode::Whole, |key| Mode::Dropping { key, records: rows }));
             let logits = self.logits(records, rows, blanked)?;
             let labels = self.labels(records, rows)?;
             self.loss.losses(&logits, &labels, &losses)?;
@@ -113,11 +122,12 @@ impl Worker {
 
     pub(super) fn evaluate(&mut self, records: &Records, rows: &[usize]) -> Result<Evaluation> {
         if rows.is_empty() {
-            return Ok(Evaluation { losses: Vec::new(), predictions: Vec::new() });
+            return Ok(Evaluation::default());
         }
         let logits = self.forward(records, rows)?;
         let losses = self.losses.rows(rows.len())?.flatten_all()?.to_vec1()?;
-        Ok(Evaluation { losses, predictions: self.loss.predictions(&logits)? })
+        let predictions = self.loss.predictions(&logits)?;
+        Ok(Evaluation { losses, predictions, logits: logits.flatten_all()?.to_dtype(DType::F64)?.to_vec1()? })
     }
 
     pub(super) fn losses_of(&mut self, records: &Records, rows: &[usize]) -> Result<Vec<f64>> {
@@ -128,9 +138,10 @@ impl Worker {
         Ok(self.losses.rows(rows.len())?.flatten_all()?.to_vec1()?)
     }
 
-    /// A forward pass alone: logits, and losses in their buffer.
+    /// A forward pass alone, without dropout: logits, and losses in their buffer.
     fn forward(&mut self, records: &Records, rows: &[usize]) -> Result<Tensor> {
         self.batch = None;
+        self.model.begin(Mode::Whole);
         let logits = self.logits(records, rows, &[])?;
         let losses = self.losses.rows(rows.len())?;
         self.loss.losses(&logits, &self.labels(records, rows)?, &losses)?;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use candle_core::{DType, Device, Result, Tensor};
 
-use super::{Layer, ParameterSpec};
+use super::{Initial, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
 use crate::ops::{
     Axpy, ColumnSum, ConvForward, ConvGradients, ConvGramSqNorms, ConvInputGradient, ConvShape, ConvSqNorms,
@@ -108,11 +108,11 @@ impl Conv2d {
 impl Layer for Conv2d {
     fn parameters(&self) -> Vec<ParameterSpec> {
         let &ConvShape { filters, kernel, channels, groups, .. } = &self.shape;
-        let fan_in = self.shape.patch();
+        let initial = Initial::Uniform { fan_in: self.shape.patch() };
         let shape = vec![filters, kernel, kernel, channels / groups];
-        let mut specs = vec![ParameterSpec { name: "weight".into(), shape, fan_in, decays: true }];
+        let mut specs = vec![ParameterSpec { name: "weight".into(), shape, initial, decays: true }];
         if self.has_bias {
-            specs.push(ParameterSpec { name: "bias".into(), shape: vec![filters], fan_in, decays: false });
+            specs.push(ParameterSpec { name: "bias".into(), shape: vec![filters], initial, decays: false });
         }
         specs
     }

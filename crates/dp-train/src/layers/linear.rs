@@ -1,42 +1,90 @@
-//! Fully connected layer.
+//! Fully connected layer, at one position or at each of several.
 
-use candle_core::{DType, Device, Result, Tensor};
+use candle_core::{DType, Device, Error, Result, Tensor};
 
-use super::{Layer, ParameterSpec};
+use super::{Initial, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
-use crate::ops::{ColumnSum, LinearSqNorms, MatMul, Operand, RepeatRow, ScaleRows};
+use crate::ops::{
+    ColumnSum, LinearSqNorms, MatMul, Operand, RepeatRow, RowSqNorms, ScaleRows, SequenceSqNorms, WeightedColumnSum,
+};
 
-/// `y = x Wᵀ + b` with `W` `[outputs, inputs]` (as PyTorch and candle store it) and `b` `[outputs]`.
+/// `y = x Wᵀ + b` with `W` `[outputs, inputs]` (as PyTorch and candle store it) and `b` `[outputs]`, at every position of a record.
 ///
-/// The gradient of record `i` is `d_i x_iᵀ` and `d_i`, with `d` the gradient of the output: its norm is `‖d_i‖ √(‖x_i‖² + 1)` and
-/// a weighted sum over records is one matrix product. No per-sample gradient is ever formed.
+/// The gradient of record `i` is `Σ_t d_t x_tᵀ` and `Σ_t d_t` over its positions, with `d` the gradient of the output. A weighted sum over
+/// records is one matrix product over records and positions; for the norms see [`Form`].
 pub(crate) struct Linear {
+    positions: usize,
     inputs: usize,
     outputs: usize,
+    form: Form,
     weight: Option<Tensor>,
     bias: Option<Tensor>,
     output: RowBuffer,
     input_gradient: RowBuffer,
     scaled: RowBuffer,
+    weight_gradients: RowBuffer,
+    bias_gradients: RowBuffer,
     tape: Option<Tape>,
 }
 
-/// The factors of the per-sample gradients.
+/// How the norm of a record's gradient is found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// One position: `‖d‖ √(‖x‖² + 1)`.
+    Outer,
+    /// `Σ_{t,u} (⟨x_t, x_u⟩ + 1) ⟨d_t, d_u⟩` over pairs of positions ("ghost norm").
+    Gram,
+    /// Per-sample gradients are formed, and summed from there.
+    Formed,
+}
+
+impl Form {
+    /// By what would have to be kept: two matrices over pairs of positions against a gradient (Bu 2022).
+    ///
+    /// Gradients that are formed are less than the activations they come from: `pd < 2T²` and so `pd < √2 T √(pd) ≤ T (p + d)`.
+    fn cheapest(positions: usize, inputs: usize, outputs: usize) -> Self {
+        match positions {
+            1 => Self::Outer,
+            _ if 2 * positions * positions <= inputs * outputs => Self::Gram,
+            _ => Self::Formed,
+        }
+    }
+}
+
+/// The factors of the per-sample gradients, `[batch · positions, inputs]` and `[batch · positions, outputs]`.
 struct Tape {
     input: Tensor,
     output_gradient: Option<Tensor>,
+    /// Per-sample gradients of weight and bias, once they are formed.
+    formed: Option<(Tensor, Tensor)>,
 }
 
 impl Linear {
+    /// At one position.
     pub(crate) fn new(inputs: usize, outputs: usize, dtype: DType, device: &Device) -> Result<Self> {
+        Self::on_positions(1, inputs, outputs, dtype, device)
+    }
+
+    /// At each of `positions` with `inputs` channels, with the same weight.
+    pub(crate) fn on_positions(
+        positions: usize,
+        inputs: usize,
+        outputs: usize,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Self> {
         Ok(Self {
+            positions,
             inputs,
             outputs,
+            form: Form::cheapest(positions, inputs, outputs),
             weight: None,
             bias: None,
-            output: RowBuffer::new(outputs, dtype, device)?,
-            input_gradient: RowBuffer::new(inputs, dtype, device)?,
+            output: RowBuffer::new(positions * outputs, dtype, device)?,
+            input_gradient: RowBuffer::new(positions * inputs, dtype, device)?,
             scaled: RowBuffer::new(outputs, dtype, device)?,
+            weight_gradients: RowBuffer::new(outputs * inputs, dtype, device)?,
+            bias_gradients: RowBuffer::new(outputs, dtype, device)?,
             tape: None,
         })
     }
@@ -44,21 +92,36 @@ impl Linear {
     fn weights(&self) -> Result<(&Tensor, &Tensor)> {
         match (&self.weight, &self.bias) {
             (Some(weight), Some(bias)) => Ok((weight, bias)),
-            _ => Err(candle_core::Error::Msg("linear layer used before its parameters were bound".into())),
+            _ => Err(Error::Msg("linear layer used before its parameters were bound".into())),
         }
     }
 
     fn factors(&self) -> Result<(&Tensor, &Tensor)> {
         match &self.tape {
-            Some(Tape { input, output_gradient: Some(gradient) }) => Ok((input, gradient)),
-            _ => Err(candle_core::Error::Msg("per-sample gradients asked for before a backward pass".into())),
+            Some(Tape { input, output_gradient: Some(gradient), .. }) => Ok((input, gradient)),
+            _ => Err(Error::Msg("per-sample gradients asked for before a backward pass".into())),
         }
+    }
+
+    /// Forms the per-sample gradients of `batch` records.
+    fn form_gradients(&mut self, batch: usize) -> Result<(Tensor, Tensor)> {
+        let (weights, biases) = (self.weight_gradients.rows(batch)?, self.bias_gradients.rows(batch)?);
+        let (input, gradient) = self.factors()?;
+        let product = MatMul { lhs: Operand::Transposed, rhs: Operand::Plain, accumulate: false };
+        for i in 0..batch {
+            let positions = |tensor: &Tensor| tensor.narrow(0, i * self.positions, self.positions);
+            let (x, d) = (positions(input)?, positions(gradient)?);
+            weights.get(i)?.reshape((self.outputs, self.inputs))?.inplace_op3(&d, &x, &product)?;
+            biases.get(i)?.inplace_op2(&d, &ColumnSum { accumulate: false })?;
+        }
+        Ok((weights, biases))
     }
 }
 
 impl Layer for Linear {
     fn parameters(&self) -> Vec<ParameterSpec> {
-        let spec = |name: &str, shape, decays| ParameterSpec { name: name.into(), shape, fan_in: self.inputs, decays };
+        let initial = Initial::Uniform { fan_in: self.inputs };
+        let spec = |name: &str, shape, decays| ParameterSpec { name: name.into(), shape, initial, decays };
         vec![spec("weight", vec![self.outputs, self.inputs], true), spec("bias", vec![self.outputs], false)]
     }
 
@@ -68,45 +131,129 @@ impl Layer for Linear {
     }
 
     fn forward(&mut self, input: Tensor) -> Result<Tensor> {
-        let output = self.output.rows(input.dim(0)?)?;
+        let batch = input.dim(0)?;
+        let output = self.output.rows(batch)?;
+        let input = input.reshape((batch * self.positions, self.inputs))?;
+        let rows = output.reshape((batch * self.positions, self.outputs))?;
         let (weight, bias) = self.weights()?;
-        output.inplace_op2(bias, &RepeatRow)?;
+        rows.inplace_op2(bias, &RepeatRow)?;
         let product = MatMul { lhs: Operand::Plain, rhs: Operand::Transposed, accumulate: true };
-        output.inplace_op3(&input, weight, &product)?;
-        self.tape = Some(Tape { input, output_gradient: None });
+        rows.inplace_op3(&input, weight, &product)?;
+        self.tape = Some(Tape { input, output_gradient: None, formed: None });
         Ok(output)
     }
 
     fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+        let batch = output_gradient.dim(0)?;
+        let rows = output_gradient.reshape((batch * self.positions, self.outputs))?;
         let input_gradient = if wants_input_gradient {
-            let gradient = self.input_gradient.rows(output_gradient.dim(0)?)?;
+            let gradient = self.input_gradient.rows(batch)?;
             let product = MatMul { lhs: Operand::Plain, rhs: Operand::Plain, accumulate: false };
-            gradient.inplace_op3(&output_gradient, self.weights()?.0, &product)?;
+            let to = gradient.reshape((batch * self.positions, self.inputs))?;
+            to.inplace_op3(&rows, self.weights()?.0, &product)?;
             Some(gradient)
         } else {
             None
         };
         match &mut self.tape {
-            Some(tape) => tape.output_gradient = Some(output_gradient),
-            None => return Err(candle_core::Error::Msg("backward pass without a forward pass".into())),
+            Some(tape) => (tape.output_gradient, tape.formed) = (Some(rows), None),
+            None => return Err(Error::Msg("backward pass without a forward pass".into())),
         }
         Ok(input_gradient)
     }
 
     fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
+        if self.form == Form::Formed {
+            let formed = self.form_gradients(sq_norms.dim(0)?)?;
+            sq_norms.inplace_op2(&formed.0, &RowSqNorms)?;
+            sq_norms.inplace_op2(&formed.1, &RowSqNorms)?;
+            if let Some(tape) = &mut self.tape {
+                tape.formed = Some(formed);
+            }
+            return Ok(());
+        }
         let (input, gradient) = self.factors()?;
-        sq_norms.inplace_op3(input, gradient, &LinearSqNorms)
+        match self.form {
+            Form::Outer => sq_norms.inplace_op3(input, gradient, &LinearSqNorms),
+            _ => sq_norms.inplace_op3(input, gradient, &SequenceSqNorms { positions: self.positions }),
+        }
     }
 
     fn weighted_sum(&mut self, weights: &[f64], gradients: &[Tensor], accumulate: bool) -> Result<()> {
+        let [weight_gradient, bias_gradient] = gradients else {
+            return Err(Error::Msg("a linear layer has two parameters".into()));
+        };
+        if let Some(Tape { formed: Some((of_weight, of_bias)), .. }) = &self.tape {
+            let sum = WeightedColumnSum { weights, first_column: 0, accumulate };
+            weight_gradient.inplace_op2(of_weight, &sum)?;
+            return bias_gradient.inplace_op2(of_bias, &sum);
+        }
+        let weights: Vec<f64> =
+            weights.iter().flat_map(|&weight| std::iter::repeat_n(weight, self.positions)).collect();
         let scaled = self.scaled.rows(weights.len())?;
         let (input, gradient) = self.factors()?;
-        let [weight_gradient, bias_gradient] = gradients else {
-            return Err(candle_core::Error::Msg("a linear layer has two parameters".into()));
-        };
-        scaled.inplace_op2(gradient, &ScaleRows { weights })?;
+        scaled.inplace_op2(gradient, &ScaleRows { weights: &weights })?;
         let product = MatMul { lhs: Operand::Transposed, rhs: Operand::Plain, accumulate };
         weight_gradient.inplace_op3(&scaled, input, &product)?;
         bias_gradient.inplace_op2(&scaled, &ColumnSum { accumulate })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha20Rng;
+
+    use super::*;
+
+    fn random(rows: usize, columns: usize, dtype: DType, seed: u64) -> Tensor {
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let values: Vec<f64> = (0..rows * columns).map(|_| rng.random_range(-1.0..1.0)).collect();
+        Tensor::from_vec(values, (rows, columns), &Device::Cpu).unwrap().to_dtype(dtype).unwrap()
+    }
+
+    /// Squared norms, and the weighted sum of weight and bias, in one form.
+    fn ask(form: Form, positions: usize, batch: usize, norms_first: bool, dtype: DType) -> (Vec<f64>, Vec<f64>) {
+        const WEIGHTS: [f64; 5] = [0.5, -1.0, 0.0, 2.0, 0.25];
+        let (inputs, outputs) = (7, 4);
+        let mut layer = Linear::on_positions(positions, inputs, outputs, dtype, &Device::Cpu).unwrap();
+        layer.form = form;
+        layer.bind(&[random(outputs, inputs, dtype, 1), random(1, outputs, dtype, 2).get(0).unwrap()]);
+        layer.forward(random(batch, positions * inputs, dtype, 3)).unwrap();
+        layer.backward(random(batch, positions * outputs, dtype, 4), false).unwrap();
+        let sq_norms = Tensor::zeros((batch, 1), DType::F64, &Device::Cpu).unwrap();
+        if norms_first {
+            layer.add_sq_norms(&sq_norms).unwrap();
+        }
+        let sums = [random(outputs, inputs, dtype, 5), random(1, outputs, dtype, 5).get(0).unwrap()];
+        layer.weighted_sum(&WEIGHTS[..batch], &sums, false).unwrap();
+        let flat = |tensor: &Tensor| tensor.flatten_all().unwrap().to_dtype(DType::F64).unwrap().to_vec1().unwrap();
+        (flat(&sq_norms), [flat(&sums[0]), flat(&sums[1])].concat())
+    }
+
+    #[test]
+    fn all_forms_are_the_same() {
+        for (dtype, tolerance) in [(DType::F64, 1e-13), (DType::F32, 1e-5)] {
+            for positions in [1, 2, 5, 9] {
+                let (norms, sum) = ask(Form::Formed, positions, 5, true, dtype);
+                let close = |a: &[f64], b: &[f64]| {
+                    let scale = b.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+                    a.iter().zip(b).all(|(a, b)| (a - b).abs() <= tolerance * scale)
+                };
+                let (gram_norms, gram_sum) = ask(Form::Gram, positions, 5, true, dtype);
+                assert!(close(&gram_norms, &norms) && close(&gram_sum, &sum), "{positions} positions");
+                // Without norms, as in a run that is not private, nothing is formed.
+                assert!(close(&ask(Form::Formed, positions, 5, false, dtype).1, &sum), "{positions} positions");
+            }
+            let (outer, formed) = (ask(Form::Outer, 1, 5, true, dtype), ask(Form::Formed, 1, 5, true, dtype));
+            assert!(outer.0.iter().zip(&formed.0).all(|(a, b)| (a - b).abs() <= tolerance * b));
+        }
+    }
+
+    #[test]
+    fn the_form_follows_the_shape() {
+        assert_eq!(Form::cheapest(1, 1, 1), Form::Outer);
+        assert_eq!(Form::cheapest(8, 16, 8), Form::Gram);
+        assert_eq!(Form::cheapest(9, 16, 8), Form::Formed);
     }
 }

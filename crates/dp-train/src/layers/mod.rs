@@ -1,20 +1,32 @@
 //! Layers with an explicit forward and backward pass, and the norms and weighted sums of their per-sample gradients.
 
+mod chain;
 mod conv;
+mod dropout;
+mod embedding;
 mod flatten;
 mod linear;
+mod norm;
 mod pointwise;
 mod pool;
+mod residual;
 
 use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::dropout::DropoutKey;
 pub(crate) use conv::Conv2d;
 pub(crate) use flatten::Flatten;
+
+pub(crate) use chain::{Chain, NamedLayer};
+pub(crate) use dropout::Dropout;
+pub(crate) use embedding::Embedding;
 pub(crate) use linear::Linear;
+pub(crate) use norm::Norm;
 pub(crate) use pointwise::Pointwise;
 pub(crate) use pool::Pool2d;
 pub use pool::Pooling;
+pub(crate) use residual::Residual;
 
 /// Name, shape and treatment of one parameter tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,10 +36,27 @@ pub struct ParameterSpec {
     /// Shape: `[outputs, inputs]` for a weight, `[outputs]` for a bias, `[filters, kernel height, kernel width, channels / groups]` for
     /// a convolution's weight: channels last, as the activations. PyTorch's order is `[filters, channels / groups, height, width]`.
     pub shape: Vec<usize>,
-    /// Number of inputs of a unit, which sets the scale of the initial values.
-    pub fan_in: usize,
-    /// Whether L2 regularisation applies: weights, not biases.
+    /// How its values start.
+    pub initial: Initial,
+    /// Whether L2 regularisation applies: weights of products, not biases, nor scales and shifts of a normalisation.
     pub decays: bool,
+}
+
+/// Distribution of a parameter tensor's initial values: PyTorch's default for each kind of layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Initial {
+    /// Uniform in ±1/√fan_in: linear layers and convolutions, weights and biases.
+    Uniform {
+        /// Inputs of a unit, at least 1.
+        fan_in: usize,
+    },
+    /// Standard normal: embeddings.
+    Normal,
+    /// 1: scales of a normalisation.
+    Ones,
+    /// 0: shifts of a normalisation.
+    Zeros,
 }
 
 impl ParameterSpec {
@@ -42,6 +71,21 @@ impl ParameterSpec {
     }
 }
 
+/// What a pass through a model is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Mode<'a> {
+    /// Every unit is used: evaluation and analysis.
+    Whole,
+    /// Dropout layers drop units.
+    Dropping {
+        /// The step's key.
+        key: DropoutKey,
+        /// Number of each row's record in its data set: what a record's mask depends on, rather than its place in the batch, so that
+        /// neither the size of the pieces nor the other records of the batch matter.
+        records: &'a [usize],
+    },
+}
+
 /// One layer of a model.
 ///
 /// A step calls `forward`, then `backward`, then `add_sq_norms`, then `weighted_sum` as often as needed: the layer keeps the
@@ -53,6 +97,12 @@ pub(crate) trait Layer: Send {
 
     /// Hands over views `[shape]` into the model's parameters, in the order of [`Self::parameters`].
     fn bind(&mut self, parameters: &[Tensor]);
+
+    /// Says what the following passes are for. Only layers that behave differently in training, and those that contain layers,
+    /// listen.
+    ///
+    /// Apart from `forward`, since most layers have no use for it, and since the mode must last for the backward pass too.
+    fn begin(&mut self, _mode: Mode<'_>) {}
 
     /// Output `[batch, outputs]` for input `[batch, inputs]`. May overwrite the input.
     fn forward(&mut self, input: Tensor) -> Result<Tensor>;

@@ -3,24 +3,46 @@
 use candle_core::{Result, Tensor};
 
 use super::{Layer, ParameterSpec};
-use crate::ops::{Activation, ActivationBackward};
+use crate::buffer::RowBuffer;
+use crate::ops::{Activation, ActivationBackward, ActivationSlope, Copy, Fill, Multiply};
 
 /// An activation applied in place; it has no parameters.
+///
+/// Some derivatives are functions of the output, which is then all that is kept. So it must neither follow a layer that needs what it
+/// put out nor be followed by anything that overwrites that: [`Self::apart`] is for those places.
 pub(crate) struct Pointwise {
     activation: Activation,
-    output: Option<Tensor>,
-    /// Whether the output is kept as a copy.
-    copies: bool,
+    apart: bool,
+    /// Made at the first pass, when the width is known.
+    output_buffer: Option<RowBuffer>,
+    slope_buffer: Option<RowBuffer>,
+    tape: Option<Tape>,
+}
+
+/// What the derivative is computed from.
+enum Tape {
+    Output(Tensor),
+    Slope(Tensor),
 }
 
 impl Pointwise {
     pub(crate) fn new(activation: Activation) -> Self {
-        Self { activation, output: None, copies: false }
+        Self { activation, apart: false, output_buffer: None, slope_buffer: None, tape: None }
     }
 
-    /// As a model's last layer: the loss writes its gradient over the outputs, of which the backward pass needs a copy.
-    pub(crate) fn last(activation: Activation) -> Self {
-        Self { copies: true, ..Self::new(activation) }
+    /// An activation that leaves its input alone and does not need its output: for the first and the last place of a model or a residual
+    /// branch, and after another activation.
+    pub(crate) fn apart(activation: Activation) -> Self {
+        Self { apart: true, ..Self::new(activation) }
+    }
+}
+
+/// Rows like those of `tensor`, from a buffer that is made when it is first asked for.
+fn rows_like(buffer: &mut Option<RowBuffer>, tensor: &Tensor) -> Result<Tensor> {
+    let (batch, width) = tensor.dims2()?;
+    match buffer {
+        Some(buffer) => buffer.rows(batch),
+        None => buffer.insert(RowBuffer::new(width, tensor.dtype(), tensor.device())?).rows(batch),
     }
 }
 
@@ -32,17 +54,40 @@ impl Layer for Pointwise {
     fn bind(&mut self, _: &[Tensor]) {}
 
     fn forward(&mut self, input: Tensor) -> Result<Tensor> {
-        input.inplace_op1(&self.activation)?;
-        self.output = Some(if self.copies { input.copy()? } else { input.clone() });
-        Ok(input)
+        let output = if self.apart {
+            let output = rows_like(&mut self.output_buffer, &input)?;
+            output.inplace_op2(&input, &Copy)?;
+            output
+        } else {
+            input
+        };
+        let of_output = self.activation.is_function_of_output();
+        if of_output && !self.apart {
+            output.inplace_op1(&self.activation)?;
+            self.tape = Some(Tape::Output(output.clone()));
+            return Ok(output);
+        }
+        let slope = rows_like(&mut self.slope_buffer, &output)?;
+        if of_output {
+            output.inplace_op1(&self.activation)?;
+            slope.inplace_op1(&Fill(1.0))?;
+            slope.inplace_op2(&output, &ActivationBackward(self.activation))?;
+        } else {
+            // The derivative is taken while the input is there.
+            slope.inplace_op2(&output, &ActivationSlope(self.activation))?;
+            output.inplace_op1(&self.activation)?;
+        }
+        self.tape = Some(Tape::Slope(slope));
+        Ok(output)
     }
 
     fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
         if !wants_input_gradient {
             return Ok(None);
         }
-        match &self.output {
-            Some(output) => output_gradient.inplace_op2(output, &ActivationBackward(self.activation))?,
+        match &self.tape {
+            Some(Tape::Output(output)) => output_gradient.inplace_op2(output, &ActivationBackward(self.activation))?,
+            Some(Tape::Slope(slope)) => output_gradient.inplace_op2(slope, &Multiply)?,
             None => return Err(candle_core::Error::Msg("backward pass without a forward pass".into())),
         }
         Ok(Some(output_gradient))

@@ -52,6 +52,22 @@ impl<'a> ImageChain<'a> {
         self.layers.push(layer);
     }
 
+    /// Adds a layer that puts out an image of another shape.
+    pub(crate) fn push_into(&mut self, layer: NamedLayer, image: ImageShape) {
+        self.layers.push(layer);
+        self.image = image;
+    }
+
+    /// The image that comes out of the layers so far.
+    pub(crate) fn image(&self) -> ImageShape {
+        self.image
+    }
+
+    /// All layers.
+    pub(crate) fn into_layers(self) -> Vec<NamedLayer> {
+        self.layers
+    }
+
     /// Adds a convolution.
     pub(crate) fn conv(&mut self, name: impl Into<String>, sizes: Convolution) -> Result<()> {
         let ImageShape { height, width, channels } = self.image;

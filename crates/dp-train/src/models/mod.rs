@@ -1,12 +1,17 @@
 //! Models by name: one file per architecture, one variant of [`ModelConfig`] each.
 
 mod cnn;
+mod encoder_head;
 mod esipova_cnn;
 mod image;
 mod image_chain;
 mod logistic_regression;
 mod mlp;
+mod normalisation;
+mod resnet;
 mod sequence;
+mod sequential;
+mod soleymani;
 mod squashed_regression;
 mod xu_cnn;
 mod zhao_cnn;
@@ -15,12 +20,16 @@ use candle_core::{DType, Device};
 use serde::{Deserialize, Serialize};
 
 pub use cnn::CnnLayer;
+pub use encoder_head::EncoderFamily;
 pub use image::ImageShape;
+pub use normalisation::Normalisation;
+pub use resnet::ResNetStem;
 pub use sequence::Model;
-pub(crate) use sequence::NamedLayer;
+pub use sequential::{InputShape, LayerConfig};
 pub use zhao_cnn::ZhaoCnnLayout;
 
 use crate::error::Result;
+use crate::layers::NamedLayer;
 use crate::ops::Activation;
 
 /// A model's architecture. The number of outputs follows from the loss and the number of classes.
@@ -34,7 +43,7 @@ use crate::ops::Activation;
 /// assert_eq!(Model::new(&mlp, 98, 2, DType::F32, &Device::Cpu)?.parameters().len(), 91_650);
 /// # Ok::<(), dp_train::TrainError>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case")]
 pub enum ModelConfig {
     /// One linear layer, `linear`.
@@ -87,6 +96,41 @@ pub enum ModelConfig {
         #[serde(default)]
         layout: ZhaoCnnLayout,
     },
+    /// ResNet-18 (He 2016; Zhao 2025 with GroupNorm), parameters named as in torchvision. Convolutions start from PyTorch's default
+    /// distribution, not from torchvision's own (Kaiming, fan out).
+    #[serde(rename = "resnet-18")]
+    Resnet18 {
+        /// What a record is.
+        image: ImageShape,
+        /// What the network does first.
+        stem: ResNetStem,
+        /// Normalisation after every convolution; 32 groups are GroupNorm's default in its paper and in Opacus.
+        normalisation: Normalisation,
+    },
+    /// Soleymani 2025, "simple model" for Adult: two hidden layers of 256 with ReLU, named as in [`Self::Mlp`]. The paper's sigmoid
+    /// output is in the loss.
+    SoleymaniSimple,
+    /// Soleymani 2025, "complex model" for Adult and the model for eICU: linear layers `fc1` … `fc4` of 128, 64, 32 and as many outputs
+    /// as there are, ReLU after each but the last, normalisation `gn1`, `gn2` before the first two, dropout 0.3 after the third.
+    /// The paper's softmax output is in the loss. It does not say how many groups GroupNorm has, nor whether it stands before or after
+    /// the ReLU; here it stands before.
+    SoleymaniComplex {
+        /// Normalisation of the first two layers.
+        normalisation: Normalisation,
+    },
+    /// Layers put together in the configuration; parameters are named as in PyTorch's `Sequential`: `0.weight`, `0.bias`, ….
+    Sequential {
+        /// How a record's inputs are arranged.
+        input: InputShape,
+        /// The layers in order. The last has as many outputs as the loss takes.
+        layers: Vec<LayerConfig>,
+    },
+    /// A head on the features of a frozen text encoder (Soleymani 2025, MIMIC-III). The inputs are the encoder's features, computed once;
+    /// only the head is trained. The paper does not print the head; these are the `transformers` library's.
+    FrozenEncoderHead {
+        /// Whose head.
+        encoder: EncoderFamily,
+    },
 }
 
 impl ModelConfig {
@@ -100,6 +144,12 @@ impl ModelConfig {
             Self::EsipovaCnn { .. } => "esipova-cnn".into(),
             Self::XuCnn { .. } => "xu-cnn".into(),
             Self::ZhaoCnn { layout, .. } => zhao_cnn::label(*layout),
+            Self::Resnet18 { .. } => "resnet-18".into(),
+            Self::SoleymaniSimple => "soleymani-simple".into(),
+            Self::SoleymaniComplex { .. } => "soleymani-complex".into(),
+            Self::Sequential { layers, .. } => sequential::label(layers),
+            Self::FrozenEncoderHead { encoder: EncoderFamily::Bert } => "bert-head".into(),
+            Self::FrozenEncoderHead { encoder: EncoderFamily::Distilbert } => "distilbert-head".into(),
         }
     }
 
@@ -115,6 +165,11 @@ impl ModelConfig {
             Self::EsipovaCnn { image } => esipova_cnn::layers(*image, sizes),
             Self::XuCnn { image } => xu_cnn::layers(*image, sizes),
             Self::ZhaoCnn { image, layout } => zhao_cnn::layers(*image, *layout, sizes),
+            Self::Resnet18 { image, stem, normalisation } => resnet::layers(*image, *stem, *normalisation, sizes),
+            Self::SoleymaniSimple => soleymani::simple(sizes),
+            Self::SoleymaniComplex { normalisation } => soleymani::complex(*normalisation, sizes),
+            Self::Sequential { input, layers } => sequential::layers(*input, layers, sizes),
+            Self::FrozenEncoderHead { encoder } => encoder_head::layers(*encoder, sizes),
         }
     }
 }

@@ -5,26 +5,12 @@ use rand::RngCore;
 
 use super::{ModelConfig, Sizes};
 use crate::error::{Result, TrainError};
-use crate::layers::{Layer, ParameterSpec};
+use crate::layers::{Chain, Layer, Mode};
 use crate::parameters::ParameterVector;
-
-/// A layer, its name, and which of the model's parameters are its own.
-pub(crate) struct NamedLayer {
-    name: String,
-    layer: Box<dyn Layer>,
-    parameters: std::ops::Range<usize>,
-}
-
-impl NamedLayer {
-    /// A layer whose parameters' names start with `name`.
-    pub(crate) fn new(name: impl Into<String>, layer: impl Layer + 'static) -> Self {
-        Self { name: name.into(), layer: Box::new(layer), parameters: 0..0 }
-    }
-}
 
 /// A sequence of layers with their parameters.
 pub struct Model {
-    layers: Vec<NamedLayer>,
+    layers: Chain,
     parameters: ParameterVector,
     config: ModelConfig,
     n_inputs: usize,
@@ -42,20 +28,9 @@ impl Model {
                 return Err(TrainError::invalid(parameter, value, "at least 1"));
             }
         }
-        let mut layers = config.layers(&Sizes { n_inputs, n_outputs, dtype, device })?;
-        let mut specs: Vec<ParameterSpec> = Vec::new();
-        for named in &mut layers {
-            let start = specs.len();
-            specs.extend(named.layer.parameters().into_iter().map(|mut spec| {
-                spec.name = format!("{}.{}", named.name, spec.name);
-                spec
-            }));
-            named.parameters = start..specs.len();
-        }
-        let parameters = ParameterVector::zeros(&specs, dtype, device)?;
-        for named in &mut layers {
-            named.layer.bind(&parameters.views()[named.parameters.clone()]);
-        }
+        let mut layers = Chain::new(config.layers(&Sizes { n_inputs, n_outputs, dtype, device })?);
+        let parameters = ParameterVector::zeros(&layers.parameters(), dtype, device)?;
+        layers.bind(parameters.views());
         Ok(Self { layers, parameters, config: config.clone(), n_inputs, n_outputs })
     }
 
@@ -64,13 +39,11 @@ impl Model {
         let flat = self.parameters.flat();
         let mut replica = Self::new(&self.config, self.n_inputs, self.n_outputs, flat.dtype(), flat.device())?;
         replica.parameters = self.parameters.shared();
-        for named in &mut replica.layers {
-            named.layer.bind(&replica.parameters.views()[named.parameters.clone()]);
-        }
+        replica.layers.bind(replica.parameters.views());
         Ok(replica)
     }
 
-    /// Draws the initial parameters: uniform in ±1/√fan_in, weights and biases, as PyTorch does.
+    /// Draws the initial parameters from PyTorch's default distributions: see [`Initial`](crate::Initial).
     ///
     /// # Errors
     /// [`TrainError::Tensor`] if the device fails.
@@ -88,46 +61,33 @@ impl Model {
         self.n_inputs
     }
 
+    /// What the passes that follow are for.
+    pub(crate) fn begin(&mut self, mode: Mode<'_>) {
+        self.layers.begin(mode);
+    }
+
     pub(crate) fn forward(&mut self, input: Tensor) -> Result<Tensor> {
-        let mut x = input;
-        for named in &mut self.layers {
-            x = named.layer.forward(x)?;
-        }
-        Ok(x)
+        Ok(self.layers.forward(input)?)
     }
 
     pub(crate) fn backward(&mut self, logits_gradient: Tensor) -> Result<()> {
-        // Nothing before the first layer with parameters needs a gradient.
-        let first = self.layers.iter().position(|named| !named.parameters.is_empty()).unwrap_or(0);
-        let mut gradient = logits_gradient;
-        for (i, named) in self.layers.iter_mut().enumerate().skip(first).rev() {
-            match named.layer.backward(gradient, i > first)? {
-                Some(input_gradient) => gradient = input_gradient,
-                None => break,
-            }
-        }
+        self.layers.backward(logits_gradient, false)?;
         Ok(())
     }
 
     pub(crate) fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
-        for named in &mut self.layers {
-            named.layer.add_sq_norms(sq_norms)?;
-        }
-        Ok(())
+        Ok(self.layers.add_sq_norms(sq_norms)?)
     }
 
     pub(crate) fn weighted_sum(&mut self, weights: &[f64], gradient: &ParameterVector, accumulate: bool) -> Result<()> {
-        for named in &mut self.layers {
-            named.layer.weighted_sum(weights, &gradient.views()[named.parameters.clone()], accumulate)?;
-        }
-        Ok(())
+        Ok(self.layers.weighted_sum(weights, gradient.views(), accumulate)?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::{ImageShape, ZhaoCnnLayout};
+    use crate::models::{EncoderFamily, ImageShape, Normalisation, ZhaoCnnLayout};
     use crate::ops::Activation;
 
     fn n_params(config: &ModelConfig, inputs: usize, outputs: usize) -> usize {
@@ -153,6 +113,19 @@ mod tests {
         // Esipova 2023, Dutch: 59·2 + 2.
         assert_eq!(n_params(&ModelConfig::LogisticRegression, 59, 2), 120);
         assert_eq!(mlp.label(), "mlp-256x256-tanh");
+    }
+
+    /// The papers print no counts: products by hand.
+    #[test]
+    fn parameter_counts_of_soleymani_s_networks() {
+        // Adult, one logit: 98·256 + 256 + 256·256 + 256 + 256 + 1.
+        assert_eq!(n_params(&ModelConfig::SoleymaniSimple, 98, 1), 91_393);
+        let complex = ModelConfig::SoleymaniComplex { normalisation: Normalisation::GroupNorm { groups: 8 } };
+        // 98·128 + 128 + 2·128, 128·64 + 64 + 2·64, 64·32 + 32, 32·2 + 2.
+        assert_eq!(n_params(&complex, 98, 2), 12_928 + 8_384 + 2_080 + 66);
+        let head = |encoder| n_params(&ModelConfig::FrozenEncoderHead { encoder }, 768, 4);
+        assert_eq!(head(EncoderFamily::Bert), 768 * 4 + 4);
+        assert_eq!(head(EncoderFamily::Distilbert), 768 * 768 + 768 + 768 * 4 + 4);
     }
 
     #[test]

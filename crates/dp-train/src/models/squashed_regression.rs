@@ -7,6 +7,6 @@ use crate::ops::Activation;
 
 pub(super) fn layers(sizes: &Sizes<'_>) -> Result<Vec<NamedLayer>> {
     let mut layers = logistic_regression::layers(sizes)?;
-    layers.push(NamedLayer::new("squash", Pointwise::last(Activation::Sigmoid)));
+    layers.push(NamedLayer::new("squash", Pointwise::apart(Activation::Sigmoid)));
     Ok(layers)
 }

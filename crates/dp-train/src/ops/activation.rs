@@ -1,12 +1,12 @@
 //! Pointwise activations and their derivatives, in place.
 
-use candle_core::{CpuStorage, InplaceOp1, InplaceOp2, Layout, Result};
+use candle_core::{CpuStorage, Error, InplaceOp1, InplaceOp2, Layout, Result};
 use serde::{Deserialize, Serialize};
 
 use super::element::{Element, destination, dtype, for_float, same, source};
 use crate::vector_math::{map_in_place, vectorise};
 
-/// A pointwise activation whose derivative is a function of its output, so that its input need not be kept.
+/// A pointwise activation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
@@ -16,25 +16,87 @@ pub enum Activation {
     Relu,
     /// `1 / (1 + e⁻ˣ)`; derivative `y (1 − y)`.
     Sigmoid,
+    /// `x Φ(x)` with the exact normal distribution function: PyTorch's default GELU (Hendrycks 2016).
+    Gelu,
+    /// `x / (1 + exp(−2u))`, `u = √(2/π) (x + 0.044715 x³)`: the approximation of GELU that PyTorch calls `tanh`. Up to 4.8e-4 from the exact one.
+    GeluTanh,
 }
 
 impl Activation {
+    /// Whether the derivative is a function of the output, so that the input need not be kept.
+    pub(crate) fn is_function_of_output(self) -> bool {
+        match self {
+            Self::Tanh | Self::Relu | Self::Sigmoid => true,
+            Self::Gelu | Self::GeluTanh => false,
+        }
+    }
+
     fn forward<T: Element>(self, values: &mut [T]) {
         match self {
             Self::Tanh => map_in_place(values, T::tanh),
             // `if` and not `max`, which would turn NaN into 0 and hide it.
             Self::Relu => map_in_place(values, |x| if x < T::ZERO { T::ZERO } else { x }),
             Self::Sigmoid => map_in_place(values, T::sigmoid),
+            Self::Gelu => map_in_place(values, |x| gelu(x).0),
+            Self::GeluTanh => map_in_place(values, |x| gelu_tanh(x).0),
         }
     }
 
-    fn backward<T: Element>(self, gradient: &mut [T], output: &[T]) {
+    fn backward<T: Element>(self, gradient: &mut [T], output: &[T]) -> Result<()> {
         match self {
             Self::Tanh => zip_in_place(gradient, output, |d, y| d * (T::ONE - y * y)),
             Self::Relu => zip_in_place(gradient, output, |d, y| if y > T::ZERO { d } else { T::ZERO }),
             Self::Sigmoid => zip_in_place(gradient, output, |d, y| d * y * (T::ONE - y)),
+            Self::Gelu | Self::GeluTanh => {
+                return Err(Error::Msg(format!("the derivative of {self:?} is not a function of its output")));
+            }
         }
+        Ok(())
     }
+
+    fn slope<T: Element>(self, slope: &mut [T], input: &[T]) -> Result<()> {
+        match self {
+            Self::Gelu => zip_in_place(slope, input, |_, x| gelu(x).1),
+            Self::GeluTanh => zip_in_place(slope, input, |_, x| gelu_tanh(x).1),
+            Self::Tanh | Self::Relu | Self::Sigmoid => {
+                return Err(Error::Msg(format!("the derivative of {self:?} is taken from its output")));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `x Φ(x)` and its derivative `Φ(x) + x φ(x)`.
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
+#[inline(always)]
+fn gelu<T: Element>(x: T) -> (T, T) {
+    let size = if x < T::ZERO { T::ZERO - x } else { x };
+    // Φ(−|x|), to full relative precision: 1 − it is Φ(|x|).
+    let tail = T::from_f64(0.5) * (size * T::from_f64(std::f64::consts::FRAC_1_SQRT_2)).erfc_of_non_negative();
+    let phi = if x < T::ZERO { tail } else { T::ONE - tail };
+    // x φ(x) is 0 beyond 38 in either type; the square of more could overflow.
+    let near = x.bounded(T::from_f64(38.0));
+    let density = T::from_f64(0.398_942_280_401_432_7) * (T::from_f64(0.5) * near * near).exp_of_negated();
+    (x * phi, phi + near * density)
+}
+
+/// The tanh form and its derivative, by the logistic function: `1 + tanh(u) = 2 sigmoid(2u)`.
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
+#[inline(always)]
+fn gelu_tanh<T: Element>(x: T) -> (T, T) {
+    // Beyond 38 the form is x or 0; the cube of more could overflow.
+    let near = x.bounded(T::from_f64(38.0));
+    let (twice_root, cubic) = (T::from_f64(1.595_769_121_605_730_7), T::from_f64(0.044_715));
+    let square = near * near;
+    let s = (twice_root * near * (T::ONE + cubic * square)).sigmoid();
+    let inner = twice_root * (T::ONE + T::from_f64(3.0) * cubic * square);
+    (x * s, s + near * s * (T::ONE - s) * inner)
 }
 
 #[expect(
@@ -79,7 +141,43 @@ impl InplaceOp2 for ActivationBackward {
             let gradient = destination::<T>(dst, dst_l)?;
             let output = source::<T>((output, output_l))?;
             same("length of the activation's output", gradient.len(), output.len())?;
-            self.0.backward(gradient, output);
+            self.0.backward(gradient, output)
+        })
+    }
+}
+
+/// Writes the derivative (destination) at an input (source), for activations whose derivative is no function of the output.
+pub(crate) struct ActivationSlope(pub(crate) Activation);
+
+impl InplaceOp2 for ActivationSlope {
+    fn name(&self) -> &'static str {
+        "activation-slope"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, input: &CpuStorage, input_l: &Layout) -> Result<()> {
+        for_float!(dtype(dst), "activation-slope", T => {
+            let slope = destination::<T>(dst, dst_l)?;
+            let input = source::<T>((input, input_l))?;
+            same("length of the activation's input", slope.len(), input.len())?;
+            self.0.slope(slope, input)
+        })
+    }
+}
+
+/// `dst *= src`.
+pub(crate) struct Multiply;
+
+impl InplaceOp2 for Multiply {
+    fn name(&self) -> &'static str {
+        "multiply"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
+        for_float!(dtype(dst), "multiply", T => {
+            let dst = destination::<T>(dst, dst_l)?;
+            let src = source::<T>((src, src_l))?;
+            same("elements to multiply", dst.len(), src.len())?;
+            zip_in_place(dst, src, |a, b| a * b);
             Ok(())
         })
     }

@@ -1,7 +1,7 @@
 //! The float types the engine computes in, and typed access to the storage candle hands to a custom operation.
 
 use candle_core::backend::BackendStorage;
-use candle_core::{CpuStorage, DType, Error, Layout, Result, WithDType};
+use candle_core::{CpuStorage, DType, Error, Layout, Result, Storage, WithDType};
 
 use rand_chacha::ChaCha20Rng;
 
@@ -28,6 +28,12 @@ pub(crate) trait Element: WithDType {
     fn tanh(self) -> Self;
     /// Logistic function.
     fn sigmoid(self) -> Self;
+    /// `e⁻ˣ` for `x ≥ 0`.
+    fn exp_of_negated(self) -> Self;
+    /// Complementary error function for `x ≥ 0`.
+    fn erfc_of_non_negative(self) -> Self;
+    /// The nearest number of magnitude at most `bound`; NaN stays.
+    fn bounded(self, bound: Self) -> Self;
     /// Adds independent `N(0, std²)` noise to every value.
     fn add_gaussian(rng: &mut ChaCha20Rng, std: f64, values: &mut [Self]);
 }
@@ -61,6 +67,18 @@ impl Element for f32 {
     fn sigmoid(self) -> Self {
         vector_math::sigmoid(self)
     }
+    #[inline(always)]
+    fn exp_of_negated(self) -> Self {
+        vector_math::exp_of_negated(self)
+    }
+    #[inline(always)]
+    fn erfc_of_non_negative(self) -> Self {
+        vector_math::erfc(self)
+    }
+    #[inline(always)]
+    fn bounded(self, bound: Self) -> Self {
+        self.clamp(-bound, bound)
+    }
     fn add_gaussian(rng: &mut ChaCha20Rng, std: f64, values: &mut [Self]) {
         noise::add_gaussian_f32(rng, std, values);
     }
@@ -93,8 +111,25 @@ impl Element for f64 {
     fn sigmoid(self) -> Self {
         1.0 / (1.0 + (-self).exp())
     }
+    fn exp_of_negated(self) -> Self {
+        (-self).exp()
+    }
+    fn erfc_of_non_negative(self) -> Self {
+        libm::erfc(self)
+    }
+    fn bounded(self, bound: Self) -> Self {
+        self.clamp(-bound, bound)
+    }
     fn add_gaussian(rng: &mut ChaCha20Rng, std: f64, values: &mut [Self]) {
         noise::add_gaussian_f64(rng, std, values);
+    }
+}
+
+/// The CPU storage of a tensor that an operation holds besides its operands.
+pub(super) fn cpu(storage: &Storage) -> Result<&CpuStorage> {
+    match storage {
+        Storage::Cpu(storage) => Ok(storage),
+        _ => Err(Error::Msg("expected a tensor on the CPU, where the operation's others are".into())),
     }
 }
 

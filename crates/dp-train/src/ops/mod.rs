@@ -7,32 +7,42 @@
 mod activation;
 mod bce;
 mod conv;
+mod dropout;
 mod element;
+mod embedding;
 mod flatten;
 mod gather;
+mod label;
 mod matmul;
 mod noise;
+mod norm;
 mod optimiser;
 mod pool;
 mod rows;
+mod sequence;
 mod softmax;
 mod update;
 mod workspace;
 
 pub use activation::Activation;
-pub(crate) use activation::ActivationBackward;
+pub(crate) use activation::{ActivationBackward, ActivationSlope, Multiply};
 pub(crate) use bce::{BceGradient, BceLosses};
 pub(crate) use conv::{
     ConvForward, ConvGradients, ConvGramSqNorms, ConvInputGradient, ConvShape, ConvSqNorms, ConvWeightSum,
     PerSampleForm, UnpackWeight, WeightOrder,
 };
+pub(crate) use dropout::Dropout;
+pub(crate) use embedding::{EmbeddingForward, EmbeddingSqNorms, EmbeddingSum};
 pub(crate) use flatten::SwapAxes;
 pub(crate) use gather::GatherRows;
+pub(crate) use label::ScaleByLabel;
 pub(crate) use matmul::{MatMul, Operand};
 pub(crate) use noise::Privatise;
+pub(crate) use norm::{NormBackward, NormForward, NormGeometry, NormParameterGradients, NormStatistics};
 pub(crate) use optimiser::{AdamUpdate, Scale, ScaleAdd, ScaleAddSquare};
 pub(crate) use pool::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward, PoolShape};
-pub(crate) use rows::{ColumnSum, LinearSqNorms, RepeatRow, RowSqNorms, ScaleRows, SumRows};
+pub(crate) use rows::{ColumnSum, LinearSqNorms, RepeatRow, RowSqNorms, ScaleRows, SumRows, WeightedColumnSum};
+pub(crate) use sequence::SequenceSqNorms;
 pub(crate) use softmax::{SoftmaxGradient, SoftmaxLosses};
-pub(crate) use update::{AddSlice, Axpy, Fill, Finite};
+pub(crate) use update::{AddSlice, Axpy, Copy, Fill, Finite};
 pub(crate) use workspace::Workspace;

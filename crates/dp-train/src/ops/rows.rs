@@ -1,6 +1,6 @@
 //! Operations on the rows of a matrix: one row is one record.
 
-use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result};
+use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
 use dp_clipping::kernels::{self, Execution, Gradients};
 
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
@@ -162,6 +162,56 @@ impl InplaceOp2 for ColumnSum {
                 for row in src.chunks_exact(columns.max(1)) {
                     for (sum, &v) in dst.iter_mut().zip(row) {
                         *sum += v;
+                    }
+                }
+            });
+            Ok(())
+        })
+    }
+}
+
+/// `dst[j] = Σ_i weights[i] · src[i, first_column + j]`, or adds it to `dst`; a row of weight 0 is not read.
+pub(crate) struct WeightedColumnSum<'a> {
+    /// One weight per row.
+    pub(crate) weights: &'a [f64],
+    /// Where the columns that are summed begin; there are as many as `dst` has values.
+    pub(crate) first_column: usize,
+    /// Add to the destination instead of overwriting it.
+    pub(crate) accumulate: bool,
+}
+
+/// Columns summed over all rows before the next ones: their totals stay in the first-level cache.
+const COLUMNS: usize = 2048;
+
+impl InplaceOp2 for WeightedColumnSum<'_> {
+    fn name(&self) -> &'static str {
+        "weighted-column-sum"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
+        for_float!(dtype(dst), "weighted-column-sum", T => {
+            let (rows, columns) = rows_and_columns(src_l)?;
+            same("weights of rows", rows, self.weights.len())?;
+            let dst = destination::<T>(dst, dst_l)?;
+            let last = self.first_column + dst.len();
+            if last > columns {
+                return Err(candle_core::Error::Msg(format!("columns to sum: expected at most {columns}, got {last}")));
+            }
+            let src = source::<T>((src, src_l))?;
+            if !self.accumulate {
+                dst.fill(T::ZERO);
+            }
+            vectorise(#[inline(always)] || {
+                for (block, sums) in dst.chunks_mut(COLUMNS).enumerate() {
+                    let first = self.first_column + block * COLUMNS;
+                    for (row, &weight) in src.chunks_exact(columns.max(1)).zip(self.weights) {
+                        if weight == 0.0 {
+                            continue;
+                        }
+                        let weight = T::from_f64(weight);
+                        for (sum, &v) in sums.iter_mut().zip(&row[first..]) {
+                            *sum += weight * v;
+                        }
                     }
                 }
             });

@@ -51,6 +51,25 @@ impl InplaceOp1 for Finite {
     }
 }
 
+/// `dst = src`.
+pub(crate) struct Copy;
+
+impl InplaceOp2 for Copy {
+    fn name(&self) -> &'static str {
+        "copy"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
+        for_float!(dtype(dst), "copy", T => {
+            let dst = destination::<T>(dst, dst_l)?;
+            let src = source::<T>((src, src_l))?;
+            same("elements to copy", dst.len(), src.len())?;
+            dst.copy_from_slice(src);
+            Ok(())
+        })
+    }
+}
+
 /// `dst += alpha · src`.
 pub(crate) struct Axpy {
     /// The factor.

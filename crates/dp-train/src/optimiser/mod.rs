@@ -85,11 +85,16 @@ mod tests {
     use candle_core::{DType, Device};
 
     use super::*;
-    use crate::layers::ParameterSpec;
+    use crate::layers::{Initial, ParameterSpec};
 
     /// Two weights and a bias after five steps at rate 0.1 with the gradients `0.1 t`, `−0.2/t` and `±0.3`, `t = 1…5`.
     fn run(config: OptimiserConfig, dtype: DType) -> Vec<f64> {
-        let spec = |name: &str, len, decays| ParameterSpec { name: name.into(), shape: vec![len], fan_in: 1, decays };
+        let spec = |name: &str, len, decays| ParameterSpec {
+            name: name.into(),
+            shape: vec![len],
+            initial: Initial::Zeros,
+            decays,
+        };
         let specs = [spec("weight", 2, true), spec("bias", 1, false)];
         let zeros = || Ok(ParameterVector::zeros(&specs, dtype, &Device::Cpu)?);
         let (parameters, gradient) = (zeros().unwrap(), zeros().unwrap());
@@ -128,7 +133,7 @@ mod tests {
     #[test]
     fn the_first_step_of_adam_by_hand() {
         let zeros = || {
-            let spec = ParameterSpec { name: "weight".into(), shape: vec![2], fan_in: 1, decays: true };
+            let spec = ParameterSpec { name: "weight".into(), shape: vec![2], initial: Initial::Zeros, decays: true };
             Ok(ParameterVector::zeros(&[spec], DType::F64, &Device::Cpu)?)
         };
         let (parameters, gradient) = (zeros().unwrap(), zeros().unwrap());

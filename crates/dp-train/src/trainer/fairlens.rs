@@ -38,7 +38,7 @@ pub(super) struct Addition {
 
 impl FairLens {
     pub(super) fn new(config: &TrainConfig, records: &Records, [gamma_1, gamma_2]: [f64; 2]) -> Result<Self> {
-        let curvature = Curvature::new(&config.model, config.loss, &records.select(&[], DType::F64)?)?;
+        let curvature = Curvature::new(&config.model, config.loss.clone(), &records.select(&[], DType::F64)?)?;
         Ok(Self { curvature, gamma_1, gamma_2 })
     }
 
@@ -155,7 +155,7 @@ mod tests {
         let model = ModelConfig::Mlp { hidden: vec![4], activation: Activation::Tanh };
         let batches = BatchPlan::exact(9, 9, 1).unwrap();
         let config = TrainConfig::new(model, Loss::SoftmaxCrossEntropy, batches, LearningRate::Constant(0.1));
-        let mut engine = Engine::new(&config.model, config.loss, &records, &Device::Cpu).unwrap();
+        let mut engine = Engine::new(&config.model, config.loss.clone(), &records, &Device::Cpu).unwrap();
         engine.model_mut().initialise(&mut ChaCha20Rng::seed_from_u64(3)).unwrap();
         let parameters = engine.model().parameters().to_vec().unwrap();
         (config, records, parameters)
@@ -163,7 +163,7 @@ mod tests {
 
     /// `γ1 R1 + γ2 R2` as defined, from per-sample gradients, with clipping factors given.
     fn regulariser(config: &TrainConfig, records: &Records, at: &[f64], scales: &[f64], gamma: [f64; 2]) -> f64 {
-        let mut engine = Engine::new(&config.model, config.loss, records, &Device::Cpu).unwrap();
+        let mut engine = Engine::new(&config.model, config.loss.clone(), records, &Device::Cpu).unwrap();
         engine.model_mut().parameters().set(at).unwrap();
         let n_groups = 3;
         let mut group_gradients = vec![vec![0.0; at.len()]; n_groups];
@@ -220,7 +220,7 @@ mod tests {
         let rows = [4, 0, 8];
         let mut fairlens = FairLens::new(&config, &records, [1.0, 1.0]).unwrap();
         let addition = fairlens.addition(&records, &rows, &[0.5, 1.0, 0.1], 2.0, &parameters).unwrap();
-        let mut engine = Engine::new(&config.model, config.loss, &records, &Device::Cpu).unwrap();
+        let mut engine = Engine::new(&config.model, config.loss.clone(), &records, &Device::Cpu).unwrap();
         engine.model_mut().parameters().set(&parameters).unwrap();
         let sum = engine.zero_gradient().unwrap();
         for (row, product) in rows.into_iter().zip(addition.products) {

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::coupling::{adds_noise, check_coupling};
 use self::fairlens::FairLens;
 use crate::checkpoint::{Checkpoints, DataDigests};
+use crate::dropout::DropoutKey;
 use crate::early_stopping::Patience;
 use crate::engine::Engine;
 use crate::error::{Result, TrainError};
@@ -105,8 +106,8 @@ impl<'a> Trainer<'a> {
             return Err(TrainError::invalid("micro_batch", 0, "at least 1"));
         }
         let config = plan.config();
-        let mut engine =
-            Engine::new(&config.model, config.loss, records, &execution.device)?.with_threads(execution.threads)?;
+        let mut engine = Engine::new(&config.model, config.loss.clone(), records, &execution.device)?
+            .with_threads(execution.threads)?;
         engine.model_mut().initialise(&mut streams.initialisation)?;
         let fairlens = match plan.coupling() {
             Coupling::Fairlens { gamma_1, gamma_2 } => Some(FairLens::new(config, records, [gamma_1, gamma_2])?),
@@ -222,6 +223,8 @@ impl<'a> Trainer<'a> {
         self.sampler.next_batch(&mut self.streams.sampling, &mut rows);
         let groups: Vec<usize> = rows.iter().map(|&row| self.records.groups()[row]).collect();
         let wants_groups = observer.wants_group_gradients(step);
+        // One key for all passes of the step, those for the norms and those for the sum.
+        self.engine.set_dropout(Some(DropoutKey::draw(&mut self.streams.dropout)));
 
         let (pass, weighting) = self.form_gradient(&rows, &groups, wants_groups)?;
         self.update(step)?;

@@ -13,7 +13,7 @@ fn mean_losses_are_candle_nn_s() {
     for (loss, n_classes) in [(Loss::SoftmaxCrossEntropy, 5), (Loss::BceWithLogits, 2)] {
         let data = Data::random(40, 6, n_classes, 2, 11);
         let records = data.records(DType::F64);
-        let mut engine = Engine::new(&ModelConfig::LogisticRegression, loss, &records, &Device::Cpu).unwrap();
+        let mut engine = Engine::new(&ModelConfig::LogisticRegression, loss.clone(), &records, &Device::Cpu).unwrap();
         engine.model_mut().initialise(&mut ChaCha20Rng::seed_from_u64(12)).unwrap();
         let ours = engine.evaluate(&records, 7).unwrap().losses;
 
@@ -21,12 +21,10 @@ fn mean_losses_are_candle_nn_s() {
         let features = Tensor::from_slice(&data.features, (40, 6), &Device::Cpu).unwrap().to_dtype(DType::F64).unwrap();
         let logits = features.matmul(&views[0].t().unwrap()).unwrap().broadcast_add(&views[1]).unwrap();
         let labels = Tensor::new(data.labels.as_slice(), &Device::Cpu).unwrap();
-        let theirs = match loss {
-            Loss::SoftmaxCrossEntropy => cross_entropy(&logits, &labels).unwrap(),
-            Loss::BceWithLogits => {
-                binary_cross_entropy_with_logit(&logits.i((.., 0)).unwrap(), &labels.to_dtype(DType::F64).unwrap())
-                    .unwrap()
-            }
+        let theirs = if loss == Loss::SoftmaxCrossEntropy {
+            cross_entropy(&logits, &labels).unwrap()
+        } else {
+            binary_cross_entropy_with_logit(&logits.i((.., 0)).unwrap(), &labels.to_dtype(DType::F64).unwrap()).unwrap()
         };
         let mean = ours.iter().sum::<f64>() / ours.len() as f64;
         let theirs = theirs.to_scalar::<f64>().unwrap();

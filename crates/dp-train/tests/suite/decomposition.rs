@@ -28,7 +28,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 
 /// Gradient of every record.
 fn gradients(plan: &Plan, records: &Records, at: &[f64]) -> Vec<Vec<f64>> {
-    let mut engine = Engine::new(&plan.config().model, plan.config().loss, records, &Device::Cpu).unwrap();
+    let mut engine = Engine::new(&plan.config().model, plan.config().loss.clone(), records, &Device::Cpu).unwrap();
     engine.model_mut().parameters().set(at).unwrap();
     let sum = engine.zero_gradient().unwrap();
     (0..records.len())
@@ -50,7 +50,7 @@ fn by_definition(plan: &Plan, records: &Records, at: &[f64], rate: f64) -> Vec<[
     let clip_batch = ClipBatch { norms: &norms, groups: records.groups() };
     let mut rng = Randomness::from_seed(0).stream(Purpose::Counts, 0, 0);
     let scales = method.clip(&clip_batch, &mut rng).unwrap().scales;
-    let mut curvature = Curvature::new(&plan.config().model, plan.config().loss, records).unwrap();
+    let mut curvature = Curvature::new(&plan.config().model, plan.config().loss.clone(), records).unwrap();
     curvature.set_parameters(at).unwrap();
 
     let (n, q) = (records.len(), plan.config().batches.sampling_rate.get());

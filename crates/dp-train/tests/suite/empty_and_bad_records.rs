@@ -1,7 +1,7 @@
 //! Batches without records, and records without a gradient.
 
 use dp_clipping::PresetParams;
-use dp_train::{Activation, DType, Loss, ModelConfig, TrainConfig};
+use dp_train::{Activation, DType, Loss, ModelConfig, Normalisation, TrainConfig};
 
 use crate::support::{
     Data, Outcome, Run, batches, config, difference, mlp, norm, privacy, privacy_with, relative_error,
@@ -15,6 +15,7 @@ fn models() -> Vec<ModelConfig> {
         mlp(&[6, 4], Activation::Tanh),
         mlp(&[6, 4], Activation::Relu),
         mlp(&[6, 4], Activation::Sigmoid),
+        ModelConfig::SoleymaniComplex { normalisation: Normalisation::GroupNorm { groups: 8 } },
     ]
 }
 
@@ -58,7 +59,8 @@ fn a_bad_record_contributes_exactly_zero_and_is_counted() {
             (Loss::SoftmaxCrossEntropy, Some("dpsgd")),
             (Loss::BceWithLogits, Some("dpsgd-f")),
         ] {
-            let config = TrainConfig { loss, ..config(model.clone(), batches(1.0, 5), method.map(privacy)) };
+            let config =
+                TrainConfig { loss: loss.clone(), ..config(model.clone(), batches(1.0, 5), method.map(privacy)) };
             for dtype in [DType::F32, DType::F64] {
                 let outcomes: Vec<_> = [0, 1]
                     .iter()

@@ -31,7 +31,7 @@ fn every_model_separates_what_is_separable() {
         let mut models = vec![ModelConfig::LogisticRegression];
         models.extend([Activation::Tanh, Activation::Relu].map(|activation| mlp(&[16], activation)));
         for model in models {
-            let accuracy = accuracy(&study(model.clone(), loss, None));
+            let accuracy = accuracy(&study(model.clone(), loss.clone(), None));
             assert!(accuracy > 0.99, "{model:?} {loss:?}: {accuracy}");
         }
     }

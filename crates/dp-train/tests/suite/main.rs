@@ -11,6 +11,7 @@ mod curvature;
 mod decomposition;
 mod early_stopping;
 mod empty_and_bad_records;
+mod layer_oracle;
 mod learning;
 mod micro_batches;
 mod neighbours;

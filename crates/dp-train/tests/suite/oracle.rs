@@ -27,21 +27,25 @@ fn activate(x: &Tensor, activation: Activation) -> candle_core::Result<Tensor> {
         Activation::Tanh => x.tanh(),
         Activation::Relu => x.relu(),
         Activation::Sigmoid => (x.neg()?.exp()? + 1.0)?.recip(),
+        Activation::Gelu | Activation::GeluTanh => unreachable!("tested with the other layers"),
     }
 }
 
-fn oracle_loss(logits: &Tensor, label: u32, loss: Loss) -> candle_core::Result<Tensor> {
-    let logits = match loss {
-        Loss::SoftmaxCrossEntropy => logits.clone(),
-        Loss::BceWithLogits => Tensor::cat(&[&logits.zeros_like()?, logits], 1)?,
+fn oracle_loss(logits: &Tensor, label: u32, loss: &Loss) -> candle_core::Result<Tensor> {
+    let binary = || Tensor::cat(&[&logits.zeros_like()?, logits], 1);
+    let (logits, weight) = match loss {
+        Loss::SoftmaxCrossEntropy => (logits.clone(), 1.0),
+        Loss::WeightedSoftmaxCrossEntropy { class_weights } => (logits.clone(), class_weights[label as usize]),
+        Loss::BceWithLogits => (binary()?, 1.0),
+        Loss::WeightedBceWithLogits { positive_weight } => (binary()?, if label == 1 { *positive_weight } else { 1.0 }),
     };
     let largest = logits.max_keepdim(D::Minus1)?.detach();
     let log_sum = logits.broadcast_sub(&largest)?.exp()?.sum_keepdim(D::Minus1)?.log()?;
-    ((log_sum + largest)? - logits.narrow(1, label as usize, 1)?)?.sum_all()
+    ((log_sum + largest)? - logits.narrow(1, label as usize, 1)?)?.sum_all()? * weight
 }
 
 /// Loss and flat gradient of one record.
-fn oracle_gradient(layers: &[(Var, Var)], config: &ModelConfig, loss: Loss, x: &[f32], label: u32) -> (f64, Vec<f64>) {
+fn oracle_gradient(layers: &[(Var, Var)], config: &ModelConfig, loss: &Loss, x: &[f32], label: u32) -> (f64, Vec<f64>) {
     let mut hidden = Tensor::from_slice(x, (1, x.len()), &Device::Cpu).unwrap().to_dtype(DType::F64).unwrap();
     for (i, (weight, bias)) in layers.iter().enumerate() {
         hidden = hidden.matmul(&weight.t().unwrap()).unwrap().broadcast_add(bias).unwrap();
@@ -89,7 +93,13 @@ fn model() -> impl Strategy<Value = ModelConfig> {
 }
 
 fn loss() -> impl Strategy<Value = (Loss, usize)> {
-    prop::sample::select(vec![(Loss::SoftmaxCrossEntropy, 2), (Loss::SoftmaxCrossEntropy, 5), (Loss::BceWithLogits, 2)])
+    prop::sample::select(vec![
+        (Loss::SoftmaxCrossEntropy, 2),
+        (Loss::SoftmaxCrossEntropy, 5),
+        (Loss::BceWithLogits, 2),
+        (Loss::WeightedSoftmaxCrossEntropy { class_weights: vec![0.5, 3.0, 1.0] }, 3),
+        (Loss::WeightedBceWithLogits { positive_weight: 2.0 }, 2),
+    ])
 }
 
 proptest! {
@@ -107,7 +117,7 @@ proptest! {
         let data = Data::random(8, n_inputs, n_classes, 1, seed);
         let weights = &weights[..rows.len()];
         let records = data.records(DType::F64);
-        let mut engine = Engine::new(&model, loss, &records, &Device::Cpu).unwrap();
+        let mut engine = Engine::new(&model, loss.clone(), &records, &Device::Cpu).unwrap();
         engine.model_mut().initialise(&mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
         // Values that f32 holds, so that both precisions start from the same model.
         let start: Vec<f64> =
@@ -120,7 +130,7 @@ proptest! {
         let mut size = 0.0;
         for (i, (&row, weight)) in rows.iter().zip(weights).enumerate() {
             let x = &data.features[row * n_inputs..(row + 1) * n_inputs];
-            let (expected_loss, gradient) = oracle_gradient(&layers, &model, loss, x, data.labels[row]);
+            let (expected_loss, gradient) = oracle_gradient(&layers, &model, &loss, x, data.labels[row]);
             prop_assert!((got.losses[i] - expected_loss).abs() <= 1e-12 * (1.0 + expected_loss));
             let expected_norm = norm(&gradient);
             prop_assert!((got.norms[i] - expected_norm).abs() <= 1e-10 * expected_norm);
@@ -134,7 +144,7 @@ proptest! {
         prop_assert!(error(&got.weighted_sum) <= 1e-10);
 
         let records = data.records(DType::F32);
-        let mut single = Engine::new(&model, loss, &records, &Device::Cpu).unwrap();
+        let mut single = Engine::new(&model, loss.clone(), &records, &Device::Cpu).unwrap();
         single.model_mut().parameters().set(&start).unwrap();
         let single = ask(&mut single, &records, &rows, weights);
         for (a, b) in single.norms.iter().zip(&got.norms) {
@@ -157,7 +167,7 @@ fn a_wide_model_agrees_with_autograd() {
     let layers = oracle_layers(engine.model());
     let mut sum = vec![0.0; 91_650];
     for (i, x) in data.features.chunks_exact(98).enumerate() {
-        let (_, gradient) = oracle_gradient(&layers, &model, Loss::SoftmaxCrossEntropy, x, data.labels[i]);
+        let (_, gradient) = oracle_gradient(&layers, &model, &Loss::SoftmaxCrossEntropy, x, data.labels[i]);
         assert!((got.norms[i] / norm(&gradient) - 1.0).abs() < 1e-10);
         sum.iter_mut().zip(gradient).for_each(|(total, g)| *total += g);
     }

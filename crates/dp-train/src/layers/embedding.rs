@@ -1,0 +1,89 @@
+//! Embedding of ids.
+
+use candle_core::{DType, Device, Error, Result, Tensor};
+
+use super::{Initial, Layer, ParameterSpec};
+use crate::buffer::RowBuffer;
+use crate::ops::{EmbeddingForward, EmbeddingSqNorms, EmbeddingSum};
+
+/// A row of a table for each id of a record; ids are the record's input values.
+///
+/// The gradient of record `i` has a row for each id that occurs in it: the sum of the output's gradients at its places. Neither norms nor
+/// sums form it over the whole table.
+pub(crate) struct Embedding {
+    vocabulary: usize,
+    channels: usize,
+    weight: Option<Tensor>,
+    output: RowBuffer,
+    tape: Option<Tape>,
+}
+
+struct Tape {
+    ids: Tensor,
+    output_gradient: Option<Tensor>,
+}
+
+impl Embedding {
+    pub(crate) fn new(
+        positions: usize,
+        vocabulary: usize,
+        channels: usize,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Self> {
+        let output = RowBuffer::new(positions * channels, dtype, device)?;
+        Ok(Self { vocabulary, channels, weight: None, output, tape: None })
+    }
+
+    fn factors(&self) -> Result<(&Tensor, &Tensor)> {
+        match &self.tape {
+            Some(Tape { ids, output_gradient: Some(gradient) }) => Ok((ids, gradient)),
+            _ => Err(Error::Msg("per-sample gradients asked for before a backward pass".into())),
+        }
+    }
+}
+
+impl Layer for Embedding {
+    fn parameters(&self) -> Vec<ParameterSpec> {
+        let shape = vec![self.vocabulary, self.channels];
+        vec![ParameterSpec { name: "weight".into(), shape, initial: Initial::Normal, decays: true }]
+    }
+
+    fn bind(&mut self, parameters: &[Tensor]) {
+        self.weight = parameters.first().cloned();
+    }
+
+    fn forward(&mut self, input: Tensor) -> Result<Tensor> {
+        let Some(weight) = &self.weight else {
+            return Err(Error::Msg("embedding used before its parameters were bound".into()));
+        };
+        let output = self.output.rows(input.dim(0)?)?;
+        output.inplace_op3(&input, weight, &EmbeddingForward)?;
+        self.tape = Some(Tape { ids: input, output_gradient: None });
+        Ok(output)
+    }
+
+    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+        if wants_input_gradient {
+            return Err(Error::Msg("ids have no gradient: an embedding must be the first layer".into()));
+        }
+        match &mut self.tape {
+            Some(tape) => tape.output_gradient = Some(output_gradient),
+            None => return Err(Error::Msg("backward pass without a forward pass".into())),
+        }
+        Ok(None)
+    }
+
+    fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
+        let (ids, gradient) = self.factors()?;
+        sq_norms.inplace_op3(ids, gradient, &EmbeddingSqNorms { vocabulary: self.vocabulary })
+    }
+
+    fn weighted_sum(&mut self, weights: &[f64], gradients: &[Tensor], accumulate: bool) -> Result<()> {
+        let (ids, gradient) = self.factors()?;
+        let [weight_gradient] = gradients else {
+            return Err(Error::Msg("an embedding has one parameter".into()));
+        };
+        weight_gradient.inplace_op3(ids, gradient, &EmbeddingSum { weights, accumulate })
+    }
+}

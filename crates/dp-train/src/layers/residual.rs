@@ -1,0 +1,96 @@
+//! Residual blocks.
+
+use candle_core::{DType, Device, Result, Tensor};
+
+use super::{Chain, Layer, Mode, ParameterSpec};
+use crate::buffer::RowBuffer;
+use crate::ops::{Axpy, Copy};
+
+/// `y = branch(x) + x`, or `branch(x) + shortcut(x)` where the branch changes the shape.
+///
+/// The first layer of either must leave its input alone, since both read it.
+///
+/// **Source.** He 2016.
+pub(crate) struct Residual {
+    branch: Chain,
+    shortcut: Option<Chain>,
+    /// How many of the parameters are the branch's; the others are the shortcut's.
+    n_branch_parameters: usize,
+    output_gradient: RowBuffer,
+}
+
+impl Residual {
+    /// `width` is the number of outputs.
+    pub(crate) fn new(
+        branch: Chain,
+        shortcut: Option<Chain>,
+        width: usize,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Self> {
+        let n_branch_parameters = branch.parameters().len();
+        Ok(Self { branch, shortcut, n_branch_parameters, output_gradient: RowBuffer::new(width, dtype, device)? })
+    }
+}
+
+impl Layer for Residual {
+    fn parameters(&self) -> Vec<ParameterSpec> {
+        let mut specs = self.branch.parameters();
+        specs.extend(self.shortcut.iter().flat_map(Layer::parameters));
+        specs
+    }
+
+    fn bind(&mut self, parameters: &[Tensor]) {
+        let (branch, shortcut) = parameters.split_at(self.n_branch_parameters);
+        self.branch.bind(branch);
+        if let Some(chain) = &mut self.shortcut {
+            chain.bind(shortcut);
+        }
+    }
+
+    fn begin(&mut self, mode: Mode<'_>) {
+        self.branch.begin(mode);
+        if let Some(chain) = &mut self.shortcut {
+            chain.begin(mode);
+        }
+    }
+
+    fn forward(&mut self, input: Tensor) -> Result<Tensor> {
+        let skipped = match &mut self.shortcut {
+            Some(chain) => chain.forward(input.clone())?,
+            None => input.clone(),
+        };
+        let output = self.branch.forward(input)?;
+        output.inplace_op2(&skipped, &Axpy { alpha: 1.0 })?;
+        Ok(output)
+    }
+
+    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+        // Both ways may overwrite the gradient they are given.
+        let copy = self.output_gradient.rows(output_gradient.dim(0)?)?;
+        copy.inplace_op2(&output_gradient, &Copy)?;
+        let skipped = match &mut self.shortcut {
+            Some(chain) => chain.backward(output_gradient, wants_input_gradient)?,
+            None => Some(output_gradient),
+        };
+        let gradient = self.branch.backward(copy, wants_input_gradient)?;
+        if let (Some(gradient), Some(skipped)) = (&gradient, &skipped) {
+            gradient.inplace_op2(skipped, &Axpy { alpha: 1.0 })?;
+        }
+        Ok(gradient)
+    }
+
+    fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
+        self.branch.add_sq_norms(sq_norms)?;
+        self.shortcut.as_mut().map_or(Ok(()), |chain| chain.add_sq_norms(sq_norms))
+    }
+
+    fn weighted_sum(&mut self, weights: &[f64], gradients: &[Tensor], accumulate: bool) -> Result<()> {
+        let (branch, shortcut) = gradients.split_at(self.n_branch_parameters);
+        self.branch.weighted_sum(weights, branch, accumulate)?;
+        match &mut self.shortcut {
+            Some(chain) => chain.weighted_sum(weights, shortcut, accumulate),
+            None => Ok(()),
+        }
+    }
+}

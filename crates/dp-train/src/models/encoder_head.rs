@@ -1,0 +1,34 @@
+//! Classification heads on the features of a frozen text encoder.
+
+use serde::{Deserialize, Serialize};
+
+use super::{NamedLayer, Sizes};
+use crate::error::Result;
+use crate::layers::{Dropout, Linear, Pointwise};
+use crate::ops::Activation;
+
+/// Which encoder's head: layers, dropout and parameter names of `transformers`' models for sequence classification.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EncoderFamily {
+    /// `BertForSequenceClassification`: dropout 0.1, `classifier`. Its features are the pooled output.
+    Bert,
+    /// `DistilBertForSequenceClassification`: `pre_classifier`, ReLU, dropout 0.2, `classifier`. Its features are the first token's.
+    Distilbert,
+}
+
+pub(super) fn layers(encoder: EncoderFamily, sizes: &Sizes<'_>) -> Result<Vec<NamedLayer>> {
+    let &Sizes { n_inputs, n_outputs, dtype, device } = sizes;
+    let mut layers = Vec::new();
+    let probability = match encoder {
+        EncoderFamily::Bert => 0.1,
+        EncoderFamily::Distilbert => {
+            layers.push(NamedLayer::new("pre_classifier", Linear::new(n_inputs, n_inputs, dtype, device)?));
+            layers.push(NamedLayer::new("act", Pointwise::new(Activation::Relu)));
+            0.2
+        }
+    };
+    layers.push(NamedLayer::new("dropout", Dropout::new(probability, 0, n_inputs, dtype, device)?));
+    layers.push(NamedLayer::new("classifier", Linear::new(n_inputs, n_outputs, dtype, device)?));
+    Ok(layers)
+}

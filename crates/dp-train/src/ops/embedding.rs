@@ -1,0 +1,175 @@
+//! Rows of a table, picked by ids that come as a record's input values.
+
+use candle_core::{CpuStorage, Error, InplaceOp3, Layout, Result, WithDType};
+
+use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
+
+/// The ids of a batch and the width of what they stand for.
+struct Ids<'a, T> {
+    values: &'a [T],
+    /// Ids of a record.
+    positions: usize,
+    /// Rows of the table.
+    vocabulary: usize,
+}
+
+impl<'a, T: Element> Ids<'a, T> {
+    fn new(ids: (&'a CpuStorage, &Layout), vocabulary: usize) -> Result<Self> {
+        let (_, positions) = rows_and_columns(ids.1)?;
+        Ok(Self { values: source::<T>(ids)?, positions, vocabulary })
+    }
+
+    /// The row of the table for id number `i` of the batch. `None` for a value that is not finite: such a record is left out like any
+    /// other whose values are not.
+    fn row(&self, i: usize) -> Result<Option<usize>> {
+        let id = self.values[i].to_f64();
+        if !id.is_finite() {
+            return Ok(None);
+        }
+        if id >= 0.0 && id < self.vocabulary as f64 && id.fract() == 0.0 {
+            return Ok(Some(id as usize));
+        }
+        let (record, position) = (i / self.positions, i % self.positions);
+        let expected = format!("a whole number in 0..{}", self.vocabulary);
+        Err(Error::Msg(format!("id {id} at position {position} of record {record} of the batch: expected {expected}")))
+    }
+}
+
+/// `dst[i, t, :] = table[ids[i, t], :]`; not a number where the id is not finite.
+pub(crate) struct EmbeddingForward;
+
+impl InplaceOp3 for EmbeddingForward {
+    fn name(&self) -> &'static str {
+        "embedding-forward"
+    }
+
+    fn cpu_fwd(
+        &self,
+        dst: &mut CpuStorage,
+        dst_l: &Layout,
+        ids: &CpuStorage,
+        ids_l: &Layout,
+        table: &CpuStorage,
+        table_l: &Layout,
+    ) -> Result<()> {
+        for_float!(dtype(dst), "embedding-forward", T => {
+            let (vocabulary, channels) = rows_and_columns(table_l)?;
+            let ids = Ids::<T>::new((ids, ids_l), vocabulary)?;
+            let table = source::<T>((table, table_l))?;
+            let dst = destination::<T>(dst, dst_l)?;
+            same("values of an embedding", ids.values.len() * channels, dst.len())?;
+            for (i, out) in dst.chunks_exact_mut(channels).enumerate() {
+                match ids.row(i)? {
+                    Some(row) => out.copy_from_slice(&table[row * channels..(row + 1) * channels]),
+                    None => out.fill(T::from_f64(f64::NAN)),
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Adds the squared norm of each record's gradient: `dst[i] += Σ_v ‖Σ_{t: ids[i, t] = v} d[i, t, :]‖²`, with the sources `ids` and `d`.
+///
+/// This is the Gram matrix of `d` summed over pairs of equal ids, without the pairs.
+pub(crate) struct EmbeddingSqNorms {
+    /// Rows of the table.
+    pub(crate) vocabulary: usize,
+}
+
+impl InplaceOp3 for EmbeddingSqNorms {
+    fn name(&self) -> &'static str {
+        "embedding-sq-norms"
+    }
+
+    fn cpu_fwd(
+        &self,
+        dst: &mut CpuStorage,
+        dst_l: &Layout,
+        ids: &CpuStorage,
+        ids_l: &Layout,
+        d: &CpuStorage,
+        d_l: &Layout,
+    ) -> Result<()> {
+        let dtype = dtype(ids);
+        let norms = destination::<f64>(dst, dst_l)?;
+        for_float!(dtype, "embedding-sq-norms", T => {
+            let ids = Ids::<T>::new((ids, ids_l), self.vocabulary)?;
+            let d = source::<T>((d, d_l))?;
+            same("ids of a batch", norms.len() * ids.positions, ids.values.len())?;
+            let channels = d.len() / ids.values.len().max(1);
+            same("gradients of an embedding", ids.values.len() * channels, d.len())?;
+            let mut sum = vec![0.0; channels];
+            let mut order: Vec<(usize, usize)> = Vec::with_capacity(ids.positions);
+            for (record, norm) in norms.iter_mut().enumerate() {
+                order.clear();
+                for i in record * ids.positions..(record + 1) * ids.positions {
+                    match ids.row(i)? {
+                        Some(row) => order.push((row, i)),
+                        None => *norm = f64::NAN,
+                    }
+                }
+                order.sort_unstable();
+                for same_row in order.chunk_by(|a, b| a.0 == b.0) {
+                    sum.fill(0.0);
+                    for &(_, i) in same_row {
+                        for (sum, d) in sum.iter_mut().zip(&d[i * channels..(i + 1) * channels]) {
+                            *sum += d.to_f64();
+                        }
+                    }
+                    *norm += sum.iter().map(|v| v * v).sum::<f64>();
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+/// `dst[v, :] = Σ_i weights[i] Σ_{t: ids[i, t] = v} d[i, t, :]`, or adds it, with the sources `ids` and `d`; a record of weight 0 is not read.
+pub(crate) struct EmbeddingSum<'a> {
+    /// One weight per record.
+    pub(crate) weights: &'a [f64],
+    /// Add to the destination instead of overwriting it.
+    pub(crate) accumulate: bool,
+}
+
+impl InplaceOp3 for EmbeddingSum<'_> {
+    fn name(&self) -> &'static str {
+        "embedding-sum"
+    }
+
+    fn cpu_fwd(
+        &self,
+        dst: &mut CpuStorage,
+        dst_l: &Layout,
+        ids: &CpuStorage,
+        ids_l: &Layout,
+        d: &CpuStorage,
+        d_l: &Layout,
+    ) -> Result<()> {
+        for_float!(dtype(dst), "embedding-sum", T => {
+            let (vocabulary, channels) = rows_and_columns(dst_l)?;
+            let ids = Ids::<T>::new((ids, ids_l), vocabulary)?;
+            let d = source::<T>((d, d_l))?;
+            let dst = destination::<T>(dst, dst_l)?;
+            same("ids of a batch", self.weights.len() * ids.positions, ids.values.len())?;
+            same("gradients of an embedding", ids.values.len() * channels, d.len())?;
+            if !self.accumulate {
+                dst.fill(T::ZERO);
+            }
+            for (i, d) in d.chunks_exact(channels).enumerate() {
+                let weight = self.weights[i / ids.positions];
+                if weight == 0.0 {
+                    continue;
+                }
+                let weight = T::from_f64(weight);
+                if let Some(row) = ids.row(i)? {
+                    for (sum, &d) in dst[row * channels..(row + 1) * channels].iter_mut().zip(d) {
+                        *sum += weight * d;
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
