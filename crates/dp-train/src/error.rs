@@ -1,5 +1,7 @@
 //! What can go wrong.
 
+use std::path::{Path, PathBuf};
+
 /// Why a plan was refused or a run stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -48,6 +50,14 @@ pub enum TrainError {
         /// One line per difference, with both values.
         differences: Vec<String>,
     },
+    /// A file of weights cannot be read or written, or is not the model's.
+    #[error("{}: {problem}", path.display())]
+    Weights {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong; every difference if it does not fit the model.
+        problem: String,
+    },
     /// The parameters are infinite or not a number: the learning rate is too high.
     #[error("parameters are not finite after step {step}; lower the learning rate")]
     Diverged {
@@ -74,8 +84,12 @@ impl TrainError {
         Self::InvalidParameter { parameter, value: value.to_string(), expected: expected.into() }
     }
 
-    pub(crate) fn checkpoint(path: &std::path::Path, reason: impl ToString) -> Self {
+    pub(crate) fn checkpoint(path: &Path, reason: impl ToString) -> Self {
         Self::Checkpoint { path: path.display().to_string(), reason: reason.to_string() }
+    }
+
+    pub(crate) fn weights(path: &Path, problem: impl ToString) -> Self {
+        Self::Weights { path: path.to_path_buf(), problem: problem.to_string() }
     }
 
     pub(crate) fn mismatch(what: impl Into<String>, expected: impl ToString, got: impl ToString) -> Self {

@@ -26,6 +26,7 @@ mod schedule;
 mod tanh_f64;
 mod trainer;
 mod vector_math;
+mod weights;
 
 pub use candle_core::{DType, Device};
 pub use checkpoint::{CheckpointInterval, Checkpoints};

@@ -20,3 +20,4 @@ mod refusals;
 mod reproducibility;
 mod support;
 mod threads;
+mod weights;
