@@ -1,7 +1,7 @@
 //! One validated configuration from which the sampler, the clipping method, the noise and the privacy event are all built, so
 //! that they cannot disagree.
 
-use dp_accounting::{Delta, DpEvent, NoiseMultiplier, SamplingRate};
+use dp_accounting::{Delta, DpEvent, NoiseMultiplier, SamplingRate, Scope};
 use dp_clipping::{ClipConfig, Coupling, PublicContext};
 use serde::{Deserialize, Serialize};
 
@@ -278,6 +278,33 @@ impl Plan {
     /// How the records of a batch act on each other: not at all without privacy.
     pub(crate) fn coupling(&self) -> Coupling {
         self.config.privacy.as_ref().map_or(Coupling::None, |privacy| privacy.clipping.coupling)
+    }
+
+    /// What a [`Statement`](dp_accounting::Statement) about a run of this plan covers, how its noise was made, and what it leaves out, but for
+    /// what only its author knows; `None` without privacy.
+    pub fn scope(&self, unit_of_privacy: &str) -> Option<Scope> {
+        self.config.privacy.as_ref()?;
+        let has_counts = !self.count_noise_multipliers().is_empty();
+        let mut covered = vec![
+            "the parameters after every step (Gaussian noise rounded exactly to a public grid, which closes the attacks on \
+             floating-point noise)"
+                .to_owned(),
+        ];
+        let mut not_covered = vec![
+            "how one record changes the floating-point rounding of the sum of the others".to_owned(),
+            "running time".to_owned(),
+        ];
+        if has_counts {
+            covered.push("the noisy counts and the thresholds that follow from them".to_owned());
+            not_covered.push("the floating-point rounding of the noise of counts".to_owned());
+        }
+        if self.config.early_stopping.is_some() {
+            not_covered.push("the validation records that decided when to stop".to_owned());
+        }
+        if !self.certified() {
+            not_covered.push("the influence of records on each other's gradients: epsilon is nominal".to_owned());
+        }
+        Some(Scope { unit_of_privacy: unit_of_privacy.to_owned(), covered, not_covered })
     }
 
     /// Whether the run has a proven guarantee: false without privacy.

@@ -64,12 +64,28 @@ fn gradient_and_counts_are_one_sampled_event() {
 }
 
 #[test]
+fn a_statement_knows_what_is_left_out() {
+    let facts = Data::random(100, 4, 2, 2, 1).facts;
+    let scope = |method| {
+        let config = config(ModelConfig::LogisticRegression, batches(0.2, 12), Some(privacy(method)));
+        Plan::new(config, facts).unwrap().scope("one person's record").unwrap()
+    };
+    let plain = scope("dpsgd");
+    assert!(plain.covered[0].contains("rounded exactly to a public grid"));
+    assert_eq!((plain.covered.len(), plain.not_covered.len()), (1, 2));
+    let counting = scope("dpsgd-f");
+    assert_eq!((counting.covered.len(), counting.not_covered.len()), (2, 3));
+    assert!(counting.not_covered[2].contains("noise of counts"));
+}
+
+#[test]
 fn a_run_without_privacy_says_so() {
     let data = Data::random(100, 4, 2, 2, 1);
     let plan = Plan::new(config(ModelConfig::LogisticRegression, batches(0.2, 12), None), data.facts).unwrap();
     assert_eq!(plan.step_event(), &DpEvent::NonPrivate);
     assert!(!plan.certified());
     assert!(plan.count_noise_multipliers().is_empty());
+    assert_eq!(plan.scope("one person's record"), None);
 }
 
 /// n = 1000, b = 256 for 20 epochs. Xu: q = b/n, T = ⌊20 · 1000/256⌋ = ⌊78.125⌋. Opacus: ⌈1000/256⌉ = 4 batches an epoch.

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod accounting;
+mod audit;
 mod candle_nn;
 mod checkpoints;
 mod config_files;

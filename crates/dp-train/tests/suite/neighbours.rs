@@ -158,7 +158,7 @@ fn a_huge_input_with_a_tiny_output_gradient_stays_bounded() {
 }
 
 /// The same through the trainer, noise included: two data sets that differ in one record, the same randomness, and thresholds
-/// that follow no counts. The noise is equal and cancels.
+/// that follow no counts. The noise is equal and cancels, but for its rounding.
 #[test]
 fn parameters_of_neighbours_differ_by_at_most_the_bound() {
     const STEP_SIZE: f64 = 0.1;
@@ -184,8 +184,10 @@ fn parameters_of_neighbours_differ_by_at_most_the_bound() {
             assert_eq!(b.counts.non_finite, 1);
             let change = norm(&difference(&a.parameters, &b.parameters));
             let most = STEP_SIZE * a.bounds[0] / BATCH;
+            // Rounding to the grid comes after the noise, so it may add a step of σS/256 in each parameter and costs no privacy.
+            let grid = most / 256.0 * (a.parameters.len() as f64).sqrt();
             // Parameters of size 1 with rounding 1e-16, some 60 of them.
-            assert!(change <= most + 1e-14, "{} at {stretch}: {change} > {most}", entry.name);
+            assert!(change <= most + grid + 1e-14, "{} at {stretch}: {change} > {most}", entry.name);
             assert!(stretch != 1.0 || change > 0.0, "{} at {stretch}", entry.name);
         }
     }
