@@ -55,6 +55,9 @@ pub(super) fn split(n: usize, n_parts: usize, multiple: usize) -> Vec<Range<usiz
 pub(super) fn run_all<J: Send>(jobs: Vec<J>, work: impl Fn(J) + Sync) {
     let mut jobs = jobs.into_iter();
     let Some(first) = jobs.next() else { return };
+    if jobs.len() == 0 {
+        return work(first);
+    }
     std::thread::scope(|scope| {
         for job in jobs {
             let work = &work;

@@ -277,6 +277,8 @@ mod tests {
             ConvShape { height: 23, width: 21, channels: 17, ..base },
             ConvShape { height: 23, width: 21, channels: 17, filters: 34, kernel: 5, padding: 2, ..base },
             ConvShape { height: 1, width: 1, kernel: 1, padding: 0, ..base },
+            ConvShape { channels: 1, ..base },
+            ConvShape { channels: 1, height: 1, width: 1, kernel: 5, padding: 2, ..base },
         ];
         let weights = [0.5, -1.0, 2.0];
         for shape in shapes {

@@ -32,16 +32,36 @@ impl InplaceOp2 for SwapAxes {
     }
 }
 
-/// In tiles, so that a cache line of either side is used up while it is there.
+/// In square tiles, so that a cache line of either side is used up while it is there.
 fn swap<T: Element>(record: &[T], rows: usize, columns: usize, out: &mut [T]) {
-    const TILE: usize = 16;
-    for first_row in (0..rows).step_by(TILE) {
-        let n = TILE.min(rows - first_row);
-        for column in 0..columns {
-            let line = &mut out[column * rows + first_row..][..n];
-            for (i, value) in line.iter_mut().enumerate() {
-                *value = record[(first_row + i) * columns + column];
+    for row in (0..rows).step_by(TILE) {
+        for column in (0..columns).step_by(TILE) {
+            if row + TILE <= rows && column + TILE <= columns {
+                swap_tile(&record[row * columns + column..], columns, &mut out[column * rows + row..], rows);
+                continue;
             }
+            for i in row..rows.min(row + TILE) {
+                for j in column..columns.min(column + TILE) {
+                    out[j * rows + i] = record[i * columns + j];
+                }
+            }
+        }
+    }
+}
+
+const TILE: usize = 16;
+
+/// A whole tile; its lines lie `stride` values apart.
+fn swap_tile<T: Element>(record: &[T], stride: usize, out: &mut [T], out_stride: usize) {
+    let mut tile = [[T::ZERO; TILE]; TILE];
+    for (i, line) in tile.iter_mut().enumerate() {
+        if let Some(values) = record[i * stride..].first_chunk() {
+            *line = *values;
+        }
+    }
+    for j in 0..TILE {
+        if let Some(line) = out[j * out_stride..].first_chunk_mut() {
+            *line = std::array::from_fn::<T, TILE, _>(|i| tile[i][j]);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Pooling of images with channels last.
 
+use std::ops::Range;
+
 use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
 
 use super::element::{Element, destination, dtype, for_float, same, source};
@@ -44,7 +46,7 @@ impl PoolShape {
     }
 
     /// The pixels of the window of output pixel `(y, x)` that are inside of the image: rows and columns.
-    fn window(&self, y: usize, x: usize) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
+    fn window(&self, y: usize, x: usize) -> (Range<usize>, Range<usize>) {
         let range = |position: usize, kernel: usize, size: usize| {
             let end = (position * self.stride + kernel).saturating_sub(self.padding).min(size);
             (position * self.stride).saturating_sub(self.padding)..end
@@ -87,21 +89,61 @@ impl InplaceOp2 for MaxPool<'_> {
 )]
 #[inline(always)]
 fn max_pool<T: Element>(shape: &PoolShape, images: &[T], out: &mut [T]) {
-    let channels = shape.channels;
     for (image, out) in images.chunks_exact(shape.inputs()).zip(out.chunks_exact_mut(shape.outputs())) {
-        for (i, out) in out.chunks_exact_mut(channels).enumerate() {
-            let (rows, columns) = shape.window(i / shape.out_width(), i % shape.out_width());
-            out.copy_from_slice(&image[(rows.start * shape.width + columns.start) * channels..][..channels]);
-            for row in rows {
-                for column in columns.clone() {
-                    let pixel = &image[(row * shape.width + column) * channels..][..channels];
-                    for (out, &value) in out.iter_mut().zip(pixel) {
-                        *out = larger(*out, value);
-                    }
-                }
+        for (i, out) in out.chunks_exact_mut(shape.channels).enumerate() {
+            let window = shape.window(i / shape.out_width(), i % shape.out_width());
+            let (blocks, rest) = out.as_chunks_mut::<LANES>();
+            for (block, out) in blocks.iter_mut().enumerate() {
+                *out = largest(shape, image, &window, block * LANES);
+            }
+            let n = LANES * blocks.len();
+            for (channel, out) in rest.iter_mut().enumerate() {
+                [*out] = largest(shape, image, &window, n + channel);
             }
         }
     }
+}
+
+/// The largest values of a window, of `N` channels from `channel` on.
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
+#[inline(always)]
+fn largest<T: Element, const N: usize>(
+    shape: &PoolShape,
+    image: &[T],
+    (rows, columns): &(Range<usize>, Range<usize>),
+    channel: usize,
+) -> [T; N] {
+    let mut largest = lanes(shape, image, rows.start, columns.start, channel);
+    for row in rows.clone() {
+        for column in columns.clone() {
+            let pixel: [T; N] = lanes(shape, image, row, column, channel);
+            for (largest, value) in largest.iter_mut().zip(pixel) {
+                *largest = larger(*largest, value);
+            }
+        }
+    }
+    largest
+}
+
+/// `N` channels of a pixel.
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
+#[inline(always)]
+fn lanes<T: Element, const N: usize>(
+    shape: &PoolShape,
+    image: &[T],
+    row: usize,
+    column: usize,
+    channel: usize,
+) -> [T; N] {
+    let start = (row * shape.width + column) * shape.channels + channel;
+    // Pixels of a window lie inside of the image.
+    image[start..].first_chunk().copied().unwrap_or([T::ZERO; N])
 }
 
 /// The larger of two values, NaN if one is.
@@ -149,46 +191,57 @@ impl InplaceOp3 for MaxPoolBackward<'_> {
     clippy::inline_always,
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
-#[expect(clippy::eq_op, reason = "only NaN differs from itself")]
 #[inline(always)]
 fn max_pool_backward<T: Element>(shape: &PoolShape, gradients: &[T], images: &[T], out: &mut [T]) {
     out.fill(T::ZERO);
-    let channels = shape.channels;
     let images = images.chunks_exact(shape.inputs()).zip(out.chunks_exact_mut(shape.inputs()));
     for ((image, out), gradients) in images.zip(gradients.chunks_exact(shape.outputs())) {
-        for (i, gradient) in gradients.chunks_exact(channels).enumerate() {
-            let (rows, columns) = shape.window(i / shape.out_width(), i % shape.out_width());
-            let first = (rows.start * shape.width + columns.start) * channels;
-            for start in (0..channels).step_by(LANES) {
-                let lanes = start..(start + LANES).min(channels);
-                let n = lanes.len();
-                let mut largest = [T::ZERO; LANES];
-                largest[..n].copy_from_slice(&image[first..][lanes.clone()]);
-                for row in rows.clone() {
-                    for column in columns.clone() {
-                        let pixel = &image[(row * shape.width + column) * channels..][lanes.clone()];
-                        for (largest, &value) in largest.iter_mut().zip(pixel) {
-                            *largest = larger(*largest, value);
-                        }
-                    }
-                }
-                // What is left to hand out: all to the first pixel that is the largest.
-                let mut left = [T::ZERO; LANES];
-                left[..n].copy_from_slice(&gradient[lanes.clone()]);
-                for row in rows.clone() {
-                    for column in columns.clone() {
-                        let pixel = (row * shape.width + column) * channels;
-                        let values = image[pixel..][lanes.clone()].iter();
-                        let sums = out[pixel..][lanes.clone()].iter_mut();
-                        for (((&value, sum), left), &largest) in values.zip(sums).zip(&mut left).zip(&largest) {
-                            // Where the largest is NaN, its pixel gets the gradient.
-                            let here = value == largest || value != value;
-                            *sum += if here { *left } else { T::ZERO };
-                            *left = if here { T::ZERO } else { *left };
-                        }
-                    }
-                }
+        for (i, gradient) in gradients.chunks_exact(shape.channels).enumerate() {
+            let window = shape.window(i / shape.out_width(), i % shape.out_width());
+            let (blocks, rest) = gradient.as_chunks::<LANES>();
+            for (block, gradient) in blocks.iter().enumerate() {
+                hand_back(shape, image, &window, block * LANES, *gradient, out);
             }
+            let n = LANES * blocks.len();
+            for (channel, &gradient) in rest.iter().enumerate() {
+                hand_back(shape, image, &window, n + channel, [gradient], out);
+            }
+        }
+    }
+}
+
+/// Adds each of `N` channels' gradient to the first pixel of the window that is the largest.
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
+#[expect(clippy::eq_op, reason = "only NaN differs from itself")]
+#[inline(always)]
+fn hand_back<T: Element, const N: usize>(
+    shape: &PoolShape,
+    image: &[T],
+    window: &(Range<usize>, Range<usize>),
+    channel: usize,
+    gradient: [T; N],
+    out: &mut [T],
+) {
+    let largest: [T; N] = largest(shape, image, window, channel);
+    let mut left = gradient;
+    for row in window.0.clone() {
+        for column in window.1.clone() {
+            let values: [T; N] = lanes(shape, image, row, column, channel);
+            let start = (row * shape.width + column) * shape.channels + channel;
+            let Some(sums) = out[start..].first_chunk_mut::<N>() else { continue };
+            // Through a copy: written in place, the loop would be compiled to gathers and scatters.
+            let mut totals = *sums;
+            for lane in 0..N {
+                // Where the largest is NaN, its pixel gets the gradient.
+                let here = values[lane] == largest[lane] || values[lane] != values[lane];
+                let share = if here { left[lane] } else { T::ZERO };
+                totals[lane] += share;
+                left[lane] = if here { T::ZERO } else { left[lane] };
+            }
+            *sums = totals;
         }
     }
 }

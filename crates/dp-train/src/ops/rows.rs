@@ -34,9 +34,9 @@ impl InplaceOp3 for LinearSqNorms {
             let ((x_rows, inputs), (d_rows, outputs)) = (rows_and_columns(x.1)?, rows_and_columns(d.1)?);
             same("rows of a linear layer's input", norms.len(), x_rows)?;
             same("rows of a linear layer's output gradient", norms.len(), d_rows)?;
-            let (x, d) = (row_norms(source::<T>(x)?, inputs)?, row_norms(source::<T>(d)?, outputs)?);
+            let (x, d) = (row_sq_norms(source::<T>(x)?, inputs)?, row_sq_norms(source::<T>(d)?, outputs)?);
             for ((norm, x), d) in norms.iter_mut().zip(x).zip(d) {
-                *norm += (x * x + 1.0) * (d * d);
+                *norm += (x + 1.0) * d;
             }
             Ok(())
         })
@@ -56,8 +56,8 @@ impl InplaceOp2 for RowSqNorms {
         for_float!(dtype(src), "row-sq-norms", T => {
             let (rows, columns) = rows_and_columns(src_l)?;
             same("rows of a matrix", norms.len(), rows)?;
-            for (norm, row) in norms.iter_mut().zip(row_norms(source::<T>((src, src_l))?, columns)?) {
-                *norm += row * row;
+            for (norm, row) in norms.iter_mut().zip(row_sq_norms(source::<T>((src, src_l))?, columns)?) {
+                *norm += row;
             }
             Ok(())
         })
@@ -85,10 +85,41 @@ impl InplaceOp2 for SumRows<'_> {
     }
 }
 
-/// Norm of each row of `columns` values, on one thread.
-fn row_norms<T: kernels::Element>(values: &[T], columns: usize) -> Result<Vec<f64>> {
+/// Squared norm of each row of `columns` values, on one thread.
+fn row_sq_norms<T: kernels::Element>(values: &[T], columns: usize) -> Result<Vec<f64>> {
+    /// Up to here a plain loop is faster than the kernels' many streams.
+    const SHORT: usize = 128;
+    if columns <= SHORT && size_of::<T>() == size_of::<f32>() {
+        // A square of an `f32` neither overflows nor vanishes in `f64`.
+        return Ok(short_sq_norms(values, columns));
+    }
     let rows = Gradients::from_slice(values, columns).map_err(candle_core::Error::wrap)?;
-    Ok(kernels::norms(&rows, &Execution::default()))
+    Ok(kernels::norms(&rows, &Execution::default()).into_iter().map(|norm| norm * norm).collect())
+}
+
+fn short_sq_norms<T: kernels::Element>(values: &[T], columns: usize) -> Vec<f64> {
+    let mut sq_norms = vec![0.0; values.len() / columns.max(1)];
+    vectorise(
+        #[inline(always)]
+        || {
+            for (sq_norm, row) in sq_norms.iter_mut().zip(values.chunks_exact(columns.max(1))) {
+                let (blocks, rest) = row.as_chunks::<8>();
+                let mut sums = [0.0_f64; 8];
+                for block in blocks {
+                    for (sum, &value) in sums.iter_mut().zip(block) {
+                        let value: f64 = value.into();
+                        *sum += value * value;
+                    }
+                }
+                for (sum, &value) in sums.iter_mut().zip(rest) {
+                    let value: f64 = value.into();
+                    *sum += value * value;
+                }
+                *sq_norm = sums.iter().sum();
+            }
+        },
+    );
+    sq_norms
 }
 
 /// `dst[i, :] = weights[i] · src[i, :]`; a weight of 0 gives 0 even where the row is infinite or not a number.

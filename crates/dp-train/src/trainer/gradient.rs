@@ -36,12 +36,21 @@ impl Trainer<'_> {
         groups: &[usize],
         wants_groups: bool,
     ) -> Result<(Pass, Weighting)> {
-        let mut pass = self.first_pass(rows, self.method.is_some() || wants_groups)?;
+        let in_pieces = rows.len() > self.execution.micro_batch && !wants_groups;
+        let (mut pass, summed) = match self.scales_in_advance().filter(|_| in_pieces) {
+            Some(in_advance) => {
+                let (pass, scales) = self.summing_pass(rows, groups, &in_advance)?;
+                (pass, Some(scales))
+            }
+            None => (self.first_pass(rows, self.method.is_some() || wants_groups)?, None),
+        };
         let addition = self.regularise(rows, groups, &mut pass)?;
         let mut weighting = self.weighting(&pass, groups)?;
         // Before anything of the step is used: what cannot be recorded is not released.
         self.ledger.record(self.plan.step_event(), 1)?;
-        self.second_pass(rows, groups, &pass, &weighting.scales, wants_groups)?;
+        if summed.as_ref() != Some(&weighting.scales) {
+            self.second_pass(rows, groups, &pass, &weighting.scales, wants_groups)?;
+        }
         if self.method.is_none() && !wants_groups && !self.gradient_is_finite()? {
             // A run that needs no norms does not know which records to leave out until one has spoilt the sum.
             pass.blanked = self.first_pass(rows, true)?.blanked;

@@ -3,6 +3,7 @@
 mod coupling;
 mod fairlens;
 mod gradient;
+mod in_advance;
 
 use std::num::NonZeroUsize;
 
@@ -30,8 +31,8 @@ use crate::sampler::PoissonSampler;
 /// Options that change only how fast a run is. They cannot change its privacy, nor, beyond rounding, its result.
 #[derive(Debug, Clone)]
 pub struct Execution {
-    /// Records that are in memory with their activations at once, at least 1. A larger batch is worked off in pieces, each
-    /// computed twice: once for the norms, once for the sum.
+    /// Records that are in memory with their activations at once, at least 1. A larger batch is worked off in pieces. Where a scale depends
+    /// on the rest of the batch (noisy counts of the step, or a coupling), each is computed twice: once for the norms, once for the sum.
     pub micro_batch: usize,
     /// Threads that share each micro-batch. Runs are bit for bit the same only for the same number.
     pub threads: NonZeroUsize,

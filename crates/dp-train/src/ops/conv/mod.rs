@@ -80,8 +80,7 @@ fn forward<T: Element>(
         let n_rows = out.len() / shape.filters;
         let [rows] = workspace.pieces([n_rows * patch]);
         for (group, weight) in weight.chunks_exact(filters * patch).enumerate() {
-            patches::gather(shape, group, images, rows);
-            let rows = Matrix::strided(rows, n_rows, patch, patch)?;
+            let rows = patches::matrix(shape, group, images, rows)?;
             let weight = Matrix::strided(weight, filters, patch, patch)?;
             product(&mut out[group * filters..], shape.filters, rows, weight.transposed(), true)?;
         }
@@ -204,8 +203,7 @@ fn weight_gradient<T: Element>(
         let n_rows = gradients.len() / shape.filters;
         let [rows] = workspace.pieces([n_rows * patch]);
         for (group, sum) in sum.chunks_exact_mut(filters * patch).enumerate() {
-            patches::gather(shape, group, images, rows);
-            let rows = Matrix::strided(rows, n_rows, patch, patch)?;
+            let rows = patches::matrix(shape, group, images, rows)?;
             let gradients = Matrix::strided(&gradients[group * filters..], n_rows, filters, shape.filters)?;
             let keep = accumulate || i > 0;
             match order {

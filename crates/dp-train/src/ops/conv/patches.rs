@@ -1,8 +1,57 @@
 //! Patches as the rows of a matrix ("im2row"), and back.
 
+use candle_core::Result;
+
 use super::ConvShape;
 use crate::ops::element::Element;
+use crate::ops::matmul::Matrix;
 use crate::vector_math::vectorise;
+
+/// The patches of one group as a matrix `[images · positions, patch]`, made in `memory`, which has exactly its size.
+///
+/// With one channel, what is contiguous of a patch is as short as the kernel is wide, but what one tap of the kernel sees along a row of
+/// the image is long: the matrix is then stored by columns.
+pub(super) fn matrix<'a, T: Element>(
+    shape: &ConvShape,
+    group: usize,
+    images: &[T],
+    memory: &'a mut [T],
+) -> Result<Matrix<'a, T>> {
+    let patch = shape.patch();
+    let n_rows = memory.len() / patch.max(1);
+    if shape.channels == 1 && shape.stride == 1 {
+        gather_columns(shape, images, memory, n_rows);
+        return Ok(Matrix::strided(memory, patch, n_rows, n_rows)?.transposed());
+    }
+    gather(shape, group, images, memory);
+    Matrix::strided(memory, n_rows, patch, patch)
+}
+
+/// The patches of images of one channel, at stride 1, by columns: `[kernel · kernel, images · positions]`.
+fn gather_columns<T: Element>(shape: &ConvShape, images: &[T], columns: &mut [T], n_rows: usize) {
+    let &ConvShape { height, width, kernel, padding, .. } = shape;
+    let out_width = shape.out_width();
+    for (tap, column) in columns.chunks_exact_mut(n_rows.max(1)).enumerate() {
+        let (ky, kx) = (tap / kernel, tap % kernel);
+        // The positions along a row for which this tap is inside of the image, and its pixel at the first of them.
+        let first = padding.saturating_sub(kx).min(out_width);
+        let end = (width + padding).saturating_sub(kx).clamp(first, out_width);
+        let pixel = (first + kx).saturating_sub(padding);
+        for (image, column) in images.chunks_exact(height * width).zip(column.chunks_exact_mut(shape.positions())) {
+            for (y, row) in column.chunks_exact_mut(out_width).enumerate() {
+                let Some(image_row) = shape.inside(y, ky, height) else {
+                    row.fill(T::ZERO);
+                    continue;
+                };
+                row[..first].fill(T::ZERO);
+                if first < end {
+                    row[first..end].copy_from_slice(&image[image_row * width + pixel..][..end - first]);
+                }
+                row[end..].fill(T::ZERO);
+            }
+        }
+    }
+}
 
 /// Copies the patches of one group into rows, `[positions, patch]` per image; outside of the image there are zeros.
 pub(super) fn gather<T: Element>(shape: &ConvShape, group: usize, images: &[T], rows: &mut [T]) {

@@ -1,0 +1,50 @@
+//! A batch of several pieces in one pass, where the scales are known before the batch.
+
+use dp_clipping::{AdvanceScale, Coupling};
+
+use super::Trainer;
+use super::gradient::Pass;
+use crate::error::Result;
+
+impl Trainer<'_> {
+    /// The scale of each group's records, if no other record of the batch has a say in it: a constant threshold, or one that
+    /// moves only between steps. Without a method there is none, and every record counts 1.
+    pub(super) fn scales_in_advance(&self) -> Option<Vec<AdvanceScale>> {
+        if self.plan.coupling() != Coupling::None {
+            return None;
+        }
+        let Some(method) = &self.method else { return Some(Vec::new()) };
+        (0..self.records.facts().n_groups).map(|group| method.scale_in_advance(group)).collect()
+    }
+
+    /// Losses, norms and the weighted sum, piece by piece, each computed once. Returns the scales of the sum too: it stands only
+    /// if they turn out to be those of the method.
+    pub(super) fn summing_pass(
+        &mut self,
+        rows: &[usize],
+        groups: &[usize],
+        in_advance: &[AdvanceScale],
+    ) -> Result<(Pass, Vec<f64>)> {
+        let mut pass = Pass { losses: Vec::with_capacity(rows.len()), norms: Vec::new(), blanked: Vec::new() };
+        let mut scales = Vec::with_capacity(rows.len());
+        let size = self.execution.micro_batch;
+        for (piece, (rows, groups)) in rows.chunks(size).zip(groups.chunks(size)).enumerate() {
+            self.engine.differentiate(self.records, rows, &[])?;
+            pass.losses.extend(self.engine.losses()?);
+            if in_advance.is_empty() {
+                scales.extend(rows.iter().map(|_| 1.0));
+            } else {
+                let norms = self.engine.gradient_norms()?;
+                let blanked: Vec<usize> = (0..norms.len()).filter(|&i| !norms[i].is_finite()).collect();
+                if !blanked.is_empty() {
+                    self.engine.differentiate(self.records, rows, &blanked)?;
+                }
+                pass.blanked.extend(blanked.iter().map(|i| piece * size + i));
+                scales.extend(norms.iter().zip(groups).map(|(&norm, &group)| in_advance[group].scale(norm)));
+                pass.norms.extend(norms);
+            }
+            self.engine.weighted_sum(&scales[piece * size..], &self.gradient, piece > 0)?;
+        }
+        Ok((pass, scales))
+    }
+}
