@@ -4,6 +4,7 @@ mod accounting;
 pub(crate) mod adult;
 mod celeba;
 mod data_setting;
+mod direction_vs_magnitude;
 pub(crate) mod dutch;
 mod epsilon_sweep;
 mod esipova;
@@ -13,7 +14,7 @@ mod grid;
 mod host;
 mod images;
 mod mimic;
-mod mnist;
+pub(crate) mod mnist;
 pub(crate) mod options;
 mod privacy;
 pub(crate) mod progress;
@@ -58,6 +59,8 @@ enum Study {
     EpsilonSweep(StudyArgs),
     /// Zhao 2025: grids of learning rates and bounds on Adult and Dutch, Table 6, Figures 3, 7 and 8.
     Grid(StudyArgs),
+    /// Esipova 2023 Table 1: training with one error of clipping at a time, MNIST with class 8 rare.
+    DirectionVsMagnitude(StudyArgs),
     /// Every published ε beside ours, under each conversion.
     Accounting(accounting::AccountingArgs),
     /// Zhao 2025 Figure 1, left: a threshold vanishes, and its repair.
@@ -79,6 +82,7 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
         Study::UniformClipping(args) => uniform_clipping::study(&args)?.run(&args),
         Study::EpsilonSweep(args) => epsilon_sweep::study(&args)?.run(&args),
         Study::Grid(args) => grid::study(&args)?.run(&args),
+        Study::DirectionVsMagnitude(args) => direction_vs_magnitude::study(&args)?.run(&args),
         Study::Accounting(args) => accounting::run(&args),
         Study::Toy(args) => toy::run(&args),
     }

@@ -63,7 +63,7 @@ pub struct GroupTerms {
     pub direction_star_slope: Sampled,
     /// `cos θ`, with `θ` the angle between `g_Da` and `g_B`.
     pub plain_cosine: Sampled,
-    /// `cos θ̄`, with `θ̄` the angle between `g_Da` and `ḡ_B`.
+    /// `cos θ̄`, with `θ̄` the angle between `g_Da` and `ḡ_B`; that of `g_B` where nothing is left of `ḡ_B`.
     pub clipped_cosine: Sampled,
     /// `θ` in degrees.
     pub plain_angle: Sampled,

@@ -117,7 +117,10 @@ pub(super) fn clipping_terms(batches: &[BatchOnGroup], group_norm: f64, exact_sl
     let shortened = |b: &BatchOnGroup, surprise, beta| loss(b.shortened(), surprise, beta);
     let turned = |b: &BatchOnGroup, surprise| loss(b.turned(), surprise, 1.0);
     let plain_cosine = |b: &BatchOnGroup| cosine(b.plain_slope, b.plain_norm);
-    let clipped_cosine = |b: &BatchOnGroup| cosine(b.clipped_slope, b.clipped_norm);
+    // As in `turned`: what is clipped to nothing has not been turned.
+    let clipped_cosine = |b: &BatchOnGroup| {
+        if b.clipped_norm > 0.0 { cosine(b.clipped_slope, b.clipped_norm) } else { plain_cosine(b) }
+    };
     ClippingTerms {
         clip: over(&|b, s, beta| clipped(b, s, beta) - plain(b, s)),
         magnitude: over(&|b, s, beta| shortened(b, s, beta) - plain(b, s)),
@@ -179,6 +182,7 @@ mod tests {
         let terms = clipping_terms(&[gone], 1.0, 4.0, 0.1);
         assert_eq!((terms.direction.mean, terms.direction_star.mean), (0.0, 0.0));
         assert_eq!(terms.magnitude.mean, terms.clip.mean);
+        assert_eq!(terms.clipped_angle.mean, terms.plain_angle.mean);
         assert!((terms.clip.mean - 0.275).abs() < 1e-15);
     }
 
