@@ -51,18 +51,14 @@ impl LinePanel {
         let points = || self.series.iter().flat_map(|series| &series.points);
         let (x_low, x_high) = extent(points().map(|p| p.x)).context("a panel without points")?;
         let x_range = x_low..if x_high > x_low { x_high } else { x_low + 1.0 };
-        let (low, high) = extent(points().flat_map(|p| [p.low, p.high, p.mean])).context("a panel without points")?;
-        let (smallest_mean, _) = extent(points().map(|p| p.mean)).context("a panel without points")?;
-        if let Some((low, high)) = self.y_range {
-            self.draw_chart(&body, x_range, low..high)
-        } else if smallest_mean > 0.0 && high / smallest_mean > LOG_FACTOR {
-            // A band may reach below zero, where no logarithm is: the axis starts just under the smallest mean.
-            let (low, high) = (low.max(smallest_mean * 0.5), high * 1.3);
+        let (low, high) = match self.y_range {
+            Some(range) => range,
+            None => y_range(points().copied()).context("a panel without points")?,
+        };
+        if is_logarithmic(low, high) {
             self.draw_chart(&body, x_range, (low..high).log_scale().with_key_points(log_ticks(low, high)))
         } else {
-            let margin = 0.08 * (high - low).max(1e-3 * high.abs().max(1e-9));
-            let floor = if low >= 0.0 { (low - margin).max(0.0) } else { low - margin };
-            self.draw_chart(&body, x_range, floor..high + margin)
+            self.draw_chart(&body, x_range, low..high)
         }
     }
 
@@ -130,6 +126,25 @@ fn draw_series<Y: Ranged<ValueType = f64>>(
     Ok(())
 }
 
+/// A range of the y axis that shows all these points with their bands; several panels may have it in common.
+pub(crate) fn y_range(points: impl Iterator<Item = Point> + Clone) -> Option<(f64, f64)> {
+    let (low, high) = extent(points.clone().flat_map(|p| [p.low, p.high, p.mean]))?;
+    let (smallest_mean, _) = extent(points.map(|p| p.mean))?;
+    if is_logarithmic(smallest_mean, high) {
+        // A band may reach below zero, where no logarithm is: the axis starts just under the smallest mean.
+        return Some((low.max(smallest_mean * 0.5), high * 1.3));
+    }
+    let margin = 0.08 * (high - low).max(1e-3 * high.abs().max(1e-9));
+    let floor = if low >= 0.0 { (low - margin).max(0.0) } else { low - margin };
+    // A band alone does not make an axis logarithmic: one that would be starts at zero.
+    Some((if is_logarithmic(floor, high + margin) { 0.0 } else { floor }, high + margin))
+}
+
+/// Whether an axis from `low` to `high` is logarithmic.
+fn is_logarithmic(low: f64, high: f64) -> bool {
+    low > 0.0 && high / low > LOG_FACTOR
+}
+
 /// Least and greatest of finite values.
 pub(super) fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     values.filter(|value| value.is_finite()).fold(None, |range, value| match range {
@@ -180,6 +195,19 @@ mod tests {
     fn logarithmic_ticks_are_round() {
         assert_eq!(log_ticks(2.5, 65.0), [5.0, 10.0, 20.0, 50.0]);
         assert_eq!(log_ticks(0.5, 2_000.0), [1.0, 10.0, 100.0, 1_000.0]);
+    }
+
+    #[test]
+    fn a_common_range_shows_every_point() {
+        let point = |mean: f64, error: f64| Point { x: 0.0, mean, low: mean - error, high: mean + error };
+        let (low, high) = y_range([point(0.2, 0.1), point(0.8, 0.1)].into_iter()).unwrap();
+        assert!(low == 0.0 && high > 0.9 && !is_logarithmic(low, high), "{low} {high}");
+        let (low, high) = y_range([point(0.7, 0.1), point(0.8, 0.1)].into_iter()).unwrap();
+        assert!(0.5 < low && low < 0.6 && high > 0.9, "{low} {high}");
+        // The band of the smallest reaches below zero.
+        let (low, high) = y_range([point(0.2, 0.3), point(80.0, 1.0)].into_iter()).unwrap();
+        assert!(low == 0.1 && high > 81.0 && is_logarithmic(low, high), "{low} {high}");
+        assert_eq!(y_range(std::iter::empty()), None);
     }
 
     #[test]

@@ -10,6 +10,6 @@ mod theme;
 
 pub(crate) use bars::{Bar, BarPanel, BarSeries};
 pub(crate) use heatmap::HeatPanel;
-pub(crate) use lines::{LinePanel, Point, Series};
+pub(crate) use lines::{LinePanel, Point, Series, y_range};
 pub(crate) use panel::{Panel, Plot};
 pub(crate) use raster::png;

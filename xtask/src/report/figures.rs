@@ -7,7 +7,7 @@ use fair_metrics::Estimate;
 use super::curves;
 use super::document::{Mark, marked};
 use super::metric::Column;
-use crate::plot::{Bar, BarPanel, BarSeries, LinePanel, Panel, Plot, Point, Series};
+use crate::plot::{Bar, BarPanel, BarSeries, LinePanel, Panel, Plot, Point, Series, y_range};
 use crate::results::{EpochRecord, ExperimentResults, MethodResults};
 
 /// A plot with its words.
@@ -77,8 +77,6 @@ struct EpochQuantity {
     axis: &'static str,
     words: &'static str,
     of: fn(&EpochRecord) -> &[Option<f64>],
-    /// Whether all methods are drawn on one scale.
-    common_scale: bool,
 }
 
 const LOSS: EpochQuantity = EpochQuantity {
@@ -86,7 +84,6 @@ const LOSS: EpochQuantity = EpochQuantity {
     axis: "training loss (nats)",
     words: "Training loss by group over epochs",
     of: |epoch| &epoch.loss,
-    common_scale: true,
 };
 
 const GRADIENT_NORM: EpochQuantity = EpochQuantity {
@@ -94,7 +91,6 @@ const GRADIENT_NORM: EpochQuantity = EpochQuantity {
     axis: "gradient norm (L2)",
     words: "Mean per-sample gradient norm before clipping, by group over epochs",
     of: |epoch| &epoch.gradient_norm,
-    common_scale: false,
 };
 
 const MEAN_GRADIENT_NORM: EpochQuantity = EpochQuantity {
@@ -102,7 +98,6 @@ const MEAN_GRADIENT_NORM: EpochQuantity = EpochQuantity {
     axis: "norm of mean gradient (L2)",
     words: "Norm of the group's mean gradient, over epochs",
     of: |epoch| &epoch.mean_gradient_norm,
-    common_scale: false,
 };
 
 fn over_epochs(
@@ -123,13 +118,10 @@ fn over_epochs(
             });
         }
     }
-    if quantity.common_scale {
-        let values = panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points);
-        let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), p| (low.min(p.low), high.max(p.high)));
-        let margin = 0.05 * (high - low);
-        for panel in &mut panels {
-            panel.y_range = Some(((low - margin).max(0.0), high + margin));
-        }
+    // All methods on one scale: what one of them does to the quantity is the point of the figure.
+    let common = y_range(panels.iter().flat_map(|panel| &panel.series).flat_map(|series| &series.points).copied());
+    for panel in &mut panels {
+        panel.y_range = common;
     }
     Ok(figure(experiment, mark, quantity.stem, quantity.words, panels))
 }
