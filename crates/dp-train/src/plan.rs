@@ -281,9 +281,11 @@ impl Plan {
     }
 
     /// What a [`Statement`](dp_accounting::Statement) about a run of this plan covers, how its noise was made, and what it leaves out, but for
-    /// what only its author knows; `None` without privacy.
+    /// what only its author knows; `None` without a guarantee.
     pub fn scope(&self, unit_of_privacy: &str) -> Option<Scope> {
-        self.config.privacy.as_ref()?;
+        if !self.certified() {
+            return None;
+        }
         let has_counts = !self.count_noise_multipliers().is_empty();
         let mut covered = vec![
             "the parameters after every step (Gaussian noise rounded exactly to a public grid, which closes the attacks on \
@@ -300,9 +302,6 @@ impl Plan {
         }
         if self.config.early_stopping.is_some() {
             not_covered.push("the validation records that decided when to stop".to_owned());
-        }
-        if !self.certified() {
-            not_covered.push("the influence of records on each other's gradients: epsilon is nominal".to_owned());
         }
         Some(Scope { unit_of_privacy: unit_of_privacy.to_owned(), covered, not_covered })
     }

@@ -68,12 +68,13 @@ fn a_statement_knows_what_is_left_out() {
     let facts = Data::random(100, 4, 2, 2, 1).facts;
     let scope = |method| {
         let config = config(ModelConfig::LogisticRegression, batches(0.2, 12), Some(privacy(method)));
-        Plan::new(config, facts).unwrap().scope("one person's record").unwrap()
+        Plan::new(config, facts).unwrap().scope("one person's record")
     };
-    let plain = scope("dpsgd");
+    assert_eq!(scope("magnitude-only"), None);
+    let plain = scope("dpsgd").unwrap();
     assert!(plain.covered[0].contains("rounded exactly to a public grid"));
     assert_eq!((plain.covered.len(), plain.not_covered.len()), (1, 2));
-    let counting = scope("dpsgd-f");
+    let counting = scope("dpsgd-f").unwrap();
     assert_eq!((counting.covered.len(), counting.not_covered.len()), (2, 3));
     assert!(counting.not_covered[2].contains("noise of counts"));
 }
