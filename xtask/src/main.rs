@@ -29,6 +29,8 @@ enum Task {
     Reproduce(reproduce::ReproduceArgs),
     /// Train what a paper trained and say why clipping was unfair, step by step.
     Analyse(analyse::AnalyseArgs),
+    /// Stored runs: what there is, as tables for other programs, joined.
+    Results(results::ResultsArgs),
     /// Tables of measured speed.
     Bench(bench::BenchArgs),
     /// What is known of the data sets, what is at hand, and how to get it.
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Reproduce(args) => reproduce::run(args),
         Task::Analyse(args) => analyse::run(args),
+        Task::Results(args) => results::run(&args),
         Task::Bench(args) => bench::run(&args),
         Task::Data(args) => data::run(&args),
         Task::Account(args) => account::run(&args),
@@ -80,6 +83,7 @@ mod tests {
     fn help_says_what_there_is() {
         insta::assert_snapshot!("help", help(&[]));
         insta::assert_snapshot!("help_reproduce_adult", help(&["reproduce", "adult"]));
+        insta::assert_snapshot!("help_results_merge", help(&["results", "merge"]));
         insta::assert_snapshot!("help_account", help(&["account"]));
     }
 }

@@ -1,8 +1,9 @@
 //! Made-up records in the shape of Esipova's Table 4, for tests: arithmetic, no training.
 
+use super::{Cause, StudyPresentation, TablePresentation};
 use crate::results::{
     DatasetRecord, EpochRecord, EpsilonRecord, ExperimentResults, GroupMetrics, GroupSize, MethodResults,
-    MetricsRecord, ModelRecord, PrivacyRecord, RunRecord, StudyResults, ThresholdRecord,
+    MetricsRecord, ModelRecord, PrivacyRecord, RunRecord, SessionRecord, StudyResults, ThresholdRecord,
 };
 
 /// What a made-up method ends with: accuracy and loss of male and female.
@@ -28,16 +29,32 @@ const STEPS_PER_EPOCH: usize = 92;
 pub(crate) fn study() -> StudyResults {
     StudyResults {
         study: "adult".to_owned(),
-        command: ["cargo", "xtask", "reproduce", "adult"].map(str::to_owned).into(),
-        code_revision: "0123456789ab".to_owned(),
-        host: "a machine with 2 cores".to_owned(),
+        sessions: vec![SessionRecord {
+            command: ["cargo", "xtask", "reproduce", "adult"].map(str::to_owned).into(),
+            code_revision: "0123456789ab".to_owned(),
+            host: "a machine with 2 cores".to_owned(),
+            threads: 2,
+            n_runs: 25,
+            wall_seconds: 41.5,
+        }],
         seed: Some(7),
+        split_seed: 7,
         quick: false,
         synthetic: false,
-        threads: 2,
-        wall_seconds: 41.5,
         experiments: vec![experiment()],
     }
+}
+
+/// Esipova's Table 4, answered by [`study`].
+pub(crate) fn presentation() -> StudyPresentation {
+    let table = TablePresentation::new(
+        "esipova2023-table-4",
+        "esipova-adult",
+        include_str!("../reproduce/published/esipova2023-table4-adult.tsv"),
+        vec![Cause::new("dpsgd-f", "A cause.")],
+    )
+    .unwrap();
+    StudyPresentation { title: "Adult".to_owned(), tables: vec![table], claims: Vec::new() }
 }
 
 fn experiment() -> ExperimentResults {

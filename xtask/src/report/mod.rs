@@ -1,5 +1,7 @@
 //! The report of a study: Markdown, HTML, plots and records, made from the records alone.
 
+#[cfg(test)]
+mod accessibility;
 mod claims;
 mod comparison;
 mod curves;
@@ -8,7 +10,8 @@ mod document;
 mod fairness;
 mod figures;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
+mod index;
 pub(crate) mod landscape;
 mod metric;
 mod number;
@@ -18,6 +21,7 @@ mod published;
 mod render;
 mod setting;
 mod staging;
+mod summary;
 mod verdict;
 
 use std::fs;
@@ -29,14 +33,16 @@ pub(crate) use self::claims::Claim;
 use self::comparison::Answer;
 use self::document::{Block, Document, Figure, Mark, Section};
 use self::figures::DrawnFigure;
+pub(crate) use self::index::write_index;
 pub(crate) use self::presentation::{Cause, StudyPresentation, TablePresentation};
-pub(crate) use self::staging::replace_directory;
+pub(crate) use self::staging::{recover_interrupted, replace_directory};
+use self::summary::Summary;
 use self::verdict::Verdict;
 use crate::plot;
 use crate::results::{ExperimentResults, StudyResults};
 
-/// Writes `report.md`, `report.html`, `results.json`, `fairness.json` and `plots/` to the directory `out`, replacing an earlier report there
-/// as one step at the end; see [`staging::replace_directory`].
+/// Writes `report.md`, `report.html`, `results.json`, `fairness.json`, `summary.json` and `plots/` to the directory `out`,
+/// replacing an earlier report there as one step at the end; see [`staging::replace_directory`].
 ///
 /// # Errors
 /// If the records are inconsistent with the presentation (an unknown group), or if files cannot be written. The earlier
@@ -50,6 +56,8 @@ pub(crate) fn write(results: &StudyResults, presentation: &StudyPresentation, ou
         };
         write("results.json", &serde_json::to_vec_pretty(results).context("serialising the records")?)?;
         write("fairness.json", &serde_json::to_vec_pretty(&statements(results)?).context("serialising statements")?)?;
+        let summary = Summary::new(results, &document);
+        write("summary.json", &serde_json::to_vec_pretty(&summary).context("serialising the summary")?)?;
         write("report.md", render::markdown(&document)?.as_bytes())?;
         write("report.html", render::html(&document)?.as_bytes())?;
         let plots = directory.join("plots");
@@ -203,18 +211,8 @@ fn experiment_sections(
 
 #[cfg(test)]
 mod tests {
+    use super::fixture::presentation;
     use super::*;
-
-    fn presentation() -> StudyPresentation {
-        let table = TablePresentation::new(
-            "esipova2023-table-4",
-            "esipova-adult",
-            include_str!("../reproduce/published/esipova2023-table4-adult.tsv"),
-            vec![Cause::new("dpsgd-f", "A cause.")],
-        )
-        .unwrap();
-        StudyPresentation { title: "Adult".to_owned(), tables: vec![table], claims: Vec::new() }
-    }
 
     fn markdown(results: &StudyResults) -> String {
         render::markdown(&compose(results, &presentation()).unwrap().0).unwrap()

@@ -4,19 +4,31 @@ use super::document::{Block, Cell, Mark, Row, Table, marked};
 use super::number;
 use crate::results::{ExperimentResults, StudyResults};
 
-/// The command and the machine.
+/// The commands and the machines.
 pub(crate) fn study(results: &StudyResults) -> Vec<Block> {
     let seed = results.seed.map_or_else(
-        || "none given: the randomness came from the operating system and cannot be replayed".to_owned(),
+        || {
+            format!(
+                "none given: batches and noise came from the operating system and cannot be replayed; partitions and initial \
+                 parameters follow from the public seed {}",
+                results.split_seed
+            )
+        },
         |seed| seed.to_string(),
     );
-    vec![Block::List(vec![
-        format!("Command: {}", results.command.join(" ")),
-        format!("Code revision: {}", results.code_revision),
-        format!("Machine: {}", results.host),
-        format!("Seed: {seed}"),
-        format!("Training time: {:.1} s on {} threads", results.wall_seconds, results.threads),
-    ])]
+    let mut facts = vec![format!("Seed: {seed}")];
+    for session in &results.sessions {
+        facts.push(format!(
+            "{}: {} runs in {:.1} s on {} threads; code revision {}; {}",
+            session.command.join(" "),
+            number::count(session.n_runs),
+            session.wall_seconds,
+            session.threads,
+            session.code_revision,
+            session.host
+        ));
+    }
+    vec![Block::List(facts)]
 }
 
 /// Data, model and departures of one experiment.

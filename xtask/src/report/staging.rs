@@ -1,14 +1,21 @@
 //! A directory that appears whole or not at all.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
 /// What a report directory may hold. A directory with anything else is not replaced: it may be somebody's work.
-const ENTRIES: [&str; 5] = ["report.md", "report.html", "results.json", "fairness.json", "plots"];
+const ENTRIES: [&str; 6] = ["report.md", "report.html", "results.json", "fairness.json", "summary.json", "plots"];
 
-/// Fills a fresh directory beside `target` and moves it into place at the end.
+/// Records of runs live in the same directory and outlive every report made from them.
+fn is_record(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| name.starts_with("records."))
+}
+
+/// Fills a fresh directory beside `target` and moves it into place at the end. Records that are there stay: they are linked into
+/// the new directory before it moves, so they are always under one of both names.
 ///
 /// While `fill` runs, and if it fails or the process is killed, an earlier report at `target` stays as it was. The move is
 /// two renames; a process killed exactly between them leaves the earlier report as `.NAME.previous`, from where the next
@@ -27,6 +34,7 @@ pub(crate) fn replace_directory(target: &Path, fill: impl FnOnce(&Path) -> anyho
         .tempdir_in(&parent)
         .with_context(|| format!("creating a directory in {}", parent.display()))?;
     fill(staging.path())?;
+    keep_records(target, staging.path())?;
     open_to_readers(staging.path())?;
     if target.exists() {
         fs::rename(target, &previous)
@@ -50,6 +58,32 @@ fn split(target: &Path) -> anyhow::Result<(PathBuf, String)> {
     Ok((parent, name.to_string_lossy().into_owned()))
 }
 
+/// Takes back an earlier report, with its records, that a process killed in the middle of a move left aside.
+///
+/// # Errors
+/// If the file system refuses.
+pub(crate) fn recover_interrupted(target: &Path) -> anyhow::Result<()> {
+    let (parent, name) = split(target)?;
+    recover(target, &parent.join(format!(".{name}.previous")))
+}
+
+fn keep_records(from: &Path, to: &Path) -> anyhow::Result<()> {
+    if !from.exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(from).with_context(|| format!("reading {}", from.display()))? {
+        let entry = entry.with_context(|| format!("reading {}", from.display()))?;
+        if is_record(&entry.file_name()) {
+            let (old, new) = (entry.path(), to.join(entry.file_name()));
+            // A link keeps the file, with whatever lock is on it; some file systems have none.
+            fs::hard_link(&old, &new)
+                .or_else(|_| fs::copy(&old, &new).map(drop))
+                .with_context(|| format!("keeping {}", old.display()))?;
+        }
+    }
+    Ok(())
+}
+
 /// Undoes an interrupted move.
 fn recover(target: &Path, previous: &Path) -> anyhow::Result<()> {
     if !previous.exists() {
@@ -69,7 +103,7 @@ fn refuse_foreign(target: &Path) -> anyhow::Result<()> {
     let entries = fs::read_dir(target).with_context(|| format!("reading {}", target.display()))?;
     for entry in entries {
         let name = entry.with_context(|| format!("reading {}", target.display()))?.file_name();
-        if !ENTRIES.iter().any(|known| name == *known) {
+        if !is_record(&name) && !ENTRIES.iter().any(|known| name == *known) {
             bail!(
                 "{} holds `{}`, which is no part of a report; it is not replaced (choose another output directory)",
                 target.display(),
@@ -139,6 +173,24 @@ mod tests {
         assert!(replace_directory(&target, |_| bail!("killed again")).is_err());
         assert_eq!(fs::read_to_string(target.join("report.md")).unwrap(), "first");
         assert!(!previous.exists());
+    }
+
+    #[test]
+    fn records_outlive_reports() {
+        let parent = tempfile::tempdir().unwrap();
+        let target = parent.path().join("adult");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("records.db"), "runs").unwrap();
+        for report in ["first", "second"] {
+            replace_directory(&target, |path| Ok(fs::write(path.join("report.md"), report)?)).unwrap();
+            assert_eq!(names(&target), ["records.db", "report.md"]);
+            assert_eq!(fs::read_to_string(target.join("records.db")).unwrap(), "runs");
+        }
+        let previous = parent.path().join(".adult.previous");
+        fs::rename(&target, &previous).unwrap();
+        recover_interrupted(&target).unwrap();
+        assert_eq!(names(parent.path()), ["adult"]);
+        assert_eq!(names(&target), ["records.db", "report.md"]);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use sha2::{Digest, Sha256};
+
 /// Processor, cores, system.
 pub(crate) fn description() -> String {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
@@ -15,7 +17,8 @@ pub(crate) fn description() -> String {
     format!("{processor}, {cores} cores, {}", std::env::consts::OS)
 }
 
-/// Revision of the checkout, with `-dirty` if files differ from it; `unknown` outside git.
+/// What tells this code from other code: the revision of the checkout if no file differs from it; else `REVISION-dirty-DIGEST`, or
+/// `unknown-DIGEST` outside git, with the first digits of the sha256 of the program.
 pub(crate) fn code_revision() -> String {
     let git = |arguments: &[&str]| {
         let output =
@@ -24,7 +27,13 @@ pub(crate) fn code_revision() -> String {
     };
     match (git(&["rev-parse", "HEAD"]), git(&["status", "--porcelain"])) {
         (Some(revision), Some(changes)) if changes.is_empty() => revision,
-        (Some(revision), _) => format!("{revision}-dirty"),
-        (None, _) => "unknown".to_owned(),
+        (Some(revision), _) => format!("{revision}-dirty-{}", program_digest()),
+        (None, _) => format!("unknown-{}", program_digest()),
     }
+}
+
+/// The first 12 digits of the sha256 of the running program; `unreadable` if the file is gone.
+fn program_digest() -> String {
+    let program = std::env::current_exe().and_then(std::fs::read);
+    program.map_or_else(|_| "unreadable".to_owned(), |bytes| hex::encode(&Sha256::digest(bytes)[..6]))
 }

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use clap::Args;
-use dp_data::DataLocator;
-use dp_train::{Device, Randomness};
+use dp_train::Device;
 
-use super::progress::DownloadBar;
+use super::shard::Shard;
+use crate::data::DataSource;
 
 /// Options of a training study.
 #[derive(Args, Clone)]
@@ -27,22 +27,33 @@ pub(crate) struct StudyOptions {
     /// Where the report goes [default: target/reproduce/STUDY].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Makes the study reproducible bit for bit on this type of processor, and thereby not private. Without it, all
-    /// randomness comes from the operating system.
+    /// Where runs are stored as they finish [default: records.db in the report's directory].
+    #[arg(long, value_name = "FILE")]
+    records: Option<PathBuf>,
+    /// Go on with the records: train only the runs that are missing. Without it, earlier records are moved aside.
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// With --resume, keep runs that were made by another revision of the code.
+    #[arg(long, requires = "resume")]
+    pub(crate) any_revision: bool,
+    /// Train only part I of N of the runs, for one of N machines; `cargo xtask results merge` joins the records.
+    #[arg(long, value_name = "I/N")]
+    pub(crate) shard: Option<Shard>,
+    /// Instead of training, print a batch script that trains the study as N parts under Slurm.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) slurm: Option<u32>,
+    /// Makes the study reproducible bit for bit on this type of processor, and thereby not private. Without it, batches and
+    /// noise come from the operating system.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
+    /// Fixes partitions and initial parameters, which are public, and leaves batches and noise to the operating system.
+    #[arg(long, value_name = "SEED", conflicts_with = "seed")]
+    pub(crate) split_seed: Option<u64>,
     /// Where the arithmetic is done. This build has the CPU only.
     #[arg(long, default_value = "cpu", value_parser = ["cpu"])]
     device: String,
-    /// Folder with the data files, searched first (then DP_DATA_DIR, datasets/cache, download, generated records).
-    #[arg(long, value_name = "DIR")]
-    data_dir: Option<PathBuf>,
-    /// Stop with an error rather than use generated records.
-    #[arg(long)]
-    require_real: bool,
-    /// Do not try to download data.
-    #[arg(long)]
-    offline: bool,
+    #[command(flatten)]
+    pub(crate) data: DataSource,
 }
 
 impl StudyOptions {
@@ -56,6 +67,11 @@ impl StudyOptions {
         if self.quick { published.min(3) } else { published }
     }
 
+    /// The `--threads` of the command line.
+    pub(crate) fn threads(&self) -> Option<u16> {
+        self.threads
+    }
+
     /// Threads to use.
     pub(crate) fn n_threads(&self) -> usize {
         self.threads
@@ -64,7 +80,22 @@ impl StudyOptions {
 
     /// The report's directory.
     pub(crate) fn out(&self, study: &str) -> PathBuf {
-        self.out.clone().unwrap_or_else(|| workspace_root().join("target/reproduce").join(study))
+        self.out.clone().unwrap_or_else(|| reports_root().join(study))
+    }
+
+    /// Whether the records are in a file of their own.
+    pub(crate) fn has_own_records(&self) -> bool {
+        self.records.is_some()
+    }
+
+    /// The file of runs.
+    pub(crate) fn records(&self, study: &str) -> PathBuf {
+        self.records.clone().unwrap_or_else(|| {
+            let name = self
+                .shard
+                .map_or_else(|| "records.db".to_owned(), |shard| format!("records.shard-{}.db", shard.suffix()));
+            self.out(study).join(name)
+        })
     }
 
     /// The device.
@@ -74,24 +105,16 @@ impl StudyOptions {
             other => bail!("--device {other}: expected cpu"),
         }
     }
+}
 
-    /// The source of all randomness.
-    pub(crate) fn randomness(&self) -> anyhow::Result<Randomness> {
-        match self.seed {
-            Some(seed) => Ok(Randomness::from_seed(seed)),
-            None => Randomness::from_os().context("--seed was not given"),
-        }
-    }
+/// Where reports and records go unless the command line says otherwise.
+pub(crate) fn reports_root() -> PathBuf {
+    workspace_root().join("target/reproduce")
+}
 
-    /// Where to look for data.
-    pub(crate) fn locator(&self) -> DataLocator {
-        let mut locator = DataLocator::from_env(workspace_root().join("datasets/cache"));
-        locator.data_dir.clone_from(&self.data_dir);
-        locator.require_real = self.require_real;
-        locator.offline = self.offline;
-        locator.progress = std::sync::Arc::new(DownloadBar::default());
-        locator
-    }
+/// Where small exports of records are committed.
+pub(crate) fn exports_folder() -> PathBuf {
+    workspace_root().join("docs/results")
 }
 
 /// The workspace this binary was built from.

@@ -1,27 +1,34 @@
 //! Trains every method and seed of an experiment, side by side.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use dp_accounting::{Accountant, Calibration, DpEvent, Epsilon, NeighbouringRelation, NoiseMultiplier, RdpAccountant};
+use dp_accounting::{
+    Accountant, Calibration, DpEvent, Epsilon, Ledger, NeighbouringRelation, NoiseMultiplier, RdpAccountant,
+};
 use dp_clipping::{ClipConfig, PublicContext, registry};
 use dp_data::{Dataset, Provenance, Split};
 use dp_train::{
-    BatchPlan, DType, Engine, Evaluation, Execution, Plan, PrivacyConfig, PublicFacts, Purpose, Randomness, Records,
-    TrainConfig, Trainer,
+    BatchPlan, DType, Engine, Evaluation, Execution, Plan, PrivacyConfig, PublicFacts, Records, TrainConfig, Trainer,
 };
 use fair_metrics::{Groups, accuracy_by_group, class_recall, mean_loss_by_group};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
+use serde_json::json;
+use sha2::{Digest, Sha256};
 
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use super::privacy;
+use super::progress::training_bar;
 use super::recorder::Recorder;
+use super::session::Session;
 use super::step_analysis::{AnalysisSchedule, StepAnalysis};
 use crate::results::{
     DatasetRecord, ExperimentResults, GroupMetrics, GroupSize, MethodResults, MetricsRecord, ModelRecord,
-    PrivacyRecord, RunRecord,
+    PrivacyRecord, RunKey, RunRecord, config_hash,
 };
 
 /// Data of one experiment: one split per seed.
@@ -39,21 +46,28 @@ pub(crate) struct Prepared {
     analysis: Option<AnalysisSchedule>,
     experiment: Experiment,
     data: ExperimentData,
-    records: Vec<Arc<SplitRecords>>,
+    records: Vec<SplitRecords>,
     plans: Vec<Plan>,
+    /// Configuration of each plan, and its hash.
+    configs: Vec<(serde_json::Value, String)>,
+    /// What a method costs, by the digest of the ledger that its runs left: the same for all of them, and slow to compute.
+    privacy: Mutex<BTreeMap<(usize, String), Option<PrivacyRecord>>>,
 }
 
 struct SplitRecords {
     train: Records,
     test: Records,
     validation: Option<Records>,
+    /// sha256 of all of them.
+    digest: String,
 }
 
-/// One trained model, before it is sorted into its method.
-struct Outcome {
+/// One run of one experiment.
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    experiment: usize,
     method: usize,
-    run: RunRecord,
-    privacy: Option<PrivacyRecord>,
+    seed: usize,
 }
 
 impl Prepared {
@@ -67,11 +81,12 @@ impl Prepared {
             .iter()
             .map(|split| {
                 let on_device = |part| to_records(part, &execution.device);
-                Ok(Arc::new(SplitRecords {
+                Ok(SplitRecords {
                     train: on_device(&split.train)?,
                     test: on_device(&split.test)?,
                     validation: split.validation.as_ref().map(on_device).transpose()?,
-                }))
+                    digest: split_digest(split),
+                })
             })
             .collect::<anyhow::Result<Vec<_>>>()?;
         let facts = records.first().context("an experiment needs at least one seed")?.train.facts();
@@ -79,7 +94,15 @@ impl Prepared {
             bail!("{}: splits of different seeds differ: {facts:?} and {:?}", experiment.id, other.train.facts());
         }
         let plans = plans(&experiment, facts)?;
-        Ok(Self { analysis: None, experiment, data, records, plans })
+        let configs = plans
+            .iter()
+            .map(|plan| {
+                let config = serde_json::to_value(plan.config()).context("serialising a configuration")?;
+                let hash = config_hash(&config);
+                Ok((config, hash))
+            })
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(Self { analysis: None, experiment, data, records, plans, configs, privacy: Mutex::default() })
     }
 
     /// The same with steps of every private run taken apart.
@@ -87,43 +110,65 @@ impl Prepared {
         Self { analysis, ..self }
     }
 
-    /// Records that training will draw, about.
-    pub(crate) fn expected_records(&self) -> u64 {
-        let per_seed: f64 =
-            self.plans.iter().map(|plan| plan.expected_batch_size() * plan.config().batches.steps as f64).sum();
-        (per_seed * self.records.len() as f64) as u64
+    /// Records that a run of this method will draw, about.
+    fn expected_records(&self, method: usize) -> u64 {
+        let plan = &self.plans[method];
+        (plan.expected_batch_size() * plan.config().batches.steps as f64) as u64
     }
 
-    /// Every (method, seed) of this experiment, as jobs that may run in any order.
-    fn jobs(&self) -> impl Iterator<Item = (usize, usize)> {
+    /// Every run of this experiment, seeds of a method next to each other.
+    fn jobs(&self, experiment: usize) -> impl Iterator<Item = Job> {
         let n_seeds = self.records.len();
-        (0..self.plans.len()).flat_map(move |method| (0..n_seeds).map(move |seed| (method, seed)))
+        (0..self.plans.len()).flat_map(move |method| (0..n_seeds).map(move |seed| Job { experiment, method, seed }))
     }
 
+    fn key(&self, Job { method, seed, .. }: Job) -> RunKey {
+        RunKey {
+            experiment: self.experiment.id.clone(),
+            method: self.experiment.methods[method].id.clone(),
+            config_hash: match self.analysis {
+                None => self.configs[method].1.clone(),
+                // A run that was analysed in another way, or not at all, does not stand for this one.
+                Some(schedule) => config_hash(&json!([self.configs[method].0, format!("{schedule:?}")])),
+            },
+            data_digest: self.records[seed].digest.clone(),
+            index: seed,
+        }
+    }
+
+    /// Trains one run and stores it.
     fn train(
         &self,
-        (method, seed): (usize, usize),
-        variant: u16,
-        randomness: &Randomness,
+        Job { method, seed, .. }: Job,
+        key: &RunKey,
+        session: &Session,
         execution: &Execution,
         bar: &ProgressBar,
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<()> {
         let (plan, records) = (&self.plans[method], &self.records[seed]);
         let started = Instant::now();
-        let streams = randomness.streams(u32::try_from(seed)?, variant);
+        let streams = session.streams(key)?;
         let mut trainer = Trainer::new(plan, &records.train, streams, execution.clone())?;
         let batches = plan.config().batches;
         let n_groups = plan.facts().n_groups;
         let recorder = Recorder::new(n_groups, batches.steps, batches.epochs, bar.clone());
-        let key = randomness.stream(Purpose::Analysis, u32::try_from(seed)?, variant);
         let analysis = match self.analysis {
-            Some(schedule) => StepAnalysis::new(plan, &records.train, schedule, key)?,
+            Some(schedule) => StepAnalysis::new(plan, &records.train, schedule, session.analysis_stream(key)?)?,
             None => None,
         };
         let mut observer = (recorder, analysis);
         let counts = trainer.run(&mut observer)?;
         let (recorder, analysis) = observer;
-        let privacy = privacy::record(plan, trainer.ledger(), self.experiment.published.as_ref())?;
+        let setting = &self.experiment.methods[method];
+        let method = MethodResults {
+            method: setting.id.clone(),
+            base: setting.name.to_owned(),
+            coordinates: setting.coordinates.clone(),
+            config: self.configs[method].0.clone(),
+            privacy: self.privacy(method, trainer.ledger())?,
+            runs: Vec::new(),
+        };
+        let ledger = serde_json::to_value(trainer.ledger()).context("serialising a ledger")?;
         let engine = trainer.engine_mut();
         let run = RunRecord {
             index: seed,
@@ -142,32 +187,32 @@ impl Prepared {
             group_epsilons: privacy::group_epsilons(plan, &recorder.group_bounds)?,
             thresholds: recorder.thresholds,
         };
-        Ok(Outcome { method, run, privacy })
+        session.put_run(key, &method, &ledger, &run)
     }
 
-    fn into_results(self, mut outcomes: Vec<Outcome>) -> anyhow::Result<ExperimentResults> {
-        outcomes.sort_by_key(|outcome| (outcome.method, outcome.run.index));
-        let facts = self.records[0].train.facts();
-        let mut methods = Vec::new();
-        for ((method, setting), plan) in self.experiment.methods.iter().enumerate().zip(&self.plans) {
-            let of_method = outcomes.iter().filter(|outcome| outcome.method == method);
-            methods.push(MethodResults {
-                method: setting.id.clone(),
-                base: setting.name.to_owned(),
-                coordinates: setting.coordinates.clone(),
-                config: serde_json::to_value(plan.config())?,
-                privacy: of_method.clone().find_map(|outcome| outcome.privacy.clone()),
-                runs: of_method.map(|outcome| outcome.run.clone()).collect(),
-            });
+    fn privacy(&self, method: usize, ledger: &Ledger) -> anyhow::Result<Option<PrivacyRecord>> {
+        // Held while it is computed: another seed of the method would compute the same.
+        let mut known = self.privacy.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.entry((method, ledger.digest())) {
+            Entry::Occupied(entry) => Ok(entry.get().clone()),
+            Entry::Vacant(entry) => {
+                let record = privacy::record(&self.plans[method], ledger, self.experiment.published.as_ref())?;
+                Ok(entry.insert(record).clone())
+            }
         }
+    }
+
+    /// What is known before training.
+    fn description(&self) -> anyhow::Result<ExperimentResults> {
+        let facts = self.records[0].train.facts();
         let engine =
             Engine::new(&self.experiment.model, self.experiment.loss, &self.records[0].train, &dp_train::Device::Cpu)?;
         let model = ModelRecord { name: self.experiment.model.label(), n_params: engine.model().parameters().len() };
         let split = &self.data.splits[0];
         let (train, test) = (&split.train, &split.test);
         let sizes = train.group_names.iter().zip(train.group_sizes()).zip(test.group_sizes());
-        let provenance = self.data.provenance;
-        let mut departures = self.experiment.departures;
+        let provenance = self.data.provenance.clone();
+        let mut departures = self.experiment.departures.clone();
         let mut differing: Vec<String> = Vec::new();
         for entry in self.experiment.methods.iter().filter_map(|setting| registry::find(setting.name).ok()) {
             let text = format!("{}: {}", entry.label, entry.differs);
@@ -177,8 +222,8 @@ impl Prepared {
         }
         departures.extend(differing);
         Ok(ExperimentResults {
-            id: self.experiment.id,
-            title: self.experiment.title,
+            id: self.experiment.id.clone(),
+            title: self.experiment.title.clone(),
             departures,
             dataset: DatasetRecord {
                 name: provenance.name,
@@ -195,49 +240,73 @@ impl Prepared {
                 notes: provenance.notes.into_iter().chain(split.notes.iter().cloned()).collect(),
             },
             model,
-            methods,
+            methods: Vec::new(),
         })
     }
 }
 
-/// Trains everything of all experiments on `threads` threads, one run on each at a time.
+/// Trains all runs of these experiments that the session's records lack, one run on each thread at a time, and stores each as it
+/// finishes. Returns the experiments as the records have them; `None` if other shards' runs are missing.
 ///
 /// # Errors
-/// If any run fails; the message names it.
+/// If any run fails; the message names it. Runs that finished before are kept.
 pub(crate) fn run_all(
-    experiments: Vec<Prepared>,
-    randomness: &Randomness,
+    experiments: &[Prepared],
+    session: &Session,
     execution: &Execution,
-    threads: usize,
-    bar: &ProgressBar,
-) -> anyhow::Result<Vec<ExperimentResults>> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("cannot start threads")?;
-    // Streams must differ between all methods of all experiments: the variant numbers them through.
-    let mut jobs = Vec::new();
-    let mut variant = 0;
-    for (index, prepared) in experiments.iter().enumerate() {
-        jobs.extend(prepared.jobs().map(|job| (index, job, variant + job.0 as u16)));
-        variant += prepared.plans.len() as u16;
+) -> anyhow::Result<Option<Vec<ExperimentResults>>> {
+    for prepared in experiments {
+        session.put_experiment(&prepared.description()?)?;
     }
-    let outcomes = pool.install(|| {
-        jobs.into_par_iter()
-            .with_max_len(1)
-            .map(|(index, job, variant)| {
-                let prepared = &experiments[index];
-                let name = &prepared.experiment.methods[job.0].id;
-                bar.set_message(format!("{name}, seed {}", job.1 + 1));
-                prepared
-                    .train(job, variant, randomness, execution, bar)
-                    .with_context(|| format!("{}: {name}, seed {}", prepared.experiment.id, job.1 + 1))
-                    .map(|outcome| (index, outcome))
-            })
-            .collect::<anyhow::Result<Vec<_>>>()
+    let jobs: Vec<Job> = experiments.iter().enumerate().flat_map(|(index, prepared)| prepared.jobs(index)).collect();
+    let keys: Vec<RunKey> = jobs.iter().map(|job| experiments[job.experiment].key(*job)).collect();
+    let missing = session.missing(&keys)?;
+    if missing.len() < jobs.len() {
+        println!("{} of {} runs to train.", missing.len(), jobs.len());
+    }
+    let expected = missing.iter().map(|&i| experiments[jobs[i].experiment].expected_records(jobs[i].method)).sum();
+    let bar = training_bar(expected);
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(session.n_threads()).build().context("cannot start threads")?;
+    pool.install(|| {
+        missing.into_par_iter().with_max_len(1).try_for_each(|position| {
+            let (job, key) = (jobs[position], &keys[position]);
+            bar.set_message(format!("{}, seed {}", key.method, key.index + 1));
+            experiments[job.experiment].train(job, key, session, execution, &bar).with_context(|| key.to_string())
+        })
     })?;
-    let mut by_experiment: Vec<Vec<Outcome>> = experiments.iter().map(|_| Vec::new()).collect();
-    for (index, outcome) in outcomes {
-        by_experiment[index].push(outcome);
+    bar.finish_and_clear();
+    if !session.has_all(&keys)? {
+        return Ok(None);
     }
-    experiments.into_iter().zip(by_experiment).map(|(prepared, outcomes)| prepared.into_results(outcomes)).collect()
+    let mut results = Vec::new();
+    for (index, prepared) in experiments.iter().enumerate() {
+        let own: Vec<RunKey> =
+            jobs.iter().zip(&keys).filter(|(job, _)| job.experiment == index).map(|(_, key)| key.clone()).collect();
+        results.push(session.experiment(&prepared.experiment.id, &own)?);
+    }
+    Ok(Some(results))
+}
+
+/// sha256 of everything in a split that training or evaluation sees.
+fn split_digest(split: &Split) -> String {
+    let mut digest = Sha256::new();
+    for part in [&split.train, &split.test].into_iter().chain(&split.validation) {
+        for n in [part.len(), part.n_inputs(), part.class_names.len(), part.group_names.len()] {
+            digest.update((n as u64).to_le_bytes());
+        }
+        let mut row_bytes = Vec::with_capacity(4 * part.n_inputs());
+        for row in part.features.rows() {
+            row_bytes.clear();
+            row_bytes.extend(row.iter().flat_map(|value| value.to_le_bytes()));
+            digest.update(&row_bytes);
+        }
+        for (label, group) in part.labels.iter().zip(&part.groups) {
+            digest.update(label.to_le_bytes());
+            digest.update((*group as u64).to_le_bytes());
+        }
+    }
+    hex::encode(digest.finalize())
 }
 
 fn to_records(part: &Dataset, device: &dp_train::Device) -> anyhow::Result<Records> {

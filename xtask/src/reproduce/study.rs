@@ -1,20 +1,18 @@
 //! A study: experiments, the published tables they answer, and claims to test. Running one is the same for all of them.
 
-use std::time::Instant;
-
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use dp_train::{Execution, Randomness};
+use dp_train::Execution;
 
 use super::data_setting::Tables;
 use super::experiment::{Experiment, NON_PRIVATE};
-use super::host;
-use super::options::StudyOptions;
-use super::progress::training_bar;
+use super::options::{StudyOptions, exports_folder, reports_root};
 use super::runner::{Prepared, run_all};
+use super::session::Session;
+use super::slurm;
 use super::step_analysis::AnalysisSchedule;
 use crate::report::{self, StudyPresentation};
-use crate::results::{ExperimentResults, StudyResults};
+use crate::results::ExperimentResults;
 
 /// Options of a study that trains.
 #[derive(Args, Clone)]
@@ -109,57 +107,52 @@ impl Study {
     pub(crate) fn run_analysed(mut self, args: &StudyArgs, analysis: Option<AnalysisSchedule>) -> anyhow::Result<()> {
         self.narrow(args)?;
         let options = &args.options;
-        let randomness = options.randomness()?;
+        if let Some(parts) = options.slurm {
+            print!("{}", slurm::script(self.name, options, parts)?);
+            return Ok(());
+        }
         let execution = Execution { device: options.device()?, ..Execution::default() };
-        let tables = Tables::new(options.locator());
-        let started = Instant::now();
-        let mut experiments = train(self.experiments, &tables, options, &randomness, &execution, analysis)?;
+        let session = Session::begin(self.name, options)?;
+        let tables = Tables::new(options.data.locator());
+        let Some(mut experiments) = train(self.experiments, &tables, options, &session, &execution, analysis)? else {
+            println!("{}", session.how_to_merge());
+            return Ok(());
+        };
         if let Some(follow_up) = &self.follow_up {
             let next = follow_up(&experiments)?;
-            experiments.extend(train(next, &tables, options, &randomness, &execution, analysis)?);
+            let Some(next) = train(next, &tables, options, &session, &execution, analysis)? else {
+                println!("{}", session.how_to_merge());
+                return Ok(());
+            };
+            experiments.extend(next);
         }
-        let threads = options.n_threads();
-        let results = StudyResults {
-            study: self.name.to_owned(),
-            command: std::iter::once("cargo xtask".to_owned()).chain(std::env::args().skip(1)).collect(),
-            code_revision: host::code_revision(),
-            host: host::description(),
-            seed: randomness.seed(),
-            quick: options.quick,
-            synthetic: experiments.iter().any(|experiment| experiment.dataset.synthetic),
-            threads,
-            wall_seconds: started.elapsed().as_secs_f64(),
-            experiments,
-        };
+        let results = session.results(experiments)?;
         let out = options.out(self.name);
         report::write(&results, &self.presentation, &out)?;
+        if out.starts_with(reports_root()) {
+            report::write_index(&reports_root(), Some(&exports_folder()))?;
+        }
         println!("{}", report::terminal_summary(&results, &self.presentation)?);
-        println!(
-            "Trained in {:.1} s on {threads} threads. Report: {}",
-            results.wall_seconds,
-            out.join("report.html").display()
-        );
+        println!("Trained in {:.1} s. Report: {}", results.wall_seconds(), out.join("report.html").display());
         Ok(())
     }
 }
 
+/// The experiments as the records have them after training what they lack; `None` if other shards' runs are missing.
 fn train(
     experiments: Vec<Experiment>,
     tables: &Tables,
     options: &StudyOptions,
-    randomness: &Randomness,
+    session: &Session,
     execution: &Execution,
     analysis: Option<AnalysisSchedule>,
-) -> anyhow::Result<Vec<ExperimentResults>> {
+) -> anyhow::Result<Option<Vec<ExperimentResults>>> {
     let prepared = experiments
         .into_iter()
         .map(|experiment| {
-            let data = tables.data(&experiment.data, options.n_seeds(experiment.seeds), randomness)?;
+            let data = tables.data(&experiment.data, options.n_seeds(experiment.seeds), session.public())?;
             Ok(Prepared::new(experiment, data, execution)?.analysed(analysis))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let bar = training_bar(prepared.iter().map(Prepared::expected_records).sum());
-    let results = run_all(prepared, randomness, execution, options.n_threads(), &bar)?;
-    bar.finish_and_clear();
-    Ok(results)
+    run_all(&prepared, session, execution)
 }

@@ -1,31 +1,51 @@
-//! What a study leaves behind: plain records, written as `results.json`, from which every table, plot and verdict is made.
+//! What a study leaves behind: plain records, from which every table, plot and verdict is made.
 
 use dp_train::analysis::StepDecomposition;
 use serde::{Deserialize, Serialize};
+
+use super::extended;
 
 /// Everything one `cargo xtask reproduce STUDY` produced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StudyResults {
     /// Name on the command line, for example `adult`.
     pub(crate) study: String,
-    /// The command that made this, word by word.
-    pub(crate) command: Vec<String>,
-    /// Revision of the code, `unknown` outside a git checkout; `-dirty` is appended when the tree had changes.
-    pub(crate) code_revision: String,
-    /// Processor, cores and operating system.
-    pub(crate) host: String,
-    /// The base seed, if one was given. Without it the randomness came from the operating system and cannot be replayed.
+    /// The commands that trained the runs, in the order in which they were started.
+    pub(crate) sessions: Vec<SessionRecord>,
+    /// The base seed, if one was given. Without it noise and batches came from the operating system and cannot be replayed.
     pub(crate) seed: Option<u64>,
+    /// Seed of the partitions and initial parameters, which are public.
+    pub(crate) split_seed: u64,
     /// Fewer epochs and seeds than the paper: figures are not comparable and are marked QUICK.
     pub(crate) quick: bool,
     /// True when any experiment used generated records.
     pub(crate) synthetic: bool,
-    /// Threads used to run seeds side by side.
-    pub(crate) threads: usize,
-    /// Wall-clock time of the training, in seconds.
-    pub(crate) wall_seconds: f64,
     /// One per setting of a paper.
     pub(crate) experiments: Vec<ExperimentResults>,
+}
+
+impl StudyResults {
+    /// Wall-clock time of the training, in seconds, over all sessions.
+    pub(crate) fn wall_seconds(&self) -> f64 {
+        self.sessions.iter().map(|session| session.wall_seconds).sum()
+    }
+}
+
+/// One command that trained runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SessionRecord {
+    /// Word by word.
+    pub(crate) command: Vec<String>,
+    /// Revision of the code; see [`host::code_revision`](crate::reproduce::host::code_revision).
+    pub(crate) code_revision: String,
+    /// Processor, cores and operating system.
+    pub(crate) host: String,
+    /// Threads used to run seeds side by side.
+    pub(crate) threads: usize,
+    /// Runs that it finished.
+    pub(crate) n_runs: u64,
+    /// Wall-clock time until its last finished run, in seconds.
+    pub(crate) wall_seconds: f64,
 }
 
 /// One setting of one paper: a data set, an encoding, a model and the methods compared on it.
@@ -148,6 +168,7 @@ pub(crate) struct EpsilonRecord {
     /// Accountant and conversion, for example `RDP, improved conversion`.
     pub(crate) accountant: String,
     /// ε at the record's δ.
+    #[serde(with = "extended")]
     pub(crate) epsilon: f64,
 }
 
@@ -168,6 +189,7 @@ pub(crate) struct RunRecord {
     pub(crate) thresholds: Vec<ThresholdRecord>,
     /// ε against changes of one record of each group, given the thresholds that this run released; empty for methods that
     /// treat all groups alike.
+    #[serde(with = "extended")]
     pub(crate) group_epsilons: Vec<f64>,
     /// Metrics of the final model on the test records.
     pub(crate) test: MetricsRecord,
@@ -200,11 +222,14 @@ pub(crate) struct EpochRecord {
     /// Steps taken so far.
     pub(crate) step: u64,
     /// Mean training loss by group; `None` if no record of the group was drawn.
+    #[serde(with = "extended")]
     pub(crate) loss: Vec<Option<f64>>,
     /// Mean per-sample gradient norm before clipping, by group.
+    #[serde(with = "extended")]
     pub(crate) gradient_norm: Vec<Option<f64>>,
     /// Norm of the group's mean gradient over the batch (`‖g_B_a‖` in Esipova's figures), averaged over the epoch's
     /// evaluations; `None` where it was not computed.
+    #[serde(with = "extended")]
     pub(crate) mean_gradient_norm: Vec<Option<f64>>,
 }
 
@@ -214,6 +239,7 @@ pub(crate) struct ThresholdRecord {
     /// 0-based step.
     pub(crate) step: u64,
     /// One value (`Z`, `C`) or one per group (`C_k`).
+    #[serde(with = "extended")]
     pub(crate) values: Vec<f64>,
 }
 
@@ -239,5 +265,6 @@ pub(crate) struct GroupMetrics {
     /// Share of right answers; `None` if the group has no record.
     pub(crate) accuracy: Option<f64>,
     /// Mean loss without regularisation, natural logarithm; `None` if the group has no record.
+    #[serde(with = "extended")]
     pub(crate) loss: Option<f64>,
 }

@@ -1,0 +1,240 @@
+//! One command that trains runs of a study: its records, its randomness and its share of the work.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use dp_train::{Purpose, RandomStreams, Randomness};
+use rand::TryRngCore;
+use rand::rngs::OsRng;
+use rand_chacha::ChaCha20Rng;
+
+use super::host;
+use super::options::StudyOptions;
+use super::shard::Shard;
+use crate::report;
+use crate::results::{
+    Database, ExperimentResults, MethodResults, RunKey, RunRecord, SessionId, SessionRecord, Source, StudyResults,
+};
+
+/// The records of a study while it is trained.
+///
+/// **Randomness.** Partitions and initial parameters are public, and follow from the split seed, which is kept with the records: every method
+/// of a seed has the same, in whichever session it is trained. Batches, noise and noisy counts come from a key that no file holds. With
+/// `--seed` it follows from the seed; without, each session draws a fresh one from the operating system, so a resumed study needs no secret
+/// from the session that was interrupted. Under the key every run has streams of its own, named by experiment, method and configuration:
+/// its result does not depend on which others are run.
+pub(crate) struct Session {
+    database: Mutex<Database>,
+    id: SessionId,
+    source: Source,
+    code_revision: String,
+    public: Randomness,
+    secret: Randomness,
+    shard: Option<Shard>,
+    any_revision: bool,
+    n_threads: usize,
+    started: Instant,
+}
+
+impl Session {
+    /// Opens the records that the options name, or new ones. Records that are there and are not to be resumed are moved aside, not deleted.
+    ///
+    /// # Errors
+    /// If the records belong to another study or seed, or another process is writing them.
+    pub(crate) fn begin(study: &str, options: &StudyOptions) -> anyhow::Result<Self> {
+        report::recover_interrupted(&options.out(study))?;
+        let path = options.records(study);
+        let database = if options.resume && path.exists() {
+            resume(&path, study, options)?
+        } else {
+            if path.exists()
+                && let Some(earlier) = Database::set_aside(&path)?
+            {
+                println!("Earlier records are now {} (--resume would have gone on with them).", earlier.display());
+            }
+            Database::create(&path, &new_source(study, options)?)?
+        };
+        let source = database.source()?;
+        let secret = match source.seed {
+            Some(seed) => Randomness::from_seed(seed),
+            None => Randomness::from_os().context("--seed was not given")?,
+        };
+        let code_revision = host::code_revision();
+        let record = SessionRecord {
+            command: std::iter::once("cargo xtask".to_owned()).chain(std::env::args().skip(1)).collect(),
+            code_revision: code_revision.clone(),
+            host: host::description(),
+            threads: options.n_threads(),
+            n_runs: 0,
+            wall_seconds: 0.0,
+        };
+        Ok(Self {
+            id: database.begin_session(&record)?,
+            database: Mutex::new(database),
+            public: Randomness::from_seed(source.split_seed),
+            secret,
+            source,
+            code_revision,
+            shard: options.shard,
+            any_revision: options.any_revision,
+            n_threads: options.n_threads(),
+            started: Instant::now(),
+        })
+    }
+
+    /// The source of partitions and initial parameters, which are public.
+    pub(crate) fn public(&self) -> &Randomness {
+        &self.public
+    }
+
+    /// Runs side by side.
+    pub(crate) fn n_threads(&self) -> usize {
+        self.n_threads
+    }
+
+    /// The random streams of one run.
+    pub(crate) fn streams(&self, key: &RunKey) -> anyhow::Result<RandomStreams> {
+        let run = index(key)?;
+        Ok(RandomStreams {
+            initialisation: self.public.stream(Purpose::Initialisation, run, 0),
+            ..self.secret.derived(&self.name(key)).streams(run, 0)
+        })
+    }
+
+    /// The stream that an analysis of one run draws from.
+    pub(crate) fn analysis_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
+        Ok(self.secret.derived(&self.name(key)).stream(Purpose::Analysis, index(key)?, 0))
+    }
+
+    /// Names the random streams of a method. The digest of the data is not in it: noise owes nothing to the data.
+    fn name(&self, key: &RunKey) -> String {
+        [&self.source.study, &key.experiment, &key.method, &key.config_hash].map(String::as_str).join("\n")
+    }
+
+    /// Which of a study's runs are still to be trained here, in order.
+    ///
+    /// # Errors
+    /// If two runs have the same key, or a run is there that other code has made.
+    pub(crate) fn missing(&self, keys: &[RunKey]) -> anyhow::Result<Vec<usize>> {
+        let mut seen = std::collections::BTreeSet::new();
+        let mut missing = Vec::new();
+        for (position, key) in keys.iter().enumerate() {
+            if !seen.insert(key) {
+                bail!("{key}: the study has this method with this configuration twice");
+            }
+            match self.database().revision_of(key)? {
+                None if self.shard.is_none_or(|shard| shard.has(position)) => missing.push(position),
+                Some(revision) if revision != self.code_revision && !self.any_revision => bail!(
+                    "{}: {key} was made by code revision {revision}, and this is {}; go back to that, start new records (without \
+                     --resume), or take both as equal (--any-revision)",
+                    self.database().path().display(),
+                    self.code_revision
+                ),
+                _ => {}
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Whether every one of these runs is in the records.
+    pub(crate) fn has_all(&self, keys: &[RunKey]) -> anyhow::Result<bool> {
+        for key in keys {
+            if self.database().revision_of(key)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Notes an experiment whose runs will follow.
+    pub(crate) fn put_experiment(&self, experiment: &ExperimentResults) -> anyhow::Result<()> {
+        self.database().put_experiment(experiment)
+    }
+
+    /// Stores a finished run.
+    pub(crate) fn put_run(
+        &self,
+        key: &RunKey,
+        method: &MethodResults,
+        ledger: &serde_json::Value,
+        run: &RunRecord,
+    ) -> anyhow::Result<()> {
+        let wall_seconds = self.started.elapsed().as_secs_f64();
+        self.database().put_run(key, self.id, wall_seconds, method, ledger, run)
+    }
+
+    /// An experiment with these runs, as the records have it. Runs of a method follow each other.
+    pub(crate) fn experiment(&self, id: &str, keys: &[RunKey]) -> anyhow::Result<ExperimentResults> {
+        let database = self.database();
+        let mut experiment = database.experiment(id)?;
+        for runs in keys.chunk_by(|a, b| (&a.method, &a.config_hash) == (&b.method, &b.config_hash)) {
+            let mut method = database.method(&runs[0])?;
+            method.runs = runs.iter().map(|key| database.run(key)).collect::<anyhow::Result<_>>()?;
+            experiment.methods.push(method);
+        }
+        Ok(experiment)
+    }
+
+    /// Everything the report is made from.
+    pub(crate) fn results(&self, experiments: Vec<ExperimentResults>) -> anyhow::Result<StudyResults> {
+        let sessions = self.database().sessions()?;
+        Ok(StudyResults {
+            study: self.source.study.clone(),
+            sessions,
+            seed: self.source.seed,
+            split_seed: self.source.split_seed,
+            quick: self.source.quick,
+            synthetic: experiments.iter().any(|experiment| experiment.dataset.synthetic),
+            experiments,
+        })
+    }
+
+    /// What to do when other shards' runs are missing.
+    pub(crate) fn how_to_merge(&self) -> String {
+        format!(
+            "This part's runs are in {}. Join all parts with `cargo xtask results merge OUT IN...`, then make the report with the \
+             study's own command and `--resume --records OUT`.",
+            self.database().path().display()
+        )
+    }
+
+    fn database(&self) -> std::sync::MutexGuard<'_, Database> {
+        // A transaction that a panic cut short was rolled back: the database behind a poisoned lock is sound.
+        self.database.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn index(key: &RunKey) -> anyhow::Result<u32> {
+    u32::try_from(key.index).context("index of the seed")
+}
+
+fn resume(path: &Path, study: &str, options: &StudyOptions) -> anyhow::Result<Database> {
+    let database = Database::open(path)?;
+    let stored = database.source()?;
+    let asked = Source {
+        study: study.to_owned(),
+        quick: options.quick,
+        seed: options.seed,
+        split_seed: options.seed.or(options.split_seed).unwrap_or(stored.split_seed),
+    };
+    match stored.difference(&asked) {
+        None => Ok(database),
+        Some(difference) => bail!("--resume: the records {} are of {difference}", path.display()),
+    }
+}
+
+fn new_source(study: &str, options: &StudyOptions) -> anyhow::Result<Source> {
+    if let (Some(shard), None, None) = (options.shard, options.seed, options.split_seed) {
+        bail!(
+            "--shard {shard}: without --seed, all parts need the same --split-seed, or methods of one seed would be compared on \
+             different partitions"
+        );
+    }
+    let split_seed = match options.seed.or(options.split_seed) {
+        Some(seed) => seed,
+        None => OsRng.try_next_u64().context("a seed for the partitions, from the operating system")?,
+    };
+    Ok(Source { study: study.to_owned(), quick: options.quick, seed: options.seed, split_seed })
+}

@@ -1,0 +1,117 @@
+//! `cargo xtask results`: what is in databases of runs.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+
+use super::database::Database;
+use super::export::{Format, export};
+use super::merge::merge;
+use super::table::Table;
+use super::{list, show};
+use crate::report;
+use crate::reproduce::options::{exports_folder, reports_root};
+
+/// Arguments of `cargo xtask results`.
+#[derive(Args)]
+pub(crate) struct ResultsArgs {
+    #[command(subcommand)]
+    command: ResultsCommand,
+}
+
+#[derive(Subcommand)]
+enum ResultsCommand {
+    /// Databases of runs, one line each
+    List {
+        /// Databases [default: every records*.db under target/reproduce]
+        files: Vec<PathBuf>,
+    },
+    /// What a database holds: sessions, and means over seeds for every method
+    Show {
+        /// A database
+        file: PathBuf,
+        /// One run as JSON instead: its number in the column `run` of the database's view `run_summary`
+        #[arg(long, value_name = "NUMBER")]
+        run: Option<i64>,
+    },
+    /// A table of runs for other programs
+    Export {
+        /// A database
+        file: PathBuf,
+        /// Which table
+        #[arg(long, value_enum, default_value_t = Table::Metrics)]
+        table: Table,
+        /// In which format
+        #[arg(long, value_enum, default_value_t = Format::Csv)]
+        format: Format,
+        /// Where to [default: standard output]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Write one page over all reports under target/reproduce: target/reproduce/index.html
+    Index,
+    /// Join databases of one study, for example its shards
+    ///
+    /// A run that several of them hold must have the same result in all, the time it took aside; it is kept once. If two disagree, nothing
+    /// is changed and the first difference is shown.
+    Merge {
+        /// Database to add to; it is made if there is none
+        out: PathBuf,
+        /// Databases to read
+        #[arg(required = true, value_name = "IN")]
+        inputs: Vec<PathBuf>,
+    },
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If a file is no database of runs, or cannot be read or written.
+pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match &args.command {
+        ResultsCommand::List { files } => {
+            let files = if files.is_empty() { list::databases(&reports_root())? } else { files.clone() };
+            write!(out, "{}", list::table(&files)?)?;
+        }
+        ResultsCommand::Show { file, run: None } => write!(out, "{}", show::database(&Database::read(file)?)?)?,
+        ResultsCommand::Show { file, run: Some(run) } => writeln!(out, "{}", show::run(&Database::read(file)?, *run)?)?,
+        ResultsCommand::Export { file, table, format, out: path } => {
+            let database = Database::read(file)?;
+            match path {
+                Some(path) => write_file(path, |file| export(&database, *table, *format, file))?,
+                None if *format == Format::Parquet => bail!("--format parquet: expected --out FILE, it is not text"),
+                None => {
+                    let mut text = Vec::new();
+                    export(&database, *table, *format, &mut text)?;
+                    out.write_all(&text)?;
+                }
+            }
+        }
+        ResultsCommand::Index => {
+            let path = report::write_index(&reports_root(), Some(&exports_folder()))?;
+            writeln!(out, "{}", path.display())?;
+        }
+        ResultsCommand::Merge { out: target, inputs } => {
+            let merged = merge(target, inputs)?;
+            writeln!(
+                out,
+                "{}: {} runs added, {} were there already with the same result.",
+                target.display(),
+                merged.added,
+                merged.equal
+            )?;
+        }
+    }
+    Ok(())
+}
+
+fn write_file(path: &PathBuf, fill: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let context = || format!("writing {}", path.display());
+    let mut file = BufWriter::new(File::create(path).with_context(context)?);
+    fill(&mut file).with_context(context)?;
+    file.flush().with_context(context)
+}

@@ -1,0 +1,22 @@
+//! Records of runs: what they hold, where they are kept, and `cargo xtask results`.
+
+mod command;
+mod database;
+mod difference;
+mod export;
+pub(crate) mod extended;
+#[cfg(test)]
+mod fixture;
+mod key;
+mod list;
+mod merge;
+mod parquet;
+mod record;
+mod schema;
+mod show;
+mod table;
+
+pub(crate) use self::command::{ResultsArgs, run};
+pub(crate) use self::database::{Database, SessionId};
+pub(crate) use self::key::{RunKey, Source, config_hash};
+pub(crate) use self::record::*;

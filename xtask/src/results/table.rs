@@ -1,0 +1,146 @@
+//! The tables that are exported: views of the database with typed columns.
+
+use clap::ValueEnum;
+use rusqlite::types::ValueRef;
+
+use super::database::Database;
+
+/// A table to export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Table {
+    /// One row per run: what it was, where and how long it was trained, its ε and its test accuracy
+    Runs,
+    /// One row per run, part (train, validation, test) and group: records, accuracy, loss
+    Metrics,
+    /// One row per run, epoch and group: loss and gradient norms
+    Epochs,
+    /// One row per run, recorded step and threshold
+    Thresholds,
+}
+
+/// What a column holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Integer,
+    Real,
+}
+
+/// One value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Null,
+    Text(String),
+    Integer(i64),
+    Real(f64),
+}
+
+/// A column with its name in the view.
+pub(super) type Column = (&'static str, Kind);
+
+impl Table {
+    fn view(self) -> &'static str {
+        match self {
+            Self::Runs => "run_summary",
+            Self::Metrics => "metric",
+            Self::Epochs => "epoch",
+            Self::Thresholds => "threshold",
+        }
+    }
+
+    /// Columns in order. None of them depends on the order in which runs finished, so that a merged database exports what a whole one
+    /// does, clocks and hosts aside.
+    pub(super) fn columns(self) -> &'static [Column] {
+        use Kind::{Integer, Real, Text};
+        match self {
+            Self::Runs => &[
+                ("study", Text),
+                ("experiment", Text),
+                ("method", Text),
+                ("seed_index", Integer),
+                ("quick", Integer),
+                ("synthetic", Integer),
+                ("seed", Text),
+                ("split_seed", Text),
+                ("config_hash", Text),
+                ("data_digest", Text),
+                ("code_revision", Text),
+                ("host", Text),
+                ("finished", Text),
+                ("seconds", Real),
+                ("noise_multiplier", Real),
+                ("steps", Integer),
+                ("certified", Integer),
+                ("delta", Real),
+                ("epsilon", Real),
+                ("n_non_finite", Integer),
+                ("n_empty_batches", Integer),
+                ("test_accuracy", Real),
+                ("test_loss", Real),
+            ],
+            Self::Metrics => &[
+                ("experiment", Text),
+                ("method", Text),
+                ("config", Text),
+                ("seed_index", Integer),
+                ("part", Text),
+                ("group", Text),
+                ("n", Integer),
+                ("accuracy", Real),
+                ("loss", Real),
+            ],
+            Self::Epochs => &[
+                ("experiment", Text),
+                ("method", Text),
+                ("config", Text),
+                ("seed_index", Integer),
+                ("epoch", Integer),
+                ("step", Integer),
+                ("group", Text),
+                ("loss", Real),
+                ("gradient_norm", Real),
+                ("mean_gradient_norm", Real),
+            ],
+            Self::Thresholds => &[
+                ("experiment", Text),
+                ("method", Text),
+                ("config", Text),
+                ("seed_index", Integer),
+                ("step", Integer),
+                ("slot", Integer),
+                ("value", Real),
+            ],
+        }
+    }
+
+    /// All rows, in an order that follows from their content.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub(super) fn rows(self, database: &Database) -> anyhow::Result<Vec<Vec<Value>>> {
+        let columns = self.columns();
+        let names: Vec<String> = columns.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        let order: Vec<String> = (1..=columns.len()).map(|n| n.to_string()).collect();
+        let sql = format!("SELECT {} FROM {} ORDER BY {}", names.join(", "), self.view(), order.join(", "));
+        database.query(&sql, |row| {
+            columns.iter().enumerate().map(|(index, (_, kind))| Ok(value(row.get_ref(index)?, *kind))).collect()
+        })
+    }
+}
+
+/// A stored value as a column's kind. Numbers that JSON has no digits for are stored as text; see [`extended`](super::extended).
+fn value(stored: ValueRef<'_>, kind: Kind) -> Value {
+    match (stored, kind) {
+        (ValueRef::Integer(number), Kind::Real) => Value::Real(number as f64),
+        (ValueRef::Integer(number), _) => Value::Integer(number),
+        (ValueRef::Real(number), _) => Value::Real(number),
+        (ValueRef::Text(text) | ValueRef::Blob(text), kind) => {
+            let text = String::from_utf8_lossy(text);
+            match (kind, text.parse()) {
+                (Kind::Real, Ok(number)) => Value::Real(number),
+                _ => Value::Text(text.into_owned()),
+            }
+        }
+        (ValueRef::Null, _) => Value::Null,
+    }
+}
