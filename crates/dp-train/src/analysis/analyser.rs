@@ -26,7 +26,7 @@ use crate::sampler::PoissonSampler;
 ///
 /// First-order terms use the exact gradients of the data and of its groups, in the number type of the records; expectations over
 /// batches use batches of its own, drawn and clipped as the run draws and clips its own. Second-order terms are quadratic forms of
-/// the groups' Hessians in `f64` ([`Curvature`]), averaged over records drawn anew for each batch and each probe: unbiased,
+/// the groups' Hessians in `f64` ([`Curvature`](super::Curvature)), averaged over records drawn anew for each batch and each probe: unbiased,
 /// and the standard errors cover that draw.
 ///
 /// **Edge cases.** A batch without a record enters as zeros. A record whose gradient is not finite is an error: nothing can be said
