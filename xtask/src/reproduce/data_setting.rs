@@ -6,6 +6,7 @@ use anyhow::Context;
 use dp_data::adult::{self, AdultOptions, AdultTable};
 use dp_data::celeba::{self, CelebaOptions, CelebaTable, Part};
 use dp_data::dutch::{self, DutchOptions, DutchTable};
+use dp_data::eicu::{self, EicuOptions, EicuTable};
 use dp_data::mimic::{self, MimicOptions, MimicTable};
 use dp_data::mnist::{self, Collection, MnistOptions, MnistTable, RareClass};
 use dp_data::{DataLocator, Keep, Provenance, ScalingFit, Split, TestFraction};
@@ -34,6 +35,8 @@ pub(crate) enum Source {
     Images { collection: Collection, rare: Option<RareClass>, share: Option<f64> },
     /// CelebA, groups by eyeglasses; of each part only a share, where one is given.
     Celeba { share: Option<f64> },
+    /// GOSSIS-1-eICU, groups by gender and age.
+    Eicu,
     /// MIMIC-III, groups by gender, age and ethnicity, inputs from hashed words.
     Mimic,
 }
@@ -60,6 +63,7 @@ pub(crate) struct Tables {
     dutch: OnceCell<DutchTable>,
     images: [OnceCell<MnistTable>; 2],
     celeba: OnceCell<CelebaTable>,
+    eicu: OnceCell<EicuTable>,
     mimic: OnceCell<MimicTable>,
 }
 
@@ -75,6 +79,7 @@ impl Tables {
             dutch: OnceCell::new(),
             images: [OnceCell::new(), OnceCell::new()],
             celeba: OnceCell::new(),
+            eicu: OnceCell::new(),
             mimic: OnceCell::new(),
         }
     }
@@ -103,6 +108,7 @@ impl Tables {
             Source::Dutch { encoding, .. } => (self.dutch()?.provenance.clone(), encoding.name()),
             Source::Images { collection, .. } => (self.images(collection)?.provenance.clone(), "pixels"),
             Source::Celeba { .. } => (self.celeba()?.provenance.clone(), "pixels"),
+            Source::Eicu => (self.eicu()?.provenance.clone(), "eicu"),
             Source::Mimic => (self.mimic()?.provenance.clone(), HASHED_WORDS),
         };
         Ok(ExperimentData { provenance, encoding, splits })
@@ -134,6 +140,10 @@ impl Tables {
                 let held_out = keep(Part::Test);
                 celeba::split(table, &CelebaOptions { train: keep(Part::Train), held_out, seed })?
             }
+            Source::Eicu => {
+                let group_by = eicu::GroupBy::GenderAndAge;
+                eicu::split(self.eicu()?, &EicuOptions { group_by, seed, ..EicuOptions::default() })?
+            }
             Source::Mimic => {
                 let table = self.mimic()?;
                 let options = MimicOptions { group_by: mimic::GroupBy::All, seed };
@@ -157,6 +167,10 @@ impl Tables {
 
     fn celeba(&self) -> anyhow::Result<&CelebaTable> {
         read(&self.celeba, || celeba::load(&self.locator), |table| &table.provenance)
+    }
+
+    fn eicu(&self) -> anyhow::Result<&EicuTable> {
+        read(&self.eicu, || eicu::load(&self.locator), |table| &table.provenance)
     }
 
     fn mimic(&self) -> anyhow::Result<&MimicTable> {

@@ -6,6 +6,7 @@ mod celeba;
 mod data_setting;
 mod direction_vs_magnitude;
 pub(crate) mod dutch;
+mod eicu;
 mod epsilon_sweep;
 mod esipova;
 mod experiment;
@@ -13,6 +14,7 @@ mod fashion;
 mod grid;
 pub(crate) mod host;
 mod images;
+mod income;
 mod mimic;
 pub(crate) mod mnist;
 pub(crate) mod options;
@@ -56,6 +58,10 @@ enum Study {
     Fashion(StudyArgs),
     /// CelebA, groups by eyeglasses: Esipova 2023 Table 3.
     Celeba(StudyArgs),
+    /// Adult by sex and age: Soleymani 2025 Tables 1 to 3, simple and complex model.
+    Income(StudyArgs),
+    /// GOSSIS-1-eICU: Soleymani 2025 Tables 1 to 3.
+    Eicu(StudyArgs),
     /// MIMIC-III, length of stay: Soleymani 2025 Tables 1 to 3.
     Mimic(StudyArgs),
     /// A larger bound for everyone: Xu 2021 Table 3, and the same on both censuses.
@@ -83,6 +89,8 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
         Study::Mnist(args) => mnist::study(&args)?.run(&args),
         Study::Fashion(args) => fashion::study(&args)?.run(&args),
         Study::Celeba(args) => celeba::study(&args)?.run(&args),
+        Study::Income(args) => income::study(&args)?.run(&args),
+        Study::Eicu(args) => eicu::study(&args)?.run(&args),
         Study::Mimic(args) => mimic::study(&args)?.run(&args),
         Study::UniformClipping(args) => uniform_clipping::study(&args)?.run(&args),
         Study::EpsilonSweep(args) => epsilon_sweep::study(&args)?.run(&args),

@@ -2,7 +2,7 @@
 
 use dp_accounting::{Delta, Epsilon};
 use dp_clipping::PresetParams;
-use dp_train::{LearningRate, Loss, ModelConfig, OptimiserConfig};
+use dp_train::{LearningRate, Loss, ModelConfig, Normalisation, OptimiserConfig};
 
 use super::data_setting::{DataSetting, EvaluationPart, Source};
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
@@ -76,6 +76,14 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
         methods,
         published: None,
     })
+}
+
+/// The paper does not say how many groups its GroupNorm has.
+pub(crate) const NORMALISATION: Normalisation = Normalisation::GroupNorm { groups: 8 };
+
+/// That it does not.
+pub(crate) fn normalisation_note() -> String {
+    "GroupNorm has 8 groups; the paper does not say how many its own has.".to_owned()
 }
 
 const ADAM: OptimiserConfig = OptimiserConfig::Adam { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-8 };

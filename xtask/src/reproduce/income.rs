@@ -1,0 +1,90 @@
+//! `cargo xtask reproduce income`: Soleymani 2025 on Adult, the simple and the complex model.
+
+use dp_data::ScalingFit;
+use dp_data::adult::{Encoding, GroupBy, Sampling};
+use dp_train::{Loss, ModelConfig};
+
+use super::data_setting::Source;
+use super::soleymani::{self, Schedule, Setting};
+use super::study::{Study, StudyArgs};
+use crate::report::{StudyPresentation, TablePresentation};
+
+const SIMPLE: &str = "income-simple";
+const COMPLEX: &str = "income-complex";
+/// Loss gaps of the paper: by sex and by age.
+const GAPS: [&str; 2] = ["male|female", "younger|older"];
+
+/// The study.
+pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
+    let epochs = |published| args.options.epochs(published);
+    let source = Source::Adult {
+        encoding: Encoding::Soleymani,
+        sampling: Sampling::Balanced { per_group: 14_000 },
+        scaling: ScalingFit::TrainOnly,
+        group_by: GroupBy::SexAndAge,
+    };
+    let simple = soleymani::experiment(
+        Setting {
+            id: SIMPLE,
+            title: "Soleymani 2025: Adult, simple model",
+            source,
+            model: ModelConfig::SoleymaniSimple,
+            loss: Loss::WeightedBceWithLogits { positive_weight: 2.0 },
+            reference: Schedule { batch_size: 32, epochs: epochs(15), rate: 3e-4 },
+            private: Schedule { batch_size: 128, epochs: epochs(30), rate: 3e-3 },
+            clip_norms: &[0.1, 0.05, 0.01],
+        },
+        Vec::new(),
+    )?;
+    let complex = soleymani::experiment(
+        Setting {
+            id: COMPLEX,
+            title: "Soleymani 2025: Adult, complex model",
+            source,
+            model: ModelConfig::SoleymaniComplex { normalisation: soleymani::NORMALISATION },
+            loss: Loss::WeightedSoftmaxCrossEntropy { class_weights: vec![1.0, 2.0] },
+            reference: Schedule { batch_size: 32, epochs: epochs(8), rate: 3e-5 },
+            private: Schedule { batch_size: 128, epochs: epochs(16), rate: 3e-4 },
+            clip_norms: &[0.1],
+        },
+        vec![soleymani::normalisation_note()],
+    )?;
+    let table = |id, experiment, text| TablePresentation::new(id, experiment, text, Vec::new());
+    let mut claims = Vec::new();
+    for clip_norm in ["0.1", "0.05", "0.01"] {
+        let data = format!("Adult, simple model, C = {clip_norm}");
+        claims.extend(soleymani::claims(SIMPLE, &data, &format!(" C={clip_norm}"), &GAPS)?);
+    }
+    claims.extend(soleymani::claims(COMPLEX, "Adult, complex model", "", &GAPS)?);
+    Ok(Study {
+        name: "income",
+        presentation: StudyPresentation {
+            title: "Adult: soft against hard clipping".to_owned(),
+            tables: vec![
+                table(
+                    "soleymani2025-table-1-simple",
+                    SIMPLE,
+                    include_str!("published/soleymani2025-table1-income-simple.tsv"),
+                )?,
+                table(
+                    "soleymani2025-table-3-simple",
+                    SIMPLE,
+                    include_str!("published/soleymani2025-table3-income-simple.tsv"),
+                )?,
+                table(
+                    "soleymani2025-table-1-complex",
+                    COMPLEX,
+                    include_str!("published/soleymani2025-table1-income-complex.tsv"),
+                )?,
+                table(
+                    "soleymani2025-table-3-complex",
+                    COMPLEX,
+                    include_str!("published/soleymani2025-table3-income-complex.tsv"),
+                )?,
+            ],
+            claims,
+        },
+        experiments: vec![simple, complex],
+        follow_up: None,
+    })
+}
