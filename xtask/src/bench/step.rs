@@ -12,8 +12,9 @@ use clap::{Args, ValueEnum};
 use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::{PresetParams, registry};
 use dp_train::{
-    Activation, BatchPlan, DType, Device, Execution, ImageShape, LearningRate, Loss, ModelConfig, Plan, PrivacyConfig,
-    PublicFacts, Purpose, Randomness, Records, TrainConfig, Trainer, Unobserved, ZhaoCnnLayout,
+    Activation, BatchPlan, DType, Device, Execution, ImageShape, LearningRate, Loss, ModelConfig, Normalisation, Plan,
+    PrivacyConfig, PublicFacts, Purpose, Randomness, Records, ResNetStem, TrainConfig, Trainer, Unobserved,
+    ZhaoCnnLayout,
 };
 use rand::Rng;
 use serde::Serialize;
@@ -54,6 +55,8 @@ enum StepModel {
     EsipovaCnn,
     /// Convolutions of 64 and 64 filters with max pools 3 × 3 at stride 2, hidden layers of 500 and 500, ReLU (MNIST).
     ZhaoCnn,
+    /// ResNet-18 with GroupNorm of 32 groups and the stem for ImageNet, on one channel of 28 × 28 (MNIST).
+    Resnet18,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -82,6 +85,11 @@ impl StepModel {
             Self::Mlp => ModelConfig::Mlp { hidden: vec![256, 256], activation: Activation::Tanh },
             Self::EsipovaCnn => ModelConfig::EsipovaCnn { image },
             Self::ZhaoCnn => ModelConfig::ZhaoCnn { image, layout: ZhaoCnnLayout::Text },
+            Self::Resnet18 => ModelConfig::Resnet18 {
+                image,
+                stem: ResNetStem::Imagenet,
+                normalisation: Normalisation::GroupNorm { groups: 32 },
+            },
         }
     }
 
@@ -90,7 +98,7 @@ impl StepModel {
         match self {
             Self::Lr => (58, 2, Loss::BceWithLogits),
             Self::Mlp => (98, 2, Loss::BceWithLogits),
-            Self::EsipovaCnn | Self::ZhaoCnn => (784, 10, Loss::SoftmaxCrossEntropy),
+            Self::EsipovaCnn | Self::ZhaoCnn | Self::Resnet18 => (784, 10, Loss::SoftmaxCrossEntropy),
         }
     }
 
@@ -102,6 +110,14 @@ impl StepModel {
             Self::Mlp => &[(1, 98 * 256), (1, 256 * 256), (1, 256)],
             Self::EsipovaCnn => &[(26 * 26, 9 * 32), (24 * 24, 288 * 16), (1, 9_216 * 10)],
             Self::ZhaoCnn => &[(26 * 26, 9 * 64), (10 * 10, 576 * 64), (1, 1_024 * 500), (1, 500 * 500), (1, 500 * 10)],
+            Self::Resnet18 => &[
+                (14 * 14, 49 * 64),
+                (7 * 7, 4 * 576 * 64),
+                (4 * 4, 576 * 128 + 64 * 128 + 3 * 1_152 * 128),
+                (2 * 2, 1_152 * 256 + 128 * 256 + 3 * 2_304 * 256),
+                (1, 2_304 * 512 + 256 * 512 + 3 * 4_608 * 512),
+                (1, 512 * 10),
+            ],
         };
         let products = |i: usize| if i == 0 { 2.0 } else { 3.0 };
         let layers = layers.iter().enumerate();
