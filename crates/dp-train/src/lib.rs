@@ -24,6 +24,7 @@ mod records;
 mod sampler;
 mod schedule;
 mod tanh_f64;
+mod threads;
 mod trainer;
 mod vector_math;
 mod weights;

@@ -1,20 +1,22 @@
 //! Forward, backward, per-sample norms and weighted sums: everything a private step asks of a model.
 
+mod sum;
 mod worker;
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
 use candle_core::Device;
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::dropout::DropoutKey;
 use crate::error::{Result, TrainError};
 use crate::loss::Loss;
 use crate::models::{Model, ModelConfig};
-use crate::ops::{Axpy, Fill};
+use crate::ops::{Fill, ScaleAdd};
 use crate::parameters::ParameterVector;
 use crate::records::Records;
+use crate::threads::Threads;
+pub(crate) use sum::WeightedSum;
 use worker::Worker;
 
 /// A model, its loss and the buffers of one batch: per-sample gradients without a trainer.
@@ -45,11 +47,13 @@ use worker::Worker;
 pub struct Engine {
     /// At least one; each has a part of the batch. All share the parameters of the first.
     workers: Vec<Worker>,
-    /// Threads of the workers but the first, which runs on the caller's.
-    pool: Option<ThreadPool>,
+    /// One for each worker.
+    threads: Threads,
     /// Rows of the batch that each worker has the factors of; `None` before a batch.
     parts: Option<Vec<Range<usize>>>,
     dropout: Option<DropoutKey>,
+    /// For [`Self::weighted_sum`]; made when first needed.
+    sum: Option<WeightedSum>,
 }
 
 /// What a model says about each record of a data set, in the order of the records.
@@ -76,7 +80,8 @@ impl Engine {
         })?;
         let model = Model::new(config, facts.n_inputs, n_outputs, records.dtype(), device)?;
         let first = Worker::new(model, loss, records.dtype(), device)?;
-        Ok(Self { workers: vec![first], pool: None, parts: None, dropout: None })
+        let threads = Threads::new(NonZeroUsize::MIN)?;
+        Ok(Self { workers: vec![first], threads, parts: None, dropout: None, sum: None })
     }
 
     /// The same engine on so many threads, the caller's among them: each works on a part of a batch. Results are the same up to rounding
@@ -85,18 +90,12 @@ impl Engine {
     /// # Errors
     /// [`TrainError::InvalidParameter`] if the system has no more threads to give.
     pub fn with_threads(mut self, threads: NonZeroUsize) -> Result<Self> {
-        self.parts = None;
-        let n_threads = threads.get();
-        self.workers.truncate(n_threads);
-        while self.workers.len() < n_threads {
+        (self.parts, self.sum) = (None, None);
+        self.workers.truncate(threads.get());
+        while self.workers.len() < threads.get() {
             self.workers.push(self.first().replica()?);
         }
-        self.pool = if n_threads == 1 {
-            None
-        } else {
-            let pool = ThreadPoolBuilder::new().num_threads(n_threads - 1).build();
-            Some(pool.map_err(|error| TrainError::invalid("threads", n_threads, format!("fewer: {error}")))?)
-        };
+        self.threads = Threads::new(threads)?;
         Ok(self)
     }
 
@@ -184,6 +183,32 @@ impl Engine {
     /// # Errors
     /// [`TrainError::Mismatch`] if no batch was differentiated, or there is not one weight per record.
     pub fn weighted_sum(&mut self, weights: &[f64], gradient: &ParameterVector, accumulate: bool) -> Result<()> {
+        let mut sum = match self.sum.take() {
+            Some(sum) => sum,
+            None => self.empty_sum()?,
+        };
+        sum.clear();
+        self.add_weighted(weights, &mut sum)?;
+        if !accumulate {
+            gradient.flat().inplace_op1(&Fill(0.0))?;
+        }
+        for part in sum.parts() {
+            let add = ScaleAdd { scale: 1.0, alpha: 1.0, threads: &self.threads };
+            gradient.flat().inplace_op2(part.flat(), &add)?;
+        }
+        self.sum = Some(sum);
+        Ok(())
+    }
+
+    /// The empty sum.
+    pub(crate) fn empty_sum(&self) -> Result<WeightedSum> {
+        WeightedSum::new(self.workers.iter().map(Worker::zero_gradient))
+    }
+
+    /// Adds `Σ_i weights[i] g_i` over the batch to a sum that was made for as many threads.
+    ///
+    /// **Guarantee**, edge cases and errors as for [`Self::weighted_sum`].
+    pub(crate) fn add_weighted(&mut self, weights: &[f64], sum: &mut WeightedSum) -> Result<()> {
         let parts = self.parts()?.to_vec();
         let expected = parts.last().map_or(0, |part| part.end);
         if weights.len() != expected {
@@ -191,23 +216,18 @@ impl Engine {
         }
         if weights.iter().all(|&w| w == 0.0) {
             // An empty batch, or one without a usable record: the sum is 0 whatever the factors hold.
-            if !accumulate {
-                gradient.flat().inplace_op1(&Fill(0.0))?;
-            }
             return Ok(());
         }
-        self.on_parts(&parts, |worker, part| {
-            let weights = &weights[part.clone()];
-            if part.start == 0 {
-                worker.weighted_sum(weights, gradient, accumulate)
-            } else {
-                worker.weighted_sum_of_own(weights)
-            }
-        })?;
-        for worker in &self.workers[1..parts.len()] {
-            gradient.flat().inplace_op2(worker.own_sum()?.flat(), &Axpy { alpha: 1.0 })?;
-        }
-        Ok(())
+        let jobs = self.workers.iter_mut().zip(&parts).zip(sum.open(parts.len())?);
+        let add = |((worker, part), (vector, counts)): ((&mut Worker, &Range<usize>), (&ParameterVector, bool))| {
+            worker.weighted_sum(&weights[part.clone()], vector, counts)
+        };
+        self.threads.each(jobs, add).into_iter().collect()
+    }
+
+    /// The threads that share a batch.
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.threads
     }
 
     /// Losses and predictions of all records, `micro_batch` at a time. A batch that was differentiated before is lost.
@@ -266,22 +286,6 @@ impl Engine {
         work: impl Fn(&mut Worker, Range<usize>) -> Result<R> + Sync,
     ) -> Result<Vec<R>> {
         let jobs = self.workers.iter_mut().zip(parts);
-        let Some(pool) = self.pool.as_ref().filter(|_| parts.len() > 1) else {
-            return jobs.map(|(worker, part)| work(worker, part.clone())).collect();
-        };
-        let mut results: Vec<Option<Result<R>>> = parts.iter().map(|_| None).collect();
-        pool.in_place_scope(|scope| {
-            let mut jobs = jobs.zip(&mut results);
-            let first = jobs.next();
-            for ((worker, part), result) in jobs {
-                let work = &work;
-                scope.spawn(move |_| *result = Some(work(worker, part.clone())));
-            }
-            if let Some(((worker, part), result)) = first {
-                *result = Some(work(worker, part.clone()));
-            }
-        });
-        // The scope waits for all jobs.
-        results.into_iter().flatten().collect()
+        self.threads.each(jobs, |(worker, part)| work(worker, part.clone())).into_iter().collect()
     }
 }

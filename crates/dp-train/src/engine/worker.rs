@@ -23,8 +23,6 @@ pub(super) struct Worker {
     losses: RowBuffer,
     sq_norms: RowBuffer,
     batch: Option<Batch>,
-    /// For a sum of this part alone; made when first needed.
-    own_sum: Option<ParameterVector>,
 }
 
 /// The batch whose factors are in the layers.
@@ -41,7 +39,6 @@ impl Worker {
             sq_norms: RowBuffer::new(1, DType::F64, device)?,
             device: device.clone(),
             batch: None,
-            own_sum: None,
             model,
             loss,
             dtype,
@@ -103,21 +100,6 @@ impl Worker {
 
     pub(super) fn weighted_sum(&mut self, weights: &[f64], gradient: &ParameterVector, accumulate: bool) -> Result<()> {
         self.model.weighted_sum(weights, gradient, accumulate)
-    }
-
-    /// The sum of this part, to be read with [`Self::own_sum`].
-    pub(super) fn weighted_sum_of_own(&mut self, weights: &[f64]) -> Result<()> {
-        let sum = match self.own_sum.take() {
-            Some(sum) => sum,
-            None => self.zero_gradient()?,
-        };
-        self.model.weighted_sum(weights, &sum, false)?;
-        self.own_sum = Some(sum);
-        Ok(())
-    }
-
-    pub(super) fn own_sum(&self) -> Result<&ParameterVector> {
-        self.own_sum.as_ref().ok_or_else(|| TrainError::mismatch("sums of a part of a batch", 1, 0))
     }
 
     pub(super) fn evaluate(&mut self, records: &Records, rows: &[usize]) -> Result<Evaluation> {

@@ -9,149 +9,220 @@
 //! exactly as private as the Gaussian mechanism of the theory, at no cost in sensitivity. The rounding is right although `N` is
 //! never known exactly, for it can be decided from an interval:
 //!
-//! 1. In single precision, sixteen values at a time, with a bound on the error of everything, bits that were not drawn included. If the
-//!    interval around `(f + N)/g` holds no boundary between two grid points, it is rounded.
-//! 2. Otherwise (one value in 200) in double precision, with 64 bits of either coordinate of Box and Muller's point.
+//! 1. In single precision, sixteen values at a time, from 32 bits of either coordinate of Box and Muller's point, with a bound on the error of
+//!    everything, the other bits included. If the interval around `(f + N)/g` holds no boundary between two grid points, it is rounded.
+//! 2. Otherwise (one value in 120) in double precision, with 64 bits of either coordinate.
 //! 3. Otherwise (one value in 2⁴⁰) in multiple precision with 192 bits. One in 2¹⁶⁰ of *those* is then rounded by what is
 //!    known: over all values of all runs that will ever be, this moves δ by less than 1e-30.
 //!
-//! Later bits are fresh and continue earlier ones, so all paths speak of the same `N`. The grid is the noise's standard deviation divided by
-//! [`GRID`]: it adds a relative 1.3e-6 to the variance. Its step is rounded up, and with it the noise.
+//! All paths speak of the same `N`, for the bits of a value depend on nothing but the step's key and the value's place in the vector
+//! ([`StepNoise`]). The grid is the noise's standard deviation divided by [`GRID`]: it adds a relative 1.3e-6 to the variance. Its step is
+//! rounded up, and with it the noise.
+//!
+//! **Random bits** are those of ChaCha20. Every step draws a key of 256 bits from the run's noise stream, which gives nothing but such keys; a
+//! value's bits are words of two streams under that key, at numbers that belong to the value alone. No pair of key, stream and block number is
+//! thus used twice, and whoever can tell the bits from independent uniform ones can tell ChaCha20's block function from a random
+//! one: "exactly" above means up to that. Since no value's noise depends on another's, neither threads nor pieces of the vector nor the
+//! kind of device that adds it can change it.
 //!
 //! **What this does not cover.** `f` is the sum as the machine computed it. Adding a record also changes how the others' terms round, by about
 //! 2⁻²⁴ of the sum in single precision; that lies outside of the sensitivity (Casacuberta et al. 2022), in this program as in any
 //! other that sums in floating point. Time: the second and third paths take longer, and their number depends on the noisy values' digits below the
-//! grid. Random bits are those of ChaCha20 under a key from the operating system; "exactly" means up to telling it from random.
+//! grid.
 
 mod exact;
 
 use rand::RngCore;
 use rand_chacha::ChaCha20Rng;
 
-use crate::keystream::{WORDS, next_words};
+use crate::keystream::{Keystream, LANES, WORDS};
 use crate::vector_math::{ln, sin_cos_turn, vectorise};
-use exact::Pair;
+use exact::{Coordinate, Pair};
 
 /// Steps of the grid in one standard deviation of the noise.
 pub(crate) const GRID: f64 = 256.0;
 
-/// Groups of keystream used at a time: with them and the uniforms in the first-level cache.
-const GROUPS: usize = 4;
-/// Pairs made at a time.
-const PAIRS: usize = GROUPS * WORDS / 2;
+/// Values whose noise is made together: as many as there are words in a group of the keystream. Parts of a vector begin at multiples of it.
+pub(crate) const BLOCK: usize = WORDS;
+/// Pairs of a block. The first half of a block takes the cosines, the second the sines: two contiguous runs.
+const PAIRS: usize = BLOCK / 2;
 
-/// Adds independent `N(0, std²)` noise to every value and rounds to multiples of about `std / 256`, in single precision.
+/// Stream of the leading 32 bits of every value's coordinate: word `i` of group `b` belongs to value `b · BLOCK + i`, radii first.
+const LEADING: u64 = 0;
+/// Stream of the bits that follow: block `p` belongs to pair `p` of the vector.
+const FURTHER: u64 = 1;
+
+/// The Gaussian noise of one step.
 ///
-/// Box and Muller's transform, four random bytes a value to begin with. The radius is that of a uniform variate with 24 significant bits
-/// everywhere and a resolution of 2⁻⁶⁴, so that values reach 9.4 standard deviations: where the first 32 bits leave fewer
-/// than 24 significant ones (one pair in 256) another 32 follow.
-///
-/// **Guarantee.** Post-processing of the Gaussian mechanism with a standard deviation of at least `std` on the values as they are; see the
-/// module.
+/// **Guarantee.** Post-processing of the Gaussian mechanism with a standard deviation of at least the one asked for on the values as they are;
+/// see the module. What is added to a value depends on the key and on its place in the vector alone.
 ///
 /// **Edge cases.** A value that is not finite stays so.
-pub(crate) fn add_gaussian_f32(rng: &mut ChaCha20Rng, std: f64, values: &mut [f32]) {
-    let factor = at_most(GRID / std);
-    let step = 1.0 / factor;
-    let mut groups = [[0; WORDS]; GROUPS];
-    let mut uniform = [0.0f32; PAIRS];
-    let mut further = [0; PAIRS];
-    let mut rounded = [[0.0f32; PAIRS]; 2];
-    let mut margins = [0.0f32; PAIRS];
-    for block in values.chunks_mut(2 * PAIRS) {
-        next_words(rng, &mut groups);
-        let pairs = block.len().div_ceil(2);
-        let (radii, turns) = groups.as_flattened().split_at(PAIRS);
-        let mut least = [u32::MAX; PAIRS / RUN];
-        vectorise(
-            #[inline(always)]
-            || {
-                for (uniform, &bits) in uniform.iter_mut().zip(radii) {
-                    *uniform = bits as f32 * TWO_POW_MINUS_32;
+pub(crate) struct StepNoise {
+    keystream: Keystream,
+    std: f64,
+}
+
+impl StepNoise {
+    /// Noise of this standard deviation, above 0, under a key drawn from the run's noise stream.
+    pub(crate) fn draw(rng: &mut ChaCha20Rng, std: f64) -> Self {
+        let mut key = [0; 32];
+        rng.fill_bytes(&mut key);
+        Self { keystream: Keystream::new(key), std }
+    }
+
+    /// Adds noise to values, the first of which is at `first_block · BLOCK` in the step's vector, and rounds to multiples of about `std / 256`, in
+    /// single precision.
+    ///
+    /// Box and Muller's transform from four random bytes a value. Further bits are looked at where those do not decide the rounding, and where
+    /// they leave fewer than 24 significant ones of the radius' uniform variate (one pair in 256).
+    #[expect(clippy::needless_bitwise_bool, reason = "branches would keep the loop from being vectorised")]
+    pub(crate) fn add_f32(&self, first_block: u64, values: &mut [f32]) {
+        let factor = at_most(GRID / self.std);
+        let step = 1.0 / factor;
+        let mut undecided = Vec::with_capacity(LANES);
+        let (mut words, mut unsettled) = ([0; WORDS], [0; PAIRS]);
+        let (mut before, mut after) = ([0.0; BLOCK], [0.0; BLOCK]);
+        for (number, start) in (first_block..).zip((0..values.len()).step_by(BLOCK)) {
+            let end = values.len().min(start + BLOCK);
+            before[..end - start].copy_from_slice(&values[start..end]);
+            vectorise(
+                #[inline(always)]
+                || {
+                    self.leading_words(number, &mut words);
+                    let (radii, turns) = words.split_at(PAIRS);
+                    let (cosines, sines) = after.split_at_mut(PAIRS);
+                    let points = radii.iter().zip(turns);
+                    let pairs = before[..PAIRS].iter().zip(&before[PAIRS..]);
+                    let results = cosines.iter_mut().zip(sines).zip(&mut unsettled);
+                    for (((&bits, &turn), (&a, &b)), ((cosine, sine), unsettled)) in points.zip(pairs).zip(results) {
+                        let radius = (-2.0 * ln(bits as f32 * TWO_POW_MINUS_32)).sqrt();
+                        let (sin, cos) = sin_cos_turn(turn);
+                        let (a, a_certain) = round(factor, a, radius, cos);
+                        let (b, b_certain) = round(factor, b, radius, sin);
+                        (*cosine, *sine) = (a * step, b * step);
+                        let certain = a_certain & b_certain & (radius > LEAST_RADIUS) & (bits >= FEW_BITS);
+                        *unsettled = u8::from(!certain);
+                    }
+                },
+            );
+            values[start..end].copy_from_slice(&after[..end - start]);
+            for (run, unsettled) in unsettled.as_chunks::<RUN>().0.iter().enumerate() {
+                if u128::from_ne_bytes(*unsettled) == 0 {
+                    continue;
                 }
-                for (least, run) in least.iter_mut().zip(radii.chunks_exact(RUN)) {
-                    *least = run.iter().fold(u32::MAX, |least, &bits| least.min(bits));
-                }
-            },
-        );
-        for (run, _) in least.iter().enumerate().filter(|(_, least)| **least < FEW_BITS) {
-            for i in run * RUN..(run + 1) * RUN {
-                if radii[i] < FEW_BITS {
-                    further[i] = rng.next_u32();
-                    uniform[i] = extended_uniform(radii[i], further[i]);
+                for i in (0..RUN).filter(|&i| unsettled[i] != 0).map(|i| run * RUN + i) {
+                    let values_without = [before[i], before[PAIRS + i]].map(f64::from);
+                    undecided.push(Undecided::new(number, start, i, &words, values_without));
+                    if undecided.len() == LANES {
+                        self.settle(&mut undecided, f64::from(factor), values, |steps| steps as f32 * step);
+                    }
                 }
             }
         }
-        // The first half of a block takes the cosines, the second the sines: two contiguous runs.
-        let (first, second) = block.split_at_mut(pairs);
-        let [cosines, sines] = &mut rounded;
-        cosines[..pairs].copy_from_slice(first);
-        sines[..second.len()].copy_from_slice(second);
-        vectorise(
-            #[inline(always)]
-            || {
-                let points = uniform.iter().zip(turns);
-                let results = cosines.iter_mut().zip(sines.iter_mut()).zip(margins.iter_mut());
-                for ((&u, &turn), ((cosine, sine), margin)) in points.zip(results) {
-                    let radius = (-2.0 * ln(u)).sqrt();
-                    let (sin, cos) = sin_cos_turn(turn);
-                    let (a, a_margin) = round(factor, *cosine, radius, cos);
-                    let (b, b_margin) = round(factor, *sine, radius, sin);
-                    (*cosine, *sine) = (a, b);
-                    let smaller = if a_margin > 0.0 { b_margin } else { -1.0 };
-                    *margin = if radius > LEAST_RADIUS && radius < MOST_RADIUS { smaller } else { -1.0 };
+        self.settle(&mut undecided, f64::from(factor), values, |steps| steps as f32 * step);
+    }
+
+    /// The same in double precision, for checks: from the same bits.
+    pub(crate) fn add_f64(&self, first_block: u64, values: &mut [f64]) {
+        let factor = (GRID / self.std).next_down();
+        let mut words = [0; WORDS];
+        for (number, start) in (first_block..).zip((0..values.len()).step_by(BLOCK)) {
+            vectorise(
+                #[inline(always)]
+                || self.leading_words(number, &mut words),
+            );
+            let before = |place: usize| values.get(place).copied().unwrap_or(0.0);
+            let pair = |i| Undecided::new(number, start, i, &words, [before(start + i), before(start + PAIRS + i)]);
+            let mut pairs: Vec<Undecided> = (0..PAIRS).map(pair).collect();
+            self.settle(&mut pairs, factor, values, |steps| steps / factor);
+        }
+    }
+
+    /// The leading 32 bits of the coordinates of a block's pairs: radii, then turns.
+    #[expect(
+        clippy::inline_always,
+        reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+    )]
+    #[inline(always)]
+    fn leading_words(&self, block: u64, words: &mut [u32; WORDS]) {
+        let first = block.wrapping_mul(LANES as u64);
+        self.keystream.blocks(LEADING, std::array::from_fn(|lane| first.wrapping_add(lane as u64)), words);
+    }
+
+    /// Rounds pairs with all their bits and puts them into their places; `value` turns a number of grid steps into a value.
+    fn settle<T>(&self, pairs: &mut Vec<Undecided>, factor: f64, values: &mut [T], value: impl Fn(f64) -> T) {
+        let mut words = [0; WORDS];
+        for pairs in pairs.chunks(LANES) {
+            let numbers = std::array::from_fn(|lane| pairs.get(lane).map_or(0, |pair| pair.number));
+            vectorise(
+                #[inline(always)]
+                || self.keystream.blocks(FURTHER, numbers, &mut words),
+            );
+            for (lane, pair) in pairs.iter().enumerate() {
+                let rounded = pair.point(|word| words[word * LANES + lane]).round(factor, pair.values);
+                for (place, rounded) in pair.places.into_iter().zip(rounded) {
+                    // The last block may have no value there.
+                    if let Some(place) = values.get_mut(place) {
+                        *place = value(rounded);
+                    }
                 }
-            },
-        );
-        for run in 0..pairs.div_ceil(RUN) {
-            let range = run * RUN..((run + 1) * RUN).min(pairs);
-            if margins[range.clone()].iter().copied().fold(f32::INFINITY, f32::min) > 0.0 {
-                continue;
-            }
-            for i in range.filter(|&i| margins[i] <= 0.0) {
-                let low = if radii[i] < FEW_BITS { further[i] } else { rng.next_u32() };
-                let extend = |high: u32, low: u32| (u64::from(high) << 32) | u64::from(low);
-                let pair = Pair::new(extend(radii[i], low), extend(turns[i], rng.next_u32()));
-                let values = [first[i], second.get(i).copied().unwrap_or(0.0)].map(f64::from);
-                let [a, b] = pair.round(rng, f64::from(factor), values);
-                (cosines[i], sines[i]) = (a as f32, b as f32);
             }
         }
-        vectorise(
-            #[inline(always)]
-            || {
-                for (value, rounded) in first.iter_mut().zip(&*cosines) {
-                    *value = rounded * step;
-                }
-                for (value, rounded) in second.iter_mut().zip(&*sines) {
-                    *value = rounded * step;
-                }
-            },
-        );
+        pairs.clear();
     }
 }
 
-/// `⌊factor · value + GRID · radius · direction⌉`, and how far the sum keeps from the boundaries between two integers beyond the error that it can
-/// have: certain if positive.
+/// A pair of values whose noise takes more bits than the leading ones.
+struct Undecided {
+    /// In the step's vector.
+    number: u64,
+    leading: [u32; 2],
+    /// Without noise.
+    values: [f64; 2],
+    /// Where they are in the slice at hand.
+    places: [usize; 2],
+}
+
+impl Undecided {
+    /// Pair `i` of a block that starts at `start` in the slice.
+    fn new(block: u64, start: usize, i: usize, words: &[u32; WORDS], values: [f64; 2]) -> Self {
+        Self {
+            number: block.wrapping_mul(PAIRS as u64).wrapping_add(i as u64),
+            leading: [words[i], words[PAIRS + i]],
+            values,
+            places: [start + i, start + PAIRS + i],
+        }
+    }
+
+    fn point(&self, further: impl Fn(usize) -> u32) -> Pair {
+        let coordinate = |leading, first| {
+            Coordinate::new(std::array::from_fn(|i| if i == 0 { leading } else { further(first + i - 1) }))
+        };
+        Pair::new(coordinate(self.leading[0], 0), coordinate(self.leading[1], 5))
+    }
+}
+
+/// `⌊factor · value + GRID · radius · direction⌉`, and whether that is certain: the sum keeps further from the boundaries between two integers than
+/// its error can be.
 #[expect(
     clippy::inline_always,
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 #[inline(always)]
-fn round(factor: f32, value: f32, radius: f32, direction: f32) -> (f32, f32) {
+fn round(factor: f32, value: f32, radius: f32, direction: f32) -> (f32, bool) {
     let value = factor * value;
     let sum = value + (GRID as f32 * radius) * direction;
     let rounded = (sum + ROUND) - ROUND;
     let error = GRID as f32 * (ERROR + RADIUS_ERROR * radius) + ROUNDING_ERROR * (value.abs() + sum.abs());
-    let margin = 0.5 - error - (sum - rounded).abs();
-    // Beyond it `ROUND` does not round to integers; a comparison with what is not a number fails.
-    (rounded, if sum.abs() < LARGEST && margin > 0.0 { margin } else { -1.0 })
+    // Beyond `LARGEST` adding `ROUND` does not round to integers; a comparison with what is not a number fails.
+    (rounded, (sum.abs() < LARGEST) & ((sum - rounded).abs() + error < 0.5))
 }
 
 /// Error of a variate `r cos θ` in single precision for a radius `r` of at least [`LEAST_RADIUS`], over all bits that may follow: at most
 /// `ERROR + RADIUS_ERROR · r`.
 ///
-/// `U` has a relative error of 2⁻²⁴ from its conversion and of 2⁻²⁴ for the bits that follow 24; its logarithm one of 2 ulp, 2⁻²² relative, besides. With
+/// `U` has a relative error of 2⁻²⁴ from its conversion and of 2⁻²⁴ for the bits that follow; its logarithm one of 2 ulp, 2⁻²² relative, besides. With
 /// `r² = −2 ln U` the radius is off by at most `(2·2⁻²³ + r²·2⁻²²)/2r + 2⁻²³ r = 2⁻²³/r + 2⁻²² r`, the direction by 2e-7 and 2⁻²⁹ for
 /// its bits, and the product is rounded: together `2⁻²³/r + 5.2e-7 r`. With `r ≥ 1/16` the first term is below 1.91e-6.
 const ERROR: f32 = 2.2e-6;
@@ -160,15 +231,13 @@ const RADIUS_ERROR: f32 = 7e-7;
 const ROUNDING_ERROR: f32 = 1.2e-7;
 /// Below it (one pair in 500) the logarithm of a `U` near 1 loses its digits.
 const LEAST_RADIUS: f32 = 1.0 / 16.0;
-/// Beyond it (one pair in 10¹²) 64 bits are too few for 24 significant ones.
-const MOST_RADIUS: f32 = 7.4;
 /// Adding and subtracting it rounds a magnitude below 2²² to an integer.
 const ROUND: f32 = 12_582_912.0;
 const LARGEST: f32 = 4_194_304.0;
 
 /// Leading bits below this leave fewer than 24 significant ones.
 const FEW_BITS: u32 = 1 << 24;
-/// Pairs whose leading bits are looked at together: most runs have none with too few.
+/// Pairs that are looked at together: most runs have none that is undecided.
 const RUN: usize = 16;
 const TWO_POW_MINUS_32: f32 = 1.0 / 4_294_967_296.0;
 
@@ -178,33 +247,19 @@ fn at_most(x: f64) -> f32 {
     if f64::from(near) > x { near.next_down() } else { near }
 }
 
-/// A uniform variate in (0, 1) from 32 leading and 32 further bits.
-fn extended_uniform(leading: u32, further: u32) -> f32 {
-    let bits = (u64::from(leading) << 32) | u64::from(further);
-    ((bits as f64 + 0.5) / 18_446_744_073_709_551_616.0) as f32
-}
-
-/// The same in double precision, one pair at a time.
-pub(crate) fn add_gaussian_f64(rng: &mut ChaCha20Rng, std: f64, values: &mut [f64]) {
-    let factor = (GRID / std).next_down();
-    for pair in values.chunks_mut(2) {
-        let padded = [pair[0], pair.get(1).copied().unwrap_or(0.0)];
-        let rounded = Pair::draw(rng).round(rng, factor, padded);
-        for (value, rounded) in pair.iter_mut().zip(rounded) {
-            *value = rounded / factor;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rand::{Rng, SeedableRng};
 
     use super::*;
 
+    fn noise(seed: u64, std: f64) -> StepNoise {
+        StepNoise::draw(&mut ChaCha20Rng::seed_from_u64(seed), std)
+    }
+
     fn sample(n: usize, seed: u64) -> Vec<f64> {
         let mut values = vec![0.0f32; n];
-        add_gaussian_f32(&mut ChaCha20Rng::seed_from_u64(seed), 1.0, &mut values);
+        noise(seed, 1.0).add_f32(0, &mut values);
         values.into_iter().map(f64::from).collect()
     }
 
@@ -239,7 +294,7 @@ mod tests {
     fn neighbours_in_a_block_are_independent() {
         let values = sample(1_000_000, 2);
         let n = values.len() as f64;
-        for lag in [1, 2, PAIRS - 1, PAIRS, PAIRS + 1, 2 * PAIRS] {
+        for lag in [1, 2, PAIRS - 1, PAIRS, PAIRS + 1, BLOCK] {
             let correlation = values.iter().zip(&values[lag..]).map(|(a, b)| a * b).sum::<f64>() / n;
             assert!(correlation.abs() * n.sqrt() < 5.0, "lag {lag}: {correlation}");
         }
@@ -257,11 +312,60 @@ mod tests {
     /// A value is rounded to 0 with probability 0.4/256: more than three of a thousand next to each other by chance, 6e-9.
     #[test]
     fn every_length_gets_noise_in_every_place() {
-        for n in [0, 1, 2, 3, 2 * PAIRS - 1, 2 * PAIRS, 2 * PAIRS + 1] {
+        for n in [0, 1, 2, PAIRS - 1, PAIRS, PAIRS + 1, BLOCK - 1, BLOCK, BLOCK + 1] {
             let values = sample(n, 4);
             assert!(values.windows(4).all(|w| w.iter().any(|v| *v != 0.0)), "{n}");
             assert!(values.last().is_none_or(|v| *v != 0.0), "{n}");
         }
+    }
+
+    /// Pieces that begin at blocks, in any order and of any size, get the noise of the whole; so does a vector that ends earlier.
+    #[test]
+    fn noise_depends_on_the_place_alone() {
+        const N: usize = 40 * BLOCK + 77;
+        let before: Vec<f32> = (0..N).map(|i| (i % 91) as f32 * 0.03 - 1.3).collect();
+        let noise = noise(7, 0.8);
+        let mut whole = before.clone();
+        noise.add_f32(0, &mut whole);
+        for blocks in [1, 3, 16, 39] {
+            let mut pieces = before.clone();
+            let numbered: Vec<_> = pieces.chunks_mut(blocks * BLOCK).enumerate().collect();
+            for (i, piece) in numbered.into_iter().rev() {
+                noise.add_f32((i * blocks) as u64, piece);
+            }
+            assert_eq!(pieces, whole, "{blocks} blocks");
+        }
+        for n in [1, PAIRS, BLOCK + 1, N - 1] {
+            let mut start = before[..n].to_vec();
+            noise.add_f32(0, &mut start);
+            assert_eq!(start, whole[..n], "{n} values");
+        }
+    }
+
+    /// Two paths to one number: what single precision decides is what double precision says of the same bits.
+    #[test]
+    fn single_and_double_precision_see_the_same_noise() {
+        const N: usize = 400 * BLOCK + 3;
+        // A power of 2, so that both grids are the same.
+        let noise = noise(8, 0.5);
+        let mut single: Vec<f32> = (0..N).map(|i| (i % 1_013) as f32 * 0.01 - 5.0).collect();
+        let mut double: Vec<f64> = single.iter().copied().map(f64::from).collect();
+        noise.add_f32(3, &mut single);
+        noise.add_f64(3, &mut double);
+        let single: Vec<f64> = single.into_iter().map(f64::from).collect();
+        // Double precision's grid is one unit in the last place coarser.
+        assert!(single.iter().zip(&double).all(|(a, b)| (a - b).abs() < 1e-12));
+    }
+
+    #[test]
+    fn steps_have_noise_of_their_own() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let mut draw = || {
+            let mut values = [0.0; BLOCK];
+            StepNoise::draw(&mut rng, 1.0).add_f32(0, &mut values);
+            values
+        };
+        assert_ne!(draw(), draw());
     }
 
     /// Whatever was there: what comes out is a whole number of steps, for values far above and far below the noise.
@@ -271,8 +375,8 @@ mod tests {
             let mut rng = ChaCha20Rng::seed_from_u64(5);
             let before: Vec<f32> = (0..5_001).map(|_| rng.random_range(-1.0..=1.0) * size as f32).collect();
             let (mut single, mut double) = (before.clone(), before.iter().copied().map(f64::from).collect::<Vec<_>>());
-            add_gaussian_f32(&mut rng, std, &mut single);
-            add_gaussian_f64(&mut rng, std, &mut double);
+            noise(5, std).add_f32(0, &mut single);
+            noise(6, std).add_f64(0, &mut double);
             let (f, d) = (at_most(GRID / std), (GRID / std).next_down());
             for ((single, double), before) in single.into_iter().zip(double).zip(before) {
                 // Beyond that a number of steps cannot be told from its neighbours in single precision.
@@ -300,25 +404,17 @@ mod tests {
                 let sum = value + GRID as f32 * radius * cos;
                 value += 0.5 - (sum - sum.floor()) + rng.random_range(-0.01..0.01);
             }
-            let (single, margin) = round(1.0, value, radius, cos);
-            if margin <= 0.0 || radius <= LEAST_RADIUS {
+            let (single, is_certain) = round(1.0, value, radius, cos);
+            if !is_certain || radius <= LEAST_RADIUS {
                 continue;
             }
             certain += usize::from(i % 3 != 0);
-            for low in [0, u32::MAX] {
-                let extend = |high: u32| (u64::from(high) << 32) | u64::from(low);
-                let pair = Pair::new(extend(high), extend(turn));
-                let [exact, _] = pair.round(&mut rng, 1.0, [f64::from(value), 0.0]);
-                assert_eq!(f64::from(single), exact, "{high} {turn} {value} {margin}");
+            for further in [0, u32::MAX] {
+                let pair = Undecided { number: 0, leading: [high, turn], values: [0.0; 2], places: [0; 2] };
+                let [exact, _] = pair.point(|_| further).round(1.0, [f64::from(value), 0.0]);
+                assert_eq!(f64::from(single), exact, "{high} {turn} {value}");
             }
         }
         assert!(certain as f64 > 0.99 * f64::from(n) * 2.0 / 3.0, "{certain}");
-    }
-
-    #[test]
-    fn few_bits_are_extended_to_the_far_tail() {
-        assert!(extended_uniform(0, 0) > 0.0 && extended_uniform(0, 0) < 1e-19);
-        // Continuous with what the leading bits alone would give.
-        assert!((extended_uniform(FEW_BITS - 1, u32::MAX) - FEW_BITS as f32 * TWO_POW_MINUS_32).abs() < 1e-9);
     }
 }

@@ -3,10 +3,9 @@
 use candle_core::backend::BackendStorage;
 use candle_core::{CpuStorage, DType, Error, Layout, Result, Storage, WithDType};
 
-use rand_chacha::ChaCha20Rng;
-
 use super::workspace::Workspace;
-use crate::{noise, tanh_f64, vector_math};
+use crate::noise::StepNoise;
+use crate::{tanh_f64, vector_math};
 
 /// A float type the engine computes in: `f32` to train, `f64` to check and to analyse.
 pub(crate) trait Element: WithDType {
@@ -34,8 +33,8 @@ pub(crate) trait Element: WithDType {
     fn erfc_of_non_negative(self) -> Self;
     /// The nearest number of magnitude at most `bound`; NaN stays.
     fn bounded(self, bound: Self) -> Self;
-    /// Adds independent `N(0, std²)` noise to every value.
-    fn add_gaussian(rng: &mut ChaCha20Rng, std: f64, values: &mut [Self]);
+    /// Adds a step's noise to the values of its vector from a block on.
+    fn add_noise(noise: &StepNoise, first_block: u64, values: &mut [Self]);
 }
 
 #[expect(
@@ -79,8 +78,8 @@ impl Element for f32 {
     fn bounded(self, bound: Self) -> Self {
         self.clamp(-bound, bound)
     }
-    fn add_gaussian(rng: &mut ChaCha20Rng, std: f64, values: &mut [Self]) {
-        noise::add_gaussian_f32(rng, std, values);
+    fn add_noise(noise: &StepNoise, first_block: u64, values: &mut [Self]) {
+        noise.add_f32(first_block, values);
     }
 }
 
@@ -120,8 +119,8 @@ impl Element for f64 {
     fn bounded(self, bound: Self) -> Self {
         self.clamp(-bound, bound)
     }
-    fn add_gaussian(rng: &mut ChaCha20Rng, std: f64, values: &mut [Self]) {
-        noise::add_gaussian_f64(rng, std, values);
+    fn add_noise(noise: &StepNoise, first_block: u64, values: &mut [Self]) {
+        noise.add_f64(first_block, values);
     }
 }
 

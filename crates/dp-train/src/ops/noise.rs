@@ -1,22 +1,34 @@
-//! Noise and normalisation of a clipped sum.
+//! Sum of the threads' gradients, noise and normalisation, in one pass.
 
-use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use candle_core::{CpuStorage, InplaceOp1, Layout, Result, WithDType};
-use rand_chacha::ChaCha20Rng;
+use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Tensor};
 
-use super::element::{Element, destination, dtype, for_float};
-use crate::vector_math::map_in_place;
+use super::element::{Element, cpu, destination, dtype, for_float, same, source};
+use crate::noise::{BLOCK, StepNoise};
+use crate::threads::Threads;
+use crate::vector_math::vectorise;
 
-/// `dst = (dst + N(0, std² I)) / normaliser`.
+/// `dst = (Σ parts + N) / normaliser` with the noise `N`, if there is any.
+///
+/// **Guarantee.** The noise does not depend on the threads; the sum is taken in the order of the parts.
 pub(crate) struct Privatise<'a> {
-    /// Standard deviation of the noise: noise multiplier times sensitivity. 0 draws nothing.
-    pub(crate) std: f64,
+    /// Vectors of the destination's length.
+    pub(crate) parts: Vec<&'a Tensor>,
+    /// `None` adds nothing.
+    pub(crate) noise: Option<StepNoise>,
     /// A public constant: the expected batch size.
     pub(crate) normaliser: f64,
-    /// The noise stream.
-    pub(crate) rng: RefCell<&'a mut ChaCha20Rng>,
+    /// Who works on it.
+    pub(crate) threads: &'a Threads,
+    /// Whether every value came out finite, once the operation has run.
+    pub(crate) finite: AtomicBool,
 }
+
+/// Values that go through all stages before the next ones: they stay in the first-level cache.
+const AT_ONCE: usize = 16 * BLOCK;
+/// Values below which one thread does it all.
+const FEW: usize = 32 * BLOCK;
 
 impl InplaceOp1 for Privatise<'_> {
     fn name(&self) -> &'static str {
@@ -26,12 +38,121 @@ impl InplaceOp1 for Privatise<'_> {
     fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
         for_float!(dtype(storage), "privatise", T => {
             let values = destination::<T>(storage, layout)?;
-            if self.std > 0.0 {
-                T::add_gaussian(&mut self.rng.borrow_mut(), self.std, values);
+            let guards: Vec<_> = self.parts.iter().map(|part| part.storage_and_layout()).collect();
+            let mut parts = Vec::with_capacity(guards.len());
+            for (storage, layout) in &guards {
+                let part = source::<T>((cpu(storage)?, layout))?;
+                same("values of a part of a sum", values.len(), part.len())?;
+                parts.push(part);
             }
-            let factor = T::from_f64(1.0 / self.normaliser);
-            map_in_place(values, |v| v * factor);
+            let len = self.threads.part_len(values.len(), BLOCK, FEW);
+            let finite = self.threads.each(values.chunks_mut(len).enumerate(), |(i, values)| {
+                let mut finite = true;
+                for (j, values) in values.chunks_mut(AT_ONCE).enumerate() {
+                    finite &= self.block(i * len + j * AT_ONCE, values, &parts);
+                }
+                finite
+            });
+            self.finite.store(finite.iter().all(|&finite| finite), Ordering::Relaxed);
             Ok(())
         })
+    }
+}
+
+impl Privatise<'_> {
+    /// All stages for the values from `start` on; whether they came out finite.
+    fn block<T: Element>(&self, start: usize, values: &mut [T], parts: &[&[T]]) -> bool {
+        let range = start..start + values.len();
+        let mut parts = parts.iter().map(|part| &part[range.clone()]);
+        match parts.next() {
+            Some(first) => values.copy_from_slice(first),
+            None => values.fill(T::ZERO),
+        }
+        for part in parts {
+            vectorise(
+                #[inline(always)]
+                || {
+                    for (sum, &value) in values.iter_mut().zip(part) {
+                        *sum += value;
+                    }
+                },
+            );
+        }
+        if let Some(noise) = &self.noise {
+            T::add_noise(noise, (start / BLOCK) as u64, values);
+        }
+        let factor = T::from_f64(1.0 / self.normaliser);
+        // 0 · v is NaN for NaN and ±∞ and stays so. In lanes and without early exit, so that the loop vectorises.
+        let mut lanes = [T::ZERO; 16];
+        vectorise(
+            #[inline(always)]
+            || {
+                let (blocks, rest) = values.as_chunks_mut();
+                for values in blocks.iter_mut().map(<[T; 16]>::as_mut_slice).chain([rest]) {
+                    for (lane, value) in lanes.iter_mut().zip(values) {
+                        *value *= factor;
+                        *lane += *value * T::ZERO;
+                    }
+                }
+            },
+        );
+        lanes == [T::ZERO; 16]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use candle_core::{DType, Device};
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+
+    use super::*;
+
+    const N: usize = 3 * FEW + 71;
+
+    fn privatise(parts: &[Tensor], std: f64, threads: usize) -> (Vec<f32>, bool) {
+        let result = Tensor::zeros(N, DType::F32, &Device::Cpu).unwrap();
+        let noise = (std > 0.0).then(|| StepNoise::draw(&mut ChaCha20Rng::seed_from_u64(3), std));
+        let threads = Threads::new(NonZeroUsize::new(threads).unwrap()).unwrap();
+        let (parts, finite) = (parts.iter().collect(), AtomicBool::default());
+        let privatise = Privatise { parts, noise, normaliser: 8.0, threads: &threads, finite };
+        result.inplace_op1(&privatise).unwrap();
+        (result.to_vec1().unwrap(), privatise.finite.into_inner())
+    }
+
+    fn part(seed: usize) -> Tensor {
+        let values: Vec<f32> = (0..N).map(|i| ((i * seed) % 103) as f32 * 0.25).collect();
+        Tensor::from_vec(values, N, &Device::Cpu).unwrap()
+    }
+
+    #[test]
+    fn parts_are_added_and_divided() {
+        let parts = [part(7), part(31)];
+        let (sum, finite) = privatise(&parts, 0.0, 2);
+        let expected = ((&parts[0] + &parts[1]).unwrap() / 8.0).unwrap().to_vec1::<f32>().unwrap();
+        assert_eq!((sum, finite), (expected, true));
+        assert_eq!(privatise(&[], 0.0, 2), (vec![0.0; N], true));
+    }
+
+    #[test]
+    fn any_number_of_threads_adds_the_same_noise() {
+        let parts = [part(7), part(31)];
+        let (one, _) = privatise(&parts, 3.0, 1);
+        for threads in [2, 3, 5] {
+            assert!(privatise(&parts, 3.0, threads).0 == one, "{threads} threads");
+        }
+        assert!(one != privatise(&parts, 0.0, 1).0);
+    }
+
+    #[test]
+    fn a_value_that_is_not_finite_is_seen_wherever_it_is() {
+        for place in [0, FEW, N - 1] {
+            let mut values = vec![0.0_f32; N];
+            values[place] = f32::INFINITY;
+            let spoilt = Tensor::from_vec(values, N, &Device::Cpu).unwrap();
+            assert!(!privatise(&[part(1), spoilt], 0.0, 2).1, "{place}");
+        }
     }
 }

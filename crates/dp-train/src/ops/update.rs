@@ -1,7 +1,5 @@
 //! Whole-vector updates of parameters and gradients.
 
-use std::cell::Cell;
-
 use candle_core::{CpuStorage, InplaceOp1, InplaceOp2, Layout, Result, WithDType};
 
 use super::element::{Element, destination, dtype, for_float, same, source};
@@ -18,34 +16,6 @@ impl InplaceOp1 for Fill {
     fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
         for_float!(dtype(storage), "fill", T => {
             destination::<T>(storage, layout)?.fill(T::from_f64(self.0));
-            Ok(())
-        })
-    }
-}
-
-/// Notes whether every value is finite; changes none.
-#[derive(Default)]
-pub(crate) struct Finite {
-    /// The answer, once the operation has run.
-    pub(crate) all: Cell<bool>,
-}
-
-impl InplaceOp1 for Finite {
-    fn name(&self) -> &'static str {
-        "finite"
-    }
-
-    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
-        for_float!(dtype(storage), "finite", T => {
-            let values = destination::<T>(storage, layout)?;
-            let mut all = true;
-            vectorise(#[inline(always)] || {
-                for &v in values.iter() {
-                    // NaN for NaN and ±∞. No early exit, so that the loop vectorises.
-                    all &= v * T::ZERO == T::ZERO;
-                }
-            });
-            self.all.set(all);
             Ok(())
         })
     }

@@ -5,8 +5,9 @@ mod config;
 pub use config::OptimiserConfig;
 
 use crate::error::Result;
-use crate::ops::{AdamUpdate, Axpy, ScaleAdd, ScaleAddSquare};
+use crate::ops::{AdamUpdate, Scale, ScaleAdd, ScaleAddSquare};
 use crate::parameters::ParameterVector;
+use crate::threads::Threads;
 
 /// An optimiser at work: its rule, and the moments it keeps between steps.
 ///
@@ -28,35 +29,36 @@ impl Optimiser {
         self.config.moments().iter().copied().zip(&self.moments)
     }
 
-    /// Moves the parameters by one step at this learning rate. `step` is 0-based; the gradient is used up.
+    /// Moves the parameters by one step, 0-based, at this learning rate. The gradient is used up.
     pub(crate) fn step(
         &mut self,
         parameters: &ParameterVector,
         gradient: &ParameterVector,
-        rate: f64,
-        step: u64,
+        (rate, step): (f64, u64),
+        threads: &Threads,
     ) -> Result<()> {
         let (p, g) = (parameters.flat(), gradient.flat());
+        let add = |scale, alpha| ScaleAdd { scale, alpha, threads };
         match self.config {
-            OptimiserConfig::Sgd {} => p.inplace_op2(g, &Axpy { alpha: -rate })?,
+            OptimiserConfig::Sgd {} => p.inplace_op2(g, &add(1.0, -rate))?,
             OptimiserConfig::Momentum { momentum, nesterov } => {
                 let velocity = self.moments[0].flat();
-                velocity.inplace_op2(g, &ScaleAdd { scale: momentum, alpha: 1.0 })?;
+                velocity.inplace_op2(g, &add(momentum, 1.0))?;
                 if nesterov {
-                    g.inplace_op2(velocity, &Axpy { alpha: momentum })?;
-                    p.inplace_op2(g, &Axpy { alpha: -rate })?;
+                    g.inplace_op2(velocity, &add(1.0, momentum))?;
+                    p.inplace_op2(g, &add(1.0, -rate))?;
                 } else {
-                    p.inplace_op2(velocity, &Axpy { alpha: -rate })?;
+                    p.inplace_op2(velocity, &add(1.0, -rate))?;
                 }
             }
             OptimiserConfig::Adam { beta_1, beta_2, epsilon } => {
-                self.adam((p, g), (beta_1, beta_2, epsilon), rate, step)?;
+                self.adam((p, g), (beta_1, beta_2, epsilon), (rate, step), threads)?;
             }
             OptimiserConfig::AdamW { beta_1, beta_2, epsilon, weight_decay } => {
                 for (view, _) in parameters.views().iter().zip(parameters.specs()).filter(|(_, spec)| spec.decays) {
-                    view.inplace_op1(&crate::ops::Scale(1.0 - rate * weight_decay))?;
+                    view.inplace_op1(&Scale(1.0 - rate * weight_decay))?;
                 }
-                self.adam((p, g), (beta_1, beta_2, epsilon), rate, step)?;
+                self.adam((p, g), (beta_1, beta_2, epsilon), (rate, step), threads)?;
             }
         }
         Ok(())
@@ -66,22 +68,25 @@ impl Optimiser {
         &self,
         (p, g): (&candle_core::Tensor, &candle_core::Tensor),
         (beta_1, beta_2, epsilon): (f64, f64, f64),
-        rate: f64,
-        step: u64,
+        (rate, step): (f64, u64),
+        threads: &Threads,
     ) -> Result<()> {
         let (first, second) = (self.moments[0].flat(), self.moments[1].flat());
-        first.inplace_op2(g, &ScaleAdd { scale: beta_1, alpha: 1.0 - beta_1 })?;
-        second.inplace_op2(g, &ScaleAddSquare { scale: beta_2, alpha: 1.0 - beta_2 })?;
+        first.inplace_op2(g, &ScaleAdd { scale: beta_1, alpha: 1.0 - beta_1, threads })?;
+        second.inplace_op2(g, &ScaleAddSquare { scale: beta_2, alpha: 1.0 - beta_2, threads })?;
         // A power beyond the range of i32 is 0 to the last bit.
         let power = i32::try_from(step.saturating_add(1)).unwrap_or(i32::MAX);
         let correction = |beta: f64| 1.0 - beta.powi(power);
-        let update = AdamUpdate { rate: rate / correction(beta_1), second: correction(beta_2).sqrt(), epsilon };
+        let update =
+            AdamUpdate { rate: rate / correction(beta_1), second: correction(beta_2).sqrt(), epsilon, threads };
         Ok(p.inplace_op3(first, second, &update)?)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroUsize;
+
     use candle_core::{DType, Device};
 
     use super::*;
@@ -100,10 +105,11 @@ mod tests {
         let (parameters, gradient) = (zeros().unwrap(), zeros().unwrap());
         parameters.set(&[0.5, -1.0, 0.25]).unwrap();
         let mut optimiser = Optimiser::new(config, zeros).unwrap();
+        let threads = Threads::new(NonZeroUsize::MIN).unwrap();
         for step in 0..5 {
             let t = (step + 1) as f64;
             gradient.set(&[0.1 * t, -0.2 / t, if step % 2 == 0 { 0.3 } else { -0.3 }]).unwrap();
-            optimiser.step(&parameters, &gradient, 0.1, step).unwrap();
+            optimiser.step(&parameters, &gradient, (0.1, step), &threads).unwrap();
         }
         parameters.to_vec().unwrap()
     }
@@ -139,7 +145,8 @@ mod tests {
         let (parameters, gradient) = (zeros().unwrap(), zeros().unwrap());
         gradient.set(&[1e-3, -40.0]).unwrap();
         let config = OptimiserConfig::Adam { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-30 };
-        Optimiser::new(config, zeros).unwrap().step(&parameters, &gradient, 0.25, 0).unwrap();
+        let threads = Threads::new(NonZeroUsize::MIN).unwrap();
+        Optimiser::new(config, zeros).unwrap().step(&parameters, &gradient, (0.25, 0), &threads).unwrap();
         for (got, expected) in parameters.to_vec().unwrap().iter().zip([-0.25, 0.25]) {
             assert!((got - expected).abs() < 1e-14, "{got}");
         }

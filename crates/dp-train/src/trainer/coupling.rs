@@ -5,7 +5,6 @@ use dp_clipping::{ClipConfig, Coupling};
 use super::Trainer;
 use super::gradient::{Pass, Weighting};
 use crate::error::{Result, TrainError};
-use crate::ops::AddSlice;
 
 impl Trainer<'_> {
     /// With FairLens, the vector that its regularisers add to every per-sample gradient of the batch; the norms become those of the
@@ -41,20 +40,20 @@ impl Trainer<'_> {
     ) -> Result<()> {
         if let Some(vector) = addition {
             let alpha = weighting.scales.iter().sum();
-            self.gradient.flat().inplace_op1(&AddSlice { alpha, values: vector })?;
+            self.sum.add(alpha, vector)?;
         }
         let coupling = self.plan.coupling();
         if adds_noise(coupling) {
             return Ok(());
         }
-        let mut sum = self.gradient.to_vec()?;
+        let mut sum = self.sum.to_vec()?;
         let mut ones = vec![1.0; rows.len()];
         for &i in &pass.blanked {
             ones[i] = 0.0;
         }
         self.second_pass(rows, groups, pass, &ones, false)?;
-        coupling.recombine(&mut sum, &self.gradient.to_vec()?);
-        Ok(self.gradient.set(&sum)?)
+        coupling.recombine(&mut sum, &self.sum.to_vec()?);
+        self.sum.set(&sum)
     }
 }
 

@@ -1,12 +1,14 @@
 //! How the gradient of a step is formed: losses and norms, scales, weighted sum, noise.
 
-use std::cell::RefCell;
+use std::sync::atomic::AtomicBool;
 
 use dp_clipping::{ClipBatch, Clipped};
 
 use super::{Trainer, adds_noise};
 use crate::error::{Result, TrainError};
-use crate::ops::{Finite, Privatise};
+use crate::noise::StepNoise;
+use crate::ops::Privatise;
+use crate::parameters::ParameterVector;
 
 /// How much of each record enters the sum, and how much noise that takes.
 #[derive(Default)]
@@ -51,14 +53,14 @@ impl Trainer<'_> {
         if summed.as_ref() != Some(&weighting.scales) {
             self.second_pass(rows, groups, &pass, &weighting.scales, wants_groups)?;
         }
-        if self.method.is_none() && !wants_groups && !self.gradient_is_finite()? {
+        self.couple(rows, groups, &pass, &weighting, addition.as_deref())?;
+        if !self.privatise(weighting.bound)? && self.method.is_none() && !wants_groups {
             // A run that needs no norms does not know which records to leave out until one has spoilt the sum.
             pass.blanked = self.first_pass(rows, true)?.blanked;
             weighting = self.weighting(&pass, groups)?;
             self.second_pass(rows, groups, &pass, &weighting.scales, wants_groups)?;
+            self.privatise(weighting.bound)?;
         }
-        self.couple(rows, groups, &pass, &weighting, addition.as_deref())?;
-        self.privatise(weighting.bound)?;
         Ok((pass, weighting))
     }
 
@@ -96,7 +98,7 @@ impl Trainer<'_> {
         Ok(Weighting { scales, bound, group_bounds, thresholds })
     }
 
-    /// `Σ s_i g_i` into the gradient; also each group's mean gradient before clipping, if asked for.
+    /// `Σ s_i g_i` into the sum; also each group's mean gradient before clipping, if asked for.
     pub(super) fn second_pass(
         &mut self,
         rows: &[usize],
@@ -111,6 +113,7 @@ impl Trainer<'_> {
             let n_groups = self.records.facts().n_groups;
             self.group_gradients = (0..n_groups).map(|_| self.engine.zero_gradient()).collect::<Result<_>>()?;
         }
+        self.sum.clear();
         for chunk in 0..n_chunks {
             let range = chunk * size..((chunk + 1) * size).min(rows.len());
             let blanked: Vec<usize> =
@@ -119,7 +122,7 @@ impl Trainer<'_> {
             if n_chunks > 1 || !blanked.is_empty() || rows.is_empty() {
                 self.engine.differentiate(self.records, &rows[range.clone()], &blanked)?;
             }
-            self.engine.weighted_sum(&scales[range.clone()], &self.gradient, chunk > 0)?;
+            self.engine.add_weighted(&scales[range.clone()], &mut self.sum)?;
             if wants_groups {
                 for (group, gradient) in self.group_gradients.iter().enumerate() {
                     let mut weights: Vec<f64> =
@@ -134,22 +137,23 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    fn gradient_is_finite(&self) -> Result<bool> {
-        let finite = Finite::default();
-        self.gradient.flat().inplace_op1(&finite)?;
-        Ok(finite.all.get())
-    }
-
-    /// Noise for the bound, and division by the public expected batch size.
-    fn privatise(&mut self, bound: f64) -> Result<()> {
-        let config = self.plan.config();
-        let noisy = config.privacy.is_some() && adds_noise(self.plan.coupling());
-        let std = config.privacy.as_ref().filter(|_| noisy).map_or(0.0, |p| p.noise_multiplier.get() * bound);
-        if noisy && !(std.is_finite() && std > 0.0) {
-            return Err(TrainError::invalid("noise_std", std, "a finite number above 0"));
-        }
-        let rng = RefCell::new(&mut self.streams.noise);
-        Ok(self.gradient.flat().inplace_op1(&Privatise { std, normaliser: self.plan.expected_batch_size(), rng })?)
+    /// From the sum to the gradient: noise for the bound, and division by the public expected batch size. Whether it is finite.
+    fn privatise(&mut self, bound: f64) -> Result<bool> {
+        let privacy = self.plan.config().privacy.as_ref().filter(|_| adds_noise(self.plan.coupling()));
+        let noise = match privacy.map(|privacy| privacy.noise_multiplier.get() * bound) {
+            Some(std) if std.is_finite() && std > 0.0 => Some(StepNoise::draw(&mut self.streams.noise, std)),
+            Some(std) => return Err(TrainError::invalid("noise_std", std, "a finite number above 0")),
+            None => None,
+        };
+        let privatise = Privatise {
+            parts: self.sum.parts().map(ParameterVector::flat).collect(),
+            noise,
+            normaliser: self.plan.expected_batch_size(),
+            threads: self.engine.threads(),
+            finite: AtomicBool::default(),
+        };
+        self.gradient.flat().inplace_op1(&privatise)?;
+        Ok(privatise.finite.into_inner())
     }
 
     /// Norm of each group's mean gradient over the batch; `None` for a group without a usable record in it.

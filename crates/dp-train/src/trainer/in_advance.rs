@@ -28,6 +28,7 @@ impl Trainer<'_> {
         let mut pass = Pass { losses: Vec::with_capacity(rows.len()), norms: Vec::new(), blanked: Vec::new() };
         let mut scales = Vec::with_capacity(rows.len());
         let size = self.execution.micro_batch;
+        self.sum.clear();
         for (piece, (rows, groups)) in rows.chunks(size).zip(groups.chunks(size)).enumerate() {
             self.engine.differentiate(self.records, rows, &[])?;
             pass.losses.extend(self.engine.losses()?);
@@ -43,7 +44,7 @@ impl Trainer<'_> {
                 scales.extend(norms.iter().zip(groups).map(|(&norm, &group)| in_advance[group].scale(norm)));
                 pass.norms.extend(norms);
             }
-            self.engine.weighted_sum(&scales[piece * size..], &self.gradient, piece > 0)?;
+            self.engine.add_weighted(&scales[piece * size..], &mut self.sum)?;
         }
         Ok((pass, scales))
     }

@@ -17,10 +17,10 @@ use self::fairlens::FairLens;
 use crate::checkpoint::{Checkpoints, DataDigests};
 use crate::dropout::DropoutKey;
 use crate::early_stopping::Patience;
-use crate::engine::Engine;
+use crate::engine::{Engine, WeightedSum};
 use crate::error::{Result, TrainError};
 use crate::observer::{Observer, StepState, StepView};
-use crate::ops::Axpy;
+use crate::ops::ScaleAdd;
 use crate::optimiser::Optimiser;
 use crate::parameters::ParameterVector;
 use crate::plan::Plan;
@@ -85,6 +85,8 @@ pub struct Trainer<'a> {
     pub(crate) optimiser: Optimiser,
     execution: Execution,
     fairlens: Option<FairLens>,
+    /// The clipped sum of a step, before noise.
+    sum: WeightedSum,
     gradient: ParameterVector,
     group_gradients: Vec<ParameterVector>,
     pub(crate) ledger: Ledger,
@@ -121,6 +123,7 @@ impl<'a> Trainer<'a> {
         Ok(Self {
             sampler: PoissonSampler::new(records.len(), config.batches.sampling_rate)?,
             optimiser: Optimiser::new(config.optimiser, || engine.zero_gradient())?,
+            sum: engine.empty_sum()?,
             gradient: engine.zero_gradient()?,
             group_gradients: Vec::new(),
             ledger: Ledger::new(NeighbouringRelation::AddRemove),
@@ -292,13 +295,13 @@ impl<'a> Trainer<'a> {
     /// Regularisation and the optimiser's step, both on the private gradient.
     fn update(&mut self, step: u64) -> Result<()> {
         let config = self.plan.config();
-        let parameters = self.engine.model().parameters();
+        let (parameters, threads) = (self.engine.model().parameters(), self.engine.threads());
         if config.l2 > 0.0 {
             let views = self.gradient.views().iter().zip(parameters.views()).zip(parameters.specs());
             for ((gradient, parameter), _) in views.filter(|(_, spec)| spec.decays) {
-                gradient.inplace_op2(parameter, &Axpy { alpha: config.l2 })?;
+                gradient.inplace_op2(parameter, &ScaleAdd { scale: 1.0, alpha: config.l2, threads })?;
             }
         }
-        self.optimiser.step(parameters, &self.gradient, self.plan.learning_rate(step), step)
+        self.optimiser.step(parameters, &self.gradient, (self.plan.learning_rate(step), step), threads)
     }
 }

@@ -1,0 +1,77 @@
+//! A weighted sum of gradients in the making.
+
+use crate::error::{Result, TrainError};
+use crate::ops::{AddSlice, Fill};
+use crate::parameters::ParameterVector;
+
+/// `Σ_i weights[i] g_i` over the batches given to [`Engine::add_weighted`](super::Engine::add_weighted), in as many parts as there are
+/// threads: each adds to a vector of its own, and nothing adds these up before the end.
+pub(crate) struct WeightedSum {
+    /// In the order of the threads.
+    parts: Vec<Part>,
+}
+
+struct Part {
+    vector: ParameterVector,
+    /// Whether the vector is part of the sum; else what is in it is of the past.
+    counts: bool,
+}
+
+impl WeightedSum {
+    pub(super) fn new(vectors: impl Iterator<Item = Result<ParameterVector>>) -> Result<Self> {
+        let part = |vector: Result<ParameterVector>| vector.map(|vector| Part { vector, counts: false });
+        Ok(Self { parts: vectors.map(part).collect::<Result<_>>()? })
+    }
+
+    /// Makes it the empty sum.
+    pub(crate) fn clear(&mut self) {
+        for part in &mut self.parts {
+            part.counts = false;
+        }
+    }
+
+    /// The vectors of the first `n` threads, and whether what they hold is to be added to. From now on they count.
+    pub(super) fn open(&mut self, n: usize) -> Result<Vec<(&ParameterVector, bool)>> {
+        if n > self.parts.len() {
+            return Err(TrainError::mismatch("parts of a sum", n, self.parts.len()));
+        }
+        let parts = self.parts[..n].iter_mut();
+        Ok(parts.map(|Part { vector, counts }| (&*vector, std::mem::replace(counts, true))).collect())
+    }
+
+    /// The vectors that add up to the sum.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &ParameterVector> {
+        self.parts.iter().filter(|part| part.counts).map(|part| &part.vector)
+    }
+
+    /// The sum as it stands.
+    pub(crate) fn to_vec(&self) -> Result<Vec<f64>> {
+        let mut sum = vec![0.0; self.parts.first().map_or(0, |part| part.vector.len())];
+        for part in self.parts() {
+            for (sum, value) in sum.iter_mut().zip(part.to_vec()?) {
+                *sum += value;
+            }
+        }
+        Ok(sum)
+    }
+
+    /// Makes it these values.
+    pub(crate) fn set(&mut self, values: &[f64]) -> Result<()> {
+        self.clear();
+        for (vector, _) in self.open(1)? {
+            vector.set(values)?;
+        }
+        Ok(())
+    }
+
+    /// Adds `alpha` times these values.
+    pub(crate) fn add(&mut self, alpha: f64, values: &[f64]) -> Result<()> {
+        for (vector, counted) in self.open(1)? {
+            if !counted {
+                vector.flat().inplace_op1(&Fill(0.0))?;
+            }
+            vector.flat().inplace_op1(&AddSlice { alpha, values })?;
+        }
+        Ok(())
+    }
+}
