@@ -11,7 +11,8 @@ use ndarray::Array2;
 use super::data_setting::Source;
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use super::options::StudyOptions;
-use super::runner::{ExperimentData, Prepared, run_all};
+use super::records::ExperimentData;
+use super::runner::{Prepared, run_all};
 use super::session::Session;
 use crate::results::StudyResults;
 
@@ -26,9 +27,14 @@ fn run(folder: &std::path::Path, methods: &[&'static str], arguments: &str) -> a
     let words = format!("study --out {} --threads 2 {arguments}", folder.display());
     let options = Line::try_parse_from(words.split_whitespace())?.options;
     let session = Session::begin("line", &options)?;
-    let data = ExperimentData { provenance: provenance(), encoding: "none", splits: vec![split(0), split(1)] };
+    let data = ExperimentData {
+        provenance: provenance(),
+        encoding: "none",
+        n_seeds: 2,
+        split: Box::new(|seed| Ok(split(seed))),
+    };
     let execution = Execution::default();
-    let prepared = Prepared::new(experiment(methods)?, data, &execution)?;
+    let prepared = Prepared::new(experiment(methods)?, data)?;
     run_all(&[prepared], &session, &execution)?.map(|experiments| session.results(experiments)).transpose()
 }
 

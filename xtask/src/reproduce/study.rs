@@ -151,7 +151,7 @@ fn train(
         .into_iter()
         .map(|experiment| {
             let data = tables.data(&experiment.data, options.n_seeds(experiment.seeds), session.public())?;
-            Ok(Prepared::new(experiment, data, execution)?.analysed(analysis))
+            Ok(Prepared::new(experiment, data)?.analysed(analysis))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
     run_all(&prepared, session, execution)
