@@ -19,6 +19,7 @@ mod presentation;
 mod privacy;
 mod published;
 mod render;
+mod search;
 mod setting;
 mod staging;
 mod summary;

@@ -5,6 +5,7 @@ pub(crate) mod adult;
 mod celeba;
 mod data_setting;
 mod direction_vs_magnitude;
+mod dphpo;
 pub(crate) mod dutch;
 mod eicu;
 mod epsilon_sweep;
@@ -22,6 +23,7 @@ pub(crate) mod options;
 mod plans;
 mod privacy;
 pub(crate) mod progress;
+mod random_search;
 mod recorder;
 mod records;
 #[cfg(test)]
@@ -34,6 +36,7 @@ mod soleymani;
 pub(crate) mod step_analysis;
 pub(crate) mod study;
 mod toy;
+mod training;
 mod uniform_clipping;
 mod xu;
 mod zhao;
@@ -73,6 +76,8 @@ enum Study {
     EpsilonSweep(StudyArgs),
     /// Zhao 2025: grids of learning rates and bounds on Adult and Dutch, Table 6, Figures 3, 7 and 8.
     Grid(StudyArgs),
+    /// Zhao 2025 Figure 4: the search for rate, bound and batch size within ε, Adult, Dutch, MNIST and Fashion-MNIST.
+    Dphpo(StudyArgs),
     /// Esipova 2023 Table 1: training with one error of clipping at a time, MNIST with class 8 rare.
     DirectionVsMagnitude(StudyArgs),
     /// Every published ε beside ours, under each conversion.
@@ -98,6 +103,7 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
         Study::UniformClipping(args) => uniform_clipping::study(&args)?.run(&args),
         Study::EpsilonSweep(args) => epsilon_sweep::study(&args)?.run(&args),
         Study::Grid(args) => grid::study(&args)?.run(&args),
+        Study::Dphpo(args) => dphpo::study(&args)?.run(&args),
         Study::DirectionVsMagnitude(args) => direction_vs_magnitude::study(&args)?.run(&args),
         Study::Accounting(args) => accounting::run(&args),
         Study::Toy(args) => toy::run(&args),

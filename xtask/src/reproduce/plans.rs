@@ -6,22 +6,55 @@ use dp_clipping::{ClipConfig, PublicContext, registry};
 use dp_train::{BatchPlan, Plan, PrivacyConfig, PublicFacts, TrainConfig};
 
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
+use super::random_search::SearchPlan;
 
-/// A plan per method.
+/// What is done for one method, checked.
+pub(crate) enum Procedure {
+    /// One training run.
+    Training(Box<Plan>),
+    /// A search, which is several.
+    Search(SearchPlan),
+}
+
+impl Procedure {
+    /// Everything that decides the result.
+    ///
+    /// # Errors
+    /// If it cannot be serialised.
+    pub(crate) fn config(&self) -> anyhow::Result<serde_json::Value> {
+        match self {
+            Self::Training(plan) => serde_json::to_value(plan.config()).context("serialising a configuration"),
+            Self::Search(search) => search.config(),
+        }
+    }
+
+    /// Records that a run will draw, about.
+    pub(crate) fn expected_records(&self) -> u64 {
+        match self {
+            Self::Training(plan) => (plan.expected_batch_size() * plan.config().batches.steps as f64) as u64,
+            Self::Search(search) => search.expected_records() as u64,
+        }
+    }
+}
+
+/// A procedure per method.
 ///
 /// # Errors
 /// If a plan is refused; the message names experiment and method.
-pub(crate) fn plans(experiment: &Experiment, facts: PublicFacts) -> anyhow::Result<Vec<Plan>> {
-    experiment
-        .methods
-        .iter()
-        .map(|setting| {
-            plan_of(experiment, setting, facts).with_context(|| format!("{}: {}", experiment.id, setting.id))
-        })
-        .collect()
+pub(crate) fn procedures(experiment: &Experiment, facts: PublicFacts) -> anyhow::Result<Vec<Procedure>> {
+    let procedure = |setting: &MethodSetting| match &setting.search {
+        None => plan_of(experiment, setting, facts).map(|plan| Procedure::Training(Box::new(plan))),
+        Some(search) => SearchPlan::new(experiment, setting, search, facts).map(Procedure::Search),
+    };
+    let named = |setting| procedure(setting).with_context(|| format!("{}: {}", experiment.id, setting.id));
+    experiment.methods.iter().map(named).collect()
 }
 
-fn plan_of(experiment: &Experiment, setting: &MethodSetting, facts: PublicFacts) -> anyhow::Result<Plan> {
+/// The plan of a method that is trained once.
+///
+/// # Errors
+/// If it is refused.
+pub(crate) fn plan_of(experiment: &Experiment, setting: &MethodSetting, facts: PublicFacts) -> anyhow::Result<Plan> {
     let batch_plan = match experiment.counting {
         BatchCounting::Exact => BatchPlan::exact,
         BatchCounting::LoaderLength => BatchPlan::loader,

@@ -8,33 +8,34 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use dp_accounting::Ledger;
 use dp_clipping::registry;
-use dp_train::{DType, Device, Execution, Model, Plan, Trainer};
+use dp_train::{DType, Device, Execution, Model, Plan};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 use serde_json::json;
 
-use super::evaluation::evaluate;
 use super::experiment::Experiment;
-use super::plans::plans;
+use super::plans::{Procedure, procedures};
 use super::privacy;
 use super::progress::training_bar;
-use super::recorder::Recorder;
-use super::records::{ExperimentData, RecordCache, SplitSummary};
+use super::random_search::SearchPlan;
+use super::records::{ExperimentData, RecordCache, SeedRecords, SplitSummary};
 use super::session::Session;
 use super::step_analysis::{AnalysisSchedule, StepAnalysis};
+use super::training::{Failure, train};
 use crate::results::{
-    DatasetRecord, ExperimentResults, MethodResults, ModelRecord, PrivacyRecord, RunKey, RunRecord, config_hash,
+    Coordinate, DatasetRecord, ExperimentResults, MethodResults, ModelRecord, PrivacyRecord, RunKey, RunRecord,
+    SearchRecord, config_hash,
 };
 
-/// An experiment with a checked plan per method.
+/// An experiment with a checked procedure per method.
 pub(crate) struct Prepared<'a> {
     analysis: Option<AnalysisSchedule>,
     experiment: Experiment,
     data: ExperimentData<'a>,
     /// One per seed.
     splits: Vec<SplitSummary>,
-    plans: Vec<Plan>,
-    /// Configuration of each plan, and its hash.
+    procedures: Vec<Procedure>,
+    /// Configuration of each procedure, and its hash.
     configs: Vec<(serde_json::Value, String)>,
     /// What a ledger costs, by whether it is a guarantee and the ledger's digest: the same for many runs, and slow to compute.
     privacy: Mutex<BTreeMap<(bool, String), Option<PrivacyRecord>>>,
@@ -59,16 +60,16 @@ impl<'a> Prepared<'a> {
         if let Some(other) = splits.iter().find(|split| split.facts != facts) {
             bail!("{}: splits of different seeds differ: {facts:?} and {:?}", experiment.id, other.facts);
         }
-        let plans = plans(&experiment, facts)?;
-        let configs = plans
+        let procedures = procedures(&experiment, facts)?;
+        let configs = procedures
             .iter()
-            .map(|plan| {
-                let config = serde_json::to_value(plan.config()).context("serialising a configuration")?;
+            .map(|procedure| {
+                let config = procedure.config()?;
                 let hash = config_hash(&config);
                 Ok((config, hash))
             })
             .collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(Self { analysis: None, experiment, data, splits, plans, configs, privacy: Mutex::default() })
+        Ok(Self { analysis: None, experiment, data, splits, procedures, configs, privacy: Mutex::default() })
     }
 
     /// The same with steps of every private run taken apart.
@@ -76,16 +77,11 @@ impl<'a> Prepared<'a> {
         Self { analysis, ..self }
     }
 
-    /// Records that a run of this method will draw, about.
-    fn expected_records(&self, method: usize) -> u64 {
-        let plan = &self.plans[method];
-        (plan.expected_batch_size() * plan.config().batches.steps as f64) as u64
-    }
-
     /// Every run of this experiment, seeds of a method next to each other.
     fn jobs(&self, experiment: usize) -> impl Iterator<Item = Job> {
         let n_seeds = self.splits.len();
-        (0..self.plans.len()).flat_map(move |method| (0..n_seeds).map(move |seed| Job { experiment, method, seed }))
+        (0..self.procedures.len())
+            .flat_map(move |method| (0..n_seeds).map(move |seed| Job { experiment, method, seed }))
     }
 
     fn key(&self, Job { method, seed, .. }: Job) -> RunKey {
@@ -102,68 +98,85 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Trains one run and stores it.
-    fn train(
+    /// Trains one run and stores it, or why there is none.
+    fn train(&self, job: Job, key: &RunKey, session: &Session, shared: &Shared<'_>) -> anyhow::Result<()> {
+        let records = shared.cache.get(&key.data_digest, || self.data.load(job.seed, &shared.execution.device))?;
+        let (ledger, outcome) = match &self.procedures[job.method] {
+            Procedure::Training(plan) => {
+                (privacy::ledger(plan)?, self.train_once(plan, &records, key, session, shared)?)
+            }
+            Procedure::Search(search) => {
+                (privacy::ledger_of_search(search)?, run_search(search, &records, key, session, shared)?)
+            }
+        };
+        let method = self.method(job.method, &ledger)?;
+        let ledger = serde_json::to_value(&ledger).context("serialising a ledger")?;
+        match outcome {
+            Ok(run) => session.put_run(key, &method, &ledger, &run),
+            Err(Failure(reason)) => session.put_failure(key, &method, &reason),
+        }
+    }
+
+    fn train_once(
         &self,
-        Job { method, seed, .. }: Job,
+        plan: &Plan,
+        records: &SeedRecords,
         key: &RunKey,
         session: &Session,
         shared: &Shared<'_>,
-    ) -> anyhow::Result<()> {
-        let Shared { execution, cache, bar } = shared;
-        let plan = &self.plans[method];
-        let records = cache.get(&key.data_digest, || self.data.load(seed, &execution.device))?;
+    ) -> anyhow::Result<Result<RunRecord, Failure>> {
         let started = Instant::now();
-        let streams = session.streams(key)?;
-        let mut trainer = Trainer::new(plan, &records.train, streams, Execution::clone(execution))?;
-        let batches = plan.config().batches;
-        let n_groups = plan.facts().n_groups;
-        let recorder = Recorder::new(n_groups, batches.steps, batches.epochs, bar.clone());
         let analysis = match self.analysis {
             Some(schedule) => StepAnalysis::new(plan, &records.train, schedule, session.analysis_stream(key)?)?,
             None => None,
         };
-        let mut observer = (recorder, analysis);
-        let counts = trainer.run(&mut observer)?;
-        let (recorder, analysis) = observer;
+        match train(plan, records, session.streams(key, 0)?, shared.execution, analysis, &shared.bar)? {
+            Ok(model) => model.into_run(key.index, || started.elapsed().as_secs_f64()),
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// The method without its runs. One that searches lies at the ε of the whole search.
+    fn method(&self, method: usize, ledger: &Ledger) -> anyhow::Result<MethodResults> {
         let setting = &self.experiment.methods[method];
-        let method = MethodResults {
+        let privacy = self.privacy(method, ledger)?;
+        let mut coordinates = setting.coordinates.clone();
+        if let Some(privacy) = privacy.as_ref().filter(|privacy| privacy.search.is_some()) {
+            coordinates.extend(
+                privacy
+                    .epsilons
+                    .iter()
+                    .map(|record| record.epsilon)
+                    .reduce(f64::min)
+                    .map(|value| Coordinate { name: "ε".to_owned(), value }),
+            );
+        }
+        Ok(MethodResults {
             method: setting.id.clone(),
             base: setting.name.to_owned(),
-            coordinates: setting.coordinates.clone(),
+            coordinates,
             config: self.configs[method].0.clone(),
-            privacy: self.privacy(method, trainer.ledger())?,
+            privacy,
             runs: Vec::new(),
-        };
-        let ledger = serde_json::to_value(trainer.ledger()).context("serialising a ledger")?;
-        let engine = trainer.engine_mut();
-        let run = RunRecord {
-            index: seed,
-            test: evaluate(engine, &records.test, execution)?,
-            validation: records
-                .validation
-                .as_ref()
-                .map(|validation| evaluate(engine, validation, execution))
-                .transpose()?,
-            train: evaluate(engine, &records.train, execution)?,
-            analysis: analysis.map(StepAnalysis::into_record),
-            seconds: started.elapsed().as_secs_f64(),
-            n_non_finite: counts.non_finite,
-            n_empty_batches: counts.empty_batches,
-            epochs: recorder.epochs,
-            group_epsilons: privacy::group_epsilons(plan, &recorder.group_bounds)?,
-            thresholds: recorder.thresholds,
-        };
-        session.put_run(key, &method, &ledger, &run)
+            failures: Vec::new(),
+        })
     }
 
     fn privacy(&self, method: usize, ledger: &Ledger) -> anyhow::Result<Option<PrivacyRecord>> {
+        let procedure = &self.procedures[method];
+        let certified = match procedure {
+            Procedure::Training(plan) => plan.certified(),
+            Procedure::Search(search) => search.certified(),
+        };
         // Held while it is computed: another run is about to compute the same.
         let mut known = self.privacy.lock().unwrap_or_else(PoisonError::into_inner);
-        match known.entry((self.plans[method].certified(), ledger.digest())) {
+        match known.entry((certified, ledger.digest())) {
             Entry::Occupied(entry) => Ok(entry.get().clone()),
             Entry::Vacant(entry) => {
-                let record = privacy::record(&self.plans[method], ledger, self.experiment.published.as_ref())?;
+                let record = match procedure {
+                    Procedure::Training(plan) => privacy::record(plan, self.experiment.published.as_ref())?,
+                    Procedure::Search(search) => Some(privacy::record_of_search(search, self.experiment.delta)?),
+                };
                 Ok(entry.insert(record).clone())
             }
         }
@@ -214,11 +227,50 @@ struct Shared<'a> {
     bar: ProgressBar,
 }
 
+/// Makes the trials of a search, and lets go of all but the best.
+fn run_search(
+    search: &SearchPlan,
+    records: &SeedRecords,
+    key: &RunKey,
+    session: &Session,
+    shared: &Shared<'_>,
+) -> anyhow::Result<Result<RunRecord, Failure>> {
+    let started = Instant::now();
+    let mut rng = session.search_stream(key)?;
+    let trials = search.draw(&mut rng)?;
+    let mut made = Vec::new();
+    let mut best = None;
+    let mut last_failure = None;
+    for (index, trial) in trials.iter().enumerate() {
+        let variant = u16::try_from(index).context("number of trials")?;
+        match train(&trial.plan, records, session.streams(key, variant)?, shared.execution, None, &shared.bar)? {
+            Ok(mut model) => {
+                let score = search.score(&mut model, &mut rng)?;
+                made.push(trial.record(Some(score)));
+                if best.as_ref().is_none_or(|(_, greatest, _)| score > *greatest) {
+                    best = Some((index, score, model));
+                }
+            }
+            Err(failure) => {
+                made.push(trial.record(None));
+                last_failure = Some(failure);
+            }
+        }
+    }
+    let Some((released, _, model)) = best else {
+        let reason = last_failure.map_or_else(String::new, |Failure(reason)| format!("; the last: {reason}"));
+        return Ok(Err(Failure(format!("every trial diverged ({}){reason}", made.len()))));
+    };
+    let run = model.into_run(key.index, || started.elapsed().as_secs_f64())?;
+    Ok(run.map(|run| RunRecord { search: Some(SearchRecord { trials: made, released }), ..run }))
+}
+
 /// Trains all runs of these experiments that the session's records lack, one run on each thread at a time, and stores each as it
-/// finishes. Returns the experiments as the records have them; `None` if other shards' runs are missing.
+/// finishes. A run that diverges is stored as failed; the others go on. Returns the experiments as the records have them; `None` if other
+/// shards' runs are missing.
 ///
 /// # Errors
-/// If any run fails; the message names it. Runs that finished before are kept.
+/// If the machine fails in a run; the message names it. Runs that finished before are kept.
 pub(crate) fn run_all(
     experiments: &[Prepared<'_>],
     session: &Session,
@@ -233,7 +285,8 @@ pub(crate) fn run_all(
     if missing.len() < jobs.len() {
         println!("{} of {} runs to train.", missing.len(), jobs.len());
     }
-    let expected = missing.iter().map(|&i| experiments[jobs[i].experiment].expected_records(jobs[i].method)).sum();
+    let expected =
+        missing.iter().map(|&i| experiments[jobs[i].experiment].procedures[jobs[i].method].expected_records()).sum();
     let shared = Shared { execution, cache: RecordCache::default(), bar: training_bar(expected) };
     // Runs on the same records one after another, so that few records are in memory.
     missing.sort_by_key(|&position| (jobs[position].experiment, jobs[position].seed));
