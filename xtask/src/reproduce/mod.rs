@@ -2,6 +2,7 @@
 
 mod accounting;
 pub(crate) mod adult;
+mod all;
 mod celeba;
 mod data_setting;
 mod direction_vs_magnitude;
@@ -80,11 +81,33 @@ enum Study {
     Dphpo(StudyArgs),
     /// Esipova 2023 Table 1: training with one error of clipping at a time, MNIST with class 8 rare.
     DirectionVsMagnitude(StudyArgs),
+    /// Every study in turn, those that fail left behind, and one index of all reports. Options that choose a part of a study are refused.
+    All(StudyArgs),
     /// Every published ε beside ours, under each conversion.
     Accounting(accounting::AccountingArgs),
     /// Zhao 2025 Figure 1, left: a threshold vanishes, and its repair.
     Toy(toy::ToyArgs),
 }
+
+/// Makes a study from the command line.
+type MakeStudy = fn(&StudyArgs) -> anyhow::Result<study::Study>;
+
+/// Studies that train, by their names on the command line, the shortest first.
+const TRAINING: [(&str, MakeStudy); 13] = [
+    ("income", income::study),
+    ("eicu", eicu::study),
+    ("mimic", mimic::study),
+    ("adult", adult::study),
+    ("dutch", dutch::study),
+    ("grid", grid::study),
+    ("uniform-clipping", uniform_clipping::study),
+    ("epsilon-sweep", epsilon_sweep::study),
+    ("direction-vs-magnitude", direction_vs_magnitude::study),
+    ("celeba", celeba::study),
+    ("mnist", mnist::study),
+    ("fashion", fashion::study),
+    ("dphpo", dphpo::study),
+];
 
 /// Runs a study and writes its report.
 ///
@@ -105,6 +128,7 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
         Study::Grid(args) => grid::study(&args)?.run(&args),
         Study::Dphpo(args) => dphpo::study(&args)?.run(&args),
         Study::DirectionVsMagnitude(args) => direction_vs_magnitude::study(&args)?.run(&args),
+        Study::All(args) => all::run(&args),
         Study::Accounting(args) => accounting::run(&args),
         Study::Toy(args) => toy::run(&args),
     }
