@@ -39,6 +39,10 @@ pub(crate) enum Mechanism {
     ZeroConcentrated {
         rho: f64,
     },
+    /// Each record meets one of them at most.
+    OneOf {
+        alternatives: Vec<Composition>,
+    },
     RepeatAndSelect {
         inner: Composition,
         trials: TrialCount,
@@ -179,6 +183,26 @@ impl Composition {
                     Mechanism::NonPrivate
                 } else {
                     return Err(self.refuse(event, "a batch of fixed size can be used by Gaussian queries (jointly)"));
+                }
+            }
+            DpEvent::OneOf(events) => {
+                if events.is_empty() {
+                    return Err(AccountingError::OutOfRange {
+                        parameter: "number of alternatives",
+                        value: 0.0,
+                        accepted: "at least 1",
+                    });
+                }
+                let alternative = |event| {
+                    let mut composition = Self::new(self.relation);
+                    composition.add_event(event, 1)?;
+                    Ok(composition)
+                };
+                let alternatives = events.iter().map(alternative).collect::<Result<Vec<_>, AccountingError>>()?;
+                if alternatives.iter().any(Self::is_non_private) {
+                    Mechanism::NonPrivate
+                } else {
+                    Mechanism::OneOf { alternatives }
                 }
             }
             DpEvent::RepeatAndSelect { event: inner, trials } => {

@@ -77,6 +77,9 @@ pub enum DpEvent {
         /// How many times.
         count: u64,
     },
+    /// Alternatives of which each record meets one at most: they act on disjoint parts of the records, or one of them is drawn without a
+    /// look at the data. Which part a record is in, too, must not depend on any data: under replace-one neighbours not on its own.
+    OneOf(Vec<DpEvent>),
     /// The event is run a random number of times and only the best result is released.
     RepeatAndSelect {
         /// One run.
@@ -178,6 +181,13 @@ impl std::fmt::Display for DpEvent {
                 f.write_str("]")
             }
             Self::SelfComposed { event, count } => write!(f, "{count} × {event}"),
+            Self::OneOf(events) => {
+                f.write_str("one of [")?;
+                for (i, event) in events.iter().enumerate() {
+                    write!(f, "{}{event}", if i == 0 { "" } else { "; " })?;
+                }
+                f.write_str("] for each record")
+            }
             Self::RepeatAndSelect { event, trials } => write!(f, "best of {trials} runs of {event}"),
         }
     }

@@ -151,7 +151,8 @@ pub(crate) fn section(results: &StudyResults, claims: &[Claim]) -> anyhow::Resul
     for claim in claims {
         let Some(tests) = test(results, claim)? else { continue };
         let mark = claim.comparisons.first().and_then(|comparison| mark_of(results, &comparison.smaller));
-        let verdict = verdict(&tests);
+        // The seeds that are left are those on which the method went well.
+        let verdict = if has_failed(results, claim) { ClaimVerdict::NotDecidable } else { verdict(&tests) };
         let tone = match (mark, verdict) {
             (Some(_), _) => Cell::plain("no verdict"),
             (None, ClaimVerdict::Reproduced) => Cell::toned(verdict.to_string(), Tone::Good),
@@ -175,7 +176,7 @@ pub(crate) fn section(results: &StudyResults, claims: &[Claim]) -> anyhow::Resul
             "Each line: the smaller quantity as claimed, the larger, the p-value of a one-sided Wilcoxon signed-rank test over \
                  common seeds, multiplied by the number of the claim's comparisons (Bonferroni), and in brackets the least p-value \
                  that so many seeds can give. Reproduced: every p-value is below {LEVEL}. Not reproduced: a comparison that the \
-                 seeds could decide points the other way. Not decidable: neither."
+                 seeds could decide points the other way. Not decidable: neither, or a run of a method failed."
         )],
     };
     Ok(Some(Section {
@@ -189,6 +190,17 @@ pub(crate) fn section(results: &StudyResults, claims: &[Claim]) -> anyhow::Resul
 fn mark_of(results: &StudyResults, quantity: &Quantity) -> Option<Mark> {
     let experiment = results.experiments.iter().find(|experiment| experiment.id == quantity.experiment)?;
     Mark::new(experiment.dataset.synthetic, results.quick)
+}
+
+/// Whether a run of a method that the claim is about failed.
+fn has_failed(results: &StudyResults, claim: &Claim) -> bool {
+    let quantities = claim.comparisons.iter().flat_map(|comparison| [&comparison.smaller, &comparison.larger]);
+    quantities
+        .filter_map(|quantity| {
+            let experiment = results.experiments.iter().find(|experiment| experiment.id == quantity.experiment)?;
+            experiment.methods.iter().find(|method| method.method == quantity.method)
+        })
+        .any(|method| !method.failures.is_empty())
 }
 
 /// `None` if a method was not run, or shares no seed with what it is compared with.

@@ -62,8 +62,10 @@ impl<'a> Answer<'a> {
                         Some(AnswerCell { published, ours, comparison })
                     })
                     .collect();
+                let has_failed = find(experiment, method).is_some_and(|method| !method.failures.is_empty());
                 let verdict = match mark {
                     Some(mark) => Verdict::None(mark.label()),
+                    None if has_failed => Verdict::None("a run failed"),
                     None => judge(table, method, &ours),
                 };
                 AnswerRow { method, verdict, cells }
@@ -160,7 +162,7 @@ pub(crate) fn verdict_definition() -> Vec<String> {
              {MAX_STANDARD_ERRORS} combined standard errors (the paper's, or ours where it prints none)."
         ),
         "differs: neither. The suspected cause is given, or that it is not known.".to_owned(),
-        "No verdict: the method was not run, a figure is undefined, there are fewer than two seeds, or the run is \
+        "No verdict: the method was not run, a run of it failed, a figure is undefined, there are fewer than two seeds, or the run is \
          SYNTHETIC or QUICK."
             .to_owned(),
     ]

@@ -88,10 +88,11 @@ fn method(ending: &Ending) -> MethodResults {
     let privacy = private.then(|| PrivacyRecord {
         certified: true,
         delta: 1e-6,
-        sampling_rate: 1.0 / 92.0,
-        noise_multiplier: 1.0,
+        sampling_rate: Some(1.0 / 92.0),
+        noise_multiplier: Some(1.0),
         count_noise_multipliers: if ending.method == "dpsgd-f" { vec![10.0] } else { Vec::new() },
-        steps: (N_EPOCHS * STEPS_PER_EPOCH) as u64,
+        steps: Some((N_EPOCHS * STEPS_PER_EPOCH) as u64),
+        search: None,
         epsilons: vec![epsilon("RDP, improved conversion", 3.412), epsilon("RDP, classic conversion", 3.871)],
         as_published: Some(epsilon("RDP, improved conversion", 3.408)),
         published: Some(3.41),
@@ -104,6 +105,7 @@ fn method(ending: &Ending) -> MethodResults {
         config: serde_json::json!({ "learning_rate": 0.01 }),
         privacy,
         runs: (0..N_SEEDS).map(|index| run(ending, index)).collect(),
+        failures: Vec::new(),
     }
 }
 
@@ -141,6 +143,7 @@ fn run(ending: &Ending, index: usize) -> RunRecord {
         validation: None,
         train: record(11_200),
         analysis: None,
+        search: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What each method costs in privacy: ours beside the published ε.
 
 use super::document::{Block, Cell, Mark, Row, Table, Tone, marked};
-use super::number;
+use super::{number, search};
 use crate::results::{EpsilonRecord, ExperimentResults, MethodResults, PrivacyRecord};
 
 /// The ε table of one experiment; empty if no method is private.
@@ -17,9 +17,7 @@ pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> Vec<
         columns: columns.iter().map(ToString::to_string).collect(),
         rows: private.iter().map(|(method, privacy)| row(&method.method, privacy, mark)).collect(),
         notes: vec![
-            "Hyper-parameter search: not accounted. Whatever was spent on finding the settings, by a paper's authors or here, \
-             is not in ε."
-                .to_owned(),
+            search_note(&private).to_owned(),
             "ε, all releases: our upper bounds for the noisy gradients and the noisy counts of every step together, by \
              accountant. The whole ledger of each method is in results.json."
                 .to_owned(),
@@ -30,7 +28,17 @@ pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> Vec<
     };
     let mut blocks = vec![Block::Table(table)];
     blocks.extend(by_group(experiment, mark).map(Block::Table));
+    blocks.extend(search::table(experiment, mark).map(Block::Table));
     blocks
+}
+
+fn search_note(private: &[(&MethodResults, &PrivacyRecord)]) -> &'static str {
+    if private.iter().all(|(_, privacy)| privacy.search.is_some()) {
+        "Hyper-parameter search: accounted. ε is that of the whole search, all trials and the choice of the best (Papernot & Steinke \
+         2022, Theorem 2). Whatever was spent on choosing the grid is not in it."
+    } else {
+        "Hyper-parameter search: not accounted. Whatever was spent on finding the settings, by a paper's authors or here, is not in ε."
+    }
 }
 
 /// ε of each group, for the methods that bound groups differently.
@@ -108,10 +116,22 @@ fn published_cell(privacy: &PrivacyRecord, mark: Option<Mark>) -> Cell {
 
 /// The ledger in a few words.
 fn mechanism(privacy: &PrivacyRecord) -> Vec<String> {
-    let mut lines = vec![
-        format!("{} steps, Poisson rate {:.5}", number::count(privacy.steps), privacy.sampling_rate),
-        format!("gradient: noise multiplier {}", privacy.noise_multiplier),
-    ];
+    let mut lines = Vec::new();
+    if let (Some(steps), Some(rate)) = (privacy.steps, privacy.sampling_rate) {
+        lines.push(format!("{} steps, Poisson rate {rate:.5}", number::count(steps)));
+    }
+    if let Some(multiplier) = privacy.noise_multiplier {
+        lines.push(format!("gradient: noise multiplier {multiplier}"));
+    }
+    if let Some(search) = &privacy.search {
+        lines.push(format!(
+            "best of {:.4} trials on average, each within ε = {}, at random points of {}",
+            search.mean_trials,
+            search.epsilon_of_a_trial,
+            number::count(search.n_points as u64)
+        ));
+        lines.push(format!("counts of answers: noise multiplier {:.4}", search.score_noise_multiplier));
+    }
     if !privacy.count_noise_multipliers.is_empty() {
         let multipliers: Vec<String> = privacy.count_noise_multipliers.iter().map(ToString::to_string).collect();
         lines.push(format!("counts on the same batch: noise multiplier {}", multipliers.join(", ")));

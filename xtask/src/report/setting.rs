@@ -65,6 +65,19 @@ pub(crate) fn experiment(experiment: &ExperimentResults, mark: Option<Mark>) -> 
         notes: Vec::new(),
     }));
     blocks.push(Block::Table(runs(experiment, mark)));
+    let failures: Vec<String> = experiment
+        .methods
+        .iter()
+        .flat_map(|method| method.failures.iter().map(move |failure| (method, failure)))
+        .map(|(method, failure)| format!("{}, seed {}: {}", method.method, failure.index + 1, failure.reason))
+        .collect();
+    if !failures.is_empty() {
+        blocks.push(Block::Paragraph(
+            "Failed runs. They left no model and are in no mean; their method gets no verdict. A run is not repeated because it failed."
+                .to_owned(),
+        ));
+        blocks.push(Block::List(failures));
+    }
     blocks
 }
 
@@ -82,6 +95,7 @@ fn runs(experiment: &ExperimentResults, mark: Option<Mark>) -> Table {
                 header: method.method.clone(),
                 cells: vec![
                     Cell::plain(number::count(n as u64)),
+                    Cell::plain(number::count(method.failures.len() as u64)),
                     Cell::plain(mean),
                     Cell::plain(number::count(non_finite)),
                     Cell::plain(number::count(empty)),
@@ -91,7 +105,7 @@ fn runs(experiment: &ExperimentResults, mark: Option<Mark>) -> Table {
         .collect();
     Table {
         caption: marked(mark, &format!("Runs: {}", experiment.title)),
-        columns: ["Method", "Seeds", "Seconds a run", "Non-finite gradients", "Empty batches"]
+        columns: ["Method", "Seeds", "Failed", "Seconds a run", "Non-finite gradients", "Empty batches"]
             .map(str::to_owned)
             .into(),
         rows,

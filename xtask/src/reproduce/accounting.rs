@@ -1,5 +1,7 @@
 //! `cargo xtask reproduce accounting`: every published ε beside ours, under each conversion.
 
+use std::path::{Path, PathBuf};
+
 use clap::Args;
 use dp_accounting::{
     Accountant, AccountingError, Conversion, Delta, DpEvent, Epsilon, NeighbouringRelation, NoiseMultiplier, Orders,
@@ -8,12 +10,25 @@ use dp_accounting::{
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::options::reports_root;
+use crate::report::{self, PlainReport};
+
 /// Options of `cargo xtask reproduce accounting`.
 #[derive(Args)]
 pub(crate) struct AccountingArgs {
     /// Machine-readable output.
     #[arg(long)]
     json: bool,
+    /// Where the report goes [default: target/reproduce/accounting].
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+impl AccountingArgs {
+    /// The defaults of the command line, with the report in this directory.
+    pub(crate) fn to(out: &Path) -> Self {
+        Self { json: false, out: Some(out.to_owned()) }
+    }
 }
 
 /// How a paper turned its setting into an ε.
@@ -97,6 +112,7 @@ const PUBLISHED: [Published; 10] = [
     esipova("CelebA", 162_770, 0.8, 30, 2.49),
 ];
 
+const TITLE: &str = "Every published ε beside ours";
 const BATCH_SIZE: f64 = 256.0;
 const DELTA: f64 = 1e-6;
 
@@ -173,18 +189,32 @@ impl Published {
     }
 }
 
-/// Prints the table.
+/// Prints the table and writes the report.
 ///
 /// # Errors
-/// If an accountant fails.
+/// If an accountant fails, or files cannot be written.
 pub(crate) fn run(args: &AccountingArgs) -> anyhow::Result<()> {
     let rows = rows()?;
+    let out = args.out.clone().unwrap_or_else(|| reports_root().join("accounting"));
+    write(&rows, &out)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
     } else {
         print!("{}", table(&rows));
+        println!("\nReport: {}", out.join("report.md").display());
     }
     Ok(())
+}
+
+fn write(rows: &[Row], out: &Path) -> anyhow::Result<()> {
+    let n_agreeing = rows.iter().filter(|row| row.agrees).count();
+    let report = PlainReport {
+        title: TITLE,
+        text: &format!("# {TITLE}\n\n```text\n{}```\n", table(rows)),
+        agreeing: (n_agreeing, rows.len() - n_agreeing),
+        plot: None,
+    };
+    report::write_plain(&report, &rows, out)
 }
 
 fn rows() -> Result<Vec<Row>, AccountingError> {

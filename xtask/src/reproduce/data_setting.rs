@@ -1,6 +1,6 @@
 //! The records of an experiment: which data set, which of its records, and which part models are evaluated on.
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use anyhow::Context;
 use dp_data::adult::{self, AdultOptions, AdultTable};
@@ -13,7 +13,7 @@ use dp_data::{DataLocator, Keep, Provenance, ScalingFit, Split, TestFraction};
 use dp_train::{Purpose, Randomness};
 use rand::RngCore;
 
-use super::runner::ExperimentData;
+use super::records::ExperimentData;
 
 /// The records of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,12 +59,12 @@ impl From<Source> for DataSetting {
 /// The data sets of a study, each read when it is first asked for.
 pub(crate) struct Tables {
     locator: DataLocator,
-    adult: OnceCell<AdultTable>,
-    dutch: OnceCell<DutchTable>,
-    images: [OnceCell<MnistTable>; 2],
-    celeba: OnceCell<CelebaTable>,
-    eicu: OnceCell<EicuTable>,
-    mimic: OnceCell<MimicTable>,
+    adult: OnceLock<AdultTable>,
+    dutch: OnceLock<DutchTable>,
+    images: [OnceLock<MnistTable>; 2],
+    celeba: OnceLock<CelebaTable>,
+    eicu: OnceLock<EicuTable>,
+    mimic: OnceLock<MimicTable>,
 }
 
 /// Name of MIMIC-III's inputs.
@@ -75,34 +75,25 @@ impl Tables {
     pub(crate) fn new(locator: DataLocator) -> Self {
         Self {
             locator,
-            adult: OnceCell::new(),
-            dutch: OnceCell::new(),
-            images: [OnceCell::new(), OnceCell::new()],
-            celeba: OnceCell::new(),
-            eicu: OnceCell::new(),
-            mimic: OnceCell::new(),
+            adult: OnceLock::new(),
+            dutch: OnceLock::new(),
+            images: [OnceLock::new(), OnceLock::new()],
+            celeba: OnceLock::new(),
+            eicu: OnceLock::new(),
+            mimic: OnceLock::new(),
         }
     }
 
-    /// One split per seed.
+    /// A split for each seed.
     ///
     /// # Errors
-    /// If the data cannot be read, or have fewer records than the setting asks for.
+    /// If the data cannot be read.
     pub(crate) fn data(
         &self,
         setting: &DataSetting,
         n_seeds: u32,
         randomness: &Randomness,
-    ) -> anyhow::Result<ExperimentData> {
-        let mut splits = Vec::new();
-        for run in 0..n_seeds {
-            let seed = randomness.stream(Purpose::Split, run, 0).next_u64();
-            let mut split = self.split(setting.source, seed)?;
-            if setting.evaluation == EvaluationPart::TestAndValidation {
-                split = with_validation(split, seed)?;
-            }
-            splits.push(split);
-        }
+    ) -> anyhow::Result<ExperimentData<'_>> {
         let (provenance, encoding) = match setting.source {
             Source::Adult { encoding, .. } => (self.adult()?.provenance.clone(), encoding.name()),
             Source::Dutch { encoding, .. } => (self.dutch()?.provenance.clone(), encoding.name()),
@@ -111,7 +102,16 @@ impl Tables {
             Source::Eicu => (self.eicu()?.provenance.clone(), "eicu"),
             Source::Mimic => (self.mimic()?.provenance.clone(), HASHED_WORDS),
         };
-        Ok(ExperimentData { provenance, encoding, splits })
+        let seeds: Vec<u64> = (0..n_seeds).map(|run| randomness.stream(Purpose::Split, run, 0).next_u64()).collect();
+        let (n_seeds, setting) = (seeds.len(), *setting);
+        let split = move |seed: usize| {
+            let split = self.split(setting.source, seeds[seed])?;
+            match setting.evaluation {
+                EvaluationPart::Test => Ok(split),
+                EvaluationPart::TestAndValidation => with_validation(split, seeds[seed]),
+            }
+        };
+        Ok(ExperimentData { provenance, encoding, n_seeds, split: Box::new(split) })
     }
 
     fn split(&self, source: Source, seed: u64) -> anyhow::Result<Split> {
@@ -180,7 +180,7 @@ impl Tables {
 
 /// The table in the cell, read into it if it is empty.
 fn read<T>(
-    cell: &OnceCell<T>,
+    cell: &OnceLock<T>,
     load: impl FnOnce() -> Result<T, dp_data::DataError>,
     provenance: impl Fn(&T) -> &Provenance,
 ) -> anyhow::Result<&T> {

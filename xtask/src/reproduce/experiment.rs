@@ -5,6 +5,7 @@ use dp_clipping::PresetParams;
 use dp_train::{LearningRate, Loss, ModelConfig, OptimiserConfig};
 
 use super::data_setting::DataSetting;
+use super::random_search::RandomSearch;
 use crate::results::Coordinate;
 
 /// The name of the reference every method is compared with.
@@ -93,6 +94,8 @@ pub(crate) struct MethodSetting {
     pub(crate) optimiser: OptimiserConfig,
     /// In place of the experiment's batch size and epochs.
     pub(crate) batches: Option<(BatchSize, u64)>,
+    /// Rate, bound and batch size are searched for, within the method's guarantee; those above are then unused.
+    pub(crate) search: Option<RandomSearch>,
 }
 
 impl MethodSetting {
@@ -107,6 +110,7 @@ impl MethodSetting {
             noise: None,
             optimiser: OptimiserConfig::default(),
             batches: None,
+            search: None,
         }
     }
 

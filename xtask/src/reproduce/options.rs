@@ -1,6 +1,6 @@
 //! Options that every training study has.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::Args;
@@ -81,6 +81,16 @@ impl StudyOptions {
     /// The report's directory.
     pub(crate) fn out(&self, study: &str) -> PathBuf {
         self.out.clone().unwrap_or_else(|| reports_root().join(study))
+    }
+
+    /// Where the reports of several studies go.
+    pub(crate) fn out_root(&self) -> PathBuf {
+        self.out.clone().unwrap_or_else(reports_root)
+    }
+
+    /// The same with the report in this directory.
+    pub(crate) fn with_out(&self, out: &Path) -> Self {
+        Self { out: Some(out.to_owned()), ..self.clone() }
     }
 
     /// Whether the records are in a file of their own.

@@ -1,6 +1,5 @@
 //! What a method costs, from the plan it was trained with.
 
-use anyhow::Context;
 use dp_accounting::{
     Accountant, Certainty, Conversion, Delta, DpEvent, GroupAccounting, Ledger, NeighbouringRelation, NoiseMultiplier,
     Orders, PldAccountant, RdpAccountant, SamplingRate,
@@ -8,41 +7,90 @@ use dp_accounting::{
 use dp_train::Plan;
 
 use super::experiment::{PublishedAccountant, PublishedBudget};
-use crate::results::{EpsilonRecord, PrivacyRecord};
+use super::random_search::SearchPlan;
+use crate::results::{EpsilonRecord, PrivacyRecord, SearchPrivacyRecord};
 
-/// The privacy record of a plan whose run left `ledger`; `None` without privacy, and for analyses that add no noise.
+/// What a run of this plan leaves in its ledger.
 ///
 /// # Errors
-/// If the ledger does not hold exactly what the plan announced.
-pub(crate) fn record(
-    plan: &Plan,
-    ledger: &Ledger,
-    published: Option<&PublishedBudget>,
-) -> anyhow::Result<Option<PrivacyRecord>> {
+/// If there are more steps than a ledger counts.
+pub(crate) fn ledger(plan: &Plan) -> anyhow::Result<Ledger> {
+    let mut ledger = Ledger::new(NeighbouringRelation::AddRemove);
+    ledger.record(plan.step_event(), plan.config().batches.steps)?;
+    Ok(ledger)
+}
+
+/// What a search leaves in its ledger: one event.
+///
+/// # Errors
+/// Never, as far as is known: the ledger is empty before.
+pub(crate) fn ledger_of_search(search: &SearchPlan) -> anyhow::Result<Ledger> {
+    let mut ledger = Ledger::new(NeighbouringRelation::AddRemove);
+    ledger.record(&search.event(), 1)?;
+    Ok(ledger)
+}
+
+/// The privacy record of a plan; `None` without privacy, and for analyses that add no noise.
+///
+/// # Errors
+/// If an accountant refuses the plan's event.
+pub(crate) fn record(plan: &Plan, published: Option<&PublishedBudget>) -> anyhow::Result<Option<PrivacyRecord>> {
     let Some(privacy) = plan.config().privacy.as_ref().filter(|_| *plan.step_event() != DpEvent::NonPrivate) else {
         return Ok(None);
     };
-    ledger.verify().context("the run's ledger")?;
-    let mut epsilons = vec![tight_epsilon(ledger, privacy.delta)?];
-    let rdp = RdpAccountant::new(NeighbouringRelation::AddRemove);
-    for mut accountant in [rdp.clone(), rdp.with_conversion(Conversion::Classic)] {
-        ledger.compose_into(&mut accountant)?;
-        epsilons.push(epsilon(&accountant, privacy.delta)?);
-    }
+    let ledger = ledger(plan)?;
     Ok(Some(PrivacyRecord {
         certified: plan.certified(),
         delta: privacy.delta.get(),
-        sampling_rate: plan.config().batches.sampling_rate.get(),
-        noise_multiplier: privacy.noise_multiplier.get(),
+        sampling_rate: Some(plan.config().batches.sampling_rate.get()),
+        noise_multiplier: Some(privacy.noise_multiplier.get()),
         count_noise_multipliers: plan.count_noise_multipliers(),
-        steps: plan.config().batches.steps,
-        epsilons,
+        steps: Some(plan.config().batches.steps),
+        search: None,
+        epsilons: epsilons(&ledger, privacy.delta)?,
         as_published: published
             .map(|published| as_published(published, privacy.noise_multiplier, privacy.delta))
             .transpose()?,
         published: published.map(|published| published.epsilon),
         ledger: serde_json::to_value(ledger)?,
     }))
+}
+
+/// The privacy record of a search: of all its trials and of the choice among them.
+///
+/// # Errors
+/// If an accountant refuses its event.
+pub(crate) fn record_of_search(search: &SearchPlan, delta: Delta) -> anyhow::Result<PrivacyRecord> {
+    let ledger = ledger_of_search(search)?;
+    Ok(PrivacyRecord {
+        certified: search.certified(),
+        delta: delta.get(),
+        sampling_rate: None,
+        noise_multiplier: None,
+        count_noise_multipliers: Vec::new(),
+        steps: None,
+        search: Some(SearchPrivacyRecord {
+            epsilon_of_a_trial: search.epsilon_of_a_trial(),
+            mean_trials: search.mean_trials(),
+            n_points: search.n_points(),
+            score_noise_multiplier: search.score_noise().get(),
+        }),
+        epsilons: epsilons(&ledger, delta)?,
+        as_published: None,
+        published: None,
+        ledger: serde_json::to_value(ledger)?,
+    })
+}
+
+/// ε of everything in a ledger, by accountant.
+fn epsilons(ledger: &Ledger, delta: Delta) -> anyhow::Result<Vec<EpsilonRecord>> {
+    let mut epsilons = vec![tight_epsilon(ledger, delta)?];
+    let rdp = RdpAccountant::new(NeighbouringRelation::AddRemove);
+    for mut accountant in [rdp.clone(), rdp.with_conversion(Conversion::Classic)] {
+        ledger.compose_into(&mut accountant)?;
+        epsilons.push(epsilon(&accountant, delta)?);
+    }
+    Ok(epsilons)
 }
 
 /// The certified upper bound that no analysis can improve by more than its bracket's width.

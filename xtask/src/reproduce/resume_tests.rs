@@ -1,7 +1,7 @@
 //! Resumed, narrowed and sharded studies against one that ran in one go.
 
 use clap::Parser;
-use dp_accounting::{Delta, NoiseMultiplier};
+use dp_accounting::{Delta, Epsilon, NoiseMultiplier, TrialCount};
 use dp_clipping::PresetParams;
 use dp_data::dutch::{Encoding, Sampling};
 use dp_data::{Dataset, Provenance, Split};
@@ -11,7 +11,9 @@ use ndarray::Array2;
 use super::data_setting::Source;
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use super::options::StudyOptions;
-use super::runner::{ExperimentData, Prepared, run_all};
+use super::random_search::RandomSearch;
+use super::records::ExperimentData;
+use super::runner::{Prepared, run_all};
 use super::session::Session;
 use crate::results::StudyResults;
 
@@ -23,12 +25,25 @@ struct Line {
 
 /// Runs a study of two groups on a line, with these methods and arguments, and two seeds; `None` if other shards' runs are missing.
 fn run(folder: &std::path::Path, methods: &[&'static str], arguments: &str) -> anyhow::Result<Option<StudyResults>> {
+    run_experiment(folder, experiment(methods)?, arguments)
+}
+
+fn run_experiment(
+    folder: &std::path::Path,
+    experiment: Experiment,
+    arguments: &str,
+) -> anyhow::Result<Option<StudyResults>> {
     let words = format!("study --out {} --threads 2 {arguments}", folder.display());
     let options = Line::try_parse_from(words.split_whitespace())?.options;
     let session = Session::begin("line", &options)?;
-    let data = ExperimentData { provenance: provenance(), encoding: "none", splits: vec![split(0), split(1)] };
+    let data = ExperimentData {
+        provenance: provenance(),
+        encoding: "none",
+        n_seeds: 2,
+        split: Box::new(|seed| Ok(split(seed))),
+    };
     let execution = Execution::default();
-    let prepared = Prepared::new(experiment(methods)?, data, &execution)?;
+    let prepared = Prepared::new(experiment, data)?;
     run_all(&[prepared], &session, &execution)?.map(|experiments| session.results(experiments)).transpose()
 }
 
@@ -42,7 +57,12 @@ fn split(seed: usize) -> Split {
         group_names: vec!["even".to_owned(), "odd".to_owned()],
         group_attribute: "parity".to_owned(),
     };
-    Split { train: part(64, seed), test: part(22, 100 + seed), validation: None, notes: Vec::new() }
+    Split {
+        train: part(64, seed),
+        test: part(22, 100 + seed),
+        validation: Some(part(22, 200 + seed)),
+        notes: Vec::new(),
+    }
 }
 
 fn provenance() -> Provenance {
@@ -154,4 +174,56 @@ fn a_configuration_twice_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let error = format!("{:#}", run(folder.path(), &["dpsgd", "dpsgd"], "--seed 1").unwrap_err());
     assert_eq!(error, "line: dpsgd, seed 1: the study has this method with this configuration twice");
+}
+
+#[test]
+fn a_run_that_diverges_is_stored_as_failed_and_the_others_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let diverging = || {
+        let mut experiment = experiment(&ALL).unwrap();
+        experiment.methods[1].learning_rate = LearningRate::Constant(1e300);
+        experiment
+    };
+    let results = run_experiment(folder.path(), diverging(), "--seed 7").unwrap().unwrap();
+    let [reference, dpsgd, dpsgd_f] = &results.experiments[0].methods[..] else { panic!("three methods") };
+    assert_eq!((reference.runs.len(), dpsgd.runs.len(), dpsgd_f.runs.len()), (2, 0, 2));
+    assert!(reference.failures.is_empty() && dpsgd_f.failures.is_empty());
+    assert_eq!(dpsgd.failures.iter().map(|failure| failure.index).collect::<Vec<_>>(), [0, 1]);
+    let reason = &dpsgd.failures[0].reason;
+    assert!(reason.starts_with("parameters are not finite after step "), "{reason}");
+    assert!(dpsgd.privacy.is_some(), "what the plan would have cost is known all the same");
+    let again = run_experiment(folder.path(), diverging(), "--seed 7 --resume").unwrap();
+    assert_eq!(again.as_ref().unwrap().sessions.len(), 1, "a failed run is not trained again");
+    assert_eq!(timeless(again), timeless(Some(results)));
+}
+
+#[test]
+fn a_search_releases_its_best_trial_at_the_price_of_all() {
+    let searching = || {
+        let mut experiment = experiment(&["bounded-adaptive"]).unwrap();
+        experiment.methods[0].search = Some(RandomSearch {
+            rates: vec![0.1, 1.0],
+            bounds: vec![0.1, 1.0],
+            batch_sizes: vec![16, 100],
+            epsilon: Epsilon::new(2.0).unwrap(),
+            trials: TrialCount::negative_binomial(1.0, 0.2).unwrap(),
+        });
+        experiment
+    };
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let results = run_experiment(one.path(), searching(), "--seed 7").unwrap().unwrap();
+    let method = &results.experiments[0].methods[0];
+    let privacy = method.privacy.as_ref().unwrap();
+    let epsilon = privacy.epsilons.iter().map(|record| record.epsilon).fold(f64::INFINITY, f64::min);
+    // Dearer than a trial, cheaper than the five that there are on average.
+    assert!(privacy.certified && epsilon > 2.0 && epsilon < 10.0, "{epsilon}");
+    assert_eq!(method.coordinates.last().map(|coordinate| coordinate.value), Some(epsilon));
+    for run in &method.runs {
+        let search = run.search.as_ref().unwrap();
+        let best = search.trials.iter().filter_map(|trial| trial.score).fold(f64::MIN, f64::max);
+        assert_eq!(search.trials[search.released].score, Some(best));
+        assert!(search.trials.iter().all(|trial| trial.batch_size == 16.0 || trial.batch_size == 64.0));
+    }
+    let again = run_experiment(two.path(), searching(), "--seed 7").unwrap();
+    assert_eq!(timeless(again), timeless(Some(results)));
 }

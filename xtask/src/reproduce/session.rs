@@ -15,7 +15,8 @@ use super::options::StudyOptions;
 use super::shard::Shard;
 use crate::report;
 use crate::results::{
-    Database, ExperimentResults, MethodResults, RunKey, RunRecord, SessionId, SessionRecord, Source, StudyResults,
+    Database, ExperimentResults, FailureRecord, MethodResults, RunKey, RunRecord, SessionId, SessionRecord, Source,
+    StudyResults,
 };
 
 /// The records of a study while it is trained.
@@ -94,18 +95,24 @@ impl Session {
         self.n_threads
     }
 
-    /// The random streams of one run.
-    pub(crate) fn streams(&self, key: &RunKey) -> anyhow::Result<RandomStreams> {
+    /// The random streams of one run, or of one trial of a search: initial parameters are the same for all.
+    pub(crate) fn streams(&self, key: &RunKey, trial: u16) -> anyhow::Result<RandomStreams> {
         let run = index(key)?;
         Ok(RandomStreams {
             initialisation: self.public.stream(Purpose::Initialisation, run, 0),
-            ..self.secret.derived(&self.name(key)).streams(run, 0)
+            ..self.secret.derived(&self.name(key)).streams(run, trial)
         })
     }
 
     /// The stream that an analysis of one run draws from.
     pub(crate) fn analysis_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
         Ok(self.secret.derived(&self.name(key)).stream(Purpose::Analysis, index(key)?, 0))
+    }
+
+    /// The stream that a search draws from: number and points of its trials, noise of their scores.
+    pub(crate) fn search_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
+        let search = self.secret.derived(&self.name(key)).derived("search");
+        Ok(search.stream(Purpose::Counts, index(key)?, 0))
     }
 
     /// Names the random streams of a method. The digest of the data is not in it: noise owes nothing to the data.
@@ -124,6 +131,7 @@ impl Session {
             if !seen.insert(key) {
                 bail!("{key}: the study has this method with this configuration twice");
             }
+            // A failed run is a result: trained again until it succeeds, a method would be judged by its lucky runs.
             match self.database().revision_of(key)? {
                 None if self.shard.is_none_or(|shard| shard.has(position)) => missing.push(position),
                 Some(revision) if revision != self.code_revision && !self.any_revision => bail!(
@@ -165,13 +173,24 @@ impl Session {
         self.database().put_run(key, self.id, wall_seconds, method, ledger, run)
     }
 
+    /// Stores that a run failed.
+    pub(crate) fn put_failure(&self, key: &RunKey, method: &MethodResults, reason: &str) -> anyhow::Result<()> {
+        let wall_seconds = self.started.elapsed().as_secs_f64();
+        self.database().put_failure(key, self.id, wall_seconds, method, reason)
+    }
+
     /// An experiment with these runs, as the records have it. Runs of a method follow each other.
     pub(crate) fn experiment(&self, id: &str, keys: &[RunKey]) -> anyhow::Result<ExperimentResults> {
         let database = self.database();
         let mut experiment = database.experiment(id)?;
         for runs in keys.chunk_by(|a, b| (&a.method, &a.config_hash) == (&b.method, &b.config_hash)) {
             let mut method = database.method(&runs[0])?;
-            method.runs = runs.iter().map(|key| database.run(key)).collect::<anyhow::Result<_>>()?;
+            for key in runs {
+                match database.failure(key)? {
+                    Some(reason) => method.failures.push(FailureRecord { index: key.index, reason }),
+                    None => method.runs.push(database.run(key)?),
+                }
+            }
             experiment.methods.push(method);
         }
         Ok(experiment)

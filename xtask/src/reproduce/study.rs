@@ -1,5 +1,7 @@
 //! A study: experiments, the published tables they answer, and claims to test. Running one is the same for all of them.
 
+use std::path::Path;
+
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use dp_train::Execution;
@@ -56,6 +58,32 @@ pub(crate) struct Study {
 
 /// Experiments that depend on the results of earlier ones.
 pub(crate) type FollowUp = Box<dyn Fn(&[ExperimentResults]) -> anyhow::Result<Vec<Experiment>>>;
+
+impl StudyArgs {
+    /// The same with the report in this directory.
+    pub(crate) fn with_out(&self, out: &Path) -> Self {
+        Self { options: self.options.with_out(out), ..self.clone() }
+    }
+
+    /// Refuses options that name a part of one study, or a file of one.
+    ///
+    /// # Errors
+    /// Names the option.
+    pub(crate) fn ensure_whole_study(&self) -> anyhow::Result<()> {
+        let options = &self.options;
+        let given = [
+            ("--table", !self.table.is_empty()),
+            ("--experiment", !self.experiment.is_empty()),
+            ("--methods", !options.methods.is_empty()),
+            ("--records", options.has_own_records()),
+            ("--slurm", options.slurm.is_some()),
+        ];
+        if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
+            bail!("{name}: an option of one study, and these are all");
+        }
+        Ok(())
+    }
+}
 
 impl Study {
     /// Keeps the tables that were asked for and the experiments that they need; the reference of each experiment stays.
@@ -151,7 +179,7 @@ fn train(
         .into_iter()
         .map(|experiment| {
             let data = tables.data(&experiment.data, options.n_seeds(experiment.seeds), session.public())?;
-            Ok(Prepared::new(experiment, data, execution)?.analysed(analysis))
+            Ok(Prepared::new(experiment, data)?.analysed(analysis))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
     run_all(&prepared, session, execution)

@@ -3,10 +3,7 @@
 //! 60 % of the points lie near 0, 40 % near 1; the mean is sought by gradient descent on ½(x − μ)². Once μ is nearer to the majority,
 //! fewer than half of the gradients exceed the threshold, so it falls, until every gradient has the same size and the majority wins.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
@@ -16,28 +13,38 @@ use rand_chacha::ChaCha20Rng;
 use rand_distr::{Distribution, Normal};
 use serde::Serialize;
 
-use super::options::workspace_root;
-use crate::{
-    plot::{self, LinePanel, Panel, Plot, Point, Series},
-    report,
-};
+use super::options::reports_root;
+use crate::plot::{LinePanel, Panel, Plot, Point, Series};
+use crate::report::{self, PlainReport};
 
 /// Options of `cargo xtask reproduce toy`.
 #[derive(Args)]
 pub(crate) struct ToyArgs {
     /// Lower bound of the bounded method. The minority's gradients have norm 0.6 at the mean.
-    #[arg(long, default_value_t = 0.6)]
+    #[arg(long, default_value_t = LOWER_BOUND)]
     lower_bound: f64,
     /// Steps of gradient descent.
-    #[arg(long, default_value_t = 400, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, default_value_t = STEPS, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     steps: u32,
     /// Seed of the points.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = SEED)]
     seed: u64,
     /// Where the report goes [default: target/reproduce/toy].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
+
+impl ToyArgs {
+    /// The defaults of the command line, with the report in this directory.
+    pub(crate) fn to(out: &Path) -> Self {
+        Self { lower_bound: LOWER_BOUND, steps: STEPS, seed: SEED, out: Some(out.to_owned()) }
+    }
+}
+
+/// Defaults of the options.
+const LOWER_BOUND: f64 = 0.6;
+const STEPS: u32 = 400;
+const SEED: u64 = 1;
 
 const N_POINTS: usize = 1000;
 const N_MAJORITY: usize = 600;
@@ -45,6 +52,7 @@ const N_MAJORITY: usize = 600;
 const SPREAD: f64 = 0.001;
 /// Of the descent on the normalised gradient.
 const LEARNING_RATE: f64 = 0.05;
+const TITLE: &str = "A vanishing threshold and its repair";
 /// The methods compared, by their names in the registry.
 const METHODS: [&str; 2] = ["unbounded-adaptive", "bounded-adaptive"];
 
@@ -87,7 +95,7 @@ impl Run {
 /// If the lower bound is out of range, or files cannot be written.
 pub(crate) fn run(args: &ToyArgs) -> anyhow::Result<()> {
     let results = simulate(args.lower_bound, args.steps, args.seed)?;
-    let out = args.out.clone().unwrap_or_else(|| workspace_root().join("target/reproduce/toy"));
+    let out = args.out.clone().unwrap_or_else(|| reports_root().join("toy"));
     write(&results, &out)?;
     print!("{}", table(&results));
     println!("\nReport: {}", out.join("report.md").display());
@@ -148,19 +156,14 @@ fn descend(
 }
 
 fn write(results: &ToyResults, out: &Path) -> anyhow::Result<()> {
-    report::replace_directory(out, |directory| {
-        let write = |name: &str, bytes: &[u8]| {
-            let path = directory.join(name);
-            fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
-        };
-        write("results.json", &serde_json::to_vec_pretty(results).context("serialising the records")?)?;
-        write("report.md", markdown(results).as_bytes())?;
-        let plots = directory.join("plots");
-        fs::create_dir(&plots).with_context(|| format!("creating {}", plots.display()))?;
-        let svg = figure(results).svg()?;
-        write("plots/toy.svg", svg.as_bytes())?;
-        write("plots/toy.png", &plot::png(&svg)?)
-    })
+    let alt = "Line charts of the estimate and of the threshold over steps, for both methods.";
+    let report = PlainReport {
+        title: TITLE,
+        text: &markdown(results),
+        agreeing: (0, 0),
+        plot: Some(("toy", alt, &figure(results))),
+    };
+    report::write_plain(&report, results, out)
 }
 
 fn figure(results: &ToyResults) -> Plot {
@@ -204,7 +207,7 @@ fn table(results: &ToyResults) -> String {
 
 fn markdown(results: &ToyResults) -> String {
     format!(
-        "# A vanishing threshold and its repair\n\n\
+        "# {TITLE}\n\n\
          Zhao 2025, Figure 1 (left): {} points, 60 % near 0 and 40 % near 1, loss ½(x − μ)², full batches, no noise; \
          τ = 1, γ = 0.5, η_C = 0.2, first threshold 1, learning rate {}. The paper states neither the lower bound nor the \
          learning rate; here C_LB = {}.\n\n{}\n\
@@ -241,6 +244,7 @@ mod tests {
         for file in ["report.md", "results.json", "plots/toy.svg", "plots/toy.png"] {
             assert!(out.join(file).metadata().unwrap().len() > 500, "{file}");
         }
+        assert!(std::fs::read_to_string(out.join("summary.json")).unwrap().contains(TITLE));
     }
 
     #[test]

@@ -53,6 +53,15 @@ pub(super) struct StoredRun {
     pub(super) record: String,
 }
 
+/// A failed run as it is stored.
+pub(super) struct StoredFailure {
+    pub(super) key: RunKey,
+    pub(super) session: SessionId,
+    /// UTC.
+    pub(super) finished: String,
+    pub(super) reason: String,
+}
+
 impl Database {
     /// Makes a new database for writing.
     ///
@@ -124,7 +133,7 @@ impl Database {
         let database = Self::open(path)?;
         let n_runs: u64 = database
             .connection
-            .query_row("SELECT count(*) FROM run", [], |row| row.get(0))
+            .query_row("SELECT (SELECT count(*) FROM run) + (SELECT count(*) FROM failure)", [], |row| row.get(0))
             .with_context(|| database.reading("run"))?;
         database
             .connection
@@ -207,20 +216,40 @@ impl Database {
         // What could not be read again must not count as stored; JSON has no digits for some numbers.
         serde_json::from_str::<RunRecord>(&record).with_context(|| context.clone())?;
         let transaction = self.connection.transaction().with_context(|| context.clone())?;
-        put_method(&transaction, key, &json(&MethodResults { runs: Vec::new(), ..method.clone() })?)
-            .with_context(|| context.clone())?;
+        put_method(&transaction, key, &json(&without_runs(method))?).with_context(|| context.clone())?;
         insert_run(&transaction, key, session, &json(ledger)?, &record).with_context(|| context.clone())?;
-        transaction
-            .execute("UPDATE session SET wall_seconds = ? WHERE id = ?", params![wall_seconds, session.0])
+        put_wall_seconds(&transaction, session, wall_seconds).with_context(|| context.clone())?;
+        transaction.commit().context(context)
+    }
+
+    /// Writes that a run failed, and its method, as one transaction.
+    ///
+    /// # Errors
+    /// If a run with this key has failed before, its experiment is not there, or the disk refuses.
+    pub(crate) fn put_failure(
+        &mut self,
+        key: &RunKey,
+        session: SessionId,
+        wall_seconds: f64,
+        method: &MethodResults,
+        reason: &str,
+    ) -> anyhow::Result<()> {
+        let context = format!("writing the failed run {key} to {}", self.path.display());
+        let transaction = self.connection.transaction().with_context(|| context.clone())?;
+        put_method(&transaction, key, &json(&without_runs(method))?)
+            .and_then(|_| insert_failure(&transaction, key, session, reason))
+            .and_then(|_| put_wall_seconds(&transaction, session, wall_seconds))
             .with_context(|| context.clone())?;
         transaction.commit().context(context)
     }
 
-    /// Revision of the code that made the run with this key; `None` if there is no such run.
+    /// Revision of the code that made the run with this key, failed or not; `None` if there is no such run.
     pub(crate) fn revision_of(&self, key: &RunKey) -> anyhow::Result<Option<String>> {
         self.connection
             .prepare_cached(concat!(
                 "SELECT session.code_revision FROM run JOIN session ON session.id = run.session ",
+                by_key!(),
+                " UNION ALL SELECT session.code_revision FROM failure JOIN session ON session.id = failure.session ",
                 by_key!()
             ))
             .and_then(|mut statement| statement.query_row(parameters(key).as_slice(), |row| row.get(0)).optional())
@@ -258,13 +287,23 @@ impl Database {
         self.parse(&text, "run")
     }
 
+    /// Why the run with this key failed; `None` if it did not.
+    pub(crate) fn failure(&self, key: &RunKey) -> anyhow::Result<Option<String>> {
+        self.connection
+            .prepare_cached(concat!("SELECT reason FROM failure ", by_key!()))
+            .and_then(|mut statement| statement.query_row(parameters(key).as_slice(), |row| row.get(0)).optional())
+            .with_context(|| format!("{key}: {}", self.reading("failure")))
+    }
+
     /// The sessions that made any run, in the order in which they began.
     pub(crate) fn sessions(&self) -> anyhow::Result<Vec<SessionRecord>> {
         let mut statement = self
             .connection
             .prepare(
                 "SELECT command, code_revision, host, threads, wall_seconds, count(*)
-                 FROM session JOIN run ON run.session = session.id GROUP BY session.id ORDER BY started, session.id",
+                 FROM session JOIN (SELECT session FROM run UNION ALL SELECT session FROM failure) AS made
+                     ON made.session = session.id
+                 GROUP BY session.id ORDER BY started, session.id",
             )
             .with_context(|| self.reading("session"))?;
         let rows = statement
@@ -305,15 +344,21 @@ impl Database {
             "SELECT experiment, method, config_hash, data_digest, seed_index, session, finished, ledger, record
              FROM run ORDER BY experiment, method, config_hash, data_digest, seed_index",
             |row| {
-                let key = RunKey {
-                    experiment: row.get(0)?,
-                    method: row.get(1)?,
-                    config_hash: row.get(2)?,
-                    data_digest: row.get(3)?,
-                    index: row.get(4)?,
-                };
                 let session = SessionId(row.get(5)?);
-                Ok(StoredRun { key, session, finished: row.get(6)?, ledger: row.get(7)?, record: row.get(8)? })
+                let (finished, ledger, record) = (row.get(6)?, row.get(7)?, row.get(8)?);
+                Ok(StoredRun { key: key(row)?, session, finished, ledger, record })
+            },
+        )
+    }
+
+    /// Every failed run, by key.
+    pub(super) fn failures(&self) -> anyhow::Result<Vec<StoredFailure>> {
+        self.query(
+            "SELECT experiment, method, config_hash, data_digest, seed_index, session, finished, reason
+             FROM failure ORDER BY experiment, method, config_hash, data_digest, seed_index",
+            |row| {
+                let session = SessionId(row.get(5)?);
+                Ok(StoredFailure { key: key(row)?, session, finished: row.get(6)?, reason: row.get(7)? })
             },
         )
     }
@@ -340,6 +385,36 @@ pub(super) fn parameters(key: &RunKey) -> [(&'static str, &dyn ToSql); 5] {
         (":data_digest", &key.data_digest),
         (":seed_index", &key.index),
     ]
+}
+
+/// The key in the first five columns.
+fn key(row: &Row<'_>) -> rusqlite::Result<RunKey> {
+    Ok(RunKey {
+        experiment: row.get(0)?,
+        method: row.get(1)?,
+        config_hash: row.get(2)?,
+        data_digest: row.get(3)?,
+        index: row.get(4)?,
+    })
+}
+
+fn put_wall_seconds(connection: &Connection, session: SessionId, seconds: f64) -> rusqlite::Result<usize> {
+    connection.execute("UPDATE session SET wall_seconds = ? WHERE id = ?", params![seconds, session.0])
+}
+
+fn insert_failure(connection: &Connection, key: &RunKey, session: SessionId, reason: &str) -> rusqlite::Result<usize> {
+    connection.execute(
+        "INSERT INTO failure (experiment, method, config_hash, data_digest, seed_index, session, finished, reason)
+         VALUES (:experiment, :method, :config_hash, :data_digest, :seed_index, :session, datetime('now'), :reason)",
+        named_params! {
+            ":experiment": key.experiment, ":method": key.method, ":config_hash": key.config_hash,
+            ":data_digest": key.data_digest, ":seed_index": key.index, ":session": session.0, ":reason": reason,
+        },
+    )
+}
+
+fn without_runs(method: &MethodResults) -> MethodResults {
+    MethodResults { runs: Vec::new(), failures: Vec::new(), ..method.clone() }
 }
 
 fn put_method(connection: &Connection, key: &RunKey, record: &str) -> rusqlite::Result<usize> {
@@ -557,7 +632,7 @@ mod tests {
         drop(Database::create(&newer, &source()).unwrap());
         Connection::open(&newer).unwrap().pragma_update(None, "user_version", 9).unwrap();
         assert!(
-            error(&newer).ends_with("newer.db: version 9 of the tables, this program knows 1"),
+            error(&newer).ends_with("newer.db: version 9 of the tables, this program knows 2"),
             "{}",
             error(&newer)
         );

@@ -31,6 +31,10 @@ pub(super) fn fill(path: &Path, source: &Source, study: &StudyResults) {
                 let ledger = serde_json::json!({"entries": []});
                 database.put_run(&key(method, run), session, 2.5, method, &ledger, run).unwrap();
             }
+            for failure in &method.failures {
+                let key = RunKey { index: failure.index, ..key(method, &method.runs[0]) };
+                database.put_failure(&key, session, 2.5, method, &failure.reason).unwrap();
+            }
         }
     }
 }

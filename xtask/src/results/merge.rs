@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::database::{Database, StoredRun, parameters};
+use super::database::{Database, StoredFailure, StoredRun, parameters};
 use super::difference::difference;
 use super::key::RunKey;
 
@@ -22,7 +22,7 @@ pub(crate) struct Merged {
 
 /// Adds the runs of `inputs` to `out`, which is made if there is none.
 ///
-/// A run that is there already must have the same result, bit for bit; the time it took may differ. The merge is one transaction: if it
+/// A run that is there already must have the same result, bit for bit, or have failed for the same reason; the time it took may differ. The merge is one transaction: if it
 /// fails, `out` is as it was.
 ///
 /// # Errors
@@ -77,6 +77,20 @@ fn add(out: &Connection, input: &Database, merged: &mut Merged) -> anyhow::Resul
         insert(out, &run, session).with_context(named)?;
         merged.added += 1;
     }
+    for failure in input.failures()? {
+        let named = || failure.key.to_string();
+        add_method(out, input, &failure.key).with_context(named)?;
+        if has_failed(out, &failure).with_context(named)? {
+            merged.equal += 1;
+            continue;
+        }
+        let session = match sessions.entry(failure.session) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => *entry.insert(copy_session(out, input, failure.session.0)?),
+        };
+        insert_failure(out, &failure, session).with_context(named)?;
+        merged.added += 1;
+    }
     Ok(())
 }
 
@@ -114,8 +128,41 @@ fn add_method(out: &Connection, input: &Database, key: &RunKey) -> anyhow::Resul
     }
 }
 
+/// Why a run failed; `None` if it did not or is not there.
+fn failure(out: &Connection, key: &RunKey) -> anyhow::Result<Option<String>> {
+    Ok(out
+        .prepare_cached(
+            "SELECT reason FROM failure WHERE (experiment, method, config_hash, data_digest, seed_index)
+                 = (:experiment, :method, :config_hash, :data_digest, :seed_index)",
+        )?
+        .query_row(parameters(key).as_slice(), |row| row.get(0))
+        .optional()?)
+}
+
+/// Whether the run has failed there, too; an error if it has not, or for another reason.
+fn has_failed(out: &Connection, failed: &StoredFailure) -> anyhow::Result<bool> {
+    let n_runs: u64 = out
+        .prepare_cached(
+            "SELECT count(*) FROM run WHERE (experiment, method, config_hash, data_digest, seed_index)
+                 = (:experiment, :method, :config_hash, :data_digest, :seed_index)",
+        )?
+        .query_row(parameters(&failed.key).as_slice(), |row| row.get(0))?;
+    match failure(out, &failed.key)? {
+        _ if n_runs > 0 => {
+            bail!("the records disagree: one has its result, and in the other it failed: {}", failed.reason)
+        }
+        Some(known) if known != failed.reason => {
+            bail!("the records disagree: it failed with `{known}`, and with `{}`", failed.reason)
+        }
+        known => Ok(known.is_some()),
+    }
+}
+
 /// Whether the run is there already; an error if it is and had another result.
 fn is_there(out: &Connection, run: &StoredRun) -> anyhow::Result<bool> {
+    if let Some(reason) = failure(out, &run.key)? {
+        bail!("the records disagree: one has its result, and in the other it failed: {reason}");
+    }
     let known: Option<(String, String)> = out
         .prepare_cached(
             "SELECT ledger, record FROM run WHERE (experiment, method, config_hash, data_digest, seed_index)
@@ -149,6 +196,17 @@ fn copy_session(out: &Connection, input: &Database, id: i64) -> anyhow::Result<i
     Ok(out.last_insert_rowid())
 }
 
+fn insert_failure(out: &Connection, failed: &StoredFailure, session: i64) -> anyhow::Result<()> {
+    let StoredFailure { key, finished, reason, .. } = failed;
+    let RunKey { experiment, method, config_hash, data_digest, index } = key;
+    out.execute(
+        "INSERT INTO failure (experiment, method, config_hash, data_digest, seed_index, session, finished, reason)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        params![experiment, method, config_hash, data_digest, index, session, finished, reason],
+    )?;
+    Ok(())
+}
+
 fn insert(out: &Connection, run: &StoredRun, session: i64) -> anyhow::Result<()> {
     let key = &run.key;
     out.execute(
@@ -173,7 +231,7 @@ fn insert(out: &Connection, run: &StoredRun, session: i64) -> anyhow::Result<()>
 mod tests {
     use super::super::fixture::{fill, source};
     use super::*;
-    use crate::results::record::StudyResults;
+    use crate::results::record::{FailureRecord, StudyResults};
 
     /// The runs of a database as text, without times.
     fn runs(path: &Path) -> Vec<(RunKey, String)> {
@@ -238,6 +296,27 @@ mod tests {
         let fresh = one.path().join("fresh.db");
         merge(&fresh, &[odd, other]).unwrap_err();
         assert!(!fresh.exists());
+    }
+
+    #[test]
+    fn failures_are_joined_too_and_are_no_results() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let [even, odd, whole] = parts(one.path(), |study| {
+            let dpsgd = &mut study.experiments[0].methods[1];
+            if dpsgd.runs.iter().any(|run| run.index == 2) {
+                dpsgd.runs.retain(|run| run.index != 2);
+                dpsgd.failures = vec![FailureRecord { index: 2, reason: "diverged".to_owned() }];
+            }
+        });
+        let out = one.path().join("merged.db");
+        assert_eq!(merge(&out, &[even, odd]).unwrap(), Merged { added: 25, equal: 0 });
+        assert_eq!(merge(&out, &[whole]).unwrap(), Merged { added: 0, equal: 25 });
+        let failures = Database::read(&out).unwrap().failures().unwrap();
+        assert_eq!(failures.iter().map(|failure| failure.key.index).collect::<Vec<_>>(), [2]);
+        let [healthy, ..] = parts(two.path(), |_| {});
+        let error = format!("{:#}", merge(&out, &[healthy]).unwrap_err());
+        let end = "dpsgd, seed 3: the records disagree: one has its result, and in the other it failed: diverged";
+        assert!(error.ends_with(end), "{error}");
     }
 
     #[test]

@@ -124,8 +124,20 @@ pub(crate) struct MethodResults {
     pub(crate) config: serde_json::Value,
     /// `None` for the non-private reference.
     pub(crate) privacy: Option<PrivacyRecord>,
-    /// One per seed.
+    /// One per seed that has a model.
     pub(crate) runs: Vec<RunRecord>,
+    /// One per seed that has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) failures: Vec<FailureRecord>,
+}
+
+/// A run that left no model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FailureRecord {
+    /// Index of the seed, 0-based.
+    pub(crate) index: usize,
+    /// What happened.
+    pub(crate) reason: String,
 }
 
 /// One quantity that an experiment varies, and its value.
@@ -144,14 +156,17 @@ pub(crate) struct PrivacyRecord {
     pub(crate) certified: bool,
     /// δ.
     pub(crate) delta: f64,
-    /// Sampling rate of the Poisson batches.
-    pub(crate) sampling_rate: f64,
-    /// Noise multiplier of the gradient query.
-    pub(crate) noise_multiplier: f64,
+    /// Sampling rate of the Poisson batches; `None` for a search, whose trials differ.
+    pub(crate) sampling_rate: Option<f64>,
+    /// Noise multiplier of the gradient query; `None` for a search.
+    pub(crate) noise_multiplier: Option<f64>,
     /// Noise multipliers of the count queries of one step.
     pub(crate) count_noise_multipliers: Vec<f64>,
-    /// Steps taken.
-    pub(crate) steps: u64,
+    /// Steps taken; `None` for a search.
+    pub(crate) steps: Option<u64>,
+    /// The search whose ε this is, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) search: Option<SearchPrivacyRecord>,
     /// Our ε for everything released (gradient and counts), by accountant and conversion; an upper bound.
     pub(crate) epsilons: Vec<EpsilonRecord>,
     /// ε as the paper computes it (its accountant, its conversion, its q and T), to set beside the published figure.
@@ -160,6 +175,19 @@ pub(crate) struct PrivacyRecord {
     pub(crate) published: Option<f64>,
     /// The ledger: events with their counts.
     pub(crate) ledger: serde_json::Value,
+}
+
+/// A hyper-parameter search that ε covers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SearchPrivacyRecord {
+    /// ε that each trial was calibrated to.
+    pub(crate) epsilon_of_a_trial: f64,
+    /// Expected number of trials.
+    pub(crate) mean_trials: f64,
+    /// Points of the grid.
+    pub(crate) n_points: usize,
+    /// Noise multiplier of the counts that a trial is scored by.
+    pub(crate) score_noise_multiplier: f64,
 }
 
 /// One ε with what produced it.
@@ -201,6 +229,31 @@ pub(crate) struct RunRecord {
     /// Steps taken apart, where the run was analysed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) analysis: Option<AnalysisRecord>,
+    /// The trials that the model is the best of, where it comes from a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) search: Option<SearchRecord>,
+}
+
+/// One search. Only the best trial was released: the others, and how many there were, are diagnostics of a research run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SearchRecord {
+    /// In the order in which they were made.
+    pub(crate) trials: Vec<TrialRecord>,
+    /// Index of the best.
+    pub(crate) released: usize,
+}
+
+/// One trial of a search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TrialRecord {
+    /// Learning rate.
+    pub(crate) rate: f64,
+    /// Bound, for a method that has one.
+    pub(crate) bound: Option<f64>,
+    /// Expected batch size.
+    pub(crate) batch_size: f64,
+    /// Noisy macro accuracy on the validation records; `None` if it diverged.
+    pub(crate) score: Option<f64>,
 }
 
 /// Why clipping was unfair in one run.

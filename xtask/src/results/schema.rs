@@ -11,7 +11,7 @@ use rusqlite::Connection;
 /// Marks a file as a database of runs (`PRAGMA application_id`): "dprn".
 const APPLICATION_ID: i32 = 0x6470_726e;
 /// Grows with every change of the tables (`PRAGMA user_version`).
-const VERSION: i32 = 1;
+const VERSION: i32 = 2;
 
 const TABLES: &str = r#"
     CREATE TABLE study (
@@ -53,6 +53,18 @@ const TABLES: &str = r#"
         ledger TEXT NOT NULL,         -- JSON: what the run released
         record TEXT NOT NULL,         -- JSON: epochs, thresholds, metrics, seconds
         UNIQUE (experiment, method, config_hash, data_digest, seed_index),
+        FOREIGN KEY (experiment, method, config_hash) REFERENCES method
+    ) STRICT;
+    CREATE TABLE failure (            -- a run that left no model
+        experiment TEXT NOT NULL,
+        method TEXT NOT NULL,
+        config_hash TEXT NOT NULL,
+        data_digest TEXT NOT NULL,
+        seed_index INTEGER NOT NULL,
+        session INTEGER NOT NULL REFERENCES session,
+        finished TEXT NOT NULL,       -- UTC
+        reason TEXT NOT NULL,
+        PRIMARY KEY (experiment, method, config_hash, data_digest, seed_index),
         FOREIGN KEY (experiment, method, config_hash) REFERENCES method
     ) STRICT;
     CREATE VIEW run_summary AS

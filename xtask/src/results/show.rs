@@ -7,7 +7,7 @@ use fair_metrics::Estimate;
 
 use super::database::Database;
 
-/// Sessions, and for every method the mean and standard error of its test accuracy over seeds.
+/// Sessions, for every method the mean and standard error of its test accuracy over seeds, and the runs that failed.
 ///
 /// # Errors
 /// If the database cannot be read.
@@ -60,6 +60,13 @@ pub(super) fn database(database: &Database) -> anyhow::Result<String> {
             rows.len()
         );
         rows = following;
+    }
+    let failures = database.failures()?;
+    if !failures.is_empty() {
+        let _ = writeln!(text, "\nfailed");
+    }
+    for failure in failures {
+        let _ = writeln!(text, "  {}: {}", failure.key, failure.reason);
     }
     Ok(text)
 }

@@ -54,6 +54,7 @@ impl PldMechanism {
                     (BaseLoss::RandomisedResponse { epsilon, n_outcomes }, 1.0, Sampling::Poisson)
                 }
                 Mechanism::ZeroConcentrated { .. } => return Err("a zero-concentrated mechanism".to_owned()),
+                Mechanism::OneOf { .. } => return Err("alternatives of which each record meets one".to_owned()),
                 Mechanism::RepeatAndSelect { .. } => return Err("a repeat-and-select search".to_owned()),
                 Mechanism::NonPrivate => return Err("a non-private release".to_owned()),
             };

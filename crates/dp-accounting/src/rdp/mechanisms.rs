@@ -19,6 +19,7 @@ enum Part {
     Laplace { scale: f64 },
     SampledLaplace { q: f64, scale: f64 },
     RandomisedResponse { epsilon: f64, n_outcomes: u32 },
+    OneOf(Vec<RdpCurve>),
     RepeatAndSelect(Box<RepeatAndSelect>),
 }
 
@@ -44,6 +45,7 @@ impl RdpCurve {
                 Mechanism::RandomisedResponse { epsilon, n_outcomes } => {
                     Part::RandomisedResponse { epsilon, n_outcomes }
                 }
+                Mechanism::OneOf { ref alternatives } => Part::OneOf(alternatives.iter().map(Self::new).collect()),
                 Mechanism::RepeatAndSelect { ref inner, trials } => {
                     Part::RepeatAndSelect(Box::new(RepeatAndSelect::new(Self::new(inner), trials)))
                 }
@@ -68,6 +70,8 @@ impl Part {
             Self::Laplace { scale } => laplace_rdp(scale, order),
             Self::SampledLaplace { q, scale } => sampled_laplace_rdp(q, scale, order),
             Self::RandomisedResponse { epsilon, n_outcomes } => randomised_response_rdp(epsilon, n_outcomes, order),
+            // The divergence of outputs that say which alternative it was is at most the largest of theirs.
+            Self::OneOf(ref alternatives) => alternatives.iter().map(|curve| curve.at(order)).fold(0.0, f64::max),
             Self::RepeatAndSelect(ref search) => search.at(order),
         }
     }
@@ -92,6 +96,25 @@ fn randomised_response_rdp(epsilon: f64, n_outcomes: u32, order: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{DpEvent, NeighbouringRelation, NoiseMultiplier};
+
+    #[test]
+    fn alternatives_cost_the_dearest_at_each_order() {
+        let relation = NeighbouringRelation::AddRemove;
+        let gaussian = |sigma| DpEvent::gaussian(NoiseMultiplier::new(sigma).unwrap());
+        let laplace = DpEvent::laplace(NoiseMultiplier::new(1.0).unwrap());
+        let curve = |event: &DpEvent| {
+            let mut composition = Composition::new(relation);
+            composition.add(event, 3).unwrap();
+            RdpCurve::new(&composition)
+        };
+        let both = curve(&DpEvent::OneOf(vec![gaussian(2.0), laplace.clone()]));
+        // Three Gaussians at order α: 3α/8; the curves cross, since Laplace noise never costs more than its ε of 1.
+        for (order, dearest) in [(2.0, curve(&laplace).at(2.0)), (40.0, 3.0 * 40.0 / 8.0)] {
+            assert!((both.at(order) - dearest).abs() < 1e-12, "{order}: {} {dearest}", both.at(order));
+        }
+        assert!(curve(&laplace).at(2.0) > 0.75 && curve(&laplace).at(40.0) < 15.0);
+    }
 
     #[test]
     fn randomised_response_by_hand() {

@@ -1,0 +1,132 @@
+//! From an experiment's settings to a checked plan for each of its methods.
+
+use anyhow::Context;
+use dp_accounting::{Accountant, Calibration, DpEvent, Epsilon, NeighbouringRelation, NoiseMultiplier, RdpAccountant};
+use dp_clipping::{ClipConfig, PublicContext, registry};
+use dp_train::{BatchPlan, Plan, PrivacyConfig, PublicFacts, TrainConfig};
+
+use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
+use super::random_search::SearchPlan;
+
+/// What is done for one method, checked.
+pub(crate) enum Procedure {
+    /// One training run.
+    Training(Box<Plan>),
+    /// A search, which is several.
+    Search(SearchPlan),
+}
+
+impl Procedure {
+    /// Everything that decides the result.
+    ///
+    /// # Errors
+    /// If it cannot be serialised.
+    pub(crate) fn config(&self) -> anyhow::Result<serde_json::Value> {
+        match self {
+            Self::Training(plan) => serde_json::to_value(plan.config()).context("serialising a configuration"),
+            Self::Search(search) => search.config(),
+        }
+    }
+
+    /// Records that a run will draw, about.
+    pub(crate) fn expected_records(&self) -> u64 {
+        match self {
+            Self::Training(plan) => (plan.expected_batch_size() * plan.config().batches.steps as f64) as u64,
+            Self::Search(search) => search.expected_records() as u64,
+        }
+    }
+}
+
+/// A procedure per method.
+///
+/// # Errors
+/// If a plan is refused; the message names experiment and method.
+pub(crate) fn procedures(experiment: &Experiment, facts: PublicFacts) -> anyhow::Result<Vec<Procedure>> {
+    let procedure = |setting: &MethodSetting| match &setting.search {
+        None => plan_of(experiment, setting, facts).map(|plan| Procedure::Training(Box::new(plan))),
+        Some(search) => SearchPlan::new(experiment, setting, search, facts).map(Procedure::Search),
+    };
+    let named = |setting| procedure(setting).with_context(|| format!("{}: {}", experiment.id, setting.id));
+    experiment.methods.iter().map(named).collect()
+}
+
+/// The plan of a method that is trained once.
+///
+/// # Errors
+/// If it is refused.
+pub(crate) fn plan_of(experiment: &Experiment, setting: &MethodSetting, facts: PublicFacts) -> anyhow::Result<Plan> {
+    let batch_plan = match experiment.counting {
+        BatchCounting::Exact => BatchPlan::exact,
+        BatchCounting::LoaderLength => BatchPlan::loader,
+    };
+    let (batch_size, epochs) = setting.batches.unwrap_or((experiment.batch_size, experiment.epochs));
+    let batch_size = match batch_size {
+        BatchSize::Records(records) => records,
+        BatchSize::Full => facts.n_records,
+    };
+    let batches = batch_plan(facts.n_records, batch_size, epochs)?;
+    let plan = plan(experiment, setting, batches, facts)?;
+    if !experiment.matches_dpsgd_budget || plan.count_noise_multipliers().is_empty() {
+        return Ok(plan);
+    }
+    let steps = steps_within_dpsgd_budget(experiment, &plan)?;
+    self::plan(experiment, setting, BatchPlan { steps, ..batches }, facts)
+}
+
+fn plan(
+    experiment: &Experiment,
+    setting: &MethodSetting,
+    batches: BatchPlan,
+    facts: PublicFacts,
+) -> anyhow::Result<Plan> {
+    let privacy = if setting.name == NON_PRIVATE {
+        None
+    } else {
+        let clipping = registry::find(setting.name)?.config(&setting.params);
+        let noise_multiplier = match setting.noise.unwrap_or(experiment.noise) {
+            Noise::Multiplier(multiplier) => multiplier,
+            Noise::Within(epsilon) => calibrate(epsilon, experiment, &clipping, &batches, facts)?,
+        };
+        Some(PrivacyConfig::new(clipping, noise_multiplier, experiment.delta))
+    };
+    let config = TrainConfig {
+        optimiser: setting.optimiser,
+        l2: experiment.l2,
+        privacy,
+        ..TrainConfig::new(experiment.model.clone(), experiment.loss.clone(), batches, setting.learning_rate)
+    };
+    Ok(Plan::new(config, facts)?)
+}
+
+/// The smallest noise multiplier with which all steps, counts included, stay within `epsilon`.
+fn calibrate(
+    epsilon: Epsilon,
+    experiment: &Experiment,
+    clipping: &ClipConfig,
+    batches: &BatchPlan,
+    facts: PublicFacts,
+) -> anyhow::Result<NoiseMultiplier> {
+    let expected_batch_size = batches.sampling_rate.get() * facts.n_records as f64;
+    let run = |gradient: NoiseMultiplier| {
+        let context = PublicContext { n_groups: facts.n_groups, expected_batch_size, noise_multiplier: gradient.get() };
+        let counts = clipping.count_noise_multipliers(&context).into_iter().map(NoiseMultiplier::new);
+        match std::iter::once(Ok(gradient)).chain(counts).collect::<Result<Vec<_>, _>>() {
+            Ok(all) => DpEvent::joint_gaussian(all).poisson_sampled(batches.sampling_rate).repeated(batches.steps),
+            // A count whose noise is out of range has no guarantee, and no gradient noise makes up for it.
+            Err(_) => DpEvent::NonPrivate,
+        }
+    };
+    Ok(Calibration::new(NeighbouringRelation::AddRemove, epsilon, experiment.delta)?.noise_multiplier(run)?)
+}
+
+/// The largest number of steps of `plan` whose ε, counts included, is at most that of all steps without counts.
+fn steps_within_dpsgd_budget(experiment: &Experiment, plan: &Plan) -> anyhow::Result<u64> {
+    let batches = plan.config().batches;
+    let privacy = plan.config().privacy.as_ref().context("only a private method makes counts")?;
+    let gradient = DpEvent::gaussian(privacy.noise_multiplier).poisson_sampled(batches.sampling_rate);
+    let mut dpsgd = RdpAccountant::new(NeighbouringRelation::AddRemove);
+    dpsgd.compose(&gradient, batches.steps)?;
+    let target = dpsgd.epsilon(experiment.delta)?.epsilon;
+    let calibration = Calibration::new(NeighbouringRelation::AddRemove, target, experiment.delta)?;
+    Ok(calibration.steps(plan.step_event())?.min(batches.steps))
+}

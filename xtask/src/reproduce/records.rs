@@ -1,0 +1,178 @@
+//! Records of an experiment in memory: those of the seeds whose runs are being trained, and no others.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context;
+use dp_data::{Dataset, Provenance, Split};
+use dp_train::{DType, Device, PublicFacts, Records};
+use sha2::{Digest, Sha256};
+
+use crate::results::GroupSize;
+
+/// The data of one experiment: a split for each seed.
+pub(crate) struct ExperimentData<'a> {
+    /// Where the records came from.
+    pub(crate) provenance: Provenance,
+    /// Encoding by name.
+    pub(crate) encoding: &'static str,
+    /// Number of splits.
+    pub(crate) n_seeds: usize,
+    /// The split of a seed, 0-based; the same at every call.
+    pub(crate) split: Box<dyn Fn(usize) -> anyhow::Result<Split> + Sync + 'a>,
+}
+
+impl ExperimentData<'_> {
+    /// What there is to say of each split, in the order of the seeds. One of them is in memory at a time.
+    ///
+    /// # Errors
+    /// If a split cannot be made.
+    pub(crate) fn summaries(&self) -> anyhow::Result<Vec<SplitSummary>> {
+        (0..self.n_seeds).map(|seed| Ok(SplitSummary::of(&(self.split)(seed)?))).collect()
+    }
+
+    /// The records of a seed on the device.
+    ///
+    /// # Errors
+    /// If the split cannot be made, or the device fails.
+    pub(crate) fn load(&self, seed: usize, device: &Device) -> anyhow::Result<SeedRecords> {
+        let Split { train, test, validation, .. } = (self.split)(seed)?;
+        // By value: each part is dropped as soon as it has been copied.
+        let on_device = |part: Dataset| to_records(&part, device);
+        Ok(SeedRecords {
+            train: on_device(train)?,
+            test: on_device(test)?,
+            validation: validation.map(on_device).transpose()?,
+        })
+    }
+}
+
+/// A split without its records.
+pub(crate) struct SplitSummary {
+    /// Facts of the training part.
+    pub(crate) facts: PublicFacts,
+    /// sha256 of everything in the split that training or evaluation sees.
+    pub(crate) digest: String,
+    /// What the groups are.
+    pub(crate) group_attribute: String,
+    /// Sizes of the groups.
+    pub(crate) groups: Vec<GroupSize>,
+    /// Class names in label order.
+    pub(crate) classes: Vec<String>,
+    /// How the records were chosen.
+    pub(crate) notes: Vec<String>,
+}
+
+impl SplitSummary {
+    fn of(split: &Split) -> Self {
+        let Split { train, test, notes, .. } = split;
+        let sizes = train.group_names.iter().zip(train.group_sizes()).zip(test.group_sizes());
+        Self {
+            facts: facts(train),
+            digest: digest(split),
+            group_attribute: train.group_attribute.clone(),
+            groups: sizes.map(|((name, n_train), n_test)| GroupSize { name: name.clone(), n_train, n_test }).collect(),
+            classes: train.class_names.clone(),
+            notes: notes.clone(),
+        }
+    }
+}
+
+/// The records of one seed.
+pub(crate) struct SeedRecords {
+    pub(crate) train: Records,
+    pub(crate) test: Records,
+    pub(crate) validation: Option<Records>,
+}
+
+/// Records that runs share, by their digest.
+#[derive(Default)]
+pub(crate) struct RecordCache(Mutex<Vec<(String, Arc<SeedRecords>)>>);
+
+impl RecordCache {
+    /// The records with this digest, loaded if they are not in memory. What no run uses any more is dropped before anything is loaded:
+    /// there are never more splits in memory than runs side by side.
+    ///
+    /// # Errors
+    /// Those of `load`.
+    pub(crate) fn get(
+        &self,
+        digest: &str,
+        load: impl FnOnce() -> anyhow::Result<SeedRecords>,
+    ) -> anyhow::Result<Arc<SeedRecords>> {
+        // Held while they are loaded: another run may be about to ask for the same.
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, records)) = held.iter().find(|(known, _)| known == digest) {
+            return Ok(Arc::clone(records));
+        }
+        held.retain(|(_, records)| Arc::strong_count(records) > 1);
+        let records = Arc::new(load()?);
+        held.push((digest.to_owned(), Arc::clone(&records)));
+        Ok(records)
+    }
+}
+
+fn facts(part: &Dataset) -> PublicFacts {
+    PublicFacts {
+        n_records: part.len(),
+        n_inputs: part.n_inputs(),
+        n_classes: part.class_names.len(),
+        n_groups: part.group_names.len(),
+    }
+}
+
+fn to_records(part: &Dataset, device: &Device) -> anyhow::Result<Records> {
+    let features = part.features.as_standard_layout();
+    let features = features.as_slice().context("features are not contiguous")?;
+    Ok(Records::new(features, &part.labels, &part.groups, facts(part), DType::F32, device)?)
+}
+
+fn digest(split: &Split) -> String {
+    let mut digest = Sha256::new();
+    for part in [&split.train, &split.test].into_iter().chain(&split.validation) {
+        for n in [part.len(), part.n_inputs(), part.class_names.len(), part.group_names.len()] {
+            digest.update((n as u64).to_le_bytes());
+        }
+        let mut row_bytes = Vec::with_capacity(4 * part.n_inputs());
+        for row in part.features.rows() {
+            row_bytes.clear();
+            row_bytes.extend(row.iter().flat_map(|value| value.to_le_bytes()));
+            digest.update(&row_bytes);
+        }
+        for (label, group) in part.labels.iter().zip(&part.groups) {
+            digest.update(label.to_le_bytes());
+            digest.update((*group as u64).to_le_bytes());
+        }
+    }
+    hex::encode(digest.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::bail;
+
+    use super::*;
+
+    fn one_record() -> anyhow::Result<SeedRecords> {
+        let facts = PublicFacts { n_records: 1, n_inputs: 1, n_classes: 2, n_groups: 1 };
+        let records = Records::new(&[0.0], &[0], &[0], facts, DType::F32, &Device::Cpu)?;
+        Ok(SeedRecords { train: records.clone(), test: records, validation: None })
+    }
+
+    #[test]
+    fn records_are_shared_while_they_are_used_and_dropped_before_others_are_loaded() {
+        let cache = RecordCache::default();
+        let first = cache.get("a", one_record).unwrap();
+        let again = cache.get("a", || bail!("already in memory")).unwrap();
+        assert!(Arc::ptr_eq(&first, &again));
+        drop(again);
+        let weak = Arc::downgrade(&first);
+        cache.get("b", one_record).unwrap();
+        assert!(weak.upgrade().is_some(), "still in use");
+        drop(first);
+        let in_memory = || weak.upgrade().is_some();
+        assert!(in_memory(), "the next run may want them");
+        cache.get("c", || if in_memory() { bail!("two splits in memory") } else { one_record() }).unwrap();
+        assert!(cache.get("d", || bail!("no such file")).is_err());
+        cache.get("d", one_record).unwrap();
+    }
+}
