@@ -14,8 +14,8 @@ use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::{PresetParams, registry};
 use dp_train::{
     Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, EarlyStopping, Execution, LearningRate,
-    Loss, ModelConfig, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, Purpose, Randomness, Records, TrainConfig,
-    Trainer, Unobserved,
+    Loss, ModelConfig, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, Purpose, Randomness, Records,
+    StoppingCriterion, TrainConfig, Trainer, Unobserved,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -155,7 +155,11 @@ fn train(folder: &Path, steps: u64) -> anyhow::Result<()> {
     let config = TrainConfig {
         warm_up_steps: 5,
         optimiser: OptimiserConfig::Adam { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-8 },
-        early_stopping: Some(EarlyStopping { patience: steps, min_improvement: 0.0 }),
+        early_stopping: Some(EarlyStopping {
+            patience: steps,
+            min_improvement: 0.0,
+            criterion: StoppingCriterion::Loss,
+        }),
         privacy: Some(PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-5)?)),
         ..TrainConfig::new(model, Loss::SoftmaxCrossEntropy, batches, rate)
     };

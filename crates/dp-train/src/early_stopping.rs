@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::Evaluation;
 use crate::error::{Result, TrainError};
+use crate::records::Records;
 
-/// Stops a run when the mean loss of the validation records has not fallen for some epochs, and takes it back to its best epoch.
+/// Stops a run when what it says of the validation records has not become better for some epochs, and takes it back to its best epoch.
 ///
 /// **Guarantee.** The validation records must be public, or be left out of what the guarantee covers: the stopping time and the choice of
 /// epoch depend on them without noise. They are never the test set, and never records that are trained on. For the training
@@ -15,9 +17,48 @@ use crate::error::{Result, TrainError};
 pub struct EarlyStopping {
     /// Epochs in a row without improvement after which the run stops, at least 1.
     pub patience: u64,
-    /// A loss counts as better if it is lower by more than this, in nats; at least 0.
+    /// What counts as better is better by more than this, in the criterion's unit; at least 0.
     #[serde(default)]
     pub min_improvement: f64,
+    /// What is watched.
+    #[serde(default)]
+    pub criterion: StoppingCriterion,
+}
+
+/// What an epoch is judged by, on the validation records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoppingCriterion {
+    /// Mean loss, in nats.
+    #[default]
+    Loss,
+    /// F1 of the second of two classes; with more classes, the mean of theirs. As a fraction.
+    F1,
+}
+
+impl StoppingCriterion {
+    /// The figure of an epoch: the lower, the better.
+    pub(crate) fn figure(self, evaluation: &Evaluation, validation: &Records) -> f64 {
+        match self {
+            Self::Loss => evaluation.losses.iter().sum::<f64>() / evaluation.losses.len() as f64,
+            Self::F1 => -f1(&evaluation.predictions, validation.labels(), validation.facts().n_classes),
+        }
+    }
+}
+
+/// F1 of the second of two classes, or the mean over more. A class that neither is nor is predicted counts 0.
+fn f1(predictions: &[u32], labels: &[u32], n_classes: usize) -> f64 {
+    let of_class = |class: usize| {
+        let count = |records: &[u32]| records.iter().filter(|&&other| other as usize == class).count();
+        let pairs = predictions.iter().zip(labels);
+        let right = pairs.filter(|(predicted, label)| predicted == label && **label as usize == class).count();
+        // 2·TP / (2·TP + FP + FN): TP + FP are predicted, TP + FN are there.
+        2.0 * right as f64 / (count(predictions) + count(labels)).max(1) as f64
+    };
+    match n_classes {
+        2 => of_class(1),
+        n => (0..n).map(of_class).sum::<f64>() / n as f64,
+    }
 }
 
 impl EarlyStopping {
@@ -36,7 +77,7 @@ impl EarlyStopping {
 /// What early stopping remembers of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Patience {
-    /// Lowest mean validation loss so far, and the parameters that had it.
+    /// Best figure of the criterion so far, the lower the better, and the parameters that had it.
     pub(crate) best: Option<(f64, Vec<f64>)>,
     /// Epochs since.
     pub(crate) epochs_without: u64,
@@ -45,19 +86,19 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Takes note of an epoch; `parameters` are read where it is the best so far. A loss that is no number is no improvement.
+    /// Takes note of an epoch; `parameters` are read where it is the best so far. A figure that is no number is no improvement.
     pub(crate) fn note(
         &mut self,
         rule: &EarlyStopping,
-        loss: f64,
+        figure: f64,
         parameters: impl FnOnce() -> Result<Vec<f64>>,
     ) -> Result<()> {
         let is_better = match &self.best {
-            None => loss.is_finite(),
-            Some((best, _)) => loss < best - rule.min_improvement,
+            None => figure.is_finite(),
+            Some((best, _)) => figure < best - rule.min_improvement,
         };
         if is_better {
-            self.best = Some((loss, parameters()?));
+            self.best = Some((figure, parameters()?));
             self.epochs_without = 0;
         } else {
             self.epochs_without += 1;
@@ -73,7 +114,7 @@ mod tests {
 
     #[test]
     fn patience_counts_epochs_since_the_best() {
-        let rule = EarlyStopping { patience: 2, min_improvement: 0.1 };
+        let rule = EarlyStopping { patience: 2, min_improvement: 0.1, criterion: StoppingCriterion::Loss };
         let mut patience = Patience::default();
         // Better; not better by enough; better than the best by enough; worse; not a number: two in a row.
         for (epoch, (loss, best)) in
@@ -88,9 +129,20 @@ mod tests {
     }
 
     #[test]
+    fn f1_by_hand() {
+        // Two right of three predicted and four there: 2·2/(3 + 4).
+        let (predicted, labels) = ([1, 1, 1, 0, 0, 0], [1, 1, 0, 1, 1, 0]);
+        assert!((f1(&predicted, &labels, 2) - 4.0 / 7.0).abs() < 1e-12);
+        // Of three classes the first has 2·1/(3 + 2), the last is nowhere.
+        assert!((f1(&predicted, &labels, 3) - (2.0 / 5.0 + 4.0 / 7.0) / 3.0).abs() < 1e-12);
+        assert_eq!(f1(&[0, 0], &[0, 0], 2), 0.0);
+    }
+
+    #[test]
     fn a_run_that_never_has_a_loss_stops_without_a_best_epoch() {
         let mut patience = Patience::default();
-        patience.note(&EarlyStopping { patience: 1, min_improvement: 0.0 }, f64::INFINITY, || Ok(Vec::new())).unwrap();
+        let rule = EarlyStopping { patience: 1, min_improvement: 0.0, criterion: StoppingCriterion::Loss };
+        patience.note(&rule, f64::INFINITY, || Ok(Vec::new())).unwrap();
         assert_eq!((patience.best, patience.stopped), (None, true));
     }
 }

@@ -32,7 +32,7 @@ mod weights;
 pub use candle_core::{DType, Device};
 pub use checkpoint::{CheckpointInterval, Checkpoints};
 pub use dropout::DropoutKey;
-pub use early_stopping::EarlyStopping;
+pub use early_stopping::{EarlyStopping, StoppingCriterion};
 pub use engine::{Engine, Evaluation};
 pub use error::{Result, TrainError};
 pub use layers::{Initial, ParameterSpec, Pooling};

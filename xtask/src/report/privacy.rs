@@ -12,7 +12,7 @@ pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> Vec<
         return Vec::new();
     }
     let columns = ["Method", "Guarantee", "ε, all releases", "ε, the paper's way", "ε, printed", "δ", "Mechanism"];
-    let table = Table {
+    let mut table = Table {
         caption: marked(mark, &format!("Privacy: {}", experiment.title)),
         columns: columns.iter().map(ToString::to_string).collect(),
         rows: private.iter().map(|(method, privacy)| row(&method.method, privacy, mark)).collect(),
@@ -26,6 +26,7 @@ pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> Vec<
             "The reference without privacy, and every figure computed from it, is not protected by these ε.".to_owned(),
         ],
     };
+    table.notes.extend(stopping_note(&private));
     let mut blocks = vec![Block::Table(table)];
     blocks.extend(by_group(experiment, mark).map(Block::Table));
     blocks.extend(search::table(experiment, mark).map(Block::Table));
@@ -39,6 +40,15 @@ fn search_note(private: &[(&MethodResults, &PrivacyRecord)]) -> &'static str {
     } else {
         "Hyper-parameter search: not accounted. Whatever was spent on finding the settings, by a paper's authors or here, is not in ε."
     }
+}
+
+/// For runs that may stop early: what their ε covers.
+fn stopping_note(private: &[(&MethodResults, &PrivacyRecord)]) -> Option<String> {
+    let stops = |(method, _): &(&MethodResults, &PrivacyRecord)| !method.config["early_stopping"].is_null();
+    private.iter().any(stops).then(|| {
+        "Runs may stop early, by validation records: these are not covered. For the training records, ε is that of all epochs, trained or not."
+            .to_owned()
+    })
 }
 
 /// ε of each group, for the methods that bound groups differently.

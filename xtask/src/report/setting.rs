@@ -88,6 +88,12 @@ fn runs(experiment: &ExperimentResults, mark: Option<Mark>) -> Table {
         .map(|method| {
             let n = method.runs.len();
             let seconds: f64 = method.runs.iter().map(|run| run.seconds).sum();
+            let epochs = method.runs.iter().map(|run| run.epochs.len());
+            let epochs = match (epochs.clone().min(), epochs.max()) {
+                (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
+                (Some(least), _) => least.to_string(),
+                _ => "–".to_owned(),
+            };
             let mean = if n == 0 { "–".to_owned() } else { format!("{:.2}", seconds / n as f64) };
             let non_finite: u64 = method.runs.iter().map(|run| run.n_non_finite).sum();
             let empty: u64 = method.runs.iter().map(|run| run.n_empty_batches).sum();
@@ -96,6 +102,7 @@ fn runs(experiment: &ExperimentResults, mark: Option<Mark>) -> Table {
                 cells: vec![
                     Cell::plain(number::count(n as u64)),
                     Cell::plain(number::count(method.failures.len() as u64)),
+                    Cell::plain(epochs),
                     Cell::plain(mean),
                     Cell::plain(number::count(non_finite)),
                     Cell::plain(number::count(empty)),
@@ -105,7 +112,7 @@ fn runs(experiment: &ExperimentResults, mark: Option<Mark>) -> Table {
         .collect();
     Table {
         caption: marked(mark, &format!("Runs: {}", experiment.title)),
-        columns: ["Method", "Seeds", "Failed", "Seconds a run", "Non-finite gradients", "Empty batches"]
+        columns: ["Method", "Seeds", "Failed", "Epochs", "Seconds a run", "Non-finite gradients", "Empty batches"]
             .map(str::to_owned)
             .into(),
         rows,

@@ -42,12 +42,13 @@ pub(crate) enum Source {
 }
 
 /// What models are evaluated on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum EvaluationPart {
     /// The test part, once, after training.
     Test,
-    /// Besides, a fifth of the training part, held out: to choose hyper-parameters by, without a look at the test part.
-    TestAndValidation,
+    /// Besides, a validation part: to choose hyper-parameters or the last epoch by, without a look at the test part. Where the data set
+    /// comes with none, this share of the training part is held out.
+    TestAndValidation { share: f64 },
 }
 
 impl From<Source> for DataSetting {
@@ -108,7 +109,7 @@ impl Tables {
             let split = self.split(setting.source, seeds[seed])?;
             match setting.evaluation {
                 EvaluationPart::Test => Ok(split),
-                EvaluationPart::TestAndValidation => with_validation(split, seeds[seed]),
+                EvaluationPart::TestAndValidation { share } => with_validation(split, share, seeds[seed]),
             }
         };
         Ok(ExperimentData { provenance, encoding, n_seeds, split: Box::new(split) })
@@ -206,9 +207,9 @@ fn with_share(mut split: Split, share: f64, seed: u64) -> anyhow::Result<Split> 
 }
 
 /// The same with a validation part, held out of the training part unless the data set comes with one.
-fn with_validation(mut split: Split, seed: u64) -> anyhow::Result<Split> {
+fn with_validation(mut split: Split, share: f64, seed: u64) -> anyhow::Result<Split> {
     if split.validation.is_none() {
-        let (train, validation) = split.train.hold_out(TestFraction::new(0.2)?, seed);
+        let (train, validation) = split.train.hold_out(TestFraction::new(share)?, seed);
         split.train = train;
         split.notes.push(format!("{} training records are held out for validation.", validation.len()));
         split.validation = Some(validation);

@@ -41,6 +41,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         batch_size: BatchSize::Records(256),
         epochs: images::epochs(quick, 60),
         counting: BatchCounting::LoaderLength,
+        early_stopping: None,
         l2: 0.0,
         noise: Noise::Multiplier(NoiseMultiplier::new(0.8)?),
         delta: Delta::new(1e-6)?,

@@ -3,7 +3,7 @@
 use dp_accounting::{Epsilon, TrialCount};
 use dp_data::mnist::Collection;
 
-use super::data_setting::{DataSetting, EvaluationPart};
+use super::data_setting::DataSetting;
 use super::experiment::{Experiment, MethodSetting};
 use super::images::few_eights;
 use super::random_search::RandomSearch;
@@ -81,7 +81,7 @@ fn experiment(data: &Search, trials: &[f64]) -> anyhow::Result<Experiment> {
     let setting = zhao::Setting {
         id: id(data),
         title: format!("Zhao 2025: {}, search within ε", data.title),
-        data: DataSetting { evaluation: EvaluationPart::TestAndValidation, ..data.source.into() },
+        data: DataSetting { evaluation: zhao::VALIDATION, ..data.source.into() },
         model: data.model.clone(),
         loss: data.loss.clone(),
         batch_size: data.batch_size,

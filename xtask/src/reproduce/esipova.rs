@@ -86,6 +86,7 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
         batch_size: BatchSize::Records(256),
         epochs: setting.epochs,
         counting: BatchCounting::LoaderLength,
+        early_stopping: None,
         l2: 0.0,
         noise: Noise::Multiplier(NoiseMultiplier::new(setting.noise_multiplier)?),
         delta: Delta::new(1e-6)?,

@@ -2,7 +2,7 @@
 
 use dp_accounting::{Delta, Epsilon, NoiseMultiplier};
 use dp_clipping::PresetParams;
-use dp_train::{LearningRate, Loss, ModelConfig, OptimiserConfig};
+use dp_train::{EarlyStopping, LearningRate, Loss, ModelConfig, OptimiserConfig};
 
 use super::data_setting::DataSetting;
 use super::random_search::RandomSearch;
@@ -43,6 +43,8 @@ pub(crate) struct Experiment {
     pub(crate) epochs: u64,
     /// How steps follow from these.
     pub(crate) counting: BatchCounting,
+    /// When a run stops before its last epoch; needs validation records.
+    pub(crate) early_stopping: Option<EarlyStopping>,
     /// L2 regularisation.
     pub(crate) l2: f64,
     /// Gradient noise of every private method that has none of its own.

@@ -92,6 +92,7 @@ fn plan(
     let config = TrainConfig {
         optimiser: setting.optimiser,
         l2: experiment.l2,
+        early_stopping: experiment.early_stopping,
         privacy,
         ..TrainConfig::new(experiment.model.clone(), experiment.loss.clone(), batches, setting.learning_rate)
     };

@@ -92,6 +92,7 @@ fn experiment(methods: &[&'static str]) -> anyhow::Result<Experiment> {
         batch_size: BatchSize::Records(16),
         epochs: 2,
         counting: BatchCounting::Exact,
+        early_stopping: None,
         l2: 0.0,
         noise: Noise::Multiplier(NoiseMultiplier::new(1.0)?),
         delta: Delta::new(1e-3)?,

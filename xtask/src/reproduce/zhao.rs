@@ -22,6 +22,9 @@ pub(crate) const BOUNDS: [f64; 20] = [
     5.1252, 9.0579, 16.0082, 28.2915, 50.0,
 ];
 
+/// A fifth of the training part is held out where something is searched for.
+pub(crate) const VALIDATION: EvaluationPart = EvaluationPart::TestAndValidation { share: 0.2 };
+
 /// Runs at every point of the grid.
 const GRID_SEEDS: u32 = 1;
 /// Runs of the best points, as in the paper.
@@ -76,7 +79,7 @@ impl Search {
                 departures.push(format!("Of the paper's grid every {rate}th rate and every {bound}th bound."));
             }
             let title = format!("Zhao 2025: {}, the grid at ε = {epsilon}", self.title);
-            let evaluation = if self.select_on_test { EvaluationPart::Test } else { EvaluationPart::TestAndValidation };
+            let evaluation = if self.select_on_test { EvaluationPart::Test } else { VALIDATION };
             let id = self.grid_id(epsilon);
             self.experiment(id, title, evaluation, GRID_SEEDS, grid(epsilon, self.strides)?, departures)
         };
@@ -259,6 +262,7 @@ pub(crate) fn experiment(
         batch_size: setting.batch_size,
         epochs: setting.epochs,
         counting: BatchCounting::LoaderLength,
+        early_stopping: None,
         l2: 0.0,
         // Every method states its own ε.
         noise: Noise::Within(Epsilon::new(1.0)?),

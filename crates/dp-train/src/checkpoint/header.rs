@@ -77,6 +77,7 @@ impl StreamState {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PatienceState {
+    /// Best figure of the criterion.
     pub(super) best_loss: Option<f64>,
     pub(super) epochs_without: u64,
     pub(super) stopped: bool,

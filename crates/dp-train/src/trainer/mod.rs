@@ -278,9 +278,9 @@ impl<'a> Trainer<'a> {
         let evaluation = self.engine.evaluate(validation, self.execution.micro_batch)?;
         observer.on_validation(epoch, &evaluation);
         let Some(rule) = &self.plan.config().early_stopping else { return Ok(()) };
-        let loss = evaluation.losses.iter().sum::<f64>() / evaluation.losses.len() as f64;
+        let figure = rule.criterion.figure(&evaluation, validation);
         let parameters = self.engine.model().parameters();
-        self.patience.note(rule, loss, || Ok(parameters.to_vec()?))?;
+        self.patience.note(rule, figure, || Ok(parameters.to_vec()?))?;
         if self.patience.stopped {
             if let Some((_, best)) = &self.patience.best {
                 parameters.set(best)?;

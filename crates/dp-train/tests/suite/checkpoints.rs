@@ -6,7 +6,8 @@ use std::path::Path;
 use dp_accounting::Ledger;
 use dp_train::{
     Activation, CheckpointInterval, Checkpoints, DType, EarlyStopping, Execution, LearningRate, Observer,
-    OptimiserConfig, Plan, PrivacyConfig, Randomness, Records, RunCounts, StepView, TrainConfig, Trainer, Unobserved,
+    OptimiserConfig, Plan, PrivacyConfig, Randomness, Records, RunCounts, StepView, StoppingCriterion, TrainConfig,
+    Trainer, Unobserved,
 };
 use safetensors::SafeTensors;
 
@@ -138,7 +139,8 @@ fn patience_survives_an_interruption() {
     let study = Study::new(
         |c| {
             c.learning_rate = LearningRate::Constant(3.0);
-            c.early_stopping = Some(EarlyStopping { patience: 2, min_improvement: 0.0 });
+            c.early_stopping =
+                Some(EarlyStopping { patience: 2, min_improvement: 0.0, criterion: StoppingCriterion::Loss });
         },
         DType::F32,
     );

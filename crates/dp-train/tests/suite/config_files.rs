@@ -1,7 +1,7 @@
 //! Configurations in TOML: what is accepted, and the words in which the rest is refused.
 
 use dp_accounting::{Accountant, Delta, DpEvent, NeighbouringRelation, PldAccountant};
-use dp_train::{Activation, EarlyStopping, LearningRate, Loss, Plan, PublicFacts, TrainConfig};
+use dp_train::{Activation, EarlyStopping, LearningRate, Loss, Plan, PublicFacts, StoppingCriterion, TrainConfig};
 use insta::assert_snapshot;
 
 use crate::support::mlp;
@@ -51,7 +51,10 @@ fn a_document_is_a_configuration() {
     assert_eq!(config.model, mlp(&[4], Activation::Relu));
     assert_eq!(config.loss, Loss::SoftmaxCrossEntropy);
     assert_eq!(config.learning_rate, LearningRate::Step { first: 0.1, factor: 0.5, every: 10 });
-    assert_eq!(config.early_stopping, Some(EarlyStopping { patience: 2, min_improvement: 0.0 }));
+    let early_stopping = EarlyStopping { patience: 2, min_improvement: 0.0, criterion: StoppingCriterion::Loss };
+    assert_eq!(config.early_stopping, Some(early_stopping));
+    let by_f1 = read(&TEXT.replacen("patience = 2", "patience = 2\ncriterion = \"f1\"", 1));
+    assert_eq!(by_f1.early_stopping, Some(EarlyStopping { criterion: StoppingCriterion::F1, ..early_stopping }));
     // 250 of 1000; 5 epochs of 4 batches.
     assert_eq!((config.batches.sampling_rate.get(), config.batches.steps, config.batches.epochs), (0.25, 20, 5));
     assert_eq!(Plan::new(config, FACTS).unwrap().count_noise_multipliers(), [15.0]);

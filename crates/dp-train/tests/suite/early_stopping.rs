@@ -1,8 +1,8 @@
 //! Stopping on validation.
 
 use dp_train::{
-    DType, EarlyStopping, Evaluation, Execution, LearningRate, Loss, ModelConfig, Observer, Plan, TrainConfig, Trainer,
-    Unobserved,
+    DType, EarlyStopping, Evaluation, Execution, LearningRate, Loss, ModelConfig, Observer, Plan, StoppingCriterion,
+    TrainConfig, Trainer, Unobserved,
 };
 
 use crate::support::{Data, batches, config, parameters, privacy, streams};
@@ -25,7 +25,7 @@ fn study(patience: u64) -> (Data, Data, TrainConfig) {
     batches.epochs = 50;
     let config = TrainConfig {
         learning_rate: LearningRate::Constant(1.0),
-        early_stopping: Some(EarlyStopping { patience, min_improvement: 0.0 }),
+        early_stopping: Some(EarlyStopping { patience, min_improvement: 0.0, criterion: StoppingCriterion::Loss }),
         ..config(ModelConfig::LogisticRegression, batches, Some(privacy("dpsgd")))
     };
     (train, validation, config)
