@@ -39,6 +39,7 @@ pub(crate) mod study;
 mod toy;
 mod training;
 mod uniform_clipping;
+mod workload;
 mod xu;
 mod zhao;
 
