@@ -22,7 +22,7 @@ pub struct StepState<'a> {
 
 /// One step, as an observer sees it.
 ///
-/// **Shapes.** `groups` and `losses` `[batch]`, `norms` `[batch]` or empty, in the same order; `group_bounds` and
+/// **Shapes.** `groups`, `losses` and `scales` `[batch]`, `norms` `[batch]` or empty, in the same order; `group_bounds` and
 /// `group_gradient_norms` `[n_groups]`.
 ///
 /// Losses, norms and thresholds before noise are **not private**: they are diagnostics of a research run on data that the reader
@@ -37,6 +37,8 @@ pub struct StepView<'a> {
     pub losses: &'a [f64],
     /// Gradient norm of each record before clipping; empty where the run did not need it.
     pub norms: &'a [f64],
+    /// What each record's gradient is multiplied by before the sum; 0 where it is not finite.
+    pub scales: &'a [f64],
     /// Thresholds in force: one, one per group, or none without clipping.
     pub thresholds: &'a [f64],
     /// `S_k`: what one record of group `k` can add to the sum at most; empty without clipping. A function of released counts.
@@ -64,7 +66,8 @@ pub struct StepView<'a> {
 ///
 /// let mut means = MeanLosses(Vec::new());
 /// let step = |losses| StepView {
-///     step: 0, groups: &[0, 0], losses, norms: &[], thresholds: &[], group_bounds: &[], group_gradient_norms: None,
+///     step: 0, groups: &[0, 0], losses, norms: &[], scales: &[], thresholds: &[], group_bounds: &[],
+///     group_gradient_norms: None,
 /// };
 /// means.on_step(&step(&[1.0, 2.0]));
 /// means.on_step(&step(&[]));

@@ -7,7 +7,9 @@ use super::metric::Column;
 use super::number;
 use super::presentation::TablePresentation;
 use super::published::{Printed, PublishedCell};
-use super::verdict::{Agreement, Comparison, MAX_STANDARD_ERRORS, Verdict, compare, judge, tolerance};
+use super::verdict::{
+    Agreement, Comparison, MAX_RELATIVE, MAX_STANDARD_ERRORS, Verdict, absolute_tolerance, compare, judge,
+};
 use crate::results::{ExperimentResults, MethodResults};
 
 /// A published table answered by an experiment.
@@ -150,10 +152,11 @@ pub(crate) fn verdict_definition() -> Vec<String> {
         format!(
             "A figure agrees if its difference from the paper's is at most {MAX_STANDARD_ERRORS} combined standard errors, \
              √(ours² + theirs²), plus half a unit of the paper's last printed digit (✓), or at most {} percentage points \
-             for shares of records or {} for losses and gradient norms (≈). A standard error printed as zero counts as half \
+             for shares of records or {} for losses and gradient norms, and in any case at most {} % of the paper's figure (≈). A standard error printed as zero counts as half \
              a unit of its last digit; where the paper prints none, ours stands alone.",
-            100.0 * tolerance(Metric::Accuracy),
-            tolerance(Metric::Loss),
+            100.0 * absolute_tolerance(Metric::Accuracy),
+            absolute_tolerance(Metric::Loss),
+            100.0 * MAX_RELATIVE,
         ),
         "agrees: every figure of the row agrees.".to_owned(),
         format!(

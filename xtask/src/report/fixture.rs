@@ -157,6 +157,7 @@ fn epoch_record(ending: &Ending, seed: f64, epoch: usize) -> EpochRecord {
         step: (epoch * STEPS_PER_EPOCH) as u64,
         loss: by_group(0.69, ending.loss),
         gradient_norm: by_group(2.0, [4.0 * ending.loss[0], 4.0 * ending.loss[1]]),
+        clipped_gradient_norm: by_group(0.5, [ending.loss[0], ending.loss[1]]),
         mean_gradient_norm: vec![None, None],
     }
 }

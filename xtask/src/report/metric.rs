@@ -6,7 +6,7 @@ use std::str::FromStr;
 use anyhow::bail;
 use fair_metrics::{Estimate, gaps_over_seeds, largest_gap, macro_accuracy, pairwise_gaps, worst_class_accuracy};
 
-use crate::results::{ExperimentResults, MethodResults, MetricsRecord, RunRecord};
+use crate::results::{EpochRecord, ExperimentResults, MethodResults, MetricsRecord, RunRecord};
 
 /// Name of the reference without privacy among an experiment's methods.
 pub(crate) const REFERENCE: &str = "non-private";
@@ -38,6 +38,12 @@ pub(crate) enum Metric {
     WorstClassAccuracy,
     /// Absolute difference of two groups' test losses.
     LossGap,
+    /// By what share the mean of such differences is smaller than that of another method: ratio of the means over seeds.
+    DisparityReduction,
+    /// Mean norm of the records' gradients before clipping, over all epochs.
+    GradientNorm,
+    /// The same after clipping.
+    ClippedGradientNorm,
     /// Harmonic mean of precision and recall of the second of two classes on the test records.
     F1,
 }
@@ -55,6 +61,8 @@ pub(crate) enum Subject {
     Between(String, String),
     /// The mean over several pairs of groups, one for each attribute.
     Average(Vec<(String, String)>),
+    /// The same, against the method with this registry name and the same coordinates.
+    AverageAgainst(String, Vec<(String, String)>),
 }
 
 /// One column of a table.
@@ -80,6 +88,7 @@ impl Metric {
                 | Self::MacroAccuracy
                 | Self::WorstClassAccuracy
                 | Self::F1
+                | Self::DisparityReduction
         )
     }
 
@@ -98,6 +107,9 @@ impl Metric {
             Self::MacroAccuracy => "Macro accuracy",
             Self::WorstClassAccuracy => "Worst-class accuracy",
             Self::LossGap => "Loss gap",
+            Self::DisparityReduction => "Reduction of the loss gap",
+            Self::GradientNorm => "Norm before clipping",
+            Self::ClippedGradientNorm => "Norm after clipping",
             Self::F1 => "F1",
         }
     }
@@ -108,8 +120,12 @@ impl FromStr for Subject {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let pair = |text: &str| text.split_once('|').map(|(a, b)| (a.to_owned(), b.to_owned()));
+        let pairs = |text: &str| text.split('+').filter_map(pair).collect();
+        if let Some((method, text)) = text.split_once(": ") {
+            return Ok(Self::AverageAgainst(method.to_owned(), pairs(text)));
+        }
         if text.contains('+') {
-            return Ok(Self::Average(text.split('+').filter_map(pair).collect()));
+            return Ok(Self::Average(pairs(text)));
         }
         Ok(match pair(text) {
             Some((a, b)) => Self::Between(a, b),
@@ -130,6 +146,9 @@ impl fmt::Display for Column {
             (Subject::Group(name), _) => write!(f, ", {name}")?,
             (Subject::Between(a, b), _) => write!(f, ", {a} and {b}")?,
             (Subject::Average(pairs), _) => write!(f, ", mean over {} attributes", pairs.len())?,
+            (Subject::AverageAgainst(method, pairs), _) => {
+                write!(f, ", mean over {} attributes, against {method}", pairs.len())?;
+            }
         }
         f.write_str(if self.percent { " (%)" } else { "" })
     }
@@ -166,6 +185,9 @@ impl Column {
             "macro_accuracy" => Metric::MacroAccuracy,
             "worst_class_accuracy" => Metric::WorstClassAccuracy,
             "loss_gap" => Metric::LossGap,
+            "disparity_reduction" => Metric::DisparityReduction,
+            "gradient_norm" => Metric::GradientNorm,
+            "clipped_gradient_norm" => Metric::ClippedGradientNorm,
             "f1" => Metric::F1,
             _ => bail!("metric `{metric}` is not known"),
         };
@@ -183,7 +205,9 @@ impl Column {
     pub(crate) fn estimate(&self, experiment: &ExperimentResults, method: &MethodResults) -> anyhow::Result<Estimate> {
         let scale = if self.percent { 100.0 } else { 1.0 };
         let pair = matches!(self.metric, Metric::PrivacyCostGap | Metric::ExcessiveRiskGap);
-        let estimate = if pair {
+        let estimate = if let Subject::AverageAgainst(base, pairs) = &self.subject {
+            reduction(experiment, method, base, pairs)?
+        } else if pair {
             // The gap of the means, as the papers define it, not the mean of the runs' gaps.
             let by_seed: Vec<Vec<Option<f64>>> =
                 method.runs.iter().map(|run| self.sides(experiment, run)).collect::<anyhow::Result<_>>()?;
@@ -214,7 +238,8 @@ impl Column {
             .iter()
             .map(|run| {
                 let value = match &self.subject {
-                    Subject::Average(pairs) => {
+                    // For the report's tests; tables have the ratio of the means.
+                    Subject::Average(pairs) | Subject::AverageAgainst(_, pairs) => {
                         let gaps = pairs.iter().map(|(a, b)| {
                             let sides = [a, b].map(|name| {
                                 Ok(self.value(experiment, run, &Scope::Groups(members(experiment, name)?)))
@@ -259,10 +284,14 @@ impl Column {
             Metric::Accuracy => accuracy(run),
             Metric::AccuracyChange => Some(accuracy(run)? - accuracy(reference()?)?),
             Metric::PrivacyCost | Metric::PrivacyCostGap => Some(accuracy(reference()?)? - accuracy(run)?),
-            Metric::Loss | Metric::LossGap => loss(run),
+            Metric::Loss | Metric::LossGap | Metric::DisparityReduction => loss(run),
             Metric::ExcessiveRisk | Metric::ExcessiveRiskGap => Some(loss(run)? - loss(reference()?)?),
             Metric::TrainLoss => *run.epochs.last()?.loss.get(single()?)?,
             Metric::MeanGradientNorm => *run.epochs.last()?.mean_gradient_norm.get(single()?)?,
+            Metric::GradientNorm => mean_over_epochs(experiment, run, scope, |epoch| &epoch.gradient_norm),
+            Metric::ClippedGradientNorm => {
+                mean_over_epochs(experiment, run, scope, |epoch| &epoch.clipped_gradient_norm)
+            }
             Metric::MacroAccuracy => macro_accuracy(&run.test.class_recall),
             Metric::WorstClassAccuracy => worst_class_accuracy(&run.test.class_recall),
             Metric::F1 => f1(&run.test),
@@ -286,6 +315,68 @@ fn mean_of(
         n += metrics.n;
     }
     (n > 0).then(|| sum / n as f64)
+}
+
+/// The mean over epochs of a quantity that is kept by group, each group with the weight of its training records: batches have them in
+/// that proportion.
+fn mean_over_epochs(
+    experiment: &ExperimentResults,
+    run: &RunRecord,
+    scope: &Scope,
+    of: impl Fn(&EpochRecord) -> &[Option<f64>],
+) -> Option<f64> {
+    let all: Vec<usize>;
+    let groups = match scope {
+        Scope::Groups(groups) => groups,
+        Scope::All => {
+            all = (0..experiment.dataset.groups.len()).collect();
+            &all
+        }
+    };
+    let (mut sum, mut weight) = (0.0, 0.0);
+    for epoch in &run.epochs {
+        for &group in groups {
+            let n = experiment.dataset.groups.get(group)?.n_train as f64;
+            // An epoch may have drawn no record of a small group.
+            let Some(value) = *of(epoch).get(group)? else { continue };
+            sum += n * value;
+            weight += n;
+        }
+    }
+    (weight > 0.0).then(|| sum / weight)
+}
+
+/// `1 - mean(ours)/mean(theirs)` of the mean loss gaps, over the seeds that both have; the error is that of a ratio to first order.
+fn reduction(
+    experiment: &ExperimentResults,
+    method: &MethodResults,
+    base: &str,
+    pairs: &[(String, String)],
+) -> anyhow::Result<Estimate> {
+    let subject = Subject::Average(pairs.to_vec());
+    let gap = Column { metric: Metric::LossGap, subject, percent: false, order_only: false };
+    let undefined = || Ok(Estimate::over_seeds(&vec![None; method.runs.len()])?);
+    let mut others = experiment.methods.iter();
+    let Some(other) = others.find(|other| other.base == base && other.coordinates == method.coordinates) else {
+        return undefined();
+    };
+    let theirs = gap.by_run(experiment, other)?;
+    let both: Vec<(f64, f64)> = gap
+        .by_run(experiment, method)?
+        .into_iter()
+        .filter_map(|(index, ours)| {
+            let (_, theirs) = theirs.iter().find(|(candidate, _)| *candidate == index)?;
+            ours.zip(*theirs)
+        })
+        .collect();
+    let mean = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / both.len() as f64;
+    let (ours, theirs) = (mean(|pair| pair.0), mean(|pair| pair.1));
+    if theirs.is_nan() || theirs <= 0.0 {
+        return undefined();
+    }
+    let ratio = ours / theirs;
+    let residuals: Vec<Option<f64>> = both.iter().map(|(a, b)| Some((a - ratio * b) / theirs)).collect();
+    Ok(Estimate { mean: Some(1.0 - ratio), ..Estimate::over_seeds(&residuals)? })
 }
 
 /// F1 of the second of two classes, from the recalls and the number of records of each class.
@@ -357,6 +448,37 @@ fn members(experiment: &ExperimentResults, name: &str) -> anyhow::Result<Vec<usi
 mod tests {
     use super::super::fixture;
     use super::*;
+
+    #[test]
+    fn a_reduction_is_a_ratio_of_means() {
+        let experiment = fixture::study().experiments.remove(0);
+        let of = |against: &str| {
+            let column = Column::parse("disparity_reduction_pct", &format!("{against}: male|female")).unwrap();
+            column.estimate(&experiment, &experiment.methods[2]).unwrap()
+        };
+        // DPSGD-F's gap is 0.52 − 0.31, DPSGD's 0.78 − 0.40; over seeds both vary in proportion.
+        let estimate = of("dpsgd");
+        assert!((estimate.mean.unwrap() - 100.0 * (1.0 - 0.21 / 0.38)).abs() < 1e-9, "{estimate:?}");
+        assert!(estimate.standard_error.unwrap() < 1e-9);
+        assert_eq!(of("naive").mean, None, "not run");
+    }
+
+    #[test]
+    fn norms_of_groups_have_the_weight_of_their_records() {
+        let mut experiment = fixture::study().experiments.remove(0);
+        experiment.dataset.groups[0].n_train = 30;
+        experiment.dataset.groups[1].n_train = 10;
+        for epoch in &mut experiment.methods[1].runs[0].epochs {
+            epoch.gradient_norm = vec![Some(2.0), Some(6.0)];
+            epoch.clipped_gradient_norm = vec![Some(0.1), None];
+        }
+        let first = |metric| {
+            let column = Column::parse(metric, "total").unwrap();
+            column.by_run(&experiment, &experiment.methods[1]).unwrap()[0].1.unwrap()
+        };
+        assert!((first("gradient_norm") - 3.0).abs() < 1e-12);
+        assert!((first("clipped_gradient_norm") - 0.1).abs() < 1e-12, "a group that was not drawn has no weight");
+    }
 
     #[test]
     fn a_part_of_an_intersection_is_the_mean_over_its_records() {

@@ -280,6 +280,17 @@ mod tests {
     }
 
     #[test]
+    fn failed_runs_are_listed_and_their_method_gets_no_verdict() {
+        let mut results = fixture::study();
+        let dpsgd = &mut results.experiments[0].methods[1];
+        dpsgd.runs.truncate(4);
+        dpsgd.failures = vec![crate::results::FailureRecord { index: 4, reason: "it diverged".to_owned() }];
+        let text = markdown(&results);
+        assert!(text.contains("- dpsgd, seed 5: it diverged"), "{text}");
+        assert!(text.contains("| **dpsgd** | no verdict: a run failed |"), "{text}");
+    }
+
+    #[test]
     fn an_unknown_group_is_an_error() {
         let mut results = fixture::study();
         results.experiments[0].dataset.groups[0].name = "men".to_owned();

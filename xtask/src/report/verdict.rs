@@ -1,7 +1,7 @@
 //! When a reproduced row agrees with the published one. This file is the one place where that is decided.
 //!
 //! A *cell* agrees if the difference of the means is within [`MAX_STANDARD_ERRORS`] combined standard errors plus the
-//! rounding of the published mean, or within the [`tolerance`] of its metric. A *row* (one method of one table) then
+//! rounding of the published mean, or within the [`tolerance`] of its metric and figure. A *row* (one method of one table) then
 //! *agrees* if every cell does. Otherwise it has the *same ordering* if our means rank the method as the paper does against
 //! every other method, in every column, wherever the paper's figures can be told apart; else it *differs*.
 //! Synthetic data and quick runs get no verdict.
@@ -16,9 +16,18 @@ use super::published::{Printed, PublishedCell, PublishedTable};
 /// Differences of up to this many combined standard errors agree.
 pub(crate) const MAX_STANDARD_ERRORS: f64 = 2.0;
 
+/// No difference of more than this share of the published figure counts as none: gaps and costs are small figures, and an absolute
+/// tolerance alone would call a cost of 0.1 points and one of 0.5 the same.
+pub(crate) const MAX_RELATIVE: f64 = 0.1;
+
 /// The difference below which a reader would call two figures the same, in the metric's own unit: half a percentage point
-/// for shares of records, 0.02 for losses (natural logarithm) and gradient norms.
-pub(crate) fn tolerance(metric: Metric) -> f64 {
+/// for shares of records, 0.02 for losses (natural logarithm) and gradient norms; and no more than [`MAX_RELATIVE`] of the published figure.
+pub(crate) fn tolerance(metric: Metric, published: f64) -> f64 {
+    absolute_tolerance(metric).min(MAX_RELATIVE * published.abs())
+}
+
+/// The part of the [`tolerance`] that does not depend on the figure.
+pub(crate) fn absolute_tolerance(metric: Metric) -> f64 {
     if metric.is_rate() { 0.005 } else { 0.02 }
 }
 
@@ -60,7 +69,7 @@ pub(crate) fn compare(ours: &Estimate, published: &PublishedCell) -> Option<Comp
     let scale = if column.percent { 100.0 } else { 1.0 };
     let agreement = if difference.abs() <= MAX_STANDARD_ERRORS * combined + published.value.half_unit() {
         Agreement::WithinErrors
-    } else if difference.abs() <= tolerance(column.metric) * scale {
+    } else if difference.abs() <= tolerance(column.metric, published.value.value / scale) * scale {
         Agreement::WithinTolerance
     } else {
         Agreement::Outside
@@ -188,6 +197,14 @@ mod tests {
         assert_eq!(comparison("b", 0.8149, 0.0).agreement, Agreement::WithinErrors);
         assert_eq!(comparison("b", 0.8199, 0.0).agreement, Agreement::WithinTolerance);
         assert_eq!(comparison("b", 0.8201, 0.0).agreement, Agreement::Outside);
+    }
+
+    #[test]
+    fn a_small_figure_has_a_small_tolerance() {
+        assert!((tolerance(Metric::Loss, 0.4) - 0.02).abs() < 1e-12);
+        assert!((tolerance(Metric::Loss, 0.05) - 0.005).abs() < 1e-12);
+        assert!((tolerance(Metric::Accuracy, 0.8) - 0.005).abs() < 1e-12);
+        assert!((tolerance(Metric::PrivacyCost, -0.002) - 0.0002).abs() < 1e-12);
     }
 
     #[test]

@@ -32,7 +32,9 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             title: "GOSSIS-1-eICU: soft against hard clipping".to_owned(),
             tables: vec![
                 table("soleymani2025-table-1-eicu", include_str!("published/soleymani2025-table1-eicu.tsv"))?,
+                table("soleymani2025-table-2-eicu", include_str!("published/soleymani2025-table2-eicu.tsv"))?,
                 table("soleymani2025-table-3-eicu", include_str!("published/soleymani2025-table3-eicu.tsv"))?,
+                table("soleymani2025-table-4-eicu", include_str!("published/soleymani2025-table4-eicu.tsv"))?,
             ],
             claims: soleymani::claims(ID, "eICU", "", &["male|female", "younger|older"])?,
         },

@@ -1,12 +1,7 @@
 //! `cargo xtask reproduce epsilon-sweep`: accuracy of each group over ε, by noise and by epochs. Xu 2021, Figure 3, and the same on
 //! both censuses.
 
-use dp_data::mnist::Collection;
-use dp_data::{ScalingFit, adult, dutch};
-
-use super::data_setting::Source;
 use super::experiment::{BatchSize, Experiment, MethodSetting, NON_PRIVATE};
-use super::images::{self, few_eights};
 use super::study::{Study, StudyArgs};
 use super::xu;
 use crate::report::{Claim, StudyPresentation};
@@ -20,33 +15,11 @@ const METHODS: [&str; 3] = ["dpsgd", "naive", "dpsgd-f"];
 
 /// The study.
 pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
-    let quick = args.options.quick;
-    let adult = Source::Adult {
-        encoding: adult::Encoding::Xu,
-        sampling: adult::Sampling::Original,
-        scaling: ScalingFit::TrainOnly,
-        group_by: adult::GroupBy::default(),
-    };
-    let dutch = Source::Dutch { encoding: dutch::Encoding::Xu, sampling: dutch::Sampling::Original };
-    let mnist = Source::Images {
-        collection: Collection::Mnist,
-        rare: Some(few_eights(500)),
-        share: images::quick_share(quick),
-    };
-    let census_epochs = args.options.epochs(20);
-    let image_epochs = images::epochs(quick, 60);
     let mut experiments = Vec::new();
     for (by, vary) in [("noise", by_noise as Vary), ("epochs", by_epochs)] {
         let id = |name: &str| format!("sweep-{by}-{name}");
         let title = |name: &str| format!("{name}, as Xu 2021, ε varied by {by}");
-        let budgets =
-            [xu::budget(3.1, 0.8 * 45_222.0, 20.0), xu::budget(2.66, 48_336.0, 20.0), xu::budget(6.55, 54_649.0, 60.0)];
-        let sweeps = [
-            xu::logistic_regression(&id("adult"), &title("Adult"), adult.into(), census_epochs, budgets[0])?,
-            xu::logistic_regression(&id("dutch"), &title("Dutch"), dutch.into(), census_epochs, budgets[1])?,
-            xu::cnn(&id("mnist"), &title("MNIST with class 8 rare"), mnist.into(), image_epochs, budgets[2])?,
-        ];
-        for sweep in sweeps {
+        for sweep in xu::originals(args, id, title)? {
             experiments.push(vary(sweep)?);
         }
     }

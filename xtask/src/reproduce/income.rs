@@ -72,9 +72,19 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
                     include_str!("published/soleymani2025-table1-income-simple.tsv"),
                 )?,
                 table(
+                    "soleymani2025-table-2-simple",
+                    SIMPLE,
+                    include_str!("published/soleymani2025-table2-income-simple.tsv"),
+                )?,
+                table(
                     "soleymani2025-table-3-simple",
                     SIMPLE,
                     include_str!("published/soleymani2025-table3-income-simple.tsv"),
+                )?,
+                table(
+                    "soleymani2025-table-4-simple",
+                    SIMPLE,
+                    include_str!("published/soleymani2025-table4-income-simple.tsv"),
                 )?,
                 table(
                     "soleymani2025-table-1-complex",
@@ -82,9 +92,19 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
                     include_str!("published/soleymani2025-table1-income-complex.tsv"),
                 )?,
                 table(
+                    "soleymani2025-table-2-complex",
+                    COMPLEX,
+                    include_str!("published/soleymani2025-table2-income-complex.tsv"),
+                )?,
+                table(
                     "soleymani2025-table-3-complex",
                     COMPLEX,
                     include_str!("published/soleymani2025-table3-income-complex.tsv"),
+                )?,
+                table(
+                    "soleymani2025-table-4-complex",
+                    COMPLEX,
+                    include_str!("published/soleymani2025-table4-income-complex.tsv"),
                 )?,
             ],
             claims,

@@ -36,7 +36,9 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             title: "MIMIC-III: soft against hard clipping".to_owned(),
             tables: vec![
                 table("soleymani2025-table-1-mimic", include_str!("published/soleymani2025-table1-mimic.tsv"))?,
+                table("soleymani2025-table-2-mimic", include_str!("published/soleymani2025-table2-mimic.tsv"))?,
                 table("soleymani2025-table-3-mimic", include_str!("published/soleymani2025-table3-mimic.tsv"))?,
+                table("soleymani2025-table-4-mimic", include_str!("published/soleymani2025-table4-mimic.tsv"))?,
             ],
             claims: soleymani::claims(ID, "MIMIC-III", "", &["male|female", "younger|older", "white|non-white"])?,
         },

@@ -39,6 +39,7 @@ pub(crate) mod study;
 mod toy;
 mod training;
 mod uniform_clipping;
+mod workload;
 mod xu;
 mod zhao;
 
@@ -65,11 +66,11 @@ enum Study {
     Fashion(StudyArgs),
     /// CelebA, groups by eyeglasses: Esipova 2023 Table 3.
     Celeba(StudyArgs),
-    /// Adult by sex and age: Soleymani 2025 Tables 1 to 3, simple and complex model.
+    /// Adult by sex and age: Soleymani 2025 Tables 1 to 4, simple and complex model.
     Income(StudyArgs),
-    /// GOSSIS-1-eICU: Soleymani 2025 Tables 1 to 3.
+    /// GOSSIS-1-eICU: Soleymani 2025 Tables 1 to 4.
     Eicu(StudyArgs),
-    /// MIMIC-III, length of stay: Soleymani 2025 Tables 1 to 3.
+    /// MIMIC-III, length of stay: Soleymani 2025 Tables 1 to 4.
     Mimic(StudyArgs),
     /// A larger bound for everyone: Xu 2021 Table 3, and the same on both censuses.
     UniformClipping(StudyArgs),

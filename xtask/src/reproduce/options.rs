@@ -11,6 +11,7 @@ use crate::data::DataSource;
 
 /// Options of a training study.
 #[derive(Args, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line, each on its own")]
 pub(crate) struct StudyOptions {
     /// Runs per method, each with its own split and initial weights.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -42,6 +43,9 @@ pub(crate) struct StudyOptions {
     /// Instead of training, print a batch script that trains the study as N parts under Slurm.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) slurm: Option<u32>,
+    /// Instead of training, say what there is to train and about how long it would take on this machine, from a few timed steps.
+    #[arg(long, conflicts_with = "slurm")]
+    pub(crate) plan: bool,
     /// Makes the study reproducible bit for bit on this type of processor, and thereby not private. Without it, batches and
     /// noise come from the operating system.
     #[arg(long)]

@@ -136,6 +136,11 @@ impl SearchPlan {
         self.score_noise
     }
 
+    /// Of the trials with the first batch size.
+    pub(crate) fn first_plan(&self) -> &Plan {
+        &self.plans[0]
+    }
+
     /// Records that a search will draw, about.
     pub(crate) fn expected_records(&self) -> f64 {
         let of_trial = |plan: &Plan| plan.expected_batch_size() * plan.config().batches.steps as f64;

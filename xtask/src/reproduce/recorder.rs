@@ -35,6 +35,7 @@ impl Mean {
 struct GroupMeans {
     loss: Mean,
     norm: Mean,
+    clipped_norm: Mean,
     mean_gradient: Mean,
 }
 
@@ -79,6 +80,12 @@ impl Observer for Recorder {
         for (&group, &norm) in view.groups.iter().zip(view.norms) {
             self.groups[group].norm.add(norm);
         }
+        if !view.thresholds.is_empty() {
+            for ((&group, &norm), &scale) in view.groups.iter().zip(view.norms).zip(view.scales) {
+                // A gradient that is not finite has scale 0.
+                self.groups[group].clipped_norm.add(if scale > 0.0 { scale * norm } else { 0.0 });
+            }
+        }
         for (means, norm) in self.groups.iter_mut().zip(view.group_gradient_norms.unwrap_or_default()) {
             if let Some(norm) = norm {
                 means.mean_gradient.add(*norm);
@@ -99,11 +106,13 @@ impl Observer for Recorder {
             step: steps,
             loss: Vec::new(),
             gradient_norm: Vec::new(),
+            clipped_gradient_norm: Vec::new(),
             mean_gradient_norm: Vec::new(),
         };
         for means in &mut self.groups {
             record.loss.push(means.loss.take());
             record.gradient_norm.push(means.norm.take());
+            record.clipped_gradient_norm.push(means.clipped_norm.take());
             record.mean_gradient_norm.push(means.mean_gradient.take());
         }
         self.epochs.push(record);

@@ -22,6 +22,7 @@ use super::records::{ExperimentData, RecordCache, SeedRecords, SplitSummary};
 use super::session::Session;
 use super::step_analysis::{AnalysisSchedule, StepAnalysis};
 use super::training::{Failure, train};
+use super::workload::{Workload, throughput};
 use crate::results::{
     Coordinate, DatasetRecord, ExperimentResults, MethodResults, ModelRecord, PrivacyRecord, RunKey, RunRecord,
     SearchRecord, config_hash,
@@ -75,6 +76,25 @@ impl<'a> Prepared<'a> {
     /// The same with steps of every private run taken apart.
     pub(crate) fn analysed(self, analysis: Option<AnalysisSchedule>) -> Self {
         Self { analysis, ..self }
+    }
+
+    /// What it comes to with so many runs a method.
+    ///
+    /// # Errors
+    /// If the records cannot be loaded, or a step fails.
+    pub(crate) fn workload(&self, n_seeds: u32, execution: &Execution) -> anyhow::Result<Workload> {
+        let plan = match self.procedures.last().context("an experiment needs a method")? {
+            Procedure::Training(plan) => plan,
+            Procedure::Search(search) => search.first_plan(),
+        };
+        let records = self.data.load(0, &execution.device)?;
+        let drawn: f64 = self.procedures.iter().map(|procedure| procedure.expected_records() as f64).sum();
+        Ok(Workload {
+            experiment: self.experiment.id.clone(),
+            runs: u64::from(n_seeds) * self.procedures.len() as u64,
+            records: f64::from(n_seeds) * drawn,
+            records_per_second: throughput(plan, &records.train, execution)?,
+        })
     }
 
     /// Every run of this experiment, seeds of a method next to each other.
@@ -142,14 +162,9 @@ impl<'a> Prepared<'a> {
         let privacy = self.privacy(method, ledger)?;
         let mut coordinates = setting.coordinates.clone();
         if let Some(privacy) = privacy.as_ref().filter(|privacy| privacy.search.is_some()) {
-            coordinates.extend(
-                privacy
-                    .epsilons
-                    .iter()
-                    .map(|record| record.epsilon)
-                    .reduce(f64::min)
-                    .map(|value| Coordinate { name: "ε".to_owned(), value }),
-            );
+            let epsilon = privacy.epsilons.iter().map(|record| record.epsilon).fold(f64::INFINITY, f64::min);
+            // Upwards: what is said of ε stays true.
+            coordinates.push(Coordinate { name: "ε".to_owned(), value: (1e3 * epsilon).ceil() / 1e3 });
         }
         Ok(MethodResults {
             method: setting.id.clone(),

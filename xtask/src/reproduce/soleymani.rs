@@ -61,6 +61,9 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
              paper stops by it, too; it does not print after how many epochs, nor in which of its experiments. These records are not \
              covered by ε, which is that of all epochs."
         ),
+        "Gradient norms are means over records and epochs of each record's norm; the paper's are norms of sums of unstated length, so that \
+         only their order is compared."
+            .to_owned(),
         "The reference, too, takes Adam's steps; the paper does not say which optimiser its own has.".to_owned(),
         "Adaptive thresholds start at the paper's C. Target (the paper: \"e.g., median\"), rate and noise of their counts are not printed; \
          here those of Andrew 2021. The paper trains with Opacus, whose adaptive optimiser takes a smallest and a largest threshold; \

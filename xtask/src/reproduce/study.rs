@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use dp_train::Execution;
+use dp_train::{Execution, Randomness};
 
 use super::data_setting::Tables;
 use super::experiment::{Experiment, NON_PRIVATE};
@@ -13,6 +13,7 @@ use super::runner::{Prepared, run_all};
 use super::session::Session;
 use super::slurm;
 use super::step_analysis::AnalysisSchedule;
+use super::workload;
 use crate::report::{self, StudyPresentation};
 use crate::results::ExperimentResults;
 
@@ -140,8 +141,11 @@ impl Study {
             return Ok(());
         }
         let execution = Execution { device: options.device()?, ..Execution::default() };
-        let session = Session::begin(self.name, options)?;
         let tables = Tables::new(options.data.locator());
+        if options.plan {
+            return self.plan(options, &tables, &execution);
+        }
+        let session = Session::begin(self.name, options)?;
         let Some(mut experiments) = train(self.experiments, &tables, options, &session, &execution, analysis)? else {
             println!("{}", session.how_to_merge());
             return Ok(());
@@ -162,6 +166,22 @@ impl Study {
         }
         println!("{}", report::terminal_summary(&results, &self.presentation)?);
         println!("Trained in {:.1} s. Report: {}", results.wall_seconds(), out.join("report.html").display());
+        Ok(())
+    }
+}
+
+impl Study {
+    /// Says what there is to train, and how long that takes.
+    fn plan(self, options: &StudyOptions, tables: &Tables, execution: &Execution) -> anyhow::Result<()> {
+        let mut workloads = Vec::new();
+        for experiment in self.experiments {
+            let n_seeds = options.n_seeds(experiment.seeds);
+            let data = tables.data(&experiment.data, 1, &Randomness::from_seed(0))?;
+            let workload = Prepared::new(experiment, data)?.workload(n_seeds, execution)?;
+            println!("{workload}");
+            workloads.push(workload);
+        }
+        println!("{}", workload::total(&workloads, options.n_threads(), self.follow_up.is_some()));
         Ok(())
     }
 }

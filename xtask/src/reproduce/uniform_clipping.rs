@@ -2,12 +2,8 @@
 //! question on both censuses.
 
 use dp_clipping::PresetParams;
-use dp_data::mnist::Collection;
-use dp_data::{ScalingFit, adult, dutch};
 
-use super::data_setting::Source;
 use super::experiment::{Experiment, MethodSetting, NON_PRIVATE};
-use super::images::{self, few_eights};
 use super::study::{Study, StudyArgs};
 use super::xu;
 use crate::report::{Claim, StudyPresentation, TablePresentation};
@@ -21,43 +17,7 @@ const FACTORS: [f64; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
 
 /// The study.
 pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
-    let quick = args.options.quick;
-    let mnist = Source::Images {
-        collection: Collection::Mnist,
-        rare: Some(few_eights(500)),
-        share: images::quick_share(quick),
-    };
-    let adult = Source::Adult {
-        encoding: adult::Encoding::Xu,
-        sampling: adult::Sampling::Original,
-        scaling: ScalingFit::TrainOnly,
-        group_by: adult::GroupBy::default(),
-    };
-    let dutch = Source::Dutch { encoding: dutch::Encoding::Xu, sampling: dutch::Sampling::Original };
-    let census_epochs = args.options.epochs(20);
-    let experiments = vec![
-        uniform(xu::logistic_regression(
-            ADULT,
-            "Adult, logistic regression, as Xu 2021",
-            adult.into(),
-            census_epochs,
-            xu::budget(3.1, 0.8 * 45_222.0, 20.0),
-        )?),
-        uniform(xu::logistic_regression(
-            DUTCH,
-            "Dutch, logistic regression, as Xu 2021",
-            dutch.into(),
-            census_epochs,
-            xu::budget(2.66, 48_336.0, 20.0),
-        )?),
-        uniform(xu::cnn(
-            MNIST,
-            "Xu 2021: MNIST with 500 images of class 8, CNN",
-            mnist.into(),
-            images::epochs(quick, 60),
-            xu::budget(6.55, 54_649.0, 60.0),
-        )?),
-    ];
+    let originals = xu::originals(args, |name| format!("uniform-{name}"), |name| format!("{name}, as Xu 2021"))?;
     let tables = vec![TablePresentation::new(
         "xu2021-table-3",
         MNIST,
@@ -85,7 +45,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             tables,
             claims,
         },
-        experiments,
+        experiments: originals.map(uniform).into(),
         follow_up: None,
     })
 }

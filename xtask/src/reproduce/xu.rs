@@ -2,13 +2,16 @@
 
 use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::PresetParams;
+use dp_data::mnist::Collection;
+use dp_data::{ScalingFit, adult, dutch};
 use dp_train::{LearningRate, Loss, ModelConfig};
 
-use super::data_setting::DataSetting;
+use super::data_setting::{DataSetting, Source};
 use super::experiment::{
     BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise, PublishedAccountant, PublishedBudget,
 };
-use super::images;
+use super::images::{self, few_eights};
+use super::study::StudyArgs;
 use crate::report::Claim;
 
 /// The departures of every experiment.
@@ -30,29 +33,16 @@ pub(crate) fn cnn(
     epochs: u64,
     published: PublishedBudget,
 ) -> anyhow::Result<Experiment> {
-    let method = |name| {
-        let params = PresetParams { clip_norm: 1.0, ..PresetParams::default() };
-        MethodSetting::new(name, LearningRate::Constant(0.01), params)
-    };
-    Ok(Experiment {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        departures: departures(),
-        data,
-        seeds: 5,
+    let setting = Setting {
         model: ModelConfig::XuCnn { image: images::SHAPE },
         loss: Loss::SoftmaxCrossEntropy,
-        batch_size: BatchSize::Records(256),
-        epochs,
-        counting: BatchCounting::Exact,
-        early_stopping: None,
+        rate: LearningRate::Constant(0.01),
+        clip_norm: 1.0,
+        noise_multiplier: 0.8,
         l2: 0.0,
-        noise: Noise::Multiplier(NoiseMultiplier::new(0.8)?),
-        delta: Delta::new(1e-6)?,
-        matches_dpsgd_budget: true,
-        methods: [NON_PRIVATE, "dpsgd", "naive", "dpsgd-f"].map(method).to_vec(),
-        published: Some(published),
-    })
+        seeds: 5,
+    };
+    experiment(id, title, data, epochs, published, setting)
 }
 
 /// Logistic regression on a census.
@@ -63,35 +53,101 @@ pub(crate) fn logistic_regression(
     epochs: u64,
     published: PublishedBudget,
 ) -> anyhow::Result<Experiment> {
-    let method = |name| {
-        let params = PresetParams { clip_norm: 0.5, ..PresetParams::default() };
-        MethodSetting::new(name, LearningRate::InverseSqrtSteps, params)
+    let setting = Setting {
+        model: ModelConfig::LogisticRegression,
+        loss: Loss::BceWithLogits,
+        rate: LearningRate::InverseSqrtSteps,
+        clip_norm: 0.5,
+        noise_multiplier: 1.0,
+        l2: 0.01,
+        seeds: 10,
     };
-    let mut departures = departures();
-    departures.push(
+    let mut experiment = experiment(id, title, data, epochs, published, setting)?;
+    experiment.departures.push(
         "The L2 term 0.01 is added to the private gradient of the weights, outside clipping: it does not depend on the data. \
          The paper does not say where its own is added."
             .to_owned(),
     );
+    Ok(experiment)
+}
+
+/// What differs between the models.
+struct Setting {
+    model: ModelConfig,
+    loss: Loss,
+    rate: LearningRate,
+    clip_norm: f64,
+    noise_multiplier: f64,
+    l2: f64,
+    seeds: u32,
+}
+
+fn experiment(
+    id: &str,
+    title: &str,
+    data: DataSetting,
+    epochs: u64,
+    published: PublishedBudget,
+    setting: Setting,
+) -> anyhow::Result<Experiment> {
+    let params = PresetParams { clip_norm: setting.clip_norm, ..PresetParams::default() };
     Ok(Experiment {
         id: id.to_owned(),
         title: title.to_owned(),
-        departures,
+        departures: departures(),
         data,
-        seeds: 10,
-        model: ModelConfig::LogisticRegression,
-        loss: Loss::BceWithLogits,
+        seeds: setting.seeds,
+        model: setting.model,
+        loss: setting.loss,
         batch_size: BatchSize::Records(256),
         epochs,
         counting: BatchCounting::Exact,
         early_stopping: None,
-        l2: 0.01,
-        noise: Noise::Multiplier(NoiseMultiplier::new(1.0)?),
+        l2: setting.l2,
+        noise: Noise::Multiplier(NoiseMultiplier::new(setting.noise_multiplier)?),
         delta: Delta::new(1e-6)?,
         matches_dpsgd_budget: true,
-        methods: vec![method(NON_PRIVATE), method("dpsgd"), method("naive"), method("dpsgd-f")],
+        methods: [NON_PRIVATE, "dpsgd", "naive", "dpsgd-f"]
+            .map(|name| MethodSetting::new(name, setting.rate, params))
+            .to_vec(),
         published: Some(published),
     })
+}
+
+/// The settings of the 2021 paper that its questions are asked of: Adult, Dutch, and MNIST with 500 images of class 8. `id` is given
+/// `adult`, `dutch` and `mnist`, and `title` what it is in words.
+pub(crate) fn originals(
+    args: &StudyArgs,
+    id: impl Fn(&str) -> String,
+    title: impl Fn(&str) -> String,
+) -> anyhow::Result<[Experiment; 3]> {
+    let quick = args.options.quick;
+    let adult = Source::Adult {
+        encoding: adult::Encoding::Xu,
+        sampling: adult::Sampling::Original,
+        scaling: ScalingFit::TrainOnly,
+        group_by: adult::GroupBy::default(),
+    };
+    let dutch = Source::Dutch { encoding: dutch::Encoding::Xu, sampling: dutch::Sampling::Original };
+    let mnist = Source::Images {
+        collection: Collection::Mnist,
+        rare: Some(few_eights(500)),
+        share: images::quick_share(quick),
+    };
+    let epochs = args.options.epochs(20);
+    let regression =
+        |name, words, data: Source, budget| logistic_regression(&id(name), &title(words), data.into(), epochs, budget);
+    Ok([
+        regression("adult", "Adult, logistic regression", adult, budget(3.1, 0.8 * 45_222.0, 20.0))?,
+        regression("dutch", "Dutch, logistic regression", dutch, budget(2.66, 48_336.0, 20.0))?,
+        cnn(
+            &id("mnist"),
+            &title("MNIST with 500 images of class 8, CNN"),
+            mnist.into(),
+            images::epochs(quick, 60),
+            budget(6.55, 54_649.0, 60.0),
+        )?,
+    ])
 }
 
 /// A budget as the moments accountant computes it: `q = 256/n`, `T = ⌊epochs · n/256⌋`.

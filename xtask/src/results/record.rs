@@ -280,6 +280,9 @@ pub(crate) struct EpochRecord {
     /// Mean per-sample gradient norm before clipping, by group.
     #[serde(with = "extended")]
     pub(crate) gradient_norm: Vec<Option<f64>>,
+    /// Mean per-sample gradient norm after clipping, before noise, by group; empty without clipping.
+    #[serde(default, with = "extended", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) clipped_gradient_norm: Vec<Option<f64>>,
     /// Norm of the group's mean gradient over the batch (`‖g_B_a‖` in Esipova's figures), averaged over the epoch's
     /// evaluations; `None` where it was not computed.
     #[serde(with = "extended")]

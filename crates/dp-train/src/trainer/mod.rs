@@ -244,6 +244,7 @@ impl<'a> Trainer<'a> {
             groups: &groups,
             losses: &pass.losses,
             norms: &pass.norms,
+            scales: &weighting.scales,
             thresholds: &weighting.thresholds,
             group_bounds: &weighting.group_bounds,
             group_gradient_norms: group_gradient_norms.as_deref(),
