@@ -44,5 +44,5 @@ pub(crate) use pool::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward
 pub(crate) use rows::{ColumnSum, LinearSqNorms, RepeatRow, RowSqNorms, ScaleRows, SumRows, WeightedColumnSum};
 pub(crate) use sequence::SequenceSqNorms;
 pub(crate) use softmax::{SoftmaxGradient, SoftmaxLosses};
-pub(crate) use update::{AddSlice, Axpy, Copy, Fill, Finite};
+pub(crate) use update::{AddSlice, Axpy, Copy, Fill, Finite, SetAlong};
 pub(crate) use workspace::Workspace;
