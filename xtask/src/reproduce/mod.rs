@@ -2,7 +2,7 @@
 
 mod accounting;
 pub(crate) mod adult;
-mod celeba;
+pub(crate) mod celeba;
 mod data_setting;
 mod direction_vs_magnitude;
 pub(crate) mod dutch;

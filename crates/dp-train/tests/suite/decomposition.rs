@@ -184,7 +184,7 @@ fn noise_and_bounds_by_hand() {
         let with_eigenvalues = bounds.with_eigenvalues.unwrap();
         assert!(bounds.proposition_3 <= with_eigenvalues && with_eigenvalues <= bounds.direction_gap);
         assert!(bounds.proposition_3_star <= bounds.direction_star_gap);
-        assert!(bounds.tran <= bounds.clip_gap);
+        assert!(bounds.tran.unwrap() <= bounds.clip_gap);
         assert_eq!(bounds.direction_gap, groups[a].direction.mean - groups[b].direction.mean);
     }
     assert_eq!(found.risk_gap_bounds(0, 2), None);
