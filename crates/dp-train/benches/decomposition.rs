@@ -1,7 +1,8 @@
 //! The decomposition beside the training it observes: `decomposition/<setting>/<part>`, at the sizes and intervals of Esipova 2023.
 //!
-//! `training` is the steps between two evaluations, `evaluation` one evaluation on two threads. Generated records: only the sizes
-//! matter for the time.
+//! `training` is the steps between two evaluations, on one thread; `evaluation-1` and `evaluation-2` are one evaluation on one thread and
+//! on two. Generated records: only sizes matter for the time, and how many records are alike, which is as in training parts of the
+//! censuses.
 
 #![expect(clippy::unwrap_used, reason = "a bench has nobody to report an error to")]
 
@@ -21,16 +22,24 @@ struct Setting {
     name: &'static str,
     model: ModelConfig,
     n_records: usize,
+    /// Different ones among them.
+    n_distinct: usize,
     n_inputs: usize,
     interval: u64,
 }
 
 fn records(setting: &Setting) -> Records {
-    let &Setting { n_records, n_inputs, .. } = setting;
+    let &Setting { n_records, n_distinct, n_inputs, .. } = setting;
     let mut rng = Randomness::from_seed(1).stream(Purpose::Split, 0, 0);
-    let features: Vec<f32> = (0..n_records * n_inputs).map(|_| rng.random_range(-1.0..1.0)).collect();
-    let labels: Vec<u32> = (0..n_records).map(|_| rng.random_range(0..2)).collect();
-    let groups: Vec<usize> = (0..n_records).map(|_| rng.random_range(0..2)).collect();
+    let mut distinct: Vec<(Vec<f32>, u32, usize)> = Vec::new();
+    for _ in 0..n_distinct {
+        let features = (0..n_inputs).map(|_| rng.random_range(-1.0..1.0)).collect();
+        distinct.push((features, rng.random_range(0..2), rng.random_range(0..2)));
+    }
+    let drawn = || distinct.iter().cycle().take(n_records);
+    let features: Vec<f32> = drawn().flat_map(|(features, ..)| features.iter().copied()).collect();
+    let labels: Vec<u32> = drawn().map(|(_, label, _)| *label).collect();
+    let groups: Vec<usize> = drawn().map(|(.., group)| *group).collect();
     let facts = PublicFacts { n_records, n_inputs, n_classes: 2, n_groups: 2 };
     Records::new(&features, &labels, &groups, facts, DType::F32, &Device::Cpu).unwrap()
 }
@@ -69,8 +78,8 @@ fn decomposition(criterion: &mut Criterion) {
     let mlp = ModelConfig::Mlp { hidden: vec![256, 256], activation: Activation::Tanh };
     let lr = ModelConfig::LogisticRegression;
     let settings = [
-        Setting { name: "adult", model: mlp, n_records: 22_400, n_inputs: 98, interval: 50 },
-        Setting { name: "dutch", model: lr, n_records: 48_336, n_inputs: 59, interval: 100 },
+        Setting { name: "adult", model: mlp, n_records: 22_400, n_distinct: 20_479, n_inputs: 98, interval: 50 },
+        Setting { name: "dutch", model: lr, n_records: 48_336, n_distinct: 15_991, n_inputs: 59, interval: 100 },
     ];
     for setting in settings {
         let records = records(&setting);
@@ -88,12 +97,16 @@ fn decomposition(criterion: &mut Criterion) {
                 }
             });
         });
-        let mut rng = Randomness::from_seed(3).stream(Purpose::Analysis, 0, 0);
-        let settings = AnalysisSettings { threads: 2, ..AnalysisSettings::default() };
-        let mut analyser = Analyser::new(&plan, &records, settings, &mut rng).unwrap();
         let state =
             StepState { step: 0, learning_rate: 0.01, parameters: &start.parameters, method: start.method.as_ref() };
-        group.bench_function("evaluation", |bencher| bencher.iter(|| black_box(analyser.analyse(&state)).unwrap()));
+        for threads in [1, 2] {
+            let mut rng = Randomness::from_seed(3).stream(Purpose::Analysis, 0, 0);
+            let settings = AnalysisSettings { threads, ..AnalysisSettings::default() };
+            let mut analyser = Analyser::new(&plan, &records, settings, &mut rng).unwrap();
+            group.bench_function(format!("evaluation-{threads}"), |bencher| {
+                bencher.iter(|| black_box(analyser.analyse(&state)).unwrap());
+            });
+        }
         group.finish();
     }
 }

@@ -145,14 +145,27 @@ impl Records {
             hasher.update((size as u64).to_le_bytes());
         }
         for row in 0..facts.n_records {
-            // Every single-precision number is a double-precision number, and back.
-            for value in self.features.get(row)?.flatten_all()?.to_dtype(DType::F64)?.to_vec1::<f64>()? {
-                hasher.update(value.to_le_bytes());
-            }
+            self.hash_features(row, &mut hasher)?;
         }
         self.labels.iter().for_each(|label| hasher.update(label.to_le_bytes()));
         self.groups.iter().for_each(|&group| hasher.update((group as u64).to_le_bytes()));
         Ok(hex::encode(hasher.finalize()))
+    }
+
+    /// SHA-256 over features and label of one record.
+    pub(crate) fn row_digest(&self, row: usize) -> Result<[u8; 32]> {
+        let mut hasher = Sha256::new();
+        self.hash_features(row, &mut hasher)?;
+        hasher.update(self.labels[row].to_le_bytes());
+        Ok(hasher.finalize().into())
+    }
+
+    fn hash_features(&self, row: usize, hasher: &mut Sha256) -> Result<()> {
+        // Every single-precision number is a double-precision number, and back.
+        for value in self.features.get(row)?.flatten_all()?.to_dtype(DType::F64)?.to_vec1::<f64>()? {
+            hasher.update(value.to_le_bytes());
+        }
+        Ok(())
     }
 
     pub(crate) fn device(&self) -> &Device {

@@ -8,7 +8,7 @@ use crate::equal_cost::{EqualCost, XU_TOLERANCE, equal_cost};
 use crate::error::check_len;
 use crate::gap::{PairGapEstimate, gaps_over_seeds};
 use crate::wilcoxon::{Alternative, Wilcoxon, wilcoxon_signed_rank};
-use crate::{Estimate, MetricError, excessive_risk, privacy_cost};
+use crate::{Cause, Estimate, MetricError, RiskTerm, excessive_risk, privacy_cost};
 
 /// Two groups' costs are told apart when their difference exceeds this many standard errors.
 pub const STANDARD_ERRORS_TO_TELL: f64 = 2.0;
@@ -70,15 +70,6 @@ pub struct WidestGap {
     pub smallest_p_value: Option<f64>,
 }
 
-/// One term of a decomposition of the excessive risk, by group.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RiskTerm {
-    /// Name of the term.
-    pub name: String,
-    /// Its share in the excessive risk of each group, in group order.
-    pub by_group: Vec<f64>,
-}
-
 /// The statement for one private method.
 ///
 /// # Example
@@ -110,8 +101,8 @@ pub struct FairnessStatement {
     /// Xu's test of the mean privacy costs at τ = 0.05.
     pub equal_cost: EqualCost,
     /// The term that adds most to the excessive risk of the group with the higher cost over the other; `None` unless terms
-    /// were given to [`explained_by`](Self::explained_by).
-    pub cause: Option<String>,
+    /// were given to [`explained_by`](Self::explained_by) and there are two groups to compare.
+    pub cause: Option<Cause>,
 }
 
 impl FairnessStatement {
@@ -154,21 +145,20 @@ impl FairnessStatement {
         })
     }
 
-    /// Names the term of a decomposition that adds most to the difference between the two groups of the widest gap.
+    /// Looks among the terms of a decomposition for what sets the two groups of the widest gap apart. No terms say nothing.
+    ///
+    /// Where the terms decompose the risk of single steps, what is found is what sets the groups apart step by step. It does not explain
+    /// the difference at the end of training: steps start where those before them led, and their risks do not add up.
     ///
     /// # Errors
-    /// [`MetricError::LengthMismatch`] if a term does not have one value per group.
+    /// [`MetricError::LengthMismatch`] if terms differ in their runs or do not have one value per group; [`MetricError::NotFinite`].
     pub fn explained_by(mut self, terms: &[RiskTerm]) -> Result<Self, MetricError> {
-        for term in terms {
-            check_len("by_group", term.by_group.len(), "groups", self.groups.len())?;
-        }
         let index = |name: &str| self.groups.iter().position(|group| group.group == name);
         let pair = self.widest_gap.as_ref().and_then(|gap| index(&gap.higher).zip(index(&gap.lower)));
-        self.cause = pair.and_then(|(higher, lower)| {
-            let difference = |term: &RiskTerm| term.by_group[higher] - term.by_group[lower];
-            let largest = terms.iter().max_by(|a, b| difference(a).total_cmp(&difference(b)))?;
-            (difference(largest) > 0.0).then(|| largest.name.clone())
-        });
+        self.cause = match pair {
+            Some(pair) if !terms.is_empty() => Some(Cause::among(terms, self.groups.len(), pair)?),
+            _ => None,
+        };
         Ok(self)
     }
 }
@@ -278,7 +268,7 @@ impl fmt::Display for FairnessStatement {
         };
         write!(f, " Equal cost at τ = {} {equal}.", self.equal_cost.tolerance)?;
         match &self.cause {
-            Some(cause) => write!(f, " Largest cause of the difference: {cause}."),
+            Some(cause) => write!(f, " Largest cause of the difference, step by step: {cause}."),
             None => Ok(()),
         }
     }
@@ -327,10 +317,13 @@ mod tests {
 
     #[test]
     fn in_words() {
-        let term = |name: &str, by_group: [f64; 2]| RiskTerm { name: name.to_owned(), by_group: by_group.to_vec() };
-        let terms = [term("noise", [0.01, 0.01]), term("clipping direction", [0.3, 0.1])];
+        let term = |name: &str, by_run: [[f64; 2]; 2]| RiskTerm {
+            name: name.to_owned(),
+            by_run: by_run.iter().map(|groups| groups.to_vec()).collect(),
+        };
+        let terms = [term("noise", [[0.01, 0.01]; 2]), term("direction", [[0.3, 0.1], [0.32, 0.1]])];
         let statement = statement(0.1, 0.02, 5).explained_by(&terms).unwrap();
-        insta::assert_snapshot!(statement.to_string(), @"Who pays for privacy: male, 7.80 ± 0.07 percentage points more than female. It costs male 9.80 ± 0.07 points of accuracy and 0.102 ± 0.001 of loss. It costs female 2.00 ± 0.00 points of accuracy and 0.000 ± 0.000 of loss. Signed-rank test of the widest gap over 5 runs: p = 0.062 (so many runs cannot give less than 0.062). Equal cost at τ = 0.05 fails. Largest cause of the difference: clipping direction.");
+        insta::assert_snapshot!(statement.to_string(), @"Who pays for privacy: male, 7.80 ± 0.07 percentage points more than female. It costs male 9.80 ± 0.07 points of accuracy and 0.102 ± 0.001 of loss. It costs female 2.00 ± 0.00 points of accuracy and 0.000 ± 0.000 of loss. Signed-rank test of the widest gap over 5 runs: p = 0.062 (so many runs cannot give less than 0.062). Equal cost at τ = 0.05 fails. Largest cause of the difference, step by step: direction, 2.10e-1 ± 1e-2 of 2.10e-1 ± 1e-2.");
     }
 
     #[test]
@@ -344,10 +337,9 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_must_push_the_same_way() {
-        let term = RiskTerm { name: "noise".to_owned(), by_group: vec![0.0, 0.1] };
-        assert_eq!(statement(0.1, 0.02, 5).explained_by(&[term]).unwrap().cause, None);
-        let short = RiskTerm { name: "noise".to_owned(), by_group: vec![0.0] };
+    fn terms_need_one_value_per_group() {
+        assert_eq!(statement(0.1, 0.02, 5).explained_by(&[]).unwrap().cause, None);
+        let short = RiskTerm { name: "noise".to_owned(), by_run: vec![vec![0.0]] };
         assert!(statement(0.1, 0.02, 5).explained_by(&[short]).is_err());
     }
 

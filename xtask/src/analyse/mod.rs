@@ -5,7 +5,7 @@ use dp_train::analysis::{AnalysisSettings, EigenvalueSearch};
 
 use crate::reproduce::step_analysis::AnalysisSchedule;
 use crate::reproduce::study::{Study, StudyArgs};
-use crate::reproduce::{adult, dutch, mnist};
+use crate::reproduce::{adult, celeba, dutch, mnist};
 
 /// Options of `cargo xtask analyse`.
 #[derive(Args)]
@@ -18,7 +18,9 @@ pub(crate) struct AnalyseArgs {
 enum Analysis {
     /// Adult: Esipova 2023 Figures 4, 5, 7, 8 and 14; Xu 2020 Figures 2 and 6.
     Adult(AnalysisArgs),
-    /// Dutch census: Esipova 2023 Figures 3, 11 and 15; Xu 2020 Figure 7.
+    /// CelebA: Esipova 2023 Figures 10, 13 and 17.
+    Celeba(AnalysisArgs),
+    /// Dutch census: Esipova 2023 Figures 3, 11 and 15; Xu 2020 Figures 2 and 7.
     Dutch(AnalysisArgs),
     /// MNIST, groups are the classes: Esipova 2023 Figures 9, 12 and 16; Xu 2020 Figures 1 and 3 to 5, Xu 2021 Figures 1 and 2.
     Mnist(AnalysisArgs),
@@ -29,21 +31,43 @@ enum Analysis {
 struct AnalysisArgs {
     #[command(flatten)]
     study: StudyArgs,
-    /// Steps from one evaluation to the next [default: the paper's, 50 for Adult, 100 for Dutch, 200 for MNIST].
+    /// Steps from one evaluation to the next [default: the paper's, 50 for Adult, 100 for Dutch, 200 for images].
     #[arg(long, value_name = "STEPS", value_parser = clap::value_parser!(u64).range(1..))]
     every: Option<u64>,
-    /// Poisson batches in an evaluation.
-    #[arg(long, default_value_t = AnalysisSettings::default().batches, value_name = "N")]
-    batches: usize,
-    /// Random vectors for the trace of each group's Hessian.
-    #[arg(long, default_value_t = AnalysisSettings::default().probes, value_name = "N")]
-    probes: usize,
-    /// Hessian-vector products in the search for each group's largest eigenvalue, which starts where the last one ended (0: none).
-    #[arg(long, default_value_t = 4, value_name = "N")]
-    eigenvalue_products: usize,
-    /// Records of each group that the largest eigenvalue is about.
-    #[arg(long, default_value_t = 256, value_name = "N")]
-    eigenvalue_records: usize,
+    /// Epochs instead of the paper's. The report is then marked QUICK.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    epochs: Option<u64>,
+    /// Poisson batches in an evaluation [default: 8, in a quick run 4].
+    #[arg(long, value_name = "N")]
+    batches: Option<usize>,
+    /// Random vectors for the trace of each group's Hessian [default: the paper's 100, in a quick run 10].
+    #[arg(long, value_name = "N")]
+    probes: Option<usize>,
+    /// Hessian-vector products in the search for each group's largest eigenvalue, which starts where the last one ended (0: none)
+    /// [default: 4, in a quick run 2].
+    #[arg(long, value_name = "N")]
+    eigenvalue_products: Option<usize>,
+    /// Records of each group that the largest eigenvalue is about [default: 256, in a quick run 16].
+    #[arg(long, value_name = "N")]
+    eigenvalue_records: Option<usize>,
+}
+
+impl AnalysisArgs {
+    /// Runs are side by side, one on each thread, so an evaluation has one thread.
+    fn settings(&self) -> AnalysisSettings {
+        let usual = AnalysisSettings::default();
+        let quick = self.study.options.quick;
+        let either =
+            |asked: Option<usize>, usual, in_quick_run| asked.unwrap_or(if quick { in_quick_run } else { usual });
+        let iterations = either(self.eigenvalue_products, 4, 2);
+        let search = EigenvalueSearch { iterations, records: either(self.eigenvalue_records, 256, 16) };
+        AnalysisSettings {
+            batches: either(self.batches, usual.batches, 4),
+            probes: either(self.probes, usual.probes, 10),
+            eigenvalues: (iterations > 0).then_some(search),
+            ..usual
+        }
+    }
 }
 
 /// Runs of a method unless `--seeds` says otherwise: the paper's five.
@@ -61,12 +85,20 @@ pub(crate) fn run(args: AnalyseArgs) -> anyhow::Result<()> {
         Analysis::Dutch(args) => {
             analyse("analyse-dutch", "Dutch census: why clipping is unfair", dutch::study(&args.study)?, &args, 100)
         }
+        Analysis::Celeba(args) => {
+            let study = celeba::study(&args.study)?;
+            analyse("analyse-celeba", "CelebA: why clipping is unfair", study, &args, image_interval(&args))
+        }
         Analysis::Mnist(args) => {
-            // A quick run ends before the paper's second evaluation.
-            let every = if args.study.options.quick { 20 } else { 200 };
-            analyse("analyse-mnist", "MNIST: why clipping is unfair", mnist::study(&args.study)?, &args, every)
+            let study = mnist::study(&args.study)?;
+            analyse("analyse-mnist", "MNIST: why clipping is unfair", study, &args, image_interval(&args))
         }
     }
+}
+
+/// The paper's interval, but that a quick run would end before its second evaluation.
+fn image_interval(args: &AnalysisArgs) -> u64 {
+    if args.study.options.quick { 40 } else { 200 }
 }
 
 fn analyse(
@@ -84,11 +116,15 @@ fn analyse(
     for experiment in &mut study.experiments {
         experiment.seeds = SEEDS;
     }
-    let eigenvalues = (args.eigenvalue_products > 0)
-        .then_some(EigenvalueSearch { iterations: args.eigenvalue_products, records: args.eigenvalue_records });
-    // Runs are side by side, one on each thread, so an evaluation has one thread.
-    let settings =
-        AnalysisSettings { batches: args.batches, probes: args.probes, eigenvalues, ..AnalysisSettings::default() };
     let every = args.every.unwrap_or(published_interval);
-    study.run_analysed(&args.study, Some(AnalysisSchedule { every, settings }))
+    let schedule = AnalysisSchedule { every, settings: args.settings() };
+    let epochs = args.epochs;
+    let mut args = args.study.clone();
+    if let Some(epochs) = epochs {
+        for experiment in &mut study.experiments {
+            experiment.epochs = epochs;
+        }
+        args.options.quick = true;
+    }
+    study.run_analysed(&args, Some(schedule))
 }

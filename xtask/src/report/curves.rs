@@ -2,6 +2,7 @@
 
 use fair_metrics::Estimate;
 
+use super::counterparts;
 use super::document::{Mark, marked};
 use super::figures::DrawnFigure;
 use super::landscape;
@@ -46,13 +47,13 @@ fn over(
     if experiment.dataset.groups.len() > 2 {
         columns[0] = ("Macro accuracy", Column::parse("macro_accuracy_pct", "total")?);
         columns.push(("Worst-class accuracy", Column::parse("worst_class_accuracy_pct", "total")?));
-    } else {
-        let names = experiment.dataset.groups.iter().map(|group| group.name.as_str());
-        columns.extend(
-            names
-                .map(|group| Column::parse("accuracy_pct", group).map(|column| (group, column)))
-                .collect::<Result<Vec<_>, _>>()?,
-        );
+    }
+    // Of many groups only those that a paper draws.
+    let drawn: Vec<&str> = counterparts::drawn_groups(experiment).map(|(_, group)| group.name.as_str()).collect();
+    if drawn.len() <= 2 {
+        for group in drawn {
+            columns.push((group, Column::parse("accuracy_pct", group)?));
+        }
     }
     let mut panels = Vec::new();
     let mut words = Vec::new();

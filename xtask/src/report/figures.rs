@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use fair_metrics::Estimate;
 
-use super::curves;
 use super::document::{Mark, marked};
 use super::metric::Column;
+use super::{counterparts, curves};
 use crate::plot::{Bar, BarPanel, BarSeries, LinePanel, Panel, Plot, Point, Series, y_range};
 use crate::results::{EpochRecord, ExperimentResults, MethodResults};
 
@@ -132,7 +132,7 @@ fn epoch_series(
     quantity: &EpochQuantity,
 ) -> anyhow::Result<Vec<Series>> {
     let mut series = Vec::new();
-    for (index, group) in experiment.dataset.groups.iter().enumerate() {
+    for (index, group) in counterparts::drawn_groups(experiment) {
         let values = method.runs.iter().flat_map(|run| &run.epochs).map(|epoch| {
             let value = (quantity.of)(epoch).get(index).copied().flatten();
             (epoch.epoch as u64, value)

@@ -4,6 +4,7 @@
 mod accessibility;
 mod claims;
 mod comparison;
+mod counterparts;
 mod curves;
 mod decomposition;
 mod document;
@@ -90,13 +91,14 @@ fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::
     sections.extend(answers.iter().map(|(answer, mark)| answer.section(*mark)));
     let mut all_figures = Vec::new();
     for experiment in &results.experiments {
-        let figures = if landscape::is_grid(experiment) {
+        let mut figures = if landscape::is_grid(experiment) {
             landscape::figures(&landscape::on_validation(experiment), mark_of(experiment))?
         } else {
             let mut figures = figures::figures(experiment, mark_of(experiment))?;
             figures.extend(decomposition::figures(experiment, mark_of(experiment))?);
             figures
         };
+        counterparts::cite(&mut figures);
         sections.extend(experiment_sections(experiment, mark_of(experiment), &figures)?);
         all_figures.extend(figures);
     }

@@ -3,7 +3,7 @@
 mod accounting;
 pub(crate) mod adult;
 mod all;
-mod celeba;
+pub(crate) mod celeba;
 mod data_setting;
 mod direction_vs_magnitude;
 mod dphpo;

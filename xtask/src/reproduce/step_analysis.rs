@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use dp_clipping::Coupling;
 use dp_train::analysis::{Analyser, AnalysisSettings, DecompositionObserver};
 use dp_train::{Observer, OptimiserConfig, Plan, Records, StepState};
 use rand::RngCore;
@@ -25,8 +26,8 @@ pub(crate) struct StepAnalysis<'a> {
 }
 
 impl<'a> StepAnalysis<'a> {
-    /// An analysis of a run of this plan; `None` for a run whose steps are not those of clipped gradients: without clipping, with
-    /// records that act on each other, or with an optimiser of its own.
+    /// An analysis of a run of this plan; `None` for a run whose steps are not those of clipped and noisy gradients: without privacy, with
+    /// one error of clipping alone, or with an optimiser of its own.
     ///
     /// # Errors
     /// If a setting of the analysis is out of range.
@@ -36,7 +37,10 @@ impl<'a> StepAnalysis<'a> {
         schedule: AnalysisSchedule,
         mut key: impl RngCore,
     ) -> anyhow::Result<Option<Self>> {
-        if !plan.certified() || plan.config().optimiser != (OptimiserConfig::Sgd {}) {
+        let config = plan.config();
+        let coupling = config.privacy.as_ref().map(|privacy| privacy.clipping.coupling);
+        let has_both_errors = matches!(coupling, Some(Coupling::None | Coupling::Fairlens { .. }));
+        if !has_both_errors || config.optimiser != (OptimiserConfig::Sgd {}) {
             return Ok(None);
         }
         let analyser = Analyser::new(plan, records, schedule.settings, &mut key)?;

@@ -8,6 +8,7 @@ use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::decomposition::{GroupTerms, LargestEigenvalue, StepDecomposition};
+use super::distinct::Distinct;
 use super::sampled::Sampled;
 use super::sampled_batch::SampledBatch;
 use super::settings::AnalysisSettings;
@@ -29,6 +30,9 @@ use crate::sampler::PoissonSampler;
 /// the groups' Hessians in `f64` ([`Curvature`](super::Curvature)), averaged over records drawn anew for each batch and each probe: unbiased,
 /// and the standard errors cover that draw.
 ///
+/// With FairLens the clipped gradient is that of the regularised loss and the plain one is not: what the regularisers do to a group is
+/// part of the errors of clipping.
+///
 /// **Edge cases.** A batch without a record enters as zeros. A record whose gradient is not finite is an error: nothing can be said
 /// about its group then.
 pub struct Analyser<'a> {
@@ -43,8 +47,8 @@ impl<'a> Analyser<'a> {
     /// An analyser of runs of this plan on these records. `rng` gives it a key of its own.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] if a setting is too small, the plan is not private (nothing is clipped then), couples the
-    /// records of a batch or does not train by plain gradient steps; [`TrainError::Mismatch`] if the records are not those of the plan.
+    /// [`TrainError::InvalidParameter`] if a setting is too small, the plan is not private (nothing is clipped then), trains with one
+    /// error of clipping alone or does not train by plain gradient steps; [`TrainError::Mismatch`] if the records are not those of the plan.
     pub fn new(
         plan: &'a Plan,
         records: &'a Records,
@@ -60,12 +64,12 @@ impl<'a> Analyser<'a> {
                 "a private plan: without clipping there is no error of it",
             ));
         };
-        if privacy.clipping.coupling != Coupling::None {
+        if matches!(privacy.clipping.coupling, Coupling::MagnitudeOnly | Coupling::DirectionOnly) {
             let coupling = format!("{:?}", privacy.clipping.coupling);
             return Err(TrainError::invalid(
                 "privacy.clipping.coupling",
                 coupling,
-                "None: batches that are clipped record by record",
+                "None or Fairlens, whose steps have both errors of clipping and noise",
             ));
         }
         if config.optimiser != (OptimiserConfig::Sgd {}) {
@@ -88,6 +92,7 @@ impl<'a> Analyser<'a> {
                 eigenvalue_records.push(records.select(&choose(rows, search.records, rng), DType::F64)?);
             }
         }
+        let distinct = members.iter().map(|rows| Distinct::among(records, rows)).collect::<Result<_>>()?;
         let workers = (0..settings.threads).map(|_| Worker::new(plan, records)).collect::<Result<_>>()?;
         let sampler = PoissonSampler::new(records.len(), config.batches.sampling_rate)?;
         Ok(Self {
@@ -99,6 +104,7 @@ impl<'a> Analyser<'a> {
                 settings,
                 sampler,
                 members,
+                distinct,
                 eigenvalue_records,
             },
             key,

@@ -7,9 +7,10 @@ use super::sampled::Sampled;
 use super::vector::{add_scaled, dot, mean, norm, scale};
 use crate::engine::Engine;
 use crate::error::{Result, TrainError};
-use crate::ops::AddSlice;
+use crate::ops::SetAlong;
 use crate::parameters::ParameterVector;
 use crate::records::Records;
+use crate::vector_math::vectorise;
 use crate::{Loss, ModelConfig};
 
 /// Step of a central difference of gradients, relative to `1 + ‖θ‖`: truncation of order h², rounding of order 1e-16/h.
@@ -91,6 +92,10 @@ impl Curvature {
         Ok(())
     }
 
+    pub(crate) fn origin(&self) -> &[f64] {
+        &self.origin
+    }
+
     /// `Hv` with `H` the Hessian of the mean loss over the rows, `[params]`.
     ///
     /// **Shapes.** `vector` `[params]`; `rows` record numbers.
@@ -117,11 +122,11 @@ impl Curvature {
             return Ok(vec![0.0; vector.len()]);
         }
         let t = self.step(GRADIENT_STEP) / length;
-        self.shift(t, vector)?;
+        self.move_along(t, vector)?;
         let mut product = self.weighted_gradient(records, rows, weights)?;
-        self.shift(-2.0 * t, vector)?;
+        self.move_along(-t, vector)?;
         let down = self.weighted_gradient(records, rows, weights)?;
-        self.shift(t, vector)?;
+        self.return_to_origin()?;
         add_scaled(&mut product, -1.0, &down);
         scale(&mut product, 1.0 / (2.0 * t));
         Ok(product)
@@ -145,11 +150,11 @@ impl Curvature {
             return Ok(vec![0.0; rows.len()]);
         }
         let t = self.step(SLOPE_STEP) / length;
-        self.shift(t, vector)?;
+        self.move_along(t, vector)?;
         let up = self.losses(records, rows)?;
-        self.shift(-2.0 * t, vector)?;
+        self.move_along(-t, vector)?;
         let down = self.losses(records, rows)?;
-        self.shift(t, vector)?;
+        self.return_to_origin()?;
         Ok(up.iter().zip(&down).map(|(up, down)| (up - down) / (2.0 * t)).collect())
     }
 
@@ -171,25 +176,47 @@ impl Curvature {
     /// # Errors
     /// As [`Self::product`].
     pub fn quadratic_forms(&mut self, records: &Records, rows: &[usize], vectors: &[&[f64]]) -> Result<Vec<Vec<f64>>> {
+        self.forms(records, rows, vectors, norm)
+    }
+
+    /// The same for vectors of signs.
+    pub(super) fn sign_forms(
+        &mut self,
+        records: &Records,
+        rows: &[usize],
+        vectors: &[Vec<i8>],
+    ) -> Result<Vec<Vec<f64>>> {
+        self.forms(records, rows, vectors, |signs| (signs.len() as f64).sqrt())
+    }
+
+    fn forms<V: Copy + Into<f64>>(
+        &mut self,
+        records: &Records,
+        rows: &[usize],
+        vectors: &[impl AsRef<[V]>],
+        norm: impl Fn(&[V]) -> f64,
+    ) -> Result<Vec<Vec<f64>>> {
         let here = self.losses(records, rows)?;
-        vectors
+        let forms = vectors
             .iter()
             .map(|vector| {
+                let vector = vector.as_ref();
                 let length = norm(vector);
                 if length == 0.0 {
                     return Ok(vec![0.0; rows.len()]);
                 }
                 let t = self.step(LOSS_STEP) / length;
-                self.shift(t, vector)?;
+                self.move_along(t, vector)?;
                 let up = self.losses(records, rows)?;
-                self.shift(-2.0 * t, vector)?;
+                self.move_along(-t, vector)?;
                 let down = self.losses(records, rows)?;
-                self.shift(t, vector)?;
                 // The two differences first: each is exact where the losses are close.
                 let forms = up.iter().zip(&down).zip(&here).map(|((up, down), here)| (up - here) - (here - down));
                 Ok(forms.map(|form| form / (t * t)).collect())
             })
-            .collect()
+            .collect::<Result<_>>()?;
+        self.return_to_origin()?;
+        Ok(forms)
     }
 
     /// Trace of the Hessian of the mean loss over the rows: mean of `zᵀHz` over vectors `z` of random signs.
@@ -208,7 +235,7 @@ impl Curvature {
         let draws = (0..n_probes)
             .map(|_| {
                 let probe = random_signs(self.origin.len(), rng);
-                let forms = self.quadratic_forms(records, rows, &[&probe])?;
+                let forms = self.sign_forms(records, rows, &[probe])?;
                 Ok(mean(&forms[0]))
             })
             .collect::<Result<Vec<f64>>>()?;
@@ -230,12 +257,14 @@ impl Curvature {
         start: Option<&[f64]>,
         rng: &mut dyn RngCore,
     ) -> Result<Eigenvalue> {
-        let start = start.map_or_else(|| random_signs(self.origin.len(), rng), <[f64]>::to_vec);
+        let n_params = self.origin.len();
+        let mut anywhere = || random_signs(n_params, rng).into_iter().map(f64::from).collect();
+        let start = start.map_or_else(&mut anywhere, <[f64]>::to_vec);
         let found = self.power_iteration(records, rows, iterations, start, 0.0)?;
         if found.value >= 0.0 {
             return Ok(found);
         }
-        let start = random_signs(self.origin.len(), rng);
+        let start = anywhere();
         self.power_iteration(records, rows, iterations, start, -found.value)
     }
 
@@ -271,21 +300,30 @@ impl Curvature {
         relative * (1.0 + norm(&self.origin))
     }
 
-    /// Moves the parameters along a vector. There and back leaves rounding of 1e-16, 1e-10 of the step.
-    fn shift(&self, by: f64, vector: &[f64]) -> Result<()> {
-        let parameters = self.engine.model().parameters();
-        Ok(parameters.flat().inplace_op1(&AddSlice { alpha: by, values: vector })?)
+    /// Puts the parameters at the origin plus a multiple of a vector.
+    fn move_along<V: Copy + Into<f64>>(&self, by: f64, vector: &[V]) -> Result<()> {
+        let to = SetAlong { origin: &self.origin, alpha: by, values: vector };
+        Ok(self.engine.model().parameters().flat().inplace_op1(&to)?)
+    }
+
+    fn return_to_origin(&self) -> Result<()> {
+        Ok(self.engine.model().parameters().set(&self.origin)?)
     }
 }
 
-/// A vector of signs, each ±1 with equal probability.
-pub(super) fn random_signs(len: usize, rng: &mut dyn RngCore) -> Vec<f64> {
-    let mut signs = vec![0.0; len];
-    for chunk in signs.chunks_mut(64) {
-        let bits = rng.next_u64();
-        for (bit, sign) in chunk.iter_mut().enumerate() {
-            *sign = 1.0 - 2.0 * (bits >> bit & 1) as f64;
-        }
-    }
+/// A vector of signs, each ±1 with equal probability. One byte each: a probe is then moved along in the cache.
+pub(super) fn random_signs(len: usize, rng: &mut dyn RngCore) -> Vec<i8> {
+    let words: Vec<u64> = (0..len.div_ceil(64)).map(|_| rng.next_u64()).collect();
+    let mut signs = vec![0; len];
+    vectorise(
+        #[inline(always)]
+        || {
+            for (chunk, bits) in signs.chunks_mut(64).zip(&words) {
+                for (bit, sign) in chunk.iter_mut().enumerate() {
+                    *sign = 1 - 2 * (bits >> bit & 1) as i8;
+                }
+            }
+        },
+    );
     signs
 }

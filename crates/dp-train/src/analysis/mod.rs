@@ -12,6 +12,7 @@ mod analyser;
 mod bounds;
 mod curvature;
 mod decomposition;
+mod distinct;
 mod observer;
 mod sampled;
 mod sampled_batch;

@@ -37,11 +37,11 @@ impl Default for AnalysisSettings {
     fn default() -> Self {
         Self {
             batches: 8,
-            curvature_records: 32,
+            curvature_records: 16,
             probes: 100,
             probe_records: 8,
             eigenvalues: None,
-            micro_batch: 1_024,
+            micro_batch: 512,
             threads: 1,
         }
     }

@@ -9,14 +9,16 @@ use rand::seq::index;
 use rand_chacha::ChaCha20Rng;
 
 use super::curvature::{Eigenvalue, random_signs};
+use super::distinct::Distinct;
 use super::sampled_batch::SampledBatch;
 use super::settings::AnalysisSettings;
-use super::vector::{mean, scale};
+use super::vector::{add_scaled, mean, scale};
 use super::worker::Worker;
 use crate::error::Result;
 use crate::plan::Plan;
 use crate::records::Records;
 use crate::sampler::PoissonSampler;
+use crate::trainer::Usable;
 
 /// Pieces that a group's exact gradient is computed in, so that threads share the work; sums do not depend on who did what.
 const PARTS: usize = 2;
@@ -26,14 +28,20 @@ const PROBES_AT_ONCE: usize = 5;
 /// A piece of work; its result depends on nothing but itself and its random stream.
 #[derive(Debug, Clone)]
 pub(super) enum Task {
-    Gradient { group: usize, rows: Range<usize> },
+    /// `rows` are positions among the different records of the group.
+    Gradient {
+        group: usize,
+        rows: Range<usize>,
+    },
     Batch,
     Probes(usize),
-    Eigenvalue { group: usize },
+    Eigenvalue {
+        group: usize,
+    },
 }
 
 pub(super) enum Outcome {
-    /// Sum of gradients over some records of a group.
+    /// Sum of gradients over some records of a group and those like them.
     Gradient {
         group: usize,
         sum: Vec<f64>,
@@ -56,6 +64,8 @@ pub(super) struct Subject<'a> {
     pub(super) sampler: PoissonSampler,
     /// Rows by group.
     pub(super) members: Vec<Vec<usize>>,
+    /// Different records, by group.
+    pub(super) distinct: Vec<Distinct>,
     /// Records of each group the largest eigenvalue is about; empty unless asked for.
     pub(super) eigenvalue_records: Vec<Records>,
 }
@@ -67,7 +77,7 @@ impl Subject<'_> {
         if self.settings.eigenvalues.is_some() {
             tasks.extend((0..self.members.len()).map(|group| Task::Eigenvalue { group }));
         }
-        for (group, rows) in self.members.iter().enumerate() {
+        for (group, Distinct { rows, .. }) in self.distinct.iter().enumerate() {
             let part = rows.len().div_ceil(PARTS).max(1);
             let starts = (0..rows.len()).step_by(part);
             tasks.extend(starts.map(|start| Task::Gradient { group, rows: start..(start + part).min(rows.len()) }));
@@ -90,11 +100,9 @@ impl Subject<'_> {
     ) -> Result<Outcome> {
         match task {
             Task::Gradient { group, rows } => {
-                let sum = worker.gradient_sum(
-                    self.records,
-                    &self.members[*group][rows.clone()],
-                    self.settings.micro_batch,
-                )?;
+                let Distinct { rows: all, counts } = &self.distinct[*group];
+                let (rows, counts) = (&all[rows.clone()], &counts[rows.clone()]);
+                let sum = worker.gradient_sum(self.records, rows, counts, self.settings.micro_batch)?;
                 Ok(Outcome::Gradient { group: *group, sum })
             }
             Task::Batch => Ok(Outcome::Batch(self.batch(worker, method, rng)?)),
@@ -115,16 +123,21 @@ impl Subject<'_> {
         let mut rows = Vec::new();
         self.sampler.next_batch(rng, &mut rows);
         let groups: Vec<usize> = rows.iter().map(|&row| self.records.groups()[row]).collect();
-        let norms = worker.norms(self.records, &rows, self.settings.micro_batch)?;
+        let mut norms = worker.norms(self.records, &rows, self.settings.micro_batch)?;
         let mut clipping = self.clipping.build(self.plan.context())?;
         clipping.restore(method)?;
+        let expected_batch_size = self.plan.expected_batch_size();
+        let batch = Usable { rows: &rows, norms: &mut norms };
+        let addition = worker.regularise(clipping.as_ref(), self.records, batch, expected_batch_size)?;
         let clipped = clipping.clip(&ClipBatch { norms: &norms, groups: &groups }, rng)?;
         let ones = vec![1.0; rows.len()];
-        let per_record = 1.0 / self.plan.expected_batch_size();
         let mut sums =
             worker.weighted_sums(self.records, &rows, [&ones, &clipped.scales], self.settings.micro_batch)?;
+        if let Some(addition) = addition {
+            add_scaled(&mut sums[1], clipped.scales.iter().sum(), &addition);
+        }
         for sum in &mut sums {
-            scale(sum, per_record);
+            scale(sum, 1.0 / expected_batch_size);
         }
         let mut by_group = vec![[0.0; 3]; self.members.len()];
         for ((&group, norm), factor) in groups.iter().zip(&norms).zip(&clipped.scales) {
@@ -133,42 +146,58 @@ impl Subject<'_> {
             }
         }
         let [plain, clipped_sum] = sums;
-        let bends = self.forms(worker, self.settings.curvature_records, &[&plain, &clipped_sum], rng)?;
+        let sample = self.sample(self.settings.curvature_records, rng)?;
+        let forms =
+            worker.curvature.quadratic_forms(&sample.records, &sample.rows, &[plain.as_slice(), &clipped_sum])?;
+        let [plain_bends, clipped_bends] = [0, 1].map(|vector| sample.means(&forms[vector]));
         Ok(SampledBatch {
             plain,
             clipped: clipped_sum,
             bound: clipped.bound,
             thresholds: clipped.thresholds,
             norms: by_group,
-            bends: (0..self.members.len()).map(|group| [bends[0][group], bends[1][group]]).collect(),
+            bends: plain_bends.into_iter().zip(clipped_bends).map(|(plain, clipped)| [plain, clipped]).collect(),
         })
     }
 
     /// Mean of `zᵀH_a z` over `n` vectors of random signs and over records that are drawn once, by group.
     fn probes(&self, worker: &mut Worker, n: usize, rng: &mut ChaCha20Rng) -> Result<Vec<f64>> {
-        let probes: Vec<Vec<f64>> = (0..n).map(|_| random_signs(worker.n_params(), rng)).collect();
-        let probes: Vec<&[f64]> = probes.iter().map(Vec::as_slice).collect();
-        let forms = self.forms(worker, self.settings.probe_records, &probes, rng)?;
-        Ok((0..self.members.len()).map(|group| forms.iter().map(|form| form[group]).sum::<f64>() / n as f64).collect())
+        let probes: Vec<Vec<i8>> = (0..n).map(|_| random_signs(worker.n_params(), rng)).collect();
+        let sample = self.sample(self.settings.probe_records, rng)?;
+        let forms = worker.curvature.sign_forms(&sample.records, &sample.rows, &probes)?;
+        let by_group: Vec<Vec<f64>> = forms.iter().map(|form| sample.means(form)).collect();
+        Ok((0..self.members.len())
+            .map(|group| by_group.iter().map(|form| form[group]).sum::<f64>() / n as f64)
+            .collect())
     }
 
-    /// `vᵀH_a v` averaged over `n` records drawn from each group, `[vectors][groups]`.
-    fn forms(&self, worker: &mut Worker, n: usize, vectors: &[&[f64]], rng: &mut ChaCha20Rng) -> Result<Vec<Vec<f64>>> {
+    /// `n` records of each group.
+    fn sample(&self, n: usize, rng: &mut ChaCha20Rng) -> Result<GroupSample> {
         let drawn: Vec<Vec<usize>> = self.members.iter().map(|rows| choose(rows, n, rng)).collect();
-        let sample = self.records.select(&drawn.concat(), DType::F64)?;
-        let rows: Vec<usize> = (0..sample.len()).collect();
-        let forms = worker.curvature.quadratic_forms(&sample, &rows, vectors)?;
-        let by_group = |forms: &Vec<f64>| {
-            let mut start = 0;
-            drawn
-                .iter()
-                .map(|rows| {
-                    start += rows.len();
-                    mean(&forms[start - rows.len()..start])
-                })
-                .collect()
-        };
-        Ok(forms.iter().map(by_group).collect())
+        let records = self.records.select(&drawn.concat(), DType::F64)?;
+        Ok(GroupSample { rows: (0..records.len()).collect(), records, sizes: drawn.iter().map(Vec::len).collect() })
+    }
+}
+
+/// Records drawn from each group, group by group, in `f64`.
+struct GroupSample {
+    records: Records,
+    rows: Vec<usize>,
+    sizes: Vec<usize>,
+}
+
+impl GroupSample {
+    /// Mean of a value of each record, by group.
+    fn means(&self, values: &[f64]) -> Vec<f64> {
+        let mut rest = values;
+        self.sizes
+            .iter()
+            .map(|&size| {
+                let (of_group, others) = rest.split_at(size);
+                rest = others;
+                mean(of_group)
+            })
+            .collect()
     }
 }
 

@@ -1,5 +1,8 @@
 //! What one thread of an analysis works with.
 
+use candle_core::DType;
+use dp_clipping::{ClipMethod, Coupling};
+
 use super::curvature::Curvature;
 use super::vector::add_scaled;
 use crate::engine::Engine;
@@ -7,23 +10,30 @@ use crate::error::{Result, TrainError};
 use crate::parameters::ParameterVector;
 use crate::plan::Plan;
 use crate::records::Records;
-use candle_core::DType;
+use crate::trainer::{FairLens, Usable};
 
 /// An engine for gradients in the number type of the records, and one for curvature in `f64`.
 pub(super) struct Worker {
     engine: Engine,
     sum: ParameterVector,
     pub(super) curvature: Curvature,
+    /// Where the run that is analysed has it.
+    fairlens: Option<FairLens>,
 }
 
 impl Worker {
     pub(super) fn new(plan: &Plan, records: &Records) -> Result<Self> {
         let config = plan.config();
         let engine = Engine::new(&config.model, config.loss.clone(), records, records.device())?;
+        let fairlens = match plan.coupling() {
+            Coupling::Fairlens { gamma_1, gamma_2 } => Some(FairLens::new(config, records, [gamma_1, gamma_2])?),
+            _ => None,
+        };
         Ok(Self {
             sum: engine.zero_gradient()?,
             engine,
             curvature: Curvature::new(&config.model, config.loss.clone(), &records.select(&[], DType::F64)?)?,
+            fairlens,
         })
     }
 
@@ -36,11 +46,18 @@ impl Worker {
         self.sum.len()
     }
 
-    /// Sum of the gradients of these records.
-    pub(super) fn gradient_sum(&mut self, records: &Records, rows: &[usize], micro_batch: usize) -> Result<Vec<f64>> {
-        for (chunk, rows) in rows.chunks(micro_batch).enumerate() {
+    /// `Σ w_i g_i` over these records.
+    pub(super) fn gradient_sum(
+        &mut self,
+        records: &Records,
+        rows: &[usize],
+        weights: &[f64],
+        micro_batch: usize,
+    ) -> Result<Vec<f64>> {
+        let pieces = rows.chunks(micro_batch).zip(weights.chunks(micro_batch));
+        for (piece, (rows, weights)) in pieces.enumerate() {
             self.engine.differentiate(records, rows, &[])?;
-            self.engine.weighted_sum(&vec![1.0; rows.len()], &self.sum, chunk > 0)?;
+            self.engine.weighted_sum(weights, &self.sum, piece > 0)?;
         }
         Ok(self.sum.to_vec()?)
     }
@@ -58,6 +75,19 @@ impl Worker {
             }
             None => Ok(norms),
         }
+    }
+
+    /// With FairLens, the vector that it adds to every record's gradient, whose norms become those of the regularised gradients; with
+    /// other methods nothing.
+    pub(super) fn regularise(
+        &mut self,
+        method: &dyn ClipMethod,
+        records: &Records,
+        batch: Usable<'_>,
+        expected_batch_size: f64,
+    ) -> Result<Option<Vec<f64>>> {
+        let Some(fairlens) = &mut self.fairlens else { return Ok(None) };
+        fairlens.regularise(method, records, batch, expected_batch_size, self.curvature.origin()).map(Some)
     }
 
     /// `Σ w_i g_i` for each list of weights, after [`Self::norms`] of the same rows.

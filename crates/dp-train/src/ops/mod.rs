@@ -44,5 +44,5 @@ pub(crate) use pool::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward
 pub(crate) use rows::{ColumnSum, LinearSqNorms, RepeatRow, RowSqNorms, ScaleRows, SumRows, WeightedColumnSum};
 pub(crate) use sequence::SequenceSqNorms;
 pub(crate) use softmax::{SoftmaxGradient, SoftmaxLosses};
-pub(crate) use update::{AddSlice, Axpy, Copy, Fill};
+pub(crate) use update::{AddSlice, Axpy, Copy, Fill, SetAlong};
 pub(crate) use workspace::Workspace;

@@ -89,6 +89,36 @@ impl InplaceOp1 for AddSlice<'_> {
     }
 }
 
+/// `dst = origin + alpha · values`, both in host memory.
+pub(crate) struct SetAlong<'a, V> {
+    /// One value per element.
+    pub(crate) origin: &'a [f64],
+    /// The factor.
+    pub(crate) alpha: f64,
+    /// One value per element.
+    pub(crate) values: &'a [V],
+}
+
+impl<V: std::marker::Copy + Into<f64>> InplaceOp1 for SetAlong<'_, V> {
+    fn name(&self) -> &'static str {
+        "set-along"
+    }
+
+    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
+        for_float!(dtype(storage), "set-along", T => {
+            let dst = destination::<T>(storage, layout)?;
+            same("values to start from", dst.len(), self.origin.len())?;
+            same("values to add", dst.len(), self.values.len())?;
+            vectorise(#[inline(always)] || {
+                for (v, (&o, &s)) in dst.iter_mut().zip(self.origin.iter().zip(self.values)) {
+                    *v = T::from_f64(o + self.alpha * s.into());
+                }
+            });
+            Ok(())
+        })
+    }
+}
+
 fn axpy<T: Element>(dst: &mut [T], alpha: T, src: &[T]) {
     vectorise(
         #[inline(always)]

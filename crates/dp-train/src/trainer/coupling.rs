@@ -3,30 +3,30 @@
 use dp_clipping::{ClipConfig, Coupling};
 
 use super::Trainer;
+use super::fairlens::Usable;
 use super::gradient::{Pass, Weighting};
 use crate::error::{Result, TrainError};
 
 impl Trainer<'_> {
     /// With FairLens, the vector that its regularisers add to every per-sample gradient of the batch; the norms become those of the
-    /// regularised gradients, `‖g_i + v‖² = ‖g_i‖² + 2⟨g_i, v⟩ + ‖v‖²`. With other methods nothing.
-    pub(super) fn regularise(&mut self, rows: &[usize], groups: &[usize], pass: &mut Pass) -> Result<Option<Vec<f64>>> {
+    /// regularised gradients. With other methods nothing.
+    pub(super) fn regularise(&mut self, rows: &[usize], pass: &mut Pass) -> Result<Option<Vec<f64>>> {
         let (Some(fairlens), Some(method)) = (&mut self.fairlens, &self.method) else { return Ok(None) };
         let usable: Vec<usize> = (0..rows.len()).filter(|i| !pass.blanked.contains(i)).collect();
-        let scales = usable
-            .iter()
-            .map(|&i| method.scale_in_advance(groups[i]).map(|scale| scale.scale(pass.norms[i])))
-            .collect::<Option<Vec<f64>>>()
-            .ok_or_else(|| TrainError::mismatch("clipping factors that depend on the record alone", "some", "none"))?;
         let usable_rows: Vec<usize> = usable.iter().map(|&i| rows[i]).collect();
+        let mut norms: Vec<f64> = usable.iter().map(|&i| pass.norms[i]).collect();
         let parameters = self.engine.model().parameters().to_vec()?;
-        let batch_size = self.plan.expected_batch_size();
-        let addition = fairlens.addition(self.records, &usable_rows, &scales, batch_size, &parameters)?;
-        let sq_norm: f64 = addition.vector.iter().map(|v| v * v).sum();
-        for (&i, product) in usable.iter().zip(&addition.products) {
-            // Rounding can take a norm near 0 below it.
-            pass.norms[i] = (pass.norms[i].powi(2) + 2.0 * product + sq_norm).max(0.0).sqrt();
+        let vector = fairlens.regularise(
+            method.as_ref(),
+            self.records,
+            Usable { rows: &usable_rows, norms: &mut norms },
+            self.plan.expected_batch_size(),
+            &parameters,
+        )?;
+        for (i, norm) in usable.into_iter().zip(norms) {
+            pass.norms[i] = norm;
         }
-        Ok(Some(addition.vector))
+        Ok(Some(vector))
     }
 
     /// Turns the clipped sum of the batch into what the coupling trains with.

@@ -1,9 +1,10 @@
 //! FairLens: what two regularisers of the whole batch add to the gradient of each of its records.
 
 use candle_core::DType;
+use dp_clipping::ClipMethod;
 
 use crate::analysis::Curvature;
-use crate::error::Result;
+use crate::error::{Result, TrainError};
 use crate::plan::TrainConfig;
 use crate::records::Records;
 
@@ -22,28 +23,63 @@ use crate::records::Records;
 /// **Guarantee.** None: one record moves the gradients of all others.
 ///
 /// **Source.** Tran 2021; Esipova 2023, Algorithm 4.
-pub(super) struct FairLens {
+pub(crate) struct FairLens {
     curvature: Curvature,
     gamma_1: f64,
     gamma_2: f64,
 }
 
 /// The common addition and its product with each record's own gradient.
-pub(super) struct Addition {
+struct Addition {
     /// `v`, `[params]`.
-    pub(super) vector: Vec<f64>,
+    vector: Vec<f64>,
     /// `⟨g_i, v⟩`, `[records]`.
-    pub(super) products: Vec<f64>,
+    products: Vec<f64>,
+}
+
+/// The records of a batch that have a finite gradient.
+pub(crate) struct Usable<'a> {
+    /// Their numbers.
+    pub(crate) rows: &'a [usize],
+    /// The norms of their gradients.
+    pub(crate) norms: &'a mut [f64],
 }
 
 impl FairLens {
-    pub(super) fn new(config: &TrainConfig, records: &Records, [gamma_1, gamma_2]: [f64; 2]) -> Result<Self> {
+    pub(crate) fn new(config: &TrainConfig, records: &Records, [gamma_1, gamma_2]: [f64; 2]) -> Result<Self> {
         let curvature = Curvature::new(&config.model, config.loss.clone(), &records.select(&[], DType::F64)?)?;
         Ok(Self { curvature, gamma_1, gamma_2 })
     }
 
+    /// The vector to add to every per-sample gradient of the batch; the norms become those of the regularised gradients,
+    /// `‖g_i + v‖² = ‖g_i‖² + 2⟨g_i, v⟩ + ‖v‖²`.
+    pub(crate) fn regularise(
+        &mut self,
+        method: &dyn ClipMethod,
+        records: &Records,
+        usable: Usable<'_>,
+        expected_batch_size: f64,
+        parameters: &[f64],
+    ) -> Result<Vec<f64>> {
+        let Usable { rows, norms } = usable;
+        let scale = |(&row, &norm): (&usize, &f64)| {
+            method.scale_in_advance(records.groups()[row]).map(|scale| scale.scale(norm))
+        };
+        let scales =
+            rows.iter().zip(&*norms).map(scale).collect::<Option<Vec<f64>>>().ok_or_else(|| {
+                TrainError::mismatch("clipping factors that depend on the record alone", "some", "none")
+            })?;
+        let Addition { vector, products } = self.addition(records, rows, &scales, expected_batch_size, parameters)?;
+        let sq_norm: f64 = vector.iter().map(|v| v * v).sum();
+        for (norm, product) in norms.iter_mut().zip(products) {
+            // Rounding can take a norm near 0 below it.
+            *norm = (norm.powi(2) + 2.0 * product + sq_norm).max(0.0).sqrt();
+        }
+        Ok(vector)
+    }
+
     /// The addition for a batch of these rows, clipped by these factors, at these parameters.
-    pub(super) fn addition(
+    fn addition(
         &mut self,
         records: &Records,
         rows: &[usize],

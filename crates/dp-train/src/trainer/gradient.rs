@@ -46,7 +46,7 @@ impl Trainer<'_> {
             }
             None => (self.first_pass(rows, self.method.is_some() || wants_groups)?, None),
         };
-        let addition = self.regularise(rows, groups, &mut pass)?;
+        let addition = self.regularise(rows, &mut pass)?;
         let mut weighting = self.weighting(&pass, groups)?;
         // Before anything of the step is used: what cannot be recorded is not released.
         self.ledger.record(self.plan.step_event(), 1)?;

@@ -13,7 +13,7 @@ use dp_clipping::{ClipMethod, Coupling};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::coupling::{adds_noise, check_coupling};
-use self::fairlens::FairLens;
+pub(crate) use self::fairlens::{FairLens, Usable};
 use crate::checkpoint::{Checkpoints, DataDigests};
 use crate::dropout::DropoutKey;
 use crate::early_stopping::Patience;

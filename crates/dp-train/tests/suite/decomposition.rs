@@ -1,6 +1,6 @@
 //! The decomposition of a step against its definition, worked out over every batch there is.
 
-use dp_clipping::{ClipBatch, PublicContext};
+use dp_clipping::{ClipBatch, PresetParams, PublicContext};
 use dp_train::analysis::{
     Analyser, AnalysisSettings, Curvature, DecompositionObserver, EigenvalueSearch, StepDecomposition,
 };
@@ -9,7 +9,7 @@ use dp_train::{
     Records, Result, StepState, TrainConfig, Trainer,
 };
 
-use crate::support::{Data, batches, config, mlp, norm, parameters, privacy, streams};
+use crate::support::{Data, batches, config, mlp, norm, parameters, privacy, privacy_with, streams};
 
 /// Every record, several hundred batches: what is left is the sampling of batches alone.
 const THOROUGH: AnalysisSettings = AnalysisSettings {
@@ -184,10 +184,35 @@ fn noise_and_bounds_by_hand() {
         let with_eigenvalues = bounds.with_eigenvalues.unwrap();
         assert!(bounds.proposition_3 <= with_eigenvalues && with_eigenvalues <= bounds.direction_gap);
         assert!(bounds.proposition_3_star <= bounds.direction_star_gap);
-        assert!(bounds.tran <= bounds.clip_gap);
+        assert!(bounds.tran.unwrap() <= bounds.clip_gap);
         assert_eq!(bounds.direction_gap, groups[a].direction.mean - groups[b].direction.mean);
     }
     assert_eq!(found.risk_gap_bounds(0, 2), None);
+}
+
+/// With every record in every batch, the clipped gradient of a FairLens step is what the run moves by, up to its noise: 1e-6 of the bound.
+#[test]
+fn fairlens_is_clipped_as_the_run_clips() {
+    let records = Data::random(30, 3, 2, 2, 28).records(DType::F64);
+    let params = PresetParams { clip_norm: 0.5, ..PresetParams::default() };
+    let privacy = |method: &str| privacy_with(method, 1e-6, &params);
+    let step = |method: &str| {
+        let config = config(mlp(&[4], Activation::Tanh), batches(1.0, 1), Some(privacy(method)));
+        let plan = Plan::new(config, records.facts()).unwrap();
+        let mut trainer = Trainer::new(&plan, &records, streams(3), Execution::default()).unwrap();
+        let start = parameters(&mut trainer);
+        let mut rng = Randomness::from_seed(9).stream(Purpose::Analysis, 0, 0);
+        let analyser = Analyser::new(&plan, &records, AnalysisSettings::default(), &mut rng).unwrap();
+        let mut observer = DecompositionObserver::new(analyser, 1);
+        trainer.step(&mut observer).unwrap();
+        let used: Vec<f64> = start.iter().zip(parameters(&mut trainer)).map(|(a, b)| (a - b) / 0.1).collect();
+        (observer.into_steps().remove(0), norm(&used))
+    };
+    let (dpsgd, _) = step("dpsgd");
+    let (fairlens, used) = step("fairlens");
+    assert!((fairlens.clipped_sq_norm.mean.sqrt() / used - 1.0).abs() < 1e-5, "{:?} {used}", fairlens.clipped_sq_norm);
+    assert!((fairlens.clipped_sq_norm.mean / dpsgd.clipped_sq_norm.mean - 1.0).abs() > 1e-3);
+    assert!((fairlens.plain_sq_norm.mean / dpsgd.plain_sq_norm.mean - 1.0).abs() < 1e-9);
 }
 
 /// A subsample of records gives the same on average: the trace over few records per probe is within 4 standard errors of the one over all.
@@ -265,6 +290,10 @@ fn what_cannot_be_analysed_is_refused() {
     insta::assert_snapshot!(
         refuse(config(lr.clone(), batches(0.5, 1), None), settings),
         @"privacy = none: expected a private plan: without clipping there is no error of it"
+    );
+    insta::assert_snapshot!(
+        refuse(private(lr.clone(), 1, "direction-only"), settings),
+        @"privacy.clipping.coupling = DirectionOnly: expected None or Fairlens, whose steps have both errors of clipping and noise"
     );
     insta::assert_snapshot!(
         refuse(private(lr.clone(), 1, "dpsgd"), AnalysisSettings { batches: 1, ..settings }),

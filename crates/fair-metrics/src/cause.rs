@@ -1,0 +1,142 @@
+//! Which term of a decomposition sets two groups apart.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::check_len;
+use crate::statement::STANDARD_ERRORS_TO_TELL;
+use crate::{Estimate, MetricError};
+
+/// One term of a decomposition of the excessive risk, run by run.
+///
+/// **Units.** Those of the loss, per whatever the caller's decomposition is about: for a decomposition of single steps, per step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RiskTerm {
+    /// Name of the term.
+    pub name: String,
+    /// What it adds to each group's excessive risk, with its sign, `[runs][groups]`.
+    pub by_run: Vec<Vec<f64>>,
+}
+
+/// What sets two groups apart, as far as the runs can tell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// All terms together make one group's excessive risk the higher, and this one adds most to that: both by more than
+    /// [`STANDARD_ERRORS_TO_TELL`] standard errors over runs, the second in every comparison with another term.
+    Term {
+        /// Its name.
+        name: String,
+        /// The term for the first group less that for the second, mean over runs.
+        difference: Estimate,
+        /// The same of all terms together. It may be the smaller of the two: terms have signs.
+        of: Estimate,
+    },
+    /// The terms do not add up to such a difference, or none is so far ahead of the others, or there are fewer than two runs.
+    Unclear,
+}
+
+impl Cause {
+    /// Compares the terms for the groups `higher` and `lower`, by their positions.
+    ///
+    /// # Errors
+    /// [`MetricError::LengthMismatch`] if terms differ in their runs or a run does not have `n_groups` groups;
+    /// [`MetricError::NotFinite`].
+    pub(crate) fn among(
+        terms: &[RiskTerm],
+        n_groups: usize,
+        (higher, lower): (usize, usize),
+    ) -> Result<Self, MetricError> {
+        let n_runs = terms.first().map_or(0, |term| term.by_run.len());
+        let mut by_term = Vec::with_capacity(terms.len());
+        for term in terms {
+            check_len("by_run", term.by_run.len(), "runs of the first term", n_runs)?;
+            for groups in &term.by_run {
+                check_len("a run's groups", groups.len(), "groups", n_groups)?;
+            }
+            by_term.push(term.by_run.iter().map(|groups| groups[higher] - groups[lower]).collect::<Vec<f64>>());
+        }
+        let estimates = by_term.iter().map(|values| estimate(values)).collect::<Result<Vec<_>, _>>()?;
+        let mean = |index: usize| estimates[index].mean.unwrap_or(0.0);
+        let Some(largest) = (0..terms.len()).max_by(|&a, &b| mean(a).total_cmp(&mean(b))) else {
+            return Ok(Self::Unclear);
+        };
+        let total: Vec<f64> = (0..n_runs).map(|run| by_term.iter().map(|values| values[run]).sum()).collect();
+        let rivals = by_term.iter().enumerate().filter(|(index, _)| *index != largest).map(|(_, values)| values);
+        let leads = rivals.map(|rival| by_term[largest].iter().zip(rival).map(|(a, b)| a - b).collect());
+        for positive in leads.chain([total.clone()]) {
+            if !is_positive(&estimate(&positive)?) {
+                return Ok(Self::Unclear);
+            }
+        }
+        let name = terms[largest].name.clone();
+        Ok(Self::Term { name, difference: estimates[largest], of: estimate(&total)? })
+    }
+}
+
+/// Whether the runs tell a value from 0.
+fn is_positive(estimate: &Estimate) -> bool {
+    let tell = |(mean, error): (f64, f64)| mean > STANDARD_ERRORS_TO_TELL * error;
+    estimate.mean.zip(estimate.standard_error).is_some_and(tell)
+}
+
+fn estimate(by_run: &[f64]) -> Result<Estimate, MetricError> {
+    Estimate::over_seeds(&by_run.iter().copied().map(Some).collect::<Vec<_>>())
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Term { name, difference, of } = self else { return f.write_str("none stands out") };
+        write!(f, "{name}, {} of {}", scientific(difference), scientific(of))
+    }
+}
+
+fn scientific(estimate: &Estimate) -> String {
+    match (estimate.mean, estimate.standard_error) {
+        (Some(mean), Some(error)) => format!("{mean:.2e} ± {error:.0e}"),
+        (Some(mean), None) => format!("{mean:.2e}"),
+        (None, _) => "undefined".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn term(name: &str, by_run: &[[f64; 2]]) -> RiskTerm {
+        RiskTerm { name: name.to_owned(), by_run: by_run.iter().map(|groups| groups.to_vec()).collect() }
+    }
+
+    /// Differences 4 and 6 of one term, −1 and −1 of another: 5 ± 1 of 4 ± 1. It is ahead by 5 and 7, 6 ± 1. The other way round the
+    /// second term is ahead by as much, but of a total of −4.
+    #[test]
+    fn by_hand() {
+        let terms = [term("a", &[[5.0, 1.0], [7.0, 1.0]]), term("b", &[[0.0, 1.0], [1.0, 2.0]])];
+        let Cause::Term { name, difference, of } = Cause::among(&terms, 2, (0, 1)).unwrap() else { panic!("a term") };
+        assert_eq!((name.as_str(), difference.mean, difference.standard_error), ("a", Some(5.0), Some(1.0)));
+        assert_eq!((of.mean, of.standard_error), (Some(4.0), Some(1.0)));
+        assert_eq!(Cause::among(&terms, 2, (0, 1)).unwrap().to_string(), "a, 5.00e0 ± 1e0 of 4.00e0 ± 1e0");
+        assert_eq!(Cause::among(&terms, 2, (1, 0)).unwrap().to_string(), "none stands out");
+    }
+
+    #[test]
+    fn what_the_runs_cannot_tell_is_unclear() {
+        let unclear = |terms: &[RiskTerm]| Cause::among(terms, 2, (0, 1)).unwrap() == Cause::Unclear;
+        let clear = term("a", &[[5.0, 0.0], [5.5, 0.0]]);
+        assert!(!unclear(std::slice::from_ref(&clear)));
+        // As large, but ahead by 4 and −3 only.
+        assert!(unclear(&[clear.clone(), term("b", &[[1.0, 0.0], [8.5, 0.0]])]));
+        // Both push the other way.
+        assert!(unclear(&[term("a", &[[0.0, 1.0], [0.0, 1.0]])]));
+        assert!(unclear(&[term("a", &[[5.0, 0.0]])]));
+        assert!(unclear(&[]));
+    }
+
+    #[test]
+    fn lists_must_match() {
+        let a = term("a", &[[5.0, 0.0], [5.5, 0.0]]);
+        assert!(Cause::among(&[a.clone(), term("b", &[[1.0, 0.0]])], 2, (0, 1)).is_err());
+        assert!(Cause::among(&[a], 3, (0, 1)).is_err());
+    }
+}
