@@ -51,10 +51,9 @@ impl Keystream {
                 quarter_round(&mut x, a, b, c, d);
             }
         }
-        for ((out, x), input) in words.chunks_exact_mut(LANES).zip(&x).zip(&input) {
-            for ((out, x), input) in out.iter_mut().zip(x).zip(input) {
-                *out = x.wrapping_add(*input);
-            }
+        // One flat loop: LLVM would turn two nested ones into gathers and scatters.
+        for ((out, x), input) in words.iter_mut().zip(x.as_flattened()).zip(input.as_flattened()) {
+            *out = x.wrapping_add(*input);
         }
     }
 }

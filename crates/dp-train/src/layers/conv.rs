@@ -8,7 +8,7 @@ use super::{Initial, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
 use crate::ops::{
     Axpy, ColumnSum, ConvForward, ConvGradients, ConvGramSqNorms, ConvInputGradient, ConvShape, ConvSqNorms,
-    ConvWeightSum, Fill, PerSampleForm, RepeatRow, RowSqNorms, ScaleRows, SumRows, UnpackWeight, WeightOrder,
+    ConvWeightSum, CropWeight, Fill, PerSampleForm, RowSqNorms, ScaleRows, SumRows, Taps, UnpackWeight, WeightOrder,
     Workspace,
 };
 
@@ -17,10 +17,14 @@ use crate::ops::{
 /// The gradient of record `i` is `Σ_t d_{i,t} x_{i,t}ᵀ` over positions `t`, with patches `x` and output gradients `d`. How its norm is
 /// found, and what is kept of it, follows from the shape and the batch ([`PerSampleForm`]).
 pub(crate) struct Conv2d {
+    /// Without the taps that are not used.
     shape: ConvShape,
+    taps: Taps,
     weight: Option<Tensor>,
     bias: Option<Tensor>,
     has_bias: bool,
+    /// The weight's used part, where that is not all of it.
+    used_weight: RowBuffer,
     output: RowBuffer,
     input_gradient: RowBuffer,
     scaled: RowBuffer,
@@ -36,6 +40,8 @@ pub(crate) struct Conv2d {
 /// The factors of the per-sample gradients.
 struct Tape {
     input: Tensor,
+    /// What of the weight was used.
+    weight: Tensor,
     output_gradient: Option<Tensor>,
     /// The gradients themselves, if they were formed and kept.
     gradients: Option<Tensor>,
@@ -47,13 +53,16 @@ fn missing(what: &str) -> candle_core::Error {
 
 impl Conv2d {
     pub(crate) fn new(shape: ConvShape, has_bias: bool, dtype: DType, device: &Device) -> Result<Self> {
+        let (shape, taps) = shape.cropped();
         let n_params = shape.weights() + if has_bias { shape.filters } else { 0 };
         let buffer = |width| RowBuffer::new(width, dtype, device);
         Ok(Self {
             shape,
+            taps,
             weight: None,
             bias: None,
             has_bias,
+            used_weight: buffer(shape.weights())?,
             output: buffer(shape.outputs())?,
             input_gradient: buffer(shape.inputs())?,
             scaled: buffer(shape.outputs())?,
@@ -63,6 +72,17 @@ impl Conv2d {
             other_workspace: Workspace::default(),
             tape: None,
         })
+    }
+
+    /// The weight without the taps that are not used.
+    fn used_weight(&mut self) -> Result<Tensor> {
+        let weight = self.weight.as_ref().ok_or_else(|| missing("parameters"))?;
+        if self.taps.are_all() {
+            return Ok(weight.clone());
+        }
+        let used = self.used_weight.rows(1)?;
+        used.inplace_op2(weight, &CropWeight { shape: &self.shape, taps: self.taps })?;
+        Ok(used)
     }
 
     /// `[batch, outputs]` as `[batch · positions, filters]`.
@@ -107,8 +127,8 @@ impl Conv2d {
 
 impl Layer for Conv2d {
     fn parameters(&self) -> Vec<ParameterSpec> {
-        let &ConvShape { filters, kernel, channels, groups, .. } = &self.shape;
-        let initial = Initial::Uniform { fan_in: self.shape.patch() };
+        let (&ConvShape { filters, channels, groups, .. }, kernel) = (&self.shape, self.taps.kernel());
+        let initial = Initial::Uniform { fan_in: kernel * kernel * channels / groups };
         let shape = vec![filters, kernel, kernel, channels / groups];
         let mut specs = vec![ParameterSpec { name: "weight".into(), shape, initial, decays: true }];
         if self.has_bias {
@@ -124,28 +144,24 @@ impl Layer for Conv2d {
 
     fn forward(&mut self, input: Tensor) -> Result<Tensor> {
         let output = self.output.rows(input.dim(0)?)?;
-        if let Some(bias) = &self.bias {
-            self.by_position(&output)?.inplace_op2(bias, &RepeatRow)?;
-        }
-        let weight = self.weight.as_ref().ok_or_else(|| missing("parameters"))?;
+        let weight = self.used_weight()?;
         let workspace = RefCell::new(&mut self.workspace);
-        let forward = ConvForward { shape: &self.shape, accumulate: self.bias.is_some(), workspace };
-        output.inplace_op3(&input, weight, &forward)?;
-        self.tape = Some(Tape { input, output_gradient: None, gradients: None });
+        let forward = ConvForward { shape: &self.shape, bias: self.bias.as_ref(), workspace };
+        output.inplace_op3(&input, &weight, &forward)?;
+        self.tape = Some(Tape { input, weight, output_gradient: None, gradients: None });
         Ok(output)
     }
 
     fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+        let tape = self.tape.as_mut().ok_or_else(|| missing("a forward pass"))?;
         let input_gradient = if wants_input_gradient {
             let gradient = self.input_gradient.rows(output_gradient.dim(0)?)?;
-            let weight = self.weight.as_ref().ok_or_else(|| missing("parameters"))?;
             let backward = ConvInputGradient { shape: &self.shape, workspace: RefCell::new(&mut self.workspace) };
-            gradient.inplace_op3(&output_gradient, weight, &backward)?;
+            gradient.inplace_op3(&output_gradient, &tape.weight, &backward)?;
             Some(gradient)
         } else {
             None
         };
-        let tape = self.tape.as_mut().ok_or_else(|| missing("a forward pass"))?;
         tape.output_gradient = Some(output_gradient);
         tape.gradients = None;
         Ok(input_gradient)
@@ -159,8 +175,8 @@ impl Layer for Conv2d {
     fn weighted_sum(&mut self, weights: &[f64], gradients: &[Tensor], accumulate: bool) -> Result<()> {
         let weight_gradient = gradients.first().ok_or_else(|| missing("a gradient"))?;
         let bias_gradient = gradients.get(1);
-        let (shape, order) = (&self.shape, self.shape.weight_order());
-        let unpack = UnpackWeight { shape, order, accumulate };
+        let (shape, taps, order) = (&self.shape, self.taps, self.shape.weight_order());
+        let unpack = UnpackWeight { shape, taps, order, accumulate };
 
         if let Some(Tape { gradients: Some(gradients), .. }) = &self.tape {
             let sum = self.sum.rows(1)?.squeeze(0)?;
@@ -188,18 +204,13 @@ impl Layer for Conv2d {
             bias_gradient.inplace_op2(&self.by_position(&scaled)?, &ColumnSum { accumulate })?;
         }
         let workspace = RefCell::new(&mut self.workspace);
-        match order {
-            WeightOrder::FiltersFirst => {
-                let product = ConvWeightSum { shape: &self.shape, order, accumulate, workspace };
-                weight_gradient.inplace_op3(&input, &scaled, &product)
-            }
-            WeightOrder::PatchFirst => {
-                let sum = self.sum.rows(1)?.squeeze(0)?.narrow(0, 0, self.shape.weights())?;
-                let product = ConvWeightSum { shape: &self.shape, order, accumulate: false, workspace };
-                sum.inplace_op3(&input, &scaled, &product)?;
-                weight_gradient.inplace_op2(&sum, &UnpackWeight { shape: &self.shape, order, accumulate })
-            }
+        if order == WeightOrder::FiltersFirst && taps.are_all() {
+            let product = ConvWeightSum { shape, order, accumulate, workspace };
+            return weight_gradient.inplace_op3(&input, &scaled, &product);
         }
+        let sum = self.sum.rows(1)?.squeeze(0)?.narrow(0, 0, shape.weights())?;
+        sum.inplace_op3(&input, &scaled, &ConvWeightSum { shape, order, accumulate: false, workspace })?;
+        weight_gradient.inplace_op2(&sum, &unpack)
     }
 }
 
@@ -226,7 +237,7 @@ mod tests {
                 Tensor::from_vec(values(n * width, seed), (n, width), &Device::Cpu).unwrap()
             };
             let mut layer = Conv2d::new(shape, bias, DType::F64, &Device::Cpu).unwrap();
-            let n_params = shape.weights() + if bias { shape.filters } else { 0 };
+            let n_params = layer.parameters().iter().map(ParameterSpec::len).sum();
             let gradient = Tensor::zeros(n_params, DType::F64, &Device::Cpu).unwrap();
             let split = |flat: &Tensor| -> Vec<Tensor> {
                 let mut start = 0;
@@ -279,6 +290,8 @@ mod tests {
             ConvShape { height: 1, width: 1, kernel: 1, padding: 0, ..base },
             ConvShape { channels: 1, ..base },
             ConvShape { channels: 1, height: 1, width: 1, kernel: 5, padding: 2, ..base },
+            ConvShape { height: 2, width: 2, stride: 2, groups: 2, ..base },
+            ConvShape { height: 1, width: 1, channels: 40, filters: 40, ..base },
         ];
         let weights = [0.5, -1.0, 2.0];
         for shape in shapes {

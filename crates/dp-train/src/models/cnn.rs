@@ -70,17 +70,28 @@ pub(super) fn layers(
 ) -> Result<Vec<NamedLayer>> {
     let mut chain = ImageChain::new(image, sizes)?;
     let (mut n_convs, mut n_pools) = (0, 0);
-    for feature in features {
+    let mut after_pool = None;
+    for (i, feature) in features.iter().enumerate() {
         match *feature {
             CnnLayer::Conv { filters, kernel, stride, padding, groups } => {
                 n_convs += 1;
                 let conv = Convolution { filters, kernel, stride, padding, groups, bias: true };
                 chain.conv(format!("conv{n_convs}"), conv)?;
-                chain.push(NamedLayer::new(format!("conv_act{n_convs}"), Pointwise::new(activation)));
+                let act = NamedLayer::new(format!("conv_act{n_convs}"), Pointwise::new(activation));
+                // The largest of ReLUs is the ReLU of the largest, gradients included, and there are fewer of the latter.
+                let pools_next = matches!(features.get(i + 1), Some(CnnLayer::Pool { pooling: Pooling::Max, .. }));
+                if activation == Activation::Relu && pools_next {
+                    after_pool = Some(act);
+                } else {
+                    chain.push(act);
+                }
             }
             CnnLayer::Pool { pooling, kernel, stride, padding } => {
                 n_pools += 1;
                 chain.pool(format!("pool{n_pools}"), pooling, Windows { kernel, stride, padding })?;
+                if let Some(act) = after_pool.take() {
+                    chain.push(act);
+                }
             }
             CnnLayer::GlobalAveragePool => {
                 n_pools += 1;

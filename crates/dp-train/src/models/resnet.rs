@@ -36,10 +36,11 @@ pub(super) fn layers(
     };
     chain.conv("conv1", unbiased(STAGES[0], kernel, stride, padding))?;
     normalise(&mut chain, "bn1", normalisation, sizes)?;
-    chain.push(NamedLayer::new("relu", Pointwise::new(Activation::Relu)));
     if stem == ResNetStem::Imagenet {
         chain.pool("maxpool", Pooling::Max, Windows { kernel: 3, stride: 2, padding: 1 })?;
     }
+    // After the pool, where there are fewer values, instead of before: the same outputs and gradients.
+    chain.push(NamedLayer::new("relu", Pointwise::new(Activation::Relu)));
     for (stage, filters) in STAGES.into_iter().enumerate() {
         for block in 0..BLOCKS {
             let stride = if stage > 0 && block == 0 { 2 } else { 1 };

@@ -11,7 +11,7 @@
 //!
 //! 1. In single precision, sixteen values at a time, from 32 bits of either coordinate of Box and Muller's point, with a bound on the error of
 //!    everything, the other bits included. If the interval around `(f + N)/g` holds no boundary between two grid points, it is rounded.
-//! 2. Otherwise (one value in 120) in double precision, with 64 bits of either coordinate.
+//! 2. Otherwise (one value in 200) in double precision, with 64 bits of either coordinate.
 //! 3. Otherwise (one value in 2⁴⁰) in multiple precision with 192 bits. One in 2¹⁶⁰ of *those* is then rounded by what is
 //!    known: over all values of all runs that will ever be, this moves δ by less than 1e-30.
 //!
@@ -74,8 +74,8 @@ impl StepNoise {
     /// Adds noise to values, the first of which is at `first_block · BLOCK` in the step's vector, and rounds to multiples of about `std / 256`, in
     /// single precision.
     ///
-    /// Box and Muller's transform from four random bytes a value. Further bits are looked at where those do not decide the rounding, and where
-    /// they leave fewer than 24 significant ones of the radius' uniform variate (one pair in 256).
+    /// Box and Muller's transform from four random bytes a value. Further bits are looked at where those do not decide the rounding, or hold too few
+    /// significant ones of the radius.
     #[expect(clippy::needless_bitwise_bool, reason = "branches would keep the loop from being vectorised")]
     pub(crate) fn add_f32(&self, first_block: u64, values: &mut [f32]) {
         let factor = at_most(GRID / self.std);
@@ -108,10 +108,10 @@ impl StepNoise {
             );
             values[start..end].copy_from_slice(&after[..end - start]);
             for (run, unsettled) in unsettled.as_chunks::<RUN>().0.iter().enumerate() {
-                if u128::from_ne_bytes(*unsettled) == 0 {
-                    continue;
-                }
-                for i in (0..RUN).filter(|&i| unsettled[i] != 0).map(|i| run * RUN + i) {
+                let mut unsettled = u64::from_le_bytes(*unsettled);
+                while unsettled != 0 {
+                    let i = run * RUN + unsettled.trailing_zeros() as usize / 8;
+                    unsettled &= unsettled - 1;
                     let values_without = [before[i], before[PAIRS + i]].map(f64::from);
                     undecided.push(Undecided::new(number, start, i, &words, values_without));
                     if undecided.len() == LANES {
@@ -222,9 +222,10 @@ fn round(factor: f32, value: f32, radius: f32, direction: f32) -> (f32, bool) {
 /// Error of a variate `r cos θ` in single precision for a radius `r` of at least [`LEAST_RADIUS`], over all bits that may follow: at most
 /// `ERROR + RADIUS_ERROR · r`.
 ///
-/// `U` has a relative error of 2⁻²⁴ from its conversion and of 2⁻²⁴ for the bits that follow; its logarithm one of 2 ulp, 2⁻²² relative, besides. With
-/// `r² = −2 ln U` the radius is off by at most `(2·2⁻²³ + r²·2⁻²²)/2r + 2⁻²³ r = 2⁻²³/r + 2⁻²² r`, the direction by 2e-7 and 2⁻²⁹ for
-/// its bits, and the product is rounded: together `2⁻²³/r + 5.2e-7 r`. With `r ≥ 1/16` the first term is below 1.91e-6.
+/// `U` has a relative error of 2⁻²⁴ from its conversion and of `u` for the bits that follow; its logarithm one of 2 ulp, 2⁻²² relative, besides. With
+/// `r² = −2 ln U` the radius is off by at most `(2·(2⁻²⁴ + u) + r²·2⁻²²)/2r + 2⁻²³ r = (2⁻²⁴ + u)/r + 2⁻²² r`, the direction by 2e-7 and 2⁻²⁹ for
+/// its bits, and the product is rounded: together `(2⁻²⁴ + u)/r + 5.2e-7 r`. With 24 significant bits `u` is 2⁻²⁴, and with `r ≥ 1/16` the first term below
+/// 1.91e-6. Fewer, down to 20, are those of `U < 2⁻⁸`, for which `r > 3.3`: the first term is then below 3.1e-7.
 const ERROR: f32 = 2.2e-6;
 const RADIUS_ERROR: f32 = 7e-7;
 /// Two products and a sum, of relative error 2⁻²⁴ each.
@@ -235,10 +236,10 @@ const LEAST_RADIUS: f32 = 1.0 / 16.0;
 const ROUND: f32 = 12_582_912.0;
 const LARGEST: f32 = 4_194_304.0;
 
-/// Leading bits below this leave fewer than 24 significant ones.
-const FEW_BITS: u32 = 1 << 24;
+/// Leading bits below this leave fewer than 20 significant ones.
+const FEW_BITS: u32 = 1 << 20;
 /// Pairs that are looked at together: most runs have none that is undecided.
-const RUN: usize = 16;
+const RUN: usize = 8;
 const TWO_POW_MINUS_32: f32 = 1.0 / 4_294_967_296.0;
 
 /// The single-precision number next to `x`, not above it: a grid no finer and noise no smaller than asked for.

@@ -193,9 +193,10 @@ impl InplaceOp3 for MaxPoolBackward<'_> {
 )]
 #[inline(always)]
 fn max_pool_backward<T: Element>(shape: &PoolShape, gradients: &[T], images: &[T], out: &mut [T]) {
-    out.fill(T::ZERO);
     let images = images.chunks_exact(shape.inputs()).zip(out.chunks_exact_mut(shape.inputs()));
     for ((image, out), gradients) in images.zip(gradients.chunks_exact(shape.outputs())) {
+        // One image at a time, so that it is still in the cache when something is added.
+        out.fill(T::ZERO);
         for (i, gradient) in gradients.chunks_exact(shape.channels).enumerate() {
             let window = shape.window(i / shape.out_width(), i % shape.out_width());
             let (blocks, rest) = gradient.as_chunks::<LANES>();
@@ -259,12 +260,12 @@ impl InplaceOp2 for AveragePool<'_> {
             let out = destination::<T>(dst, dst_l)?;
             let images = source::<T>((src, src_l))?;
             self.0.check(images, out)?;
-            out.fill(T::ZERO);
             let share = T::from_f64(1.0 / self.0.kernel.iter().product::<usize>() as f64);
             let channels = self.0.channels;
             vectorise(#[inline(always)] || {
                 let images = images.chunks_exact(self.0.inputs()).zip(out.chunks_exact_mut(self.0.outputs()));
                 for (image, out) in images {
+                    out.fill(T::ZERO);
                     for (i, out) in out.chunks_exact_mut(channels).enumerate() {
                         let (rows, columns) = self.0.window(i / self.0.out_width(), i % self.0.out_width());
                         for row in rows {
@@ -299,12 +300,12 @@ impl InplaceOp2 for AveragePoolBackward<'_> {
             let out = destination::<T>(dst, dst_l)?;
             let gradients = source::<T>((src, src_l))?;
             self.0.check(out, gradients)?;
-            out.fill(T::ZERO);
             let share = T::from_f64(1.0 / self.0.kernel.iter().product::<usize>() as f64);
             let channels = self.0.channels;
             vectorise(#[inline(always)] || {
                 let images = out.chunks_exact_mut(self.0.inputs()).zip(gradients.chunks_exact(self.0.outputs()));
                 for (out, gradients) in images {
+                    out.fill(T::ZERO);
                     for (i, gradient) in gradients.chunks_exact(channels).enumerate() {
                         let (rows, columns) = self.0.window(i / self.0.out_width(), i % self.0.out_width());
                         for row in rows {

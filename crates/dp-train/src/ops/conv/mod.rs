@@ -5,17 +5,19 @@ mod gram;
 mod patches;
 mod shape;
 mod sliding;
+mod taps;
 
 use std::cell::RefCell;
 
-use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result};
+use candle_core::{CpuStorage, InplaceOp3, Layout, Result, Tensor};
 use dp_clipping::kernels::{self, Execution, Gradients};
 
 pub(crate) use form::{PerSampleForm, WeightOrder};
 pub(crate) use gram::ConvGramSqNorms;
 pub(crate) use shape::ConvShape;
+pub(crate) use taps::{CropWeight, Taps, UnpackWeight};
 
-use super::element::{Element, destination, dtype, for_float, same, source};
+use super::element::{Element, cpu, destination, dtype, for_float, same, source};
 use super::matmul::{Matrix, product};
 use super::workspace::Workspace;
 use crate::vector_math::vectorise;
@@ -24,12 +26,12 @@ use crate::vector_math::vectorise;
 /// single precision.
 const PATCHES_AT_ONCE: usize = 1 << 18;
 
-/// `dst = conv(images, weight)`, or added to it.
+/// `dst = conv(images, weight) + bias`.
 pub(crate) struct ConvForward<'a> {
     /// The geometry.
     pub(crate) shape: &'a ConvShape,
-    /// Add to the destination instead of overwriting it.
-    pub(crate) accumulate: bool,
+    /// One value per filter.
+    pub(crate) bias: Option<&'a Tensor>,
     /// Working memory.
     pub(crate) workspace: RefCell<&'a mut Workspace>,
 }
@@ -54,14 +56,14 @@ impl InplaceOp3 for ConvForward<'_> {
             let (images, weight) = (source::<T>(images)?, source::<T>(weight)?);
             same("values of a convolution's weight", self.shape.weights(), weight.len())?;
             check_images(self.shape, images, out)?;
-            if !self.accumulate {
-                out.fill(T::ZERO);
-            }
+            let bias = self.bias.map(Tensor::storage_and_layout);
+            let bias = bias.as_ref().map(|(bias, bias_l)| source::<T>((cpu(bias)?, bias_l))).transpose()?;
+            same("values of a convolution's bias", self.shape.filters, bias.map_or(self.shape.filters, <[T]>::len))?;
             let workspace = &mut self.workspace.borrow_mut();
             if sliding::pays(self.shape) {
-                sliding::forward(self.shape, images, weight, out, workspace)
+                sliding::forward(self.shape, images, (weight, bias), out, workspace)
             } else {
-                forward(self.shape, images, weight, out, workspace)
+                forward(self.shape, images, (weight, bias), out, workspace)
             }
         })
     }
@@ -70,7 +72,7 @@ impl InplaceOp3 for ConvForward<'_> {
 fn forward<T: Element>(
     shape: &ConvShape,
     images: &[T],
-    weight: &[T],
+    (weight, bias): (&[T], Option<&[T]>),
     out: &mut [T],
     workspace: &mut Workspace,
 ) -> Result<()> {
@@ -78,14 +80,25 @@ fn forward<T: Element>(
     let out_chunks = out.chunks_mut(at_once * shape.outputs());
     for (images, out) in images.chunks(at_once * shape.inputs()).zip(out_chunks) {
         let n_rows = out.len() / shape.filters;
+        // Here and not for the whole batch at once, so that it is still in the cache when the products are added.
+        if let Some(bias) = bias {
+            repeat(bias, out);
+        }
         let [rows] = workspace.pieces([n_rows * patch]);
         for (group, weight) in weight.chunks_exact(filters * patch).enumerate() {
             let rows = patches::matrix(shape, group, images, rows)?;
             let weight = Matrix::strided(weight, filters, patch, patch)?;
-            product(&mut out[group * filters..], shape.filters, rows, weight.transposed(), true)?;
+            product(&mut out[group * filters..], shape.filters, rows, weight.transposed(), bias.is_some())?;
         }
     }
     Ok(())
+}
+
+/// The same values at every position.
+fn repeat<T: Element>(bias: &[T], out: &mut [T]) {
+    for out in out.chunks_exact_mut(bias.len().max(1)) {
+        out.copy_from_slice(bias);
+    }
 }
 
 /// Gradient with respect to the images (destination) from that of the output and the weight.
@@ -340,49 +353,6 @@ impl InplaceOp3 for ConvSqNorms<'_> {
 fn sq_norms<T: kernels::Element>(rows: &[T], width: usize) -> Result<Vec<f64>> {
     let rows = Gradients::from_slice(rows, width).map_err(candle_core::Error::wrap)?;
     Ok(kernels::norms(&rows, &Execution::default()).into_iter().map(|norm| norm * norm).collect())
-}
-
-/// Copies a sum of weight gradients (source) into the weight's gradient (destination), or adds it.
-pub(crate) struct UnpackWeight<'a> {
-    /// The geometry.
-    pub(crate) shape: &'a ConvShape,
-    /// The order of the source's values.
-    pub(crate) order: WeightOrder,
-    /// Add to the destination instead of overwriting it.
-    pub(crate) accumulate: bool,
-}
-
-impl InplaceOp2 for UnpackWeight<'_> {
-    fn name(&self) -> &'static str {
-        "unpack-weight"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, sum: &CpuStorage, sum_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "unpack-weight", T => {
-            let weight = destination::<T>(dst, dst_l)?;
-            let sum = source::<T>((sum, sum_l))?;
-            same("values of a convolution's weight", self.shape.weights(), weight.len())?;
-            same("values of a sum of weight gradients", weight.len(), sum.len())?;
-            if !self.accumulate {
-                weight.fill(T::ZERO);
-            }
-            let (patch, filters) = (self.shape.patch(), self.shape.group_filters());
-            let groups = weight.chunks_exact_mut(patch * filters).zip(sum.chunks_exact(patch * filters));
-            for (weight, sum) in groups {
-                match self.order {
-                    WeightOrder::FiltersFirst => weight.iter_mut().zip(sum).for_each(|(weight, &sum)| *weight += sum),
-                    WeightOrder::PatchFirst => {
-                        for (k, sums) in sum.chunks_exact(filters).enumerate() {
-                            for (filter, &sum) in sums.iter().enumerate() {
-                                weight[filter * patch + k] += sum;
-                            }
-                        }
-                    }
-                }
-            }
-            Ok(())
-        })
-    }
 }
 
 /// How many images' patches are in memory at once, at least 1.

@@ -52,7 +52,12 @@ impl ConvShape {
 
     /// Values of a patch.
     pub(crate) fn patch(&self) -> usize {
-        self.kernel * self.kernel * self.channels / self.groups
+        self.kernel * self.kernel * self.depth()
+    }
+
+    /// Channels that one filter sees.
+    pub(super) fn depth(&self) -> usize {
+        self.channels / self.groups
     }
 
     /// Filters of one group.

@@ -8,7 +8,7 @@
 
 use candle_core::Result;
 
-use super::{ConvShape, WeightOrder};
+use super::{ConvShape, WeightOrder, repeat};
 use crate::ops::element::Element;
 use crate::ops::matmul::{Matrix, product};
 use crate::ops::workspace::Workspace;
@@ -37,11 +37,11 @@ fn wide_positions(shape: &ConvShape) -> usize {
     (shape.out_height() - 1) * padded(shape).1 + shape.out_width()
 }
 
-/// `out += conv(images, weight)`.
+/// `out = conv(images, weight) + bias`.
 pub(super) fn forward<T: Element>(
     shape: &ConvShape,
     images: &[T],
-    weight: &[T],
+    (weight, bias): (&[T], Option<&[T]>),
     out: &mut [T],
     workspace: &mut Workspace,
 ) -> Result<()> {
@@ -53,6 +53,10 @@ pub(super) fn forward<T: Element>(
             let (pixels, kernel_row) = kernel_row(shape, image, ky, n_rows)?;
             let weight = Matrix::strided(&weight[kernel_row.start..], filters, kernel_row.len(), shape.patch())?;
             product(wide, filters, pixels, weight.transposed(), ky > 0)?;
+        }
+        match bias {
+            Some(bias) => repeat(bias, out),
+            None => out.fill(T::ZERO),
         }
         let rows = wide.chunks(padded(shape).1 * filters);
         for (out, wide) in out.chunks_exact_mut(width * filters).zip(rows) {
