@@ -7,6 +7,7 @@
 //! grid's batch sizes, which differ in their steps: the point is drawn without a look at the data. Of such trials, in a number whose
 //! distribution is fixed beforehand, the one with the greatest noisy macro accuracy is released, with its point and score and
 //! without the number. A trial that diverges has the least score.
+//! Like that of a method's counts, the noise of these is rounded as floating point rounds; that is not covered.
 //!
 //! **Source.** Papernot & Steinke 2022, Theorem 2; the grid and macro accuracy are those of Zhao 2025, 4.3 and A.4.2.
 
