@@ -87,6 +87,7 @@ fn method(ending: &Ending) -> MethodResults {
     let epsilon = |accountant: &str, epsilon| EpsilonRecord { accountant: accountant.to_owned(), epsilon };
     let privacy = private.then(|| PrivacyRecord {
         certified: true,
+        scope: None,
         delta: 1e-6,
         sampling_rate: Some(1.0 / 92.0),
         noise_multiplier: Some(1.0),

@@ -1,5 +1,7 @@
 //! What each method costs in privacy: ours beside the published ε.
 
+use dp_accounting::Scope;
+
 use super::document::{Block, Cell, Mark, Row, Table, Tone, marked};
 use super::{number, search};
 use crate::results::{EpsilonRecord, ExperimentResults, MethodResults, PrivacyRecord};
@@ -27,6 +29,7 @@ pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> Vec<
         ],
     };
     table.notes.extend(stopping_note(&private));
+    table.notes.extend(scope_notes(&private));
     let mut blocks = vec![Block::Table(table)];
     blocks.extend(by_group(experiment, mark).map(Block::Table));
     blocks.extend(search::table(experiment, mark).map(Block::Table));
@@ -49,6 +52,28 @@ fn stopping_note(private: &[(&MethodResults, &PrivacyRecord)]) -> Option<String>
         "Runs may stop early, by validation records: these are not covered. For the training records, ε is that of all epochs, trained or not."
             .to_owned()
     })
+}
+
+/// What ε covers and what it does not, once for all methods for which it is the same.
+fn scope_notes(private: &[(&MethodResults, &PrivacyRecord)]) -> Vec<String> {
+    let mut scopes: Vec<(&Scope, Vec<&str>)> = Vec::new();
+    for (method, privacy) in private {
+        let Some(scope) = &privacy.scope else { continue };
+        match scopes.iter_mut().find(|(known, _)| *known == scope) {
+            Some((_, methods)) => methods.push(&method.method),
+            None => scopes.push((scope, vec![&method.method])),
+        }
+    }
+    let note = |(scope, methods): (&Scope, Vec<&str>)| {
+        let Scope { unit_of_privacy, covered, not_covered } = scope;
+        format!(
+            "{}: ε is for {unit_of_privacy} and covers {}. It does not cover {}.",
+            methods.join(", "),
+            covered.join("; "),
+            not_covered.join("; ")
+        )
+    };
+    scopes.into_iter().map(note).collect()
 }
 
 /// ε of each group, for the methods that bound groups differently.
@@ -147,4 +172,37 @@ fn mechanism(privacy: &PrivacyRecord) -> Vec<String> {
         lines.push(format!("counts on the same batch: noise multiplier {}", multipliers.join(", ")));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn methods_of_one_scope_share_a_note() {
+        let scope = |released: &str| Scope {
+            unit_of_privacy: "one record".to_owned(),
+            covered: vec!["the parameters".to_owned(), released.to_owned()],
+            not_covered: vec!["time".to_owned()],
+        };
+        let mut experiment = fixture::study().experiments.remove(0);
+        let private = experiment.methods.iter_mut().filter_map(|method| method.privacy.as_mut());
+        for (i, privacy) in private.enumerate() {
+            privacy.scope = match i {
+                0 | 2 => Some(scope("the thresholds")),
+                1 => Some(scope("the counts")),
+                _ => None,
+            };
+        }
+        let private: Vec<_> =
+            experiment.methods.iter().filter_map(|method| Some((method, method.privacy.as_ref()?))).collect();
+        assert_eq!(
+            scope_notes(&private),
+            [
+                "dpsgd, dpsgd-global: ε is for one record and covers the parameters; the thresholds. It does not cover time.",
+                "dpsgd-f: ε is for one record and covers the parameters; the counts. It does not cover time.",
+            ]
+        );
+    }
 }

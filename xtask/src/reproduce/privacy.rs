@@ -41,6 +41,7 @@ pub(crate) fn record(plan: &Plan, published: Option<&PublishedBudget>) -> anyhow
     let ledger = ledger(plan)?;
     Ok(Some(PrivacyRecord {
         certified: plan.certified(),
+        scope: plan.scope("one record of the training data"),
         delta: privacy.delta.get(),
         sampling_rate: Some(plan.config().batches.sampling_rate.get()),
         noise_multiplier: Some(privacy.noise_multiplier.get()),
@@ -64,6 +65,7 @@ pub(crate) fn record_of_search(search: &SearchPlan, delta: Delta) -> anyhow::Res
     let ledger = ledger_of_search(search)?;
     Ok(PrivacyRecord {
         certified: search.certified(),
+        scope: None,
         delta: delta.get(),
         sampling_rate: None,
         noise_multiplier: None,

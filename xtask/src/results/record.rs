@@ -1,5 +1,6 @@
 //! What a study leaves behind: plain records, from which every table, plot and verdict is made.
 
+use dp_accounting::Scope;
 use dp_train::analysis::StepDecomposition;
 use serde::{Deserialize, Serialize};
 
@@ -154,6 +155,9 @@ pub(crate) struct Coordinate {
 pub(crate) struct PrivacyRecord {
     /// False for a method without a proof (its ε is nominal).
     pub(crate) certified: bool,
+    /// What ε covers and what it does not; nothing without a proof, for a search, and in records from before it was kept.
+    #[serde(default)]
+    pub(crate) scope: Option<Scope>,
     /// δ.
     pub(crate) delta: f64,
     /// Sampling rate of the Poisson batches; `None` for a search, whose trials differ.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use candle_core::Device;
 use dp_accounting::Ledger;
 use dp_clipping::MethodState;
 use rand::SeedableRng;
@@ -12,7 +13,7 @@ use serde_json::Value;
 use crate::early_stopping::Patience;
 use crate::error::{Result, TrainError};
 use crate::records::PublicFacts;
-use crate::trainer::RunCounts;
+use crate::trainer::{Execution, RunCounts};
 
 /// Version of the format. A change of what is stored, or of what it means, is a new version; there is no reading of old ones, since a run
 /// that continues under other code is not the run that was interrupted.
@@ -26,12 +27,33 @@ pub(super) struct Header {
     pub(super) config: Value,
     pub(super) facts: PublicFacts,
     pub(super) data: DataDigests,
+    pub(super) execution: ExecutionState,
     pub(super) counts: RunCounts,
     pub(super) method: Option<MethodState>,
     pub(super) streams: BTreeMap<String, StreamState>,
     pub(super) ledger: Ledger,
     pub(super) patience: PatienceState,
     pub(super) tensors_digest: String,
+}
+
+/// What decides the order in which sums are rounded.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExecutionState {
+    micro_batch: usize,
+    threads: usize,
+    device: String,
+}
+
+impl ExecutionState {
+    pub(super) fn of(execution: &Execution) -> Self {
+        let device = match execution.device {
+            Device::Cpu => "cpu",
+            Device::Cuda(_) => "cuda",
+            Device::Metal(_) => "metal",
+        };
+        Self { micro_batch: execution.micro_batch, threads: execution.threads.get(), device: device.into() }
+    }
 }
 
 /// SHA-256 of what a run was given to learn from.

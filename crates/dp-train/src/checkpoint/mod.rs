@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub(crate) use header::DataDigests;
-use header::{Header, PatienceState, StreamState, VERSION};
+use header::{ExecutionState, Header, PatienceState, StreamState, VERSION};
 use tensors::{Group, TensorFile};
 
 use crate::error::{Result, TrainError};
@@ -80,7 +80,7 @@ impl Trainer<'_> {
     /// whatever happens meanwhile, the name holds a complete checkpoint, the new one or the one before.
     ///
     /// **Guarantee.** A run restored from it continues bit for bit as the run that wrote it would have, on the same type of
-    /// processor and with the same [`Execution`](crate::Execution). That is also why restoring costs no privacy: steps that were
+    /// processor. That is also why restoring costs no privacy: steps that were
     /// taken after the checkpoint are taken again with the same noise and release the same values. **The file holds the generator's
     /// key and is as secret as the noise**: whoever reads it can take the noise off everything that was released. On Unix only its
     /// owner can read it (mode 0600). Counters and the record of early stopping in it are not private either.
@@ -93,6 +93,7 @@ impl Trainer<'_> {
             config: header::to_value(self.plan.config())?,
             facts: self.plan.facts(),
             data: self.data_digests()?.clone(),
+            execution: ExecutionState::of(&self.execution),
             counts: self.counts,
             method: self.method.as_ref().map(|method| method.state()),
             streams: self.streams.named().map(|(name, rng)| (name.to_owned(), StreamState::of(rng))).into(),
@@ -112,14 +113,17 @@ impl Trainer<'_> {
         file::replace(path, &file.to_bytes(header)?).map_err(|error| TrainError::checkpoint(path, error))
     }
 
-    /// Continues from a checkpoint of the same run: same configuration, public facts, records and version of the format. The
-    /// random streams that this trainer was made with are replaced by those of the checkpoint.
+    /// Continues from a checkpoint of the same run: same configuration, public facts, records, [`Execution`](crate::Execution) and version of
+    /// the format. The random streams that this trainer was made with are replaced by those of the checkpoint.
+    ///
+    /// Another micro-batch or number of threads would round sums in another order, and steps that are taken again would release other values
+    /// under the same noise: their difference has none.
     ///
     /// An [`Observer`](crate::Observer) is told again of the steps after the checkpoint; it keeps its own records.
     ///
     /// # Errors
     /// [`TrainError::Checkpoint`] if the file cannot be read, is damaged or has another version; [`TrainError::Differences`] listing every
-    /// difference between the checkpoint and this run: configuration, public facts, records (by digest), ledger. The trainer is then
+    /// difference between the checkpoint and this run: configuration, public facts, records (by digest), execution, ledger. The trainer is then
     /// unchanged.
     pub fn restore_checkpoint(&mut self, path: &Path) -> Result<()> {
         let refuse = |reason: String| TrainError::checkpoint(path, reason);
@@ -175,6 +179,8 @@ impl Trainer<'_> {
         differences.extend(difference::between("facts", &ours, &theirs));
         let (ours, theirs) = (header::to_value(self.data_digests()?)?, header::to_value(&header.data)?);
         differences.extend(difference::between("sha256", &ours, &theirs));
+        let ours = header::to_value(&ExecutionState::of(&self.execution))?;
+        differences.extend(difference::between("execution", &ours, &header::to_value(&header.execution)?));
         let charged = if header.patience.stopped {
             header.counts.steps.max(self.plan.config().batches.steps)
         } else {

@@ -34,7 +34,7 @@ pub struct Execution {
     /// Records that are in memory with their activations at once, at least 1. A larger batch is worked off in pieces. Where a scale depends
     /// on the rest of the batch (noisy counts of the step, or a coupling), each is computed twice: once for the norms, once for the sum.
     pub micro_batch: usize,
-    /// Threads that share each micro-batch. Runs are bit for bit the same only for the same number.
+    /// Threads that share each micro-batch. Runs are bit for bit the same only for the same number, and so are their checkpoints.
     pub threads: NonZeroUsize,
     /// Where the arithmetic is done; the records must be there too.
     pub device: Device,
@@ -83,7 +83,7 @@ pub struct Trainer<'a> {
     pub(crate) streams: RandomStreams,
     sampler: PoissonSampler,
     pub(crate) optimiser: Optimiser,
-    execution: Execution,
+    pub(crate) execution: Execution,
     fairlens: Option<FairLens>,
     /// The clipped sum of a step, before noise.
     sum: WeightedSum,

@@ -1,6 +1,7 @@
 //! Runs that are interrupted and go on.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use dp_accounting::Ledger;
@@ -270,6 +271,16 @@ fn a_checkpoint_of_another_run_is_refused_with_the_difference() {
     assert!(refused(&data, &bytes).starts_with("checkpoint RUN is of another run: sha256.validation: "));
     let double = Study::new(|_| (), DType::F64);
     assert!(refused(&double, &bytes).starts_with("checkpoint RUN is of another run: sha256.records: "));
+
+    // Other roundings.
+    let refused_with = |execution: Execution| {
+        std::fs::write(&path, &bytes).unwrap();
+        let trainer = Trainer::new(&study.plan, &study.train, streams(1), execution).unwrap();
+        let error = trainer.with_validation(&study.validation).unwrap().restore_checkpoint(&path).unwrap_err();
+        error.to_string().replace(path.to_str().unwrap(), "RUN")
+    };
+    insta::assert_snapshot!(refused_with(Execution { micro_batch: 7, ..Execution::default() }), @"checkpoint RUN is of another run: execution.micro_batch: 7 here, 1024 in the checkpoint");
+    insta::assert_snapshot!(refused_with(Execution { threads: NonZeroUsize::new(2).unwrap(), ..Execution::default() }), @"checkpoint RUN is of another run: execution.threads: 2 here, 1 in the checkpoint");
 
     // A ledger that does not follow from its entries, and one that holds less than was released.
     assert!(

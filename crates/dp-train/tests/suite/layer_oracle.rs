@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use candle_core::{D, Tensor, Var};
 use dp_train::{
     Activation, DType, Device, DropoutKey, Engine, ImageShape, InputShape, LayerConfig, Loss, Model, ModelConfig,
-    Records,
+    Pooling, Records,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -273,6 +273,31 @@ fn residual_network_on_images() -> Case {
     }
 }
 
+/// On an image that is not square, with padding, strides and groups, down to one pixel, which only the middle of the last kernel meets.
+fn convolutions_and_pools() -> Case {
+    let conv =
+        |outputs, stride, groups| LayerConfig::Conv { outputs, kernel: 3, stride, padding: 1, groups, bias: true };
+    let pool = |pooling, stride, padding| LayerConfig::Pool { pooling, kernel: 2, stride, padding };
+    Case {
+        name: "convolutions and pools",
+        positions: 20,
+        channels: 2,
+        height: 5,
+        n_classes: 3,
+        layers: vec![
+            conv(4, 1, 2),
+            activation(Activation::Tanh),
+            pool(Pooling::Max, 1, 1),
+            conv(6, 2, 1),
+            activation(Activation::GeluTanh),
+            pool(Pooling::Average, 2, 0),
+            conv(3, 1, 1),
+            LayerConfig::Flatten,
+            linear(3),
+        ],
+    }
+}
+
 #[test]
 fn layers_agree_with_autograd() {
     for case in cases().into_iter().chain([residual_network_on_images()]) {
@@ -326,6 +351,36 @@ fn layers_agree_with_autograd() {
             }
             let error = relative_error(&sum.to_vec().unwrap(), &expected_sum) * norm(&expected_sum) / size;
             assert!(error <= tolerance, "{} {dtype:?}: {error}", case.name);
+        }
+    }
+}
+
+/// Along random directions of length 1: needs no other implementation to be right. The error of a central difference is of order h² and
+/// of order 1e-16/h.
+#[test]
+fn gradients_of_every_layer_are_slopes() {
+    let mut rng = ChaCha20Rng::seed_from_u64(6);
+    for case in cases().into_iter().chain([residual_network_on_images(), convolutions_and_pools()]) {
+        let (data, rows, weights) = (case.data(), [0, 2, 4, 6, 8], [0.5, -1.0, 2.0, 1.0, -0.25]);
+        let records = data.records(DType::F64);
+        let mut engine = case.engine(&records);
+        let at = engine.model().parameters().to_vec().unwrap();
+        let gradient = engine.zero_gradient().unwrap();
+        engine.differentiate(&records, &rows, &[]).unwrap();
+        engine.weighted_sum(&weights, &gradient, false).unwrap();
+        let gradient = gradient.to_vec().unwrap();
+        for _ in 0..4 {
+            let direction: Vec<f64> = at.iter().map(|_| rng.random_range(-1.0..1.0)).collect();
+            let length = norm(&direction);
+            let mut total = |h: f64| {
+                let moved: Vec<f64> = at.iter().zip(&direction).map(|(p, d)| p + h * d / length).collect();
+                engine.model_mut().parameters().set(&moved).unwrap();
+                engine.differentiate(&records, &rows, &[]).unwrap();
+                engine.losses().unwrap().iter().zip(weights).map(|(loss, weight)| loss * weight).sum::<f64>()
+            };
+            let slope = (total(1e-5) - total(-1e-5)) / 2e-5;
+            let product = gradient.iter().zip(&direction).map(|(g, d)| g * d / length).sum::<f64>();
+            assert!((slope - product).abs() <= 1e-8 * (1.0 + slope.abs()), "{}: {slope} {product}", case.name);
         }
     }
 }
