@@ -6,6 +6,7 @@ mod bench;
 mod ci;
 mod crash_test;
 mod data;
+mod device;
 mod plot;
 mod report;
 mod reproduce;

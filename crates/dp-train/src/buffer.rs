@@ -12,9 +12,9 @@ pub(crate) struct RowBuffer {
 }
 
 impl RowBuffer {
-    /// An empty buffer for rows of `width` values.
+    /// A buffer for rows of `width` values, with room for one: CUDA has no memory of size 0.
     pub(crate) fn new(width: usize, dtype: DType, device: &Device) -> Result<Self> {
-        Ok(Self { rows: Tensor::zeros((0, width), dtype, device)?, capacity: 0, width })
+        Ok(Self { rows: Tensor::zeros((1, width), dtype, device)?, capacity: 1, width })
     }
 
     /// What its values are.

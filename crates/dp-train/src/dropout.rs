@@ -29,6 +29,12 @@ impl DropoutKey {
         Self(rng.next_u64())
     }
 
+    /// The key, for a generator on another device.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
     /// Fills `words`, a whole number of fours, with uniform 32-bit numbers for one record in dropout layer `layer`, from four
     /// number `first` on.
     pub(crate) fn fill(self, layer: u32, record: u64, first: u32, words: &mut [u32]) {

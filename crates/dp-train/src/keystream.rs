@@ -34,6 +34,12 @@ impl Keystream {
         Self { state }
     }
 
+    /// The key's words.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn key(&self) -> [u32; 8] {
+        std::array::from_fn(|i| self.state[4 + i])
+    }
+
     /// The blocks of a stream that have these numbers. Word `w` of the `b`-th of them is at `16 w + b`.
     #[inline(always)]
     pub(crate) fn blocks(&self, stream: u64, numbers: [u64; LANES], words: &mut [u32; WORDS]) {

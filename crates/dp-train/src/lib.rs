@@ -5,6 +5,7 @@ pub mod analysis;
 mod buffer;
 mod checkpoint;
 mod config;
+mod cuda_device;
 mod dropout;
 mod early_stopping;
 mod engine;
@@ -31,6 +32,7 @@ mod weights;
 
 pub use candle_core::{DType, Device};
 pub use checkpoint::{CheckpointInterval, Checkpoints};
+pub use cuda_device::cuda_device;
 pub use dropout::DropoutKey;
 pub use early_stopping::{EarlyStopping, StoppingCriterion};
 pub use engine::{Engine, Evaluation};
@@ -41,6 +43,7 @@ pub use models::{
     CnnLayer, EncoderFamily, ImageShape, InputShape, LayerConfig, Model, ModelConfig, Normalisation, ResNetStem,
     ZhaoCnnLayout,
 };
+pub use noise::NoiseSource;
 pub use observer::{Observer, StepState, StepView, Unobserved};
 pub use ops::Activation;
 pub use optimiser::OptimiserConfig;

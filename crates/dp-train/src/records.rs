@@ -90,7 +90,9 @@ impl Records {
         if let Some(&row) = rows.iter().find(|&&row| row >= self.len()) {
             return Err(TrainError::mismatch("row of a record", format!("0..{}", self.len()), row));
         }
-        let features = Tensor::zeros((rows.len(), self.facts().n_inputs), self.dtype(), self.features.device())?;
+        // Room for one, if there is none: CUDA has no memory of size 0.
+        let shape = (rows.len().max(1), self.facts().n_inputs);
+        let features = Tensor::zeros(shape, self.dtype(), self.features.device())?;
         if !rows.is_empty() {
             self.gather(rows, &features)?;
         }

@@ -19,6 +19,8 @@ use dp_train::{
 use rand::Rng;
 use serde::Serialize;
 
+use crate::device::DeviceArgs;
+
 /// Options of `cargo xtask bench step`.
 #[derive(Args)]
 pub(crate) struct StepArgs {
@@ -34,9 +36,11 @@ pub(crate) struct StepArgs {
     /// Steps measured, after three that are not; the median is reported.
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     steps: u32,
-    /// Threads [default: all cores].
+    /// Threads [default: all cores; 1 on a CUDA device].
     #[arg(long)]
     threads: Option<NonZeroUsize>,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Records in memory at once [default: that of training].
     #[arg(long)]
     micro_batch: Option<NonZeroUsize>,
@@ -134,7 +138,9 @@ fn name(value: &impl ValueEnum) -> String {
 /// # Errors
 /// If a step fails.
 pub(crate) fn run(args: &StepArgs) -> anyhow::Result<()> {
-    let measured = measure(args)?;
+    let threads = args.threads.unwrap_or_else(|| args.device.default_threads());
+    let execution = Execution { threads, ..args.device.execution()? };
+    let measured = measure(args, &execution)?;
     if args.json {
         println!("{}", serde_json::to_string(&measured).context("serialising the measurement")?);
         return Ok(());
@@ -143,7 +149,7 @@ pub(crate) fn run(args: &StepArgs) -> anyhow::Result<()> {
     println!(
         "{model}, {mode}, batch {batch}, {threads} threads: {ms_per_step:.3} ms per step, {samples_per_s:.0} records/s, peak memory {peak_rss_mb:.0} MiB"
     );
-    let (reached, peak) = (args.model.operations() * samples_per_s * 1e-9, product_rate(*threads)?);
+    let (reached, peak) = (args.model.operations() * samples_per_s * 1e-9, product_rate(&execution)?);
     println!(
         "products {reached:.0} GFLOP/s, {:.0} % of the {peak:.0} GFLOP/s of one large product",
         100.0 * reached / peak
@@ -151,14 +157,12 @@ pub(crate) fn run(args: &StepArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn measure(args: &StepArgs) -> anyhow::Result<Measured> {
-    let threads = args.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
-    let records = records(args)?;
+fn measure(args: &StepArgs, execution: &Execution) -> anyhow::Result<Measured> {
+    let records = records(args, &execution.device)?;
     let plan = plan(args, &records)?;
-    let mut execution = Execution { threads, ..Execution::default() };
-    if let Some(micro_batch) = args.micro_batch {
-        execution.micro_batch = micro_batch.get();
-    }
+    let micro_batch = args.micro_batch.map_or(execution.micro_batch, NonZeroUsize::get);
+    let execution = Execution { micro_batch, ..execution.clone() };
+    let threads = execution.threads.get();
     let mut trainer = Trainer::new(&plan, &records, Randomness::from_seed(2).streams(0, 0), execution)?;
     for _ in 0..3 {
         trainer.step(&mut Unobserved)?;
@@ -180,11 +184,11 @@ fn measure(args: &StepArgs) -> anyhow::Result<Measured> {
         ms_per_step: median * 1e3,
         samples_per_s: f64::from(args.batch) / median,
         peak_rss_mb: peak_rss_mb()?,
-        threads: threads.get(),
+        threads,
     })
 }
 
-fn records(args: &StepArgs) -> anyhow::Result<Records> {
+fn records(args: &StepArgs, device: &Device) -> anyhow::Result<Records> {
     /// As many as MNIST has, where that is enough for batches to differ.
     const N_RECORDS: usize = 60_000;
     let (n_inputs, n_classes, _) = args.model.task();
@@ -194,7 +198,7 @@ fn records(args: &StepArgs) -> anyhow::Result<Records> {
     let features: Vec<f32> = (0..n_records * n_inputs).map(|_| rng.random_range(-1.0..1.0)).collect();
     let labels: Vec<u32> = (0..n_records).map(|_| rng.random_range(0..n_classes as u32)).collect();
     let facts = PublicFacts { n_records, n_inputs, n_classes, n_groups: 1 };
-    Ok(Records::new(&features, &labels, &vec![0; n_records], facts, DType::F32, &Device::Cpu)?)
+    Ok(Records::new(&features, &labels, &vec![0; n_records], facts, DType::F32, device)?)
 }
 
 fn plan(args: &StepArgs, records: &Records) -> anyhow::Result<Plan> {
@@ -215,16 +219,20 @@ fn peak_rss_mb() -> anyhow::Result<f64> {
     Ok(kib / 1_024.0)
 }
 
-/// GFLOP/s of one large matrix product on so many threads, candle's: the best of several turns.
-fn product_rate(threads: usize) -> anyhow::Result<f64> {
+/// GFLOP/s of one large matrix product on the same device and threads, candle's: the best of several turns.
+fn product_rate(execution: &Execution) -> anyhow::Result<f64> {
     const SIZE: usize = 2_048;
     const TURNS: usize = 7;
-    let factor = Tensor::rand(-1.0_f32, 1.0, (SIZE, SIZE), &Device::Cpu)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("starting threads")?;
+    let factor = Tensor::rand(-1.0_f32, 1.0, (SIZE, SIZE), &execution.device)?;
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(execution.threads.get()).build().context("starting threads")?;
     let mut best = f64::INFINITY;
     for _ in 0..TURNS {
+        // A device works on after it was asked.
+        execution.device.synchronize()?;
         let started = Instant::now();
         std::hint::black_box(pool.install(|| factor.matmul(&factor))?);
+        execution.device.synchronize()?;
         best = best.min(started.elapsed().as_secs_f64());
     }
     Ok(2.0 * (SIZE as f64).powi(3) / best * 1e-9)

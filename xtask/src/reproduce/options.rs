@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
 use clap::Args;
-use dp_train::Device;
 
 use super::shard::Shard;
 use crate::data::DataSource;
+use crate::device::DeviceArgs;
 
 /// Options of a training study.
 #[derive(Args, Clone)]
@@ -22,7 +21,7 @@ pub(crate) struct StudyOptions {
     /// A few epochs and seeds, to see that everything works. Figures are not comparable and are marked QUICK.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Runs side by side [default: all cores].
+    /// Runs side by side [default: all cores; 1 on a CUDA device].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Where the report goes [default: target/reproduce/STUDY].
@@ -53,9 +52,8 @@ pub(crate) struct StudyOptions {
     /// Fixes partitions and initial parameters, which are public, and leaves batches and noise to the operating system.
     #[arg(long, value_name = "SEED", conflicts_with = "seed")]
     pub(crate) split_seed: Option<u64>,
-    /// Where the arithmetic is done. This build has the CPU only.
-    #[arg(long, default_value = "cpu", value_parser = ["cpu"])]
-    device: String,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
     #[command(flatten)]
     pub(crate) data: DataSource,
 }
@@ -78,8 +76,7 @@ impl StudyOptions {
 
     /// Threads to use.
     pub(crate) fn n_threads(&self) -> usize {
-        self.threads
-            .map_or_else(|| std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get), usize::from)
+        self.threads.map_or_else(|| self.device.default_threads().get(), usize::from)
     }
 
     /// The report's directory.
@@ -110,14 +107,6 @@ impl StudyOptions {
                 .map_or_else(|| "records.db".to_owned(), |shard| format!("records.shard-{}.db", shard.suffix()));
             self.out(study).join(name)
         })
-    }
-
-    /// The device.
-    pub(crate) fn device(&self) -> anyhow::Result<Device> {
-        match self.device.as_str() {
-            "cpu" => Ok(Device::Cpu),
-            other => bail!("--device {other}: expected cpu"),
-        }
     }
 }
 

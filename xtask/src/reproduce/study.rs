@@ -140,7 +140,7 @@ impl Study {
             print!("{}", slurm::script(self.name, options, parts)?);
             return Ok(());
         }
-        let execution = Execution { device: options.device()?, ..Execution::default() };
+        let execution = options.device.execution()?;
         let tables = Tables::new(options.data.locator());
         if options.plan {
             return self.plan(options, &tables, &execution);

@@ -1,6 +1,6 @@
 //! Second derivatives of the loss without a Hessian matrix.
 
-use candle_core::{DType, Device};
+use candle_core::DType;
 use rand::RngCore;
 
 use super::sampled::Sampled;
@@ -70,7 +70,7 @@ impl Curvature {
     /// [`TrainError::Mismatch`] unless the records are in `F64`, in which differences leave enough digits; those of
     /// [`Engine::new`].
     pub fn new(config: &ModelConfig, loss: Loss, records: &Records) -> Result<Self> {
-        let engine = Engine::new(config, loss, records, &Device::Cpu)?;
+        let engine = Engine::new(config, loss, records, records.device())?;
         if records.dtype() != DType::F64 {
             return Err(TrainError::mismatch(
                 "number type of analysed records",

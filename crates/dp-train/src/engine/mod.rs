@@ -88,8 +88,12 @@ impl Engine {
     /// for any number, and bit for bit for the same number. A batch too small to be worth it stays on one thread.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] if the system has no more threads to give.
+    /// [`TrainError::InvalidParameter`] if the system has no more threads to give, and for more than 1 on a CUDA device, which shares the
+    /// work between threads of its own.
     pub fn with_threads(mut self, threads: NonZeroUsize) -> Result<Self> {
+        if threads.get() > 1 && self.model().parameters().flat().device().is_cuda() {
+            return Err(TrainError::invalid("threads", threads, "1 on a CUDA device"));
+        }
         (self.parts, self.sum) = (None, None);
         self.workers.truncate(threads.get());
         while self.workers.len() < threads.get() {

@@ -168,8 +168,13 @@ impl Layer for Conv2d {
     }
 
     fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
-        let value_bytes = self.output.dtype().size_in_bytes();
-        self.add_sq_norms_by(self.shape.per_sample_form(sq_norms.dim(0)?, value_bytes), sq_norms)
+        let (n_records, value_bytes) = (sq_norms.dim(0)?, self.output.dtype().size_in_bytes());
+        let form = if sq_norms.device().is_cuda() {
+            self.shape.per_sample_form_on_cuda(n_records, value_bytes)
+        } else {
+            self.shape.per_sample_form(n_records, value_bytes)
+        };
+        self.add_sq_norms_by(form, sq_norms)
     }
 
     fn weighted_sum(&mut self, weights: &[f64], gradients: &[Tensor], accumulate: bool) -> Result<()> {

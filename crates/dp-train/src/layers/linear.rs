@@ -5,7 +5,8 @@ use candle_core::{DType, Device, Error, Result, Tensor};
 use super::{Initial, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
 use crate::ops::{
-    ColumnSum, LinearSqNorms, MatMul, Operand, RepeatRow, RowSqNorms, ScaleRows, SequenceSqNorms, WeightedColumnSum,
+    ColumnSum, LinearSqNorms, MatMul, Operand, RecordProducts, RepeatRow, RowSqNorms, ScaleRows, SequenceSqNorms,
+    SumPositions, WeightedColumnSum,
 };
 
 /// `y = x Wᵀ + b` with `W` `[outputs, inputs]` (as PyTorch and candle store it) and `b` `[outputs]`, at every position of a record.
@@ -107,13 +108,8 @@ impl Linear {
     fn form_gradients(&mut self, batch: usize) -> Result<(Tensor, Tensor)> {
         let (weights, biases) = (self.weight_gradients.rows(batch)?, self.bias_gradients.rows(batch)?);
         let (input, gradient) = self.factors()?;
-        let product = MatMul { lhs: Operand::Transposed, rhs: Operand::Plain, accumulate: false };
-        for i in 0..batch {
-            let positions = |tensor: &Tensor| tensor.narrow(0, i * self.positions, self.positions);
-            let (x, d) = (positions(input)?, positions(gradient)?);
-            weights.get(i)?.reshape((self.outputs, self.inputs))?.inplace_op3(&d, &x, &product)?;
-            biases.get(i)?.inplace_op2(&d, &ColumnSum { accumulate: false })?;
-        }
+        weights.inplace_op3(gradient, input, &RecordProducts { positions: self.positions })?;
+        biases.inplace_op2(gradient, &SumPositions { positions: self.positions })?;
         Ok((weights, biases))
     }
 }

@@ -31,6 +31,7 @@
 //! grid.
 
 mod exact;
+mod source;
 
 use rand::RngCore;
 use rand_chacha::ChaCha20Rng;
@@ -38,6 +39,7 @@ use rand_chacha::ChaCha20Rng;
 use crate::keystream::{Keystream, LANES, WORDS};
 use crate::vector_math::{ln, sin_cos_turn, vectorise};
 use exact::{Coordinate, Pair};
+pub use source::NoiseSource;
 
 /// Steps of the grid in one standard deviation of the noise.
 pub(crate) const GRID: f64 = 256.0;
@@ -137,6 +139,33 @@ impl StepNoise {
             let mut pairs: Vec<Undecided> = (0..PAIRS).map(pair).collect();
             self.settle(&mut pairs, factor, values, |steps| steps / factor);
         }
+    }
+
+    /// The key as the cipher takes it, for a device that makes the noise itself.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn key(&self) -> [u32; 8] {
+        self.keystream.key()
+    }
+
+    /// The standard deviation.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn std(&self) -> f64 {
+        self.std
+    }
+
+    /// Grid steps of the values of a pair of the step's vector, from all its bits: for the rare pair that a device leaves in doubt.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn round_pair(&self, number: u64, factor: f64, values: [f64; 2]) -> [f64; 2] {
+        let (block, i) = (number / PAIRS as u64, (number % PAIRS as u64) as usize);
+        let (mut leading, mut further) = ([0; WORDS], [0; WORDS]);
+        vectorise(
+            #[inline(always)]
+            || {
+                self.leading_words(block, &mut leading);
+                self.keystream.blocks(FURTHER, [number; LANES], &mut further);
+            },
+        );
+        Undecided::new(block, 0, i, &leading, values).point(|word| further[word * LANES]).round(factor, values)
     }
 
     /// The leading 32 bits of the coordinates of a block's pairs: radii, then turns.
@@ -243,7 +272,7 @@ const RUN: usize = 8;
 const TWO_POW_MINUS_32: f32 = 1.0 / 4_294_967_296.0;
 
 /// The single-precision number next to `x`, not above it: a grid no finer and noise no smaller than asked for.
-fn at_most(x: f64) -> f32 {
+pub(crate) fn at_most(x: f64) -> f32 {
     let near = x as f32;
     if f64::from(near) > x { near.next_down() } else { near }
 }

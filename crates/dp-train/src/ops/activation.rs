@@ -4,6 +4,7 @@ use candle_core::{CpuStorage, Error, InplaceOp1, InplaceOp2, Layout, Result};
 use serde::{Deserialize, Serialize};
 
 use super::element::{Element, destination, dtype, for_float, same, source};
+use super::on_cuda::on_cuda;
 use crate::vector_math::{map_in_place, vectorise};
 
 /// A pointwise activation.
@@ -126,6 +127,8 @@ impl InplaceOp1 for Activation {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst| cuda::activation(*self, dst));
 }
 
 /// Multiplies a gradient with respect to the output (destination) by the derivative at that output (source).
@@ -144,6 +147,8 @@ impl InplaceOp2 for ActivationBackward {
             self.0.backward(gradient, output)
         })
     }
+
+    on_cuda!(|self, dst, output| cuda::activation_backward(self, dst, output));
 }
 
 /// Writes the derivative (destination) at an input (source), for activations whose derivative is no function of the output.
@@ -162,6 +167,8 @@ impl InplaceOp2 for ActivationSlope {
             self.0.slope(slope, input)
         })
     }
+
+    on_cuda!(|self, dst, input| cuda::activation_slope(self, dst, input));
 }
 
 /// `dst *= src`.
@@ -181,4 +188,6 @@ impl InplaceOp2 for Multiply {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::multiply(dst, src));
 }

@@ -3,6 +3,7 @@
 use candle_core::{CpuStorage, Error, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
 
 use super::element::{Element, destination, dtype, for_float, same, source};
+use super::on_cuda::on_cuda;
 
 /// −1 or +1 for label 0 or 1: the loss of `z` is `ln(1 + exp(−sign · z))`.
 fn sign<T: Element>(label: u32, row: usize) -> Result<T> {
@@ -48,6 +49,8 @@ impl InplaceOp3 for BceLosses {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, logits, labels| cuda::bce_losses(dst, logits, labels));
 }
 
 /// Turns logits into the gradient of the loss with respect to them: `sigmoid(z) − label`.
@@ -71,4 +74,6 @@ impl InplaceOp2 for BceGradient {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, labels| cuda::bce_gradient(dst, labels));
 }

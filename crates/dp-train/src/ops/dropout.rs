@@ -3,6 +3,7 @@
 use candle_core::{CpuStorage, InplaceOp2, Layout, Result, WithDType};
 
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
+use super::on_cuda::on_cuda;
 use crate::dropout::DropoutKey;
 use crate::vector_math::vectorise;
 
@@ -20,6 +21,13 @@ pub(crate) struct Dropout<'a> {
     pub(crate) probability: f64,
 }
 
+impl Dropout<'_> {
+    /// A unit whose random word is below it is dropped: with probability ⌈2³² p⌉ / 2³², which is p to 2.4e-10.
+    pub(super) fn threshold(&self) -> u32 {
+        (self.probability * 4_294_967_296.0).ceil() as u32
+    }
+}
+
 /// Units whose random numbers are made at a time: they stay in the first-level cache.
 const UNITS: usize = 1024;
 
@@ -35,8 +43,7 @@ impl InplaceOp2 for Dropout<'_> {
             let dst = destination::<T>(dst, dst_l)?;
             let src = source::<T>((src, src_l))?;
             same("elements to drop from", dst.len(), src.len())?;
-            // Dropped with probability ⌈2³² p⌉ / 2³², which is p to 2.4e-10.
-            let threshold = (self.probability * 4_294_967_296.0).ceil() as u32;
+            let threshold = self.threshold();
             let scale = T::from_f64(1.0 / (1.0 - self.probability));
             let mut words = [0; UNITS];
             for (i, &record) in self.records.iter().enumerate() {
@@ -55,4 +62,6 @@ impl InplaceOp2 for Dropout<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::dropout(self, dst, src));
 }

@@ -3,6 +3,7 @@
 use candle_core::{CpuStorage, Error, InplaceOp3, Layout, Result, WithDType};
 
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
+use super::on_cuda::on_cuda;
 
 /// The ids of a batch and the width of what they stand for.
 struct Ids<'a, T> {
@@ -67,6 +68,8 @@ impl InplaceOp3 for EmbeddingForward {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, ids, table| cuda::embedding_forward(dst, ids, table));
 }
 
 /// Adds the squared norm of each record's gradient: `dst[i] += Σ_v ‖Σ_{t: ids[i, t] = v} d[i, t, :]‖²`, with the sources `ids` and `d`.
@@ -123,6 +126,8 @@ impl InplaceOp3 for EmbeddingSqNorms {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, ids, d| cuda::embedding_sq_norms(self, dst, ids, d));
 }
 
 /// `dst[v, :] = Σ_i weights[i] Σ_{t: ids[i, t] = v} d[i, t, :]`, or adds it, with the sources `ids` and `d`; a record of weight 0 is not read.
@@ -172,4 +177,6 @@ impl InplaceOp3 for EmbeddingSum<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, ids, d| cuda::embedding_sum(self, dst, ids, d));
 }

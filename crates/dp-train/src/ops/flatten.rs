@@ -3,6 +3,7 @@
 use candle_core::{CpuStorage, InplaceOp2, Layout, Result};
 
 use super::element::{Element, destination, dtype, for_float, same, source};
+use super::on_cuda::on_cuda;
 
 /// Exchanges the two axes of every record: `[rows, columns]` (source) becomes `[columns, rows]` (destination).
 pub(crate) struct SwapAxes {
@@ -30,6 +31,8 @@ impl InplaceOp2 for SwapAxes {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::swap_axes(self, dst, src));
 }
 
 /// In square tiles, so that a cache line of either side is used up while it is there.

@@ -3,6 +3,7 @@
 use candle_core::{CpuStorage, Error, InplaceOp2, Layout, Result};
 
 use super::element::{destination, dtype, for_float, rows_and_columns, same, source};
+use super::on_cuda::on_cuda;
 
 /// `dst[i, :] = src[rows[i], :]`.
 pub(crate) struct GatherRows<'a> {
@@ -31,4 +32,6 @@ impl InplaceOp2 for GatherRows<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, table| cuda::gather_rows(self, dst, table));
 }

@@ -3,6 +3,7 @@
 use candle_core::{CpuStorage, Error, InplaceOp2, Layout, Result, WithDType};
 
 use super::element::{destination, dtype, for_float, rows_and_columns, same, source};
+use super::on_cuda::on_cuda;
 
 /// `dst[i, :] *= factors[labels[i]]`.
 pub(crate) struct ScaleByLabel<'a> {
@@ -34,4 +35,6 @@ impl InplaceOp2 for ScaleByLabel<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, labels| cuda::scale_by_label(self, dst, labels));
 }

@@ -4,6 +4,7 @@ use candle_core::{CpuStorage, Error, InplaceOp3, Layout, Result};
 use gemm::Parallelism;
 
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
+use super::on_cuda::on_cuda;
 
 /// A matrix as a product reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,4 +130,6 @@ impl InplaceOp3 for MatMul {
             product(dst, rhs.columns, lhs, rhs, self.accumulate)
         })
     }
+
+    on_cuda!(|self, dst, lhs, rhs| cuda::matmul(self, dst, lhs, rhs));
 }

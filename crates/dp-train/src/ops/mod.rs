@@ -1,12 +1,14 @@
 //! The primitives of the engine, as candle custom operations that write into an existing tensor.
 //!
-//! Every operation has a CPU path on slices, for `f32` and `f64`. The destination is always the first tensor, must be
+//! Every operation has a CPU path on slices, for `f32` and `f64`, and with the feature `cuda` a path on CUDA devices (`cuda/`). The destination is always the first tensor, must be
 //! contiguous and must not share storage with a source. Nothing here allocates, so a step that reuses its buffers takes no
 //! page fault. Loops are plain Rust compiled for AVX-512, AVX2 and the baseline, and chosen at run time by [`pulp`].
 
 mod activation;
 mod bce;
 mod conv;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod dropout;
 mod element;
 mod embedding;
@@ -16,6 +18,7 @@ mod label;
 mod matmul;
 mod noise;
 mod norm;
+mod on_cuda;
 mod optimiser;
 mod pool;
 mod rows;
@@ -42,7 +45,7 @@ pub(crate) use norm::{NormBackward, NormForward, NormGeometry, NormParameterGrad
 pub(crate) use optimiser::{AdamUpdate, Scale, ScaleAdd, ScaleAddSquare};
 pub(crate) use pool::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward, PoolShape};
 pub(crate) use rows::{ColumnSum, LinearSqNorms, RepeatRow, RowSqNorms, ScaleRows, SumRows, WeightedColumnSum};
-pub(crate) use sequence::SequenceSqNorms;
+pub(crate) use sequence::{RecordProducts, SequenceSqNorms, SumPositions};
 pub(crate) use softmax::{SoftmaxGradient, SoftmaxLosses};
 pub(crate) use update::{AddSlice, Axpy, Copy, Fill, SetAlong};
 pub(crate) use workspace::Workspace;

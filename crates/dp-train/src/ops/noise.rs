@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Tensor};
 
 use super::element::{Element, cpu, destination, dtype, for_float, same, source};
-use crate::noise::{BLOCK, StepNoise};
+use super::on_cuda::on_cuda;
+use crate::noise::{BLOCK, NoiseSource, StepNoise};
 use crate::threads::Threads;
 use crate::vector_math::vectorise;
 
@@ -17,6 +18,9 @@ pub(crate) struct Privatise<'a> {
     pub(crate) parts: Vec<&'a Tensor>,
     /// `None` adds nothing.
     pub(crate) noise: Option<StepNoise>,
+    /// Where noise is made if this is on a CUDA device.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "the CPU path has no choice"))]
+    pub(crate) source: NoiseSource,
     /// A public constant: the expected batch size.
     pub(crate) normaliser: f64,
     /// Who works on it.
@@ -57,6 +61,8 @@ impl InplaceOp1 for Privatise<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst| cuda::privatise(self, dst));
 }
 
 impl Privatise<'_> {
@@ -117,7 +123,8 @@ mod tests {
         let noise = (std > 0.0).then(|| StepNoise::draw(&mut ChaCha20Rng::seed_from_u64(3), std));
         let threads = Threads::new(NonZeroUsize::new(threads).unwrap()).unwrap();
         let (parts, finite) = (parts.iter().collect(), AtomicBool::default());
-        let privatise = Privatise { parts, noise, normaliser: 8.0, threads: &threads, finite };
+        let source = NoiseSource::default();
+        let privatise = Privatise { parts, noise, source, normaliser: 8.0, threads: &threads, finite };
         result.inplace_op1(&privatise).unwrap();
         (result.to_vec1().unwrap(), privatise.finite.into_inner())
     }

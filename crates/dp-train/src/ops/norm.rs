@@ -8,6 +8,7 @@
 use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result, Tensor};
 
 use super::element::{Element, cpu, destination, dtype, for_float, same, source};
+use super::on_cuda::on_cuda;
 use crate::vector_math::vectorise;
 
 /// What is normalised together, and what is scaled together.
@@ -38,7 +39,8 @@ impl NormGeometry {
         self.cells * 2 * self.groups
     }
 
-    fn cell(self) -> usize {
+    /// Values of a cell.
+    pub(super) fn cell(self) -> usize {
         self.positions * self.channels
     }
 
@@ -47,7 +49,8 @@ impl NormGeometry {
         (self.cell() / self.groups) as f64
     }
 
-    fn check(self, batch: usize, values: usize, statistics: usize) -> Result<()> {
+    /// An error unless values and statistics are those of so many records.
+    pub(super) fn check(self, batch: usize, values: usize, statistics: usize) -> Result<()> {
         same("values to normalise", batch * self.width(), values)?;
         same("statistics of a normalisation", batch * self.statistics(), statistics)
     }
@@ -82,6 +85,8 @@ impl InplaceOp2 for NormStatistics {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, x| cuda::norm_statistics(self, dst, x));
 }
 
 /// Vectors over channels that live for one operation.
@@ -219,6 +224,8 @@ impl InplaceOp3 for NormForward<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, x, statistics| cuda::norm_forward(self, dst, x, statistics));
 }
 
 /// Per-sample gradients of scale and shift: `dst[i] = (Σ d x̂ , Σ d)` over the record's positions, `[batch, 2 · channels]`, with
@@ -271,6 +278,8 @@ impl InplaceOp3 for NormParameterGradients<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, d, x| cuda::norm_parameter_gradients(self, dst, d, x));
 }
 
 /// Adds a cell's `Σ d x̂` and `Σ d` over its positions.
@@ -331,6 +340,8 @@ impl InplaceOp3 for NormBackward<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, x, statistics| cuda::norm_backward(self, dst, x, statistics));
 }
 
 #[inline(always)]

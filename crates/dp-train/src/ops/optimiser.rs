@@ -3,6 +3,7 @@
 use candle_core::{CpuStorage, InplaceOp1, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
 
 use super::element::{Element, destination, dtype, for_float, same, source};
+use super::on_cuda::on_cuda;
 use crate::threads::Threads;
 use crate::vector_math::{map_in_place, vectorise};
 
@@ -44,6 +45,8 @@ impl InplaceOp1 for Scale {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst| cuda::scale(self, dst));
 }
 
 /// `dst = scale · dst + alpha · src`.
@@ -70,6 +73,8 @@ impl InplaceOp2 for ScaleAdd<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::scale_add(self, dst, src));
 }
 
 /// `dst = scale · dst + alpha · src²`.
@@ -96,6 +101,8 @@ impl InplaceOp2 for ScaleAddSquare<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::scale_add_square(self, dst, src));
 }
 
 /// `dst −= rate · m / (√v / second + epsilon)` for the moments `m` and `v`.
@@ -142,4 +149,6 @@ impl InplaceOp3 for AdamUpdate<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, first, second| cuda::adam_update(self, dst, first, second));
 }

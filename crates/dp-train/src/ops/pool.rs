@@ -5,6 +5,7 @@ use std::ops::Range;
 use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
 
 use super::element::{Element, destination, dtype, for_float, same, source};
+use super::on_cuda::on_cuda;
 use crate::vector_math::vectorise;
 
 /// Sizes of a pooling over windows, which may overlap.
@@ -54,10 +55,11 @@ impl PoolShape {
         (range(y, self.kernel[0], self.height), range(x, self.kernel[1], self.width))
     }
 
-    fn check<T>(&self, inputs: &[T], outputs: &[T]) -> Result<()> {
-        let n_images = inputs.len() / self.inputs().max(1);
-        same("values of a pooling's input images", n_images * self.inputs(), inputs.len())?;
-        same("values of a pooling's output images", n_images * self.outputs(), outputs.len())
+    /// An error unless so many input and output values are those of the same number of images.
+    pub(super) fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
+        let n_images = inputs / self.inputs().max(1);
+        same("values of a pooling's input images", n_images * self.inputs(), inputs)?;
+        same("values of a pooling's output images", n_images * self.outputs(), outputs)
     }
 }
 
@@ -76,11 +78,13 @@ impl InplaceOp2 for MaxPool<'_> {
         for_float!(dtype(dst), "max-pool", T => {
             let out = destination::<T>(dst, dst_l)?;
             let images = source::<T>((src, src_l))?;
-            self.0.check(images, out)?;
+            self.0.check(images.len(), out.len())?;
             vectorise(#[inline(always)] || max_pool(self.0, images, out));
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::max_pool(self, dst, src));
 }
 
 #[expect(
@@ -179,12 +183,14 @@ impl InplaceOp3 for MaxPoolBackward<'_> {
         for_float!(dtype(dst), "max-pool-backward", T => {
             let out = destination::<T>(dst, dst_l)?;
             let (gradients, images) = (source::<T>(gradients)?, source::<T>(images)?);
-            self.0.check(images, gradients)?;
+            self.0.check(images.len(), gradients.len())?;
             same("values of a pooling's input gradient", images.len(), out.len())?;
             vectorise(#[inline(always)] || max_pool_backward(self.0, gradients, images, out));
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, gradients, images| cuda::max_pool_backward(self, dst, gradients, images));
 }
 
 #[expect(
@@ -259,7 +265,7 @@ impl InplaceOp2 for AveragePool<'_> {
         for_float!(dtype(dst), "average-pool", T => {
             let out = destination::<T>(dst, dst_l)?;
             let images = source::<T>((src, src_l))?;
-            self.0.check(images, out)?;
+            self.0.check(images.len(), out.len())?;
             let share = T::from_f64(1.0 / self.0.kernel.iter().product::<usize>() as f64);
             let channels = self.0.channels;
             vectorise(#[inline(always)] || {
@@ -285,6 +291,8 @@ impl InplaceOp2 for AveragePool<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::average_pool(self, dst, src));
 }
 
 /// Gradient of [`AveragePool`] with respect to the images (destination), from that of the output.
@@ -299,7 +307,7 @@ impl InplaceOp2 for AveragePoolBackward<'_> {
         for_float!(dtype(dst), "average-pool-backward", T => {
             let out = destination::<T>(dst, dst_l)?;
             let gradients = source::<T>((src, src_l))?;
-            self.0.check(out, gradients)?;
+            self.0.check(out.len(), gradients.len())?;
             let share = T::from_f64(1.0 / self.0.kernel.iter().product::<usize>() as f64);
             let channels = self.0.channels;
             vectorise(#[inline(always)] || {
@@ -322,6 +330,8 @@ impl InplaceOp2 for AveragePoolBackward<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::average_pool_backward(self, dst, src));
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result, WithDType}
 use dp_clipping::kernels::{self, Execution, Gradients};
 
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
+use super::on_cuda::on_cuda;
 use crate::vector_math::vectorise;
 
 /// Adds the squared norm of a linear layer's per-sample gradient: `dst[i] += (‖x_i‖² + 1) ‖d_i‖²`.
@@ -41,6 +42,8 @@ impl InplaceOp3 for LinearSqNorms {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, x, d| cuda::linear_sq_norms(dst, x, d));
 }
 
 /// Adds the squared norm of each row: `dst[i] += ‖src[i, :]‖²`, in `f64`.
@@ -62,6 +65,8 @@ impl InplaceOp2 for RowSqNorms {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::row_sq_norms(dst, src));
 }
 
 /// `dst[j] = Σ_i weights[i] · src[i, j]`, accumulated in `f64`. A row of weight 0 is not read.
@@ -83,6 +88,8 @@ impl InplaceOp2 for SumRows<'_> {
                 .map_err(candle_core::Error::wrap)
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::sum_rows(self, dst, src));
 }
 
 /// Squared norm of each row of `columns` values, on one thread.
@@ -147,6 +154,8 @@ impl InplaceOp2 for ScaleRows<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::scale_rows(self, dst, src));
 }
 
 #[expect(
@@ -199,6 +208,8 @@ impl InplaceOp2 for ColumnSum {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::column_sum(self, dst, src));
 }
 
 /// `dst[j] = Σ_i weights[i] · src[i, first_column + j]`, or adds it to `dst`; a row of weight 0 is not read.
@@ -249,6 +260,8 @@ impl InplaceOp2 for WeightedColumnSum<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::weighted_column_sum(self, dst, src));
 }
 
 /// `dst[i, :] = src`: the same row everywhere.
@@ -270,4 +283,6 @@ impl InplaceOp2 for RepeatRow {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, row| cuda::repeat_row(dst, row));
 }

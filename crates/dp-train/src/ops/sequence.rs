@@ -5,9 +5,11 @@
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 
-use candle_core::{CpuStorage, InplaceOp3, Layout, Result};
+use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result};
 
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
+use super::matmul::{Matrix, product};
+use super::on_cuda::on_cuda;
 use crate::vector_math::vectorise;
 
 /// Adds the squared norm of the gradient of a linear layer on a sequence, without forming it:
@@ -55,6 +57,8 @@ impl InplaceOp3 for SequenceSqNorms {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, x, d| cuda::sequence_sq_norms(self, dst, x, d));
 }
 
 #[inline(always)]
@@ -82,4 +86,78 @@ fn dot<T: Element>(a: &[T], b: &[T]) -> f64 {
         }
     }
     lanes.iter().sum::<f64>() + rest
+}
+
+/// `dst[i] = lhs[i]ᵀ · rhs[i]` for the positions of each record `i`, with sources of one row per record and position.
+pub(crate) struct RecordProducts {
+    /// Positions of a record.
+    pub(crate) positions: usize,
+}
+
+impl InplaceOp3 for RecordProducts {
+    fn name(&self) -> &'static str {
+        "record-products"
+    }
+
+    fn cpu_fwd(
+        &self,
+        dst: &mut CpuStorage,
+        dst_l: &Layout,
+        lhs: &CpuStorage,
+        lhs_l: &Layout,
+        rhs: &CpuStorage,
+        rhs_l: &Layout,
+    ) -> Result<()> {
+        let (lhs, rhs) = ((lhs, lhs_l), (rhs, rhs_l));
+        for_float!(dtype(dst), "record-products", T => {
+            let ((lhs_rows, m), (rhs_rows, n)) = (rows_and_columns(lhs.1)?, rows_and_columns(rhs.1)?);
+            same("rows of both factors", lhs_rows, rhs_rows)?;
+            let dst = destination::<T>(dst, dst_l)?;
+            same("values of all records' products", lhs_rows / self.positions.max(1) * m * n, dst.len())?;
+            let (lhs, rhs) = (source::<T>(lhs)?, source::<T>(rhs)?);
+            let records = lhs.chunks_exact((self.positions * m).max(1)).zip(rhs.chunks_exact((self.positions * n).max(1)));
+            for (dst, (lhs, rhs)) in dst.chunks_exact_mut((m * n).max(1)).zip(records) {
+                let lhs = Matrix::strided(lhs, self.positions, m, m)?;
+                product(dst, n, lhs.transposed(), Matrix::strided(rhs, self.positions, n, n)?, false)?;
+            }
+            Ok(())
+        })
+    }
+
+    on_cuda!(|self, dst, lhs, rhs| cuda::record_products(self, dst, lhs, rhs));
+}
+
+/// `dst[i] = Σ_t src[i, t]` over the positions of each record `i`, with a source of one row per record and position.
+pub(crate) struct SumPositions {
+    /// Positions of a record.
+    pub(crate) positions: usize,
+}
+
+impl InplaceOp2 for SumPositions {
+    fn name(&self) -> &'static str {
+        "sum-positions"
+    }
+
+    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
+        for_float!(dtype(dst), "sum-positions", T => {
+            let (rows, columns) = rows_and_columns(src_l)?;
+            let dst = destination::<T>(dst, dst_l)?;
+            same("sums over positions", rows / self.positions.max(1) * columns, dst.len())?;
+            let src = source::<T>((src, src_l))?;
+            dst.fill(T::ZERO);
+            vectorise(#[inline(always)] || {
+                let records = src.chunks_exact((self.positions * columns).max(1));
+                for (sums, record) in dst.chunks_exact_mut(columns.max(1)).zip(records) {
+                    for row in record.chunks_exact(columns) {
+                        for (sum, &value) in sums.iter_mut().zip(row) {
+                            *sum += value;
+                        }
+                    }
+                }
+            });
+            Ok(())
+        })
+    }
+
+    on_cuda!(|self, dst, src| cuda::sum_positions(self, dst, src));
 }

@@ -3,6 +3,7 @@
 use candle_core::{CpuStorage, Error, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
 
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
+use super::on_cuda::on_cuda;
 
 fn largest<T: Element>(logits: &[T]) -> T {
     let mut largest = logits[0];
@@ -31,7 +32,7 @@ fn log_sum_exp<T: Element>(logits: &[T]) -> (T, T) {
 }
 
 /// Rows and classes of the logits. One class has a loss of 0 whatever the logit: a vector of logits is a mistake.
-fn rows_and_classes(layout: &Layout) -> Result<(usize, usize)> {
+pub(super) fn rows_and_classes(layout: &Layout) -> Result<(usize, usize)> {
     let (rows, classes) = rows_and_columns(layout)?;
     if classes < 2 {
         return Err(Error::Msg(format!("logits per record of a softmax: expected at least 2, got {classes}")));
@@ -82,6 +83,8 @@ impl InplaceOp3 for SoftmaxLosses {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, logits, labels| cuda::softmax_losses(dst, logits, labels));
 }
 
 /// Turns logits into the gradient of the loss with respect to them: `softmax(logits) − onehot(label)`.
@@ -117,4 +120,6 @@ impl InplaceOp2 for SoftmaxGradient {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, labels| cuda::softmax_gradient(dst, labels));
 }

@@ -3,6 +3,7 @@
 use candle_core::{CpuStorage, InplaceOp1, InplaceOp2, Layout, Result, WithDType};
 
 use super::element::{Element, destination, dtype, for_float, same, source};
+use super::on_cuda::on_cuda;
 use crate::vector_math::vectorise;
 
 /// Sets every value.
@@ -19,6 +20,8 @@ impl InplaceOp1 for Fill {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst| cuda::fill(self, dst));
 }
 
 /// `dst = src`.
@@ -38,6 +41,8 @@ impl InplaceOp2 for Copy {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::copy(dst, src));
 }
 
 /// `dst += alpha · src`.
@@ -60,6 +65,8 @@ impl InplaceOp2 for Axpy {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, src| cuda::axpy(self, dst, src));
 }
 
 /// `dst += alpha · values`, values that are in host memory in `f64`: nothing is copied to a tensor first.
@@ -87,6 +94,8 @@ impl InplaceOp1 for AddSlice<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst| cuda::add_slice(self, dst));
 }
 
 /// `dst = origin + alpha · values`, both in host memory.

@@ -148,6 +148,7 @@ impl Trainer<'_> {
         let privatise = Privatise {
             parts: self.sum.parts().map(ParameterVector::flat).collect(),
             noise,
+            source: self.execution.noise,
             normaliser: self.plan.expected_batch_size(),
             threads: self.engine.threads(),
             finite: AtomicBool::default(),

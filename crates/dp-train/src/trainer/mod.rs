@@ -19,6 +19,7 @@ use crate::dropout::DropoutKey;
 use crate::early_stopping::Patience;
 use crate::engine::{Engine, WeightedSum};
 use crate::error::{Result, TrainError};
+use crate::noise::NoiseSource;
 use crate::observer::{Observer, StepState, StepView};
 use crate::ops::ScaleAdd;
 use crate::optimiser::Optimiser;
@@ -36,13 +37,15 @@ pub struct Execution {
     pub micro_batch: usize,
     /// Threads that share each micro-batch. Runs are bit for bit the same only for the same number, and so are their checkpoints.
     pub threads: NonZeroUsize,
-    /// Where the arithmetic is done; the records must be there too.
+    /// Where the arithmetic is done; the records must be there too. For a CUDA device see [`cuda_device`](crate::cuda_device).
     pub device: Device,
+    /// Where the noise of a run on a CUDA device is made.
+    pub noise: NoiseSource,
 }
 
 impl Default for Execution {
     fn default() -> Self {
-        Self { micro_batch: 1_024, threads: NonZeroUsize::MIN, device: Device::Cpu }
+        Self { micro_batch: 1_024, threads: NonZeroUsize::MIN, device: Device::Cpu, noise: NoiseSource::Device }
     }
 }
 
@@ -98,7 +101,8 @@ impl<'a> Trainer<'a> {
     /// Builds model, sampler, clipping method and ledger from one plan, and draws the initial parameters.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the public facts of the records are not those the plan was made for;
+    /// [`TrainError::Mismatch`] if the public facts of the records are not those the plan was made for, or the records are on another
+    /// device;
     /// [`TrainError::InvalidParameter`] if the loss does not fit the number of classes, or a width or the micro-batch is 0.
     pub fn new(plan: &'a Plan, records: &'a Records, mut streams: RandomStreams, execution: Execution) -> Result<Self> {
         if records.facts() != plan.facts() {
@@ -107,6 +111,11 @@ impl<'a> Trainer<'a> {
         }
         if execution.micro_batch == 0 {
             return Err(TrainError::invalid("micro_batch", 0, "at least 1"));
+        }
+        if !records.device().same_device(&execution.device) {
+            let location = |device: &Device| format!("{:?}", device.location());
+            let (expected, got) = (location(&execution.device), location(records.device()));
+            return Err(TrainError::mismatch("device of the records", expected, got));
         }
         let config = plan.config();
         let mut engine = Engine::new(&config.model, config.loss.clone(), records, &execution.device)?

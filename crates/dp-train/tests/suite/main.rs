@@ -8,6 +8,7 @@ mod checkpoints;
 mod config_files;
 mod convolution;
 mod couplings;
+mod cuda;
 mod curvature;
 mod decomposition;
 mod early_stopping;

@@ -50,7 +50,11 @@ impl Data {
     }
 
     pub(crate) fn records(&self, dtype: DType) -> Records {
-        Records::new(&self.features, &self.labels, &self.groups, self.facts, dtype, &Device::Cpu).unwrap()
+        self.records_on(&Device::Cpu, dtype)
+    }
+
+    pub(crate) fn records_on(&self, device: &Device, dtype: DType) -> Records {
+        Records::new(&self.features, &self.labels, &self.groups, self.facts, dtype, device).unwrap()
     }
 }
 

@@ -43,14 +43,24 @@ impl ConvShape {
         let product = t * p * d;
         let gram = GRAM_COST * t * t * (p + d) + product;
         let kept = product + VALUE_COST * p * d;
-        let fits = n_records * (self.weights() + self.filters) * value_bytes <= KEPT_BYTES;
-        if fits && kept <= gram {
+        if self.may_keep(n_records, value_bytes) && kept <= gram {
             PerSampleForm::Kept
         } else if gram <= 2.0 * product {
             PerSampleForm::Gram
         } else {
             PerSampleForm::Dropped
         }
+    }
+
+    /// The form on a CUDA device: gradients are formed, and kept where they fit. Gram matrices must be in `f64`, in which most devices are
+    /// tens of times slower.
+    pub(crate) fn per_sample_form_on_cuda(&self, n_records: usize, value_bytes: usize) -> PerSampleForm {
+        if self.may_keep(n_records, value_bytes) { PerSampleForm::Kept } else { PerSampleForm::Dropped }
+    }
+
+    /// Whether so many records' gradients may be kept.
+    fn may_keep(&self, n_records: usize, value_bytes: usize) -> bool {
+        n_records * (self.weights() + self.filters) * value_bytes <= KEPT_BYTES
     }
 
     /// The order in which the products of the weight's gradient are fastest. The contiguous side of the result is best long;

@@ -19,6 +19,7 @@ pub(crate) use taps::{CropWeight, Taps, UnpackWeight};
 
 use super::element::{Element, cpu, destination, dtype, for_float, same, source};
 use super::matmul::{Matrix, product};
+use super::on_cuda::on_cuda;
 use super::workspace::Workspace;
 use crate::vector_math::vectorise;
 
@@ -55,7 +56,7 @@ impl InplaceOp3 for ConvForward<'_> {
             let out = destination::<T>(dst, dst_l)?;
             let (images, weight) = (source::<T>(images)?, source::<T>(weight)?);
             same("values of a convolution's weight", self.shape.weights(), weight.len())?;
-            check_images(self.shape, images, out)?;
+            check_images(self.shape, images.len(), out.len())?;
             let bias = self.bias.map(Tensor::storage_and_layout);
             let bias = bias.as_ref().map(|(bias, bias_l)| source::<T>((cpu(bias)?, bias_l))).transpose()?;
             same("values of a convolution's bias", self.shape.filters, bias.map_or(self.shape.filters, <[T]>::len))?;
@@ -67,6 +68,8 @@ impl InplaceOp3 for ConvForward<'_> {
             }
         })
     }
+
+    on_cuda!(|self, dst, images, weight| cuda::conv_forward(self, dst, images, weight));
 }
 
 fn forward<T: Element>(
@@ -128,7 +131,7 @@ impl InplaceOp3 for ConvInputGradient<'_> {
             let out = destination::<T>(dst, dst_l)?;
             let (gradients, weight) = (source::<T>(gradients)?, source::<T>(weight)?);
             same("values of a convolution's weight", self.shape.weights(), weight.len())?;
-            check_images(self.shape, out, gradients)?;
+            check_images(self.shape, out.len(), gradients.len())?;
             let workspace = &mut self.workspace.borrow_mut();
             if sliding::pays_backward(self.shape) {
                 sliding::input_gradient(self.shape, gradients, weight, out, workspace)
@@ -137,6 +140,8 @@ impl InplaceOp3 for ConvInputGradient<'_> {
             }
         })
     }
+
+    on_cuda!(|self, dst, gradients, weight| cuda::conv_input_gradient(self, dst, gradients, weight));
 }
 
 fn input_gradient<T: Element>(
@@ -192,11 +197,13 @@ impl InplaceOp3 for ConvWeightSum<'_> {
             let sum = destination::<T>(dst, dst_l)?;
             let (images, gradients) = (source::<T>(images)?, source::<T>(gradients)?);
             same("values of a convolution's weight", self.shape.weights(), sum.len())?;
-            check_images(self.shape, images, gradients)?;
+            check_images(self.shape, images.len(), gradients.len())?;
             let workspace = &mut self.workspace.borrow_mut();
             weight_gradient(self.shape, images, gradients, (sum, self.order), self.accumulate, workspace)
         })
     }
+
+    on_cuda!(|self, dst, images, gradients| cuda::conv_weight_sum(self, dst, images, gradients));
 }
 
 fn weight_gradient<T: Element>(
@@ -257,7 +264,7 @@ impl InplaceOp3 for ConvGradients<'_> {
         for_float!(dtype(dst), "conv-gradients", T => {
             let rows = destination::<T>(dst, dst_l)?;
             let (images, gradients) = (source::<T>(images)?, source::<T>(gradients)?);
-            check_images(self.shape, images, gradients)?;
+            check_images(self.shape, images.len(), gradients.len())?;
             let n_records = images.len() / self.shape.inputs();
             let width = rows.len() / n_records.max(1);
             same("values of all records' gradients", n_records * width, rows.len())?;
@@ -269,6 +276,8 @@ impl InplaceOp3 for ConvGradients<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, images, gradients| cuda::conv_gradients(self, dst, images, gradients));
 }
 
 /// One record's gradient, with that of the bias where the row has room for it.
@@ -334,7 +343,7 @@ impl InplaceOp3 for ConvSqNorms<'_> {
         let norms = destination::<f64>(dst, dst_l)?;
         for_float!(dtype, "conv-sq-norms", T => {
             let (images, gradients) = (source::<T>(images)?, source::<T>(gradients)?);
-            check_images(self.shape, images, gradients)?;
+            check_images(self.shape, images.len(), gradients.len())?;
             same("norms of a batch", images.len() / self.shape.inputs(), norms.len())?;
             let (workspace, other) = &mut *self.workspaces.borrow_mut();
             let width = self.shape.weights() + if self.bias { self.shape.filters } else { 0 };
@@ -347,6 +356,8 @@ impl InplaceOp3 for ConvSqNorms<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, images, gradients| cuda::conv_sq_norms(self, dst, images, gradients));
 }
 
 /// Squared norm of each row of `width` values, on one thread.
@@ -360,9 +371,9 @@ fn images_at_once(shape: &ConvShape) -> usize {
     (PATCHES_AT_ONCE / (shape.positions() * shape.patch()).max(1)).max(1)
 }
 
-/// An error unless inputs and outputs are those of the same number of images.
-fn check_images<T>(shape: &ConvShape, inputs: &[T], outputs: &[T]) -> Result<()> {
-    let n_images = inputs.len() / shape.inputs().max(1);
-    same("values of a convolution's input images", n_images * shape.inputs(), inputs.len())?;
-    same("values of a convolution's output images", n_images * shape.outputs(), outputs.len())
+/// An error unless so many input and output values are those of the same number of images.
+pub(super) fn check_images(shape: &ConvShape, inputs: usize, outputs: usize) -> Result<()> {
+    let n_images = inputs / shape.inputs().max(1);
+    same("values of a convolution's input images", n_images * shape.inputs(), inputs)?;
+    same("values of a convolution's output images", n_images * shape.outputs(), outputs)
 }

@@ -56,12 +56,12 @@ impl ConvShape {
     }
 
     /// Channels that one filter sees.
-    pub(super) fn depth(&self) -> usize {
+    pub(in crate::ops) fn depth(&self) -> usize {
         self.channels / self.groups
     }
 
     /// Filters of one group.
-    pub(super) fn group_filters(&self) -> usize {
+    pub(in crate::ops) fn group_filters(&self) -> usize {
         self.filters / self.groups
     }
 

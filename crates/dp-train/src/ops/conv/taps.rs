@@ -4,6 +4,7 @@ use candle_core::{CpuStorage, InplaceOp2, Layout, Result};
 
 use super::{ConvShape, WeightOrder};
 use crate::ops::element::{Element, destination, dtype, for_float, same, source};
+use crate::ops::on_cuda::on_cuda;
 
 /// Which rows and columns of a square kernel are used: `used` of `kernel`, from `first` on.
 ///
@@ -53,12 +54,19 @@ impl Taps {
         self.kernel
     }
 
+    /// The first that is used, and how many are.
+    #[cfg(feature = "cuda")]
+    pub(in crate::ops) fn used(self) -> (usize, usize) {
+        (self.first, self.used)
+    }
+
     /// Values of a whole filter of `depth` channels.
     fn patch(self, depth: usize) -> usize {
         self.kernel * self.kernel * depth
     }
 
-    fn check(self, shape: &ConvShape, used: usize, weight: usize) -> Result<()> {
+    /// An error unless so many values are the used part of a weight, and the weight.
+    pub(in crate::ops) fn check(self, shape: &ConvShape, used: usize, weight: usize) -> Result<()> {
         same("values of the used part of a convolution's weight", shape.weights(), used)?;
         same("values of a convolution's weight", shape.filters * self.patch(shape.depth()), weight)
     }
@@ -99,6 +107,8 @@ impl InplaceOp2 for CropWeight<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, weight| cuda::crop_weight(self, dst, weight));
 }
 
 /// Copies a sum of weight gradients (source) into the weight's gradient (destination), or adds it. The gradient of unused taps is 0.
@@ -143,6 +153,8 @@ impl InplaceOp2 for UnpackWeight<'_> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst, sum| cuda::unpack_weight(self, dst, sum));
 }
 
 fn add<'a, T: Element>(values: &mut [T], others: impl Iterator<Item = &'a T>) {

@@ -1,0 +1,33 @@
+//! Choosing a CUDA device.
+
+use candle_core::Device;
+
+use crate::error::Result;
+#[cfg(not(feature = "cuda"))]
+use crate::error::TrainError;
+
+/// The CUDA device with this number, with a stream of its own: everything that is done with it is done in order, whichever thread asks.
+///
+/// # Errors
+/// [`TrainError::Tensor`] if no such device answers.
+#[cfg(feature = "cuda")]
+pub fn cuda_device(number: usize) -> Result<Device> {
+    let device = Device::new_cuda_with_stream(number)?;
+    #[expect(unsafe_code, reason = "the caller must see to the order of several streams")]
+    // SAFETY: the device was just made and has one stream, on which all of its memory is taken, used and given back.
+    unsafe {
+        // candle would keep events for every tensor, to order several.
+        device.as_cuda_device()?.disable_event_tracking();
+    }
+    Ok(device)
+}
+
+/// No CUDA device: this build is without the feature `cuda`.
+///
+/// # Errors
+/// [`TrainError::InvalidParameter`] always.
+#[cfg(not(feature = "cuda"))]
+pub fn cuda_device(number: usize) -> Result<Device> {
+    let expected = "a build with the feature `cuda`; this one has the CPU alone";
+    Err(TrainError::invalid("device", format!("cuda:{number}"), expected))
+}

@@ -1,0 +1,3 @@
+// The kernels in double precision.
+typedef double real;
+#include "all.cuh"

@@ -1,0 +1,3 @@
+// The kernels in single precision.
+typedef float real;
+#include "all.cuh"

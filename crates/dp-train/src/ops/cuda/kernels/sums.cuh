@@ -1,0 +1,33 @@
+// Totals of partial sums. Partial sum `part` of item `i` is at `part · n + i`, so that neighbouring threads read neighbouring values.
+#pragma once
+#include "thread.cuh"
+
+__device__ inline double total(u64 n, u64 i, u64 n_parts, const double *parts) {
+    double sum = 0;
+    for (u64 part = 0; part < n_parts; part++) sum += parts[part * n + i];
+    return sum;
+}
+
+KERNEL add_total(u64 n, u64 n_parts, const double *parts, double *dst) {
+    ITEM(i, n);
+    dst[i] += total(n, i, n_parts, parts);
+}
+
+// For a sum of squares that was computed with terms of both signs: below 0 only by rounding. NaN stays.
+KERNEL add_total_of_square(u64 n, u64 n_parts, const double *parts, double *dst) {
+    ITEM(i, n);
+    const double sum = total(n, i, n_parts, parts);
+    dst[i] += sum < 0 ? 0 : sum;
+}
+
+KERNEL write_total(u64 n, u64 n_parts, const double *parts, real *dst, u32 accumulate) {
+    ITEM(i, n);
+    const double sum = total(n, i, n_parts, parts);
+    dst[i] = accumulate ? (real)(dst[i] + sum) : (real)sum;
+}
+
+// The squared norm of a linear layer's gradient at one position: dst += (|x|² + 1) |d|².
+KERNEL add_outer_sq_norm(u64 n, u64 x_parts, const double *x, u64 d_parts, const double *d, double *dst) {
+    ITEM(i, n);
+    dst[i] += (total(n, i, x_parts, x) + 1) * total(n, i, d_parts, d);
+}

@@ -1,0 +1,43 @@
+//! The CUDA path of every operation: own kernels (`kernels/`) and cuBLAS, in the order of one stream.
+//!
+//! A function here has the name of its operation in lower case and the same contract, with these differences:
+//!
+//! - Sums are accumulated in `f64` whatever the number type, in an order that does not depend on scheduling. There are no floating-point
+//!   atomics, so that a run repeats bit for bit on the same type of device and toolkit.
+//! - Nothing is copied back to the host, so a label or id out of range, which on the CPU is an error, gives NaN: the record is then left out
+//!   like any other whose gradient is not finite. Whether a sum is finite, and how many values of noise are in doubt, are the exceptions: four
+//!   bytes each.
+//! - Weights, row numbers and the like come from host memory and are sent along: `[batch]` values each.
+
+mod conv;
+mod dropout;
+mod embedding;
+mod launch;
+mod loss;
+mod noise;
+mod norm;
+mod pointwise;
+mod pool;
+mod product;
+mod rows;
+mod sequence;
+mod view;
+
+pub(super) use conv::{
+    conv_forward, conv_gradients, conv_input_gradient, conv_sq_norms, conv_weight_sum, crop_weight, unpack_weight,
+};
+pub(super) use dropout::dropout;
+pub(super) use embedding::{embedding_forward, embedding_sq_norms, embedding_sum};
+pub(super) use loss::{bce_gradient, bce_losses, scale_by_label, softmax_gradient, softmax_losses};
+pub(super) use noise::privatise;
+pub(super) use norm::{norm_backward, norm_forward, norm_parameter_gradients, norm_statistics};
+pub(super) use pointwise::{
+    activation, activation_backward, activation_slope, adam_update, add_slice, axpy, copy, fill, multiply, scale,
+    scale_add, scale_add_square,
+};
+pub(super) use pool::{average_pool, average_pool_backward, max_pool, max_pool_backward};
+pub(super) use product::matmul;
+pub(super) use rows::{
+    column_sum, gather_rows, linear_sq_norms, repeat_row, row_sq_norms, scale_rows, sum_rows, weighted_column_sum,
+};
+pub(super) use sequence::{record_products, sequence_sq_norms, sum_positions, swap_axes};

@@ -1,0 +1,142 @@
+//! Operations that treat every value alone: updates, optimisers, activations.
+
+use candle_core::cuda::cudarc::driver::{CudaView, CudaViewMut};
+use candle_core::{CudaDevice, Error, Result, WithDType};
+
+use super::launch::launch;
+use super::view::{Destination, Real, Source, destination, dtype, source};
+use crate::ops::activation::{Activation, ActivationBackward, ActivationSlope};
+use crate::ops::element::{for_float, same};
+use crate::ops::optimiser::{AdamUpdate, Scale, ScaleAdd, ScaleAddSquare};
+use crate::ops::update::{AddSlice, Axpy, Fill};
+
+/// Device, destination and source of an operation on vectors of the same length.
+fn pair<'a, T: Real>(
+    what: &'static str,
+    dst: Destination<'a>,
+    src: Source<'a>,
+) -> Result<(CudaDevice, CudaViewMut<'a, T>, CudaView<'a, T>)> {
+    let device = dst.0.device.clone();
+    let (dst, src) = (destination::<T>(dst)?, source::<T>(src)?);
+    same(what, dst.len(), src.len())?;
+    Ok((device, dst, src))
+}
+
+pub(in crate::ops) fn fill(op: &Fill, dst: Destination<'_>) -> Result<()> {
+    for_float!(dtype(dst.0), "fill", T => {
+        let device = dst.0.device.clone();
+        let dst = destination::<T>(dst)?;
+        launch!(T, &device, "fill", dst.len(); dst, T::from_f64(op.0))
+    })
+}
+
+pub(in crate::ops) fn copy(dst: Destination<'_>, src: Source<'_>) -> Result<()> {
+    for_float!(dtype(dst.0), "copy", T => {
+        let (device, mut dst, src) = pair::<T>("elements to copy", dst, src)?;
+        device.memcpy_dtod(&src, &mut dst)
+    })
+}
+
+pub(in crate::ops) fn axpy(op: &Axpy, dst: Destination<'_>, src: Source<'_>) -> Result<()> {
+    for_float!(dtype(dst.0), "axpy", T => {
+        let (device, dst, src) = pair::<T>("elements to add", dst, src)?;
+        launch!(T, &device, "axpy", dst.len(); dst, T::from_f64(op.alpha), src)
+    })
+}
+
+pub(in crate::ops) fn add_slice(op: &AddSlice<'_>, dst: Destination<'_>) -> Result<()> {
+    for_float!(dtype(dst.0), "add-slice", T => {
+        let device = dst.0.device.clone();
+        let dst = destination::<T>(dst)?;
+        same("values to add", dst.len(), op.values.len())?;
+        let values = device.clone_htod(op.values)?;
+        launch!(T, &device, "add_slice", dst.len(); dst, op.alpha, values.as_view())
+    })
+}
+
+pub(in crate::ops) fn multiply(dst: Destination<'_>, src: Source<'_>) -> Result<()> {
+    for_float!(dtype(dst.0), "multiply", T => {
+        let (device, dst, src) = pair::<T>("elements to multiply", dst, src)?;
+        launch!(T, &device, "multiply", dst.len(); dst, src)
+    })
+}
+
+pub(in crate::ops) fn scale(op: &Scale, dst: Destination<'_>) -> Result<()> {
+    for_float!(dtype(dst.0), "scale", T => {
+        let device = dst.0.device.clone();
+        let dst = destination::<T>(dst)?;
+        launch!(T, &device, "scale", dst.len(); dst, T::from_f64(op.0))
+    })
+}
+
+pub(in crate::ops) fn scale_add(op: &ScaleAdd<'_>, dst: Destination<'_>, src: Source<'_>) -> Result<()> {
+    for_float!(dtype(dst.0), "scale-add", T => {
+        let (device, dst, src) = pair::<T>("elements to add", dst, src)?;
+        launch!(T, &device, "scale_add", dst.len(); dst, T::from_f64(op.scale), T::from_f64(op.alpha), src)
+    })
+}
+
+pub(in crate::ops) fn scale_add_square(op: &ScaleAddSquare<'_>, dst: Destination<'_>, src: Source<'_>) -> Result<()> {
+    for_float!(dtype(dst.0), "scale-add-square", T => {
+        let (device, dst, src) = pair::<T>("elements to square", dst, src)?;
+        launch!(T, &device, "scale_add_square", dst.len(); dst, T::from_f64(op.scale), T::from_f64(op.alpha), src)
+    })
+}
+
+pub(in crate::ops) fn adam_update(
+    op: &AdamUpdate<'_>,
+    dst: Destination<'_>,
+    first: Source<'_>,
+    second: Source<'_>,
+) -> Result<()> {
+    for_float!(dtype(dst.0), "adam-update", T => {
+        let (device, parameters, first) = pair::<T>("elements of the first moment", dst, first)?;
+        let second = source::<T>(second)?;
+        same("elements of the second moment", parameters.len(), second.len())?;
+        let (rate, root, epsilon) = (T::from_f64(op.rate), T::from_f64(1.0 / op.second), T::from_f64(op.epsilon));
+        launch!(T, &device, "adam_update", parameters.len(); parameters, first, second, rate, root, epsilon)
+    })
+}
+
+/// What the kernels know an activation by.
+fn kind(activation: Activation) -> u32 {
+    match activation {
+        Activation::Tanh => 0,
+        Activation::Relu => 1,
+        Activation::Sigmoid => 2,
+        Activation::Gelu => 3,
+        Activation::GeluTanh => 4,
+    }
+}
+
+pub(in crate::ops) fn activation(op: Activation, dst: Destination<'_>) -> Result<()> {
+    for_float!(dtype(dst.0), "activation", T => {
+        let device = dst.0.device.clone();
+        let dst = destination::<T>(dst)?;
+        launch!(T, &device, "activation_forward", dst.len(); dst, kind(op))
+    })
+}
+
+pub(in crate::ops) fn activation_backward(
+    op: &ActivationBackward,
+    dst: Destination<'_>,
+    output: Source<'_>,
+) -> Result<()> {
+    if !op.0.is_function_of_output() {
+        return Err(Error::Msg(format!("the derivative of {:?} is not a function of its output", op.0)));
+    }
+    for_float!(dtype(dst.0), "activation-backward", T => {
+        let (device, dst, output) = pair::<T>("length of the activation's output", dst, output)?;
+        launch!(T, &device, "activation_backward", dst.len(); dst, output, kind(op.0))
+    })
+}
+
+pub(in crate::ops) fn activation_slope(op: &ActivationSlope, dst: Destination<'_>, input: Source<'_>) -> Result<()> {
+    if op.0.is_function_of_output() {
+        return Err(Error::Msg(format!("the derivative of {:?} is taken from its output", op.0)));
+    }
+    for_float!(dtype(dst.0), "activation-slope", T => {
+        let (device, dst, input) = pair::<T>("length of the activation's input", dst, input)?;
+        launch!(T, &device, "activation_slope", dst.len(); dst, input, kind(op.0))
+    })
+}

@@ -1,0 +1,294 @@
+//! The CUDA path against the CPU's. Without a device, or in a build without the feature `cuda`, each test says that it was skipped.
+
+use dp_train::{
+    Activation, CnnLayer, DType, Device, DropoutKey, EncoderFamily, Engine, Evaluation, Execution, ImageShape,
+    InputShape, LayerConfig, Loss, ModelConfig, NoiseSource, Normalisation, OptimiserConfig, Plan, Pooling, Records,
+    ResNetStem, Trainer, Unobserved, ZhaoCnnLayout, cuda_device,
+};
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+
+use crate::support::{Data, batches, config, mlp, parameters, parameters_of, privacy, relative_error, streams};
+
+/// The first CUDA device, or a line that says why there is none.
+fn device() -> Option<Device> {
+    match cuda_device(0) {
+        Ok(device) => Some(device),
+        Err(error) => {
+            println!("skipped: no CUDA device ({error})");
+            None
+        }
+    }
+}
+
+/// What a model is asked for: everything that a step and an evaluation use.
+struct Answers {
+    losses: Vec<f64>,
+    norms: Vec<f64>,
+    sum: Vec<f64>,
+    evaluation: Evaluation,
+}
+
+/// A batch with a repeated record, a blanked one and a negative weight, the sum taken in two parts.
+fn answers(model: &ModelConfig, loss: &Loss, data: &Data, dtype: DType, device: &Device) -> Answers {
+    let records = data.records_on(device, dtype);
+    let mut engine = Engine::new(model, loss.clone(), &records, device).unwrap();
+    engine.model().parameters().set(&parameters_of(&engine, 2)).unwrap();
+    engine.set_dropout(Some(DropoutKey::draw(&mut ChaCha20Rng::seed_from_u64(3))));
+    let sum = engine.zero_gradient().unwrap();
+    engine.differentiate(&records, &[4, 1, 0, 1, 6], &[3]).unwrap();
+    let (losses, norms) = (engine.losses().unwrap(), engine.gradient_norms().unwrap());
+    engine.weighted_sum(&[0.5, 1.0, -2.0, 0.0, 0.25], &sum, false).unwrap();
+    // Without norms, as in a run that is not private: the layers have nothing formed to sum.
+    engine.differentiate(&records, &[5, 2], &[]).unwrap();
+    engine.weighted_sum(&[1.0, 1.0], &sum, true).unwrap();
+    let evaluation = engine.evaluate(&records, 3).unwrap();
+    Answers { losses, norms, sum: sum.to_vec().unwrap(), evaluation }
+}
+
+fn assert_close(what: &str, a: &[f64], b: &[f64], tolerance: f64) {
+    let error = relative_error(a, b);
+    assert!(error <= tolerance, "{what}: {error:e}");
+}
+
+/// Asks both devices, in both number types.
+fn assert_same_answers(device: &Device, model: &ModelConfig, loss: &Loss, data: &Data) {
+    for (dtype, tolerance) in [(DType::F64, 1e-11), (DType::F32, 2e-5)] {
+        let on_cuda = answers(model, loss, data, dtype, device);
+        let on_cpu = answers(model, loss, data, dtype, &Device::Cpu);
+        let name = |what: &str| format!("{} {loss:?} {dtype:?} {what}", model.label());
+        assert_close(&name("losses"), &on_cuda.losses, &on_cpu.losses, tolerance);
+        assert_close(&name("norms"), &on_cuda.norms, &on_cpu.norms, tolerance);
+        assert_close(&name("sum"), &on_cuda.sum, &on_cpu.sum, tolerance);
+        assert_close(&name("logits"), &on_cuda.evaluation.logits, &on_cpu.evaluation.logits, tolerance);
+        assert_close(&name("evaluation"), &on_cuda.evaluation.losses, &on_cpu.evaluation.losses, tolerance);
+        assert_eq!(on_cuda.evaluation.predictions, on_cpu.evaluation.predictions, "{}", name("predictions"));
+    }
+}
+
+fn sequential(input: InputShape, layers: Vec<LayerConfig>) -> ModelConfig {
+    ModelConfig::Sequential { input, layers }
+}
+
+fn act(function: Activation) -> LayerConfig {
+    LayerConfig::Activation { function }
+}
+
+#[test]
+fn losses_are_the_cpu_s() {
+    let Some(device) = device() else { return };
+    let weights = vec![0.5, 1.0, 2.5];
+    let binary = Data::random(7, 5, 2, 1, 1);
+    for loss in [Loss::BceWithLogits, Loss::WeightedBceWithLogits { positive_weight: 3.0 }] {
+        assert_same_answers(&device, &ModelConfig::LogisticRegression, &loss, &binary);
+        assert_same_answers(&device, &ModelConfig::SquashedRegression, &loss, &binary);
+    }
+    let ternary = Data::random(7, 5, 3, 1, 2);
+    for loss in [Loss::SoftmaxCrossEntropy, Loss::WeightedSoftmaxCrossEntropy { class_weights: weights }] {
+        assert_same_answers(&device, &ModelConfig::LogisticRegression, &loss, &ternary);
+    }
+}
+
+#[test]
+fn vectors_are_the_cpu_s() {
+    let Some(device) = device() else { return };
+    let data = Data::random(7, 300, 3, 1, 1);
+    for activation in [Activation::Tanh, Activation::Relu, Activation::Sigmoid, Activation::Gelu, Activation::GeluTanh]
+    {
+        assert_same_answers(&device, &mlp(&[270, 9], activation), &Loss::SoftmaxCrossEntropy, &data);
+    }
+    let models = [
+        ModelConfig::SoleymaniSimple,
+        ModelConfig::SoleymaniComplex { normalisation: Normalisation::GroupNorm { groups: 4 } },
+        ModelConfig::FrozenEncoderHead { encoder: EncoderFamily::Distilbert },
+    ];
+    for model in models {
+        assert_same_answers(&device, &model, &Loss::SoftmaxCrossEntropy, &data);
+    }
+}
+
+#[test]
+fn sequences_are_the_cpu_s() {
+    let Some(device) = device() else { return };
+    let input = InputShape::Sequence { positions: 6, channels: 4 };
+    let residual = LayerConfig::Residual {
+        branch: vec![act(Activation::Gelu), LayerConfig::Linear { outputs: 10 }, LayerConfig::LayerNorm],
+        shortcut: vec![LayerConfig::Linear { outputs: 10 }],
+    };
+    let dense = vec![
+        LayerConfig::Linear { outputs: 5 },
+        act(Activation::Tanh),
+        residual,
+        LayerConfig::GroupNorm { groups: 5 },
+        LayerConfig::Dropout { probability: 0.4 },
+        // Wide enough for norms from Gram matrices.
+        LayerConfig::Linear { outputs: 30 },
+        act(Activation::GeluTanh),
+        LayerConfig::LayerNorm,
+        LayerConfig::GlobalAveragePool,
+        LayerConfig::Linear { outputs: 3 },
+    ];
+    assert_same_answers(&device, &sequential(input, dense), &Loss::SoftmaxCrossEntropy, &Data::random(7, 24, 3, 1, 1));
+
+    let mut ids = Data::random(7, 11, 3, 1, 2);
+    ids.features.iter_mut().for_each(|x| *x = (x.midpoint(1.0) * 5.0).floor());
+    let embedded = vec![
+        LayerConfig::Embedding { vocabulary: 5, channels: 35 },
+        LayerConfig::LayerNorm,
+        act(Activation::Relu),
+        LayerConfig::Flatten,
+        LayerConfig::Dropout { probability: 0.25 },
+        LayerConfig::Linear { outputs: 3 },
+    ];
+    let input = InputShape::Sequence { positions: 11, channels: 1 };
+    assert_same_answers(&device, &sequential(input, embedded), &Loss::SoftmaxCrossEntropy, &ids);
+}
+
+#[test]
+fn images_are_the_cpu_s() {
+    let Some(device) = device() else { return };
+    let image = ImageShape { height: 9, width: 8, channels: 4 };
+    let data = Data::random(7, image.len(), 3, 1, 1);
+    let conv = |outputs, kernel, stride, padding, groups, bias| LayerConfig::Conv {
+        outputs,
+        kernel,
+        stride,
+        padding,
+        groups,
+        bias,
+    };
+    let pool = |pooling, kernel, stride, padding| LayerConfig::Pool { pooling, kernel, stride, padding };
+    let layers = [
+        vec![conv(6, 3, 1, 1, 1, true), pool(Pooling::Max, 3, 2, 1), act(Activation::Relu)],
+        vec![conv(6, 3, 2, 2, 2, false), act(Activation::Tanh), pool(Pooling::Average, 2, 1, 1)],
+        vec![conv(40, 1, 1, 0, 4, true), LayerConfig::GroupNorm { groups: 8 }, act(Activation::Gelu)],
+        vec![conv(34, 5, 3, 0, 1, true), act(Activation::Sigmoid), pool(Pooling::Average, 2, 1, 0)],
+    ];
+    for mut layers in layers {
+        layers.extend([LayerConfig::Flatten, LayerConfig::Linear { outputs: 3 }]);
+        let model = sequential(InputShape::Image(image), layers);
+        assert_same_answers(&device, &model, &Loss::SoftmaxCrossEntropy, &data);
+    }
+    let features = vec![CnnLayer::conv(12, 3), CnnLayer::max_pool(3, 2), CnnLayer::conv(20, 2)];
+    let cnn = ModelConfig::Cnn { image, features, hidden: vec![30], activation: Activation::Relu };
+    assert_same_answers(&device, &cnn, &Loss::SoftmaxCrossEntropy, &data);
+}
+
+/// The networks of the papers at their sizes. In `f64`: in `f32` a rounding can hand a pool's gradient to another pixel.
+#[test]
+fn published_networks_are_the_cpu_s() {
+    let Some(device) = device() else { return };
+    let image = ImageShape { height: 28, width: 28, channels: 1 };
+    let data = Data::random(7, image.len(), 10, 1, 1);
+    let (loss, normalisation) = (Loss::SoftmaxCrossEntropy, Normalisation::GroupNorm { groups: 32 });
+    for model in [
+        ModelConfig::EsipovaCnn { image },
+        ModelConfig::XuCnn { image },
+        ModelConfig::ZhaoCnn { image, layout: ZhaoCnnLayout::Text },
+        ModelConfig::Resnet18 { image, stem: ResNetStem::Imagenet, normalisation },
+    ] {
+        let on_cuda = answers(&model, &loss, &data, DType::F64, &device);
+        let on_cpu = answers(&model, &loss, &data, DType::F64, &Device::Cpu);
+        let name = |what: &str| format!("{} {what}", model.label());
+        assert_close(&name("losses"), &on_cuda.losses, &on_cpu.losses, 1e-10);
+        assert_close(&name("norms"), &on_cuda.norms, &on_cpu.norms, 1e-9);
+        assert_close(&name("sum"), &on_cuda.sum, &on_cpu.sum, 1e-9);
+    }
+}
+
+fn optimisers() -> [OptimiserConfig; 4] {
+    [
+        OptimiserConfig::default(),
+        OptimiserConfig::Momentum { momentum: 0.9, nesterov: true },
+        OptimiserConfig::Adam { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-3 },
+        OptimiserConfig::AdamW { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-3, weight_decay: 0.1 },
+    ]
+}
+
+/// Parameters after a run, and how many records had no finite gradient.
+fn run(plan: &Plan, records: &Records, device: &Device, noise: NoiseSource) -> (Vec<f64>, u64) {
+    let execution = Execution { micro_batch: 30, device: device.clone(), noise, ..Execution::default() };
+    let mut trainer = Trainer::new(plan, records, streams(1), execution).unwrap();
+    let counts = trainer.run(&mut Unobserved).unwrap();
+    (parameters(&mut trainer), counts.non_finite)
+}
+
+/// The noise of a value depends on the step's key and the value's place alone, so that both end at the same parameters. A record that is not
+/// a number is left out of both.
+#[test]
+fn a_run_is_the_cpu_s() {
+    let Some(device) = device() else { return };
+    let mut data = Data::random(60, 7, 3, 2, 1);
+    data.features_of(17)[2] = f32::NAN;
+    for method in [None, Some("dpsgd"), Some("dpsgd-f"), Some("dpsgd-global-adapt")] {
+        for optimiser in optimisers() {
+            let model = mlp(&[6], Activation::Tanh);
+            let mut config = config(model, batches(0.7, 4), method.map(privacy));
+            (config.optimiser, config.l2) = (optimiser, 0.01);
+            let plan = Plan::new(config, data.facts).unwrap();
+            let records = |device: &Device| data.records_on(device, DType::F64);
+            let (on_cuda, left_out) = run(&plan, &records(&device), &device, NoiseSource::Device);
+            let (on_cpu, expected) = run(&plan, &records(&Device::Cpu), &Device::Cpu, NoiseSource::Device);
+            assert_eq!(left_out, expected);
+            assert_close(&format!("{method:?} {optimiser:?}"), &on_cuda, &on_cpu, 1e-9);
+        }
+    }
+}
+
+/// Bit for bit, wherever the noise is made; without any the run ends elsewhere.
+#[test]
+fn a_run_repeats() {
+    let Some(device) = device() else { return };
+    let data = Data::random(60, 7, 3, 2, 1);
+    let of = |method: Option<&str>| config(mlp(&[6], Activation::Tanh), batches(0.7, 4), method.map(privacy));
+    let records = data.records_on(&device, DType::F32);
+    let private = Plan::new(of(Some("dpsgd")), data.facts).unwrap();
+    let first = run(&private, &records, &device, NoiseSource::Device);
+    assert_eq!(first, run(&private, &records, &device, NoiseSource::Device));
+    assert_eq!(first, run(&private, &records, &device, NoiseSource::Host));
+    let plain = Plan::new(of(None), data.facts).unwrap();
+    assert!(relative_error(&first.0, &run(&plain, &records, &device, NoiseSource::Device).0) > 1e-3);
+}
+
+/// The noise-only steps of a run whose batches are all empty: every parameter moves, by the noise's standard deviation.
+#[test]
+fn steps_without_records_are_noise() {
+    let Some(device) = device() else { return };
+    let data = Data::random(50, 2_000, 2, 1, 1);
+    let mut config = config(ModelConfig::LogisticRegression, batches(1e-9, 25), Some(privacy("dpsgd")));
+    config.loss = Loss::SoftmaxCrossEntropy;
+    let plan = Plan::new(config, data.facts).unwrap();
+    for dtype in [DType::F32, DType::F64] {
+        let records = data.records_on(&device, dtype);
+        let execution = Execution { device: device.clone(), ..Execution::default() };
+        let mut trainer = Trainer::new(&plan, &records, streams(1), execution).unwrap();
+        let before = parameters(&mut trainer);
+        trainer.run(&mut Unobserved).unwrap();
+        // 25 steps of σS = 0.5 over the expected batch of 5e-8 at rate 0.1.
+        let unit = 0.1 * 0.5 * 5.0 / 5e-8;
+        let moves: Vec<f64> = parameters(&mut trainer).iter().zip(before).map(|(a, b)| (a - b) / unit).collect();
+        let n = moves.len() as f64;
+        let mean = moves.iter().sum::<f64>() / n;
+        let variance = moves.iter().map(|m| m * m).sum::<f64>() / n;
+        // Five standard errors either way; the seed is fixed, so a pass is a pass for ever.
+        assert!(mean.abs() * n.sqrt() < 5.0, "{mean}");
+        assert!((variance - 1.0).abs() * (n / 2.0).sqrt() < 5.0, "{variance}");
+    }
+}
+
+#[test]
+fn a_device_takes_one_thread_and_its_own_records() {
+    let Some(device) = device() else { return };
+    let data = Data::random(20, 3, 2, 1, 1);
+    let plan = Plan::new(config(ModelConfig::LogisticRegression, batches(0.5, 2), None), data.facts).unwrap();
+    let refused = |execution: Execution, records: &Records| {
+        Trainer::new(&plan, records, streams(1), execution).err().unwrap().to_string()
+    };
+    let threads = std::num::NonZeroUsize::new(2).unwrap();
+    let on_cuda = Execution { device: device.clone(), ..Execution::default() };
+    let records = data.records_on(&device, DType::F32);
+    let error = refused(Execution { threads, ..on_cuda.clone() }, &records);
+    assert_eq!(error, "threads = 2: expected 1 on a CUDA device");
+    let error = refused(on_cuda, &data.records(DType::F32));
+    assert!(error.starts_with("device of the records: expected Cuda"), "{error}");
+}

@@ -1,0 +1,119 @@
+//! Where the arithmetic of a training command is done.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::str::FromStr;
+
+use anyhow::{Context, ensure};
+use clap::{Args, ValueEnum};
+use dp_train::{Device, Execution, NoiseSource};
+
+/// Options of every command that trains.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct DeviceArgs {
+    /// Where the arithmetic is done: cpu, cuda or cuda:N for the CUDA device with that number. CUDA needs a build with the feature `cuda`
+    /// (docs/cuda.md).
+    #[arg(long, default_value = "cpu", value_name = "DEVICE")]
+    device: DeviceName,
+    /// Where noise is made in a run on a CUDA device. Privacy is the same.
+    #[arg(long, value_enum, default_value_t = NoisePlace::Device)]
+    noise: NoisePlace,
+}
+
+/// Where noise is made.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum NoisePlace {
+    /// On the device.
+    Device,
+    /// On the host, by the code that makes it for the CPU.
+    Host,
+}
+
+/// A device on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DeviceName {
+    Cpu,
+    Cuda(usize),
+}
+
+impl FromStr for DeviceName {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let number = match name {
+            "cpu" => return Ok(Self::Cpu),
+            "cuda" => Some(0),
+            _ => name.strip_prefix("cuda:").and_then(|number| number.parse().ok()),
+        };
+        number.map(Self::Cuda).ok_or_else(|| "expected cpu, cuda or cuda:N".to_owned())
+    }
+}
+
+impl fmt::Display for DeviceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(number) => write!(f, "cuda:{number}"),
+        }
+    }
+}
+
+impl DeviceArgs {
+    /// Threads where none were asked for: all cores, or 1 on a CUDA device.
+    pub(crate) fn default_threads(&self) -> NonZeroUsize {
+        match self.device {
+            DeviceName::Cpu => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+            DeviceName::Cuda(_) => NonZeroUsize::MIN,
+        }
+    }
+
+    /// The execution on this device, on one thread.
+    ///
+    /// # Errors
+    /// If this program has no CUDA, or no such device answers.
+    pub(crate) fn execution(&self) -> anyhow::Result<Execution> {
+        let device = match self.device {
+            DeviceName::Cpu => Device::Cpu,
+            DeviceName::Cuda(number) => {
+                ensure!(
+                    cfg!(feature = "cuda"),
+                    "--device {}: this program was built without the feature `cuda`: \
+                     cargo run --release -p xtask --features cuda -- …",
+                    self.device
+                );
+                dp_train::cuda_device(number)
+                    .with_context(|| format!("--device {}: no such CUDA device answers", self.device))?
+            }
+        };
+        let noise = match self.noise {
+            NoisePlace::Device => NoiseSource::Device,
+            NoisePlace::Host => NoiseSource::Host,
+        };
+        Ok(Execution { device, noise, ..Execution::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_have_names() {
+        let parsed = |name: &str| name.parse::<DeviceName>();
+        assert_eq!(parsed("cpu"), Ok(DeviceName::Cpu));
+        assert_eq!(parsed("cuda"), Ok(DeviceName::Cuda(0)));
+        assert_eq!(parsed("cuda:3"), Ok(DeviceName::Cuda(3)));
+        assert_eq!(DeviceName::Cuda(3).to_string(), "cuda:3");
+        for wrong in ["gpu", "cuda:", "cuda:x", "cuda:-1", ""] {
+            assert_eq!(parsed(wrong), Err("expected cpu, cuda or cuda:N".to_owned()));
+        }
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    #[test]
+    fn a_build_without_cuda_says_how_to_get_one() {
+        let args = DeviceArgs { device: DeviceName::Cuda(1), noise: NoisePlace::Device };
+        let error = args.execution().unwrap_err().to_string();
+        insta::assert_snapshot!(error, @"--device cuda:1: this program was built without the feature `cuda`: cargo run --release -p xtask --features cuda -- …");
+    }
+}
