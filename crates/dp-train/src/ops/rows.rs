@@ -277,12 +277,21 @@ impl InplaceOp2 for RepeatRow {
             let (_, columns) = rows_and_columns(dst_l)?;
             let row = source::<T>((row, row_l))?;
             same("columns of a repeated row", columns, row.len())?;
-            for out in destination::<T>(dst, dst_l)?.chunks_exact_mut(columns.max(1)) {
-                out.copy_from_slice(row);
-            }
+            repeat_row(row, destination::<T>(dst, dst_l)?);
             Ok(())
         })
     }
 
     on_cuda!(|self, dst, row| cuda::repeat_row(dst, row));
+}
+
+/// The same row everywhere, doubling what is there: copies of a few values each would cost more in calls than in copying.
+pub(super) fn repeat_row<T: Copy>(row: &[T], out: &mut [T]) {
+    let mut done = row.len().min(out.len());
+    out[..done].copy_from_slice(&row[..done]);
+    while 0 < done && done < out.len() {
+        let n = done.min(out.len() - done);
+        out.copy_within(..n, done);
+        done += n;
+    }
 }

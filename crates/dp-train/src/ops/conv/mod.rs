@@ -20,6 +20,7 @@ pub(crate) use taps::{CropWeight, Taps, UnpackWeight};
 use super::element::{Element, cpu, destination, dtype, for_float, same, source};
 use super::matmul::{Matrix, product};
 use super::on_cuda::on_cuda;
+use super::rows::repeat_row;
 use super::workspace::Workspace;
 use crate::vector_math::vectorise;
 
@@ -85,7 +86,7 @@ fn forward<T: Element>(
         let n_rows = out.len() / shape.filters;
         // Here and not for the whole batch at once, so that it is still in the cache when the products are added.
         if let Some(bias) = bias {
-            repeat(bias, out);
+            repeat_row(bias, out);
         }
         let [rows] = workspace.pieces([n_rows * patch]);
         for (group, weight) in weight.chunks_exact(filters * patch).enumerate() {
@@ -95,13 +96,6 @@ fn forward<T: Element>(
         }
     }
     Ok(())
-}
-
-/// The same values at every position.
-fn repeat<T: Element>(bias: &[T], out: &mut [T]) {
-    for out in out.chunks_exact_mut(bias.len().max(1)) {
-        out.copy_from_slice(bias);
-    }
 }
 
 /// Gradient with respect to the images (destination) from that of the output and the weight.
