@@ -22,21 +22,29 @@ enum Check {
     Clippy,
     /// `cargo doc` with warnings denied
     Doc,
+    /// Tests of text encoders, which the feature `bert` brings
+    Bert,
     /// The README's test command
     Test,
 }
+
+/// What is off by default is linted and documented, too.
+const BERT: &str = "--features=xtask/bert";
 
 impl Check {
     /// Arguments for cargo, and an environment variable to set.
     fn command(self) -> (&'static [&'static str], Option<(&'static str, &'static str)>) {
         match self {
             Self::Fmt => (&["fmt", "--all", "--check"], None),
-            Self::Clippy => {
-                (&["clippy", "--release", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"], None)
-            }
-            Self::Doc => {
-                (&["doc", "--release", "--workspace", "--no-deps", "--locked"], Some(("RUSTDOCFLAGS", "-D warnings")))
-            }
+            Self::Clippy => (
+                &["clippy", "--release", "--workspace", "--all-targets", BERT, "--locked", "--", "-D", "warnings"],
+                None,
+            ),
+            Self::Doc => (
+                &["doc", "--release", "--workspace", "--no-deps", BERT, "--locked"],
+                Some(("RUSTDOCFLAGS", "-D warnings")),
+            ),
+            Self::Bert => (&["test", "--release", "--package=xtask", BERT, "--locked", "--test=encoder"], None),
             Self::Test => (&["test", "--release", "--workspace", "--locked"], None),
         }
     }
@@ -47,7 +55,7 @@ impl Check {
 /// # Errors
 /// If a check fails or cargo cannot be started.
 pub(crate) fn run(args: &CiArgs) -> anyhow::Result<()> {
-    let all = [Check::Fmt, Check::Clippy, Check::Doc, Check::Test];
+    let all = [Check::Fmt, Check::Clippy, Check::Doc, Check::Bert, Check::Test];
     let checks = if args.only.is_empty() { &all[..] } else { &args.only };
     for check in checks {
         let (arguments, variable) = check.command();

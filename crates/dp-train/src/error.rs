@@ -58,6 +58,15 @@ pub enum TrainError {
         /// What is wrong; every difference if it does not fit the model.
         problem: String,
     },
+    /// A file of a text encoder is missing or broken, does not fit the others, or gives no features of a text.
+    #[cfg(feature = "bert")]
+    #[error("{}: {problem}", path.display())]
+    Encoder {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what is accepted.
+        problem: String,
+    },
     /// The parameters are infinite or not a number: the learning rate is too high.
     #[error("parameters are not finite after step {step}; lower the learning rate")]
     Diverged {

@@ -25,6 +25,8 @@ mod records;
 mod sampler;
 mod schedule;
 mod tanh_f64;
+#[cfg(feature = "bert")]
+mod text_encoder;
 mod threads;
 mod trainer;
 mod vector_math;
@@ -53,4 +55,6 @@ pub use randomness::{Purpose, RandomStreams, Randomness};
 pub use records::{PublicFacts, Records};
 pub use sampler::PoissonSampler;
 pub use schedule::LearningRate;
+#[cfg(feature = "bert")]
+pub use text_encoder::TextEncoder;
 pub use trainer::{Execution, RunCounts, Trainer};

@@ -11,9 +11,11 @@ use dp_data::mimic::{self, MimicOptions, MimicTable};
 use dp_data::mnist::{self, Collection, MnistOptions, MnistTable, RareClass};
 use dp_data::{DataLocator, Keep, Provenance, ScalingFit, Split, TestFraction};
 use dp_train::{Purpose, Randomness};
+use ndarray::Array2;
 use rand::RngCore;
 
 use super::records::ExperimentData;
+use super::text_inputs::TextInputs;
 
 /// The records of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,7 +39,7 @@ pub(crate) enum Source {
     Celeba { share: Option<f64> },
     /// GOSSIS-1-eICU, groups by gender and age.
     Eicu,
-    /// MIMIC-III, groups by gender, age and ethnicity, inputs from hashed words.
+    /// MIMIC-III, groups by gender, age and ethnicity; the tables say what texts become.
     Mimic,
 }
 
@@ -66,14 +68,13 @@ pub(crate) struct Tables {
     celeba: OnceLock<CelebaTable>,
     eicu: OnceLock<EicuTable>,
     mimic: OnceLock<MimicTable>,
+    text_inputs: TextInputs,
+    text_features: OnceLock<Array2<f32>>,
 }
-
-/// Name of MIMIC-III's inputs.
-const HASHED_WORDS: &str = "hashed-words";
 
 impl Tables {
     /// Nothing is read yet.
-    pub(crate) fn new(locator: DataLocator) -> Self {
+    pub(crate) fn new(locator: DataLocator, text_inputs: TextInputs) -> Self {
         Self {
             locator,
             adult: OnceLock::new(),
@@ -82,6 +83,8 @@ impl Tables {
             celeba: OnceLock::new(),
             eicu: OnceLock::new(),
             mimic: OnceLock::new(),
+            text_inputs,
+            text_features: OnceLock::new(),
         }
     }
 
@@ -96,12 +99,12 @@ impl Tables {
         randomness: &Randomness,
     ) -> anyhow::Result<ExperimentData<'_>> {
         let (provenance, encoding) = match setting.source {
-            Source::Adult { encoding, .. } => (self.adult()?.provenance.clone(), encoding.name()),
-            Source::Dutch { encoding, .. } => (self.dutch()?.provenance.clone(), encoding.name()),
-            Source::Images { collection, .. } => (self.images(collection)?.provenance.clone(), "pixels"),
-            Source::Celeba { .. } => (self.celeba()?.provenance.clone(), "pixels"),
-            Source::Eicu => (self.eicu()?.provenance.clone(), "eicu"),
-            Source::Mimic => (self.mimic()?.provenance.clone(), HASHED_WORDS),
+            Source::Adult { encoding, .. } => (&self.adult()?.provenance, encoding.name().to_owned()),
+            Source::Dutch { encoding, .. } => (&self.dutch()?.provenance, encoding.name().to_owned()),
+            Source::Images { collection, .. } => (&self.images(collection)?.provenance, "pixels".to_owned()),
+            Source::Celeba { .. } => (&self.celeba()?.provenance, "pixels".to_owned()),
+            Source::Eicu => (&self.eicu()?.provenance, "eicu".to_owned()),
+            Source::Mimic => (&self.mimic()?.provenance, self.text_inputs.name.clone()),
         };
         let seeds: Vec<u64> = (0..n_seeds).map(|run| randomness.stream(Purpose::Split, run, 0).next_u64()).collect();
         let (n_seeds, setting) = (seeds.len(), *setting);
@@ -112,7 +115,7 @@ impl Tables {
                 EvaluationPart::TestAndValidation { share } => with_validation(split, share, seeds[seed]),
             }
         };
-        Ok(ExperimentData { provenance, encoding, n_seeds, split: Box::new(split) })
+        Ok(ExperimentData { provenance: provenance.clone(), encoding, n_seeds, split: Box::new(split) })
     }
 
     fn split(&self, source: Source, seed: u64) -> anyhow::Result<Split> {
@@ -148,7 +151,7 @@ impl Tables {
             Source::Mimic => {
                 let table = self.mimic()?;
                 let options = MimicOptions { group_by: mimic::GroupBy::All, seed };
-                mimic::split(table, &table.hashed_words(), HASHED_WORDS, &options)?
+                mimic::split(table, self.text_features()?, &self.text_inputs.name, &options)?
             }
         })
     }
@@ -176,6 +179,15 @@ impl Tables {
 
     fn mimic(&self) -> anyhow::Result<&MimicTable> {
         read(&self.mimic, || mimic::load(&self.locator), |table| &table.provenance)
+    }
+
+    fn text_features(&self) -> anyhow::Result<&Array2<f32>> {
+        if self.text_features.get().is_none() {
+            let features = self.text_inputs.features(self.mimic()?, &self.locator.cache_dir)?;
+            // Empty until now, and nothing else holds it.
+            let _ = self.text_features.set(features);
+        }
+        self.text_features.get().context("the features were just computed")
     }
 }
 

@@ -36,6 +36,7 @@ mod slurm;
 mod soleymani;
 pub(crate) mod step_analysis;
 pub(crate) mod study;
+mod text_inputs;
 mod toy;
 mod training;
 mod uniform_clipping;
@@ -71,7 +72,7 @@ enum Study {
     /// GOSSIS-1-eICU: Soleymani 2025 Tables 1 to 4.
     Eicu(StudyArgs),
     /// MIMIC-III, length of stay: Soleymani 2025 Tables 1 to 4.
-    Mimic(StudyArgs),
+    Mimic(mimic::MimicArgs),
     /// A larger bound for everyone: Xu 2021 Table 3, and the same on both censuses.
     UniformClipping(StudyArgs),
     /// Accuracy over ε: Xu 2021 Figure 3, and the same on both censuses.
@@ -123,7 +124,7 @@ pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
         Study::Celeba(args) => celeba::study(&args)?.run(&args),
         Study::Income(args) => income::study(&args)?.run(&args),
         Study::Eicu(args) => eicu::study(&args)?.run(&args),
-        Study::Mimic(args) => mimic::study(&args)?.run(&args),
+        Study::Mimic(args) => mimic::run(&args),
         Study::UniformClipping(args) => uniform_clipping::study(&args)?.run(&args),
         Study::EpsilonSweep(args) => epsilon_sweep::study(&args)?.run(&args),
         Study::Grid(args) => grid::study(&args)?.run(&args),

@@ -14,6 +14,15 @@ pub(crate) fn training_bar(total_records: u64) -> ProgressBar {
     bar
 }
 
+/// One bar over the texts that are encoded.
+#[cfg(feature = "bert")]
+pub(crate) fn encoding_bar(n_texts: u64) -> ProgressBar {
+    let bar = ProgressBar::new(n_texts);
+    bar.set_style(style("{elapsed_precise} [{bar:32}] {percent:>3} %  {per_sec} texts  {eta} left"));
+    bar.enable_steady_tick(Duration::from_millis(200));
+    bar
+}
+
 /// A style from a template that is part of this program; a template that does not parse costs the looks, nothing else.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("█▌ ")

@@ -14,7 +14,7 @@ pub(crate) struct ExperimentData<'a> {
     /// Where the records came from.
     pub(crate) provenance: Provenance,
     /// Encoding by name.
-    pub(crate) encoding: &'static str,
+    pub(crate) encoding: String,
     /// Number of splits.
     pub(crate) n_seeds: usize,
     /// The split of a seed, 0-based; the same at every call.

@@ -38,7 +38,7 @@ fn run_experiment(
     let session = Session::begin("line", &options)?;
     let data = ExperimentData {
         provenance: provenance(),
-        encoding: "none",
+        encoding: "none".to_owned(),
         n_seeds: 2,
         split: Box::new(|seed| Ok(split(seed))),
     };

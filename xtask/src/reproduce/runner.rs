@@ -222,7 +222,7 @@ impl<'a> Prepared<'a> {
                 synthetic: provenance.synthetic,
                 source: provenance.source,
                 digest: provenance.digest,
-                encoding: self.data.encoding.to_owned(),
+                encoding: self.data.encoding.clone(),
                 n_inputs: split.facts.n_inputs,
                 group_attribute: split.group_attribute.clone(),
                 groups: split.groups.clone(),

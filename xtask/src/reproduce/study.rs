@@ -13,6 +13,7 @@ use super::runner::{Prepared, run_all};
 use super::session::Session;
 use super::slurm;
 use super::step_analysis::AnalysisSchedule;
+use super::text_inputs::TextInputs;
 use super::workload;
 use crate::report::{self, StudyPresentation};
 use crate::results::ExperimentResults;
@@ -133,7 +134,24 @@ impl Study {
     ///
     /// # Errors
     /// As [`Self::run`].
-    pub(crate) fn run_analysed(mut self, args: &StudyArgs, analysis: Option<AnalysisSchedule>) -> anyhow::Result<()> {
+    pub(crate) fn run_analysed(self, args: &StudyArgs, analysis: Option<AnalysisSchedule>) -> anyhow::Result<()> {
+        self.run_with(args, TextInputs::hashed_words(), analysis)
+    }
+
+    /// The same on these inputs, where records are texts.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(crate) fn run_on_texts(self, args: &StudyArgs, inputs: TextInputs) -> anyhow::Result<()> {
+        self.run_with(args, inputs, None)
+    }
+
+    fn run_with(
+        mut self,
+        args: &StudyArgs,
+        text_inputs: TextInputs,
+        analysis: Option<AnalysisSchedule>,
+    ) -> anyhow::Result<()> {
         self.narrow(args)?;
         let options = &args.options;
         if let Some(parts) = options.slurm {
@@ -141,7 +159,7 @@ impl Study {
             return Ok(());
         }
         let execution = options.device.execution()?;
-        let tables = Tables::new(options.data.locator());
+        let tables = Tables::new(options.data.locator(), text_inputs);
         if options.plan {
             return self.plan(options, &tables, &execution);
         }
