@@ -4,6 +4,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 use clap::Args;
+use rand::TryRngCore;
+use rand::rngs::OsRng;
 
 /// Options of `cargo xtask ci`.
 #[derive(Args)]
@@ -11,6 +13,9 @@ pub(crate) struct CiArgs {
     /// Only these checks, in the order given.
     #[arg(value_enum)]
     only: Vec<Check>,
+    /// Let property tests try cases that no run has tried before. Their seed is printed; as PROPTEST_RNG_SEED it brings them back.
+    #[arg(long)]
+    random_cases: bool,
 }
 
 /// One check. The tests come last, so that the log ends with the test runner's own closing line.
@@ -57,12 +62,20 @@ impl Check {
 pub(crate) fn run(args: &CiArgs) -> anyhow::Result<()> {
     let all = [Check::Fmt, Check::Clippy, Check::Doc, Check::Bert, Check::Test];
     let checks = if args.only.is_empty() { &all[..] } else { &args.only };
+    let cases = if args.random_cases {
+        let seed = OsRng.try_next_u64().context("a seed for property tests, from the operating system")?;
+        eprintln!("PROPTEST_RNG_SEED={seed}");
+        Some(("PROPTEST_RNG_SEED", seed.to_string()))
+    } else {
+        None
+    };
     for check in checks {
         let (arguments, variable) = check.command();
         eprintln!("$ cargo {}", arguments.join(" "));
         let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
             .args(arguments)
             .envs(variable)
+            .envs(cases.clone())
             .status()
             .context("cannot start cargo")?;
         if !status.success() {
