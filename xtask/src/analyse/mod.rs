@@ -34,7 +34,7 @@ struct AnalysisArgs {
     /// Steps from one evaluation to the next [default: the paper's, 50 for Adult, 100 for Dutch, 200 for images].
     #[arg(long, value_name = "STEPS", value_parser = clap::value_parser!(u64).range(1..))]
     every: Option<u64>,
-    /// Epochs instead of the paper's. The report is then marked QUICK.
+    /// Epochs instead of the paper's. The report is then marked QUICK, and there are two seeds unless asked for otherwise.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     epochs: Option<u64>,
     /// Poisson batches in an evaluation [default: 8, in a quick run 4].

@@ -76,6 +76,14 @@ pub(super) fn drawn_groups(experiment: &ExperimentResults) -> impl Iterator<Item
     groups.filter(move |(_, group)| !digits || DIGITS.contains(&group.name.as_str()))
 }
 
+/// Says in the caption of a plot of [`drawn_groups`] that there are others.
+pub(super) fn note_omitted(experiment: &ExperimentResults, mut figure: DrawnFigure) -> DrawnFigure {
+    if drawn_groups(experiment).count() < experiment.dataset.groups.len() {
+        figure.caption.push_str(" Drawn are the two digits that the papers draw.");
+    }
+    figure
+}
+
 /// Adds to each caption which published figures the plot answers.
 pub(super) fn cite(figures: &mut [DrawnFigure]) {
     for figure in figures {
@@ -108,11 +116,15 @@ mod tests {
     #[test]
     fn of_ten_digits_two_are_drawn() {
         let mut experiment = fixture::study().experiments.remove(0);
+        let mut figures = figures::figures(&experiment, None).unwrap();
+        let whole = note_omitted(&experiment, figures.remove(0));
         assert_eq!(drawn_groups(&experiment).count(), 2);
+        assert!(whole.caption.ends_with("MLP 2×256 tanh."));
         experiment.dataset.name = "mnist".to_owned();
         experiment.dataset.groups =
             (0..10).map(|digit| GroupSize { name: digit.to_string(), n_train: 1, n_test: 1 }).collect();
         assert_eq!(drawn_groups(&experiment).map(|(index, _)| index).collect::<Vec<_>>(), [2, 8]);
+        assert!(note_omitted(&experiment, whole).caption.ends_with(" Drawn are the two digits that the papers draw."));
     }
 
     /// The documentation has a row for every published figure that is answered here.

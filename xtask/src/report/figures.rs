@@ -123,7 +123,8 @@ fn over_epochs(
     for panel in &mut panels {
         panel.y_range = common;
     }
-    Ok(figure(experiment, mark, quantity.stem, quantity.words, panels))
+    let figure = figure(experiment, mark, quantity.stem, quantity.words, panels);
+    Ok(figure.map(|figure| counterparts::note_omitted(experiment, figure)))
 }
 
 fn epoch_series(

@@ -87,7 +87,8 @@ pub(in crate::report) fn figures(
             }
             panels.push(panel(mark, &method.method, quantity.axis, series));
         }
-        figures.push(drawn(experiment, mark, quantity.stem, quantity.words, panels, quantity.common_scale));
+        let figure = drawn(experiment, mark, quantity.stem, quantity.words, panels, quantity.common_scale);
+        figures.push(counterparts::note_omitted(experiment, figure));
     }
     let mut panels = Vec::new();
     for method in &methods {

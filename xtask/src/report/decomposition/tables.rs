@@ -74,18 +74,26 @@ fn terms(experiment: &ExperimentResults, methods: &[&MethodResults], mark: Optio
     })?;
     let mut columns = vec!["Method, group".to_owned()];
     columns.extend(quantities.iter().map(|(name, _)| (*name).to_owned()));
+    let mut notes = vec![
+        "Nats per step, mean over evaluated steps, ± standard error over seeds. R^clip = R^mag + R^dir = R^mag* + R^dir*. The \
+         noise that is added is divided by the batch size; the paper prints its term without."
+            .to_owned(),
+        "Each step is compared with one without privacy from the same point. Such differences do not add up to the excessive risk at \
+         the end of training (Esipova 2023, 4): a large term of single steps need not be what makes the final models differ."
+            .to_owned(),
+    ];
+    if methods.iter().any(|method| method.base == "fairlens") {
+        let note = "What FairLens clips is the gradient of its regularised loss: what the regularisers do to a step is in R^clip.";
+        notes.push(note.to_owned());
+    }
     Ok(Table {
-        caption: marked(mark, &format!("Excessive training loss of a step, mean over evaluated steps: {}", experiment.title)),
+        caption: marked(
+            mark,
+            &format!("Excessive training loss of a step, mean over evaluated steps: {}", experiment.title),
+        ),
         columns,
         rows,
-        notes: vec![
-            "Nats per step, mean over evaluated steps, ± standard error over seeds. R^clip = R^mag + R^dir = R^mag* + R^dir*. The \
-             noise that is added is divided by the batch size; the paper prints its term without."
-                .to_owned(),
-            "Each step is compared with one without privacy from the same point. Such differences do not add up to the excessive risk at \
-             the end of training (Esipova 2023, 4): a large term of single steps need not be what makes the final models differ."
-                .to_owned(),
-        ],
+        notes,
     })
 }
 
