@@ -107,7 +107,7 @@ impl StepModel {
     }
 
     /// Multiplications and additions of a record's three products (two in the first layer, whose input needs no gradient): positions
-    /// times weights, layer by layer.
+    /// times weights that meet a pixel, layer by layer.
     fn operations(self) -> f64 {
         let layers: &[(u32, u32)] = match self {
             Self::Lr => &[(1, 58)],
@@ -119,7 +119,8 @@ impl StepModel {
                 (7 * 7, 4 * 576 * 64),
                 (4 * 4, 576 * 128 + 64 * 128 + 3 * 1_152 * 128),
                 (2 * 2, 1_152 * 256 + 128 * 256 + 3 * 2_304 * 256),
-                (1, 2_304 * 512 + 256 * 512 + 3 * 4_608 * 512),
+                // Of 3 × 3 taps, 2 × 2 and then one meet a pixel.
+                (1, 1_024 * 512 + 256 * 512 + 3 * 512 * 512),
                 (1, 512 * 10),
             ],
         };

@@ -139,14 +139,31 @@ impl Engine {
     /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model;
     /// [`TrainError::Tensor`] if a row, label or blanked position is out of range.
     pub fn differentiate(&mut self, records: &Records, rows: &[usize], blanked: &[usize]) -> Result<()> {
+        self.differentiate_then(records, rows, blanked, |_| Ok(()))?;
+        Ok(())
+    }
+
+    /// [`Self::differentiate`] without blanked rows, and [`Self::gradient_norms`]: threads are woken once for both.
+    pub(crate) fn differentiate_for_norms(&mut self, records: &Records, rows: &[usize]) -> Result<Vec<f64>> {
+        Ok(self.differentiate_then(records, rows, &[], Worker::gradient_norms)?.concat())
+    }
+
+    fn differentiate_then<R: Send>(
+        &mut self,
+        records: &Records,
+        rows: &[usize],
+        blanked: &[usize],
+        then: impl Fn(&mut Worker) -> Result<R> + Sync,
+    ) -> Result<Vec<R>> {
         let (parts, dropout) = (self.split(rows.len()), self.dropout);
-        self.on_parts(&parts, |worker, part| {
+        let results = self.on_parts(&parts, |worker, part| {
             let blanked: Vec<usize> =
                 blanked.iter().filter(|row| part.contains(row)).map(|row| row - part.start).collect();
-            worker.differentiate(records, &rows[part], &blanked, dropout)
+            worker.differentiate(records, &rows[part], &blanked, dropout)?;
+            then(worker)
         })?;
         self.parts = Some(parts);
-        Ok(())
+        Ok(results)
     }
 
     /// Loss of each record of the batch, `[batch]`.

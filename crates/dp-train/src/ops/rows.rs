@@ -118,11 +118,12 @@ fn short_sq_norms<T: kernels::Element>(values: &[T], columns: usize) -> Vec<f64>
                         *sum += value * value;
                     }
                 }
-                for (sum, &value) in sums.iter_mut().zip(rest) {
+                let square = |&value: &T| {
                     let value: f64 = value.into();
-                    *sum += value * value;
-                }
-                *sq_norm = sums.iter().sum();
+                    value * value
+                };
+                let [a, b, c, d, e, f, g, h] = sums;
+                *sq_norm = ((a + e) + (c + g)) + ((b + f) + (d + h)) + rest.iter().map(square).sum::<f64>();
             }
         },
     );

@@ -69,11 +69,12 @@ impl Trainer<'_> {
     fn first_pass(&mut self, rows: &[usize], needs_norms: bool) -> Result<Pass> {
         let mut pass = Pass { losses: Vec::with_capacity(rows.len()), norms: Vec::new(), blanked: Vec::new() };
         for rows in rows.chunks(self.execution.micro_batch) {
-            self.engine.differentiate(self.records, rows, &[])?;
-            pass.losses.extend(self.engine.losses()?);
             if needs_norms {
-                pass.norms.extend(self.engine.gradient_norms()?);
+                pass.norms.extend(self.engine.differentiate_for_norms(self.records, rows)?);
+            } else {
+                self.engine.differentiate(self.records, rows, &[])?;
             }
+            pass.losses.extend(self.engine.losses()?);
         }
         pass.blanked = pass.norms.iter().enumerate().filter(|(_, v)| !v.is_finite()).map(|(i, _)| i).collect();
         Ok(pass)

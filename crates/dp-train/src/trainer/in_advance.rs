@@ -30,12 +30,13 @@ impl Trainer<'_> {
         let size = self.execution.micro_batch;
         self.sum.clear();
         for (piece, (rows, groups)) in rows.chunks(size).zip(groups.chunks(size)).enumerate() {
-            self.engine.differentiate(self.records, rows, &[])?;
-            pass.losses.extend(self.engine.losses()?);
             if in_advance.is_empty() {
+                self.engine.differentiate(self.records, rows, &[])?;
+                pass.losses.extend(self.engine.losses()?);
                 scales.extend(rows.iter().map(|_| 1.0));
             } else {
-                let norms = self.engine.gradient_norms()?;
+                let norms = self.engine.differentiate_for_norms(self.records, rows)?;
+                pass.losses.extend(self.engine.losses()?);
                 let blanked: Vec<usize> = (0..norms.len()).filter(|&i| !norms[i].is_finite()).collect();
                 if !blanked.is_empty() {
                     self.engine.differentiate(self.records, rows, &blanked)?;
