@@ -11,7 +11,7 @@
 //!
 //! 1. In single precision, sixteen values at a time, from 32 bits of either coordinate of Box and Muller's point, with a bound on the error of
 //!    everything, the other bits included. If the interval around `(f + N)/g` holds no boundary between two grid points, it is rounded.
-//! 2. Otherwise (one value in 200) in double precision, with 64 bits of either coordinate.
+//! 2. Otherwise (one value in 600) in double precision, with 64 bits of either coordinate.
 //! 3. Otherwise (one value in 2⁴⁰) in multiple precision with 192 bits. One in 2¹⁶⁰ of *those* is then rounded by what is
 //!    known: over all values of all runs that will ever be, this moves δ by less than 1e-30.
 //!
@@ -33,11 +33,13 @@
 mod exact;
 mod source;
 
+use std::hint::black_box;
+
 use rand::RngCore;
 use rand_chacha::ChaCha20Rng;
 
 use crate::keystream::{Keystream, LANES, WORDS};
-use crate::vector_math::{ln, sin_cos_turn, vectorise};
+use crate::vector_math::{minus_two_ln, sin_cos_turn, vectorise};
 use exact::{Coordinate, Pair};
 pub use source::NoiseSource;
 
@@ -78,51 +80,71 @@ impl StepNoise {
     ///
     /// Box and Muller's transform from four random bytes a value. Further bits are looked at where those do not decide the rounding, or hold too few
     /// significant ones of the radius.
-    #[expect(clippy::needless_bitwise_bool, reason = "branches would keep the loop from being vectorised")]
     pub(crate) fn add_f32(&self, first_block: u64, values: &mut [f32]) {
         let factor = at_most(GRID / self.std);
         let step = 1.0 / factor;
         let mut undecided = Vec::with_capacity(LANES);
-        let (mut words, mut unsettled) = ([0; WORDS], [0; PAIRS]);
-        let (mut before, mut after) = ([0.0; BLOCK], [0.0; BLOCK]);
-        for (number, start) in (first_block..).zip((0..values.len()).step_by(BLOCK)) {
-            let end = values.len().min(start + BLOCK);
-            before[..end - start].copy_from_slice(&values[start..end]);
-            vectorise(
-                #[inline(always)]
-                || {
-                    self.leading_words(number, &mut words);
-                    let (radii, turns) = words.split_at(PAIRS);
-                    let (cosines, sines) = after.split_at_mut(PAIRS);
-                    let points = radii.iter().zip(turns);
-                    let pairs = before[..PAIRS].iter().zip(&before[PAIRS..]);
-                    let results = cosines.iter_mut().zip(sines).zip(&mut unsettled);
-                    for (((&bits, &turn), (&a, &b)), ((cosine, sine), unsettled)) in points.zip(pairs).zip(results) {
-                        let radius = (-2.0 * ln(bits as f32 * TWO_POW_MINUS_32)).sqrt();
-                        let (sin, cos) = sin_cos_turn(turn);
-                        let (a, a_certain) = round(factor, a, radius, cos);
-                        let (b, b_certain) = round(factor, b, radius, sin);
-                        (*cosine, *sine) = (a * step, b * step);
-                        let certain = a_certain & b_certain & (radius > LEAST_RADIUS) & (bits >= FEW_BITS);
-                        *unsettled = u8::from(!certain);
-                    }
-                },
-            );
-            values[start..end].copy_from_slice(&after[..end - start]);
+        let mut words = [0; WORDS];
+        let (blocks, rest) = values.as_chunks_mut();
+        let mut last = [0.0; BLOCK];
+        last[..rest.len()].copy_from_slice(rest);
+        let rest_of_block = (!rest.is_empty()).then_some(&mut last);
+        for (i, block) in blocks.iter_mut().chain(rest_of_block).enumerate() {
+            let number = first_block.wrapping_add(i as u64);
+            let unsettled = self.add_where_certain(number, factor, step, block, &mut words);
             for (run, unsettled) in unsettled.as_chunks::<RUN>().0.iter().enumerate() {
                 let mut unsettled = u64::from_le_bytes(*unsettled);
                 while unsettled != 0 {
-                    let i = run * RUN + unsettled.trailing_zeros() as usize / 8;
+                    let pair = run * RUN + unsettled.trailing_zeros() as usize / 8;
                     unsettled &= unsettled - 1;
-                    let values_without = [before[i], before[PAIRS + i]].map(f64::from);
-                    undecided.push(Undecided::new(number, start, i, &words, values_without));
-                    if undecided.len() == LANES {
-                        self.settle(&mut undecided, f64::from(factor), values, |steps| steps as f32 * step);
-                    }
+                    let values = [block[pair], block[PAIRS + pair]].map(f64::from);
+                    undecided.push(Undecided::new(number, i * BLOCK, pair, &words, values));
                 }
             }
         }
+        rest.copy_from_slice(&last[..rest.len()]);
         self.settle(&mut undecided, f64::from(factor), values, |steps| steps as f32 * step);
+    }
+
+    /// The same for a block where single precision decides, and 1 for each pair that it leaves as it was. The block's leading bits come along.
+    fn add_where_certain(
+        &self,
+        number: u64,
+        factor: f32,
+        step: f32,
+        values: &mut [f32; BLOCK],
+        words: &mut [u32; WORDS],
+    ) -> [u8; PAIRS] {
+        let (mut radii, mut cosines, mut sines) = ([0.0; PAIRS], [0.0; PAIRS], [0.0; PAIRS]);
+        let mut unsettled = [0; PAIRS];
+        vectorise(
+            #[inline(always)]
+            || {
+                // LLVM would turn conditional reads through the closure into gathers.
+                let (factor, step) = black_box((factor, step));
+                self.leading_words(number, words);
+                let (bits, turns) = words.split_at(PAIRS);
+                // In short loops: of a long one's chain of dependent operations the processor sees too few rounds at once.
+                for (radius, &bits) in radii.iter_mut().zip(bits) {
+                    *radius = minus_two_ln(bits).sqrt();
+                }
+                for ((sin, cos), &turn) in sines.iter_mut().zip(&mut cosines).zip(turns) {
+                    (*sin, *cos) = sin_cos_turn(turn);
+                }
+                let (first, second) = values.split_at_mut(PAIRS);
+                let places = first.iter_mut().zip(second).zip(&mut unsettled);
+                let points = radii.iter().zip(bits).zip(cosines.iter().zip(&sines));
+                for (((a, b), unsettled), ((&radius, &bits), (&cos, &sin))) in places.zip(points) {
+                    let (a_steps, a_certain) = round(factor, *a, radius, cos);
+                    let (b_steps, b_certain) = round(factor, *b, radius, sin);
+                    let certain = a_certain & b_certain & (FEW_BITS..=!FEW_BITS).contains(&bits);
+                    *a = if certain { a_steps * step } else { *a };
+                    *b = if certain { b_steps * step } else { *b };
+                    *unsettled = u8::from(!certain);
+                }
+            },
+        );
+        unsettled
     }
 
     /// The same in double precision, for checks: from the same bits.
@@ -240,36 +262,30 @@ impl Undecided {
 )]
 #[inline(always)]
 fn round(factor: f32, value: f32, radius: f32, direction: f32) -> (f32, bool) {
-    let value = factor * value;
-    let sum = value + (GRID as f32 * radius) * direction;
+    let sum = factor.mul_add(value, (GRID as f32 * radius) * direction);
     let rounded = (sum + ROUND) - ROUND;
-    let error = GRID as f32 * (ERROR + RADIUS_ERROR * radius) + ROUNDING_ERROR * (value.abs() + sum.abs());
-    // Beyond `LARGEST` adding `ROUND` does not round to integers; a comparison with what is not a number fails.
-    (rounded, (sum.abs() < LARGEST) & ((sum - rounded).abs() + error < 0.5))
+    let margin = radius.mul_add(-(GRID as f32) * RADIUS_ERROR, 0.5 - GRID as f32 * ERROR);
+    // Of a sum that `ROUND` does not round to an integer the second term alone is above ½; a comparison with what is not a number fails.
+    (rounded, sum.abs().mul_add(ROUNDING_ERROR, (sum - rounded).abs()) < margin)
 }
 
-/// Error of a variate `r cos θ` in single precision for a radius `r` of at least [`LEAST_RADIUS`], over all bits that may follow: at most
-/// `ERROR + RADIUS_ERROR · r`.
+/// Error of a variate `r cos θ` in single precision, over all bits that may follow, where the leading ones of the radius are neither fewer than
+/// [`FEW_BITS`] nor more than its complement: at most `ERROR + RADIUS_ERROR · r`.
 ///
-/// `U` has a relative error of 2⁻²⁴ from its conversion and of `u` for the bits that follow; its logarithm one of 2 ulp, 2⁻²² relative, besides. With
-/// `r² = −2 ln U` the radius is off by at most `(2·(2⁻²⁴ + u) + r²·2⁻²²)/2r + 2⁻²³ r = (2⁻²⁴ + u)/r + 2⁻²² r`, the direction by 2e-7 and 2⁻²⁹ for
-/// its bits, and the product is rounded: together `(2⁻²⁴ + u)/r + 5.2e-7 r`. With 24 significant bits `u` is 2⁻²⁴, and with `r ≥ 1/16` the first term below
-/// 1.91e-6. Fewer, down to 20, are those of `U < 2⁻⁸`, for which `r > 3.3`: the first term is then below 3.1e-7.
-const ERROR: f32 = 2.2e-6;
-const RADIUS_ERROR: f32 = 7e-7;
-/// Two products and a sum, of relative error 2⁻²⁴ each.
+/// The radius' square has a relative error of 3.5e-7, the root adds 2⁻²⁴: 2.4e-7 of the radius. With fewer than 24 significant bits, `n` at least,
+/// those that follow add `1/(n r) < 2.4e-7`, at `r > 4`, where `U` is small, and `r/2n < 1.1e-8` where `1 − U` is. The direction is off by
+/// at most 2e-7 and 2π · 2⁻³² for its bits, and the product with it is rounded: together less than `5.7e-7 r + 1.1e-8`.
+const ERROR: f32 = 2e-8;
+const RADIUS_ERROR: f32 = 6.5e-7;
+/// Twice the 2⁻²⁴ by which the sum is rounded.
 const ROUNDING_ERROR: f32 = 1.2e-7;
-/// Below it (one pair in 500) the logarithm of a `U` near 1 loses its digits.
-const LEAST_RADIUS: f32 = 1.0 / 16.0;
 /// Adding and subtracting it rounds a magnitude below 2²² to an integer.
 const ROUND: f32 = 12_582_912.0;
-const LARGEST: f32 = 4_194_304.0;
 
 /// Leading bits below this leave fewer than 20 significant ones.
 const FEW_BITS: u32 = 1 << 20;
 /// Pairs that are looked at together: most runs have none that is undecided.
 const RUN: usize = 8;
-const TWO_POW_MINUS_32: f32 = 1.0 / 4_294_967_296.0;
 
 /// The single-precision number next to `x`, not above it: a grid no finer and noise no smaller than asked for.
 pub(crate) fn at_most(x: f64) -> f32 {
@@ -426,8 +442,8 @@ mod tests {
         let mut rng = ChaCha20Rng::seed_from_u64(6);
         let (mut certain, n) = (0, 600_000);
         for i in 0..n {
-            let (high, turn) = (rng.random_range(FEW_BITS..=u32::MAX), rng.next_u32());
-            let radius = (-2.0 * ln(high as f32 * TWO_POW_MINUS_32)).sqrt();
+            let (high, turn) = (rng.random_range(FEW_BITS..=!FEW_BITS), rng.next_u32());
+            let radius = minus_two_ln(high).sqrt();
             let (_, cos) = sin_cos_turn(turn);
             let mut value = rng.random_range(-300.0f32..300.0);
             if i % 3 == 0 {
@@ -435,7 +451,7 @@ mod tests {
                 value += 0.5 - (sum - sum.floor()) + rng.random_range(-0.01..0.01);
             }
             let (single, is_certain) = round(1.0, value, radius, cos);
-            if !is_certain || radius <= LEAST_RADIUS {
+            if !is_certain {
                 continue;
             }
             certain += usize::from(i % 3 != 0);
@@ -445,6 +461,6 @@ mod tests {
                 assert_eq!(f64::from(single), exact, "{high} {turn} {value}");
             }
         }
-        assert!(certain as f64 > 0.99 * f64::from(n) * 2.0 / 3.0, "{certain}");
+        assert!(certain as f64 > 0.998 * f64::from(n) * 2.0 / 3.0, "{certain}");
     }
 }
