@@ -39,7 +39,7 @@ pub use dropout::DropoutKey;
 pub use early_stopping::{EarlyStopping, StoppingCriterion};
 pub use engine::{Engine, Evaluation};
 pub use error::{Result, TrainError};
-pub use layers::{Initial, ParameterSpec, Pooling};
+pub use layers::{Initial, KernelCrop, ParameterSpec, Pooling};
 pub use loss::Loss;
 pub use models::{
     CnnLayer, EncoderFamily, ImageShape, InputShape, LayerConfig, Model, ModelConfig, Normalisation, ResNetStem,

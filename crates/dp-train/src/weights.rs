@@ -9,13 +9,14 @@ use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
 
 use crate::error::{Result, TrainError};
+use crate::layers::{KernelCrop, ParameterSpec};
 use crate::models::Model;
 use crate::ops::Copy;
 
 impl Model {
     /// Writes the parameters to a file that `torch` (`safetensors.torch.load_file`, then `load_state_dict`) and candle (`VarBuilder`)
     /// open: names of the architecture, number type of the model, PyTorch's layout (`[outputs, inputs]` for linear layers,
-    /// `[outputs, inputs / groups, height, width]` for convolutions).
+    /// `[outputs, inputs / groups, height, width]` for convolutions). Weights that meet no pixel of the model's images ([`KernelCrop`]) are written as 0.
     ///
     /// The file replaces one that was there only when it is complete. `metadata` is stored in its header, for people and tools; it is not
     /// interpreted.
@@ -47,7 +48,8 @@ impl Model {
     /// ```
     pub fn save_weights(&self, path: &Path, metadata: &BTreeMap<String, String>) -> Result<()> {
         let parameters = self.parameters();
-        let tensors = parameters.views().iter().map(to_pytorch).collect::<candle_core::Result<Vec<Tensor>>>()?;
+        let tensors = parameters.specs().iter().zip(parameters.views()).map(|(spec, view)| to_pytorch(spec, view));
+        let tensors = tensors.collect::<candle_core::Result<Vec<Tensor>>>()?;
         let tensors = parameters.specs().iter().map(|spec| spec.name.as_str()).zip(&tensors);
         let metadata: HashMap<String, String> = metadata.clone().into_iter().collect();
         let metadata = (!metadata.is_empty()).then_some(metadata);
@@ -56,7 +58,8 @@ impl Model {
 
     /// Overwrites the parameters with those of a file, and returns its metadata.
     ///
-    /// **Edge cases.** All or nothing: a file that does not fit leaves the model as it was. Values are not looked at.
+    /// **Edge cases.** All or nothing: a file that does not fit leaves the model as it was. Values are not looked at. Those of weights that meet no
+    /// pixel of the model's images ([`KernelCrop`]) are not kept.
     ///
     /// # Errors
     /// [`TrainError::Weights`] with the path and every difference: tensors that are missing, unexpected, or of another shape or number
@@ -71,12 +74,12 @@ impl Model {
         let mut differences = Vec::new();
         let mut sources = Vec::with_capacity(parameters.specs().len());
         for (spec, view) in parameters.specs().iter().zip(parameters.views()) {
-            let (name, shape) = (&spec.name, pytorch_shape(&spec.shape));
+            let (name, shape) = (&spec.name, pytorch_shape(&spec.whole_shape()));
             match found.remove(name.as_str()) {
                 None => differences.push(format!("{name}: missing, expected shape {shape:?}")),
                 Some(tensor) => match difference(&tensor, &shape, view.dtype()) {
                     Some(difference) => differences.push(format!("{name}: {difference}")),
-                    None => sources.push((view, tensor)),
+                    None => sources.push((spec, view, tensor)),
                 },
             }
         }
@@ -85,21 +88,38 @@ impl Model {
         if !differences.is_empty() {
             return Err(TrainError::weights(path, differences.join("; ")));
         }
-        for (view, tensor) in sources {
-            view.inplace_op2(&from_pytorch(&tensor.load(view.device())?)?, &Copy)?;
+        for (spec, view, tensor) in sources {
+            view.inplace_op2(&from_pytorch(spec, &tensor.load(view.device())?)?, &Copy)?;
         }
         Ok(header.metadata().iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect())
     }
 }
 
 /// `[filters, height, width, channels]`, the one shape of four dimensions here, as PyTorch's `[filters, channels, height, width]`.
-fn to_pytorch(view: &Tensor) -> candle_core::Result<Tensor> {
-    if view.rank() == 4 { view.permute((0, 3, 1, 2))?.contiguous() } else { Ok(view.clone()) }
+///
+/// With zeros where a cropped kernel was cropped.
+fn to_pytorch(spec: &ParameterSpec, view: &Tensor) -> candle_core::Result<Tensor> {
+    let mut whole = view.clone();
+    if let Some(KernelCrop { kernel, first }) = spec.crop {
+        for axis in [1, 2] {
+            whole = whole.pad_with_zeros(axis, first, kernel - first - whole.dim(axis)?)?;
+        }
+    }
+    if view.rank() == 4 { whole.permute((0, 3, 1, 2))?.contiguous() } else { Ok(whole) }
 }
 
 /// The inverse of [`to_pytorch`].
-fn from_pytorch(tensor: &Tensor) -> candle_core::Result<Tensor> {
-    if tensor.rank() == 4 { tensor.permute((0, 2, 3, 1))?.contiguous() } else { Ok(tensor.clone()) }
+fn from_pytorch(spec: &ParameterSpec, tensor: &Tensor) -> candle_core::Result<Tensor> {
+    if tensor.rank() != 4 {
+        return Ok(tensor.clone());
+    }
+    let mut part = tensor.permute((0, 2, 3, 1))?;
+    if let Some(KernelCrop { first, .. }) = spec.crop {
+        for axis in [1, 2] {
+            part = part.narrow(axis, first, spec.shape[axis])?;
+        }
+    }
+    part.contiguous()
 }
 
 fn pytorch_shape(shape: &[usize]) -> Vec<usize> {

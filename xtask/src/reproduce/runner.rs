@@ -202,7 +202,7 @@ impl<'a> Prepared<'a> {
         let split = &self.splits[0];
         let Experiment { model, loss, .. } = &self.experiment;
         let n_outputs = loss.n_logits(split.facts.n_classes).context("the plans have accepted the loss")?;
-        let n_params = Model::new(model, split.facts.n_inputs, n_outputs, DType::F32, &Device::Cpu)?.parameters().len();
+        let n_params = Model::new(model, split.facts.n_inputs, n_outputs, DType::F32, &Device::Cpu)?.n_parameters();
         let provenance = self.data.provenance.clone();
         let mut departures = self.experiment.departures.clone();
         let mut differing: Vec<String> = Vec::new();

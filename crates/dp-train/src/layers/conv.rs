@@ -4,12 +4,11 @@ use std::cell::RefCell;
 
 use candle_core::{DType, Device, Result, Tensor};
 
-use super::{Initial, Layer, ParameterSpec};
+use super::{Initial, KernelCrop, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
 use crate::ops::{
     Axpy, ColumnSum, ConvForward, ConvGradients, ConvGramSqNorms, ConvInputGradient, ConvShape, ConvSqNorms,
-    ConvWeightSum, CropWeight, Fill, PerSampleForm, RowSqNorms, ScaleRows, SumRows, Taps, UnpackWeight, WeightOrder,
-    Workspace,
+    ConvWeightSum, Fill, PerSampleForm, RowSqNorms, ScaleRows, SumRows, UnpackWeight, WeightOrder, Workspace,
 };
 
 /// Two-dimensional convolution with stride, zero padding and groups; the bias is optional.
@@ -17,14 +16,15 @@ use crate::ops::{
 /// The gradient of record `i` is `Σ_t d_{i,t} x_{i,t}ᵀ` over positions `t`, with patches `x` and output gradients `d`. How its norm is
 /// found, and what is kept of it, follows from the shape and the batch ([`PerSampleForm`]).
 pub(crate) struct Conv2d {
-    /// Without the taps that are not used.
+    /// Without the taps that meet no pixel.
     shape: ConvShape,
-    taps: Taps,
+    /// Side of the kernel with them.
+    kernel: usize,
+    /// Rows of it before the first that is left.
+    first: usize,
     weight: Option<Tensor>,
     bias: Option<Tensor>,
     has_bias: bool,
-    /// The weight's used part, where that is not all of it.
-    used_weight: RowBuffer,
     output: RowBuffer,
     input_gradient: RowBuffer,
     scaled: RowBuffer,
@@ -40,7 +40,6 @@ pub(crate) struct Conv2d {
 /// The factors of the per-sample gradients.
 struct Tape {
     input: Tensor,
-    /// What of the weight was used.
     weight: Tensor,
     output_gradient: Option<Tensor>,
     /// The gradients themselves, if they were formed and kept.
@@ -53,16 +52,17 @@ fn missing(what: &str) -> candle_core::Error {
 
 impl Conv2d {
     pub(crate) fn new(shape: ConvShape, has_bias: bool, dtype: DType, device: &Device) -> Result<Self> {
-        let (shape, taps) = shape.cropped();
+        let kernel = shape.kernel;
+        let (shape, first) = shape.cropped();
         let n_params = shape.weights() + if has_bias { shape.filters } else { 0 };
         let buffer = |width| RowBuffer::new(width, dtype, device);
         Ok(Self {
             shape,
-            taps,
+            kernel,
+            first,
             weight: None,
             bias: None,
             has_bias,
-            used_weight: buffer(shape.weights())?,
             output: buffer(shape.outputs())?,
             input_gradient: buffer(shape.inputs())?,
             scaled: buffer(shape.outputs())?,
@@ -72,17 +72,6 @@ impl Conv2d {
             other_workspace: Workspace::default(),
             tape: None,
         })
-    }
-
-    /// The weight without the taps that are not used.
-    fn used_weight(&mut self) -> Result<Tensor> {
-        let weight = self.weight.as_ref().ok_or_else(|| missing("parameters"))?;
-        if self.taps.are_all() {
-            return Ok(weight.clone());
-        }
-        let used = self.used_weight.rows(1)?;
-        used.inplace_op2(weight, &CropWeight { shape: &self.shape, taps: self.taps })?;
-        Ok(used)
     }
 
     /// `[batch, outputs]` as `[batch · positions, filters]`.
@@ -127,12 +116,14 @@ impl Conv2d {
 
 impl Layer for Conv2d {
     fn parameters(&self) -> Vec<ParameterSpec> {
-        let (&ConvShape { filters, channels, groups, .. }, kernel) = (&self.shape, self.taps.kernel());
-        let initial = Initial::Uniform { fan_in: kernel * kernel * channels / groups };
+        let ConvShape { filters, channels, groups, kernel, .. } = self.shape;
+        let initial = Initial::Uniform { fan_in: self.kernel * self.kernel * channels / groups };
         let shape = vec![filters, kernel, kernel, channels / groups];
-        let mut specs = vec![ParameterSpec { name: "weight".into(), shape, initial, decays: true }];
+        let crop = (kernel < self.kernel).then_some(KernelCrop { kernel: self.kernel, first: self.first });
+        let mut specs = vec![ParameterSpec { name: "weight".into(), shape, initial, decays: true, crop }];
         if self.has_bias {
-            specs.push(ParameterSpec { name: "bias".into(), shape: vec![filters], initial, decays: false });
+            let (name, shape) = ("bias".into(), vec![filters]);
+            specs.push(ParameterSpec { name, shape, initial, decays: false, crop: None });
         }
         specs
     }
@@ -144,7 +135,7 @@ impl Layer for Conv2d {
 
     fn forward(&mut self, input: Tensor) -> Result<Tensor> {
         let output = self.output.rows(input.dim(0)?)?;
-        let weight = self.used_weight()?;
+        let weight = self.weight.clone().ok_or_else(|| missing("parameters"))?;
         let workspace = RefCell::new(&mut self.workspace);
         let forward = ConvForward { shape: &self.shape, bias: self.bias.as_ref(), workspace };
         output.inplace_op3(&input, &weight, &forward)?;
@@ -180,8 +171,8 @@ impl Layer for Conv2d {
     fn weighted_sum(&mut self, weights: &[f64], gradients: &[Tensor], accumulate: bool) -> Result<()> {
         let weight_gradient = gradients.first().ok_or_else(|| missing("a gradient"))?;
         let bias_gradient = gradients.get(1);
-        let (shape, taps, order) = (&self.shape, self.taps, self.shape.weight_order());
-        let unpack = UnpackWeight { shape, taps, order, accumulate };
+        let (shape, order) = (&self.shape, self.shape.weight_order());
+        let unpack = UnpackWeight { shape, order, accumulate };
 
         if let Some(Tape { gradients: Some(gradients), .. }) = &self.tape {
             let sum = self.sum.rows(1)?.squeeze(0)?;
@@ -209,7 +200,7 @@ impl Layer for Conv2d {
             bias_gradient.inplace_op2(&self.by_position(&scaled)?, &ColumnSum { accumulate })?;
         }
         let workspace = RefCell::new(&mut self.workspace);
-        if order == WeightOrder::FiltersFirst && taps.are_all() {
+        if order == WeightOrder::FiltersFirst {
             let product = ConvWeightSum { shape, order, accumulate, workspace };
             return weight_gradient.inplace_op3(&input, &scaled, &product);
         }

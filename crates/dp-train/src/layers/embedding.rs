@@ -46,7 +46,7 @@ impl Embedding {
 impl Layer for Embedding {
     fn parameters(&self) -> Vec<ParameterSpec> {
         let shape = vec![self.vocabulary, self.channels];
-        vec![ParameterSpec { name: "weight".into(), shape, initial: Initial::Normal, decays: true }]
+        vec![ParameterSpec { name: "weight".into(), shape, initial: Initial::Normal, decays: true, crop: None }]
     }
 
     fn bind(&mut self, parameters: &[Tensor]) {

@@ -117,7 +117,7 @@ impl Linear {
 impl Layer for Linear {
     fn parameters(&self) -> Vec<ParameterSpec> {
         let initial = Initial::Uniform { fan_in: self.inputs };
-        let spec = |name: &str, shape, decays| ParameterSpec { name: name.into(), shape, initial, decays };
+        let spec = |name: &str, shape, decays| ParameterSpec { name: name.into(), shape, initial, decays, crop: None };
         vec![spec("weight", vec![self.outputs, self.inputs], true), spec("bias", vec![self.outputs], false)]
     }
 

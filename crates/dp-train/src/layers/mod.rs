@@ -34,12 +34,29 @@ pub struct ParameterSpec {
     /// Dotted name, stable across versions, for example `fc1.weight`.
     pub name: String,
     /// Shape: `[outputs, inputs]` for a weight, `[outputs]` for a bias, `[filters, kernel height, kernel width, channels / groups]` for
-    /// a convolution's weight: channels last, as the activations. PyTorch's order is `[filters, channels / groups, height, width]`.
+    /// a convolution's weight: channels last, as the activations. PyTorch's order is `[filters, channels / groups, height, width]`. Of a kernel
+    /// that does not fit onto the image, the part in `crop`.
     pub shape: Vec<usize>,
     /// How its values start.
     pub initial: Initial,
     /// Whether L2 regularisation applies: weights of products, not biases, nor scales and shifts of a normalisation.
     pub decays: bool,
+    /// For a convolution's weight that is not all of its kernel: where in the kernel it is.
+    pub crop: Option<KernelCrop>,
+}
+
+/// The part of a convolution's kernel that meets pixels.
+///
+/// On small images a padded kernel has rows and columns that lie over the padding at every position: all but the middle ones of 3 × 3 on
+/// 1 × 1, as in ResNet-18's last blocks on MNIST. No output depends on these weights and no record has a gradient there, whatever it
+/// is: they are not parameters of the model, are neither stored nor trained, and take no noise. Files hold 0 in their
+/// place ([`Model::save_weights`](crate::Model::save_weights)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelCrop {
+    /// Rows, and columns, of the whole kernel.
+    pub kernel: usize,
+    /// Rows, and columns, of it that come before the part.
+    pub first: usize,
 }
 
 /// Distribution of a parameter tensor's initial values: PyTorch's default for each kind of layer.
@@ -68,6 +85,14 @@ impl ParameterSpec {
     /// Whether there is no value.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// The shape in the architecture's own terms: of the whole kernel, if the tensor is a part of one.
+    pub fn whole_shape(&self) -> Vec<usize> {
+        match (self.crop, self.shape.as_slice()) {
+            (Some(KernelCrop { kernel, .. }), &[filters, _, _, channels]) => vec![filters, kernel, kernel, channels],
+            _ => self.shape.clone(),
+        }
     }
 }
 

@@ -79,6 +79,7 @@ impl Layer for Norm {
             shape: vec![self.geometry.channels],
             initial,
             decays: false,
+            crop: None,
         };
         vec![spec("weight", Initial::Ones), spec("bias", Initial::Zeros)]
     }

@@ -115,7 +115,7 @@ mod tests {
     fn parameter_counts_are_the_known_ones() {
         let n = |height, channels, stem, n_outputs| {
             let image = ImageShape { height, width: height, channels };
-            model(image, stem, n_outputs).parameters().len()
+            model(image, stem, n_outputs).n_parameters()
         };
         assert_eq!(n(64, 3, ResNetStem::Imagenet, 1_000), 11_689_512);
         assert_eq!(n(32, 3, ResNetStem::Small, 10), 11_173_962);

@@ -56,6 +56,12 @@ impl Model {
         &self.parameters
     }
 
+    /// Number of parameters in the architecture's own terms, as others print it: with the weights of convolutions that meet no pixel of its
+    /// images and are not among [`Self::parameters`] ([`KernelCrop`](crate::KernelCrop)).
+    pub fn n_parameters(&self) -> usize {
+        self.parameters.specs().iter().map(|spec| spec.whole_shape().iter().product::<usize>()).sum()
+    }
+
     /// Number of inputs of a record.
     pub fn n_inputs(&self) -> usize {
         self.n_inputs

@@ -31,8 +31,8 @@ pub use activation::Activation;
 pub(crate) use activation::{ActivationBackward, ActivationSlope, Multiply};
 pub(crate) use bce::{BceGradient, BceLosses};
 pub(crate) use conv::{
-    ConvForward, ConvGradients, ConvGramSqNorms, ConvInputGradient, ConvShape, ConvSqNorms, ConvWeightSum, CropWeight,
-    PerSampleForm, Taps, UnpackWeight, WeightOrder,
+    ConvForward, ConvGradients, ConvGramSqNorms, ConvInputGradient, ConvShape, ConvSqNorms, ConvWeightSum,
+    PerSampleForm, UnpackWeight, WeightOrder,
 };
 pub(crate) use dropout::Dropout;
 pub(crate) use embedding::{EmbeddingForward, EmbeddingSqNorms, EmbeddingSum};

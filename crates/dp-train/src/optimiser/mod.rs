@@ -99,6 +99,7 @@ mod tests {
             shape: vec![len],
             initial: Initial::Zeros,
             decays,
+            crop: None,
         };
         let specs = [spec("weight", 2, true), spec("bias", 1, false)];
         let zeros = || Ok(ParameterVector::zeros(&specs, dtype, &Device::Cpu)?);
@@ -139,7 +140,13 @@ mod tests {
     #[test]
     fn the_first_step_of_adam_by_hand() {
         let zeros = || {
-            let spec = ParameterSpec { name: "weight".into(), shape: vec![2], initial: Initial::Zeros, decays: true };
+            let spec = ParameterSpec {
+                name: "weight".into(),
+                shape: vec![2],
+                initial: Initial::Zeros,
+                decays: true,
+                crop: None,
+            };
             Ok(ParameterVector::zeros(&[spec], DType::F64, &Device::Cpu)?)
         };
         let (parameters, gradient) = (zeros().unwrap(), zeros().unwrap());

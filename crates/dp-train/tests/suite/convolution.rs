@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
-use crate::support::{Data, norm, relative_error};
+use crate::support::{Data, norm, relative_error, trained_part, whole_variables};
 
 /// A network as the oracle reads it: the parts that a named architecture leaves unsaid are said.
 #[derive(Debug, Clone)]
@@ -29,12 +29,6 @@ impl Network {
         let config = ModelConfig::Cnn { image, features: features.clone(), hidden: hidden.to_vec(), activation };
         Self { config, image, features, activation }
     }
-}
-
-/// The parameters in order, as variables of candle's; a convolution's weight with channels last, as it is stored.
-pub(crate) fn variables(model: &Model) -> Vec<Var> {
-    let views = model.parameters().views().iter();
-    views.map(|view| Var::from_tensor(&view.to_dtype(DType::F64).unwrap().copy().unwrap()).unwrap()).collect()
 }
 
 fn activate(x: &Tensor, activation: Activation) -> candle_core::Result<Tensor> {
@@ -158,14 +152,16 @@ pub(crate) fn oracle_logits(network: &Network, variables: &[Var], x: &[f32]) -> 
 }
 
 /// Loss (`ln Σ_j exp(z_j) − z_y`) and flat gradient of one record.
-fn oracle_gradient(network: &Network, variables: &[Var], x: &[f32], label: u32) -> (f64, Vec<f64>) {
-    let logits = oracle_logits(network, variables, x).unwrap();
+fn oracle_gradient(network: &Network, model: &Model, x: &[f32], label: u32) -> (f64, Vec<f64>) {
+    let variables = whole_variables(model);
+    let logits = oracle_logits(network, &variables, x).unwrap();
     let log_sum = logits.exp().unwrap().sum_all().unwrap().log().unwrap();
     let loss = (log_sum - logits.narrow(1, label as usize, 1).unwrap().sum_all().unwrap()).unwrap();
     let gradients = loss.backward().unwrap();
-    let flat = variables.iter().flat_map(|variable| match gradients.get(variable.as_tensor()) {
-        Some(gradient) => gradient.flatten_all().unwrap().to_vec1::<f64>().unwrap(),
-        None => vec![0.0; variable.elem_count()],
+    let specs = model.parameters().specs();
+    let flat = variables.iter().zip(specs).flat_map(|(variable, spec)| match gradients.get(variable.as_tensor()) {
+        Some(gradient) => trained_part(spec, gradient),
+        None => vec![0.0; spec.len()],
     });
     (loss.to_scalar().unwrap(), flat.collect())
 }
@@ -202,12 +198,11 @@ fn compare(network: &Network, n_classes: usize, rows: &[usize], weights: &[f64],
     engine.model_mut().parameters().set(&start).unwrap();
     let got = ask(&mut engine, &records, rows, weights);
 
-    let variables = variables(engine.model());
     let mut sum = vec![0.0; start.len()];
     let mut size = 0.0;
     for (i, (&row, weight)) in rows.iter().zip(weights).enumerate() {
         let x = &data.features[row * n_inputs..(row + 1) * n_inputs];
-        let (expected_loss, gradient) = oracle_gradient(network, &variables, x, data.labels[row]);
+        let (expected_loss, gradient) = oracle_gradient(network, engine.model(), x, data.labels[row]);
         assert!((got.losses[i] - expected_loss).abs() <= 1e-12 * (1.0 + expected_loss), "{network:?}");
         let expected_norm = norm(&gradient);
         assert!((got.norms[i] - expected_norm).abs() <= 1e-10 * expected_norm, "{network:?}");

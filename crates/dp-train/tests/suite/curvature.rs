@@ -6,8 +6,8 @@ use dp_train::{Activation, CnnLayer, DType, Device, Engine, ImageShape, Loss, Mo
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-use crate::convolution::{Network, oracle_logits, variables};
-use crate::support::{Data, mlp, norm, relative_error};
+use crate::convolution::{Network, oracle_logits};
+use crate::support::{Data, mlp, norm, relative_error, whole_variables};
 
 /// A Hessian-vector product by candle's autograd, twice: the gradient of `⟨∇L, v⟩`. `loss` makes the mean loss from the variables.
 fn double_backward(variables: &[Var], loss: impl Fn(&[Var]) -> Tensor, vector: &[f64]) -> Vec<f64> {
@@ -59,7 +59,7 @@ fn model(config: &ModelConfig, loss: Loss, records: &Records, seed: u64) -> (Cur
     let parameters = engine.model().parameters().to_vec().unwrap();
     let mut curvature = Curvature::new(config, loss, records).unwrap();
     curvature.set_parameters(&parameters).unwrap();
-    (curvature, variables(engine.model()), parameters)
+    (curvature, whole_variables(engine.model()), parameters)
 }
 
 fn vector(len: usize, seed: u64) -> Vec<f64> {

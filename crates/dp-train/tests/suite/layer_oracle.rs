@@ -12,14 +12,13 @@ use dp_train::{
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-use crate::support::{Data, norm, relative_error};
+use crate::support::{Data, norm, relative_error, trained_part, whole_variables};
 
 type Vars = HashMap<String, Var>;
 
 fn vars(model: &Model) -> Vars {
-    let parameters = model.parameters();
-    let var = |view: &Tensor| Var::from_tensor(&view.to_dtype(DType::F64).unwrap().copy().unwrap()).unwrap();
-    parameters.specs().iter().zip(parameters.views()).map(|(spec, view)| (spec.name.clone(), var(view))).collect()
+    let names = model.parameters().specs().iter().map(|spec| spec.name.clone());
+    names.zip(whole_variables(model)).collect()
 }
 
 fn activate(x: &Tensor, function: Activation) -> candle_core::Result<Tensor> {
@@ -332,10 +331,7 @@ fn layers_agree_with_autograd() {
                     .parameters()
                     .specs()
                     .iter()
-                    .flat_map(|spec| {
-                        let gradient = gradients.get(vars[&spec.name].as_tensor()).unwrap();
-                        gradient.flatten_all().unwrap().to_vec1::<f64>().unwrap()
-                    })
+                    .flat_map(|spec| trained_part(spec, gradients.get(vars[&spec.name].as_tensor()).unwrap()))
                     .collect();
                 let loss = loss.to_scalar::<f64>().unwrap();
                 assert!((losses[i] - loss).abs() <= tolerance * (1.0 + loss), "{} {dtype:?}", case.name);

@@ -2,11 +2,13 @@
 
 use std::num::NonZeroUsize;
 
+use candle_core::{Tensor, Var};
 use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
 use dp_clipping::{PresetParams, registry};
 use dp_train::{
-    Activation, BatchPlan, DType, Device, Engine, Execution, LearningRate, Loss, ModelConfig, Observer, Plan,
-    PrivacyConfig, PublicFacts, RandomStreams, Randomness, Records, RunCounts, StepView, TrainConfig, Trainer,
+    Activation, BatchPlan, DType, Device, Engine, Execution, KernelCrop, LearningRate, Loss, Model, ModelConfig,
+    Observer, ParameterSpec, Plan, PrivacyConfig, PublicFacts, RandomStreams, Randomness, Records, RunCounts, StepView,
+    TrainConfig, Trainer,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -180,4 +182,32 @@ pub(crate) fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
 pub(crate) fn relative_error(a: &[f64], b: &[f64]) -> f64 {
     let scale = if norm(b) > 0.0 { norm(b) } else { 1.0 };
     norm(&difference(a, b)) / scale
+}
+
+/// The parameters in order, in `f64`, as variables of candle's, convolutions with their whole kernels and channels last.
+///
+/// Weights that meet no pixel are not among the engine's parameters. Here they are 3: no output may depend on them.
+pub(crate) fn whole_variables(model: &Model) -> Vec<Var> {
+    let whole = |spec: &ParameterSpec, view: &Tensor| {
+        let view = view.to_dtype(DType::F64)?;
+        let Some(KernelCrop { kernel, first }) = spec.crop else { return Var::from_tensor(&view.copy()?) };
+        let pad = |x: &Tensor| {
+            let after = kernel - first - x.dim(1)?;
+            x.pad_with_zeros(1, first, after)?.pad_with_zeros(2, first, after)
+        };
+        Var::from_tensor(&(pad(&view)? + (1.0 - pad(&view.ones_like()?)?)? * 3.0)?)
+    };
+    let parameters = model.parameters();
+    parameters.specs().iter().zip(parameters.views()).map(|(spec, view)| whole(spec, view).unwrap()).collect()
+}
+
+/// What the engine has of a gradient with respect to such a variable. It must be 0 elsewhere.
+pub(crate) fn trained_part(spec: &ParameterSpec, gradient: &Tensor) -> Vec<f64> {
+    let values = |x: &Tensor| x.flatten_all().unwrap().to_vec1::<f64>().unwrap();
+    let Some(KernelCrop { first, .. }) = spec.crop else { return values(gradient) };
+    let part = gradient.narrow(1, first, spec.shape[1]).unwrap().narrow(2, first, spec.shape[2]).unwrap();
+    let part = values(&part.contiguous().unwrap());
+    let n_nonzero = |values: &[f64]| values.iter().filter(|&&value| value != 0.0).count();
+    assert_eq!(n_nonzero(&values(gradient)), n_nonzero(&part), "{}", spec.name);
+    part
 }

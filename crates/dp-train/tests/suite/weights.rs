@@ -6,8 +6,8 @@ use std::path::Path;
 use candle_core::{Result, Tensor};
 use candle_nn::{Module, VarBuilder, VarMap};
 use dp_train::{
-    Activation, DType, Device, Engine, Execution, ImageShape, Loss, Model, ModelConfig, Normalisation, Plan, Trainer,
-    Unobserved,
+    Activation, CnnLayer, DType, Device, Engine, Execution, ImageShape, Loss, Model, ModelConfig, Normalisation, Plan,
+    Trainer, Unobserved,
 };
 
 use crate::support::{Data, batches, config, mlp, privacy, relative_error, streams};
@@ -132,6 +132,43 @@ fn convolutional_models_open_in_candle_nn() {
     let ours = engine.evaluate(&records, 4).unwrap().logits;
     assert!(relative_error(&ours, &theirs.flatten_all().unwrap().to_vec1().unwrap()) < 1e-12);
 
+    let saved = engine.model().parameters().to_vec().unwrap();
+    engine.model_mut().initialise(&mut streams(7).initialisation).unwrap();
+    engine.model_mut().load_weights(&path).unwrap();
+    assert_eq!(engine.model().parameters().to_vec().unwrap(), saved);
+}
+
+/// 3 × 3 with padding on images of 1 × 1: files have whole kernels, with 0 around the middle as written and anything as read.
+#[test]
+fn kernels_larger_than_the_image_are_whole_in_files() {
+    let image = ImageShape { height: 1, width: 1, channels: 2 };
+    let features = vec![CnnLayer::Conv { filters: 4, kernel: 3, stride: 1, padding: 1, groups: 1 }];
+    let config = ModelConfig::Cnn { image, features, hidden: vec![], activation: Activation::Tanh };
+    let data = Data::random(5, image.len(), 3, 1, 6);
+    let records = data.records(DType::F64);
+    let mut engine = Engine::new(&config, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu).unwrap();
+    engine.model_mut().initialise(&mut streams(6).initialisation).unwrap();
+    assert_eq!((engine.model().parameters().len(), engine.model().n_parameters()), (8 + 4 + 15, 72 + 4 + 15));
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weights.safetensors");
+    engine.model().save_weights(&path, &BTreeMap::new()).unwrap();
+    let weights = open(&path);
+    let padded = candle_nn::Conv2dConfig { padding: 1, ..candle_nn::Conv2dConfig::default() };
+    let conv = candle_nn::conv2d(2, 4, 3, padded, weights.pp("conv1")).unwrap();
+    let x = self::features(&data).reshape((5, 2, 1, 1)).unwrap();
+    let x = conv.forward(&x).unwrap().tanh().unwrap().flatten_from(1).unwrap();
+    let theirs = candle_nn::linear(4, 3, weights.pp("fc1")).unwrap().forward(&x).unwrap();
+    let ours = engine.evaluate(&records, 5).unwrap().logits;
+    assert!(relative_error(&ours, &theirs.flatten_all().unwrap().to_vec1().unwrap()) < 1e-12);
+
+    let mut tensors = candle_core::safetensors::load(&path, &Device::Cpu).unwrap();
+    let weight = &tensors["conv1.weight"];
+    let around = |x: &Tensor| x.pad_with_zeros(2, 1, 1)?.pad_with_zeros(3, 1, 1);
+    let middle = Tensor::ones((4, 2, 1, 1), DType::F64, &Device::Cpu).unwrap();
+    let other = (weight + (1.0 - around(&middle).unwrap()).unwrap()).unwrap();
+    tensors.insert("conv1.weight".into(), other);
+    candle_core::safetensors::save(&tensors, &path).unwrap();
     let saved = engine.model().parameters().to_vec().unwrap();
     engine.model_mut().initialise(&mut streams(7).initialisation).unwrap();
     engine.model_mut().load_weights(&path).unwrap();

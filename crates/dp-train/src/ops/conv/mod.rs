@@ -6,6 +6,7 @@ mod patches;
 mod shape;
 mod sliding;
 mod taps;
+mod unpack;
 
 use std::cell::RefCell;
 
@@ -15,7 +16,7 @@ use dp_clipping::kernels::{self, Execution, Gradients};
 pub(crate) use form::{PerSampleForm, WeightOrder};
 pub(crate) use gram::ConvGramSqNorms;
 pub(crate) use shape::ConvShape;
-pub(crate) use taps::{CropWeight, Taps, UnpackWeight};
+pub(crate) use unpack::UnpackWeight;
 
 use super::element::{Element, cpu, destination, dtype, for_float, same, source};
 use super::matmul::{Matrix, product};

@@ -9,8 +9,8 @@ use super::product::{Matrices, Products, products};
 use super::rows::add_row_sq_norms;
 use super::view::{Destination, Real, Source, destination, dtype, on_device, scratch, source};
 use crate::ops::conv::{
-    ConvForward, ConvGradients, ConvInputGradient, ConvShape, ConvSqNorms, ConvWeightSum, CropWeight, Taps,
-    UnpackWeight, WeightOrder, check_images,
+    ConvForward, ConvGradients, ConvInputGradient, ConvShape, ConvSqNorms, ConvWeightSum, UnpackWeight, WeightOrder,
+    check_images,
 };
 use crate::ops::element::{for_float, same};
 
@@ -301,48 +301,15 @@ pub(in crate::ops) fn conv_sq_norms(
     })
 }
 
-/// The kernels' `Taps`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct DeviceTaps {
-    kernel: u64,
-    first: u64,
-    used: u64,
-    depth: u64,
-}
-
-#[expect(unsafe_code, reason = "says that a structure may be passed to a kernel")]
-// SAFETY: plain numbers in the kernels' order and layout.
-unsafe impl DeviceRepr for DeviceTaps {}
-by_value!(DeviceTaps);
-
-impl DeviceTaps {
-    fn new(shape: &ConvShape, taps: Taps) -> Self {
-        let (first, used) = taps.used();
-        let [kernel, first, used, depth] = [taps.kernel(), first, used, shape.depth()].map(|size| size as u64);
-        Self { kernel, first, used, depth }
-    }
-}
-
-pub(in crate::ops) fn crop_weight(op: &CropWeight<'_>, dst: Destination<'_>, weight: Source<'_>) -> Result<()> {
-    for_float!(dtype(dst.0), "crop-weight", T => {
-        let device = dst.0.device.clone();
-        let (used, weight) = (destination::<T>(dst)?, source::<T>(weight)?);
-        op.taps.check(op.shape, used.len(), weight.len())?;
-        launch!(T, &device, "crop_weight", used.len(); DeviceTaps::new(op.shape, op.taps), used, weight)
-    })
-}
-
 pub(in crate::ops) fn unpack_weight(op: &UnpackWeight<'_>, dst: Destination<'_>, sum: Source<'_>) -> Result<()> {
     for_float!(dtype(dst.0), "unpack-weight", T => {
         let device = dst.0.device.clone();
         let (weight, sum) = (destination::<T>(dst)?, source::<T>(sum)?);
-        op.taps.check(op.shape, sum.len(), weight.len())?;
+        op.check(weight.len(), sum.len())?;
         let filters_first = u32::from(op.order == WeightOrder::FiltersFirst);
         launch!(
             T, &device, "unpack_weight", weight.len();
-            DeviceTaps::new(op.shape, op.taps), op.shape.group_filters(), filters_first, weight, sum,
-            u32::from(op.accumulate)
+            op.shape.patch(), op.shape.group_filters(), filters_first, weight, sum, u32::from(op.accumulate)
         )
     })
 }

@@ -24,7 +24,7 @@ mod sequence;
 mod view;
 
 pub(super) use conv::{
-    conv_forward, conv_gradients, conv_input_gradient, conv_sq_norms, conv_weight_sum, crop_weight, unpack_weight,
+    conv_forward, conv_gradients, conv_input_gradient, conv_sq_norms, conv_weight_sum, unpack_weight,
 };
 pub(super) use dropout::dropout;
 pub(super) use embedding::{embedding_forward, embedding_sq_norms, embedding_sum};

@@ -44,31 +44,10 @@ KERNEL scatter_patches(u64 n, ConvShape shape, u64 group, const real *rows, real
     images[pixel * shape.channels + group * channels + channel] = sum;
 }
 
-// Which taps of a square kernel are used: `used` of `kernel` rows and columns, from `first` on; `depth` channels each.
-struct Taps {
-    u64 kernel, first, used, depth;
-};
-
-// n = filters · used patch: the used part of a weight.
-KERNEL crop_weight(u64 n, Taps taps, real *used, const real *weight) {
+// n = filters · patch. Groups of [patch, group's filters] or, with `filters_first`, of [filters, patch] become the weight's gradient.
+KERNEL unpack_weight(u64 n, u64 patch, u64 group_filters, u32 filters_first, real *weight, const real *sum, u32 accumulate) {
     ITEM(i, n);
-    const u64 channel = i % taps.depth, tap = i / taps.depth, filter = tap / (taps.used * taps.used);
-    const u64 row = taps.first + tap / taps.used % taps.used, column = taps.first + tap % taps.used;
-    used[i] = weight[((filter * taps.kernel + row) * taps.kernel + column) * taps.depth + channel];
-}
-
-// n = filters · patch. Groups of [used patch, group's filters] or, with `filters_first`, of [filters, used patch] become the weight's
-// gradient, which is 0 for unused taps.
-KERNEL unpack_weight(u64 n, Taps taps, u64 group_filters, u32 filters_first, real *weight, const real *sum, u32 accumulate) {
-    ITEM(i, n);
-    const u64 channel = i % taps.depth, tap = i / taps.depth, filter = tap / (taps.kernel * taps.kernel);
-    // Below the first these wrap around to numbers beyond any kernel.
-    const u64 row = tap / taps.kernel % taps.kernel - taps.first, column = tap % taps.kernel - taps.first;
-    const u64 patch = taps.used * taps.used * taps.depth, k = (row * taps.used + column) * taps.depth + channel;
-    real value = 0;
-    if (row < taps.used && column < taps.used) {
-        const u64 group = filter / group_filters, of_group = filter % group_filters;
-        value = filters_first ? sum[filter * patch + k] : sum[(group * patch + k) * group_filters + of_group];
-    }
+    const u64 k = i % patch, filter = i / patch, group = filter / group_filters;
+    const real value = filters_first ? sum[i] : sum[(group * patch + k) * group_filters + filter % group_filters];
     weight[i] = accumulate ? weight[i] + value : value;
 }
