@@ -39,8 +39,21 @@ impl WeightedSum {
         Ok(parts.map(|Part { vector, counts }| (&*vector, std::mem::replace(counts, true))).collect())
     }
 
+    /// The vector that becomes the sum, and what it lacks: the caller adds that to it, and it counts no longer.
+    pub(crate) fn gather(&mut self) -> Result<(&ParameterVector, Vec<&ParameterVector>)> {
+        let Some((first, others)) = self.parts.split_first_mut() else {
+            return Err(TrainError::mismatch("parts of a sum", "at least 1", 0));
+        };
+        if !std::mem::replace(&mut first.counts, true) {
+            first.vector.flat().inplace_op1(&Fill(0.0))?;
+        }
+        let counting = |part: &mut Part| std::mem::replace(&mut part.counts, false);
+        let others = others.iter_mut().filter_map(|part| counting(part).then_some(&part.vector));
+        Ok((&first.vector, others.collect()))
+    }
+
     /// The vectors that add up to the sum.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = &ParameterVector> {
+    pub(super) fn parts(&self) -> impl Iterator<Item = &ParameterVector> {
         self.parts.iter().filter(|part| part.counts).map(|part| &part.vector)
     }
 

@@ -10,12 +10,12 @@ use crate::noise::{BLOCK, NoiseSource, StepNoise};
 use crate::threads::Threads;
 use crate::vector_math::vectorise;
 
-/// `dst = (Σ parts + N) / normaliser` with the noise `N`, if there is any.
+/// `dst = (dst + Σ others + N) / normaliser` with the noise `N`, if there is any.
 ///
-/// **Guarantee.** The noise does not depend on the threads; the sum is taken in the order of the parts.
+/// **Guarantee.** The noise does not depend on the threads; the sum is taken in the order of the vectors.
 pub(crate) struct Privatise<'a> {
     /// Vectors of the destination's length.
-    pub(crate) parts: Vec<&'a Tensor>,
+    pub(crate) others: Vec<&'a Tensor>,
     /// `None` adds nothing.
     pub(crate) noise: Option<StepNoise>,
     /// Where noise is made if this is on a CUDA device.
@@ -42,18 +42,18 @@ impl InplaceOp1 for Privatise<'_> {
     fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
         for_float!(dtype(storage), "privatise", T => {
             let values = destination::<T>(storage, layout)?;
-            let guards: Vec<_> = self.parts.iter().map(|part| part.storage_and_layout()).collect();
-            let mut parts = Vec::with_capacity(guards.len());
+            let guards: Vec<_> = self.others.iter().map(|other| other.storage_and_layout()).collect();
+            let mut others = Vec::with_capacity(guards.len());
             for (storage, layout) in &guards {
-                let part = source::<T>((cpu(storage)?, layout))?;
-                same("values of a part of a sum", values.len(), part.len())?;
-                parts.push(part);
+                let other = source::<T>((cpu(storage)?, layout))?;
+                same("values of a part of a sum", values.len(), other.len())?;
+                others.push(other);
             }
             let len = self.threads.part_len(values.len(), BLOCK, FEW);
             let finite = self.threads.each(values.chunks_mut(len).enumerate(), |(i, values)| {
                 let mut finite = true;
                 for (j, values) in values.chunks_mut(AT_ONCE).enumerate() {
-                    finite &= self.block(i * len + j * AT_ONCE, values, &parts);
+                    finite &= self.block(i * len + j * AT_ONCE, values, &others);
                 }
                 finite
             });
@@ -67,18 +67,13 @@ impl InplaceOp1 for Privatise<'_> {
 
 impl Privatise<'_> {
     /// All stages for the values from `start` on; whether they came out finite.
-    fn block<T: Element>(&self, start: usize, values: &mut [T], parts: &[&[T]]) -> bool {
+    fn block<T: Element>(&self, start: usize, values: &mut [T], others: &[&[T]]) -> bool {
         let range = start..start + values.len();
-        let mut parts = parts.iter().map(|part| &part[range.clone()]);
-        match parts.next() {
-            Some(first) => values.copy_from_slice(first),
-            None => values.fill(T::ZERO),
-        }
-        for part in parts {
+        for other in others {
             vectorise(
                 #[inline(always)]
                 || {
-                    for (sum, &value) in values.iter_mut().zip(part) {
+                    for (sum, &value) in values.iter_mut().zip(&other[range.clone()]) {
                         *sum += value;
                     }
                 },
@@ -110,7 +105,7 @@ impl Privatise<'_> {
 mod tests {
     use std::num::NonZeroUsize;
 
-    use candle_core::{DType, Device};
+    use candle_core::Device;
     use rand::SeedableRng;
     use rand_chacha::ChaCha20Rng;
 
@@ -119,12 +114,12 @@ mod tests {
     const N: usize = 3 * FEW + 71;
 
     fn privatise(parts: &[Tensor], std: f64, threads: usize) -> (Vec<f32>, bool) {
-        let result = Tensor::zeros(N, DType::F32, &Device::Cpu).unwrap();
+        let result = parts[0].copy().unwrap();
         let noise = (std > 0.0).then(|| StepNoise::draw(&mut ChaCha20Rng::seed_from_u64(3), std));
         let threads = Threads::new(NonZeroUsize::new(threads).unwrap()).unwrap();
-        let (parts, finite) = (parts.iter().collect(), AtomicBool::default());
+        let (others, finite) = (parts[1..].iter().collect(), AtomicBool::default());
         let source = NoiseSource::default();
-        let privatise = Privatise { parts, noise, source, normaliser: 8.0, threads: &threads, finite };
+        let privatise = Privatise { others, noise, source, normaliser: 8.0, threads: &threads, finite };
         result.inplace_op1(&privatise).unwrap();
         (result.to_vec1().unwrap(), privatise.finite.into_inner())
     }
@@ -140,7 +135,8 @@ mod tests {
         let (sum, finite) = privatise(&parts, 0.0, 2);
         let expected = ((&parts[0] + &parts[1]).unwrap() / 8.0).unwrap().to_vec1::<f32>().unwrap();
         assert_eq!((sum, finite), (expected, true));
-        assert_eq!(privatise(&[], 0.0, 2), (vec![0.0; N], true));
+        let alone = ((&parts[0]) / 8.0).unwrap().to_vec1::<f32>().unwrap();
+        assert_eq!(privatise(&parts[..1], 0.0, 2), (alone, true));
     }
 
     #[test]

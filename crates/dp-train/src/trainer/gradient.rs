@@ -28,7 +28,7 @@ pub(super) struct Pass {
 }
 
 impl Trainer<'_> {
-    /// The mean gradient of a batch into `self.gradient`: private, if the plan is. Enters the ledger before anything is used.
+    /// The mean gradient of a batch in the place of its sum: private, if the plan is. Enters the ledger before anything is used.
     ///
     /// The stages, in order: losses and norms; scales and their bound; the weighted sum; noise and division by the public
     /// expected batch size. Couplings act between the first two and between the last two.
@@ -146,15 +146,16 @@ impl Trainer<'_> {
             Some(std) => return Err(TrainError::invalid("noise_std", std, "a finite number above 0")),
             None => None,
         };
+        let (gradient, others) = self.sum.gather()?;
         let privatise = Privatise {
-            parts: self.sum.parts().map(ParameterVector::flat).collect(),
+            others: others.into_iter().map(ParameterVector::flat).collect(),
             noise,
             source: self.execution.noise,
             normaliser: self.plan.expected_batch_size(),
             threads: self.engine.threads(),
             finite: AtomicBool::default(),
         };
-        self.gradient.flat().inplace_op1(&privatise)?;
+        gradient.flat().inplace_op1(&privatise)?;
         Ok(privatise.finite.into_inner())
     }
 

@@ -88,9 +88,8 @@ pub struct Trainer<'a> {
     pub(crate) optimiser: Optimiser,
     pub(crate) execution: Execution,
     fairlens: Option<FairLens>,
-    /// The clipped sum of a step, before noise.
+    /// The clipped sum of a step; with noise and divided, its gradient.
     sum: WeightedSum,
-    gradient: ParameterVector,
     group_gradients: Vec<ParameterVector>,
     pub(crate) ledger: Ledger,
     batch: Vec<usize>,
@@ -133,7 +132,6 @@ impl<'a> Trainer<'a> {
             sampler: PoissonSampler::new(records.len(), config.batches.sampling_rate)?,
             optimiser: Optimiser::new(config.optimiser, || engine.zero_gradient())?,
             sum: engine.empty_sum()?,
-            gradient: engine.zero_gradient()?,
             group_gradients: Vec::new(),
             ledger: Ledger::new(NeighbouringRelation::AddRemove),
             batch: Vec::new(),
@@ -306,12 +304,13 @@ impl<'a> Trainer<'a> {
     fn update(&mut self, step: u64) -> Result<()> {
         let config = self.plan.config();
         let (parameters, threads) = (self.engine.model().parameters(), self.engine.threads());
+        let (gradient, _) = self.sum.gather()?;
         if config.l2 > 0.0 {
-            let views = self.gradient.views().iter().zip(parameters.views()).zip(parameters.specs());
+            let views = gradient.views().iter().zip(parameters.views()).zip(parameters.specs());
             for ((gradient, parameter), _) in views.filter(|(_, spec)| spec.decays) {
                 gradient.inplace_op2(parameter, &ScaleAdd { scale: 1.0, alpha: config.l2, threads })?;
             }
         }
-        self.optimiser.step(parameters, &self.gradient, (self.plan.learning_rate(step), step), threads)
+        self.optimiser.step(parameters, gradient, (self.plan.learning_rate(step), step), threads)
     }
 }

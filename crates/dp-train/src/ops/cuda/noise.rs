@@ -29,15 +29,14 @@ unsafe impl DeviceRepr for DeviceKey {}
 by_value!(DeviceKey);
 
 pub(in crate::ops) fn privatise(op: &Privatise<'_>, dst: Destination<'_>) -> Result<()> {
-    let guards: Vec<_> = op.parts.iter().map(|part| part.storage_and_layout()).collect();
+    let guards: Vec<_> = op.others.iter().map(|other| other.storage_and_layout()).collect();
     for_float!(dtype(dst.0), "privatise", T => {
         let device = dst.0.device.clone();
         let mut values = destination::<T>(dst)?;
-        launch!(T, &device, "fill", values.len(); values.slice_mut(..), T::ZERO)?;
         for (storage, layout) in &guards {
-            let part = source::<T>((on_device(storage)?, layout))?;
-            same("values of a part of a sum", values.len(), part.len())?;
-            launch!(T, &device, "axpy", values.len(); values.slice_mut(..), T::ONE, part)?;
+            let other = source::<T>((on_device(storage)?, layout))?;
+            same("values of a part of a sum", values.len(), other.len())?;
+            launch!(T, &device, "axpy", values.len(); values.slice_mut(..), T::ONE, other)?;
         }
         let share = T::from_f64(1.0 / op.normaliser);
         match &op.noise {
@@ -131,11 +130,10 @@ mod tests {
 
     /// `(values + N(0, std²)) / 3`, and whether all is finite.
     fn privatised(device: &Device, dtype: DType, values: &[f64], std: f64) -> Result<(Vec<f64>, bool)> {
-        let part = Tensor::from_slice(values, values.len(), device)?.to_dtype(dtype)?;
-        let sum = part.zeros_like()?;
+        let sum = Tensor::from_slice(values, values.len(), device)?.to_dtype(dtype)?;
         let threads = Threads::new(NonZeroUsize::MIN).unwrap();
         let privatise = Privatise {
-            parts: vec![&part],
+            others: Vec::new(),
             noise: Some(step_noise(std)),
             source: NoiseSource::Device,
             normaliser: 3.0,
