@@ -46,6 +46,12 @@ struct Tape {
     gradients: Option<Tensor>,
 }
 
+/// How many rows are worked on at once, at least 1, so that they are still in the cache for the second of two operations.
+fn records_at_once(rows: &Tensor) -> Result<usize> {
+    const VALUES_AT_ONCE: usize = 1 << 18;
+    Ok((VALUES_AT_ONCE / rows.dim(1)?.max(1)).max(1))
+}
+
 fn missing(what: &str) -> candle_core::Error {
     candle_core::Error::Msg(format!("convolution without {what}"))
 }
@@ -92,10 +98,16 @@ impl Conv2d {
         let (shape, order) = (&self.shape, self.shape.weight_order());
         match form {
             PerSampleForm::Kept => {
-                let gradients = self.gradients.rows(input.dim(0)?)?;
-                let workspace = RefCell::new(&mut self.workspace);
-                gradients.inplace_op3(&input, &gradient, &ConvGradients { shape, order, workspace })?;
-                sq_norms.inplace_op2(&gradients, &RowSqNorms)?;
+                let n_records = input.dim(0)?;
+                let gradients = self.gradients.rows(n_records)?;
+                let at_once = if input.device().is_cuda() { n_records } else { records_at_once(&gradients)? };
+                for first in (0..n_records).step_by(at_once.max(1)) {
+                    let rows = |tensor: &Tensor| tensor.narrow(0, first, at_once.min(n_records - first));
+                    let (workspace, gradients) = (RefCell::new(&mut self.workspace), rows(&gradients)?);
+                    let form = ConvGradients { shape, order, workspace };
+                    gradients.inplace_op3(&rows(&input)?, &rows(&gradient)?, &form)?;
+                    rows(sq_norms)?.inplace_op2(&gradients, &RowSqNorms)?;
+                }
                 if let Some(tape) = &mut self.tape {
                     tape.gradients = Some(gradients);
                 }

@@ -1,11 +1,13 @@
 //! Pooling layer.
 
+use std::cell::RefCell;
+
 use candle_core::{DType, Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::{Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
-use crate::ops::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward, PoolShape};
+use crate::ops::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward, PoolShape, Winners};
 
 /// What a pooling layer takes of each window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,13 +26,14 @@ pub(crate) struct Pool2d {
     output: RowBuffer,
     input_gradient: RowBuffer,
     input: Option<Tensor>,
+    winners: Winners,
 }
 
 impl Pool2d {
     pub(crate) fn new(shape: PoolShape, pooling: Pooling, dtype: DType, device: &Device) -> Result<Self> {
         let output = RowBuffer::new(shape.outputs(), dtype, device)?;
         let input_gradient = RowBuffer::new(shape.inputs(), dtype, device)?;
-        Ok(Self { shape, pooling, output, input_gradient, input: None })
+        Ok(Self { shape, pooling, output, input_gradient, input: None, winners: Winners::default() })
     }
 }
 
@@ -44,7 +47,10 @@ impl Layer for Pool2d {
     fn forward(&mut self, input: Tensor) -> Result<Tensor> {
         let output = self.output.rows(input.dim(0)?)?;
         match self.pooling {
-            Pooling::Max => output.inplace_op2(&input, &MaxPool(&self.shape))?,
+            Pooling::Max => {
+                let winners = RefCell::new(&mut self.winners);
+                output.inplace_op2(&input, &MaxPool { shape: &self.shape, winners })?;
+            }
             Pooling::Average => output.inplace_op2(&input, &AveragePool(&self.shape))?,
         }
         self.input = Some(input);
@@ -60,7 +66,10 @@ impl Layer for Pool2d {
         };
         let gradient = self.input_gradient.rows(output_gradient.dim(0)?)?;
         match self.pooling {
-            Pooling::Max => gradient.inplace_op3(&output_gradient, input, &MaxPoolBackward(&self.shape))?,
+            Pooling::Max => {
+                let backward = MaxPoolBackward { shape: &self.shape, winners: &self.winners };
+                gradient.inplace_op3(&output_gradient, input, &backward)?;
+            }
             Pooling::Average => gradient.inplace_op2(&output_gradient, &AveragePoolBackward(&self.shape))?,
         }
         Ok(Some(gradient))

@@ -1,5 +1,6 @@
 //! Pooling of images with channels last.
 
+use std::cell::RefCell;
 use std::ops::Range;
 
 use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
@@ -55,6 +56,23 @@ impl PoolShape {
         (range(y, self.kernel[0], self.height), range(x, self.kernel[1], self.width))
     }
 
+    /// Rows of windows that row `row` of the image is in.
+    fn window_rows_over(&self, row: usize) -> Range<usize> {
+        self.windows_over(row, self.kernel[0], self.out_height())
+    }
+
+    /// Columns of windows that column `column` of the image is in.
+    fn window_columns_over(&self, column: usize) -> Range<usize> {
+        self.windows_over(column, self.kernel[1], self.out_width())
+    }
+
+    /// Which of `n_windows` windows along an axis, each of `kernel` pixels, a pixel is in.
+    fn windows_over(&self, position: usize, kernel: usize, n_windows: usize) -> Range<usize> {
+        let padded = position + self.padding;
+        let end = (padded / self.stride + 1).min(n_windows);
+        (padded + 1).saturating_sub(kernel).div_ceil(self.stride)..end
+    }
+
     /// An error unless so many input and output values are those of the same number of images.
     pub(super) fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
         let n_images = inputs / self.inputs().max(1);
@@ -63,11 +81,18 @@ impl PoolShape {
     }
 }
 
-/// Channels that are compared side by side.
-const LANES: usize = 16;
+/// Which pixel of its image was the largest of each window: what the backward pass of a max pooling needs to know of the forward
+/// pass. Empty on a CUDA device, whose kernels find it again.
+#[derive(Debug, Default)]
+pub(crate) struct Winners(Vec<u32>);
 
 /// The largest value of each window. A window with NaN gives NaN.
-pub(crate) struct MaxPool<'a>(pub(crate) &'a PoolShape);
+pub(crate) struct MaxPool<'a> {
+    /// The geometry.
+    pub(crate) shape: &'a PoolShape,
+    /// Written for the backward pass.
+    pub(crate) winners: RefCell<&'a mut Winners>,
+}
 
 impl InplaceOp2 for MaxPool<'_> {
     fn name(&self) -> &'static str {
@@ -78,8 +103,10 @@ impl InplaceOp2 for MaxPool<'_> {
         for_float!(dtype(dst), "max-pool", T => {
             let out = destination::<T>(dst, dst_l)?;
             let images = source::<T>((src, src_l))?;
-            self.0.check(images.len(), out.len())?;
-            vectorise(#[inline(always)] || max_pool(self.0, images, out));
+            self.shape.check(images.len(), out.len())?;
+            let Winners(winners) = &mut **self.winners.borrow_mut();
+            winners.resize(out.len(), 0);
+            vectorise(#[inline(always)] || max_pool(self.shape, images, out, winners));
             Ok(())
         })
     }
@@ -92,78 +119,50 @@ impl InplaceOp2 for MaxPool<'_> {
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 #[inline(always)]
-fn max_pool<T: Element>(shape: &PoolShape, images: &[T], out: &mut [T]) {
-    for (image, out) in images.chunks_exact(shape.inputs()).zip(out.chunks_exact_mut(shape.outputs())) {
-        for (i, out) in out.chunks_exact_mut(shape.channels).enumerate() {
-            let window = shape.window(i / shape.out_width(), i % shape.out_width());
-            let (blocks, rest) = out.as_chunks_mut::<LANES>();
-            for (block, out) in blocks.iter_mut().enumerate() {
-                *out = largest(shape, image, &window, block * LANES);
-            }
-            let n = LANES * blocks.len();
-            for (channel, out) in rest.iter_mut().enumerate() {
-                [*out] = largest(shape, image, &window, n + channel);
-            }
-        }
-    }
-}
-
-/// The largest values of a window, of `N` channels from `channel` on.
-#[expect(
-    clippy::inline_always,
-    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
-)]
-#[inline(always)]
-fn largest<T: Element, const N: usize>(
-    shape: &PoolShape,
-    image: &[T],
-    (rows, columns): &(Range<usize>, Range<usize>),
-    channel: usize,
-) -> [T; N] {
-    let mut largest = lanes(shape, image, rows.start, columns.start, channel);
-    for row in rows.clone() {
-        for column in columns.clone() {
-            let pixel: [T; N] = lanes(shape, image, row, column, channel);
-            for (largest, value) in largest.iter_mut().zip(pixel) {
-                *largest = larger(*largest, value);
+fn max_pool<T: Element>(shape: &PoolShape, images: &[T], out: &mut [T], winners: &mut [u32]) {
+    let (channels, out_width) = (shape.channels, shape.out_width());
+    let outputs = out.chunks_exact_mut(shape.outputs()).zip(winners.chunks_exact_mut(shape.outputs()));
+    for (image, (out, winners)) in images.chunks_exact(shape.inputs()).zip(outputs) {
+        let windows = out.chunks_exact_mut(channels).zip(winners.chunks_exact_mut(channels));
+        for (i, (largest, winner)) in windows.enumerate() {
+            let (rows, columns) = shape.window(i / out_width, i % out_width);
+            let first = rows.start * shape.width + columns.start;
+            largest.copy_from_slice(&image[first * channels..][..channels]);
+            winner.fill(first as u32);
+            for row in rows {
+                for column in columns.clone() {
+                    let pixel = row * shape.width + column;
+                    keep_larger(&image[pixel * channels..][..channels], pixel as u32, largest, winner);
+                }
             }
         }
     }
-    largest
 }
 
-/// `N` channels of a pixel.
-#[expect(
-    clippy::inline_always,
-    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
-)]
-#[inline(always)]
-fn lanes<T: Element, const N: usize>(
-    shape: &PoolShape,
-    image: &[T],
-    row: usize,
-    column: usize,
-    channel: usize,
-) -> [T; N] {
-    let start = (row * shape.width + column) * shape.channels + channel;
-    // Pixels of a window lie inside of the image.
-    image[start..].first_chunk().copied().unwrap_or([T::ZERO; N])
-}
-
-/// The larger of two values, NaN if one is.
+/// Of each channel the larger of a pixel's value and the largest before it, and whose it is. Of equals the first is kept, and of several NaN.
 #[expect(
     clippy::inline_always,
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 #[expect(clippy::eq_op, reason = "only NaN differs from itself")]
 #[inline(always)]
-fn larger<T: Element>(a: T, b: T) -> T {
-    if b > a || b != b { b } else { a }
+fn keep_larger<T: Element>(values: &[T], pixel: u32, largest: &mut [T], winner: &mut [u32]) {
+    for ((&value, largest), winner) in values.iter().zip(largest).zip(winner) {
+        let before = *largest;
+        let stays = before >= value || before != before;
+        *winner = if stays { *winner } else { pixel };
+        *largest = if stays { before } else { value };
+    }
 }
 
 /// Gradient of [`MaxPool`] with respect to the images (destination), from that of the output and the images. It goes to the
-/// window's first largest pixel, as in PyTorch; finding it again is cheaper than having kept its place.
-pub(crate) struct MaxPoolBackward<'a>(pub(crate) &'a PoolShape);
+/// window's first largest pixel, as in PyTorch.
+pub(crate) struct MaxPoolBackward<'a> {
+    /// The geometry.
+    pub(crate) shape: &'a PoolShape,
+    /// From the forward pass.
+    pub(crate) winners: &'a Winners,
+}
 
 impl InplaceOp3 for MaxPoolBackward<'_> {
     fn name(&self) -> &'static str {
@@ -176,16 +175,16 @@ impl InplaceOp3 for MaxPoolBackward<'_> {
         dst_l: &Layout,
         gradients: &CpuStorage,
         gradients_l: &Layout,
-        images: &CpuStorage,
-        images_l: &Layout,
+        _: &CpuStorage,
+        _: &Layout,
     ) -> Result<()> {
-        let (gradients, images) = ((gradients, gradients_l), (images, images_l));
         for_float!(dtype(dst), "max-pool-backward", T => {
             let out = destination::<T>(dst, dst_l)?;
-            let (gradients, images) = (source::<T>(gradients)?, source::<T>(images)?);
-            self.0.check(images.len(), gradients.len())?;
-            same("values of a pooling's input gradient", images.len(), out.len())?;
-            vectorise(#[inline(always)] || max_pool_backward(self.0, gradients, images, out));
+            let gradients = source::<T>((gradients, gradients_l))?;
+            self.shape.check(out.len(), gradients.len())?;
+            let Winners(winners) = self.winners;
+            same("windows whose largest pixel is known", gradients.len(), winners.len())?;
+            vectorise(#[inline(always)] || max_pool_backward(self.shape, gradients, winners, out));
             Ok(())
         })
     }
@@ -198,57 +197,27 @@ impl InplaceOp3 for MaxPoolBackward<'_> {
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 #[inline(always)]
-fn max_pool_backward<T: Element>(shape: &PoolShape, gradients: &[T], images: &[T], out: &mut [T]) {
-    let images = images.chunks_exact(shape.inputs()).zip(out.chunks_exact_mut(shape.inputs()));
-    for ((image, out), gradients) in images.zip(gradients.chunks_exact(shape.outputs())) {
-        // One image at a time, so that it is still in the cache when something is added.
-        out.fill(T::ZERO);
-        for (i, gradient) in gradients.chunks_exact(shape.channels).enumerate() {
-            let window = shape.window(i / shape.out_width(), i % shape.out_width());
-            let (blocks, rest) = gradient.as_chunks::<LANES>();
-            for (block, gradient) in blocks.iter().enumerate() {
-                hand_back(shape, image, &window, block * LANES, *gradient, out);
+fn max_pool_backward<T: Element>(shape: &PoolShape, gradients: &[T], winners: &[u32], out: &mut [T]) {
+    let (channels, width, out_width) = (shape.channels, shape.width, shape.out_width());
+    let outputs = gradients.chunks_exact(shape.outputs()).zip(winners.chunks_exact(shape.outputs()));
+    for (out, (gradients, winners)) in out.chunks_exact_mut(shape.inputs()).zip(outputs) {
+        // Pixel by pixel and not window by window: what is written once need not be cleared before.
+        for (row, pixels) in out.chunks_exact_mut(width * channels).enumerate() {
+            let window_rows = shape.window_rows_over(row);
+            for (column, sums) in pixels.chunks_exact_mut(channels).enumerate() {
+                let pixel = (row * width + column) as u32;
+                let window_columns = shape.window_columns_over(column);
+                sums.fill(T::ZERO);
+                for window_row in window_rows.clone() {
+                    for window_column in window_columns.clone() {
+                        let start = (window_row * out_width + window_column) * channels;
+                        let of_window = gradients[start..][..channels].iter().zip(&winners[start..][..channels]);
+                        for (sum, (&gradient, &winner)) in sums.iter_mut().zip(of_window) {
+                            *sum += if winner == pixel { gradient } else { T::ZERO };
+                        }
+                    }
+                }
             }
-            let n = LANES * blocks.len();
-            for (channel, &gradient) in rest.iter().enumerate() {
-                hand_back(shape, image, &window, n + channel, [gradient], out);
-            }
-        }
-    }
-}
-
-/// Adds each of `N` channels' gradient to the first pixel of the window that is the largest.
-#[expect(
-    clippy::inline_always,
-    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
-)]
-#[expect(clippy::eq_op, reason = "only NaN differs from itself")]
-#[inline(always)]
-fn hand_back<T: Element, const N: usize>(
-    shape: &PoolShape,
-    image: &[T],
-    window: &(Range<usize>, Range<usize>),
-    channel: usize,
-    gradient: [T; N],
-    out: &mut [T],
-) {
-    let largest: [T; N] = largest(shape, image, window, channel);
-    let mut left = gradient;
-    for row in window.0.clone() {
-        for column in window.1.clone() {
-            let values: [T; N] = lanes(shape, image, row, column, channel);
-            let start = (row * shape.width + column) * shape.channels + channel;
-            let Some(sums) = out[start..].first_chunk_mut::<N>() else { continue };
-            // Through a copy: written in place, the loop would be compiled to gathers and scatters.
-            let mut totals = *sums;
-            for lane in 0..N {
-                // Where the largest is NaN, its pixel gets the gradient.
-                let here = values[lane] == largest[lane] || values[lane] != values[lane];
-                let share = if here { left[lane] } else { T::ZERO };
-                totals[lane] += share;
-                left[lane] = if here { T::ZERO } else { left[lane] };
-            }
-            *sums = totals;
         }
     }
 }
@@ -340,6 +309,26 @@ mod tests {
 
     use super::*;
 
+    /// A window has a pixel exactly where the pixel says to be in the window: overlapping windows, padding, gaps between windows.
+    #[test]
+    fn windows_and_pixels_agree() {
+        for (kernel, stride, padding) in
+            [([3, 3], 2, 0), ([3, 2], 1, 1), ([2, 2], 3, 0), ([5, 3], 2, 1), ([7, 9], 1, 0)]
+        {
+            let shape = PoolShape { height: 7, width: 9, channels: 1, kernel, stride, padding };
+            for (y, x) in (0..shape.out_height()).flat_map(|y| (0..shape.out_width()).map(move |x| (y, x))) {
+                let (rows, columns) = shape.window(y, x);
+                for row in 0..shape.height {
+                    assert_eq!(rows.contains(&row), shape.window_rows_over(row).contains(&y), "{shape:?}, row {row}");
+                }
+                for column in 0..shape.width {
+                    let there = shape.window_columns_over(column).contains(&x);
+                    assert_eq!(columns.contains(&column), there, "{shape:?}, column {column}");
+                }
+            }
+        }
+    }
+
     /// A row of four pixels, windows of 3 at stride 1: `[1, 5, 2]` and `[5, 2, 5]`. Of the two 5 of the second window the first
     /// gets the gradient. NaN wins and gets the gradient, so that it is not hidden.
     #[test]
@@ -349,8 +338,10 @@ mod tests {
         let pool = |images: [f32; 4]| {
             let images = Tensor::new(&[images], &Device::Cpu).unwrap();
             let (out, back) = (gradients.zeros_like().unwrap(), images.zeros_like().unwrap());
-            out.inplace_op2(&images, &MaxPool(&shape)).unwrap();
-            back.inplace_op3(&gradients, &images, &MaxPoolBackward(&shape)).unwrap();
+            let mut winners = Winners::default();
+            out.inplace_op2(&images, &MaxPool { shape: &shape, winners: RefCell::new(&mut winners) }).unwrap();
+            let backward = MaxPoolBackward { shape: &shape, winners: &winners };
+            back.inplace_op3(&gradients, &images, &backward).unwrap();
             (out.to_vec2::<f32>().unwrap().remove(0), back.to_vec2::<f32>().unwrap().remove(0))
         };
         assert_eq!(pool([1.0, 5.0, 2.0, 5.0]), (vec![5.0, 5.0], vec![0.0, 110.0, 0.0, 0.0]));

@@ -25,9 +25,9 @@ use super::rows::repeat_row;
 use super::workspace::Workspace;
 use crate::vector_math::vectorise;
 
-/// Values of the patches that are in memory at once, where it takes more than one image to make a product large: 1 MiB in
+/// Values of patches and outputs that are worked on at once, where it takes more than one image to make a product large: 1 MiB in
 /// single precision.
-const PATCHES_AT_ONCE: usize = 1 << 18;
+const VALUES_AT_ONCE: usize = 1 << 18;
 
 /// `dst = conv(images, weight) + bias`.
 pub(crate) struct ConvForward<'a> {
@@ -146,10 +146,10 @@ fn input_gradient<T: Element>(
     out: &mut [T],
     workspace: &mut Workspace,
 ) -> Result<()> {
-    out.fill(T::ZERO);
     let (at_once, patch, filters) = (images_at_once(shape), shape.patch(), shape.group_filters());
     let out_chunks = out.chunks_mut(at_once * shape.inputs());
     for (gradients, out) in gradients.chunks(at_once * shape.outputs()).zip(out_chunks) {
+        out.fill(T::ZERO);
         let n_rows = gradients.len() / shape.filters;
         let [rows] = workspace.pieces([n_rows * patch]);
         for (group, weight) in weight.chunks_exact(filters * patch).enumerate() {
@@ -361,9 +361,9 @@ fn sq_norms<T: kernels::Element>(rows: &[T], width: usize) -> Result<Vec<f64>> {
     Ok(kernels::norms(&rows, &Execution::default()).into_iter().map(|norm| norm * norm).collect())
 }
 
-/// How many images' patches are in memory at once, at least 1.
+/// How many images' patches are formed at once, at least 1.
 fn images_at_once(shape: &ConvShape) -> usize {
-    (PATCHES_AT_ONCE / (shape.positions() * shape.patch()).max(1)).max(1)
+    (VALUES_AT_ONCE / (shape.positions() * shape.patch() + shape.outputs()).max(1)).max(1)
 }
 
 /// An error unless so many input and output values are those of the same number of images.

@@ -45,8 +45,8 @@ pub(in crate::ops) fn max_pool(op: &MaxPool<'_>, dst: Destination<'_>, images: S
     for_float!(dtype(dst.0), "max-pool", T => {
         let device = dst.0.device.clone();
         let (out, images) = (destination::<T>(dst)?, source::<T>(images)?);
-        op.0.check(images.len(), out.len())?;
-        launch!(T, &device, "max_pool", out.len(); DeviceShape::from(op.0), out, images)
+        op.shape.check(images.len(), out.len())?;
+        launch!(T, &device, "max_pool", out.len(); DeviceShape::from(op.shape), out, images)
     })
 }
 
@@ -60,9 +60,9 @@ pub(in crate::ops) fn max_pool_backward(
         let device = dst.0.device.clone();
         let out = destination::<T>(dst)?;
         let (gradients, images) = (source::<T>(gradients)?, source::<T>(images)?);
-        op.0.check(images.len(), gradients.len())?;
+        op.shape.check(images.len(), gradients.len())?;
         same("values of a pooling's input gradient", images.len(), out.len())?;
-        launch!(T, &device, "max_pool_backward", out.len(); DeviceShape::from(op.0), out, gradients, images)
+        launch!(T, &device, "max_pool_backward", out.len(); DeviceShape::from(op.shape), out, gradients, images)
     })
 }
 
