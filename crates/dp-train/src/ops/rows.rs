@@ -105,6 +105,13 @@ fn row_sq_norms<T: kernels::Element>(values: &[T], columns: usize) -> Result<Vec
 }
 
 fn short_sq_norms<T: kernels::Element>(values: &[T], columns: usize) -> Vec<f64> {
+    let square = |&value: &T| {
+        let value: f64 = value.into();
+        value * value
+    };
+    if columns == 1 {
+        return values.iter().map(square).collect();
+    }
     let mut sq_norms = vec![0.0; values.len() / columns.max(1)];
     vectorise(
         #[inline(always)]
@@ -113,15 +120,10 @@ fn short_sq_norms<T: kernels::Element>(values: &[T], columns: usize) -> Vec<f64>
                 let (blocks, rest) = row.as_chunks::<8>();
                 let mut sums = [0.0_f64; 8];
                 for block in blocks {
-                    for (sum, &value) in sums.iter_mut().zip(block) {
-                        let value: f64 = value.into();
-                        *sum += value * value;
+                    for (sum, value) in sums.iter_mut().zip(block) {
+                        *sum += square(value);
                     }
                 }
-                let square = |&value: &T| {
-                    let value: f64 = value.into();
-                    value * value
-                };
                 let [a, b, c, d, e, f, g, h] = sums;
                 *sq_norm = ((a + e) + (c + g)) + ((b + f) + (d + h)) + rest.iter().map(square).sum::<f64>();
             }
