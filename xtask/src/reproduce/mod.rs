@@ -29,6 +29,7 @@ mod recorder;
 mod records;
 #[cfg(test)]
 mod resume_tests;
+mod run;
 mod runner;
 mod session;
 mod shard;

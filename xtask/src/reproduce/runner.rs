@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
 use anyhow::{Context, bail};
 use dp_accounting::Ledger;
 use dp_clipping::registry;
-use dp_train::{DType, Device, Execution, Model, Plan};
+use dp_train::{DType, Device, Execution, Model};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
 use serde_json::json;
@@ -17,15 +16,14 @@ use super::experiment::Experiment;
 use super::plans::{Procedure, procedures};
 use super::privacy;
 use super::progress::training_bar;
-use super::random_search::SearchPlan;
-use super::records::{ExperimentData, RecordCache, SeedRecords, SplitSummary};
+use super::records::{ExperimentData, RecordCache, SplitSummary};
+use super::run::Run;
 use super::session::Session;
-use super::step_analysis::{AnalysisSchedule, StepAnalysis};
-use super::training::{Failure, train};
+use super::step_analysis::AnalysisSchedule;
+use super::training::Failure;
 use super::workload::{Workload, throughput};
 use crate::results::{
-    Coordinate, DatasetRecord, ExperimentResults, MethodResults, ModelRecord, PrivacyRecord, RunKey, RunRecord,
-    SearchRecord, config_hash,
+    Coordinate, DatasetRecord, ExperimentResults, MethodResults, ModelRecord, PrivacyRecord, RunKey, config_hash,
 };
 
 /// An experiment with a checked procedure per method.
@@ -119,40 +117,19 @@ impl<'a> Prepared<'a> {
     }
 
     /// Trains one run and stores it, or why there is none.
-    fn train(&self, job: Job, key: &RunKey, session: &Session, shared: &Shared<'_>) -> anyhow::Result<()> {
-        let records = shared.cache.get(&key.data_digest, || self.data.load(job.seed, &shared.execution.device))?;
+    fn train(&self, job: Job, key: &RunKey, shared: &Shared<'_>) -> anyhow::Result<()> {
+        let &Shared { session, execution, .. } = shared;
+        let records = shared.cache.get(&key.data_digest, || self.data.load(job.seed, &execution.device))?;
+        let run = Run { key, records: &records, session, execution, bar: &shared.bar };
         let (ledger, outcome) = match &self.procedures[job.method] {
-            Procedure::Training(plan) => {
-                (privacy::ledger(plan)?, self.train_once(plan, &records, key, session, shared)?)
-            }
-            Procedure::Search(search) => {
-                (privacy::ledger_of_search(search)?, run_search(search, &records, key, session, shared)?)
-            }
+            Procedure::Training(plan) => (privacy::ledger(plan)?, run.train(plan, self.analysis)?),
+            Procedure::Search(search) => (privacy::ledger_of_search(search)?, run.search(search)?),
         };
         let method = self.method(job.method, &ledger)?;
         let ledger = serde_json::to_value(&ledger).context("serialising a ledger")?;
         match outcome {
             Ok(run) => session.put_run(key, &method, &ledger, &run),
             Err(Failure(reason)) => session.put_failure(key, &method, &reason),
-        }
-    }
-
-    fn train_once(
-        &self,
-        plan: &Plan,
-        records: &SeedRecords,
-        key: &RunKey,
-        session: &Session,
-        shared: &Shared<'_>,
-    ) -> anyhow::Result<Result<RunRecord, Failure>> {
-        let started = Instant::now();
-        let analysis = match self.analysis {
-            Some(schedule) => StepAnalysis::new(plan, &records.train, schedule, session.analysis_stream(key)?)?,
-            None => None,
-        };
-        match train(plan, records, session.streams(key, 0)?, shared.execution, analysis, &shared.bar)? {
-            Ok(model) => model.into_run(key.index, || started.elapsed().as_secs_f64()),
-            Err(failure) => Ok(Err(failure)),
         }
     }
 
@@ -237,47 +214,10 @@ impl<'a> Prepared<'a> {
 
 /// What the runs of a command share.
 struct Shared<'a> {
+    session: &'a Session,
     execution: &'a Execution,
     cache: RecordCache,
     bar: ProgressBar,
-}
-
-/// Makes the trials of a search, and lets go of all but the best.
-fn run_search(
-    search: &SearchPlan,
-    records: &SeedRecords,
-    key: &RunKey,
-    session: &Session,
-    shared: &Shared<'_>,
-) -> anyhow::Result<Result<RunRecord, Failure>> {
-    let started = Instant::now();
-    let mut rng = session.search_stream(key)?;
-    let trials = search.draw(&mut rng)?;
-    let mut made = Vec::new();
-    let mut best = None;
-    let mut last_failure = None;
-    for (index, trial) in trials.iter().enumerate() {
-        let variant = u16::try_from(index).context("number of trials")?;
-        match train(&trial.plan, records, session.streams(key, variant)?, shared.execution, None, &shared.bar)? {
-            Ok(mut model) => {
-                let score = search.score(&mut model, &mut rng)?;
-                made.push(trial.record(Some(score)));
-                if best.as_ref().is_none_or(|(_, greatest, _)| score > *greatest) {
-                    best = Some((index, score, model));
-                }
-            }
-            Err(failure) => {
-                made.push(trial.record(None));
-                last_failure = Some(failure);
-            }
-        }
-    }
-    let Some((released, _, model)) = best else {
-        let reason = last_failure.map_or_else(String::new, |Failure(reason)| format!("; the last: {reason}"));
-        return Ok(Err(Failure(format!("every trial diverged ({}){reason}", made.len()))));
-    };
-    let run = model.into_run(key.index, || started.elapsed().as_secs_f64())?;
-    Ok(run.map(|run| RunRecord { search: Some(SearchRecord { trials: made, released }), ..run }))
 }
 
 /// Trains all runs of these experiments that the session's records lack, one run on each thread at a time, and stores each as it
@@ -302,7 +242,7 @@ pub(crate) fn run_all(
     }
     let expected =
         missing.iter().map(|&i| experiments[jobs[i].experiment].procedures[jobs[i].method].expected_records()).sum();
-    let shared = Shared { execution, cache: RecordCache::default(), bar: training_bar(expected) };
+    let shared = Shared { session, execution, cache: RecordCache::default(), bar: training_bar(expected) };
     // Runs on the same records one after another, so that few records are in memory.
     missing.sort_by_key(|&position| (jobs[position].experiment, jobs[position].seed));
     let pool =
@@ -312,7 +252,7 @@ pub(crate) fn run_all(
         missing.into_iter().par_bridge().try_for_each(|position| {
             let (job, key) = (jobs[position], &keys[position]);
             shared.bar.set_message(format!("{}, seed {}", key.method, key.index + 1));
-            experiments[job.experiment].train(job, key, session, &shared).with_context(|| key.to_string())
+            experiments[job.experiment].train(job, key, &shared).with_context(|| key.to_string())
         })
     })?;
     shared.bar.finish_and_clear();

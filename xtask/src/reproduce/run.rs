@@ -1,0 +1,87 @@
+//! One run: a training, or a search over several.
+
+use std::time::Instant;
+
+use anyhow::Context;
+use dp_train::{Execution, Plan};
+use indicatif::ProgressBar;
+
+use super::random_search::SearchPlan;
+use super::records::SeedRecords;
+use super::session::Session;
+use super::step_analysis::{AnalysisSchedule, StepAnalysis};
+use super::training::{Failure, TrainedModel, train};
+use crate::results::{RunKey, RunRecord, SearchRecord};
+
+/// A run about to be made.
+pub(super) struct Run<'a> {
+    pub(super) key: &'a RunKey,
+    pub(super) records: &'a SeedRecords,
+    pub(super) session: &'a Session,
+    pub(super) execution: &'a Execution,
+    pub(super) bar: &'a ProgressBar,
+}
+
+impl Run<'_> {
+    /// Trains once, with an analysis of its steps if there is a schedule.
+    pub(super) fn train(
+        &self,
+        plan: &Plan,
+        schedule: Option<AnalysisSchedule>,
+    ) -> anyhow::Result<Result<RunRecord, Failure>> {
+        let started = Instant::now();
+        let analysis = match schedule {
+            Some(schedule) => {
+                let stream = self.session.analysis_stream(self.key)?;
+                StepAnalysis::new(plan, &self.records.train, schedule, stream)?
+            }
+            None => None,
+        };
+        match self.variant(plan, 0, analysis)? {
+            Ok(model) => model.into_run(self.key.index, || started.elapsed().as_secs_f64()),
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// Makes the trials of a search, and lets go of all but the best.
+    pub(super) fn search(&self, search: &SearchPlan) -> anyhow::Result<Result<RunRecord, Failure>> {
+        let started = Instant::now();
+        let mut rng = self.session.search_stream(self.key)?;
+        let trials = search.draw(&mut rng)?;
+        let mut made = Vec::new();
+        let mut best = None;
+        let mut last_failure = None;
+        for (index, trial) in trials.iter().enumerate() {
+            let variant = u16::try_from(index).context("number of trials")?;
+            match self.variant(&trial.plan, variant, None)? {
+                Ok(mut model) => {
+                    let score = search.score(&mut model, &mut rng)?;
+                    made.push(trial.record(Some(score)));
+                    if best.as_ref().is_none_or(|(_, greatest, _)| score > *greatest) {
+                        best = Some((index, score, model));
+                    }
+                }
+                Err(failure) => {
+                    made.push(trial.record(None));
+                    last_failure = Some(failure);
+                }
+            }
+        }
+        let Some((released, _, model)) = best else {
+            let reason = last_failure.map_or_else(String::new, |Failure(reason)| format!("; the last: {reason}"));
+            return Ok(Err(Failure(format!("every trial diverged ({}){reason}", made.len()))));
+        };
+        let run = model.into_run(self.key.index, || started.elapsed().as_secs_f64())?;
+        Ok(run.map(|run| RunRecord { search: Some(SearchRecord { trials: made, released }), ..run }))
+    }
+
+    /// Trains with the random streams of that number.
+    fn variant<'a>(
+        &'a self,
+        plan: &'a Plan,
+        number: u16,
+        analysis: Option<StepAnalysis<'a>>,
+    ) -> anyhow::Result<Result<TrainedModel<'a>, Failure>> {
+        train(plan, self.records, self.session.streams(self.key, number)?, self.execution, analysis, self.bar)
+    }
+}
