@@ -123,6 +123,14 @@ mod tests {
         assert_eq!(n(28, 1, ResNetStem::Small, 10), 11_172_810);
     }
 
+    /// The last stage sees 2 × 2 and then 1 × 1: 5 of 9 taps of its first kernel and 8 of 9 of the other three lie over padding.
+    #[test]
+    fn weights_that_meet_no_pixel_of_mnist_are_left_out() {
+        let model = model(ImageShape { height: 28, width: 28, channels: 1 }, ResNetStem::Imagenet, 10);
+        let left_out = 5 * 512 * 256 + 3 * 8 * 512 * 512;
+        assert_eq!(model.parameters().len(), 11_175_370 - left_out);
+    }
+
     #[test]
     fn names_are_torchvision_s() {
         let model = model(ImageShape { height: 28, width: 28, channels: 1 }, ResNetStem::Imagenet, 10);
