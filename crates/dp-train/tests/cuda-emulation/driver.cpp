@@ -12,6 +12,9 @@ typedef int Status;
 typedef void *Handle;
 enum { SUCCESS = 0, INVALID_VALUE = 1, INVALID_DEVICE = 101, NOT_FOUND = 500 };
 
+// What every GPU allows of a grid and of a block.
+static const unsigned int MOST_BLOCKS = 2147483647, MOST_THREADS = 1024;
+
 struct Entry {
     const char *name;
     void (*launch)(unsigned int blocks, unsigned int threads, void **arguments);
@@ -28,9 +31,12 @@ Status cuDeviceGetCount(int *count) { return *count = 1, SUCCESS; }
 Status cuDeviceGet(int *device, int ordinal) { return *device = ordinal, ordinal == 0 ? SUCCESS : INVALID_DEVICE; }
 Status cuDeviceGetAttribute(int *value, int, int) { return *value = 1, SUCCESS; }
 Status cuDevicePrimaryCtxRetain(Handle *context, int) { return *context = (Handle)1, SUCCESS; }
+Status cuDevicePrimaryCtxRelease_v2(int) { return SUCCESS; }
 Status cuCtxGetCurrent(Handle *context) { return *context = (Handle)1, SUCCESS; }
+Status cuCtxSynchronize() { return SUCCESS; }
 Status cuStreamCreate(Handle *stream, unsigned int) { return *stream = (Handle)2, SUCCESS; }
-Status cuEventCreate(Handle *event, unsigned int) { return *event = (Handle)3, SUCCESS; }
+Status cuStreamDestroy_v2(Handle) { return SUCCESS; }
+Status cuStreamSynchronize(Handle) { return SUCCESS; }
 
 // Fresh memory is NaN in every number type, so that a kernel that reads what was not written shows.
 Status cuMemAllocAsync(char **pointer, size_t bytes, Handle) {
@@ -82,6 +88,7 @@ Status cuModuleLoadData(Handle *module, const char *ptx) {
     if (!*module) fprintf(stderr, "emulated driver: %s\n", dlerror());
     return *module ? SUCCESS : NOT_FOUND;
 }
+Status cuModuleUnload(Handle module) { return dlclose(module) == 0 ? SUCCESS : INVALID_VALUE; }
 Status cuModuleGetFunction(Handle *function, Handle module, const char *name) {
     for (const Entry *entry = (const Entry *)dlsym(module, "entries"); entry->name; entry++) {
         if (strcmp(entry->name, name) == 0) return *function = (Handle)entry, SUCCESS;
@@ -91,7 +98,9 @@ Status cuModuleGetFunction(Handle *function, Handle module, const char *name) {
 }
 Status cuLaunchKernel(Handle function, unsigned int blocks, unsigned int blocks_y, unsigned int blocks_z, unsigned int threads,
                       unsigned int threads_y, unsigned int threads_z, unsigned int, Handle, void **arguments, void **) {
-    if (blocks == 0 || threads == 0 || blocks_y * blocks_z * threads_y * threads_z != 1) return INVALID_VALUE;
+    // The kernels use one dimension.
+    if (blocks_y * blocks_z * threads_y * threads_z != 1) return INVALID_VALUE;
+    if (blocks == 0 || blocks > MOST_BLOCKS || threads == 0 || threads > MOST_THREADS) return INVALID_VALUE;
     const std::lock_guard<std::mutex> guard(one_at_a_time);
     ((const Entry *)function)->launch(blocks, threads, arguments);
     return SUCCESS;
