@@ -31,6 +31,8 @@
 //! grid.
 
 mod exact;
+#[cfg(test)]
+pub(crate) mod normality;
 mod source;
 
 use std::hint::black_box;
@@ -297,6 +299,7 @@ pub(crate) fn at_most(x: f64) -> f32 {
 mod tests {
     use rand::{Rng, SeedableRng};
 
+    use super::normality::{assert_normal, assert_uncorrelated, phi};
     use super::*;
 
     fn noise(seed: u64, std: f64) -> StepNoise {
@@ -309,41 +312,14 @@ mod tests {
         values.into_iter().map(f64::from).collect()
     }
 
-    /// Off the grid again: each value moved to a random place between its neighbours' halves.
-    fn continuous(values: Vec<f64>) -> Vec<f64> {
-        let mut rng = ChaCha20Rng::seed_from_u64(9);
-        values.into_iter().map(|value| value + rng.random_range(-0.5..0.5) / GRID).collect()
-    }
-
-    /// Standard normal distribution function.
-    fn phi(x: f64) -> f64 {
-        0.5 * libm::erfc(-x / std::f64::consts::SQRT_2)
-    }
-
-    /// Kolmogorov and Smirnov at n = 10⁶: the statistic exceeds 2.23/√n with probability 2 exp(−2 · 2.23²) < 1e-4.
-    /// The seed is fixed, so a pass is a pass for ever.
     #[test]
     fn values_follow_the_normal_distribution() {
-        let mut values = continuous(sample(1_000_000, 1));
-        values.sort_by(f64::total_cmp);
-        let n = values.len() as f64;
-        let distance = values
-            .iter()
-            .enumerate()
-            .map(|(i, &x)| (phi(x) - i as f64 / n).abs().max((phi(x) - (i + 1) as f64 / n).abs()))
-            .fold(0.0, f64::max);
-        assert!(distance * n.sqrt() < 2.23, "{}", distance * n.sqrt());
+        assert_normal(sample(1_000_000, 1));
     }
 
-    /// Each mean of products has standard deviation 1/√n; six of them beyond 5 of those by chance: 4e-6.
     #[test]
     fn neighbours_in_a_block_are_independent() {
-        let values = sample(1_000_000, 2);
-        let n = values.len() as f64;
-        for lag in [1, 2, PAIRS - 1, PAIRS, PAIRS + 1, BLOCK] {
-            let correlation = values.iter().zip(&values[lag..]).map(|(a, b)| a * b).sum::<f64>() / n;
-            assert!(correlation.abs() * n.sqrt() < 5.0, "lag {lag}: {correlation}");
-        }
+        assert_uncorrelated(&sample(1_000_000, 2), [1, 2, PAIRS - 1, PAIRS, PAIRS + 1, BLOCK]);
     }
 
     /// Of 4 · 10⁶ values 253.4 are expected beyond ±4; their number beyond 5 of its standard deviations by chance: 6e-7.

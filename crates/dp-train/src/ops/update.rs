@@ -126,6 +126,8 @@ impl<V: std::marker::Copy + Into<f64>> InplaceOp1 for SetAlong<'_, V> {
             Ok(())
         })
     }
+
+    on_cuda!(|self, dst| cuda::set_along(self, dst));
 }
 
 fn axpy<T: Element>(dst: &mut [T], alpha: T, src: &[T]) {

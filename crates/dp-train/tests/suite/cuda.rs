@@ -1,20 +1,22 @@
 //! The CUDA path against the CPU's. Without a device, or in a build without the feature `cuda`, each test says that it was skipped.
 
+use dp_train::analysis::{Analyser, AnalysisSettings, DecompositionObserver, EigenvalueSearch};
 use dp_train::{
     Activation, CnnLayer, DType, Device, DropoutKey, EncoderFamily, Engine, Evaluation, Execution, ImageShape,
-    InputShape, LayerConfig, Loss, ModelConfig, NoiseSource, Normalisation, OptimiserConfig, Plan, Pooling, Records,
-    ResNetStem, Trainer, Unobserved, ZhaoCnnLayout, cuda_device,
+    InputShape, LayerConfig, Loss, ModelConfig, NoiseSource, Normalisation, OptimiserConfig, Plan, Pooling, Purpose,
+    Randomness, Records, ResNetStem, Trainer, Unobserved, ZhaoCnnLayout, cuda_device,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
 use crate::support::{Data, batches, config, mlp, parameters, parameters_of, privacy, relative_error, streams};
 
-/// The first CUDA device, or a line that says why there is none.
+/// The first CUDA device, or a line that says why there is none; a failure where `REQUIRE_CUDA` is set.
 fn device() -> Option<Device> {
     match cuda_device(0) {
         Ok(device) => Some(device),
         Err(error) => {
+            assert!(std::env::var_os("REQUIRE_CUDA").is_none(), "no CUDA device: {error}");
             println!("skipped: no CUDA device ({error})");
             None
         }
@@ -196,6 +198,34 @@ fn published_networks_are_the_cpu_s() {
     }
 }
 
+/// Of no record there is nothing, of one what the CPU says.
+#[test]
+fn batches_of_none_and_of_one_are_the_cpu_s() {
+    let Some(device) = device() else { return };
+    let image = ImageShape { height: 6, width: 6, channels: 1 };
+    let data = Data::random(3, image.len(), 3, 1, 1);
+    let features = vec![CnnLayer::conv(5, 3), CnnLayer::max_pool(2, 2)];
+    let cnn = ModelConfig::Cnn { image, features, hidden: vec![4], activation: Activation::Tanh };
+    for model in [ModelConfig::LogisticRegression, mlp(&[4], Activation::Relu), cnn] {
+        let answer = |device: &Device| {
+            let records = data.records_on(device, DType::F64);
+            let mut engine = Engine::new(&model, Loss::SoftmaxCrossEntropy, &records, device).unwrap();
+            engine.model().parameters().set(&parameters_of(&engine, 2)).unwrap();
+            let sum = engine.zero_gradient().unwrap();
+            sum.set(&vec![1.0; sum.len()]).unwrap();
+            engine.differentiate(&records, &[], &[]).unwrap();
+            assert!(engine.losses().unwrap().is_empty() && engine.gradient_norms().unwrap().is_empty());
+            engine.weighted_sum(&[], &sum, false).unwrap();
+            assert!(sum.to_vec().unwrap().iter().all(|&value| value == 0.0));
+            engine.differentiate(&records, &[1], &[]).unwrap();
+            let norms = engine.gradient_norms().unwrap();
+            engine.weighted_sum(&norms, &sum, false).unwrap();
+            sum.to_vec().unwrap()
+        };
+        assert_close(&model.label(), &answer(&device), &answer(&Device::Cpu), 1e-11);
+    }
+}
+
 fn optimisers() -> [OptimiserConfig; 4] {
     [
         OptimiserConfig::default(),
@@ -232,6 +262,45 @@ fn a_run_is_the_cpu_s() {
             assert_eq!(left_out, expected);
             assert_close(&format!("{method:?} {optimiser:?}"), &on_cuda, &on_cpu, 1e-9);
         }
+    }
+}
+
+/// FairLens works with finite differences, which leave fewer digits.
+#[test]
+fn a_fairlens_run_is_the_cpu_s() {
+    let Some(device) = device() else { return };
+    let data = Data::random(60, 7, 2, 2, 1);
+    let config = config(mlp(&[6], Activation::Tanh), batches(0.7, 4), Some(privacy("fairlens")));
+    let plan = Plan::new(config, data.facts).unwrap();
+    let parameters = |device: &Device| run(&plan, &data.records_on(device, DType::F64), device, NoiseSource::Device).0;
+    assert_close("fairlens", &parameters(&device), &parameters(&Device::Cpu), 1e-7);
+}
+
+/// The terms of the first step, from the same batches and probes.
+#[test]
+fn an_analysis_is_the_cpu_s() {
+    let Some(device) = device() else { return };
+    let data = Data::random(50, 4, 2, 2, 3);
+    let config = config(mlp(&[5], Activation::Tanh), batches(0.5, 1), Some(privacy("dpsgd")));
+    let plan = Plan::new(config, data.facts).unwrap();
+    let search = EigenvalueSearch { iterations: 300, records: usize::MAX };
+    let settings = AnalysisSettings { eigenvalues: Some(search), threads: 2, ..AnalysisSettings::default() };
+    let terms = |device: &Device| -> Vec<f64> {
+        let records = data.records_on(device, DType::F64);
+        let mut rng = Randomness::from_seed(4).stream(Purpose::Analysis, 0, 0);
+        let mut observer = DecompositionObserver::new(Analyser::new(&plan, &records, settings, &mut rng).unwrap(), 1);
+        let execution = Execution { device: device.clone(), ..Execution::default() };
+        Trainer::new(&plan, &records, streams(3), execution).unwrap().step(&mut observer).unwrap();
+        let step = observer.into_steps().remove(0);
+        let of_group = step.groups.iter().flatten().flat_map(|group| {
+            let eigenvalue = group.largest_eigenvalue.as_ref().unwrap().value;
+            [group.clip.mean, group.magnitude.mean, group.direction.mean, group.noise.mean, eigenvalue]
+        });
+        of_group.collect()
+    };
+    let (on_cuda, on_cpu) = (terms(&device), terms(&Device::Cpu));
+    for (i, (a, b)) in on_cuda.iter().zip(&on_cpu).enumerate() {
+        assert_close(&format!("term {i}"), &[*a], &[*b], 1e-5);
     }
 }
 

@@ -7,7 +7,9 @@ use candle_core::{CudaDevice, Error, Result};
 use super::view::Real;
 
 /// Threads of a block.
-const BLOCK: u64 = 256;
+const BLOCK: u32 = 256;
+/// Blocks of a grid, at most.
+const MOST_BLOCKS: u64 = (1 << 31) - 1;
 
 /// What a kernel takes as an argument.
 pub(super) trait Argument {
@@ -53,10 +55,11 @@ pub(super) fn start<T: Real>(
         return Ok(());
     }
     let n = n as u64;
-    let Ok(blocks) = u32::try_from(n.div_ceil(BLOCK)) else {
-        return Err(Error::Msg(format!("items of kernel {kernel}: expected at most {}, got {n}", BLOCK << 32)));
-    };
-    let config = LaunchConfig { grid_dim: (blocks, 1, 1), block_dim: (BLOCK as u32, 1, 1), shared_mem_bytes: 0 };
+    let (blocks, most) = (n.div_ceil(BLOCK.into()), MOST_BLOCKS * u64::from(BLOCK));
+    if blocks > MOST_BLOCKS {
+        return Err(Error::Msg(format!("items of kernel {kernel}: expected at most {most}, got {n}")));
+    }
+    let config = LaunchConfig { grid_dim: (blocks as u32, 1, 1), block_dim: (BLOCK, 1, 1), shared_mem_bytes: 0 };
     let function = device.get_or_load_custom_func(kernel, T::MODULE, T::PTX)?;
     let mut to = function.builder();
     to.arg(&n);
@@ -76,3 +79,19 @@ macro_rules! launch {
     };
 }
 pub(super) use launch;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::cuda::testing::device;
+
+    #[test]
+    fn more_items_than_a_grid_has_threads_are_refused() {
+        let Some(device) = device() else { return };
+        let device = device.as_cuda_device().unwrap();
+        let n = MOST_BLOCKS as usize * BLOCK as usize + 1;
+        let error = launch!(f32, device, "fill", n; 0_u64, 0.0_f32).unwrap_err().to_string();
+        assert!(error.starts_with("items of kernel fill: expected at most 549755813632, got 549755813633"), "{error}");
+        launch!(f32, device, "fill", 0; 0_u64, 0.0_f32).unwrap();
+    }
+}

@@ -2,8 +2,9 @@
 //!
 //! A function here has the name of its operation in lower case and the same contract, with these differences:
 //!
-//! - Sums are accumulated in `f64` whatever the number type, in an order that does not depend on scheduling. There are no floating-point
-//!   atomics, so that a run repeats bit for bit on the same type of device and toolkit.
+//! - Sums over records, columns, positions and groups of channels are accumulated in `f64` whatever the number type; those over a window of
+//!   an image or the classes of a record in the number type, as on the CPU; those of matrix products as cuBLAS does. No order depends on
+//!   scheduling and there are no floating-point atomics, so that a run repeats bit for bit on the same type of device and toolkit.
 //! - Nothing is copied back to the host, so a label or id out of range, which on the CPU is an error, gives NaN: the record is then left out
 //!   like any other whose gradient is not finite. Whether a sum is finite, and how many values of noise are in doubt, are the exceptions: four
 //!   bytes each.
@@ -21,6 +22,8 @@ mod pool;
 mod product;
 mod rows;
 mod sequence;
+#[cfg(test)]
+mod testing;
 mod view;
 
 pub(super) use conv::{
@@ -33,7 +36,7 @@ pub(super) use noise::privatise;
 pub(super) use norm::{norm_backward, norm_forward, norm_parameter_gradients, norm_statistics};
 pub(super) use pointwise::{
     activation, activation_backward, activation_slope, adam_update, add_slice, axpy, copy, fill, multiply, scale,
-    scale_add, scale_add_square,
+    scale_add, scale_add_square, set_along,
 };
 pub(super) use pool::{average_pool, average_pool_backward, max_pool, max_pool_backward};
 pub(super) use product::matmul;

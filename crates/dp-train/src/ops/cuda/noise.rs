@@ -106,23 +106,13 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use candle_core::{DType, Device, Tensor};
-    use rand::{Rng, SeedableRng};
+    use rand::SeedableRng;
     use rand_chacha::ChaCha20Rng;
 
     use super::*;
-    use crate::cuda_device;
-    use crate::noise::GRID;
+    use crate::noise::normality::{assert_normal, assert_uncorrelated};
+    use crate::ops::cuda::testing::device;
     use crate::threads::Threads;
-
-    fn device() -> Option<Device> {
-        match cuda_device(0) {
-            Ok(device) => Some(device),
-            Err(error) => {
-                println!("skipped: no CUDA device ({error})");
-                None
-            }
-        }
-    }
 
     fn step_noise(std: f64) -> StepNoise {
         StepNoise::draw(&mut ChaCha20Rng::seed_from_u64(5), std)
@@ -186,28 +176,13 @@ mod tests {
         assert!(error.starts_with("values of noise in doubt: expected at most 64 pairs, got 65"), "{error}");
     }
 
-    /// Off the grid again, then Kolmogorov and Smirnov at n = 10⁶: the statistic exceeds 2.23/√n with probability 1e-4. Mean products of
-    /// neighbours have standard deviation 1/√n; six of them beyond 5 of those by chance: 4e-6. The seed is fixed.
     #[test]
     fn noise_is_normal_and_independent() {
         let Some(device) = device() else { return };
         let (values, finite) = privatised(&device, DType::F32, &vec![0.0; 1_000_000], 3.0).unwrap();
         assert!(finite);
-        let n = values.len() as f64;
-        for lag in [1, 2, VALUES_OF_BLOCK, PAIRS - 1, PAIRS, BLOCK] {
-            let correlation = values.iter().zip(&values[lag..]).map(|(a, b)| a * b).sum::<f64>() / n;
-            assert!(correlation.abs() * n.sqrt() < 5.0, "lag {lag}: {correlation}");
-        }
-        let mut rng = ChaCha20Rng::seed_from_u64(8);
-        let mut values: Vec<f64> = values.into_iter().map(|v| v + rng.random_range(-0.5..0.5) / GRID).collect();
-        values.sort_by(f64::total_cmp);
-        let phi = |x: f64| 0.5 * libm::erfc(-x / std::f64::consts::SQRT_2);
-        let distance = values
-            .iter()
-            .enumerate()
-            .map(|(i, &x)| (phi(x) - i as f64 / n).abs().max((phi(x) - (i + 1) as f64 / n).abs()))
-            .fold(0.0, f64::max);
-        assert!(distance * n.sqrt() < 2.23, "{}", distance * n.sqrt());
+        assert_uncorrelated(&values, [1, 2, VALUES_OF_BLOCK, PAIRS - 1, PAIRS, BLOCK]);
+        assert_normal(values);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::view::{Destination, Real, Source, destination, dtype, source};
 use crate::ops::activation::{Activation, ActivationBackward, ActivationSlope};
 use crate::ops::element::{for_float, same};
 use crate::ops::optimiser::{AdamUpdate, Scale, ScaleAdd, ScaleAddSquare};
-use crate::ops::update::{AddSlice, Axpy, Fill};
+use crate::ops::update::{AddSlice, Axpy, Fill, SetAlong};
 
 /// Device, destination and source of an operation on vectors of the same length.
 fn pair<'a, T: Real>(
@@ -51,6 +51,18 @@ pub(in crate::ops) fn add_slice(op: &AddSlice<'_>, dst: Destination<'_>) -> Resu
         same("values to add", dst.len(), op.values.len())?;
         let values = device.clone_htod(op.values)?;
         launch!(T, &device, "add_slice", dst.len(); dst, op.alpha, values.as_view())
+    })
+}
+
+/// Made on the host, where its operands are.
+pub(in crate::ops) fn set_along<V: Copy + Into<f64>>(op: &SetAlong<'_, V>, dst: Destination<'_>) -> Result<()> {
+    for_float!(dtype(dst.0), "set-along", T => {
+        let device = dst.0.device.clone();
+        let mut dst = destination::<T>(dst)?;
+        same("values to start from", dst.len(), op.origin.len())?;
+        same("values to add", dst.len(), op.values.len())?;
+        let values = op.origin.iter().zip(op.values).map(|(&o, &s)| T::from_f64(o + op.alpha * s.into()));
+        device.memcpy_htod(&values.collect::<Vec<T>>(), &mut dst)
     })
 }
 

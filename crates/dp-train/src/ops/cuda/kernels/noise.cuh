@@ -45,8 +45,8 @@ __device__ inline void chacha20(const ChaChaKey &key, u32 stream, u64 counter, u
 }
 
 // Both variates of Box and Muller's point, and a bound on the error of either over all bits that may follow the 64 of each coordinate. The
-// bound allows 8 ulp for each elementary function; CUDA's logarithms are good to 2, its square root is rounded correctly and its
-// sine and cosine of multiples of π are good to 2.
+// bound allows 8 ulp for each elementary function. NVIDIA states 1 for `log` and `log1p`, 2 for `sincospi` and none for `sqrt`, beside the
+// correctly rounded result (CUDA C++ Programming Guide, "Mathematical Functions", double precision): found by tests, it says, and not guaranteed.
 __device__ inline double gaussian_pair(u64 radius, u64 turn, double noise[2]) {
     const double step = 1.0 / 18446744073709551616.0;
     const bool upper = radius >> 63 != 0;
@@ -64,7 +64,8 @@ __device__ inline double gaussian_pair(u64 radius, u64 turn, double noise[2]) {
     return r * (1.4210854715202004e-14 /* 2^-46 */ + 2.0 / steps);
 }
 
-// The nearest integer of factor · value + GRID · noise into `rounded`, and whether the interval around the sum leaves no doubt.
+// The nearest integer of factor · value + GRID · noise into `rounded`, and whether the interval around the sum leaves no doubt. The compiler
+// may fuse the product with the sum: that rounds once less, and the margin is for both.
 __device__ inline bool round_to_grid(double factor, double value, double noise, double error, double *rounded) {
     const double scaled = factor * value;
     const double sum = scaled + GRID * noise;
