@@ -13,13 +13,15 @@ use clap::Args;
 use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::{PresetParams, registry};
 use dp_train::{
-    Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, EarlyStopping, Execution, LearningRate,
-    Loss, ModelConfig, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, Purpose, Randomness, Records,
-    StoppingCriterion, TrainConfig, Trainer, Unobserved,
+    Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, EarlyStopping, LearningRate, Loss,
+    ModelConfig, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, Purpose, Randomness, Records, StoppingCriterion,
+    TrainConfig, Trainer, Unobserved,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
+
+use crate::device::DeviceArgs;
 
 /// Options of `cargo xtask crash-test`.
 #[derive(Args)]
@@ -33,6 +35,8 @@ pub(crate) struct CrashTestArgs {
     /// Seed of the moments at which runs are killed [default: from the operating system].
     #[arg(long)]
     seed: Option<u64>,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Print JSON instead of sentences.
     #[arg(long)]
     json: bool,
@@ -77,13 +81,13 @@ const LONGEST_WAIT: f64 = 0.3;
 /// If a run fails by itself, or ends differently from the one left alone.
 pub(crate) fn run(args: &CrashTestArgs) -> anyhow::Result<()> {
     if let Some(folder) = &args.run_in {
-        return train(folder, args.steps);
+        return train(folder, args);
     }
     let seed = args.seed.unwrap_or_else(rand::random);
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let alone = tempfile::tempdir()?;
     let started = Instant::now();
-    ensure!(start(alone.path(), args.steps)?.wait()?.success(), "the run that was left alone failed");
+    ensure!(start(alone.path(), args)?.wait()?.success(), "the run that was left alone failed");
     let uninterrupted = started.elapsed();
     let expected = std::fs::read(alone.path().join(CHECKPOINT)).context("checkpoint of the run left alone")?;
     let mut tally = Tally {
@@ -96,7 +100,7 @@ pub(crate) fn run(args: &CrashTestArgs) -> anyhow::Result<()> {
     while tally.kills < args.kills {
         let folder = tempfile::tempdir()?;
         let before = tally.kills;
-        while kill_after(uninterrupted.mul_f64(LONGEST_WAIT * rng.random::<f64>()), folder.path(), args.steps)? {
+        while kill_after(uninterrupted.mul_f64(LONGEST_WAIT * rng.random::<f64>()), folder.path(), args)? {
             tally.kills += 1;
             tally.kills_during_a_write += u32::from(folder.path().join(HALF_WRITTEN).exists());
             tally.kills_before_a_checkpoint += u32::from(!folder.path().join(CHECKPOINT).exists());
@@ -121,8 +125,8 @@ pub(crate) fn run(args: &CrashTestArgs) -> anyhow::Result<()> {
 }
 
 /// Starts or continues the run in `folder` and kills it after `wait`; false if it came to its end before.
-fn kill_after(wait: Duration, folder: &Path, steps: u64) -> anyhow::Result<bool> {
-    let mut child = start(folder, steps)?;
+fn kill_after(wait: Duration, folder: &Path, args: &CrashTestArgs) -> anyhow::Result<bool> {
+    let mut child = start(folder, args)?;
     std::thread::sleep(wait);
     if let Some(status) = child.try_wait()? {
         if !status.success() {
@@ -135,10 +139,12 @@ fn kill_after(wait: Duration, folder: &Path, steps: u64) -> anyhow::Result<bool>
     Ok(!child.wait()?.success())
 }
 
-fn start(folder: &Path, steps: u64) -> anyhow::Result<Child> {
+fn start(folder: &Path, args: &CrashTestArgs) -> anyhow::Result<Child> {
     let program = std::env::current_exe().context("path of this program")?;
     Command::new(program)
-        .args(["crash-test", "--steps", &steps.to_string(), "--run-in"])
+        .args(["crash-test", "--steps", &args.steps.to_string()])
+        .args(args.device.arguments())
+        .arg("--run-in")
         .arg(folder)
         .stdin(Stdio::null())
         .spawn()
@@ -146,7 +152,9 @@ fn start(folder: &Path, steps: u64) -> anyhow::Result<Child> {
 }
 
 /// The run: everything that a checkpoint must keep is in use.
-fn train(folder: &Path, steps: u64) -> anyhow::Result<()> {
+fn train(folder: &Path, args: &CrashTestArgs) -> anyhow::Result<()> {
+    let (steps, execution) = (args.steps, args.device.execution()?);
+    let records = |n_records, run| records(n_records, run, &execution.device);
     let (train, validation) = (records(1_000, 0)?, records(200, 1)?);
     let clipping = registry::find("dpsgd-global-adapt")?.config(&PresetParams::default());
     let model = ModelConfig::Mlp { hidden: vec![256, 256], activation: Activation::Tanh };
@@ -165,7 +173,7 @@ fn train(folder: &Path, steps: u64) -> anyhow::Result<()> {
     };
     let plan = Plan::new(config, train.facts())?;
     let path = folder.join(CHECKPOINT);
-    let mut trainer = Trainer::new(&plan, &train, Randomness::from_seed(1).streams(0, 0), Execution::default())?
+    let mut trainer = Trainer::new(&plan, &train, Randomness::from_seed(1).streams(0, 0), execution)?
         .with_validation(&validation)?
         .with_checkpoints(Checkpoints::new(&path, CheckpointInterval::Steps(1)))?;
     if path.exists() {
@@ -176,12 +184,12 @@ fn train(folder: &Path, steps: u64) -> anyhow::Result<()> {
 }
 
 /// Records in two classes and groups.
-fn records(n_records: usize, run: u32) -> anyhow::Result<Records> {
+fn records(n_records: usize, run: u32, device: &Device) -> anyhow::Result<Records> {
     const N_INPUTS: usize = 98;
     let mut rng = Randomness::from_seed(1).stream(Purpose::Split, run, 0);
     let features: Vec<f32> = (0..n_records * N_INPUTS).map(|_| rng.random_range(-1.0..1.0)).collect();
     let labels: Vec<u32> = features.chunks_exact(N_INPUTS).map(|x| u32::from(x[0] + x[1] > 0.0)).collect();
     let groups: Vec<usize> = (0..n_records).map(|_| rng.random_range(0..2)).collect();
     let facts = PublicFacts { n_records, n_inputs: N_INPUTS, n_classes: 2, n_groups: 2 };
-    Ok(Records::new(&features, &labels, &groups, facts, DType::F32, &Device::Cpu)?)
+    Ok(Records::new(&features, &labels, &groups, facts, DType::F32, device)?)
 }

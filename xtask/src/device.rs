@@ -67,6 +67,15 @@ impl DeviceArgs {
         }
     }
 
+    /// These options as the command line has them.
+    pub(crate) fn arguments(&self) -> [String; 4] {
+        let noise = match self.noise {
+            NoisePlace::Device => "device",
+            NoisePlace::Host => "host",
+        };
+        ["--device".into(), self.device.to_string(), "--noise".into(), noise.into()]
+    }
+
     /// The execution on this device, on one thread.
     ///
     /// # Errors
@@ -106,6 +115,20 @@ mod tests {
         assert_eq!(DeviceName::Cuda(3).to_string(), "cuda:3");
         for wrong in ["gpu", "cuda:", "cuda:x", "cuda:-1", ""] {
             assert_eq!(parsed(wrong), Err("expected cpu, cuda or cuda:N".to_owned()));
+        }
+    }
+
+    #[test]
+    fn options_are_read_as_they_are_written() {
+        #[derive(clap::Parser)]
+        struct Program {
+            #[command(flatten)]
+            device: DeviceArgs,
+        }
+        for noise in ["device", "host"] {
+            let arguments = ["--device", "cuda:2", "--noise", noise];
+            let program = <Program as clap::Parser>::parse_from(["program"].into_iter().chain(arguments));
+            assert_eq!(program.device.arguments(), arguments);
         }
     }
 
