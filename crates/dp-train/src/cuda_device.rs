@@ -8,6 +8,8 @@ use crate::error::TrainError;
 
 /// The CUDA device with this number, with a stream of its own: everything that is done with it is done in order, whichever thread asks.
 ///
+/// **Edge cases.** A second call opens the GPU a second time, as another device: records for one are refused by the other. Clone the first.
+///
 /// # Errors
 /// [`TrainError::Tensor`] if no such device answers.
 #[cfg(feature = "cuda")]

@@ -174,6 +174,16 @@ impl Records {
         self.features.device()
     }
 
+    /// An error unless they are on this device. A GPU that was opened twice is two devices: nothing orders what is done on one and on the other.
+    pub(crate) fn check_device(&self, device: &Device) -> Result<()> {
+        if self.device().same_device(device) {
+            return Ok(());
+        }
+        let (expected, got) = (device.location(), self.device().location());
+        let again = if got == expected { " opened a second time" } else { "" };
+        Err(TrainError::mismatch("device of the records", format!("{expected:?}"), format!("{got:?}{again}")))
+    }
+
     pub(crate) fn dtype(&self) -> DType {
         self.features.dtype()
     }

@@ -136,7 +136,7 @@ impl Engine {
     /// the sum. Their losses and gradients are then those of a zero input: give them weight 0.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model;
+    /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model, or are on another device;
     /// [`TrainError::Tensor`] if a row, label or blanked position is out of range.
     pub fn differentiate(&mut self, records: &Records, rows: &[usize], blanked: &[usize]) -> Result<()> {
         self.differentiate_then(records, rows, blanked, |_| Ok(()))?;
@@ -254,7 +254,7 @@ impl Engine {
     /// Losses and predictions of all records, `micro_batch` at a time. A batch that was differentiated before is lost.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model;
+    /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model, or are on another device;
     /// [`TrainError::Tensor`] if a label has no logit.
     pub fn evaluate(&mut self, records: &Records, micro_batch: usize) -> Result<Evaluation> {
         let mut evaluation = Evaluation::default();

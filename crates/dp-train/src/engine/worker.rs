@@ -138,6 +138,7 @@ impl Worker {
         if records.facts().n_inputs != self.model.n_inputs() {
             return Err(TrainError::mismatch("inputs of a record", self.model.n_inputs(), records.facts().n_inputs));
         }
+        records.check_device(&self.device)?;
         if records.dtype() != self.dtype {
             let (expected, got) = (self.dtype.as_str(), records.dtype().as_str());
             return Err(TrainError::mismatch("number type of the records", expected, got));

@@ -111,11 +111,7 @@ impl<'a> Trainer<'a> {
         if execution.micro_batch == 0 {
             return Err(TrainError::invalid("micro_batch", 0, "at least 1"));
         }
-        if !records.device().same_device(&execution.device) {
-            let location = |device: &Device| format!("{:?}", device.location());
-            let (expected, got) = (location(&execution.device), location(records.device()));
-            return Err(TrainError::mismatch("device of the records", expected, got));
-        }
+        records.check_device(&execution.device)?;
         let config = plan.config();
         let mut engine = Engine::new(&config.model, config.loss.clone(), records, &execution.device)?
             .with_threads(execution.threads)?;

@@ -359,5 +359,11 @@ fn a_device_takes_one_thread_and_its_own_records() {
     let error = refused(Execution { threads, ..on_cuda.clone() }, &records);
     assert_eq!(error, "threads = 2: expected 1 on a CUDA device");
     let error = refused(on_cuda, &data.records(DType::F32));
-    assert!(error.starts_with("device of the records: expected Cuda"), "{error}");
+    assert_eq!(error, "device of the records: expected Cuda { gpu_id: 0 }, got Cpu");
+
+    let mut engine = Engine::new(&plan.config().model, plan.config().loss.clone(), &records, &device).unwrap();
+    let of_another = data.records_on(&cuda_device(0).unwrap(), DType::F32);
+    let error = engine.differentiate(&of_another, &[0], &[]).unwrap_err().to_string();
+    let twice = "Cuda { gpu_id: 0 } opened a second time";
+    assert_eq!(error, format!("device of the records: expected Cuda {{ gpu_id: 0 }}, got {twice}"));
 }
