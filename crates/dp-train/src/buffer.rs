@@ -22,6 +22,11 @@ impl RowBuffer {
         self.rows.dtype()
     }
 
+    /// Where they are.
+    pub(crate) fn device(&self) -> &Device {
+        self.rows.device()
+    }
+
     /// The first `n` rows, `[n, width]`. Their contents are whatever was written last.
     pub(crate) fn rows(&mut self, n: usize) -> Result<Tensor> {
         if n > self.capacity {

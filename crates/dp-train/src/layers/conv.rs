@@ -4,14 +4,17 @@ use std::cell::RefCell;
 
 use candle_core::{DType, Device, Result, Tensor};
 
+use super::max_windows::MaxWindows;
+use super::pieces::{Piece, pieces};
 use super::{Initial, KernelCrop, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
 use crate::ops::{
     Axpy, ColumnSum, ConvForward, ConvGradients, ConvGramSqNorms, ConvInputGradient, ConvShape, ConvSqNorms,
-    ConvWeightSum, Fill, PerSampleForm, RowSqNorms, ScaleRows, SumRows, UnpackWeight, WeightOrder, Workspace,
+    ConvWeightSum, Fill, PerSampleForm, PoolShape, RowSqNorms, ScaleRows, SumRows, UnpackWeight, WeightOrder,
+    Workspace,
 };
 
-/// Two-dimensional convolution with stride, zero padding and groups; the bias is optional.
+/// Two-dimensional convolution with stride, zero padding and groups; the bias is optional, and so is a max pooling of the output.
 ///
 /// The gradient of record `i` is `Σ_t d_{i,t} x_{i,t}ᵀ` over positions `t`, with patches `x` and output gradients `d`. How its norm is
 /// found, and what is kept of it, follows from the shape and the batch ([`PerSampleForm`]).
@@ -25,6 +28,8 @@ pub(crate) struct Conv2d {
     weight: Option<Tensor>,
     bias: Option<Tensor>,
     has_bias: bool,
+    pooling: Option<MaxWindows>,
+    /// With a pooling, what it takes: of one piece of the batch.
     output: RowBuffer,
     input_gradient: RowBuffer,
     scaled: RowBuffer,
@@ -46,10 +51,12 @@ struct Tape {
     gradients: Option<Tensor>,
 }
 
-/// How many rows are worked on at once, at least 1, so that they are still in the cache for the second of two operations.
-fn records_at_once(rows: &Tensor) -> Result<usize> {
-    const VALUES_AT_ONCE: usize = 1 << 18;
-    Ok((VALUES_AT_ONCE / rows.dim(1)?.max(1)).max(1))
+/// Values of gradients that stay in the cache: 1 MiB in single precision.
+const VALUES_AT_ONCE: usize = 1 << 18;
+
+/// Values of weight and bias.
+fn n_params(shape: &ConvShape, has_bias: bool) -> usize {
+    shape.weights() + if has_bias { shape.filters } else { 0 }
 }
 
 fn missing(what: &str) -> candle_core::Error {
@@ -60,7 +67,7 @@ impl Conv2d {
     pub(crate) fn new(shape: ConvShape, has_bias: bool, dtype: DType, device: &Device) -> Result<Self> {
         let kernel = shape.kernel;
         let (shape, first) = shape.cropped();
-        let n_params = shape.weights() + if has_bias { shape.filters } else { 0 };
+        let n_params = n_params(&shape, has_bias);
         let buffer = |width| RowBuffer::new(width, dtype, device);
         Ok(Self {
             shape,
@@ -69,6 +76,7 @@ impl Conv2d {
             weight: None,
             bias: None,
             has_bias,
+            pooling: None,
             output: buffer(shape.outputs())?,
             input_gradient: buffer(shape.inputs())?,
             scaled: buffer(shape.outputs())?,
@@ -80,9 +88,34 @@ impl Conv2d {
         })
     }
 
+    /// The same convolution with a max pooling behind it.
+    pub(crate) fn pooled(self, shape: PoolShape, dtype: DType, device: &Device) -> Result<Self> {
+        let scaled = RowBuffer::new(shape.outputs(), dtype, device)?;
+        Ok(Self { pooling: Some(MaxWindows::new(shape, dtype, device)?), scaled, ..self })
+    }
+
+    /// The batch in pieces of `at_once` records, or of fewer where there is a pooling: so few that the images it takes are in the cache
+    /// from the convolution on. A CUDA device has the whole batch at once.
+    fn pieces(&self, n_records: usize, at_once: usize) -> impl Iterator<Item = Piece> + use<> {
+        let at_once = match self.pooling {
+            _ if self.output.device().is_cuda() => n_records,
+            Some(_) => self.shape.images_at_once(),
+            None => at_once,
+        };
+        pieces(n_records, at_once)
+    }
+
+    /// The gradient of a piece's images before the pooling, from that of the batch's output.
+    fn image_gradient(&mut self, piece: Piece, output_gradient: &Tensor) -> Result<Tensor> {
+        match &mut self.pooling {
+            Some(pooling) => pooling.backward(piece, &self.output.rows(piece.len())?, output_gradient),
+            None => piece.rows(output_gradient),
+        }
+    }
+
     /// `[batch, outputs]` as `[batch · positions, filters]`.
     fn by_position(&self, output: &Tensor) -> Result<Tensor> {
-        output.reshape((output.dim(0)? * self.shape.positions(), self.shape.filters))
+        output.reshape(((), self.shape.filters))
     }
 
     fn factors(&self) -> Result<(Tensor, Tensor)> {
@@ -94,33 +127,38 @@ impl Conv2d {
 
     /// Adds the squared norms, found in the given way.
     fn add_sq_norms_by(&mut self, form: PerSampleForm, sq_norms: &Tensor) -> Result<()> {
-        let (input, gradient) = self.factors()?;
-        let (shape, order) = (&self.shape, self.shape.weight_order());
-        match form {
-            PerSampleForm::Kept => {
-                let n_records = input.dim(0)?;
-                let gradients = self.gradients.rows(n_records)?;
-                let at_once = if input.device().is_cuda() { n_records } else { records_at_once(&gradients)? };
-                for first in (0..n_records).step_by(at_once.max(1)) {
-                    let rows = |tensor: &Tensor| tensor.narrow(0, first, at_once.min(n_records - first));
-                    let (workspace, gradients) = (RefCell::new(&mut self.workspace), rows(&gradients)?);
-                    let form = ConvGradients { shape, order, workspace };
-                    gradients.inplace_op3(&rows(&input)?, &rows(&gradient)?, &form)?;
-                    rows(sq_norms)?.inplace_op2(&gradients, &RowSqNorms)?;
+        let (input, output_gradient) = self.factors()?;
+        let (shape, order, n_records) = (self.shape, self.shape.weight_order(), input.dim(0)?);
+        let shape = &shape;
+        let at_once = match form {
+            // A few at a time, so that they are still in the cache when their norms are taken.
+            PerSampleForm::Kept => VALUES_AT_ONCE / n_params(shape, self.has_bias),
+            PerSampleForm::Dropped | PerSampleForm::Gram => n_records,
+        };
+        for piece in self.pieces(n_records, at_once) {
+            let gradient = self.image_gradient(piece, &output_gradient)?;
+            let (input, sq_norms) = (piece.rows(&input)?, piece.rows(sq_norms)?);
+            match form {
+                PerSampleForm::Kept => {
+                    let gradients = piece.rows(&self.gradients.rows(n_records)?)?;
+                    let workspace = RefCell::new(&mut self.workspace);
+                    gradients.inplace_op3(&input, &gradient, &ConvGradients { shape, order, workspace })?;
+                    sq_norms.inplace_op2(&gradients, &RowSqNorms)?;
                 }
-                if let Some(tape) = &mut self.tape {
-                    tape.gradients = Some(gradients);
+                PerSampleForm::Dropped => {
+                    let workspaces = RefCell::new((&mut self.workspace, &mut self.other_workspace));
+                    let norms = ConvSqNorms { shape, order, bias: self.has_bias, workspaces };
+                    sq_norms.inplace_op3(&input, &gradient, &norms)?;
+                }
+                PerSampleForm::Gram => {
+                    let workspaces = RefCell::new((&mut self.workspace, &mut self.other_workspace));
+                    let norms = ConvGramSqNorms { shape, bias: self.has_bias, workspaces };
+                    sq_norms.inplace_op3(&input, &gradient, &norms)?;
                 }
             }
-            PerSampleForm::Dropped => {
-                let workspaces = RefCell::new((&mut self.workspace, &mut self.other_workspace));
-                let norms = ConvSqNorms { shape, order, bias: self.has_bias, workspaces };
-                sq_norms.inplace_op3(&input, &gradient, &norms)?;
-            }
-            PerSampleForm::Gram => {
-                let workspaces = RefCell::new((&mut self.workspace, &mut self.other_workspace));
-                sq_norms.inplace_op3(&input, &gradient, &ConvGramSqNorms { shape, bias: self.has_bias, workspaces })?;
-            }
+        }
+        if let (PerSampleForm::Kept, Some(tape)) = (form, &mut self.tape) {
+            tape.gradients = Some(self.gradients.rows(n_records)?);
         }
         Ok(())
     }
@@ -146,27 +184,46 @@ impl Layer for Conv2d {
     }
 
     fn forward(&mut self, input: Tensor) -> Result<Tensor> {
-        let output = self.output.rows(input.dim(0)?)?;
+        let n_records = input.dim(0)?;
         let weight = self.weight.clone().ok_or_else(|| missing("parameters"))?;
-        let workspace = RefCell::new(&mut self.workspace);
-        let forward = ConvForward { shape: &self.shape, bias: self.bias.as_ref(), workspace };
-        output.inplace_op3(&input, &weight, &forward)?;
+        let output = match &mut self.pooling {
+            Some(pooling) => pooling.output(n_records)?,
+            None => self.output.rows(n_records)?,
+        };
+        for piece in self.pieces(n_records, n_records) {
+            let images = match self.pooling {
+                Some(_) => self.output.rows(piece.len())?,
+                None => output.clone(),
+            };
+            let workspace = RefCell::new(&mut self.workspace);
+            let forward = ConvForward { shape: &self.shape, bias: self.bias.as_ref(), workspace };
+            images.inplace_op3(&piece.rows(&input)?, &weight, &forward)?;
+            if let Some(pooling) = &mut self.pooling {
+                pooling.forward(piece, &images, &output)?;
+            }
+        }
         self.tape = Some(Tape { input, weight, output_gradient: None, gradients: None });
         Ok(output)
     }
 
     fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
-        let tape = self.tape.as_mut().ok_or_else(|| missing("a forward pass"))?;
+        let weight = self.tape.as_ref().ok_or_else(|| missing("a forward pass"))?.weight.clone();
         let input_gradient = if wants_input_gradient {
-            let gradient = self.input_gradient.rows(output_gradient.dim(0)?)?;
-            let backward = ConvInputGradient { shape: &self.shape, workspace: RefCell::new(&mut self.workspace) };
-            gradient.inplace_op3(&output_gradient, &tape.weight, &backward)?;
-            Some(gradient)
+            let n_records = output_gradient.dim(0)?;
+            let input_gradient = self.input_gradient.rows(n_records)?;
+            for piece in self.pieces(n_records, n_records) {
+                let gradient = self.image_gradient(piece, &output_gradient)?;
+                let backward = ConvInputGradient { shape: &self.shape, workspace: RefCell::new(&mut self.workspace) };
+                piece.rows(&input_gradient)?.inplace_op3(&gradient, &weight, &backward)?;
+            }
+            Some(input_gradient)
         } else {
             None
         };
-        tape.output_gradient = Some(output_gradient);
-        tape.gradients = None;
+        if let Some(tape) = &mut self.tape {
+            tape.output_gradient = Some(output_gradient);
+            tape.gradients = None;
+        }
         Ok(input_gradient)
     }
 
@@ -183,8 +240,8 @@ impl Layer for Conv2d {
     fn weighted_sum(&mut self, weights: &[f64], gradients: &[Tensor], accumulate: bool) -> Result<()> {
         let weight_gradient = gradients.first().ok_or_else(|| missing("a gradient"))?;
         let bias_gradient = gradients.get(1);
-        let (shape, order) = (&self.shape, self.shape.weight_order());
-        let unpack = UnpackWeight { shape, order, accumulate };
+        let (shape, order) = (self.shape, self.shape.weight_order());
+        let unpack = UnpackWeight { shape: &shape, order, accumulate };
 
         if let Some(Tape { gradients: Some(gradients), .. }) = &self.tape {
             let sum = self.sum.rows(1)?.squeeze(0)?;
@@ -211,20 +268,27 @@ impl Layer for Conv2d {
         if let Some(bias_gradient) = bias_gradient {
             bias_gradient.inplace_op2(&self.by_position(&scaled)?, &ColumnSum { accumulate })?;
         }
-        let workspace = RefCell::new(&mut self.workspace);
-        if order == WeightOrder::FiltersFirst {
-            let product = ConvWeightSum { shape, order, accumulate, workspace };
-            return weight_gradient.inplace_op3(&input, &scaled, &product);
+        let in_place = order == WeightOrder::FiltersFirst;
+        let sum = if in_place {
+            weight_gradient.clone()
+        } else {
+            self.sum.rows(1)?.squeeze(0)?.narrow(0, 0, shape.weights())?
+        };
+        for piece in self.pieces(weights.len(), weights.len()) {
+            let gradient = self.image_gradient(piece, &scaled)?;
+            let accumulate = !piece.is_first() || (in_place && accumulate);
+            let workspace = RefCell::new(&mut self.workspace);
+            let product = ConvWeightSum { shape: &shape, order, accumulate, workspace };
+            sum.inplace_op3(&piece.rows(&input)?, &gradient, &product)?;
         }
-        let sum = self.sum.rows(1)?.squeeze(0)?.narrow(0, 0, shape.weights())?;
-        sum.inplace_op3(&input, &scaled, &ConvWeightSum { shape, order, accumulate: false, workspace })?;
-        weight_gradient.inplace_op2(&sum, &unpack)
+        if in_place { Ok(()) } else { weight_gradient.inplace_op2(&sum, &unpack) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layers::{Pool2d, Pooling};
 
     /// Layer with seeded parameters and factors of `n` records; the parameters' gradient is flat.
     struct Case {
@@ -267,6 +331,11 @@ mod tests {
             let rows = |tensor: &Tensor| tensor.narrow(0, first, weights.len()).unwrap().copy().unwrap();
             self.layer.forward(rows(&self.input)).unwrap();
             self.layer.backward(rows(&self.output_gradient), true).unwrap();
+            self.norms_and_sum(form, weights)
+        }
+
+        /// The same of the records that the layer has the factors of.
+        fn norms_and_sum(&mut self, form: Option<PerSampleForm>, weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
             let norms = Tensor::zeros(weights.len(), DType::F64, &Device::Cpu).unwrap();
             if let Some(form) = form {
                 self.layer.add_sq_norms_by(form, &norms).unwrap();
@@ -274,6 +343,10 @@ mod tests {
             self.layer.weighted_sum(weights, &self.views, false).unwrap();
             (norms.to_vec1().unwrap(), self.gradient.to_vec1().unwrap())
         }
+    }
+
+    fn flat(tensor: &Tensor) -> Vec<f64> {
+        tensor.flatten_all().unwrap().to_vec1().unwrap()
     }
 
     fn assert_close(a: &[f64], b: &[f64]) {
@@ -320,6 +393,38 @@ mod tests {
                     total.iter_mut().zip(gradient).for_each(|(total, g)| *total += weight * g);
                 }
                 assert_close(&total, &sum);
+            }
+        }
+    }
+
+    /// Pooling piece by piece in the layer and pooling of the batch behind it: the same outputs, and the same gradients in every form.
+    #[test]
+    fn a_pooling_inside_is_one_behind() {
+        let square = |size, channels, filters, padding, groups| {
+            let (kernel, stride) = (3, 1);
+            ConvShape { height: size, width: size, channels, filters, kernel, stride, padding, groups }
+        };
+        // Of the first images, five are a piece.
+        for (shape, kernel, stride, padding) in [(square(28, 1, 64, 0, 1), 3, 2, 0), (square(9, 4, 6, 1, 2), 2, 2, 1)] {
+            let (height, width, channels) = (shape.out_height(), shape.out_width(), shape.filters);
+            let pool = PoolShape { height, width, channels, kernel: [kernel, kernel], stride, padding };
+            let (n, weights) = (7, [0.5, -1.0, 2.0, 1.0, 0.0, -0.25, 1.5]);
+            let mut apart = Case::new(shape, true, n);
+            let mut behind = Pool2d::new(pool, Pooling::Max, DType::F64, &Device::Cpu).unwrap();
+            let mut inside = Case::new(shape, true, n);
+            inside.layer = inside.layer.pooled(pool, DType::F64, &Device::Cpu).unwrap();
+            let output_gradient = values(n * pool.outputs(), 4);
+            let output_gradient = Tensor::from_vec(output_gradient, (n, pool.outputs()), &Device::Cpu).unwrap();
+
+            let output = behind.forward(apart.layer.forward(apart.input.clone()).unwrap()).unwrap();
+            assert_eq!(flat(&inside.layer.forward(inside.input.clone()).unwrap()), flat(&output));
+            let gradient = behind.backward(output_gradient.clone(), true).unwrap().unwrap();
+            let gradient = apart.layer.backward(gradient, true).unwrap().unwrap();
+            assert_close(&flat(&inside.layer.backward(output_gradient, true).unwrap().unwrap()), &flat(&gradient));
+            for form in [None, Some(PerSampleForm::Gram), Some(PerSampleForm::Dropped), Some(PerSampleForm::Kept)] {
+                let [a, b] = [&mut inside, &mut apart].map(|case| case.norms_and_sum(form, &weights));
+                assert_close(&a.0, &b.0);
+                assert_close(&a.1, &b.1);
             }
         }
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
-use crate::ops::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward, PoolShape, Winners};
+use crate::ops::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward, PoolShape};
 
 /// What a pooling layer takes of each window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,14 +26,15 @@ pub(crate) struct Pool2d {
     output: RowBuffer,
     input_gradient: RowBuffer,
     input: Option<Tensor>,
-    winners: Winners,
+    /// Numbers of the largest pixels.
+    winners: Vec<u32>,
 }
 
 impl Pool2d {
     pub(crate) fn new(shape: PoolShape, pooling: Pooling, dtype: DType, device: &Device) -> Result<Self> {
         let output = RowBuffer::new(shape.outputs(), dtype, device)?;
         let input_gradient = RowBuffer::new(shape.inputs(), dtype, device)?;
-        Ok(Self { shape, pooling, output, input_gradient, input: None, winners: Winners::default() })
+        Ok(Self { shape, pooling, output, input_gradient, input: None, winners: Vec::new() })
     }
 }
 
@@ -48,7 +49,8 @@ impl Layer for Pool2d {
         let output = self.output.rows(input.dim(0)?)?;
         match self.pooling {
             Pooling::Max => {
-                let winners = RefCell::new(&mut self.winners);
+                self.winners.resize(output.elem_count(), 0);
+                let winners = RefCell::new(self.winners.as_mut_slice());
                 output.inplace_op2(&input, &MaxPool { shape: &self.shape, winners })?;
             }
             Pooling::Average => output.inplace_op2(&input, &AveragePool(&self.shape))?,

@@ -58,6 +58,10 @@ impl CnnLayer {
     pub fn max_pool(kernel: usize, stride: usize) -> Self {
         Self::Pool { pooling: Pooling::Max, kernel, stride, padding: 0 }
     }
+
+    fn is_max_pool(self) -> bool {
+        matches!(self, Self::Pool { pooling: Pooling::Max, .. })
+    }
 }
 
 /// Layers `conv1`, `pool1`, `conv2`, …, then `fc1`, `fc2`, …
@@ -70,28 +74,27 @@ pub(super) fn layers(
 ) -> Result<Vec<NamedLayer>> {
     let mut chain = ImageChain::new(image, sizes)?;
     let (mut n_convs, mut n_pools) = (0, 0);
-    let mut after_pool = None;
-    for (i, feature) in features.iter().enumerate() {
-        match *feature {
+    let mut features = features.iter().copied().peekable();
+    while let Some(feature) = features.next() {
+        match feature {
             CnnLayer::Conv { filters, kernel, stride, padding, groups } => {
                 n_convs += 1;
                 let conv = Convolution { filters, kernel, stride, padding, groups, bias: true };
-                chain.conv(format!("conv{n_convs}"), conv)?;
-                let act = NamedLayer::new(format!("conv_act{n_convs}"), Pointwise::new(activation));
+                let name = format!("conv{n_convs}");
                 // The largest of ReLUs is the ReLU of the largest, gradients included, and there are fewer of the latter.
-                let pools_next = matches!(features.get(i + 1), Some(CnnLayer::Pool { pooling: Pooling::Max, .. }));
-                if activation == Activation::Relu && pools_next {
-                    after_pool = Some(act);
-                } else {
-                    chain.push(act);
+                let pool = features.next_if(|next| activation == Activation::Relu && next.is_max_pool());
+                match pool {
+                    Some(CnnLayer::Pool { kernel, stride, padding, .. }) => {
+                        n_pools += 1;
+                        chain.conv_and_max_pool(name, conv, Windows { kernel, stride, padding })?;
+                    }
+                    _ => chain.conv(name, conv)?,
                 }
+                chain.push(NamedLayer::new(format!("conv_act{n_convs}"), Pointwise::new(activation)));
             }
             CnnLayer::Pool { pooling, kernel, stride, padding } => {
                 n_pools += 1;
                 chain.pool(format!("pool{n_pools}"), pooling, Windows { kernel, stride, padding })?;
-                if let Some(act) = after_pool.take() {
-                    chain.push(act);
-                }
             }
             CnnLayer::GlobalAveragePool => {
                 n_pools += 1;

@@ -70,6 +70,27 @@ impl<'a> ImageChain<'a> {
 
     /// Adds a convolution.
     pub(crate) fn conv(&mut self, name: impl Into<String>, sizes: Convolution) -> Result<()> {
+        let (layer, image) = self.new_conv(sizes)?;
+        self.push_into(NamedLayer::new(name, layer), image);
+        Ok(())
+    }
+
+    /// Adds a convolution with a max pooling right behind it, as one layer.
+    pub(crate) fn conv_and_max_pool(
+        &mut self,
+        name: impl Into<String>,
+        sizes: Convolution,
+        windows: Windows,
+    ) -> Result<()> {
+        let (layer, image) = self.new_conv(sizes)?;
+        let (shape, image) = pool_shape(image, windows)?;
+        let layer = layer.pooled(shape, self.sizes.dtype, self.sizes.device)?;
+        self.push_into(NamedLayer::new(name, layer), image);
+        Ok(())
+    }
+
+    /// A convolution of the image so far, and the image that comes out of it.
+    fn new_conv(&self, sizes: Convolution) -> Result<(Conv2d, ImageShape)> {
         let ImageShape { height, width, channels } = self.image;
         let Convolution { filters, kernel, stride, padding, groups, bias } = sizes;
         check_windows(self.image, kernel, stride, padding)?;
@@ -82,40 +103,31 @@ impl<'a> ImageChain<'a> {
         }
         let shape = ConvShape { height, width, channels, filters, kernel, stride, padding, groups };
         let layer = Conv2d::new(shape, bias, self.sizes.dtype, self.sizes.device)?;
-        self.image = ImageShape { height: shape.out_height(), width: shape.out_width(), channels: filters };
-        self.layers.push(NamedLayer::new(name, layer));
-        Ok(())
+        Ok((layer, ImageShape { height: shape.out_height(), width: shape.out_width(), channels: filters }))
     }
 
     /// Adds a pooling.
     pub(crate) fn pool(&mut self, name: impl Into<String>, pooling: Pooling, windows: Windows) -> Result<()> {
-        let Windows { kernel, stride, padding } = windows;
-        check_windows(self.image, kernel, stride, padding)?;
-        if padding > kernel / 2 {
-            let expected = format!("at most half of the window, {}", kernel / 2);
-            return Err(TrainError::invalid("model.padding", padding, expected));
-        }
-        self.push_pool(name, pooling, [kernel, kernel], stride, padding)
+        let (shape, image) = pool_shape(self.image, windows)?;
+        self.push_pool(name, pooling, shape, image)
     }
 
     /// Adds the mean over all pixels of a channel.
     pub(crate) fn global_average_pool(&mut self, name: impl Into<String>) -> Result<()> {
-        self.push_pool(name, Pooling::Average, [self.image.height, self.image.width], 1, 0)
+        let ImageShape { height, width, channels } = self.image;
+        let shape = PoolShape { height, width, channels, kernel: [height, width], stride: 1, padding: 0 };
+        self.push_pool(name, Pooling::Average, shape, ImageShape { height: 1, width: 1, channels })
     }
 
     fn push_pool(
         &mut self,
         name: impl Into<String>,
         pooling: Pooling,
-        kernel: [usize; 2],
-        stride: usize,
-        padding: usize,
+        shape: PoolShape,
+        image: ImageShape,
     ) -> Result<()> {
-        let ImageShape { height, width, channels } = self.image;
-        let shape = PoolShape { height, width, channels, kernel, stride, padding };
         let layer = Pool2d::new(shape, pooling, self.sizes.dtype, self.sizes.device)?;
-        self.image = ImageShape { height: shape.out_height(), width: shape.out_width(), channels };
-        self.layers.push(NamedLayer::new(name, layer));
+        self.push_into(NamedLayer::new(name, layer), image);
         Ok(())
     }
 
@@ -126,6 +138,19 @@ impl<'a> ImageChain<'a> {
         self.layers.push(NamedLayer::new(name, layer));
         Ok((self.image.len(), self.layers))
     }
+}
+
+/// The geometry of a pooling over square windows, and the image that comes out of it.
+fn pool_shape(image: ImageShape, windows: Windows) -> Result<(PoolShape, ImageShape)> {
+    let Windows { kernel, stride, padding } = windows;
+    check_windows(image, kernel, stride, padding)?;
+    if padding > kernel / 2 {
+        let expected = format!("at most half of the window, {}", kernel / 2);
+        return Err(TrainError::invalid("model.padding", padding, expected));
+    }
+    let ImageShape { height, width, channels } = image;
+    let shape = PoolShape { height, width, channels, kernel: [kernel, kernel], stride, padding };
+    Ok((shape, ImageShape { height: shape.out_height(), width: shape.out_width(), channels }))
 }
 
 /// An error unless windows of this size fit into the padded image at least once.

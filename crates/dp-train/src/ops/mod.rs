@@ -43,7 +43,7 @@ pub(crate) use matmul::{MatMul, Operand};
 pub(crate) use noise::Privatise;
 pub(crate) use norm::{NormBackward, NormForward, NormGeometry, NormParameterGradients, NormStatistics};
 pub(crate) use optimiser::{AdamUpdate, Scale, ScaleAdd, ScaleAddSquare};
-pub(crate) use pool::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward, PoolShape, Winners};
+pub(crate) use pool::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward, PoolShape};
 pub(crate) use rows::{ColumnSum, LinearSqNorms, RepeatRow, RowSqNorms, ScaleRows, SumRows, WeightedColumnSum};
 pub(crate) use sequence::{RecordProducts, SequenceSqNorms, SumPositions};
 pub(crate) use softmax::{SoftmaxGradient, SoftmaxLosses};

@@ -81,17 +81,13 @@ impl PoolShape {
     }
 }
 
-/// Which pixel of its image was the largest of each window: what the backward pass of a max pooling needs to know of the forward
-/// pass. Empty on a CUDA device, whose kernels find it again.
-#[derive(Debug, Default)]
-pub(crate) struct Winners(Vec<u32>);
-
 /// The largest value of each window. A window with NaN gives NaN.
 pub(crate) struct MaxPool<'a> {
     /// The geometry.
     pub(crate) shape: &'a PoolShape,
-    /// Written for the backward pass.
-    pub(crate) winners: RefCell<&'a mut Winners>,
+    /// Receives, for each value of the output, the number of the pixel in its image that has it: all that the backward pass needs to
+    /// know of the images. Not used on a CUDA device, whose kernels find it again.
+    pub(crate) winners: RefCell<&'a mut [u32]>,
 }
 
 impl InplaceOp2 for MaxPool<'_> {
@@ -104,8 +100,8 @@ impl InplaceOp2 for MaxPool<'_> {
             let out = destination::<T>(dst, dst_l)?;
             let images = source::<T>((src, src_l))?;
             self.shape.check(images.len(), out.len())?;
-            let Winners(winners) = &mut **self.winners.borrow_mut();
-            winners.resize(out.len(), 0);
+            let winners = &mut **self.winners.borrow_mut();
+            same("windows whose largest pixel is noted", out.len(), winners.len())?;
             vectorise(#[inline(always)] || max_pool(self.shape, images, out, winners));
             Ok(())
         })
@@ -161,7 +157,7 @@ pub(crate) struct MaxPoolBackward<'a> {
     /// The geometry.
     pub(crate) shape: &'a PoolShape,
     /// From the forward pass.
-    pub(crate) winners: &'a Winners,
+    pub(crate) winners: &'a [u32],
 }
 
 impl InplaceOp3 for MaxPoolBackward<'_> {
@@ -182,9 +178,8 @@ impl InplaceOp3 for MaxPoolBackward<'_> {
             let out = destination::<T>(dst, dst_l)?;
             let gradients = source::<T>((gradients, gradients_l))?;
             self.shape.check(out.len(), gradients.len())?;
-            let Winners(winners) = self.winners;
-            same("windows whose largest pixel is known", gradients.len(), winners.len())?;
-            vectorise(#[inline(always)] || max_pool_backward(self.shape, gradients, winners, out));
+            same("windows whose largest pixel is noted", gradients.len(), self.winners.len())?;
+            vectorise(#[inline(always)] || max_pool_backward(self.shape, gradients, self.winners, out));
             Ok(())
         })
     }
@@ -201,7 +196,7 @@ fn max_pool_backward<T: Element>(shape: &PoolShape, gradients: &[T], winners: &[
     let (channels, width, out_width) = (shape.channels, shape.width, shape.out_width());
     let outputs = gradients.chunks_exact(shape.outputs()).zip(winners.chunks_exact(shape.outputs()));
     for (out, (gradients, winners)) in out.chunks_exact_mut(shape.inputs()).zip(outputs) {
-        // Pixel by pixel and not window by window: what is written once need not be cleared before.
+        // Pixel by pixel and not window by window: the image is written once and not cleared before.
         for (row, pixels) in out.chunks_exact_mut(width * channels).enumerate() {
             let window_rows = shape.window_rows_over(row);
             for (column, sums) in pixels.chunks_exact_mut(channels).enumerate() {
@@ -338,7 +333,7 @@ mod tests {
         let pool = |images: [f32; 4]| {
             let images = Tensor::new(&[images], &Device::Cpu).unwrap();
             let (out, back) = (gradients.zeros_like().unwrap(), images.zeros_like().unwrap());
-            let mut winners = Winners::default();
+            let mut winners = [0; 2];
             out.inplace_op2(&images, &MaxPool { shape: &shape, winners: RefCell::new(&mut winners) }).unwrap();
             let backward = MaxPoolBackward { shape: &shape, winners: &winners };
             back.inplace_op3(&gradients, &images, &backward).unwrap();

@@ -25,10 +25,6 @@ use super::rows::repeat_row;
 use super::workspace::Workspace;
 use crate::vector_math::vectorise;
 
-/// Values of patches and outputs that are worked on at once, where it takes more than one image to make a product large: 1 MiB in
-/// single precision.
-const VALUES_AT_ONCE: usize = 1 << 18;
-
 /// `dst = conv(images, weight) + bias`.
 pub(crate) struct ConvForward<'a> {
     /// The geometry.
@@ -81,7 +77,7 @@ fn forward<T: Element>(
     out: &mut [T],
     workspace: &mut Workspace,
 ) -> Result<()> {
-    let (at_once, patch, filters) = (images_at_once(shape), shape.patch(), shape.group_filters());
+    let (at_once, patch, filters) = (shape.images_at_once(), shape.patch(), shape.group_filters());
     let out_chunks = out.chunks_mut(at_once * shape.outputs());
     for (images, out) in images.chunks(at_once * shape.inputs()).zip(out_chunks) {
         let n_rows = out.len() / shape.filters;
@@ -146,7 +142,7 @@ fn input_gradient<T: Element>(
     out: &mut [T],
     workspace: &mut Workspace,
 ) -> Result<()> {
-    let (at_once, patch, filters) = (images_at_once(shape), shape.patch(), shape.group_filters());
+    let (at_once, patch, filters) = (shape.images_at_once(), shape.patch(), shape.group_filters());
     let out_chunks = out.chunks_mut(at_once * shape.inputs());
     for (gradients, out) in gradients.chunks(at_once * shape.outputs()).zip(out_chunks) {
         out.fill(T::ZERO);
@@ -212,7 +208,7 @@ fn weight_gradient<T: Element>(
     if sliding::pays(shape) {
         return sliding::weight_gradient(shape, images, gradients, (sum, order), accumulate, workspace);
     }
-    let (at_once, patch, filters) = (images_at_once(shape), shape.patch(), shape.group_filters());
+    let (at_once, patch, filters) = (shape.images_at_once(), shape.patch(), shape.group_filters());
     let chunks = images.chunks(at_once * shape.inputs()).zip(gradients.chunks(at_once * shape.outputs()));
     for (i, (images, gradients)) in chunks.enumerate() {
         let n_rows = gradients.len() / shape.filters;
@@ -359,11 +355,6 @@ impl InplaceOp3 for ConvSqNorms<'_> {
 fn sq_norms<T: kernels::Element>(rows: &[T], width: usize) -> Result<Vec<f64>> {
     let rows = Gradients::from_slice(rows, width).map_err(candle_core::Error::wrap)?;
     Ok(kernels::norms(&rows, &Execution::default()).into_iter().map(|norm| norm * norm).collect())
-}
-
-/// How many images' patches are formed at once, at least 1.
-fn images_at_once(shape: &ConvShape) -> usize {
-    (VALUES_AT_ONCE / (shape.positions() * shape.patch() + shape.outputs()).max(1)).max(1)
 }
 
 /// An error unless so many input and output values are those of the same number of images.

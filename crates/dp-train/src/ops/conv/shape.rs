@@ -70,6 +70,13 @@ impl ConvShape {
         self.filters * self.patch()
     }
 
+    /// How many images are worked on at once, at least 1: patches and outputs of 1 MiB in single precision, where it takes more than one
+    /// image to make a product large.
+    pub(crate) fn images_at_once(&self) -> usize {
+        const VALUES_AT_ONCE: usize = 1 << 18;
+        (VALUES_AT_ONCE / (self.positions() * self.patch() + self.outputs()).max(1)).max(1)
+    }
+
     /// The padded image of a position's first row or pixel may start outside: index `start + offset` within `0..size`, if it
     /// is inside.
     pub(super) fn inside(&self, position: usize, offset: usize, size: usize) -> Option<usize> {

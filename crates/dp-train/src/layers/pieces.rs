@@ -1,0 +1,45 @@
+//! A batch, a few records at a time.
+
+use std::ops::Range;
+
+use candle_core::{Result, Tensor};
+
+/// Adjacent records of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Piece {
+    first: usize,
+    len: usize,
+}
+
+/// A batch in pieces of `at_once` records, the last one perhaps smaller.
+pub(super) fn pieces(n_records: usize, at_once: usize) -> impl Iterator<Item = Piece> {
+    let at_once = at_once.max(1);
+    (0..n_records).step_by(at_once).map(move |first| Piece { first, len: at_once.min(n_records - first) })
+}
+
+impl Piece {
+    /// All of it.
+    pub(super) fn whole(n_records: usize) -> Self {
+        Self { first: 0, len: n_records }
+    }
+
+    /// Whether it is the batch's first.
+    pub(super) fn is_first(self) -> bool {
+        self.first == 0
+    }
+
+    /// Number of records.
+    pub(super) fn len(self) -> usize {
+        self.len
+    }
+
+    /// Its rows of a tensor of the whole batch.
+    pub(super) fn rows(self, batch: &Tensor) -> Result<Tensor> {
+        batch.narrow(0, self.first, self.len)
+    }
+
+    /// Where its values are in rows of `width` values.
+    pub(super) fn values(self, width: usize) -> Range<usize> {
+        self.first * width..(self.first + self.len) * width
+    }
+}
