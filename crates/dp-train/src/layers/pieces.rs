@@ -18,6 +18,11 @@ pub(super) fn pieces(n_records: usize, at_once: usize) -> impl Iterator<Item = P
 }
 
 impl Piece {
+    /// All of it.
+    pub(super) fn whole(n_records: usize) -> Self {
+        Self { first: 0, len: n_records }
+    }
+
     /// Whether it is the batch's first.
     pub(super) fn is_first(self) -> bool {
         self.first == 0
