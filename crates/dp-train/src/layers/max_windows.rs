@@ -1,15 +1,15 @@
-//! Max pooling as the end of another layer.
+//! Max pooling, as a layer and as the end of another.
 
 use std::cell::RefCell;
 
-use candle_core::{DType, Device, Result, Tensor};
+use candle_core::{DType, Device, Error, Result, Tensor};
 
 use super::pieces::Piece;
 use crate::buffer::RowBuffer;
 use crate::ops::{MaxPool, MaxPoolBackward, PoolShape};
 
-/// Max pooling of the images that a layer makes, a few records at a time. They are dropped as soon as they are pooled, still in the cache; so
-/// is their gradient, which is formed again where it is needed once more.
+/// Max pooling, piece by piece of a batch. Images need not be kept for the backward pass, nor the gradient of all at once: a layer that
+/// makes the images can drop both as soon as it has used them, while they are in the cache.
 pub(super) struct MaxWindows {
     shape: PoolShape,
     /// Numbers of the largest pixels, of all records.
@@ -38,9 +38,11 @@ impl MaxWindows {
         piece.rows(output)?.inplace_op2(images, &MaxPool { shape: &self.shape, winners })
     }
 
-    /// Gradient with respect to the images of a piece, from that of the batch's output. What is in `images` counts on a CUDA device only.
+    /// Gradient with respect to the images of a piece, from that of the batch's output. On a CUDA device the images must still be there.
     pub(super) fn backward(&mut self, piece: Piece, images: &Tensor, output_gradient: &Tensor) -> Result<Tensor> {
-        let winners = &self.winners[piece.values(self.shape.outputs())];
+        let Some(winners) = self.winners.get(piece.values(self.shape.outputs())) else {
+            return Err(Error::Msg("max pooling's backward pass for records that had no forward pass".into()));
+        };
         let gradient = self.image_gradient.rows(piece.len())?;
         let backward = MaxPoolBackward { shape: &self.shape, winners };
         gradient.inplace_op3(&piece.rows(output_gradient)?, images, &backward)?;

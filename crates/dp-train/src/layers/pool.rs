@@ -1,13 +1,13 @@
 //! Pooling layer.
 
-use std::cell::RefCell;
-
 use candle_core::{DType, Device, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::max_windows::MaxWindows;
+use super::pieces::Piece;
 use super::{Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
-use crate::ops::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward, PoolShape};
+use crate::ops::{AveragePool, AveragePoolBackward, PoolShape};
 
 /// What a pooling layer takes of each window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,20 +21,26 @@ pub enum Pooling {
 
 /// Pooling over the windows of an image, channel by channel; it has no parameters.
 pub(crate) struct Pool2d {
-    shape: PoolShape,
-    pooling: Pooling,
-    output: RowBuffer,
-    input_gradient: RowBuffer,
+    kind: Kind,
     input: Option<Tensor>,
-    /// Numbers of the largest pixels.
-    winners: Vec<u32>,
+}
+
+enum Kind {
+    Max(MaxWindows),
+    Average { shape: PoolShape, output: RowBuffer, input_gradient: RowBuffer },
 }
 
 impl Pool2d {
     pub(crate) fn new(shape: PoolShape, pooling: Pooling, dtype: DType, device: &Device) -> Result<Self> {
-        let output = RowBuffer::new(shape.outputs(), dtype, device)?;
-        let input_gradient = RowBuffer::new(shape.inputs(), dtype, device)?;
-        Ok(Self { shape, pooling, output, input_gradient, input: None, winners: Vec::new() })
+        let kind = match pooling {
+            Pooling::Max => Kind::Max(MaxWindows::new(shape, dtype, device)?),
+            Pooling::Average => {
+                let output = RowBuffer::new(shape.outputs(), dtype, device)?;
+                let input_gradient = RowBuffer::new(shape.inputs(), dtype, device)?;
+                Kind::Average { shape, output, input_gradient }
+            }
+        };
+        Ok(Self { kind, input: None })
     }
 }
 
@@ -46,15 +52,19 @@ impl Layer for Pool2d {
     fn bind(&mut self, _: &[Tensor]) {}
 
     fn forward(&mut self, input: Tensor) -> Result<Tensor> {
-        let output = self.output.rows(input.dim(0)?)?;
-        match self.pooling {
-            Pooling::Max => {
-                self.winners.resize(output.elem_count(), 0);
-                let winners = RefCell::new(self.winners.as_mut_slice());
-                output.inplace_op2(&input, &MaxPool { shape: &self.shape, winners })?;
+        let n_records = input.dim(0)?;
+        let output = match &mut self.kind {
+            Kind::Max(windows) => {
+                let output = windows.output(n_records)?;
+                windows.forward(Piece::whole(n_records), &input, &output)?;
+                output
             }
-            Pooling::Average => output.inplace_op2(&input, &AveragePool(&self.shape))?,
-        }
+            Kind::Average { shape, output, .. } => {
+                let output = output.rows(n_records)?;
+                output.inplace_op2(&input, &AveragePool(shape))?;
+                output
+            }
+        };
         self.input = Some(input);
         Ok(output)
     }
@@ -66,15 +76,15 @@ impl Layer for Pool2d {
         let Some(input) = &self.input else {
             return Err(candle_core::Error::Msg("backward pass without a forward pass".into()));
         };
-        let gradient = self.input_gradient.rows(output_gradient.dim(0)?)?;
-        match self.pooling {
-            Pooling::Max => {
-                let backward = MaxPoolBackward { shape: &self.shape, winners: &self.winners };
-                gradient.inplace_op3(&output_gradient, input, &backward)?;
+        let n_records = output_gradient.dim(0)?;
+        match &mut self.kind {
+            Kind::Max(windows) => windows.backward(Piece::whole(n_records), input, &output_gradient).map(Some),
+            Kind::Average { shape, input_gradient, .. } => {
+                let gradient = input_gradient.rows(n_records)?;
+                gradient.inplace_op2(&output_gradient, &AveragePoolBackward(shape))?;
+                Ok(Some(gradient))
             }
-            Pooling::Average => gradient.inplace_op2(&output_gradient, &AveragePoolBackward(&self.shape))?,
         }
-        Ok(Some(gradient))
     }
 
     fn add_sq_norms(&mut self, _: &Tensor) -> Result<()> {
