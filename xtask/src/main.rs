@@ -44,7 +44,18 @@ enum Task {
     Ci(ci::CiArgs),
 }
 
+/// Makes a reader that stops reading (`| head`) end the program, as it does other programs. Rust starts programs with the signal ignored, and
+/// printing then panics.
+#[cfg(unix)]
+#[expect(unsafe_code, reason = "the action of a signal has no safe interface")]
+fn end_with_the_reader() {
+    // SAFETY: the system's own action is restored before anything else runs; no code of ours is called.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+}
+
 fn main() -> ExitCode {
+    #[cfg(unix)]
+    end_with_the_reader();
     let done = match Cli::parse().task {
         Task::Reproduce(args) => reproduce::run(args),
         Task::Analyse(args) => analyse::run(args),

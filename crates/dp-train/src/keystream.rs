@@ -43,37 +43,52 @@ impl Keystream {
     /// The blocks of a stream that have these numbers. Word `w` of the `b`-th of them is at `16 w + b`.
     #[inline(always)]
     pub(crate) fn blocks(&self, stream: u64, numbers: [u64; LANES], words: &mut [u32; WORDS]) {
-        let mut input = self.state.map(|word| [word; LANES]);
-        input[12] = numbers.map(|number| number as u32);
-        input[13] = numbers.map(|number| (number >> 32) as u32);
-        input[14] = [stream as u32; LANES];
-        input[15] = [(stream >> 32) as u32; LANES];
-        let mut x = input;
+        let mut x = self.input(stream, numbers);
         for _ in 0..10 {
-            for (a, b, c, d) in [(0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15)] {
-                quarter_round(&mut x, a, b, c, d);
-            }
-            for (a, b, c, d) in [(0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14)] {
-                quarter_round(&mut x, a, b, c, d);
-            }
+            quarter_rounds(&mut x, [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]]);
+            quarter_rounds(&mut x, [[0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14]]);
         }
+        // Made again rather than kept: a copy of a kilobyte takes longer.
+        let input = self.input(stream, numbers);
         // One flat loop: LLVM would turn two nested ones into gathers and scatters.
         for ((out, x), input) in words.iter_mut().zip(x.as_flattened()).zip(input.as_flattened()) {
             *out = x.wrapping_add(*input);
         }
     }
+
+    /// What the cipher starts from.
+    #[inline(always)]
+    fn input(&self, stream: u64, numbers: [u64; LANES]) -> [Lanes; BLOCK] {
+        let mut input = self.state.map(|word| [word; LANES]);
+        input[12] = numbers.map(|number| number as u32);
+        input[13] = numbers.map(|number| (number >> 32) as u32);
+        input[14] = [stream as u32; LANES];
+        input[15] = [(stream >> 32) as u32; LANES];
+        input
+    }
+}
+
+/// Four independent quarter rounds in step: while an operation waits for the one before it, the processor has those of the others.
+#[inline(always)]
+fn quarter_rounds(x: &mut [Lanes; BLOCK], words: [[usize; 4]; 4]) {
+    halves::<16, 12>(x, words);
+    halves::<8, 7>(x, words);
 }
 
 #[inline(always)]
-fn quarter_round(x: &mut [Lanes; BLOCK], a: usize, b: usize, c: usize, d: usize) {
-    x[a] = add(x[a], x[b]);
-    x[d] = xor_rotate(x[d], x[a], 16);
-    x[c] = add(x[c], x[d]);
-    x[b] = xor_rotate(x[b], x[c], 12);
-    x[a] = add(x[a], x[b]);
-    x[d] = xor_rotate(x[d], x[a], 8);
-    x[c] = add(x[c], x[d]);
-    x[b] = xor_rotate(x[b], x[c], 7);
+fn halves<const FIRST: u32, const SECOND: u32>(x: &mut [Lanes; BLOCK], words: [[usize; 4]; 4]) {
+    for [a, b, _, _] in words {
+        x[a] = add(x[a], x[b]);
+    }
+    for [a, _, _, d] in words {
+        x[d] = xor_rotate(x[d], x[a], FIRST);
+    }
+    for [_, _, c, d] in words {
+        x[c] = add(x[c], x[d]);
+    }
+    for [_, b, c, _] in words {
+        x[b] = xor_rotate(x[b], x[c], SECOND);
+    }
 }
 
 #[inline(always)]
