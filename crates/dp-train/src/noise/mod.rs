@@ -11,7 +11,7 @@
 //!
 //! 1. In single precision, sixteen values at a time, from 32 bits of either coordinate of Box and Muller's point, with a bound on the error of
 //!    everything, the other bits included. If the interval around `(f + N)/g` holds no boundary between two grid points, it is rounded.
-//! 2. Otherwise (one value in 600) in double precision, with 64 bits of either coordinate.
+//! 2. Otherwise (one pair of values in 600) in double precision, with 64 bits of either coordinate.
 //! 3. Otherwise (one value in 2⁴⁰) in multiple precision with 192 bits. One in 2¹⁶⁰ of *those* is then rounded by what is
 //!    known: over all values of all runs that will ever be, this moves δ by less than 1e-30.
 //!

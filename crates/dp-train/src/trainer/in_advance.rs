@@ -6,6 +6,10 @@ use super::Trainer;
 use super::gradient::Pass;
 use crate::error::Result;
 
+/// Records of a piece on the CPU. Each piece is computed once, so that small ones cost nothing, and those of a whole micro-batch leave the
+/// cache: 1,024 at once took 1.3 times as long as 256 on the Esipova CNN.
+const PIECE: usize = 256;
+
 impl Trainer<'_> {
     /// The scale of each group's records, if no other record of the batch has a say in it: a constant threshold, or one that
     /// moves only between steps. Without a method there is none, and every record counts 1.
@@ -27,7 +31,8 @@ impl Trainer<'_> {
     ) -> Result<(Pass, Vec<f64>)> {
         let mut pass = Pass { losses: Vec::with_capacity(rows.len()), norms: Vec::new(), blanked: Vec::new() };
         let mut scales = Vec::with_capacity(rows.len());
-        let size = self.execution.micro_batch;
+        let micro_batch = self.execution.micro_batch;
+        let size = if self.execution.device.is_cuda() { micro_batch } else { micro_batch.min(PIECE) };
         self.sum.clear();
         for (piece, (rows, groups)) in rows.chunks(size).zip(groups.chunks(size)).enumerate() {
             if in_advance.is_empty() {

@@ -32,8 +32,9 @@ use crate::sampler::PoissonSampler;
 /// Options that change only how fast a run is. They cannot change its privacy, nor, beyond rounding, its result.
 #[derive(Debug, Clone)]
 pub struct Execution {
-    /// Records that are in memory with their activations at once, at least 1. A larger batch is worked off in pieces. Where a scale depends
-    /// on the rest of the batch (noisy counts of the step, or a coupling), each is computed twice: once for the norms, once for the sum.
+    /// Records that are in memory with their activations at once, at least 1. A larger batch is worked off in pieces of so many, or of fewer.
+    /// Where a scale depends on the rest of the batch (noisy counts of the step, or a coupling), each is computed twice: once for the norms,
+    /// once for the sum.
     pub micro_batch: usize,
     /// Threads that share each micro-batch. Runs are bit for bit the same only for the same number, and so are their checkpoints.
     pub threads: NonZeroUsize,
