@@ -6,8 +6,8 @@ use super::Trainer;
 use super::gradient::Pass;
 use crate::error::Result;
 
-/// Records of a piece on the CPU. Each piece is computed once, so that small ones cost nothing, and those of a whole micro-batch leave the
-/// cache: 1,024 at once took 1.3 times as long as 256 on the Esipova CNN.
+/// Records of a piece on the CPU. Each piece is computed once, so that small ones cost no more than a pass over the weights, and what a whole
+/// micro-batch needs leaves the cache: 1,024 records at once took 1.3 times as long as 256 on the Esipova CNN.
 const PIECE: usize = 256;
 
 impl Trainer<'_> {

@@ -22,6 +22,12 @@ impl UnpackWeight<'_> {
         same("values of a convolution's weight", self.shape.weights(), weight)?;
         same("values of a sum of weight gradients", self.shape.weights(), sum)
     }
+
+    fn put<'a, T: Element>(&self, weight: &mut [T], sum: impl Iterator<Item = &'a T>) {
+        for (weight, &value) in weight.iter_mut().zip(sum) {
+            *weight = if self.accumulate { *weight + value } else { value };
+        }
+    }
 }
 
 impl InplaceOp2 for UnpackWeight<'_> {
@@ -49,12 +55,4 @@ impl InplaceOp2 for UnpackWeight<'_> {
     }
 
     on_cuda!(|self, dst, sum| cuda::unpack_weight(self, dst, sum));
-}
-
-impl UnpackWeight<'_> {
-    fn put<'a, T: Element>(&self, weight: &mut [T], sum: impl Iterator<Item = &'a T>) {
-        for (weight, &value) in weight.iter_mut().zip(sum) {
-            *weight = if self.accumulate { *weight + value } else { value };
-        }
-    }
 }
