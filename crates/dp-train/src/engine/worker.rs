@@ -97,7 +97,9 @@ impl Worker {
         let sq_norms = self.sq_norms.rows(len)?;
         sq_norms.inplace_op1(&Fill(0.0))?;
         self.model.add_sq_norms(&sq_norms)?;
-        Ok(sq_norms.flatten_all()?.to_vec1::<f64>()?.into_iter().map(f64::sqrt).collect())
+        // The sign of what is not a number depends on the order of a product's operands, and with it on other records.
+        let norm = |sq_norm: f64| if sq_norm.is_nan() { f64::NAN } else { sq_norm.sqrt() };
+        Ok(sq_norms.flatten_all()?.to_vec1::<f64>()?.into_iter().map(norm).collect())
     }
 
     pub(super) fn weighted_sum(
