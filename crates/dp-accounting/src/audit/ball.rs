@@ -6,12 +6,12 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use astro_float_num::{BigFloat, Consts, RoundingMode};
 
 /// Bits of a midpoint.
-pub(super) const PRECISION: usize = 256;
+const PRECISION: usize = 256;
 
 /// Bits of a radius.
 const COARSE: usize = 64;
 
-pub(super) const NEAREST: RoundingMode = RoundingMode::ToEven;
+const NEAREST: RoundingMode = RoundingMode::ToEven;
 
 /// All numbers within `radius` of `middle`.
 #[derive(Debug, Clone)]
@@ -79,10 +79,14 @@ impl Ball {
         Self { middle: BigFloat::from_u64(count, PRECISION), radius: BigFloat::new(COARSE) }
     }
 
-    /// A number with an error of at most `2^exponent` times another.
-    pub(super) fn near(middle: BigFloat, scale: &Self, exponent: i32) -> Self {
-        let size = sum(&[&scale.middle.abs(), &scale.radius]);
-        Self { middle, radius: product(&size, &power_of_two(exponent)) }
+    /// Times a power of two, exactly.
+    pub(super) fn scaled(mut self, exponent: i32) -> Self {
+        for part in [&mut self.middle, &mut self.radius] {
+            if let Some(own) = part.exponent().filter(|_| !part.is_zero()) {
+                part.set_exponent(own + exponent);
+            }
+        }
+        self
     }
 
     pub(super) const fn middle(&self) -> &BigFloat {
@@ -115,11 +119,15 @@ impl Ball {
         Self::rounded(middle, &radius)
     }
 
+    /// What the fixed-point function is compared with.
+    #[cfg(test)]
     pub(super) fn cos(&self) -> Self {
         let middle = with_constants(|constants| self.middle.cos(PRECISION, NEAREST, constants));
         Self::rounded(middle, &self.radius)
     }
 
+    /// What the fixed-point function is compared with.
+    #[cfg(test)]
     pub(super) fn sin(&self) -> Self {
         let middle = with_constants(|constants| self.middle.sin(PRECISION, NEAREST, constants));
         Self::rounded(middle, &self.radius)

@@ -91,8 +91,14 @@ impl Truth {
                 Some(epsilons.iter().map(|epsilon| BOTH.map(|direction| delta(epsilon, direction))).collect())
             }
             Self::Inverted(inversion) => {
+                // One direction is enough of a truth, with a bound on the other, which often has no loss as large as ε.
                 let [remove, add] = BOTH.map(|direction| inversion.delta(direction, epsilons));
-                Some(remove?.into_iter().zip(add?).map(<[Ball; 2]>::from).collect())
+                if remove.is_none() && add.is_none() {
+                    return None;
+                }
+                let [remove, add] = [(remove, Direction::Remove), (add, Direction::Add)]
+                    .map(|(deltas, direction)| deltas.unwrap_or_else(|| inversion.at_most(direction, epsilons)));
+                Some(remove.into_iter().zip(add).map(<[Ball; 2]>::from).collect())
             }
         }
     }

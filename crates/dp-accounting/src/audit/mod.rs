@@ -11,6 +11,7 @@
 mod ball;
 mod check;
 mod exact;
+mod fixed;
 mod inversion;
 mod normal;
 mod settings;

@@ -1,54 +1,80 @@
 //! `Σ a_j·e^(ikx_j)` for k = 0, 1, 2, …: where nearly all of the time of an inversion goes.
 
-use astro_float_num::BigFloat;
+use super::fixed::{Constants, FUNCTION_ERROR, Fixed, UNIT};
 
-use super::ball::{Ball, NEAREST, PRECISION};
-
-/// Positive numbers, each of which turns by an angle of its own at every step.
-pub(super) struct Turning {
-    /// Real and imaginary part now, and of the turn.
-    numbers: Vec<[BigFloat; 4]>,
-    /// Sum of the moduli.
-    total: Ball,
-    /// Bound on the error of the sum, relative to the total, as a power of two.
-    exponent: i32,
+/// A complex number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Complex {
+    pub(super) re: Fixed,
+    pub(super) im: Fixed,
 }
 
-/// More steps than are ever taken.
-const MAX_STEPS: f64 = 1_048_576.0;
+impl Complex {
+    pub(super) const ONE: Self = Self { re: Fixed::ONE, im: Fixed::ZERO };
+
+    #[inline]
+    pub(super) fn times(self, other: Self) -> Self {
+        Self { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
+    }
+
+    /// Of a number of modulus 1 at most that is known to an error: its power to `exponent` times that error, and to eight units for every
+    /// factor that it has by then.
+    pub(super) fn power(self, mut exponent: u64) -> Self {
+        let (mut result, mut square) = (Self::ONE, self);
+        while exponent > 0 {
+            if exponent & 1 == 1 {
+                result = result.times(square);
+            }
+            exponent >>= 1;
+            if exponent > 0 {
+                square = square.times(square);
+            }
+        }
+        result
+    }
+}
+
+/// Positive numbers, each of which turns by an angle of its own at every step.
+#[derive(Debug)]
+pub(super) struct Turning {
+    /// A number, and its turn.
+    numbers: Vec<[Complex; 2]>,
+    /// Error of one step, relative to the sum of all numbers.
+    error_of_step: f64,
+}
 
 impl Turning {
-    /// Of pairs of modulus and angle.
-    pub(super) fn new(numbers: impl Iterator<Item = (Ball, Ball)>) -> Self {
-        let mut total = Ball::exact(0.0);
+    /// Of pairs of modulus and angle, all angles known to the same error.
+    pub(super) fn new(
+        numbers: impl Iterator<Item = (Fixed, Fixed)>,
+        error_of_angle: f64,
+        constants: &Constants,
+    ) -> Self {
         let mut widest = 1.0_f64;
         let numbers: Vec<_> = numbers
             .map(|(modulus, angle)| {
-                total = total.clone() + modulus.clone();
                 widest = widest.max(angle.to_f64().abs());
-                [
-                    modulus.middle().clone(),
-                    BigFloat::new(PRECISION),
-                    angle.cos().middle().clone(),
-                    angle.sin().middle().clone(),
-                ]
+                let (re, im) = angle.cos_sin(constants);
+                [Complex { re: modulus, im: Fixed::ZERO }, Complex { re, im }]
             })
             .collect();
-        // Every step adds six roundings of 2^-256, and the turn's own error, below 2^-240 of the angle: over all steps, and over the numbers.
-        let size = 64.0 * MAX_STEPS * widest * numbers.len() as f64;
-        Self { numbers, total, exponent: -240 + size.log2().ceil() as i32 }
+        let error_of_step =
+            4.0 * (error_of_angle + FUNCTION_ERROR * (1.0 + widest)) + 8.0 * UNIT * numbers.len() as f64;
+        Self { numbers, error_of_step }
     }
 
-    /// Real and imaginary part of the sum, and on to the next k.
-    pub(super) fn next(&mut self) -> (Ball, Ball) {
-        let (mut re, mut im) = (BigFloat::new(PRECISION), BigFloat::new(PRECISION));
-        for [a, b, cos, sin] in &mut self.numbers {
-            re = re.add(a, PRECISION, NEAREST);
-            im = im.add(b, PRECISION, NEAREST);
-            let next = a.mul(cos, PRECISION, NEAREST).sub(&b.mul(sin, PRECISION, NEAREST), PRECISION, NEAREST);
-            *b = a.mul(sin, PRECISION, NEAREST).add(&b.mul(cos, PRECISION, NEAREST), PRECISION, NEAREST);
-            *a = next;
+    /// Bound on the error of the sum after so many steps, where the numbers' sum is at most 1.
+    pub(super) fn error_after(&self, steps: usize) -> f64 {
+        self.error_of_step * (steps + 1) as f64
+    }
+
+    /// The sum, and on to the next k.
+    pub(super) fn next(&mut self) -> Complex {
+        let mut sum = Complex { re: Fixed::ZERO, im: Fixed::ZERO };
+        for [number, turn] in &mut self.numbers {
+            sum = Complex { re: sum.re + number.re, im: sum.im + number.im };
+            *number = number.times(*turn);
         }
-        (Ball::near(re, &self.total, self.exponent), Ball::near(im, &self.total, self.exponent))
+        sum
     }
 }
