@@ -128,7 +128,7 @@ pub trait Accountant {
         }
         let mirrored = self.delta(Epsilon::new(-epsilon)?)?;
         // 1 - e^ε + e^ε·δ, a sum of positive terms.
-        let at = |delta: f64| -libm::expm1(epsilon) + epsilon.exp() * delta;
+        let at = |delta: f64| -libm::expm1(epsilon) + libm::exp(epsilon) * delta;
         let rounding = 8.0 * f64::EPSILON;
         Ok(DeltaBound {
             delta: (at(mirrored.delta) * (1.0 + rounding)).min(1.0),

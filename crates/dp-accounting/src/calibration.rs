@@ -164,7 +164,7 @@ impl<A: Accountant + Clone> Calibration<A> {
             }
             if good.is_none() || bad.is_none() {
                 let towards_privacy = if good.is_none() { direction } else { -direction };
-                x = clamp(x * factor.powf(towards_privacy));
+                x = clamp(if towards_privacy > 0.0 { x * factor } else { x / factor });
                 factor = (factor * factor).min(1e3);
             }
         }
@@ -172,20 +172,19 @@ impl<A: Accountant + Clone> Calibration<A> {
             return Err(self.unreachable(parameter, "the searched range", f64::INFINITY));
         };
         let mut turn = 0_u32;
-        while (good.0 / bad.0).ln().abs() > self.relative_tolerance {
+        while libm::log(good.0 / bad.0).abs() > self.relative_tolerance {
             // ln ε is nearly linear in the logarithm of any of these parameters: interpolate, but bisect every third time, so that the
             // bracket shrinks whatever the curve does. Aiming at a tenth of the tolerance on the private side ends the search early.
-            let (a, b) = (good.0.ln(), bad.0.ln());
-            let slope = (bad.1.ln() - good.1.ln()) / (b - a);
-            let guess = a + (self.target.get().ln() - good.1.ln()) / slope;
+            let (a, b) = (libm::log(good.0), libm::log(bad.0));
+            let slope = (libm::log(bad.1) - libm::log(good.1)) / (b - a);
+            let guess = a + (libm::log(self.target.get()) - libm::log(good.1)) / slope;
             turn += 1;
             let nudge = 0.3 * self.relative_tolerance * direction;
             let inside = |x: f64| x > a.min(b) && x < a.max(b);
-            let x = match guess + if turn.is_multiple_of(2) { nudge } else { -nudge } {
+            let x = libm::exp(match guess + if turn.is_multiple_of(2) { nudge } else { -nudge } {
                 x if !turn.is_multiple_of(4) && inside(x) => x,
                 _ => 0.5 * (a + b),
-            }
-            .exp();
+            });
             if x == good.0 || x == bad.0 {
                 break;
             }

@@ -79,7 +79,7 @@ impl Mechanism {
             Self::SampledLaplace { q, scale } => around(if scale.recip() < 700.0 {
                 libm::log1p(q * libm::expm1(scale.recip()))
             } else {
-                scale.recip() + q.ln()
+                scale.recip() + libm::log(q)
             }),
             Self::RandomisedResponse { epsilon, .. } => Interval::exactly(epsilon),
             Self::ZeroConcentrated { rho } => {

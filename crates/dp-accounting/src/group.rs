@@ -80,7 +80,7 @@ impl GroupAccounting {
         let largest = thresholds.iter().copied().fold(0.0, f64::max);
         for (steps, threshold) in self.steps.iter_mut().zip(thresholds) {
             // The largest threshold's ratio is exactly 1 and stays exact; all others are rounded down, towards more cost.
-            let exponent = ((largest / threshold).ln() / ROUNDING_RATIO.ln()).floor().min(1e6) as i64;
+            let exponent = (libm::log(largest / threshold) / libm::log(ROUNDING_RATIO)).floor().min(1e6) as i64;
             *steps.entry(exponent).or_insert(0) += 1;
         }
         Ok(())
@@ -104,7 +104,7 @@ impl GroupAccounting {
         steps
             .iter()
             .map(|(&exponent, &count)| {
-                let ratio = (exponent as f64 * ROUNDING_RATIO.ln()).exp();
+                let ratio = libm::exp(exponent as f64 * libm::log(ROUNDING_RATIO));
                 let gradient = NoiseMultiplier::new((self.gradient.get() * ratio).min(1e300))?;
                 let queries: Vec<_> = std::iter::once(gradient).chain(self.counts.iter().copied()).collect();
                 Ok((DpEvent::joint_gaussian(queries).poisson_sampled(self.sampling_rate), count))

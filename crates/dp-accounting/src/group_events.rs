@@ -47,7 +47,7 @@ impl DpEvent {
             Self::ZeroConcentrated { rho } => Self::ZeroConcentrated { rho: Rho::new(rho.get() * k * k)? },
             Self::EpsilonDelta { epsilon, delta } => {
                 // δ·(1 + e^ε + … + e^((k-1)ε)).
-                let sum: f64 = (0..records).map(|i| (f64::from(i) * epsilon.get()).exp()).sum();
+                let sum: f64 = (0..records).map(|i| libm::exp(f64::from(i) * epsilon.get())).sum();
                 let delta = if delta.get() == 0.0 { 0.0 } else { (delta.get() * sum * (1.0 + 1e-12)).min(1.0) };
                 Self::EpsilonDelta { epsilon: Epsilon::new(epsilon.get() * k)?, delta: Delta::new(delta)? }
             }

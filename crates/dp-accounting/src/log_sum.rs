@@ -17,19 +17,19 @@ impl LogSum {
     /// Adds `e^x`; false when it is too small to matter.
     pub(crate) fn add(&mut self, x: f64) -> bool {
         if x > self.largest {
-            self.scaled = self.scaled * (self.largest - x).exp() + 1.0;
+            self.scaled = self.scaled * libm::exp(self.largest - x) + 1.0;
             self.largest = x;
             return true;
         }
         let below = x - self.largest;
         if below > -41.0 {
-            self.scaled += below.exp();
+            self.scaled += libm::exp(below);
             return true;
         }
         false
     }
 
     pub(crate) fn value(self) -> f64 {
-        self.largest + self.scaled.ln()
+        self.largest + libm::log(self.scaled)
     }
 }

@@ -128,14 +128,18 @@ impl Pair {
             return Err(too_many_points(f64::from(sensitivity)));
         }
         let rate = scale.recip();
-        let end = (1.0 + (-rate).exp()).recip();
+        let end = (1.0 + libm::exp(-rate)).recip();
         let inner = libm::tanh(0.5 * rate);
         let points = (0..=sensitivity).map(|j| {
             let (k, n) = (f64::from(j), f64::from(sensitivity));
             // Outcome j of n: at distance j from the value without the record, n - j from the one
             // with it; the ends hold all beyond.
             let one = if j == 0 || j == sensitivity { end } else { inner };
-            Point { loss: rate * (2.0 * k - n), present: one * (rate * (k - n)).exp(), absent: one * (-rate * k).exp() }
+            Point {
+                loss: rate * (2.0 * k - n),
+                present: one * libm::exp(rate * (k - n)),
+                absent: one * libm::exp(-rate * k),
+            }
         });
         Ok(Self::of(Part::Points(points.collect()), true))
     }
@@ -149,11 +153,11 @@ impl Pair {
             return Err(too_many_points(2.0 * reach));
         }
         let log_weight = |x: f64| -0.5 * (x / sigma) * (x / sigma);
-        let total = 1.0 + 2.0 * (1..=reach as u64).rev().map(|x| log_weight(x as f64).exp()).sum::<f64>();
+        let total = 1.0 + 2.0 * (1..=reach as u64).rev().map(|x| libm::exp(log_weight(x as f64))).sum::<f64>();
         let low = -reach as i64;
         let points = (low..=reach as i64 + i64::from(sensitivity)).filter_map(|x| {
             let x = x as f64;
-            let (present, absent) = (log_weight(x - shift).exp() / total, log_weight(x).exp() / total);
+            let (present, absent) = (libm::exp(log_weight(x - shift)) / total, libm::exp(log_weight(x)) / total);
             let loss = shift * (x - 0.5 * shift) / (sigma * sigma);
             (present > LEAST && absent > LEAST).then_some(Point { loss, present, absent })
         });
@@ -168,7 +172,7 @@ impl Pair {
             return None;
         };
         let sampled = |point: &Point| Point {
-            loss: if point.loss < 700.0 { libm::log1p(q * libm::expm1(point.loss)) } else { point.loss + q.ln() },
+            loss: if point.loss < 700.0 { libm::log1p(q * libm::expm1(point.loss)) } else { point.loss + libm::log(q) },
             present: (1.0 - q) * point.absent + q * point.present,
             absent: point.absent,
         };
@@ -204,15 +208,15 @@ impl Normals {
     /// `ln(P/φ)` and `ln(Q/φ)` at `x`, and the means of the two components that `x` may come from.
     fn tilted(&self, x: f64) -> [(f64, f64); 2] {
         [&self.present, &self.absent].map(|components| {
-            let log = |c: &Component| c.weight.ln() + c.mean * (x - 0.5 * c.mean);
+            let log = |c: &Component| libm::log(c.weight) + c.mean * (x - 0.5 * c.mean);
             let largest = components.iter().map(log).fold(f64::NEG_INFINITY, f64::max);
             let (mut sum, mut weighted) = (0.0, 0.0);
             for component in components {
-                let share = (log(component) - largest).exp();
+                let share = libm::exp(log(component) - largest);
                 sum += share;
                 weighted += share * component.mean;
             }
-            (largest + sum.ln(), weighted / sum)
+            (largest + libm::log(sum), weighted / sum)
         })
     }
 
@@ -230,9 +234,9 @@ impl Normals {
     /// Logarithms of the two densities at `x`.
     pub(crate) fn log_densities(&self, x: f64) -> (f64, f64) {
         let log = |components: &[Component]| {
-            let of = |c: &Component| c.weight.ln() - 0.5 * (x - c.mean) * (x - c.mean);
+            let of = |c: &Component| libm::log(c.weight) - 0.5 * (x - c.mean) * (x - c.mean);
             let largest = components.iter().map(of).fold(f64::NEG_INFINITY, f64::max);
-            largest + components.iter().map(|c| (of(c) - largest).exp()).sum::<f64>().ln()
+            largest + libm::log(components.iter().map(|c| libm::exp(of(c) - largest)).sum::<f64>())
         };
         let scale = crate::normal::LOG_SQRT_TAU;
         (log(&self.present) - scale, log(&self.absent) - scale)
@@ -254,7 +258,7 @@ impl Normals {
                 .unwrap_or(Component { weight: 0.0, mean: 0.0 })
         };
         let (present, absent) = (lowest(&self.present), lowest(&self.absent));
-        if present.mean > absent.mean { f64::NEG_INFINITY } else { (present.weight / absent.weight).ln() }
+        if present.mean > absent.mean { f64::NEG_INFINITY } else { libm::log(present.weight / absent.weight) }
     }
 }
 
@@ -269,7 +273,7 @@ fn binomial_tail(n: u64, q: f64, at_least: u64) -> f64 {
     }
     let (n, k) = (n as f64, at_least as f64);
     let log_first = libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0)
-        + k * q.ln()
+        + k * libm::log(q)
         + (n - k) * libm::log1p(-q);
     let odds = q / (1.0 - q);
     let (mut term, mut sum, mut i) = (1.0, 1.0, k);
@@ -285,7 +289,7 @@ fn binomial_tail(n: u64, q: f64, at_least: u64) -> f64 {
     }
     // lgamma's error grows with its argument.
     let error = 1e-9 + 8.0 * f64::EPSILON * (libm::lgamma(n + 1.0) + n);
-    ((log_first + error).exp() * sum).min(1.0)
+    (libm::exp(log_first + error) * sum).min(1.0)
 }
 
 fn too_many_points(value: f64) -> AccountingError {
@@ -301,11 +305,11 @@ pub(crate) fn binomial(n: u32, q: f64) -> Vec<f64> {
     let n = f64::from(n);
     let log = |k: f64| {
         let ways = libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0);
-        let successes = if k > 0.0 { k * q.ln() } else { 0.0 };
+        let successes = if k > 0.0 { k * libm::log(q) } else { 0.0 };
         let failures = if k < n { (n - k) * libm::log1p(-q) } else { 0.0 };
         ways + successes + failures
     };
-    (0..=n as u32).map(|k| log(f64::from(k)).exp()).collect()
+    (0..=n as u32).map(|k| libm::exp(log(f64::from(k)))).collect()
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ impl<'a> TradeOff<'a> {
         let mut samples = vec![Sample { slope: 0.0, lower: 0.0, upper: 0.0 }];
         let mut known = true;
         let mut at = |log_slope: f64| -> Result<f64, AccountingError> {
-            let slope = log_slope.exp();
+            let slope = libm::exp(log_slope);
             let (delta, lower) = trust.take(self.accountant.delta(crate::Epsilon::new(log_slope.abs())?)?);
             known &= lower.is_some();
             let value = |delta: f64| {
@@ -112,7 +112,7 @@ impl<'a> TradeOff<'a> {
         let centre = at(0.0)?;
         let size = 0.5 * mu_of(0.0, self.accountant.privacy_profile(0.0)?.delta).clamp(1e-6, 10.0);
         let (mut low, mut high) = (0.0, 0.0);
-        for (sign, end, limit) in [(1.0, &mut high, -alpha.ln()), (-1.0, &mut low, 700.0)] {
+        for (sign, end, limit) in [(1.0, &mut high, -libm::log(alpha)), (-1.0, &mut low, 700.0)] {
             let (mut reach, mut best) = (size.min(limit), centre);
             loop {
                 let value = at(sign * reach)?;
@@ -156,7 +156,7 @@ impl<'a> TradeOff<'a> {
         if smaller == 0.0 {
             return Ok(trust.bound(0.0, Some(0.0)));
         }
-        let (delta, lower) = trust.take(self.accountant.privacy_profile((larger / smaller).ln())?);
+        let (delta, lower) = trust.take(self.accountant.privacy_profile(libm::log(larger / smaller))?);
         Ok(trust.bound(smaller * (1.0 - delta), lower.map(|lower| smaller * (1.0 - lower))))
     }
 
@@ -255,7 +255,7 @@ impl Trust {
 /// Where two neighbouring tangents, from their upper bounds on δ, meet: false-positive rate and
 /// true-positive rate.
 fn vertex(left: &Tangent, right: &Tangent) -> Option<(f64, f64)> {
-    let slope = left.epsilon.exp();
+    let slope = libm::exp(left.epsilon);
     let alpha = ((left.upper - right.upper) / (slope * libm::expm1(right.epsilon - left.epsilon))).max(0.0);
     let power = left.upper + slope * alpha;
     power.is_finite().then_some((alpha, power))
@@ -263,7 +263,7 @@ fn vertex(left: &Tangent, right: &Tangent) -> Option<(f64, f64)> {
 
 /// Lower bound on the false-positive rate at which the curve touches the left tangent.
 fn contact(left: &Tangent, right: &Tangent) -> f64 {
-    (left.lower - right.upper) / (left.epsilon.exp() * libm::expm1(right.epsilon - left.epsilon))
+    (left.lower - right.upper) / (libm::exp(left.epsilon) * libm::expm1(right.epsilon - left.epsilon))
 }
 
 /// Largest μ over the vertices of the polygon, and the index of the tangent before the worst one.
@@ -277,7 +277,7 @@ fn mu_of_polygon(tangents: &[Tangent], smallest_rate: f64) -> (f64, usize) {
         };
         // Where the polygon leaves the range, the point on its edge counts.
         let (alpha, power) = if alpha < smallest_rate {
-            (smallest_rate, pair[0].upper + pair[0].epsilon.exp() * smallest_rate)
+            (smallest_rate, pair[0].upper + libm::exp(pair[0].epsilon) * smallest_rate)
         } else {
             (alpha, power)
         };
@@ -291,7 +291,7 @@ fn mu_of_polygon(tangents: &[Tangent], smallest_rate: f64) -> (f64, usize) {
     }
     // Beyond the last tangent it alone bounds the curve.
     if let [.., last] = tangents {
-        let power = last.upper + last.epsilon.exp() * smallest_rate;
+        let power = last.upper + libm::exp(last.epsilon) * smallest_rate;
         let mu = normal_quantile(smallest_rate) - normal_quantile(power.min(1.0));
         if mu > worst.0 {
             worst = (mu, tangents.len().saturating_sub(2));
@@ -308,17 +308,17 @@ fn mu_of(epsilon: f64, delta: f64) -> f64 {
     if delta >= 1.0 {
         return f64::INFINITY;
     }
-    let log_delta = delta.ln();
+    let log_delta = libm::log(delta);
     let (mut low, mut high) = (-40.0_f64, 12.0_f64);
     for _ in 0..80 {
         let middle = 0.5 * (low + high);
-        if log_gaussian_delta(middle.exp(), epsilon) > log_delta {
+        if log_gaussian_delta(libm::exp(middle), epsilon) > log_delta {
             high = middle;
         } else {
             low = middle;
         }
     }
-    high.exp()
+    libm::exp(high)
 }
 
 /// The `x` that a standard normal exceeds with probability `p`.
@@ -333,10 +333,10 @@ fn normal_quantile(p: f64) -> f64 {
         return -normal_quantile(1.0 - p);
     }
     // ln p is concave in x, so Newton's method from the far side converges.
-    let (target, mut x) = (p.ln(), (-2.0 * p.ln()).sqrt());
+    let (target, mut x) = (libm::log(p), (-2.0 * libm::log(p)).sqrt());
     for _ in 0..60 {
         let log = log_survival(x);
-        let next = x + (log - target) * (log - log_density(x)).exp();
+        let next = x + (log - target) * libm::exp(log - log_density(x));
         if (next - x).abs() <= 1e-15 * x.abs().max(1e-3) {
             return next;
         }

@@ -67,13 +67,13 @@ impl TrialCount {
         let (mut low, mut high) = (-600.0_f64, -1e-16_f64);
         for _ in 0..200 {
             let middle = 0.5 * (low + high);
-            if Self::negative_binomial(shape, middle.exp())?.mean() > mean {
+            if Self::negative_binomial(shape, libm::exp(middle))?.mean() > mean {
                 low = middle;
             } else {
                 high = middle;
             }
         }
-        Self::negative_binomial(shape, low.exp())
+        Self::negative_binomial(shape, libm::exp(low))
     }
 
     /// Poisson; zero trials (nothing is released) is a possible outcome.
@@ -122,9 +122,11 @@ impl TrialCount {
     /// Expected number of trials.
     pub fn mean(self) -> f64 {
         match self.0 {
-            Family::NegativeBinomial { shape, gamma } if shape.abs() < LOGARITHMIC => (1.0 / gamma - 1.0) / -gamma.ln(),
+            Family::NegativeBinomial { shape, gamma } if shape.abs() < LOGARITHMIC => {
+                (1.0 / gamma - 1.0) / -libm::log(gamma)
+            }
             Family::NegativeBinomial { shape, gamma } => {
-                shape * (1.0 - gamma) / (gamma * -libm::expm1(shape * gamma.ln()))
+                shape * (1.0 - gamma) / (gamma * -libm::expm1(shape * libm::log(gamma)))
             }
             Family::Poisson { mean } => mean,
         }
@@ -136,14 +138,14 @@ impl TrialCount {
         match self.0 {
             Family::NegativeBinomial { .. } if count == 0 => f64::NEG_INFINITY,
             Family::NegativeBinomial { shape, gamma } if shape.abs() < LOGARITHMIC => {
-                k * libm::log1p(-gamma) - k.ln() - (-gamma.ln()).ln()
+                k * libm::log1p(-gamma) - libm::log(k) - libm::log(-libm::log(gamma))
             }
             Family::NegativeBinomial { shape, gamma } => {
                 // (1-γ)^k / (γ^-η - 1) · Γ(k+η) / (Γ(η) k!); numerator and denominator change sign together at η = 0.
                 let log_binomial = libm::lgamma(k + shape) - libm::lgamma(shape) - libm::lgamma(k + 1.0);
-                k * libm::log1p(-gamma) + log_binomial - libm::expm1(-shape * gamma.ln()).abs().ln()
+                k * libm::log1p(-gamma) + log_binomial - libm::log(libm::expm1(-shape * libm::log(gamma)).abs())
             }
-            Family::Poisson { mean } => k * mean.ln() - mean - libm::lgamma(k + 1.0),
+            Family::Poisson { mean } => k * libm::log(mean) - mean - libm::lgamma(k + 1.0),
         }
     }
 
@@ -155,7 +157,7 @@ impl TrialCount {
     pub fn quantile(self, uniform: f64) -> u64 {
         let target = uniform.clamp(0.0, 1.0 - f64::EPSILON);
         let mut count = u64::from(matches!(self.0, Family::NegativeBinomial { .. }));
-        let mut cumulative = self.log_probability(count).exp();
+        let mut cumulative = libm::exp(self.log_probability(count));
         let mut log_probability = self.log_probability(count);
         // Terms by their ratio: exact, and one multiplication each.
         while cumulative <= target {
@@ -164,9 +166,9 @@ impl TrialCount {
                 Family::NegativeBinomial { shape, gamma } => (1.0 - gamma) * (k + shape) / (k + 1.0),
                 Family::Poisson { mean } => mean / (k + 1.0),
             };
-            log_probability += ratio.ln();
+            log_probability += libm::log(ratio);
             count += 1;
-            let probability = log_probability.exp();
+            let probability = libm::exp(log_probability);
             cumulative += probability;
             if probability < f64::EPSILON * cumulative && ratio < 1.0 && cumulative > 0.5 {
                 break;

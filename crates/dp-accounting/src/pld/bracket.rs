@@ -78,10 +78,10 @@ pub(super) fn bracket(mechanisms: &[(PldMechanism, f64)], question: Question, gu
     // Probability that the grid may leave out: a millionth of δ over all steps. When δ is the question, of what is known of it.
     let log_tail_of = |best: Bracket| {
         let log_delta = match question {
-            Question::Epsilon { delta } => delta.ln(),
+            Question::Epsilon { delta } => libm::log(delta),
             Question::Delta { .. } => libm::log(best.within(guess.upper).upper).max(-700.0),
         };
-        (log_delta - 14.0 - steps.ln()).min(-40.0)
+        (log_delta - 14.0 - libm::log(steps)).min(-40.0)
     };
     let symmetric = mechanisms.iter().all(|(mechanism, _)| mechanism.is_symmetric());
     let mut directions = vec![Direction::default(); if symmetric { 1 } else { 2 }];
@@ -96,7 +96,7 @@ pub(super) fn bracket(mechanisms: &[(PldMechanism, f64)], question: Question, gu
         (guess.epsilon / 200.0).max(cells_at(log_tail_of(best), 1.0) / 4096.0_f64.min(max_points)).max(1e-12);
     for level in 0..40 {
         // Relative probability, under the tilt, that may lie outside the window of the transform; less each time, in case it was too much.
-        let log_window_tail = effort.relative_width.ln() - 10.0 - SLACK - f64::from(level);
+        let log_window_tail = libm::log(effort.relative_width) - 10.0 - SLACK - f64::from(level);
         let log_tail = log_tail_of(best);
         let cells_at = |interval: f64| cells_at(log_tail, interval);
         // A cell, with both directions and bounds, takes as long as two points of a transform.
@@ -230,7 +230,7 @@ fn saddle_point(summands: &Summands, question: Question) -> f64 {
         |order| {
             let tilt = order - 1.0;
             match question {
-                Question::Epsilon { delta } => ((exponent(tilt) - delta.ln()) / tilt, exponent(tilt) / tilt),
+                Question::Epsilon { delta } => ((exponent(tilt) - libm::log(delta)) / tilt, exponent(tilt) / tilt),
                 Question::Delta { epsilon } => (exponent(tilt) - tilt * epsilon, f64::NEG_INFINITY),
             }
         },
@@ -280,7 +280,7 @@ fn crossing(sum: &TiltedSum, side: Side, log_delta: f64) -> f64 {
         answer = Some(match above {
             // Between grid points the profile is linear in e^ε, and the allowances for errors bend the bound the safe way.
             Some((next, log_next)) => {
-                let part = (1.0 - (log_delta - log_value).exp()) / (1.0 - (log_next - log_value).exp());
+                let part = (1.0 - libm::exp(log_delta - log_value)) / (1.0 - libm::exp(log_next - log_value));
                 epsilon + libm::log1p(part.clamp(0.0, 1.0) * libm::expm1(next - epsilon))
             }
             None if side == Side::Upper => f64::INFINITY,
@@ -314,7 +314,7 @@ fn value_at(sum: &TiltedSum, side: Side, epsilon: f64) -> Option<f64> {
         }
         answer = above.map(|(next, log_next)| {
             let part = libm::expm1(epsilon - grid_epsilon) / libm::expm1(next - grid_epsilon);
-            (1.0 - part) * log_value.exp() + part * log_next.exp()
+            (1.0 - part) * libm::exp(log_value) + part * libm::exp(log_next)
         });
         // A bound that is not a number is no bound.
         answer = answer.filter(|answer: &f64| !answer.is_nan());

@@ -83,7 +83,7 @@ impl Grid {
     /// The cells that span the loss of `base` sampled at rate `q`, up to `exp(log_tail)`.
     pub(super) fn new(base: BaseLoss, q: f64, anchor: Anchor, log_tail: f64, interval: f64) -> Self {
         let (low, high) = base.range(log_tail);
-        let above_infimum = |y: f64| if q >= 1.0 { y } else { log_one_plus_exp(y + q.ln() - libm::log1p(-q)) };
+        let above_infimum = |y: f64| if q >= 1.0 { y } else { log_one_plus_exp(y + libm::log(q) - libm::log1p(-q)) };
         let (offset, low, high) = match anchor {
             Anchor::Infimum => (if q >= 1.0 { 0.0 } else { libm::log1p(-q) }, above_infimum(low), above_infimum(high)),
             Anchor::Zero => (0.0, 0.0, if q >= 1.0 { high } else { above_infimum(high) + libm::log1p(-q) }),
@@ -104,15 +104,15 @@ impl Grid {
             x
         } else if self.offset == 0.0 {
             // Losses from 0 on: ln(1 + (e^x - 1)/q).
-            if x > 36.0 { x - q.ln() } else { libm::log1p(libm::expm1(x) / q) }
+            if x > 36.0 { x - libm::log(q) } else { libm::log1p(libm::expm1(x) / q) }
         } else if k <= 0 {
             f64::NEG_INFINITY
         } else if x > 36.0 || q < 1e-280 {
             // e^loss - (1-q) = (1-q)(e^x - 1) = q·e^y.
-            libm::log1p(-q) - q.ln() + if x > 36.0 { x } else { libm::expm1(x).ln() }
+            libm::log1p(-q) - libm::log(q) + if x > 36.0 { x } else { libm::log(libm::expm1(x)) }
         } else {
             // One logarithm, of a number near 1 where most of the probability is: a difference of large ones would be rounded more.
-            ((1.0 - q) / q * libm::expm1(x)).ln()
+            libm::log((1.0 - q) / q * libm::expm1(x))
         }
     }
 }
@@ -129,7 +129,7 @@ impl Grid {
 
 /// `ln(1 + e^t)`.
 fn log_one_plus_exp(t: f64) -> f64 {
-    if t > 36.0 { t } else { libm::log1p(t.exp()) }
+    if t > 36.0 { t } else { libm::log1p(libm::exp(t)) }
 }
 
 /// Cuts the loss of `base`, sampled at the grid's rate, at the grid's points.
@@ -145,13 +145,14 @@ pub(super) fn cut(base: BaseLoss, grid: Grid, log_tail: f64) -> BothDirections {
     let relative = base.relative_error(log_tail);
     let (mut remove, mut add) =
         (Cells::zeros(offset, first, cells, relative), Cells::zeros(-offset, -last, cells, relative));
-    let up = interval.exp();
+    let up = libm::exp(interval);
+    let log_density = base.log_density();
     let mut a = grid.ratio(first);
     for k in first..last {
         let b = grid.ratio(k + 1);
         let mut cell = Integrals::default();
         if base.is_continuous() {
-            integrate(base, a, b, y_low, y_high, &mut cell);
+            integrate(base, &log_density, [a, b], [y_low, y_high], &mut cell);
         }
         for &(y, absent, present) in &atoms {
             // Half-open cells, closed at the far end, so that rounding of the ends cannot lose an atom.
@@ -166,7 +167,9 @@ pub(super) fn cut(base: BaseLoss, grid: Grid, log_tail: f64) -> BothDirections {
         // With p = (e^y - e^a)/(e^b - e^a) the share of the upper end, |dp/db| ≤ 1/(1 - e^-(b-a)) and |dp/da| ≤ 1/(e^(b-a) - 1).
         let (a_error, b_error) = (grid.rounding_of_ratio(k, a), grid.rounding_of_ratio(k + 1, b));
         let rounding = if a.is_finite() {
-            (b_error / -libm::expm1(a - b) + a_error / libm::expm1(b - a)).min(1.0)
+            // 1/(1 - e^-(b-a)) is one more than 1/(e^(b-a) - 1).
+            let inverse = libm::expm1(b - a).recip();
+            (b_error * (1.0 + inverse) + a_error * inverse).min(1.0)
         } else {
             b_error
         };
@@ -180,7 +183,7 @@ pub(super) fn cut(base: BaseLoss, grid: Grid, log_tail: f64) -> BothDirections {
         add.set((last - 1 - k) as usize, cell.absent, fraction(above, below), rounding);
         a = b;
     }
-    let outside = if base.is_unbounded() { 2.0 * log_tail.exp() } else { 0.0 };
+    let outside = if base.is_unbounded() { 2.0 * libm::exp(log_tail) } else { 0.0 };
     BothDirections { remove, add, outside }
 }
 
@@ -191,7 +194,13 @@ fn fraction(part: f64, rest: f64) -> f64 {
 }
 
 /// Adds the integrals over `[a, b]`, clipped to the range.
-fn integrate(base: BaseLoss, a: f64, b: f64, y_low: f64, y_high: f64, cell: &mut Integrals) {
+fn integrate(
+    base: BaseLoss,
+    log_density: &impl Fn(f64) -> f64,
+    [a, b]: [f64; 2],
+    [y_low, y_high]: [f64; 2],
+    cell: &mut Integrals,
+) {
     let (mut y, end) = (a.max(y_low), b.min(y_high));
     while y < end {
         // Relative errors below 1e-15: with n nodes the error is (n!)⁴/((2n+1)(2n)!³)·width²ⁿ times the 2n-th derivative over the density,
@@ -199,9 +208,9 @@ fn integrate(base: BaseLoss, a: f64, b: f64, y_low: f64, y_high: f64, cell: &mut
         let roughness = base.roughness(y);
         let width = (1.0 / roughness).min(end - y);
         match width * roughness {
-            s if s < 0.02 => panel(base, &RULE_3, y, width, a, b, cell),
-            s if s < 0.2 => panel(base, &RULE_5, y, width, a, b, cell),
-            _ => panel(base, &RULE_8, y, width, a, b, cell),
+            s if s < 0.02 => panel(log_density, &RULE_3, y, width, [a, b], cell),
+            s if s < 0.2 => panel(log_density, &RULE_5, y, width, [a, b], cell),
+            _ => panel(log_density, &RULE_8, y, width, [a, b], cell),
         }
         y = if end - y <= width { end } else { y + width };
     }
@@ -209,20 +218,19 @@ fn integrate(base: BaseLoss, a: f64, b: f64, y_low: f64, y_high: f64, cell: &mut
 
 #[inline]
 fn panel<const N: usize>(
-    base: BaseLoss,
+    log_density: &impl Fn(f64) -> f64,
     rule: &[(f64, f64); N],
     start: f64,
     width: f64,
-    a: f64,
-    b: f64,
+    [a, b]: [f64; 2],
     cell: &mut Integrals,
 ) {
     let half = 0.5 * width;
     for &(node, weight) in rule {
         let y = start + half * (1.0 + node);
-        let log_absent = base.log_density(y);
-        let absent = log_absent.exp() * half * weight;
-        let present = (log_absent + y).exp() * half * weight;
+        let log_absent = log_density(y);
+        let absent = libm::exp(log_absent) * half * weight;
+        let present = libm::exp(log_absent + y) * half * weight;
         cell.absent += absent;
         cell.present += present;
         cell.from_below += present * one_minus_exp(y - a);
@@ -230,7 +238,7 @@ fn panel<const N: usize>(
         cell.from_above += if b - y < 1.0 {
             -present * one_minus_exp(y - b)
         } else {
-            (log_absent + b).exp() * half * weight * one_minus_exp(b - y)
+            libm::exp(log_absent + b) * half * weight * one_minus_exp(b - y)
         };
     }
 }

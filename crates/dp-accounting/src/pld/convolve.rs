@@ -67,7 +67,7 @@ impl Summands {
     /// Bound on the probability, under the tilt, of the sum outside `[low, high)`.
     fn outside(&self, tilt: f64, at_tilt: f64, window: &Window, low: f64, length: f64) -> (f64, f64) {
         let chernoff =
-            |shift: f64, index: f64| (self.log_moment(tilt + shift) - at_tilt - shift * index * self.interval).exp();
+            |shift: f64, index: f64| libm::exp(self.log_moment(tilt + shift) - at_tilt - shift * index * self.interval);
         (chernoff(window.shift_up, low + length), chernoff(window.shift_down, low - 1.0))
     }
 
@@ -133,7 +133,7 @@ pub(super) fn convolve(
     let mut buffer = vec![Complex64::new(0.0, 0.0); length];
     let mut scratch =
         vec![Complex64::new(0.0, 0.0); forward.get_inplace_scratch_len().max(inverse.get_inplace_scratch_len())];
-    let fft_error = 8.0 * f64::EPSILON * (length as f64).log2();
+    let fft_error = 8.0 * f64::EPSILON * libm::log2(length as f64);
     let mut rounding = 0.0;
     let (mut total_count, mut relative) = (0.0, 64.0 * f64::EPSILON);
     for part in 0..upper.parts.len() {
@@ -153,7 +153,7 @@ pub(super) fn convolve(
         // A coefficient's error e becomes count·|F|^(count-1)·e, and all moduli are at most 1 up to rounding; the power itself adds rounding of its phase.
         // (|F| + e)^(count-1) exceeds 1 by a factor that only extreme counts notice.
         let one = fft_error * norm + 4.0 * f64::EPSILON * norm;
-        rounding += count * one * (count * one * (length as f64).sqrt()).min(600.0).exp();
+        rounding += count * one * libm::exp((count * one * (length as f64).sqrt()).min(600.0));
         total_count += count;
         // An exponential's relative error is its argument's absolute one.
         let (loss, _) = &upper.parts[part];
@@ -174,7 +174,7 @@ pub(super) fn convolve(
         // The product of two exact integers, reduced before it becomes an angle.
         let turn = 2.0 * std::f64::consts::PI * ((j as f64 * shift) % length as f64) / length as f64;
         let value = |log: Complex64| {
-            if log.re < -80.0 { Complex64::new(0.0, 0.0) } else { Complex64::from_polar(log.re.exp(), log.im + turn) }
+            if log.re < -80.0 { Complex64::new(0.0, 0.0) } else { exponential(log.re, log.im + turn) }
         };
         let (a, b) = (value(sum[0]), value(sum[1]));
         log_largest = log_largest.max(sum[0].re).max(sum[1].re);
@@ -191,7 +191,7 @@ pub(super) fn convolve(
     inverse.process_with_scratch(&mut buffer, &mut scratch);
     let scale = 1.0 / length as f64;
     // Parseval: the masses' norm is the spectrum's over √length. Coefficients below e^-80 were left out.
-    rounding = rounding * log_largest.exp()
+    rounding = rounding * libm::exp(log_largest)
         + (fft_error + 8.0 * f64::EPSILON * (1.0 + total_count)) * (energy * scale).sqrt()
         + 1e-34;
     let finish = |summands: &Summands, window: &Window, masses: Vec<f64>| {
@@ -214,6 +214,12 @@ pub(super) fn convolve(
     let upper = finish(upper, &windows[0], buffer.iter().map(|z| (z.re * scale).max(0.0)).collect());
     let lower = finish(lower, &windows[1], buffer.iter().map(|z| (z.im * scale).max(0.0)).collect());
     (upper, lower)
+}
+
+/// `e^(re + i·im)`.
+pub(super) fn exponential(re: f64, im: f64) -> Complex64 {
+    let (modulus, (sin, cos)) = (libm::exp(re), libm::sincos(im));
+    Complex64::new(modulus * cos, modulus * sin)
 }
 
 /// `ln max over t ≥ 0 of e^(-λt)(1 - e^-t)`: the largest weight that a mass can have in δ.
@@ -248,10 +254,10 @@ impl TiltedSum {
     /// `δ(ε) = e^(K - λε) Σ g·e^(-λ(x-ε))(1 - e^-(x-ε))` over `x > ε`, with `g` the tilted masses; the sum is carried from one grid
     /// point to the next by two positive recurrences.
     pub(super) fn scan(&self, side: Side, floor: f64, mut visit: impl FnMut(f64, f64) -> bool) {
-        let (fade, discount) = ((-self.tilt * self.interval).exp(), (-self.interval).exp());
+        let (fade, discount) = (libm::exp(-self.tilt * self.interval), libm::exp(-self.interval));
         // Not 1 - discount: on fine grids the difference would have few digits.
         let gap = -libm::expm1(-self.interval);
-        let weight = log_largest_weight(self.tilt).exp();
+        let weight = libm::exp(log_largest_weight(self.tilt));
         // Euclidean norm of the weights, Σ e^(-2λt)(1-e^-t)² over the grid, at most over the window: Cauchy–Schwarz against the rounding.
         let norm = (0..self.masses.len())
             .scan((1.0, 0.0), |(slow, rise), _| {

@@ -79,7 +79,7 @@ impl DiscreteLoss {
     fn contracted(cells: &Cells, interval: f64) -> Option<Self> {
         let upper = Self::dots(cells, -1.0).masses;
         let n = upper.len();
-        let (up, growth) = (interval.exp(), libm::expm1(interval));
+        let (up, growth) = (libm::exp(interval), libm::expm1(interval));
         let sag: Vec<f64> =
             cells.low.iter().zip(&cells.high).map(|(&low, &high)| sag(low, high / up, growth)).collect();
         let lowering = |k: usize| {
@@ -146,7 +146,7 @@ impl DiscreteLoss {
     /// `ln E[e^(λ(x - offset))]`.
     pub(super) fn log_moment(&self, tilt: f64, interval: f64) -> f64 {
         let step = tilt * interval;
-        let (ratio, block) = ((step).exp(), block_length(step));
+        let (ratio, block) = (libm::exp(step), block_length(step));
         let mut sum = LogSum::default();
         for (i, masses) in self.masses.chunks(block).enumerate() {
             // Alone in its block, a mass needs no ratio, which may be infinite.
@@ -155,7 +155,7 @@ impl DiscreteLoss {
                 _ => masses.iter().rev().fold(0.0, |sum, mass| sum * ratio + mass),
             };
             if value > 0.0 {
-                sum.add(value.ln() + step * (self.first + (i * block) as i64) as f64);
+                sum.add(libm::log(value) + step * (self.first + (i * block) as i64) as f64);
             }
         }
         sum.value()
@@ -164,17 +164,17 @@ impl DiscreteLoss {
     /// Calls `visit(index, mass·e^(λ(x - offset) - log_moment))` for every mass.
     pub(super) fn tilted(&self, tilt: f64, interval: f64, log_moment: f64, mut visit: impl FnMut(i64, f64)) {
         let step = tilt * interval;
-        let (ratio, block) = (step.exp(), block_length(step));
+        let (ratio, block) = (libm::exp(step), block_length(step));
         for (i, masses) in self.masses.chunks(block).enumerate() {
             let start = self.first + (i * block) as i64;
             let log_start = step * start as f64 - log_moment;
-            let mut factor = log_start.exp();
+            let mut factor = libm::exp(log_start);
             for (j, mass) in masses.iter().enumerate() {
                 // A block may start where the factor underflows or overflows although some product does not.
                 let value = if factor.is_finite() && factor > 1e-290 {
                     mass * factor
                 } else {
-                    (mass.ln() + log_start + step * j as f64).exp()
+                    libm::exp(libm::log(*mass) + log_start + step * j as f64)
                 };
                 if value > 0.0 {
                     visit(start + j as i64, value);

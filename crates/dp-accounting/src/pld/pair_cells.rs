@@ -66,8 +66,18 @@ fn range(normals: &Normals, log_tail: f64) -> (f64, f64) {
     (low - reach, high + reach)
 }
 
-/// Bound on the relative rounding error of a cell's probability: exponents of up to 690, which the tails end at.
-const RELATIVE_ERROR: f64 = 4096.0 * f64::EPSILON;
+/// Bound on the relative rounding error of a cell's probability: exponents of up to 690, which the tails end at, and of normals the
+/// point `x` and the means `m`, to which `(x - m)²/2` is as sensitive as `|x - m|`.
+fn relative_error(pair: &Pair, log_tail: f64) -> f64 {
+    let widest = |(_, part): &(f64, Part)| match part {
+        Part::Points(_) => 0.0,
+        Part::Normals(normals) => {
+            let (low, high) = range(normals, log_tail);
+            (high - low) * low.abs().max(high.abs())
+        }
+    };
+    f64::EPSILON * (4096.0 + 16.0 * pair.parts().iter().map(widest).fold(0.0, f64::max))
+}
 
 /// Cells of both directions, with rounding resolved upwards and downwards.
 pub(super) fn cut(pair: &Pair, log_tail: f64, interval: f64) -> Cut {
@@ -94,14 +104,15 @@ pub(super) fn cut(pair: &Pair, log_tail: f64, interval: f64) -> Cut {
             }
             Part::Normals(normals) => {
                 add_normals(normals, *weight, grid, log_tail, &mut contents);
-                outside += weight * 2.0 * log_tail.exp();
+                outside += weight * 2.0 * libm::exp(log_tail);
             }
         }
     }
-    let growth = interval.exp();
+    let growth = libm::exp(interval);
+    let relative = relative_error(pair, log_tail);
     let empty = |first: i64, offset: f64| {
         let zeros = || vec![0.0; cells];
-        Cells { offset, first, low: zeros(), high: zeros(), rounding: zeros(), relative: RELATIVE_ERROR, at_zero: 0.0 }
+        Cells { offset, first, low: zeros(), high: zeros(), rounding: zeros(), relative, at_zero: 0.0 }
     };
     let new = || [empty(grid.first, grid.offset), empty(-grid.last, -grid.offset)];
     let (mut upper, mut lower) = (new(), new());
@@ -124,13 +135,17 @@ fn add_normals(normals: &Normals, weight: f64, grid: Grid, log_tail: f64, conten
     let (start, end) = range(normals, log_tail);
     let (low_mean, high_mean) = normals.means();
     let above_offset = |x: f64| normals.loss(x).0 - grid.offset;
-    let mut x = start;
+    let (mut x, mut previous_off) = (start, 0.0);
     for k in grid.first..grid.last {
         if x >= end {
             break;
         }
         let (a, b) = (k as f64 * grid.interval, (k + 1) as f64 * grid.interval);
         let to = if k + 1 == grid.last { end } else { inverse(normals, grid.offset + b, x, end) };
+        // How far the cell's upper end is from the grid point, unless that is where everything ends.
+        let off = if to < end { (normals.loss(to).0 - grid.offset - b).abs() } else { 0.0 };
+        let at_either_end = off.max(previous_off);
+        previous_off = off;
         let content = &mut contents[(k - grid.first) as usize];
         let mut error = 0.0_f64;
         while x < to {
@@ -143,7 +158,7 @@ fn add_normals(normals: &Normals, weight: f64, grid: Grid, log_tail: f64, conten
                 let at = x + 0.5 * width * (1.0 + node);
                 let (present, absent) = normals.log_densities(at);
                 let scale = 0.5 * width * share * weight;
-                let (present, absent) = (present.exp() * scale, absent.exp() * scale);
+                let (present, absent) = (libm::exp(present) * scale, libm::exp(absent) * scale);
                 let above = above_offset(at);
                 content.present += present;
                 content.absent += absent;
@@ -153,7 +168,8 @@ fn add_normals(normals: &Normals, weight: f64, grid: Grid, log_tail: f64, conten
             }
             x = if to - x <= width { to } else { x + width };
         }
-        content.rounding = content.rounding.max(32.0 * f64::EPSILON * (1.0 + error) / grid.interval);
+        let rounding = (32.0 * f64::EPSILON * (1.0 + error) + at_either_end) / grid.interval;
+        content.rounding = content.rounding.max(rounding);
     }
 }
 

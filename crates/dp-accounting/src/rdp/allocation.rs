@@ -28,7 +28,7 @@ impl Allocation {
         let rho = 0.5 / (sigma * sigma);
         let mut log_factorial = vec![0.0; MAX_ORDER + 1];
         for j in 1..=MAX_ORDER {
-            log_factorial[j] = log_factorial[j - 1] + (j as f64).ln();
+            log_factorial[j] = log_factorial[j - 1] + libm::log(j as f64);
         }
         let one: Vec<f64> = (0..=MAX_ORDER).map(|j| rho * (j as f64) * (j as f64 - 1.0) - log_factorial[j]).collect();
         let mut base = one;
@@ -45,11 +45,11 @@ impl Allocation {
         }
         let power = power.unwrap_or_default();
         let log_moment = |order: usize| {
-            let exact = power[order] + log_factorial[order] - order as f64 * steps.ln();
+            let exact = power[order] + log_factorial[order] - order as f64 * libm::log(steps);
             let excess = order as f64 - 1.0;
             let other = rho * excess * (1.0 + excess / steps);
             // Rounding of a few hundred additions of logarithms.
-            let error = 1e-12 * (1.0 + power[order].abs() + log_factorial[order] + order as f64 * steps.ln());
+            let error = 1e-12 * (1.0 + power[order].abs() + log_factorial[order] + order as f64 * libm::log(steps));
             (exact + error).max(other).max(0.0) * (1.0 + 1e-12)
         };
         Self {

@@ -20,8 +20,8 @@ pub(super) fn fixed_size_gaussian_rdp(q: f64, sigma: f64, order: f64) -> f64 {
     }
     // In units of σ: w > 1 from here on.
     let start = 0.5 / sigma;
-    let log_odds = q.ln() - libm::log1p(-q) - start / sigma;
-    let weight = |u: f64| 1.0 / (1.0 + (-(u / sigma + log_odds)).exp());
+    let log_odds = libm::log(q) - libm::log1p(-q) - start / sigma;
+    let weight = |u: f64| 1.0 / (1.0 + libm::exp(-(u / sigma + log_odds)));
     let power = order.max(2.0);
     let hump = |mut u: f64| {
         for _ in 0..40 {
@@ -40,7 +40,7 @@ pub(super) fn fixed_size_gaussian_rdp(q: f64, sigma: f64, order: f64) -> f64 {
             let to = (u + direction * width(u)).max(floor);
             let mut panel = LogSum::default();
             for (node, weight) in legendre(u.min(to), (to - u).abs()) {
-                panel.add(log_density(node) + weight.ln() + log_gain(q, node / sigma - start / sigma, order));
+                panel.add(log_density(node) + libm::log(weight) + log_gain(q, node / sigma - start / sigma, order));
             }
             negligible = if sum.add(panel.value()) { 0 } else { negligible + 1 };
             u = to;
@@ -57,7 +57,7 @@ pub(super) fn fixed_size_gaussian_rdp(q: f64, sigma: f64, order: f64) -> f64 {
         walk(high, 1.0, end);
     }
     let log_excess = sum.value();
-    let log_moment = if log_excess > 36.0 { log_excess } else { libm::log1p(log_excess.exp()) };
+    let log_moment = if log_excess > 36.0 { log_excess } else { libm::log1p(libm::exp(log_excess)) };
     (log_moment * (1.0 + 1e-10) / (order - 1.0)).min(proven)
 }
 
@@ -77,11 +77,14 @@ pub(super) fn proven_fixed_size_gaussian_rdp(q: f64, sigma: f64, order: f64) -> 
 
 /// `ln((w^α - 1)(1 - w^(1-α)))` for `w = 1 + q(e^y - 1) > 1`.
 fn log_gain(q: f64, y: f64, order: f64) -> f64 {
-    let log_w =
-        if y > 36.0 { q.ln() + y + libm::log1p((1.0 - q) / q * (-y).exp()) } else { libm::log1p(q * libm::expm1(y)) };
+    let log_w = if y > 36.0 {
+        libm::log(q) + y + libm::log1p((1.0 - q) / q * libm::exp(-y))
+    } else {
+        libm::log1p(q * libm::expm1(y))
+    };
     let power = order * log_w;
-    let first = if power > 36.0 { power } else { libm::expm1(power).ln() };
-    first + (-libm::expm1((1.0 - order) * log_w)).ln()
+    let first = if power > 36.0 { power } else { libm::log(libm::expm1(power)) };
+    first + libm::log(-libm::expm1((1.0 - order) * log_w))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ pub(super) fn laplace_rdp(scale: f64, order: f64) -> f64 {
     let rate = scale.recip();
     let (up, down) = (order / (2.0 * order - 1.0), (order - 1.0) / (2.0 * order - 1.0));
     let log_moment = if (order - 1.0) * rate > 36.0 {
-        (order - 1.0) * rate + up.ln() + libm::log1p(down / up * (-(2.0 * order - 1.0) * rate).exp())
+        (order - 1.0) * rate + libm::log(up) + libm::log1p(down / up * libm::exp(-(2.0 * order - 1.0) * rate))
     } else {
         // The first-order terms cancel inside the sum of two expm1: what is left keeps 16 - log10(scale) digits.
         libm::log1p((up * libm::expm1((order - 1.0) * rate) + down * libm::expm1(-order * rate)).max(0.0))
@@ -42,13 +42,13 @@ pub(super) fn mixed_laplace_rdp(q: f64, scale: f64, order: f64) -> f64 {
 /// With `w = 1 - q + q·L` and `L` the likelihood ratio of the Laplace mechanism, the directions are `E[w^α]` and `E[w^(1-α)]`.
 pub(super) fn sampled_laplace_rdp(q: f64, scale: f64, order: f64) -> f64 {
     let rate = scale.recip();
-    let pure = if rate < 700.0 { libm::log1p(q * libm::expm1(rate)) } else { rate + q.ln() };
+    let pure = if rate < 700.0 { libm::log1p(q * libm::expm1(rate)) } else { rate + libm::log(q) };
     // Beyond this order the divergence is the pure ε to three digits and the quadrature would need thousands of panels.
     if order * rate > 1_000.0 {
         return pure;
     }
     let log_excess = log_excess(q, rate, order).max(log_excess(q, rate, 1.0 - order));
-    let log_moment = if log_excess > 36.0 { log_excess } else { libm::log1p(log_excess.exp()) };
+    let log_moment = if log_excess > 36.0 { log_excess } else { libm::log1p(libm::exp(log_excess)) };
     (log_moment * (1.0 + 1e-12) / (order - 1.0)).min(pure)
 }
 
@@ -64,14 +64,14 @@ fn log_excess(q: f64, rate: f64, s: f64) -> f64 {
                 term *= (s - k + 1.0) / k * above;
                 sum += term;
             }
-            (0.5 * s * (s - 1.0)).ln() + 2.0 * above.abs().ln() + sum.ln()
+            libm::log(0.5 * s * (s - 1.0)) + 2.0 * libm::log(above.abs()) + libm::log(sum)
         } else if s * log_w > 40.0 {
             s * log_w
         } else {
-            (libm::expm1(s * log_w) - s * above).max(0.0).ln()
+            libm::log((libm::expm1(s * log_w) - s * above).max(0.0))
         }
     };
-    let half = 0.5_f64.ln();
+    let half = libm::log(0.5_f64);
     let mut sum = LogSum::default();
     sum.add(half - rate + log_term(rate));
     sum.add(half + log_term(-rate));
@@ -79,7 +79,7 @@ fn log_excess(q: f64, rate: f64, s: f64) -> f64 {
     let width = rate / panels;
     for panel in 0..panels as u32 {
         for (y, weight) in legendre(f64::from(panel) * width, width) {
-            sum.add(half - y + weight.ln() + log_term(2.0 * y - rate));
+            sum.add(half - y + libm::log(weight) + log_term(2.0 * y - rate));
         }
     }
     sum.value()

@@ -138,10 +138,10 @@ impl Part {
 fn randomised_response_rdp(epsilon: f64, n_outcomes: u32, order: f64) -> f64 {
     let others = f64::from(n_outcomes - 1);
     // 1/(e^ε + n - 1) without overflow, then E[L^(α-1) - 1] over the two outcomes whose ratio is not 1.
-    let least = (-epsilon).exp() / (1.0 + others * (-epsilon).exp());
+    let least = libm::exp(-epsilon) / (1.0 + others * libm::exp(-epsilon));
     let power = (order - 1.0) * epsilon;
     let log_moment = if power > 36.0 {
-        power + epsilon + least.ln()
+        power + epsilon + libm::log(least)
     } else {
         // e^ε(e^p - 1) - (1 - e^-p) = (1 - e^-p)(e^(ε+p) - 1).
         libm::log1p(least * -libm::expm1(-power) * libm::expm1(epsilon + power))

@@ -165,7 +165,7 @@ impl Accountant for RdpAccountant {
             },
             orders::PLAUSIBLE_RANGE,
         );
-        let (order, delta) = (best.is_finite().then_some(best.order), best.value.min(0.0).exp());
+        let (order, delta) = (best.is_finite().then_some(best.order), libm::exp(best.value.min(0.0)));
         Ok(DeltaBound { delta, lower: None, certainty: Certainty::Bound, order, method: None })
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn pair_rdp(pair: &Pair, order: f64) -> f64 {
         } else {
             let mut sum = LogSum::default();
             for (weight, log) in logs {
-                sum.add(weight.ln() + log);
+                sum.add(libm::log(weight) + log);
             }
             sum.value() * (1.0 + 1e-14)
         }
@@ -44,9 +44,9 @@ fn of_points(points: &[Point], order: f64, reversed: bool) -> f64 {
     for point in points {
         let (probability, loss) = if reversed { (point.absent, -point.loss) } else { (point.present, point.loss) };
         let exponent = (order - 1.0) * loss;
-        sum.add(probability.ln() + exponent);
+        sum.add(libm::log(probability) + exponent);
         excess += probability * libm::expm1(exponent.min(30.0));
-        size += probability * (exponent.abs() + 1.0) * exponent.min(30.0).exp();
+        size += probability * (exponent.abs() + 1.0) * libm::exp(exponent.min(30.0));
     }
     let error = 16.0 * f64::EPSILON;
     if sum.value() < 1.0 {
@@ -82,7 +82,7 @@ fn of_normals(
     let mean = low.abs().max(high.abs());
     let heaviest = denominator.iter().map(|component| component.weight).fold(0.0, f64::max);
     let slope = (2.0 * order - 1.0) * mean;
-    let rest = 45.0 + (order - 1.0) * (0.5 * mean * mean - heaviest.ln());
+    let rest = 45.0 + (order - 1.0) * (0.5 * mean * mean - libm::log(heaviest));
     let reach = slope + (slope * slope + 2.0 * rest).sqrt();
     let nodes = (reach / step).ceil();
     if nodes.is_nan() || 2.0 * nodes > MAX_NODES {
@@ -95,20 +95,20 @@ fn of_normals(
         let [present, absent] = normals.log_ratios(x);
         let (up, down) = if reversed { (absent, present) } else { (present, absent) };
         let exponent = order * up + (1.0 - order) * down;
-        let log_density = crate::normal::log_density(x) + step.ln();
+        let log_density = crate::normal::log_density(x) + libm::log(step);
         sum.add(log_density + exponent);
-        let density = log_density.exp();
-        excess += if exponent > 30.0 { (log_density + exponent).exp() } else { density * libm::expm1(exponent) };
+        let density = libm::exp(log_density);
+        excess += if exponent > 30.0 { libm::exp(log_density + exponent) } else { density * libm::expm1(exponent) };
         // Rounding of the logarithms of the mixtures, times their powers.
         let absolute = (2.0 * order) * (1.0 + up.abs().max(down.abs()) + mean * x.abs()) + 0.5 * x * x;
-        size += (log_density + exponent.max(0.0)).exp() * absolute;
+        size += libm::exp(log_density + exponent.max(0.0)) * absolute;
     }
     let error = 8.0 * f64::EPSILON;
     if sum.value() < 1.0 {
         libm::log1p((excess + error * size + 1e-15).max(0.0))
     } else {
         // The relative size of the rounding is that of the weighted mean.
-        sum.value() + error * (size.ln() - sum.value()).exp().min(1e12) + 1e-14
+        sum.value() + error * libm::exp(libm::log(size) - sum.value()).min(1e12) + 1e-14
     }
 }
 

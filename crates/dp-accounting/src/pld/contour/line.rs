@@ -2,7 +2,7 @@
 
 use rustfft::num_complex::Complex64;
 
-use super::super::convolve::log_largest_weight;
+use super::super::convolve::{exponential, log_largest_weight};
 use super::loss::{Direction, Loss, Steps};
 use super::moment::Tilted;
 use super::nodes::relative_error;
@@ -82,8 +82,8 @@ impl Line {
         for (k, sample) in (1..).zip(&logs) {
             let t = f64::from(k) * spacing;
             let kernel = Complex64::new(order, t) * Complex64::new(order + 1.0, t);
-            let term = Complex64::from_polar(sample.log_modulus.exp(), sample.phase) / kernel;
-            let modulus = term.norm();
+            let term = exponential(sample.log_modulus, sample.phase) / kernel;
+            let modulus = term.norm_sqr().sqrt();
             // Each group of steps adds a rounding of the sums so far.
             let sums = (groups + 4.0) * f64::EPSILON * sample.size;
             line.error += modulus * (libm::expm1(sample.slack + sums) + 32.0 * f64::EPSILON);
@@ -93,7 +93,8 @@ impl Line {
         }
         let beyond = (n as f64 + 1.0) * spacing;
         // |s(s+1)| ≥ t², and Σ 1/k² over k > n is below 1/n.
-        line.tail = loss.log_fading(&loss.decays(&tilted), beyond).exp() / (std::f64::consts::PI * spacing * n as f64);
+        line.tail =
+            libm::exp(loss.log_fading(&loss.decays(&tilted), beyond)) / (std::f64::consts::PI * spacing * n as f64);
         for (order_of_bound, bound) in [(plan.order_above, &mut line.above), (plan.order_below, &mut line.below)] {
             if order_of_bound > 0.0 {
                 let other = loss.cumulants(direction, order_of_bound)?;
@@ -110,7 +111,7 @@ impl Line {
         let sum: f64 = (1..)
             .zip(&self.terms)
             .map(|(k, term)| {
-                let (sin, cos) = (f64::from(k) * self.spacing * offset).sin_cos();
+                let (sin, cos) = libm::sincos(f64::from(k) * self.spacing * offset);
                 term.re * cos + term.im * sin
             })
             .sum();
@@ -121,17 +122,17 @@ impl Line {
                 + 24.0 * self.moment * (epsilon.abs() + self.centre.abs()));
         let error = scale * (self.error + rounding) + self.tail;
         // All aliases are positive: Poisson's sum has δ(ε + mW)·e^(c(ε + mW)) for every m.
-        let above =
-            (self.above.1 - self.above.0 * (epsilon + self.period)).exp() / -libm::expm1(-self.above.0 * self.period);
-        let below =
-            (self.below.1 - self.below.0 * (self.period - epsilon)).exp() / -libm::expm1(-self.below.0 * self.period);
+        let above = libm::exp(self.above.1 - self.above.0 * (epsilon + self.period))
+            / -libm::expm1(-self.above.0 * self.period);
+        let below = libm::exp(self.below.1 - self.below.0 * (self.period - epsilon))
+            / -libm::expm1(-self.below.0 * self.period);
         let value = scale * (middle + sum);
         let log_scale = self.log_moment - self.order * epsilon;
         let log_error = self.log_error
             + 4.0 * f64::EPSILON * (self.log_moment.abs() + self.order * epsilon.abs() + log_scale.abs() + 4.0);
         LogBounds {
-            lower: log_scale - log_error + (value - error - 1.001 * (above + below)).max(0.0).ln(),
-            upper: log_scale + log_error + (value + error).ln(),
+            lower: log_scale - log_error + libm::log((value - error - 1.001 * (above + below)).max(0.0)),
+            upper: log_scale + log_error + libm::log(value + error),
         }
     }
 }
@@ -160,12 +161,15 @@ fn add_samples(logs: &mut [Sample], steps: &Steps, tilted: &Tilted, direction: D
         let rounding = rounding[k.next_power_of_two().ilog2() as usize];
         let error = 1.001 * (rounding.error + (quadrature + tilted.outside) * (2.0 + rounding.size)) + 1e-300;
         let square = 2.0 * z.re + z.norm_sqr();
-        let log_modulus =
-            if square.abs() < 0.5 { 0.5 * libm::log1p(square) } else { libm::log((z + 1.0).norm().max(1e-300)) };
+        let log_modulus = if square.abs() < 0.5 {
+            0.5 * libm::log1p(square)
+        } else {
+            0.5 * libm::log((z + 1.0).norm_sqr().max(1e-300))
+        };
         let phase = libm::atan2(z.im, 1.0 + z.re);
         sample.log_modulus += count * log_modulus;
         sample.phase += count * phase;
-        sample.slack += count * libm::log1p(error * (-log_modulus).exp())
+        sample.slack += count * libm::log1p(error * libm::exp(-log_modulus))
             + 4.0 * f64::EPSILON * count * (log_modulus.abs() + phase.abs());
         sample.size += count * (log_modulus.abs() + phase.abs());
     }
@@ -232,6 +236,6 @@ fn characteristic_excess(losses: &[f64], weights: &[f64], t: f64, n: usize) -> V
 
 /// Real and imaginary parts of `e^(ik·angle) - 1`.
 fn turns<const N: usize>(angle: &[f64; N], k: f64) -> ([f64; N], [f64; N]) {
-    let halves = angle.map(|angle| (0.5 * k * angle).sin());
-    (halves.map(|half| -2.0 * half * half), angle.map(|angle| (k * angle).sin()))
+    let halves = angle.map(|angle| libm::sin(0.5 * k * angle));
+    (halves.map(|half| -2.0 * half * half), angle.map(|angle| libm::sin(k * angle)))
 }

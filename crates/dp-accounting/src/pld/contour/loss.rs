@@ -43,16 +43,16 @@ const TARGET: f64 = 34.0;
 
 impl Steps {
     pub(super) fn new(q: f64, mu: f64, count: f64, max_nodes: usize) -> Self {
-        Self { nodes: Nodes::new(q, mu, step_for(mu, TARGET + count.ln(), -8.0, 0.0), max_nodes), count }
+        Self { nodes: Nodes::new(q, mu, step_for(mu, TARGET + libm::log(count), -8.0, 0.0), max_nodes), count }
     }
 
     pub(super) fn tilted(&mut self, power: f64) -> Option<Tilted> {
-        self.nodes.tilted(power, TARGET + self.count.ln())
+        self.nodes.tilted(power, TARGET + libm::log(self.count))
     }
 
     /// The step of nodes fine enough for the powers `power + iτ`, `|τ| ≤ t`.
     pub(super) fn step_for(&self, power: f64, t: f64) -> f64 {
-        step_for(self.nodes.mu, TARGET + self.count.ln(), power, t)
+        step_for(self.nodes.mu, TARGET + libm::log(self.count), power, t)
     }
 }
 

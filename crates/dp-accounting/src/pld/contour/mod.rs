@@ -89,7 +89,7 @@ struct Integral {
 impl Integral {
     /// Brackets the answer for one direction, as narrowly as asked if that can be done.
     fn bracket(&mut self, direction: Direction) -> Option<Bracket> {
-        let log_tolerance = (1e-2 * self.effort.relative_width).clamp(1e-13, 1e-9).ln();
+        let log_tolerance = libm::log((1e-2 * self.effort.relative_width).clamp(1e-13, 1e-9));
         let budget = PRODUCTS_PER_POINT * self.effort.max_points as f64;
         let plans = plan::plans(&mut self.loss, direction, self.planned, self.start, log_tolerance, budget)?;
         let mut best: Option<Bracket> = None;
@@ -108,10 +108,10 @@ impl Integral {
 
     fn along(&self, line: &Line, plan: &Plan) -> Option<Bracket> {
         match self.question {
-            Question::Epsilon { delta } => crossing(line, delta.ln(), plan.epsilon, plan.order),
+            Question::Epsilon { delta } => crossing(line, libm::log(delta), plan.epsilon, plan.order),
             Question::Delta { epsilon } => {
                 let bounds = line.log_delta(epsilon);
-                let (lower, upper) = (bounds.lower.exp(), bounds.upper.exp().min(1.0));
+                let (lower, upper) = (libm::exp(bounds.lower), libm::exp(bounds.upper).min(1.0));
                 (lower <= upper).then_some(Bracket { lower, upper })
             }
         }
@@ -120,8 +120,8 @@ impl Integral {
     /// Whether a Chernoff bound shows that a direction's answer is at most `value`.
     fn is_dominated(&mut self, direction: Direction, value: f64) -> bool {
         let (epsilon, log_delta) = match self.question {
-            Question::Epsilon { delta } => (value, delta.ln()),
-            Question::Delta { epsilon } => (epsilon, value.ln()),
+            Question::Epsilon { delta } => (value, libm::log(delta)),
+            Question::Delta { epsilon } => (epsilon, libm::log(value)),
         };
         (-1..=4).any(|i| {
             let order = self.start * 1.5_f64.powi(i);

@@ -34,7 +34,7 @@ impl Nodes {
         let ends = [(left.last().copied()?, left_factor), (right.last().copied()?, right_factor)];
         let terms: Vec<(Node, f64)> = left.into_iter().rev().chain(right).collect();
         let largest = terms.iter().map(|(_, log)| *log).fold(f64::NEG_INFINITY, f64::max);
-        let mut weights: Vec<f64> = terms.iter().map(|(_, log)| (log - largest).exp()).collect();
+        let mut weights: Vec<f64> = terms.iter().map(|(_, log)| libm::exp(log - largest)).collect();
         let sum = blocked_sum(weights.iter().copied());
         for weight in &mut weights {
             *weight /= sum;
@@ -48,22 +48,24 @@ impl Nodes {
             4.0 * f64::EPSILON * (0.5 * node.u * node.u + (power * node.log_ratio).abs() + 2.0)
                 + power.abs() * node.error
         };
-        let log_density = self.step.ln() - LOG_SQRT_TAU;
-        let outside: f64 = ends.iter().map(|((_, log), factor)| factor * (log - largest).exp() / sum).sum();
+        let log_density = libm::log(self.step) - LOG_SQRT_TAU;
+        let outside: f64 = ends.iter().map(|((_, log), factor)| factor * libm::exp(log - largest) / sum).sum();
         let outside_density: f64 = ends
             .iter()
-            .map(|((node, _), _)| (log_density - 0.5 * node.u * node.u).exp() / libm::expm1(node.u.abs() * self.step))
+            .map(|((node, _), _)| {
+                libm::exp(log_density - 0.5 * node.u * node.u) / libm::expm1(node.u.abs() * self.step)
+            })
             .sum();
         let summing = summing_error(nodes.len());
-        let log_direct = largest + sum.ln() + log_density;
+        let log_direct = largest + libm::log(sum) + log_density;
         let (log_moment, rounding) = if log_direct < 1.0 {
             // F - 1 as a sum of small terms: over many steps, the rounding of a sum near 1 would add up.
             let excess = |node: &Node| {
                 let (exponent, log_normal) = (power * node.log_ratio, log_density - 0.5 * node.u * node.u);
                 if exponent > 30.0 {
-                    (exponent + log_normal).exp() - log_normal.exp()
+                    libm::exp(exponent + log_normal) - libm::exp(log_normal)
                 } else {
-                    log_normal.exp() * libm::expm1(exponent)
+                    libm::exp(log_normal) * libm::expm1(exponent)
                 }
             };
             let values: Vec<f64> = nodes.iter().map(excess).collect();
@@ -73,7 +75,7 @@ impl Nodes {
             let error: f64 = nodes.iter().zip(&values).map(size).sum();
             (
                 libm::log1p(blocked_sum(values.into_iter())),
-                error + power.abs() * over(&|node| node.error) * log_direct.exp() + outside_density,
+                error + power.abs() * over(&|node| node.error) * libm::exp(log_direct) + outside_density,
             )
         } else {
             (log_direct, over(&relative) + summing + 4.0 * f64::EPSILON * log_direct.abs())

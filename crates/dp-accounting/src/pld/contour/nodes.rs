@@ -70,13 +70,13 @@ impl Nodes {
         let y = mu * (u - 0.5 * mu);
         let (log_ratio, cancelling) = if y < 0.0 && q > 0.5 {
             // Near q = 1 the sum 1 + q(e^y - 1) would lose what is left of 1 - q.
-            (((1.0 - q) + q * y.exp()).ln(), 1.0)
+            (libm::log((1.0 - q) + q * libm::exp(y)), 1.0)
         } else if y < 36.0 {
             (libm::log1p(q * libm::expm1(y)), 0.0)
         } else {
-            (y + q.ln() + libm::log1p((1.0 - q) / q * (-y).exp()), 0.0)
+            (y + libm::log(q) + libm::log1p((1.0 - q) / q * libm::exp(-y)), 0.0)
         };
-        let share = 1.0 / (1.0 + (1.0 - q) / q * (-y).exp());
+        let share = 1.0 / (1.0 + (1.0 - q) / q * libm::exp(-y));
         let error = 8.0 * f64::EPSILON * (log_ratio.abs() + share * mu * (u.abs() + mu) + cancelling);
         Node { u, log_ratio, share, error }
     }
@@ -96,7 +96,7 @@ fn strip(mu: f64) -> impl Iterator<Item = f64> {
 
 /// What leaves the real line costs: `ln cos(μa/2)^P` for negative powers.
 fn penalty(mu: f64, a: f64, power: f64) -> f64 {
-    if power < 0.0 { power * (0.5 * mu * a).cos().ln() } else { 0.0 }
+    if power < 0.0 { power * libm::log(libm::cos(0.5 * mu * a)) } else { 0.0 }
 }
 
 /// The largest step whose error, relative to `F(P)`, is below `4.1·e^(-target)` at all powers `P + iτ` with `|τ| ≤ t`.
@@ -113,5 +113,5 @@ pub(super) fn relative_error(mu: f64, step: f64, power: f64, t: f64) -> f64 {
         .map(|a| 2.0 * PI * a / step - 0.5 * a * a - t * mu * a - penalty(mu, a, power))
         .fold(f64::NEG_INFINITY, f64::max);
     // The integrand is w^p, or w^p less its value at another power of no larger modulus: twice the bound of one.
-    4.1 * (-exponent).exp()
+    4.1 * libm::exp(-exponent)
 }

@@ -38,7 +38,7 @@ impl Saddle {
         let (first, second) = (order.recip(), (order + 1.0).recip());
         let epsilon = cumulants.mean - first - second;
         let curvature = cumulants.variance + first * first + second * second;
-        let log_delta = exponent(cumulants.log_moment, order, epsilon) - 0.5 * (2.0 * PI * curvature).ln();
+        let log_delta = exponent(cumulants.log_moment, order, epsilon) - 0.5 * libm::log(2.0 * PI * curvature);
         Some(Self { order, epsilon, log_delta })
     }
 
@@ -61,7 +61,7 @@ impl Saddle {
 
 /// Logarithm of the integrand at a real point.
 fn exponent(log_moment: f64, order: f64, epsilon: f64) -> f64 {
-    log_moment - order * epsilon - order.ln() - libm::log1p(order)
+    log_moment - order * epsilon - libm::log(order) - libm::log1p(order)
 }
 
 /// Plans for an error of `e^log_tolerance` relative to δ, within a budget of nodes times terms; the shortest first.
@@ -118,7 +118,7 @@ fn plan_at(
     let (period, order_above, order_below) = contour.alias_free_period(loss, direction, epsilon)?;
     let spacing = 2.0 * PI / period;
     let decays = loss.decays(&tilted);
-    let suffices = |k: f64| loss.log_fading(&decays, (k + 1.0) * spacing) - (PI * k * spacing).ln() <= log_allowed;
+    let suffices = |k: f64| loss.log_fading(&decays, (k + 1.0) * spacing) - libm::log(PI * k * spacing) <= log_allowed;
     let (mut short, mut long) = (0.0, 8.0);
     while !suffices(long) {
         (short, long) = (long, 2.0 * long);
@@ -147,7 +147,7 @@ fn plan_at(
 fn find_saddle(loss: &mut Loss, direction: Direction, question: Question, start: f64) -> Option<Saddle> {
     // Both rise with the order.
     let excess = |saddle: &Saddle| match question {
-        Question::Epsilon { delta } => delta.ln() - saddle.log_delta,
+        Question::Epsilon { delta } => libm::log(delta) - saddle.log_delta,
         Question::Delta { epsilon } => saddle.epsilon - epsilon,
     };
     let (mut low, mut high): (Option<Saddle>, Option<f64>) = (None, None);
