@@ -168,7 +168,7 @@ fn not_finite(case: &mut Case, rng: &mut ChaCha20Rng) {
 
 /// Turns the first layer's weights so that an infinite value leaves its units at −∞, where most activations are flat:
 /// the record has a finite loss, and a gradient of `0 · ∞`.
-fn silence(case: &mut Case) {
+pub(super) fn silence(case: &mut Case) {
     let Some((inputs, outputs)) = case.first_linear else { return };
     let row = case.data.row(case.record).to_vec();
     for (i, x) in row.iter().enumerate().filter(|(_, x)| x.abs() > 1e18) {
@@ -239,7 +239,7 @@ fn cancel(case: &mut Case, rng: &mut ChaCha20Rng) {
 }
 
 /// Shifts the first layer's biases so that its units are at 0 for the record, up to rounding.
-fn to_kink(case: &mut Case, rng: &mut ChaCha20Rng) {
+pub(super) fn to_kink(case: &mut Case, rng: &mut ChaCha20Rng) {
     let Some((inputs, outputs)) = case.first_linear else { return nudge(case, rng) };
     let position = rng.random_range(0..case.data.n_inputs / inputs);
     let row = case.data.row(case.record).to_vec();
@@ -314,6 +314,11 @@ fn nudge(case: &mut Case, rng: &mut ChaCha20Rng) {
 /// half a unit in the last place there: each is rounded up to a whole one, and without the one
 /// record to what it is.
 fn stagnation(method: &'static MethodEntry, rng: &mut ChaCha20Rng) -> Result<Case> {
+    stagnation_of(method, 1 << rng.random_range(12..=14), rng)
+}
+
+/// With so many records.
+pub(super) fn stagnation_of(method: &'static MethodEntry, n: usize, rng: &mut ChaCha20Rng) -> Result<Case> {
     const CLIP_NORM: f64 = 1.0 / 1_024.0;
     let architecture = Architecture {
         config: ModelConfig::LogisticRegression,
@@ -323,7 +328,6 @@ fn stagnation(method: &'static MethodEntry, rng: &mut ChaCha20Rng) -> Result<Cas
         vocabulary: None,
         first_linear: Some((1, 1)),
     };
-    let n = 1_usize << rng.random_range(12..=14);
     let mut case = Case::on(architecture, method, n, rng)?;
     let params = PresetParams { clip_norm: CLIP_NORM, upper_bound: Some(CLIP_NORM), ..PresetParams::default() };
     case.clipping = method.config(&params);
@@ -348,7 +352,7 @@ fn next_to_stagnation(case: &mut Case, rng: &mut ChaCha20Rng) {
     let rule = case.clipping.rule;
     let threshold = 1.0 / 1_024.0;
     // One more than a power of two: each is a little less than the bound.
-    let n_large = n / 2 + 1;
+    let n_large = (1 << (n / 2).ilog2()) + 1;
     let large = if matches!(rule, ScaleRule::GlobalDrop { .. }) { threshold * (1.0 - 1e-4) } else { 0.5 };
     let unit = rule.bound(threshold) * (n_large - 1) as f64 * 2_f64.powi(-24);
     // Of 128, which is a piece of a full batch, or fewer.

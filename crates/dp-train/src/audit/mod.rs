@@ -26,6 +26,7 @@
 mod attack;
 mod case;
 mod fixed_counts;
+mod known;
 mod layer_kind;
 mod measure;
 mod plant;
@@ -33,6 +34,7 @@ mod replay;
 
 pub use self::attack::Attack;
 pub(crate) use self::fixed_counts::{FixedCounts, exact_counts};
+pub use self::known::{CAUSES, KNOWN, Known};
 pub use self::layer_kind::LayerKind;
 pub use self::measure::{Breach, Comparison, Neighbours};
 pub(crate) use self::plant::planted;

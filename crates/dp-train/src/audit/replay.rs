@@ -264,8 +264,16 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_cap_is_found() {
-        let report = Replay { plant: Some(Fault::NoCap), ..replay(600) }.run(&|_| {}).unwrap();
-        assert!(report.violations > 0 && report.largest_sum_ratio > 2.0, "{report:?}");
+    fn no_case_breaks_the_guarantee() {
+        let report = Replay { threads: NonZeroUsize::new(2).unwrap(), ..replay(20_000) }.run(&|_| {}).unwrap();
+        assert!(report.violations == 0 && report.largest_ratio <= 1.0, "{:#?}", report.worst);
+    }
+
+    #[test]
+    fn every_planted_fault_is_found() {
+        for &fault in Fault::ALL {
+            let report = Replay { plant: Some(fault), ..replay(1_500) }.run(&|_| {}).unwrap();
+            assert!(report.violations > 0, "{}", fault.name());
+        }
     }
 }
