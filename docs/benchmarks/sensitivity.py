@@ -145,7 +145,7 @@ def kink(n_inputs, width, n):
     layers = [(n_inputs, width), "relu", (width, 2)]
     rng = np.random.default_rng(1)
     for n in (2, 5, 16, n):
-        for _ in range(24):
+        for _ in range(12):
             parameters = initial(layers, rng)
             row = rng.uniform(-1.15, 1.15, n_inputs).astype(np.float32)
             at = (parameters[0].astype(np.float64) @ row).astype(np.float32)
