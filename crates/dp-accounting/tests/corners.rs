@@ -43,10 +43,10 @@ fn the_closed_form_where_epsilon_is_near_0_or_delta_near_1() {
     let at = |steps: u32, delta: f64| {
         format!(r#"{{"sampling_rate":1,"noise_multiplier":1,"steps":{steps},"delta":{delta}}}"#)
     };
-    holds(&at(1, 0.382_924_9), "epsilon", 7.308_033_377_113_851_6e-8, 1e-6);
+    holds(&at(1, 0.382_924_9), "epsilon", 7.308_033_377_113_851e-08, 1e-6);
     holds(&at(100, 0.999_999), "epsilon", 1.124_472_302_591_755_1, 1e-12);
     let far = r#"{"sampling_rate":1,"noise_multiplier":9.99,"steps":1,"epsilon":3}"#;
-    holds(far, "delta", 1.801_266_073_161_250_9e-199, 1e-10);
+    holds(far, "delta", 1.801_266_073_161_251e-199, 1e-10);
 }
 
 #[test]

@@ -47,3 +47,103 @@ pub(super) fn sampled_gaussian_delta(q: f64, sigma: f64, direction: Direction, e
         }
     }
 }
+
+/// Single steps that are not among the random settings: Laplace noise and batches of fixed size.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Accountant, Delta, DpEvent, Epsilon, NeighbouringRelation, NoiseMultiplier, PldAccountant, SamplingRate,
+    };
+
+    /// Numbers in [0, 1).
+    struct Uniform(f64);
+
+    impl Uniform {
+        fn next(&mut self) -> f64 {
+            self.0 = (self.0 * 997.0 + 0.123) % 1.0;
+            self.0
+        }
+
+        fn scale(&mut self, low: f64, high: f64) -> f64 {
+            (low.ln() + (high / low).ln() * self.next()).exp()
+        }
+    }
+
+    /// Of Laplace noise on the whole data: `1 - e^((ε - t)/2)` up to the largest loss `t`.
+    fn laplace_delta(largest: &Ball, epsilon: &Ball) -> Ball {
+        let excess = epsilon.clone() - largest.clone();
+        if excess.is_negative() { Ball::exact(1.0) - (excess * Ball::exact(0.5)).exp() } else { Ball::exact(0.0) }
+    }
+
+    /// A Poisson-sampled pair's profile, from the one without sampling (Balle, Barthe & Gaboardi 2018, Theorem 2 and its mirror image).
+    fn sampled_laplace_delta(q: f64, scale: f64, direction: Direction, epsilon: &Ball) -> Ball {
+        let (one, largest) = (Ball::exact(1.0), Ball::exact(1.0) / Ball::exact(scale));
+        let (q, gamma) = (Ball::exact(q), epsilon.exp());
+        let (share, inner) = match direction {
+            Direction::Remove => (q.clone(), one.clone() + (gamma - one) / q),
+            Direction::Add => {
+                let share = one.clone() - gamma.clone() * (one - q.clone());
+                if !share.is_certainly_positive() {
+                    return Ball::exact(0.0);
+                }
+                (share.clone(), gamma * q / share)
+            }
+        };
+        share * laplace_delta(&largest, &inner.ln())
+    }
+
+    /// Both ends of both brackets against the larger direction.
+    fn judge(event: &DpEvent, relation: NeighbouringRelation, delta: f64, truth: impl Fn(&Ball) -> Vec<Ball>) {
+        let mut accountant = PldAccountant::new(relation);
+        accountant.compose(event, 1).unwrap();
+        let bound = accountant.epsilon(Delta::new(delta).unwrap()).unwrap();
+        let (lower, upper) = (bound.lower.unwrap().get(), bound.epsilon.get());
+        let (asked, at) = (Ball::exact(delta), |epsilon: f64| truth(&Ball::exact(epsilon)));
+        assert!(upper - lower <= 2e-3 * upper + 1e-9, "{event}, δ {delta:?}: [{lower:?}, {upper:?}]");
+        assert!(!at(upper).iter().any(|truth| asked.is_certainly_below(truth)), "{event}, δ {delta:?}: ε > {upper:?}");
+        let below = |epsilon: f64| at(epsilon).iter().all(|truth| truth.is_certainly_below(&asked));
+        assert!(lower == 0.0 || !below(lower), "{event}, δ {delta:?}: ε < {lower:?}");
+        let epsilon = 0.7 * upper;
+        let bound = accountant.delta(Epsilon::new(epsilon).unwrap()).unwrap();
+        let (lower, upper) = (Ball::exact(bound.lower.unwrap()), Ball::exact(bound.delta));
+        let exceeds = at(epsilon).iter().any(|truth| upper.is_certainly_below(truth));
+        let misses = at(epsilon).iter().all(|truth| truth.is_certainly_below(&lower));
+        assert!(!exceeds && !misses, "{event}: δ({epsilon:?}) is not in {bound:?}");
+    }
+
+    #[test]
+    fn brackets_of_one_step_of_laplace_noise_hold() {
+        let mut random = Uniform(0.41);
+        for i in 0..40 {
+            let (q, scale) = (if i % 4 == 0 { 1.0 } else { random.scale(1e-3, 0.99) }, random.scale(0.1, 20.0));
+            // Below the total variation, so that ε is above 0.
+            let delta = q * (1.0 - (-0.5 / scale).exp()) * random.scale(1e-9, 0.9);
+            let event = DpEvent::laplace(NoiseMultiplier::new(scale).unwrap());
+            let event = event.poisson_sampled(SamplingRate::new(q).unwrap());
+            judge(&event, NeighbouringRelation::AddRemove, delta, |epsilon| {
+                [Direction::Remove, Direction::Add].map(|d| sampled_laplace_delta(q, scale, d, epsilon)).to_vec()
+            });
+        }
+    }
+
+    #[test]
+    fn brackets_of_one_batch_of_fixed_size_hold() {
+        let mut random = Uniform(0.77);
+        for _ in 0..40 {
+            let n = random.scale(10.0, 1e6) as u64;
+            let batch = (random.scale(1e-4, 1.0) * n as f64).ceil() as u64;
+            let (sigma, delta) = (random.scale(0.05, 50.0), random.scale(1e-200, 1e-3));
+            let event = DpEvent::gaussian(NoiseMultiplier::new(sigma).unwrap()).fixed_size_sampled(n, batch).unwrap();
+            let q = batch as f64 / n as f64;
+            // Replacing a record moves the sum by twice its bound.
+            judge(&event, NeighbouringRelation::ReplaceOne, delta, |epsilon| {
+                vec![if q < 1.0 {
+                    sampled_gaussian_delta(q, 0.5 * sigma, Direction::Remove, epsilon)
+                } else {
+                    gaussian_delta(&(Ball::exact(4.0) / (Ball::exact(sigma) * Ball::exact(sigma))), epsilon)
+                }]
+            });
+        }
+    }
+}
