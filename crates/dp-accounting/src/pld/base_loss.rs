@@ -91,6 +91,18 @@ impl BaseLoss {
         }
     }
 
+    /// Panels that cutting it takes, however few the cells: the integral of [`roughness`](Self::roughness).
+    pub(super) fn n_panels(self, log_tail: f64) -> f64 {
+        match self {
+            Self::Gaussian { mu } => {
+                let reach = self.range(log_tail).1 / mu;
+                reach * (reach + mu + 2.0)
+            }
+            Self::Laplace { rate } => 2.0 * rate,
+            Self::RandomisedResponse { .. } => 0.0,
+        }
+    }
+
     /// How fast the logarithm of either density can change at `y`, as a rate: panels are chosen against it.
     pub(super) fn roughness(self, y: f64) -> f64 {
         match self {

@@ -94,6 +94,13 @@ pub(super) fn bracket(mechanisms: &[(PldMechanism, f64)], question: Question, gu
     let max_points = effort.max_points as f64;
     let mut interval =
         (guess.epsilon / 200.0).max(cells_at(log_tail_of(best), 1.0) / 4096.0_f64.min(max_points)).max(1e-12);
+    // With next to no noise panels take all of the time: a grid of as many cells takes hardly longer than a coarse one.
+    let n_panels = mechanisms.iter().map(|(m, _)| m.n_panels(log_tail_of(best))).fold(0.0, f64::max);
+    if n_panels > MANY_PANELS {
+        // Not so fine that the first transform is too long.
+        let finest = (16.0 * cells_at(log_tail_of(best), 1.0) / n_panels).max(guess.epsilon / 65_536.0);
+        interval = interval.min(finest);
+    }
     for level in 0..40 {
         // Relative probability, under the tilt, that may lie outside the window of the transform; less each time, in case it was too much.
         let log_window_tail = libm::log(effort.relative_width) - 10.0 - SLACK - f64::from(level);
@@ -147,6 +154,9 @@ pub(super) fn bracket(mechanisms: &[(PldMechanism, f64)], question: Question, gu
     }
     best
 }
+
+/// More panels than a first grid has cells by far.
+const MANY_PANELS: f64 = 65_536.0;
 
 /// What a coarser accountant knows.
 #[derive(Debug, Clone, Copy)]

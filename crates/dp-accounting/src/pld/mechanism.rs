@@ -122,6 +122,14 @@ impl PldMechanism {
         }
     }
 
+    /// Panels of a quadrature that any [`cut`](Self::cut) takes.
+    pub(super) fn n_panels(&self, log_tail: f64) -> f64 {
+        match self {
+            Self::Query { base, .. } => base.n_panels(log_tail),
+            Self::Pair(_) => 0.0,
+        }
+    }
+
     pub(super) fn cut(&self, log_tail: f64, interval: f64) -> Cut {
         let (base, q, sampling) = match self {
             Self::Query { base, q, sampling } => (*base, *q, sampling),
