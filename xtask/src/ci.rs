@@ -27,6 +27,8 @@ enum Check {
     Clippy,
     /// `cargo doc` with warnings denied
     Doc,
+    /// `cargo xtask faults --quick`
+    Faults,
     /// Tests of text encoders, which the feature `bert` brings
     Bert,
     /// The README's test command
@@ -50,6 +52,7 @@ impl Check {
                 Some(("RUSTDOCFLAGS", "-D warnings")),
             ),
             Self::Bert => (&["test", "--release", "--package=xtask", BERT, "--locked", "--test=encoder"], None),
+            Self::Faults => (&["run", "--release", "--package=xtask", "--locked", "--", "faults", "--quick"], None),
             Self::Test => (&["test", "--release", "--workspace", "--locked"], None),
         }
     }
@@ -60,7 +63,7 @@ impl Check {
 /// # Errors
 /// If a check fails or cargo cannot be started.
 pub(crate) fn run(args: &CiArgs) -> anyhow::Result<()> {
-    let all = [Check::Fmt, Check::Clippy, Check::Doc, Check::Bert, Check::Test];
+    let all = [Check::Fmt, Check::Clippy, Check::Doc, Check::Faults, Check::Bert, Check::Test];
     let checks = if args.only.is_empty() { &all[..] } else { &args.only };
     let cases = if args.random_cases {
         let seed = OsRng.try_next_u64().context("a seed for property tests, from the operating system")?;

@@ -22,6 +22,7 @@ use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 
 use crate::device::DeviceArgs;
+use crate::terminal::say;
 
 /// Options of `cargo xtask crash-test`.
 #[derive(Args)]
@@ -74,6 +75,8 @@ const CHECKPOINT: &str = "run.safetensors";
 const HALF_WRITTEN: &str = ".run.safetensors.part";
 /// Kills come up to this share of an uninterrupted run apart: a run then takes several.
 const LONGEST_WAIT: f64 = 0.3;
+/// Starts in turn without a kill, or without a step, after which runs count as too short: they would be started for ever.
+const MOST_FRUITLESS: u32 = 50;
 
 /// Kills runs and compares how they end.
 ///
@@ -97,30 +100,48 @@ pub(crate) fn run(args: &CrashTestArgs) -> anyhow::Result<()> {
         seed,
         ..Tally::default()
     };
+    let mut without_kill = 0;
     while tally.kills < args.kills {
+        ensure_killable(without_kill, args)?;
         let folder = tempfile::tempdir()?;
         let before = tally.kills;
+        let (mut without_progress, mut last) = (0, None);
         while kill_after(uninterrupted.mul_f64(LONGEST_WAIT * rng.random::<f64>()), folder.path(), args)? {
             tally.kills += 1;
+            let now = std::fs::metadata(folder.path().join(CHECKPOINT)).and_then(|found| found.modified()).ok();
+            (without_progress, last) = if now == last { (without_progress + 1, now) } else { (0, now) };
+            ensure_killable(without_progress, args)?;
             tally.kills_during_a_write += u32::from(folder.path().join(HALF_WRITTEN).exists());
             tally.kills_before_a_checkpoint += u32::from(!folder.path().join(CHECKPOINT).exists());
         }
+        without_kill = if tally.kills == before { without_kill + 1 } else { 0 };
         tally.runs += 1;
         tally.most_kills_of_a_run = tally.most_kills_of_a_run.max(tally.kills - before);
         tally.identical += u32::from(std::fs::read(folder.path().join(CHECKPOINT))? == expected);
     }
     if args.json {
-        println!("{}", serde_json::to_string(&tally)?);
+        say!("{}", serde_json::to_string(&tally)?)?;
     } else {
         let Tally { runs, identical, kills, kills_during_a_write, kills_before_a_checkpoint, .. } = &tally;
-        println!(
+        say!(
             "{kills} kills in {runs} runs of {} steps, {kills_during_a_write} of them during the writing of a checkpoint and \
              {kills_before_a_checkpoint} before the first one; up to {} in one run (moments from seed {seed})",
-            args.steps, tally.most_kills_of_a_run
-        );
-        println!("{identical} of {runs} runs ended byte for byte as the one that was left alone");
+            args.steps,
+            tally.most_kills_of_a_run
+        )?;
+        say!("{identical} of {runs} runs ended byte for byte as the one that was left alone")?;
     }
     ensure!(tally.identical == tally.runs, "{} of {} runs ended differently", tally.runs - tally.identical, tally.runs);
+    Ok(())
+}
+
+/// Refuses runs that end before they can be killed, or are killed before they have begun.
+fn ensure_killable(fruitless: u32, args: &CrashTestArgs) -> anyhow::Result<()> {
+    let steps = args.steps;
+    ensure!(
+        fruitless < MOST_FRUITLESS,
+        "runs of --steps {steps} are too short to be killed and continued; expected more"
+    );
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use dp_data::catalogue::{DatasetName, Summary};
-use dp_data::{DataLocator, Manifest};
+use dp_data::{DataError, DataLocator, Manifest};
 
 use crate::reproduce::options::workspace_root;
 use crate::reproduce::progress::DownloadBar;
@@ -99,7 +99,10 @@ pub(crate) fn run(args: &DataArgs) -> anyhow::Result<()> {
         DataCommand::Check { names, json, source } => {
             let mut locator = source.locator();
             locator.offline = true;
-            let summaries = or_all(names).iter().map(|name| name.summary(&locator)).collect::<Result<Vec<_>, _>>()?;
+            let summaries: Vec<Summary> = or_all(names)
+                .iter()
+                .map(|name| name.summary(&locator).unwrap_or_else(|error| broken(*name, &error)))
+                .collect();
             if *json {
                 writeln!(out, "{}", check_json(&summaries)?)?;
             } else {
@@ -107,10 +110,15 @@ pub(crate) fn run(args: &DataArgs) -> anyhow::Result<()> {
             }
             let broken: Vec<_> = summaries.iter().filter(|summary| summary.sha256_ok == Some(false)).collect();
             if let Some(first) = broken.first() {
-                anyhow::bail!("wrong checksum: {}", first.notes.join(" "));
+                anyhow::bail!(
+                    "{} of {} data sets are broken, the first: {}",
+                    broken.len(),
+                    summaries.len(),
+                    first.name
+                );
             }
         }
-        DataCommand::Fetch { names, source } => fetch(&or_all(names), source, &mut out)?,
+        DataCommand::Fetch { names, source } => fetch(names, source, &mut out)?,
         DataCommand::Synth { name, out: folder, seed } => {
             for path in name.write_synthetic(folder, *seed)? {
                 writeln!(out, "{} (SYNTHETIC)", path.display())?;
@@ -124,14 +132,33 @@ fn or_all(names: &[DatasetName]) -> Vec<DatasetName> {
     if names.is_empty() { DatasetName::ALL.to_vec() } else { names.to_vec() }
 }
 
+/// A data set whose files are there and cannot be used.
+fn broken(name: DatasetName, error: &DataError) -> Summary {
+    Summary {
+        name: name.name().to_owned(),
+        present: true,
+        synthetic: false,
+        rows: 0,
+        groups: Vec::new(),
+        inputs: 0,
+        sha256_ok: Some(false),
+        source: String::new(),
+        notes: vec![error.to_string()],
+    }
+}
+
+/// Fetches these data sets, or all that may be fetched if none is named.
 fn fetch(names: &[DatasetName], source: &DataSource, out: &mut impl std::io::Write) -> anyhow::Result<()> {
     let mut locator = source.locator();
     locator.require_real = true;
     let mut failed = Vec::new();
-    for name in names {
+    for name in &or_all(names) {
         let manifest = name.manifest()?;
         if !manifest.is_downloadable() {
             writeln!(out, "{name}: cannot be downloaded freely. {}", manifest.obtain)?;
+            if !names.is_empty() {
+                failed.push(name.name());
+            }
             continue;
         }
         match locator.locate(&manifest) {
@@ -147,7 +174,7 @@ fn fetch(names: &[DatasetName], source: &DataSource, out: &mut impl std::io::Wri
 }
 
 fn info(manifest: &Manifest) -> String {
-    let Manifest { name, title, source, licence, redistributable, records, obtain, files, columns } = manifest;
+    let Manifest { name, title, source, licence, redistributable, records, obtain, files, tables, columns } = manifest;
     let mut text = format!(
         "{name}: {title}\n  source    {source}\n  licence   {licence}\n  pass on   {}\n  records   {records}\n  obtain    \
          {obtain}\n",
@@ -156,6 +183,9 @@ fn info(manifest: &Manifest) -> String {
     // Writing to a `String` cannot fail.
     for file in files {
         let _ = writeln!(text, "  file      {}, {} bytes, sha256 {}", file.name, file.bytes, file.sha256);
+    }
+    for table in tables {
+        let _ = writeln!(text, "  table     {}: {} records", table.name, table.records);
     }
     for column in columns {
         let kind = column.values.as_ref().map_or("number".to_owned(), |values| format!("{} categories", values.len()));
@@ -183,6 +213,12 @@ fn check_table(summaries: &[Summary]) -> String {
             summary.inputs,
             groups.join(", ")
         );
+    }
+    // Why something else is used than the published files.
+    for summary in summaries.iter().filter(|summary| summary.synthetic || summary.sha256_ok == Some(false)) {
+        for note in &summary.notes {
+            let _ = writeln!(text, "{}: {note}", summary.name);
+        }
     }
     text
 }
@@ -233,7 +269,7 @@ mod tests {
             inputs: 98,
             sha256_ok,
             source: "s".into(),
-            notes: Vec::new(),
+            notes: if synthetic { vec!["Tried cache: damaged.".into()] } else { Vec::new() },
         };
         vec![summary("a", false, Some(true)), summary("b", true, None), summary("c", false, Some(false))]
     }
@@ -245,6 +281,7 @@ mod tests {
         a              real             5      98  male 3, female 2
         b              SYNTHETIC        5      98  male 3, female 2
         c              BROKEN           5      98  male 3, female 2
+        b: Tried cache: damaged.
         ");
         let json: serde_json::Value = serde_json::from_str(&check_json(&summaries()).unwrap()).unwrap();
         assert_eq!(json[1]["groups"]["female"], 2);

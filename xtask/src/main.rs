@@ -8,12 +8,17 @@ mod ci;
 mod crash_test;
 mod data;
 mod device;
+mod faults;
+mod output;
 mod plot;
 mod replay;
 mod report;
 mod reproduce;
 mod results;
+mod shell;
+mod terminal;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -44,6 +49,8 @@ enum Task {
     Audit(audit::AuditArgs),
     /// Kill a training run at random moments, continue it, and compare how it ends.
     CrashTest(crash_test::CrashTestArgs),
+    /// Put faults into everything that writes or reads files: kills, full disks, flipped bits.
+    Faults(faults::FaultsArgs),
     /// Attack the sensitivity of a step: does one record move only itself?
     Replay(replay::ReplayArgs),
     /// Everything a change must pass: formatting, lints, documentation, tests.
@@ -71,14 +78,15 @@ fn main() -> ExitCode {
         Task::Account(args) => account::run(&args),
         Task::Audit(args) => audit::run(&args),
         Task::CrashTest(args) => crash_test::run(&args),
+        Task::Faults(args) => faults::run(&args),
         Task::Replay(args) => replay::run(&args),
         Task::Ci(args) => ci::run(&args),
     };
-    match done {
+    match done.and_then(|()| terminal::flush()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Causes in one line, and no backtrace: what went wrong is in the message.
-            eprintln!("error: {error:#}");
+            // Causes in one line, and no backtrace: what went wrong is in the message. Standard error may be full, too.
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -20,6 +20,7 @@ use crate::locator::DataLocator;
 use crate::manifest::Manifest;
 use crate::mimic::{self, MimicOptions};
 use crate::mnist::{self, Collection, MnistOptions, MnistTable};
+use crate::output::Output;
 use crate::placed_files::SYNTHETIC_MARK;
 use crate::provenance::Provenance;
 
@@ -168,26 +169,32 @@ impl DatasetName {
     /// `SYNTHETIC.txt` beside them, which the loaders heed: such a folder can be used as a data folder, and stays marked.
     ///
     /// # Errors
-    /// [`DataError::Io`].
+    /// [`DataError::NotReplaced`] for a folder with other files in it, where the published names are used, and for files that were not
+    /// generated; [`DataError::Io`].
     pub fn write_synthetic(self, folder: &Path, seed: u64) -> Result<Vec<PathBuf>, DataError> {
         fs::create_dir_all(folder).map_err(DataError::io("create", folder))?;
+        if matches!(self, Self::Celeba | Self::Eicu | Self::Mimic) {
+            claim(folder)?;
+        }
         let files: Vec<(String, Vec<u8>)> = match self {
             Self::Adult => vec![("synthetic-adult.data".into(), adult::synthetic_text(seed).into_bytes())],
             Self::Dutch => vec![("synthetic-dutch_census_2001.arff".into(), dutch::synthetic_text(seed).into_bytes())],
             Self::Mnist => image_files(Collection::Mnist, seed)?,
             Self::FashionMnist => image_files(Collection::FashionMnist, seed)?,
             Self::Celeba => {
-                mark(folder)?;
                 CelebaTable::synthetic(seed).write(folder)?;
                 return Ok(vec![folder.to_owned()]);
             }
-            Self::Eicu => marked_texts(folder, eicu::PUBLISHED, eicu::synthetic_texts(seed))?,
-            Self::Mimic => marked_texts(folder, mimic::PUBLISHED, mimic::synthetic_texts(seed))?,
+            Self::Eicu => zipped_texts(eicu::PUBLISHED, eicu::synthetic_texts(seed))?,
+            Self::Mimic => zipped_texts(mimic::PUBLISHED, mimic::synthetic_texts(seed))?,
         };
         let mut paths = Vec::new();
         for (name, contents) in files {
             let path = folder.join(name);
-            fs::write(&path, contents).map_err(DataError::io("write", &path))?;
+            if !folder.join(SYNTHETIC_MARK).exists() {
+                refuse_other(&path, &contents)?;
+            }
+            Output::new(&path)?.write_bytes(&contents)?;
             paths.push(path);
         }
         Ok(paths)
@@ -220,18 +227,35 @@ impl Counted {
     }
 }
 
-fn mark(folder: &Path) -> Result<(), DataError> {
-    let path = folder.join(SYNTHETIC_MARK);
-    fs::write(&path, "The files in this folder were generated. They describe no person.\n")
-        .map_err(DataError::io("write", path))
+/// Marks an empty folder as one of generated files, or finds that it is.
+fn claim(folder: &Path) -> Result<(), DataError> {
+    let mark = folder.join(SYNTHETIC_MARK);
+    if mark.exists() {
+        return Ok(());
+    }
+    let output = Output::new(&mark)?;
+    let mut entries = fs::read_dir(folder).map_err(DataError::io("read", folder))?;
+    // What a killed process left on the way to the mark is taken up.
+    if entries.any(|entry| entry.is_ok_and(|entry| !output.is_part(&entry.path()))) {
+        return Err(DataError::NotReplaced {
+            path: folder.into(),
+            reason: "is not empty, and its files are not marked",
+        });
+    }
+    output.write_bytes(b"The files in this folder were generated. They describe no person.\n")
 }
 
-fn marked_texts<const N: usize>(
-    folder: &Path,
-    names: [&str; N],
-    texts: [String; N],
-) -> Result<Vec<(String, Vec<u8>)>, DataError> {
-    mark(folder)?;
+/// Refuses to replace a file with other contents.
+fn refuse_other(path: &Path, contents: &[u8]) -> Result<(), DataError> {
+    match fs::read(path) {
+        Ok(found) if found == contents => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Ok(_) => Err(DataError::NotReplaced { path: path.into(), reason: "is there, with other contents" }),
+        Err(error) => Err(DataError::io("read", path)(error)),
+    }
+}
+
+fn zipped_texts<const N: usize>(names: [&str; N], texts: [String; N]) -> Result<Vec<(String, Vec<u8>)>, DataError> {
     names.into_iter().zip(texts).map(|(name, text)| Ok((name.to_owned(), gzip(text.as_bytes(), name)?))).collect()
 }
 
@@ -330,6 +354,38 @@ mod tests {
             assert_eq!(summary.source, format!("SYNTHETIC files in the format of {dataset} (--data-dir)"));
             locator.require_real = true;
             assert!(matches!(dataset.summary(&locator), Err(DataError::NotFound { .. })));
+        }
+    }
+
+    /// What a user has placed stays.
+    #[test]
+    fn generated_files_replace_no_others() {
+        for dataset in [DatasetName::Eicu, DatasetName::Mimic, DatasetName::Celeba] {
+            let dir = tempfile::tempdir().unwrap();
+            fs::write(dir.path().join(eicu::PUBLISHED[0]), "credentialed").unwrap();
+            let error = dataset.write_synthetic(dir.path(), 1).unwrap_err();
+            assert!(matches!(error, DataError::NotReplaced { .. }), "{error}");
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        }
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("synthetic-adult.data"), "mine").unwrap();
+        assert!(DatasetName::Adult.write_synthetic(dir.path(), 1).is_err());
+        let own = tempfile::tempdir().unwrap();
+        for seed in [1, 2] {
+            DatasetName::Eicu.write_synthetic(own.path(), seed).unwrap();
+        }
+    }
+
+    /// A table that is cut short does not pass for a small one.
+    #[test]
+    fn a_placed_table_has_the_published_number_of_records() {
+        for dataset in [DatasetName::Eicu, DatasetName::Mimic] {
+            let (dir, mut locator) = locator();
+            dataset.write_synthetic(dir.path(), 1).unwrap();
+            fs::remove_file(dir.path().join(SYNTHETIC_MARK)).unwrap();
+            locator.data_dir = Some(dir.path().into());
+            let error = dataset.summary(&locator).unwrap_err();
+            assert!(matches!(error, DataError::WrongCount { .. }), "{error}");
         }
     }
 

@@ -1,6 +1,5 @@
 //! Rows of a CSV file that may be compressed, with file and line in every error.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -8,10 +7,13 @@ use csv::{ReaderBuilder, StringRecord};
 use flate2::read::MultiGzDecoder;
 
 use crate::error::{DataError, Position};
+use crate::output;
 
 /// A CSV file whose first row names the columns; read row by row, so that size does not matter.
 pub(crate) struct CsvRows<R> {
-    reader: csv::Reader<R>,
+    reader: csv::Reader<Watched<R>>,
+    n_rows: usize,
+    expected: Option<usize>,
     path: PathBuf,
     header: Vec<String>,
     record: StringRecord,
@@ -23,7 +25,7 @@ impl CsvRows<Box<dyn Read>> {
     /// # Errors
     /// [`DataError::Io`]; as [`new`](Self::new).
     pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
-        let file = BufReader::new(File::open(path).map_err(DataError::io("read", path))?);
+        let file = BufReader::new(output::open(path)?);
         let zipped = path.extension().is_some_and(|extension| extension == "gz");
         let reader: Box<dyn Read> = if zipped { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
         Self::new(reader, path)
@@ -36,13 +38,29 @@ impl<R: Read> CsvRows<R> {
     /// # Errors
     /// [`DataError::EmptyFile`] without a header; as [`next_row`](Self::next_row).
     pub(crate) fn new(reader: R, path: &Path) -> Result<Self, DataError> {
-        let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(reader);
-        let mut rows = Self { reader, path: path.into(), header: Vec::new(), record: StringRecord::new() };
+        let reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(Watched {
+            inner: reader,
+            is_quoted: false,
+            last: None,
+        });
+        let mut rows = Self {
+            reader,
+            n_rows: 0,
+            expected: None,
+            path: path.into(),
+            header: Vec::new(),
+            record: StringRecord::new(),
+        };
         if !rows.advance()? {
             return Err(DataError::EmptyFile { path: path.into() });
         }
         rows.header = rows.record.iter().map(|name| name.trim().to_owned()).collect();
         Ok(rows)
+    }
+
+    /// The same, refusing at the end another number of rows than the published one, where that is known.
+    pub(crate) fn expecting(self, rows: Option<usize>) -> Self {
+        Self { expected: rows, ..self }
     }
 
     /// Names of the columns.
@@ -67,17 +85,41 @@ impl<R: Read> CsvRows<R> {
     /// The next row, which has one field per column; `None` at the end.
     ///
     /// # Errors
-    /// [`DataError::WrongArity`], [`DataError::Malformed`] for text that is not UTF-8, [`DataError::BrokenGzip`],
-    /// [`DataError::Io`].
+    /// [`DataError::WrongArity`], [`DataError::Malformed`] for text that is not UTF-8 and for a file that ends within a field or a line,
+    /// [`DataError::WrongCount`], [`DataError::BrokenGzip`], [`DataError::Io`].
     pub(crate) fn next_row(&mut self) -> Result<Option<(&StringRecord, Position<'_>)>, DataError> {
+        let last = line(&self.record);
         if !self.advance()? {
+            self.ensure_whole(last)?;
             return Ok(None);
         }
+        self.n_rows += 1;
         let at = Position { path: &self.path, line: line(&self.record) };
+        if self.reader.get_ref().is_quoted && self.reader.is_done() {
+            return Err(at.malformed("the file ends within quotes: it is cut short"));
+        }
         if self.record.len() != self.header.len() {
             return Err(at.wrong_arity(self.record.len(), self.header.len()));
         }
         Ok(Some((&self.record, at)))
+    }
+
+    /// A file that is cut short mostly ends within a line, or lacks rows.
+    fn ensure_whole(&self, last: usize) -> Result<(), DataError> {
+        let at = Position { path: &self.path, line: last };
+        let Watched { is_quoted, last, .. } = self.reader.get_ref();
+        if *is_quoted {
+            return Err(at.malformed("the file ends within quotes: it is cut short"));
+        }
+        if *last != Some(b'\n') {
+            return Err(at.malformed("the file ends without a line break: it is cut short"));
+        }
+        match self.expected {
+            Some(expected) if expected != self.n_rows => {
+                Err(DataError::WrongCount { path: self.path.clone(), found: self.n_rows, expected })
+            }
+            _ => Ok(()),
+        }
     }
 
     fn advance(&mut self) -> Result<bool, DataError> {
@@ -94,12 +136,30 @@ impl<R: Read> CsvRows<R> {
                         };
                         DataError::BrokenGzip { path: self.path.clone(), line: last, reason }
                     }
-                    _ => DataError::Io { action: "read", path: self.path.clone(), source },
+                    _ => DataError::Io { action: "read", path: self.path.clone(), reason: source },
                 },
                 csv::ErrorKind::Utf8 { .. } => Position { path: &self.path, line }.malformed("not UTF-8 text"),
                 _ => Position { path: &self.path, line }.malformed(text),
             }
         })
+    }
+}
+
+/// Sees every byte on its way to the parser, which takes a field that never ends for one that does.
+struct Watched<R> {
+    inner: R,
+    /// An odd number of quotes so far.
+    is_quoted: bool,
+    last: Option<u8>,
+}
+
+impl<R: Read> Read for Watched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        let read = &buffer[..n];
+        self.is_quoted ^= read.iter().filter(|byte| **byte == b'"').count() % 2 == 1;
+        self.last = read.last().copied().or(self.last);
+        Ok(n)
     }
 }
 
@@ -140,6 +200,18 @@ mod tests {
         let rows = CsvRows::new(&b"a,b\n"[..], Path::new("t.csv")).unwrap();
         assert_eq!(rows.column("B").unwrap(), 1);
         insta::assert_snapshot!(rows.column("c").unwrap_err(), @"t.csv:1: column `c` is missing from the header");
+    }
+
+    #[test]
+    fn a_file_that_is_cut_short_is_noticed() {
+        insta::assert_snapshot!(read(b"a,b\n1,2\n3,4").unwrap_err(), @"t.csv:3: the file ends without a line break: it is cut short");
+        insta::assert_snapshot!(read(b"a,b\n1,2\n3,\"x\ny\n").unwrap_err(), @"t.csv:3: the file ends within quotes: it is cut short");
+        let mut rows = CsvRows::new(&b"a,b\n1,2\n"[..], Path::new("t.csv")).unwrap().expecting(Some(2));
+        assert!(rows.next_row().unwrap().is_some());
+        insta::assert_snapshot!(
+            rows.next_row().err().unwrap(),
+            @"`t.csv` has 1 records, the published file 2: it is cut short, or another file"
+        );
     }
 
     #[test]

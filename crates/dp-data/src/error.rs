@@ -8,14 +8,38 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum DataError {
     /// The operating system refused to read or write.
-    #[error("cannot {action} `{}`: {source}", path.display())]
+    #[error("cannot {action} `{}`: {reason}", path.display())]
     Io {
         /// What was tried, for example `read`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// The system's answer.
-        source: std::io::Error,
+        /// The system's answer; in the message, so that it is no source besides.
+        reason: std::io::Error,
+    },
+    /// A device, a pipe or a folder where a file of data should be.
+    #[error("`{}` is not a regular file", path.display())]
+    NotAFile {
+        /// What was found.
+        path: PathBuf,
+    },
+    /// A folder or file that generated records may not replace.
+    #[error("`{}` {reason}; generated files go to an empty folder, or replace generated ones", path.display())]
+    NotReplaced {
+        /// The folder or file.
+        path: PathBuf,
+        /// What it is, in words.
+        reason: &'static str,
+    },
+    /// A table has another number of records than the published one.
+    #[error("`{}` has {found} records, the published file {expected}: it is cut short, or another file", path.display())]
+    WrongCount {
+        /// The file.
+        path: PathBuf,
+        /// Records found.
+        found: usize,
+        /// Records published.
+        expected: usize,
     },
     /// A folder that was named explicitly is not there.
     #[error("`{}`, given by {given_by}, is not a folder", path.display())]
@@ -194,7 +218,7 @@ pub enum DataError {
 impl DataError {
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
-        move |source| Self::Io { action, path, source }
+        move |reason| Self::Io { action, path, reason }
     }
 }
 
@@ -267,9 +291,9 @@ impl Position<'_> {
         }
     }
 
-    /// A finite number.
-    pub(crate) fn finite(self, column: &str, value: &str) -> Result<f64, DataError> {
-        self.within(column, value, (f64::MIN, f64::MAX), "a finite number")
+    /// A number that arithmetic on many of its kind keeps finite.
+    pub(crate) fn measurement(self, column: &str, value: &str) -> Result<f64, DataError> {
+        self.within(column, value, (-1e9, 1e9), "a number between -1e9 and 1e9")
     }
 
     /// A finite number of at least zero.

@@ -25,6 +25,9 @@ pub struct Manifest {
     /// The files, in reading order.
     #[serde(default)]
     pub files: Vec<ManifestFile>,
+    /// Tables whose files are not pinned, by what is published of them.
+    #[serde(default)]
+    pub tables: Vec<ManifestTable>,
     /// The columns of a table, in file order; empty for images and text.
     #[serde(default)]
     pub columns: Vec<ManifestColumn>,
@@ -45,6 +48,16 @@ pub struct ManifestFile {
     /// Addresses to download from, best first; empty if it cannot be downloaded freely.
     #[serde(default)]
     pub urls: Vec<String>,
+}
+
+/// A published table for whose file there is no checksum.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ManifestTable {
+    /// File name without folders and `.gz`.
+    pub name: String,
+    /// Records in it.
+    pub records: usize,
 }
 
 /// One column of a table.

@@ -1,6 +1,6 @@
 //! Files that a user places by hand and for which no checksum is published.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Attempt, DataError};
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
+use crate::output;
 use crate::provenance::{FileRecord, Provenance};
 
 /// A folder with the files of a data set that cannot be downloaded freely.
@@ -32,6 +33,12 @@ pub(crate) enum Placed {
 }
 
 impl PlacedFiles {
+    /// Records of the published table; `None` where generated files stand in for it.
+    pub(crate) fn published_records(&self, manifest: &Manifest, table: &str) -> Option<usize> {
+        let table = manifest.tables.iter().find(|candidate| candidate.name == table)?;
+        (!self.synthetic).then_some(table.records)
+    }
+
     /// The first of several names that exists.
     ///
     /// # Errors
@@ -49,7 +56,7 @@ impl PlacedFiles {
     /// [`DataError::WrongChecksum`], [`DataError::NotListed`] if the list does not know the file, [`DataError::Io`].
     pub(crate) fn digest(&self, path: &Path) -> Result<(FileRecord, bool), DataError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut file = File::open(path).map_err(DataError::io("read", path))?;
+        let mut file = output::open(path)?;
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 1 << 20];
         let mut bytes = 0;

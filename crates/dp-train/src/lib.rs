@@ -22,6 +22,7 @@ mod numerics;
 mod observer;
 mod ops;
 mod optimiser;
+mod output;
 mod parameters;
 mod plan;
 #[cfg(feature = "audit")]

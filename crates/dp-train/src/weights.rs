@@ -12,6 +12,7 @@ use crate::error::{Result, TrainError};
 use crate::layers::{KernelCrop, ParameterSpec};
 use crate::models::Model;
 use crate::ops::Copy;
+use crate::output::{self, Readers};
 
 impl Model {
     /// Writes the parameters to a file that `torch` (`safetensors.torch.load_file`, then `load_state_dict`) and candle (`VarBuilder`)
@@ -53,7 +54,8 @@ impl Model {
         let tensors = parameters.specs().iter().map(|spec| spec.name.as_str()).zip(&tensors);
         let metadata: HashMap<String, String> = metadata.clone().into_iter().collect();
         let metadata = (!metadata.is_empty()).then_some(metadata);
-        safetensors::serialize_to_file(tensors, metadata, path).map_err(|error| TrainError::weights(path, error))
+        let bytes = safetensors::serialize(tensors, metadata).map_err(|error| TrainError::weights(path, error))?;
+        output::replace(path, &bytes, Readers::Default).map_err(|error| TrainError::weights(path, error))
     }
 
     /// Overwrites the parameters with those of a file, and returns its metadata.

@@ -1,10 +1,12 @@
 //! ε over steps.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::ensure;
 use dp_accounting::{Accountant, Asked, Delta, Epsilon, Resolved};
 
+use crate::output::Output;
 use crate::plot::{LinePanel, Panel, Plot, Point, Series, png};
 
 /// Points of each line.
@@ -12,6 +14,9 @@ const POINTS: u64 = 24;
 
 /// Draws the RDP bound and the PLD bracket from the first step to the last.
 pub(super) fn draw(case: &Resolved, path: &Path) -> anyhow::Result<()> {
+    let is_drawing = |extension: &OsStr| extension == "svg" || extension == "png";
+    ensure!(path.extension().is_some_and(is_drawing), "--plot {} must end in .svg or .png", path.display());
+    let output = Output::new(path, &[])?;
     let delta = match case.asked {
         Asked::Epsilon { delta } | Asked::Parameter { delta, .. } => delta,
         Asked::Delta { .. } => Delta::new(super::DELTA)?,
@@ -39,10 +44,6 @@ pub(super) fn draw(case: &Resolved, path: &Path) -> anyhow::Result<()> {
         y_range: None,
     };
     let svg = Plot { title: case.to_string(), panels: vec![Panel::Lines(panel)], n_columns: 1 }.svg()?;
-    let bytes = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("svg") => svg.into_bytes(),
-        Some("png") => png(&svg)?,
-        _ => bail!("--plot {} must end in .svg or .png", path.display()),
-    };
-    std::fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))
+    let is_png = path.extension().is_some_and(|extension| extension == "png");
+    output.write_bytes(&if is_png { png(&svg)? } else { svg.into_bytes() })
 }

@@ -4,10 +4,10 @@ mod batch;
 mod chart;
 mod text;
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use dp_accounting::{
     Answer, Answered, Asked, Bound, Case, Certainty, Conversion, Delta, DpEvent, Epsilon, Found, Ledger, MarkedEpsilon,
@@ -161,6 +161,9 @@ enum Marked<'a> {
         certainty: &'a Certainty,
         order: Option<f64>,
         method: Option<Method>,
+        /// Why ε is `null`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        note: Option<&'static str>,
     },
     Delta(&'a Answer),
 }
@@ -175,6 +178,7 @@ impl<'a> Marked<'a> {
                 certainty: &bound.certainty,
                 order: bound.order,
                 method: bound.method,
+                note: (!bound.epsilon.is_finite()).then_some("no upper bound on ε exists: no guarantee"),
             },
             Bound::Delta(_) => Self::Delta(answer),
         }
@@ -261,9 +265,21 @@ fn case(args: &AccountArgs) -> anyhow::Result<Case> {
     })
 }
 
+/// No file of events is larger, in bytes.
+const MAX_EVENT: u64 = 16 << 20;
+
 /// An event, or a list of them, from a file.
 fn event(path: &Path) -> anyhow::Result<DpEvent> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    let reading = || format!("reading {}", path.display());
+    let file = std::fs::File::open(path).with_context(reading)?;
+    let mut text = String::new();
+    // A device has no end.
+    file.take(MAX_EVENT + 1).read_to_string(&mut text).with_context(reading)?;
+    ensure!(
+        text.len() as u64 <= MAX_EVENT,
+        "{}: more than {MAX_EVENT} bytes, and no event has as many",
+        path.display()
+    );
     let list = text.trim_start().starts_with('[');
     let event = if list { serde_json::from_str(&text).map(DpEvent::Composed) } else { serde_json::from_str(&text) };
     event.with_context(|| format!("{} is no event", path.display()))

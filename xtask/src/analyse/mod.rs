@@ -39,18 +39,18 @@ struct AnalysisArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     epochs: Option<u64>,
     /// Poisson batches in an evaluation [default: 8, in a quick run 4].
-    #[arg(long, value_name = "N")]
-    batches: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    batches: Option<u32>,
     /// Random vectors for the trace of each group's Hessian [default: the paper's 100, in a quick run 10].
-    #[arg(long, value_name = "N")]
-    probes: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    probes: Option<u32>,
     /// Hessian-vector products in the search for each group's largest eigenvalue, which starts where the last one ended (0: none)
     /// [default: 4, in a quick run 2].
-    #[arg(long, value_name = "N")]
-    eigenvalue_products: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    eigenvalue_products: Option<u32>,
     /// Records of each group that the largest eigenvalue is about [default: 256, in a quick run 16].
-    #[arg(long, value_name = "N")]
-    eigenvalue_records: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    eigenvalue_records: Option<u32>,
 }
 
 impl AnalysisArgs {
@@ -58,8 +58,9 @@ impl AnalysisArgs {
     fn settings(&self) -> AnalysisSettings {
         let usual = AnalysisSettings::default();
         let quick = self.study.options.quick;
-        let either =
-            |asked: Option<usize>, usual, in_quick_run| asked.unwrap_or(if quick { in_quick_run } else { usual });
+        let either = |asked: Option<u32>, usual, in_quick_run| {
+            asked.map_or(if quick { in_quick_run } else { usual }, |asked| asked as usize)
+        };
         let iterations = either(self.eigenvalue_products, 4, 2);
         let search = EigenvalueSearch { iterations, records: either(self.eigenvalue_records, 256, 16) };
         AnalysisSettings {

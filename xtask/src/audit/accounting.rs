@@ -8,6 +8,8 @@ use dp_accounting::audit::{self, Evidence, Finding};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use crate::terminal::say;
+
 /// Options of `cargo xtask audit accounting`.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -63,10 +65,10 @@ pub(crate) fn run(args: &AccountingArgs) -> anyhow::Result<()> {
     let violations = findings.iter().filter(|finding| !finding.violations.is_empty()).count();
     let slowest_seconds = findings.iter().map(|finding| finding.slowest.as_secs_f64()).fold(0.0, f64::max);
     if args.json {
-        println!("{}", serde_json::to_string(&Summary { cases: args.cases, violations, slowest_seconds })?);
+        say!("{}", serde_json::to_string(&Summary { cases: args.cases, violations, slowest_seconds })?)?;
     } else {
-        print!("{}", table(&findings));
-        println!("\n{} settings, {violations} with a violation, slowest answer {slowest_seconds:.3} s", args.cases);
+        let table = table(&findings);
+        say!("{table}\n{} settings, {violations} with a violation, slowest answer {slowest_seconds:.3} s", args.cases)?;
     }
     if violations > 0 {
         bail!("{violations} of {} settings show a bound that does not hold", args.cases);

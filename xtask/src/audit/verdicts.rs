@@ -6,6 +6,8 @@ use fair_metrics::simulation::{ErrorRate, error_rates};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
+use crate::terminal;
+
 /// Simulated studies of each rule, and in a quick run.
 const REPETITIONS: u32 = 10_000;
 const QUICK: u32 = 1_000;
@@ -31,7 +33,7 @@ pub(crate) struct VerdictsArgs {
 pub(crate) fn run(args: &VerdictsArgs) -> anyhow::Result<()> {
     let repetitions = if args.quick { QUICK } else { REPETITIONS };
     let rates = error_rates(repetitions, &mut ChaCha8Rng::seed_from_u64(args.seed))?;
-    print!("{}", table(&rates));
+    terminal::write(format_args!("{}", table(&rates)))?;
     let noise = if args.quick { 3.0 } else { 0.0 };
     let broken: Vec<String> = rates
         .iter()

@@ -15,6 +15,8 @@ use dp_clipping::{
 };
 use serde::Serialize;
 
+use crate::terminal::{self, say};
+
 /// Options of `cargo xtask bench clipping`.
 #[derive(Args)]
 pub(crate) struct ClippingArgs {
@@ -28,8 +30,8 @@ pub(crate) struct ClippingArgs {
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(16..=100_000_000))]
     params: u32,
     /// Threads of the kernels and of the yardstick [default: all cores]. ndarray and candle decide for themselves.
-    #[arg(long)]
-    threads: Option<NonZeroUsize>,
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     /// Turns; the median is reported.
     #[arg(long, default_value_t = 31, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
@@ -62,16 +64,16 @@ struct KernelRate {
 pub(crate) fn run(args: &ClippingArgs) -> anyhow::Result<()> {
     let measured = measure(args)?;
     if args.json {
-        println!("{}", serde_json::to_string(&measured).context("serialising the measurements")?);
+        say!("{}", serde_json::to_string(&measured).context("serialising the measurements")?)
     } else {
-        print!("{}", table(&measured));
+        terminal::write(format_args!("{}", table(&measured)))
     }
-    Ok(())
 }
 
 fn measure(args: &ClippingArgs) -> anyhow::Result<Measured> {
     let (batch, params) = (args.batch as usize, args.params as usize);
-    let threads = args.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+    let asked = args.threads.and_then(|threads| NonZeroUsize::new(threads.into()));
+    let threads = asked.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
     let execution = Execution::with_threads(threads);
 
     let data = gradients(batch, params);

@@ -21,6 +21,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use crate::device::DeviceArgs;
+use crate::terminal::say;
 
 /// Options of `cargo xtask bench step`.
 #[derive(Args)]
@@ -38,13 +39,13 @@ pub(crate) struct StepArgs {
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     steps: u32,
     /// Threads [default: all cores; 1 on a CUDA device].
-    #[arg(long)]
-    threads: Option<NonZeroUsize>,
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     #[command(flatten)]
     device: DeviceArgs,
     /// Records in memory at once [default: that of training].
-    #[arg(long)]
-    micro_batch: Option<NonZeroUsize>,
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    micro_batch: Option<u32>,
     /// Seed of the run's randomness: with it, the parameters after the steps are the same bit for bit.
     #[arg(long, default_value_t = 2)]
     seed: u64,
@@ -146,29 +147,25 @@ fn name(value: &impl ValueEnum) -> String {
 /// # Errors
 /// If a step fails.
 pub(crate) fn run(args: &StepArgs) -> anyhow::Result<()> {
-    let threads = args.threads.unwrap_or_else(|| args.device.default_threads());
+    let asked = args.threads.and_then(|threads| NonZeroUsize::new(threads.into()));
+    let threads = asked.unwrap_or_else(|| args.device.default_threads());
     let execution = Execution { threads, ..args.device.execution()? };
     let measured = measure(args, &execution)?;
     if args.json {
-        println!("{}", serde_json::to_string(&measured).context("serialising the measurement")?);
-        return Ok(());
+        return say!("{}", serde_json::to_string(&measured).context("serialising the measurement")?);
     }
     let Measured { model, mode, batch, ms_per_step, samples_per_s, peak_rss_mb, threads, .. } = &measured;
-    println!(
+    say!(
         "{model}, {mode}, batch {batch}, {threads} threads: {ms_per_step:.3} ms per step, {samples_per_s:.0} records/s, peak memory {peak_rss_mb:.0} MiB"
-    );
+    )?;
     let (reached, peak) = (args.model.operations() * samples_per_s * 1e-9, product_rate(&execution)?);
-    println!(
-        "products {reached:.0} GFLOP/s, {:.0} % of the {peak:.0} GFLOP/s of one large product",
-        100.0 * reached / peak
-    );
-    Ok(())
+    say!("products {reached:.0} GFLOP/s, {:.0} % of the {peak:.0} GFLOP/s of one large product", 100.0 * reached / peak)
 }
 
 fn measure(args: &StepArgs, execution: &Execution) -> anyhow::Result<Measured> {
     let records = records(args, &execution.device)?;
     let plan = plan(args, &records)?;
-    let micro_batch = args.micro_batch.map_or(execution.micro_batch, NonZeroUsize::get);
+    let micro_batch = args.micro_batch.map_or(execution.micro_batch, |records| records as usize);
     let execution = Execution { micro_batch, ..execution.clone() };
     let threads = execution.threads.get();
     let mut trainer = Trainer::new(&plan, &records, Randomness::from_seed(args.seed).streams(0, 0), execution)?;

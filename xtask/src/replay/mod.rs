@@ -8,6 +8,8 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use dp_train::audit::{CAUSES, Fault, KNOWN, LayerKind, Replay, Report};
 
+use crate::terminal::say;
+
 /// Options of `cargo xtask replay`.
 #[derive(Args)]
 pub(crate) struct ReplayArgs {
@@ -30,8 +32,8 @@ pub(crate) struct ReplayArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Threads, each with cases of its own [default: all cores].
-    #[arg(long)]
-    threads: Option<NonZeroUsize>,
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
     /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
@@ -48,7 +50,7 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     if args.known {
         return known(args.plant, args.json);
     }
-    let threads = match args.threads {
+    let threads = match args.threads.and_then(|threads| NonZeroUsize::new(threads.into())) {
         Some(threads) => threads,
         None => std::thread::available_parallelism().context("number of cores")?,
     };
@@ -62,9 +64,9 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     files::replay(from_files, seed, &methods, &mut report)?;
     progress.finish_and_clear();
     if args.json {
-        println!("{}", serde_json::to_string(&report)?);
+        say!("{}", serde_json::to_string(&report)?)?;
     } else {
-        print(&report, seed);
+        print(&report, seed)?;
     }
     ensure!(report.violations == 0, "{} of {} cases broke the guarantee", report.violations, report.cases);
     Ok(())
@@ -96,29 +98,30 @@ fn known(plant: Option<Fault>, json: bool) -> anyhow::Result<()> {
             holds,
         };
         if json {
-            println!("{}", serde_json::to_string(&step)?);
+            say!("{}", serde_json::to_string(&step)?)?;
         } else {
             let KnownStep { step, after, .. } = step;
             let verdict = now.breach.map_or_else(|| "holds".to_owned(), |breach| breach.to_string());
-            println!("{}. {step}: {} before, {after:.9} now; {verdict}", known.cause, known.before);
+            say!("{}. {step}: {} before, {after:.9} now; {verdict}", known.cause, known.before)?;
         }
     }
     ensure!(broken == 0, "{broken} of {} steps broke the guarantee", KNOWN.len());
     Ok(())
 }
 
-fn print(report: &Report, seed: u64) {
+fn print(report: &Report, seed: u64) -> anyhow::Result<()> {
     let Report { cases, violations, largest_sum_ratio, largest_count_ratio, .. } = report;
-    println!(
+    say!(
         "{cases} cases (seed {seed}), {violations} violations; largest change of a sum over its bound {largest_sum_ratio:.9}, of a \
          count over its sensitivity {largest_count_ratio}"
-    );
+    )?;
     for (what, counts) in [("layers", &report.by_layer), ("methods", &report.by_method), ("attacks", &report.by_attack)]
     {
         let counts: Vec<String> = counts.iter().map(|(name, n)| format!("{name} {n}")).collect();
-        println!("{what}: {}", counts.join(", "));
+        say!("{what}: {}", counts.join(", "))?;
     }
     for violation in &report.worst {
-        println!("{violation}");
+        say!("{violation}")?;
     }
+    Ok(())
 }

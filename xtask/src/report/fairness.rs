@@ -113,6 +113,9 @@ fn costs(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<T
 pub(crate) struct MethodStatement {
     experiment: String,
     method: String,
+    /// `QUICK`, `SYNTHETIC` or both: the statement is then about no paper and no person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mark: Option<&'static str>,
     statement: FairnessStatement,
 }
 
@@ -120,7 +123,7 @@ pub(crate) struct MethodStatement {
 ///
 /// # Errors
 /// If runs differ in their groups.
-pub(crate) fn statements(experiment: &ExperimentResults) -> anyhow::Result<Vec<MethodStatement>> {
+pub(crate) fn statements(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<MethodStatement>> {
     if experiment.methods.iter().all(|method| method.method != REFERENCE) {
         return Ok(Vec::new());
     }
@@ -130,6 +133,7 @@ pub(crate) fn statements(experiment: &ExperimentResults) -> anyhow::Result<Vec<M
             Ok(MethodStatement {
                 experiment: experiment.id.clone(),
                 method: method.method.clone(),
+                mark: mark.map(Mark::label),
                 statement: statement(experiment, method)?,
             })
         })

@@ -171,6 +171,7 @@ fn run(ending: &Ending, index: usize) -> RunRecord {
         train: record(11_200),
         analysis: None,
         search: None,
+        provenance: None,
     }
 }
 

@@ -3,11 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use askama::Template;
 
 use super::number;
 use super::summary::{Summary, Tally};
+use crate::output::Output;
+
+/// In every index.
+const TITLE: &str = "<title>Reproductions</title>";
 
 /// A report in the index.
 struct Entry {
@@ -73,6 +77,9 @@ impl Index {
 /// If a folder or summary cannot be read, or the index not be written.
 pub(crate) fn write_index(root: &Path, exports: Option<&Path>) -> anyhow::Result<PathBuf> {
     fs::create_dir_all(root).with_context(|| format!("creating {}", root.display()))?;
+    let path = root.join("index.html");
+    refuse_foreign(&path)?;
+    let output = Output::new(&path, &[])?;
     let entries =
         names(root)?.iter().filter_map(|name| entry(root, name).transpose()).collect::<anyhow::Result<_>>()?;
     let exports = match exports {
@@ -82,12 +89,21 @@ pub(crate) fn write_index(root: &Path, exports: Option<&Path>) -> anyhow::Result
         _ => Vec::new(),
     };
     let page = Index { entries, exports }.render().context("rendering the index")?;
-    let path = root.join("index.html");
-    // Under another name first: whoever reads the index reads a whole one.
-    let partial = root.join(".index.html.partial");
-    fs::write(&partial, page).with_context(|| format!("writing {}", partial.display()))?;
-    fs::rename(&partial, &path).with_context(|| format!("writing {}", path.display()))?;
+    output.write_bytes(page.as_bytes())?;
     Ok(path)
+}
+
+/// Refuses to replace a page that is no index of ours.
+///
+/// # Errors
+/// Names the page.
+pub(crate) fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
+    match fs::read_to_string(path) {
+        Ok(page) if page.contains(TITLE) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Ok(_) => bail!("{} is no index of reports; it is not replaced", path.display()),
+        Err(error) => Err(error).with_context(|| format!("reading {}", path.display())),
+    }
 }
 
 /// Names in a folder, sorted, without those that begin with a dot.

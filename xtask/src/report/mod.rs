@@ -27,59 +27,53 @@ mod release;
 mod render;
 mod search;
 mod setting;
-mod staging;
 mod summary;
 mod verdict;
-
-use std::fs;
-use std::path::Path;
 
 use anyhow::Context;
 
 pub(crate) use self::claims::Claim;
 use self::comparison::Answer;
-use self::document::{Block, Document, Figure, Mark, Section};
+pub(crate) use self::document::Mark;
+use self::document::{Block, Document, Figure, Section, marked};
 use self::figures::DrawnFigure;
-pub(crate) use self::index::write_index;
+pub(crate) use self::index::{refuse_foreign as refuse_foreign_index, write_index};
 pub(crate) use self::plain::{PlainReport, write_plain};
 pub(crate) use self::presentation::{Cause, StudyPresentation, TablePresentation};
 use self::release::Release;
-pub(crate) use self::staging::recover_interrupted;
 use self::summary::Summary;
 use self::verdict::Verdict;
+use crate::output::ReportFolder;
 use crate::plot;
 use crate::results::{ExperimentResults, StudyResults, compact};
 
 /// Writes `report.md`, `report.html`, `release.json` (what ε covers), `results.json` (everything, most of it not for release), `runs.json.gz`, `fairness.json`, `summary.json` and `plots/` to the
-/// directory `out`, replacing an earlier report there as one step at the end; see [`staging::replace_directory`].
+/// directory `out`, replacing an earlier report there as one step at the end; see [`ReportFolder::replace`].
 ///
 /// # Errors
 /// If the records are inconsistent with the presentation (an unknown group), or if files cannot be written. The earlier
 /// report is then still in place.
-pub(crate) fn write(results: &StudyResults, presentation: &StudyPresentation, out: &Path) -> anyhow::Result<()> {
+pub(crate) fn write(
+    results: &StudyResults,
+    presentation: &StudyPresentation,
+    out: &ReportFolder,
+) -> anyhow::Result<()> {
     let (document, figures) = compose(results, presentation)?;
-    staging::replace_directory(out, |directory| {
-        let write = |name: &str, bytes: &[u8]| {
-            let path = directory.join(name);
-            fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
-        };
+    out.replace(|staging| {
+        let mut write = |name: &str, bytes: &[u8]| staging.write(name, bytes);
         write("results.json", &serde_json::to_vec_pretty(results).context("serialising the records")?)?;
         write("runs.json.gz", &compact::pack(results)?)?;
         write("release.json", &serde_json::to_vec_pretty(&Release::of(results)).context("serialising the release")?)?;
         write("fairness.json", &serde_json::to_vec_pretty(&statements(results)?).context("serialising statements")?)?;
-        let summary = Summary::new(results, &document);
-        write("summary.json", &serde_json::to_vec_pretty(&summary).context("serialising the summary")?)?;
         write("report.md", render::markdown(&document)?.as_bytes())?;
         write("report.html", render::html(&document)?.as_bytes())?;
-        let plots = directory.join("plots");
-        fs::create_dir(&plots).with_context(|| format!("creating {}", plots.display()))?;
         for figure in &figures {
             let svg = figure.plot.svg().with_context(|| format!("drawing {}", figure.stem))?;
             write(&format!("plots/{}.svg", figure.stem), svg.as_bytes())?;
             let png = plot::png(&svg).with_context(|| format!("drawing {}", figure.stem))?;
             write(&format!("plots/{}.png", figure.stem), &png)?;
         }
-        Ok(())
+        Ok(Summary::new(results, &document))
     })
 }
 
@@ -103,7 +97,9 @@ pub(crate) fn committed(
 /// Who pays for privacy, for every private method of every experiment that is not a grid.
 fn statements(results: &StudyResults) -> anyhow::Result<Vec<fairness::MethodStatement>> {
     let experiments = results.experiments.iter().filter(|experiment| !landscape::is_grid(experiment));
-    Ok(experiments.map(fairness::statements).collect::<anyhow::Result<Vec<_>>>()?.concat())
+    let statements = experiments
+        .map(|experiment| fairness::statements(experiment, Mark::new(experiment.dataset.synthetic, results.quick)));
+    Ok(statements.collect::<anyhow::Result<Vec<_>>>()?.concat())
 }
 
 /// The document and its plots.
@@ -123,6 +119,9 @@ fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::
             figures
         };
         counterparts::cite(&mut figures);
+        for figure in &mut figures {
+            figure.alt = marked(mark_of(experiment), &figure.alt);
+        }
         let seeded = results.seed.is_some();
         sections.extend(experiment_sections(experiment, seeded, mark_of(experiment), &figures)?);
         all_figures.extend(figures);
@@ -253,8 +252,16 @@ fn experiment_sections(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::fixture::presentation;
     use super::*;
+    use crate::output::Contents;
+
+    fn claim(out: &Path) -> ReportFolder {
+        ReportFolder::claim(out, "adult", &presentation().title, Contents::ReportAndRecords).unwrap()
+    }
 
     fn markdown(results: &StudyResults) -> String {
         render::markdown(&compose(results, &presentation()).unwrap().0).unwrap()
@@ -283,11 +290,15 @@ mod tests {
         }
         for figure in &figures {
             assert!(figure.caption.starts_with("SYNTHETIC: "), "{}", figure.caption);
+            assert!(figure.alt.starts_with("SYNTHETIC: "), "{}", figure.alt);
             assert!(figure.plot.svg().unwrap().contains("SYNTHETIC"));
             for panel in figure.plot.panel_svgs().unwrap() {
                 assert!(panel.contains("SYNTHETIC"));
             }
         }
+        let statements = serde_json::to_value(statements(&results).unwrap()).unwrap();
+        assert!(statements.as_array().unwrap().iter().all(|statement| statement["mark"] == "SYNTHETIC"));
+        assert_eq!(serde_json::to_value(Release::of(&results)).unwrap()["mark"], "SYNTHETIC");
         for verdict in ["| agrees", "| same ordering", "| differs", "SE ✓", "same digits"] {
             assert!(!text.contains(verdict), "{verdict}");
         }
@@ -342,7 +353,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let out = parent.path().join("adult");
         let results = fixture::study();
-        write(&results, &presentation(), &out).unwrap();
+        write(&results, &presentation(), &claim(&out)).unwrap();
         let json = fs::read(out.join("results.json")).unwrap();
         assert_eq!(serde_json::from_slice::<StudyResults>(&json).unwrap(), results);
         for stem in ["accuracy", "loss", "gradient-norm", "thresholds"] {
@@ -357,11 +368,11 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let out = parent.path().join("adult");
         let mut results = fixture::study();
-        write(&results, &presentation(), &out).unwrap();
+        write(&results, &presentation(), &claim(&out)).unwrap();
         let before = fs::read(out.join("results.json")).unwrap();
-        results.experiments[0].id = "no/such/directory".to_owned();
-        let error = write(&results, &presentation(), &out).unwrap_err();
-        assert!(format!("{error:#}").contains("no/such/directory"), "{error:#}");
+        results.experiments[0].id = "no/such/directory/at/all".to_owned();
+        let error = write(&results, &presentation(), &claim(&out)).unwrap_err();
+        assert!(format!("{error:#}").contains("no/such/directory/at/all"), "{error:#}");
         assert_eq!(fs::read(out.join("results.json")).unwrap(), before);
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);
     }

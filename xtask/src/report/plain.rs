@@ -1,13 +1,10 @@
 //! A report that is not made from stored runs: text, results and plots of its own, found and described by the index like any other.
 
-use std::fs;
-use std::path::Path;
-
 use anyhow::Context;
 use serde::Serialize;
 
-use super::staging;
 use super::summary::{Plot as SummaryPlot, Summary, Tally};
+use crate::output::ReportFolder;
 use crate::plot::{self, Plot};
 
 /// What it consists of.
@@ -26,16 +23,22 @@ pub(crate) struct PlainReport<'a> {
 ///
 /// # Errors
 /// If files cannot be written. An earlier report is then still in place.
-pub(crate) fn write_plain(report: &PlainReport<'_>, results: &impl Serialize, out: &Path) -> anyhow::Result<()> {
-    staging::replace_directory(out, |directory| {
-        let write = |name: &str, bytes: &[u8]| {
-            let path = directory.join(name);
-            fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))
-        };
+pub(crate) fn write_plain(
+    report: &PlainReport<'_>,
+    results: &impl Serialize,
+    out: &ReportFolder,
+) -> anyhow::Result<()> {
+    out.replace(|staging| {
+        let mut write = |name: &str, bytes: &[u8]| staging.write(name, bytes);
         write("results.json", &serde_json::to_vec_pretty(results).context("serialising the results")?)?;
         write("report.md", report.text.as_bytes())?;
+        if let Some((stem, _, plot)) = report.plot {
+            let svg = plot.svg()?;
+            write(&format!("plots/{stem}.svg"), svg.as_bytes())?;
+            write(&format!("plots/{stem}.png"), &plot::png(&svg)?)?;
+        }
         let (good, bad) = report.agreeing;
-        let summary = Summary {
+        Ok(Summary {
             title: report.title.to_owned(),
             mark: None,
             rows: Tally { good, bad, ..Tally::default() },
@@ -45,15 +48,6 @@ pub(crate) fn write_plain(report: &PlainReport<'_>, results: &impl Serialize, ou
             plot: report
                 .plot
                 .map(|(stem, alt, _)| SummaryPlot { file: format!("plots/{stem}.svg"), alt: alt.to_owned() }),
-        };
-        write("summary.json", &serde_json::to_vec_pretty(&summary).context("serialising the summary")?)?;
-        if let Some((stem, _, plot)) = report.plot {
-            let plots = directory.join("plots");
-            fs::create_dir(&plots).with_context(|| format!("creating {}", plots.display()))?;
-            let svg = plot.svg()?;
-            write(&format!("plots/{stem}.svg"), svg.as_bytes())?;
-            write(&format!("plots/{stem}.png"), &plot::png(&svg)?)?;
-        }
-        Ok(())
+        })
     })
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::document::Mark;
 use crate::results::{PrivacyRecord, StudyResults, ThresholdRecord};
 
 /// What may be released of a study, if its randomness is secret. The parameters themselves are not kept by a study.
@@ -10,6 +11,9 @@ pub(super) struct Release<'a> {
     study: &'a str,
     /// False with a seed: the mechanisms are what their marks say, these runs are not private.
     private: bool,
+    /// `QUICK`, `SYNTHETIC` or both.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mark: Option<&'static str>,
     experiments: Vec<ExperimentRelease<'a>>,
     /// What is in `results.json` besides.
     #[serde(rename = "not_for_release")]
@@ -50,6 +54,7 @@ impl<'a> Release<'a> {
         Self {
             study: &results.study,
             private: results.private,
+            mark: Mark::new(results.synthetic, results.quick).map(Mark::label),
             experiments: results
                 .experiments
                 .iter()

@@ -3,6 +3,7 @@
 use super::document::{Block, Cell, Mark, Row, Table, marked};
 use super::number;
 use crate::results::{ExperimentResults, StudyResults};
+use crate::shell;
 
 /// The commands and the machines.
 pub(crate) fn study(results: &StudyResults) -> Vec<Block> {
@@ -20,7 +21,7 @@ pub(crate) fn study(results: &StudyResults) -> Vec<Block> {
     for session in &results.sessions {
         facts.push(format!(
             "{}: {} runs in {:.1} s on {} threads; code revision {}; {}",
-            session.command.join(" "),
+            shell::line(&session.command),
             number::count(session.n_runs),
             session.wall_seconds,
             session.threads,

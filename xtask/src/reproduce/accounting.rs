@@ -11,7 +11,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use super::options::reports_root;
+use crate::output::{Contents, ReportFolder};
 use crate::report::{self, PlainReport};
+use crate::shell;
+use crate::terminal::say;
 
 /// Options of `cargo xtask reproduce accounting`.
 #[derive(Args)]
@@ -194,19 +197,18 @@ impl Published {
 /// # Errors
 /// If an accountant fails, or files cannot be written.
 pub(crate) fn run(args: &AccountingArgs) -> anyhow::Result<()> {
-    let rows = rows()?;
     let out = args.out.clone().unwrap_or_else(|| reports_root().join("accounting"));
+    let out = ReportFolder::claim(&out, "accounting", TITLE, Contents::Report)?;
+    let rows = rows()?;
     write(&rows, &out)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        say!("{}", serde_json::to_string_pretty(&rows)?)
     } else {
-        print!("{}", table(&rows));
-        println!("\nReport: {}", out.join("report.md").display());
+        say!("{}\nReport: {}", table(&rows), shell::path(&out.path().join("report.md")))
     }
-    Ok(())
 }
 
-fn write(rows: &[Row], out: &Path) -> anyhow::Result<()> {
+fn write(rows: &[Row], out: &ReportFolder) -> anyhow::Result<()> {
     let n_agreeing = rows.iter().filter(|row| row.agrees).count();
     let report = PlainReport {
         title: TITLE,

@@ -8,6 +8,8 @@ use super::options::{exports_folder, reports_root};
 use super::study::StudyArgs;
 use super::{TRAINING, accounting, toy};
 use crate::report;
+use crate::shell;
+use crate::terminal::say;
 
 /// Runs every study with the same options; one that fails does not keep the others from running.
 ///
@@ -16,10 +18,12 @@ use crate::report;
 pub(crate) fn run(args: &StudyArgs) -> anyhow::Result<()> {
     args.ensure_whole_study()?;
     let root = args.options.out_root();
-    let mut studies: Vec<Task<'_>> = vec![
-        ("accounting", Box::new(|out| accounting::run(&accounting::AccountingArgs::to(out)))),
-        ("toy", Box::new(|out| toy::run(&toy::ToyArgs::to(out)))),
-    ];
+    report::refuse_foreign_index(&root.join("index.html"))?;
+    let mut studies: Vec<Task<'_>> = Vec::new();
+    if !args.options.plan {
+        studies.push(("accounting", Box::new(|out| accounting::run(&accounting::AccountingArgs::to(out)))));
+        studies.push(("toy", Box::new(|out| toy::run(&toy::ToyArgs::to(out)))));
+    }
     for (name, make) in TRAINING {
         studies.push((
             name,
@@ -29,9 +33,11 @@ pub(crate) fn run(args: &StudyArgs) -> anyhow::Result<()> {
             }),
         ));
     }
-    let failed = in_turn(&root, &studies);
-    let index = report::write_index(&root, (root == reports_root()).then(exports_folder).as_deref())?;
-    println!("\nIndex: {}", index.display());
+    let failed = in_turn(&root, &studies)?;
+    if !args.options.plan {
+        let index = report::write_index(&root, (root == reports_root()).then(exports_folder).as_deref())?;
+        say!("\nIndex: {}", shell::path(&index))?;
+    }
     ensure!(failed.is_empty(), "{} of {} studies failed: {}", failed.len(), studies.len(), failed.join(", "));
     Ok(())
 }
@@ -40,16 +46,16 @@ pub(crate) fn run(args: &StudyArgs) -> anyhow::Result<()> {
 type Task<'a> = (&'static str, Box<dyn Fn(&Path) -> anyhow::Result<()> + 'a>);
 
 /// Runs all of them and says which failed.
-fn in_turn(root: &Path, studies: &[Task<'_>]) -> Vec<&'static str> {
+fn in_turn(root: &Path, studies: &[Task<'_>]) -> anyhow::Result<Vec<&'static str>> {
     let mut failed = Vec::new();
     for (name, run) in studies {
-        println!("\n=== {name}");
+        say!("\n=== {name}")?;
         if let Err(error) = run(&root.join(name)) {
             eprintln!("error: {name}: {error:#}");
             failed.push(*name);
         }
     }
-    failed
+    Ok(failed)
 }
 
 #[cfg(test)]
@@ -64,7 +70,7 @@ mod tests {
         let write = |out: &Path| Ok(std::fs::write(out, "done")?);
         let studies: Vec<Task<'_>> =
             vec![("first", Box::new(write)), ("second", Box::new(|_| bail!("no data"))), ("third", Box::new(write))];
-        assert_eq!(in_turn(root.path(), &studies), ["second"]);
+        assert_eq!(in_turn(root.path(), &studies).unwrap(), ["second"]);
         assert!(root.path().join("first").exists() && root.path().join("third").exists());
     }
 }

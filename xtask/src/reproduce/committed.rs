@@ -4,7 +4,7 @@
 //! report with it, without training anything again; a test compares the reports with what their records give.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Parser;
@@ -15,6 +15,7 @@ use super::TRAINING;
 use super::options::exports_folder;
 use super::study::StudyArgs;
 use crate::analyse;
+use crate::output::Output;
 use crate::report::{self, StudyPresentation};
 use crate::results::{compact, metrics_csv};
 
@@ -89,14 +90,18 @@ impl CommittedReport {
     /// As [`Self::files`], and if the folder cannot be written.
     pub(crate) fn render(&self) -> anyhow::Result<()> {
         let files = self.files()?;
-        if self.folder.exists() {
-            fs::remove_dir_all(&self.folder).with_context(|| format!("removing {}", self.folder.display()))?;
+        let plots = self.folder.join("plots");
+        fs::create_dir_all(&plots).with_context(|| format!("creating {}", plots.display()))?;
+        for (name, bytes) in &files {
+            Output::new(&self.folder.join(name), &[])?.write_bytes(bytes)?;
         }
-        for (name, bytes) in files {
-            let path = self.folder.join(name);
-            let parent = path.parent().unwrap_or(Path::new("."));
-            fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
-            fs::write(&path, bytes).with_context(|| format!("writing {}", path.display()))?;
+        // Drawings that the report no longer has.
+        for entry in fs::read_dir(&plots).with_context(|| format!("reading {}", plots.display()))? {
+            let path = entry.with_context(|| format!("reading {}", plots.display()))?.path();
+            let is_drawn = files.iter().any(|(name, _)| self.folder.join(name) == path);
+            if !is_drawn && path.extension().is_some_and(|extension| extension == "svg") {
+                fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
+            }
         }
         Ok(())
     }

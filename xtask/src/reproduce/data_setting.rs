@@ -1,7 +1,6 @@
 //! The records of an experiment: which data set, which of its records, and which part models are evaluated on.
 
 use std::fs;
-use std::io::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -20,6 +19,8 @@ use rand::{RngCore, TryRngCore};
 
 use super::records::ExperimentData;
 use super::text_inputs::TextInputs;
+use crate::output::Output;
+use crate::terminal::say;
 
 /// The records of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -220,18 +221,22 @@ fn read<T>(
 ) -> anyhow::Result<&T> {
     if cell.get().is_none() {
         let table = load()?;
-        announce(provenance(&table));
+        announce(provenance(&table))?;
         // Empty until now, and nothing else holds it.
         let _ = cell.set(table);
     }
     cell.get().context("the data set was just read")
 }
 
-fn announce(provenance: &Provenance) {
+fn announce(provenance: &Provenance) -> anyhow::Result<()> {
     let mark = if provenance.synthetic { "SYNTHETIC data: " } else { "Data: " };
     let digest =
         if is_public(provenance) { format!(", sha256 {}…", &provenance.digest[..12]) } else { String::new() };
-    println!("{mark}{} ({} records{digest})", provenance.source, provenance.n_records);
+    say!("{mark}{} ({} records{digest})", provenance.source, provenance.n_records)?;
+    for note in provenance.notes.iter().filter(|_| provenance.synthetic) {
+        say!("  {note}")?;
+    }
+    Ok(())
 }
 
 /// Whether anybody can have these records: generated ones, and data sets that are published for everyone.
@@ -244,18 +249,20 @@ fn is_public(provenance: &Provenance) -> bool {
 fn digest_key(folder: &Path) -> anyhow::Result<[u8; 32]> {
     let path = folder.join("digest-key");
     let mut key = [0; 32];
-    if let Ok(text) = fs::read_to_string(&path) {
-        hex::decode_to_slice(text.trim(), &mut key).with_context(|| format!("{}: no key", path.display()))?;
-        return Ok(key);
+    if path.exists() {
+        return read_key(&path);
     }
     OsRng.try_fill_bytes(&mut key).context("a key for digests, from the operating system")?;
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&path).with_context(|| format!("writing {}", path.display()))?;
-    file.write_all(hex::encode(key).as_bytes()).with_context(|| format!("writing {}", path.display()))?;
+    let output = Output::new(&path, &[])?.private()?;
+    // Another process may have drawn one meanwhile; the first counts.
+    if output.write_if_absent(hex::encode(key).as_bytes())? { Ok(key) } else { read_key(&path) }
+}
+
+fn read_key(path: &Path) -> anyhow::Result<[u8; 32]> {
+    let mut key = [0; 32];
+    let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    hex::decode_to_slice(text.trim(), &mut key).with_context(|| format!("{}: no key", path.display()))?;
     Ok(key)
 }
 

@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use clap::Args;
 
 use super::shard::Shard;
 use crate::data::DataSource;
 use crate::device::DeviceArgs;
+use crate::results::{Database, Source};
 
 /// Options of a training study.
 #[derive(Args, Clone)]
@@ -97,6 +99,24 @@ impl StudyOptions {
     /// Whether the records are in a file of their own.
     pub(crate) fn has_own_records(&self) -> bool {
         self.records.is_some()
+    }
+
+    /// Refuses records that are not of this study with these seeds.
+    ///
+    /// # Errors
+    /// Names the difference.
+    pub(crate) fn ensure_same_source(&self, study: &str, stored: &Database) -> anyhow::Result<()> {
+        let source = stored.source()?;
+        let asked = Source {
+            study: study.to_owned(),
+            quick: self.quick,
+            seed: self.seed,
+            split_seed: self.seed.or(self.split_seed).unwrap_or(source.split_seed),
+        };
+        match source.difference(&asked) {
+            None => Ok(()),
+            Some(difference) => bail!("--resume: the records {} are of {difference}", stored.path().display()),
+        }
     }
 
     /// The file of runs.

@@ -33,15 +33,26 @@ fn run_experiment(
     experiment: Experiment,
     arguments: &str,
 ) -> anyhow::Result<Option<StudyResults>> {
+    run_on(folder, experiment, arguments, provenance(), 0)
+}
+
+/// The same on records of another provenance, or moved by some rows.
+fn run_on(
+    folder: &std::path::Path,
+    experiment: Experiment,
+    arguments: &str,
+    provenance: Provenance,
+    moved: usize,
+) -> anyhow::Result<Option<StudyResults>> {
     let words = format!("study --out {} --threads 2 {arguments}", folder.display());
     let options = Line::try_parse_from(words.split_whitespace())?.options;
     let session = Session::begin("line", &options)?;
     let data = ExperimentData {
         digest_key: None,
-        provenance: provenance(),
+        provenance,
         encoding: "none".to_owned(),
         n_seeds: 2,
-        split: Box::new(|seed| Ok(split(seed))),
+        split: Box::new(move |seed| Ok(split(seed + moved))),
     };
     let execution = Execution::default();
     let prepared = Prepared::new(experiment, data)?;
@@ -161,6 +172,34 @@ fn records_of_another_seed_or_kind_are_not_resumed() {
     // Without --resume, the earlier records are moved, not deleted.
     run(folder.path(), &[NON_PRIVATE], "--seed 8").unwrap();
     assert!(folder.path().join("records.earlier-1.db").exists());
+}
+
+#[test]
+fn other_data_are_not_resumed_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = || experiment(&ALL).unwrap();
+    let first = run(folder.path(), &[NON_PRIVATE], "--seed 7").unwrap().unwrap();
+    let of_run = first.experiments[0].methods[0].runs[0].provenance.as_ref().unwrap();
+    assert!(of_run.synthetic && !of_run.quick && of_run.data_digest == "0".repeat(64));
+    let real = Provenance { synthetic: false, digest: "1".repeat(64), ..provenance() };
+    let error = format!("{:#}", run_on(folder.path(), all(), "--seed 7 --resume", real, 0).unwrap_err());
+    assert!(error.contains("were trained on SYNTHETIC data") && error.contains("this is real data"), "{error}");
+    let error = format!("{:#}", run_on(folder.path(), all(), "--seed 7 --resume", provenance(), 1).unwrap_err());
+    assert!(
+        error.contains("line: non-private, seed 1 is in the records") && error.contains("on other data"),
+        "{error}"
+    );
+    let resumed = run(folder.path(), &ALL, "--seed 7 --resume").unwrap().unwrap();
+    assert!(resumed.synthetic, "as it was");
+}
+
+#[test]
+fn records_of_another_study_are_not_moved_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), &[NON_PRIVATE], "--seed 7").unwrap();
+    let path = folder.path().join("records.db");
+    let error = crate::results::Database::set_aside(&path, "circle").unwrap_err().to_string();
+    assert!(error.ends_with("records.db holds runs of the study line, not of circle"), "{error}");
 }
 
 #[test]

@@ -24,8 +24,10 @@ use super::step_analysis::AnalysisSchedule;
 use super::training::Failure;
 use super::workload::{Workload, throughput};
 use crate::results::{
-    Coordinate, DatasetRecord, ExperimentResults, MethodResults, ModelRecord, PrivacyRecord, RunKey, config_hash,
+    Coordinate, DatasetRecord, ExperimentResults, MethodResults, ModelRecord, PrivacyRecord, RunKey, RunProvenance,
+    RunRecord, config_hash,
 };
+use crate::terminal::say;
 
 /// An experiment with a checked procedure per method.
 pub(crate) struct Prepared<'a> {
@@ -78,21 +80,41 @@ impl<'a> Prepared<'a> {
         Self { analysis, ..self }
     }
 
-    /// What it comes to with so many runs a method.
+    /// Runs with so many a method.
+    pub(crate) fn n_jobs(&self, n_seeds: u32) -> usize {
+        self.procedures.len() * n_seeds as usize
+    }
+
+    /// What the runs come to that are trained here, by their positions, and are not there yet.
     ///
     /// # Errors
-    /// If the records cannot be loaded, or a step fails.
-    pub(crate) fn workload(&self, n_seeds: u32, execution: &Execution) -> anyhow::Result<Workload> {
+    /// If the records cannot be loaded, or a step fails; as `is_there`.
+    pub(crate) fn workload(
+        &self,
+        n_seeds: u32,
+        is_here: impl Fn(usize) -> bool,
+        is_there: impl Fn(&RunKey) -> anyhow::Result<bool>,
+        execution: &Execution,
+    ) -> anyhow::Result<Workload> {
         let plan = match self.procedures.last().context("an experiment needs a method")? {
             Procedure::Training(plan) => plan,
             Procedure::Search(search) => search.first_plan(),
         };
         let records = self.data.load(0, &execution.device)?;
-        let drawn: f64 = self.procedures.iter().map(|procedure| procedure.expected_records() as f64).sum();
+        let (mut runs, mut drawn) = (0, 0.0);
+        for position in (0..self.n_jobs(n_seeds)).filter(|position| is_here(*position)) {
+            let (method, seed) = (position / n_seeds as usize, position % n_seeds as usize);
+            // Without stored runs only the first split is at hand, and nothing is there.
+            let known = Job { experiment: 0, method, seed: seed.min(self.splits.len() - 1) };
+            if !is_there(&self.key(known))? {
+                runs += 1;
+                drawn += self.procedures[method].expected_records() as f64;
+            }
+        }
         Ok(Workload {
             experiment: self.experiment.id.clone(),
-            runs: u64::from(n_seeds) * self.procedures.len() as u64,
-            records: f64::from(n_seeds) * drawn,
+            runs,
+            records: drawn,
             records_per_second: throughput(plan, &records.train, execution)?,
         })
     }
@@ -130,7 +152,15 @@ impl<'a> Prepared<'a> {
         let method = self.method(job.method, &ledger)?;
         let ledger = serde_json::to_value(&ledger).context("serialising a ledger")?;
         match outcome {
-            Ok(run) => session.put_run(key, &method, &ledger, &run),
+            Ok(run) => {
+                let provenance = Some(RunProvenance {
+                    synthetic: self.data.provenance.synthetic,
+                    quick: session.is_quick(),
+                    data_digest: self.data.public_digest(),
+                    code_revision: session.code_revision().to_owned(),
+                });
+                session.put_run(key, &method, &ledger, &RunRecord { provenance, ..run })
+            }
             Err(Failure(reason)) => session.put_failure(key, &method, &reason),
         }
     }
@@ -235,14 +265,18 @@ pub(crate) fn run_all(
     session: &Session,
     execution: &Execution,
 ) -> anyhow::Result<Option<Vec<ExperimentResults>>> {
-    for prepared in experiments {
-        session.put_experiment(&prepared.description()?)?;
-    }
     let jobs: Vec<Job> = experiments.iter().enumerate().flat_map(|(index, prepared)| prepared.jobs(index)).collect();
     let keys: Vec<RunKey> = jobs.iter().map(|job| experiments[job.experiment].key(*job)).collect();
+    let descriptions = experiments.iter().map(Prepared::description).collect::<anyhow::Result<Vec<_>>>()?;
+    for description in &descriptions {
+        session.refuse_other_data(description)?;
+    }
     let mut missing = session.missing(&keys)?;
+    for description in &descriptions {
+        session.put_experiment(description)?;
+    }
     if missing.len() < jobs.len() {
-        println!("{} of {} runs to train.", missing.len(), jobs.len());
+        say!("{} of {} runs to train.", missing.len(), jobs.len())?;
     }
     let expected =
         missing.iter().map(|&i| experiments[jobs[i].experiment].procedures[jobs[i].method].expected_records()).sum();

@@ -13,11 +13,12 @@ use rand_chacha::ChaCha20Rng;
 use super::host;
 use super::options::StudyOptions;
 use super::shard::Shard;
-use crate::report;
 use crate::results::{
-    Database, ExperimentResults, FailureRecord, MethodResults, RunKey, RunRecord, SessionId, SessionRecord, Source,
-    StudyResults,
+    Database, DatasetRecord, ExperimentResults, FailureRecord, MethodResults, RunKey, RunRecord, SessionId,
+    SessionRecord, Source, StudyResults,
 };
+use crate::shell;
+use crate::terminal::say;
 
 /// The records of a study while it is trained.
 ///
@@ -45,15 +46,14 @@ impl Session {
     /// # Errors
     /// If the records belong to another study or seed, or another process is writing them.
     pub(crate) fn begin(study: &str, options: &StudyOptions) -> anyhow::Result<Self> {
-        report::recover_interrupted(&options.out(study))?;
         let path = options.records(study);
         let database = if options.resume && path.exists() {
             resume(&path, study, options)?
         } else {
             if path.exists()
-                && let Some(earlier) = Database::set_aside(&path)?
+                && let Some(earlier) = Database::set_aside(&path, study)?
             {
-                println!("Earlier records are now {} (--resume would have gone on with them).", earlier.display());
+                say!("Earlier records are now {} (--resume would have gone on with them).", shell::path(&earlier))?;
             }
             Database::create(&path, &new_source(study, options)?)?
         };
@@ -64,7 +64,7 @@ impl Session {
         };
         let code_revision = host::code_revision();
         let record = SessionRecord {
-            command: std::iter::once("cargo xtask".to_owned()).chain(std::env::args().skip(1)).collect(),
+            command: std::iter::once("cargo xtask".to_owned()).chain(shell::arguments()).collect(),
             code_revision: code_revision.clone(),
             host: host::description(),
             threads: options.n_threads(),
@@ -88,6 +88,16 @@ impl Session {
     /// The source of partitions and initial parameters, which are public.
     pub(crate) fn public(&self) -> &Randomness {
         &self.public
+    }
+
+    /// Whether runs are shortened.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.source.quick
+    }
+
+    /// Revision of this program's code.
+    pub(crate) fn code_revision(&self) -> &str {
+        &self.code_revision
     }
 
     /// Runs side by side.
@@ -132,7 +142,18 @@ impl Session {
                 bail!("{key}: the study has this method with this configuration twice");
             }
             // A failed run is a result: trained again until it succeeds, a method would be judged by its lucky runs.
-            match self.database().revision_of(key)? {
+            let revision = self.database().revision_of(key)?;
+            let other = if revision.is_none() { self.database().other_data_of(key)? } else { None };
+            if let Some(other) = other {
+                bail!(
+                    "--resume: {key} is in the records {}, trained on other data (digest {}…, now {}…); bring those data back, or start \
+                     new records (without --resume)",
+                    self.database().path().display(),
+                    other.get(..12).unwrap_or(&other),
+                    key.data_digest.get(..12).unwrap_or(&key.data_digest)
+                );
+            }
+            match revision {
                 None if self.shard.is_none_or(|shard| shard.has(position)) => missing.push(position),
                 Some(revision) if revision != self.code_revision && !self.any_revision => bail!(
                     "{}: {key} was made by code revision {revision}, and this is {}; go back to that, start new records (without \
@@ -154,6 +175,32 @@ impl Session {
             }
         }
         Ok(true)
+    }
+
+    /// Refuses an experiment that the records have runs of, on other data.
+    ///
+    /// # Errors
+    /// Names what differs.
+    pub(crate) fn refuse_other_data(&self, now: &ExperimentResults) -> anyhow::Result<()> {
+        let database = self.database();
+        if !database.has_runs_of(&now.id)? {
+            return Ok(());
+        }
+        let earlier = database.experiment(&now.id)?.dataset;
+        let words = |data: &DatasetRecord| {
+            let mark = if data.synthetic { "SYNTHETIC data" } else { "real data" };
+            format!("{mark} of digest {}, encoded as {}", data.digest, data.encoding)
+        };
+        let (earlier, now_on) = (words(&earlier), words(&now.dataset));
+        if earlier != now_on {
+            bail!(
+                "--resume: the runs of {} in {} were trained on {earlier}, and this is {now_on}; bring those data back, or start new \
+                 records (without --resume)",
+                now.id,
+                database.path().display()
+            );
+        }
+        Ok(())
     }
 
     /// Notes an experiment whose runs will follow.
@@ -193,19 +240,23 @@ impl Session {
             }
             experiment.methods.push(method);
         }
+        // What a run says of itself counts, whatever the description says by now.
+        let mut runs = experiment.methods.iter().flat_map(|method| &method.runs);
+        experiment.dataset.synthetic |= runs.any(|run| run.is_synthetic() == Some(true));
         Ok(experiment)
     }
 
     /// Everything the report is made from.
     pub(crate) fn results(&self, experiments: Vec<ExperimentResults>) -> anyhow::Result<StudyResults> {
         let sessions = self.database().sessions()?;
+        let runs = || experiments.iter().flat_map(|experiment| &experiment.methods).flat_map(|method| &method.runs);
         Ok(StudyResults {
             study: self.source.study.clone(),
             sessions,
             private: self.secret.is_private(),
             seed: self.source.seed,
             split_seed: self.source.split_seed,
-            quick: self.source.quick,
+            quick: self.source.quick || runs().any(|run| run.is_quick() == Some(true)),
             synthetic: experiments.iter().any(|experiment| experiment.dataset.synthetic),
             experiments,
         })
@@ -216,7 +267,7 @@ impl Session {
         format!(
             "This part's runs are in {}. Join all parts with `cargo xtask results merge OUT IN...`, then make the report with the \
              study's own command and `--resume --records OUT`.",
-            self.database().path().display()
+            shell::path(self.database().path())
         )
     }
 
@@ -232,17 +283,8 @@ fn index(key: &RunKey) -> anyhow::Result<u32> {
 
 fn resume(path: &Path, study: &str, options: &StudyOptions) -> anyhow::Result<Database> {
     let database = Database::open(path)?;
-    let stored = database.source()?;
-    let asked = Source {
-        study: study.to_owned(),
-        quick: options.quick,
-        seed: options.seed,
-        split_seed: options.seed.or(options.split_seed).unwrap_or(stored.split_seed),
-    };
-    match stored.difference(&asked) {
-        None => Ok(database),
-        Some(difference) => bail!("--resume: the records {} are of {difference}", path.display()),
-    }
+    options.ensure_same_source(study, &database)?;
+    Ok(database)
 }
 
 fn new_source(study: &str, options: &StudyOptions) -> anyhow::Result<Source> {

@@ -1,5 +1,6 @@
 //! A batch script that trains a study's parts as an array job under Slurm.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
@@ -7,6 +8,7 @@ use rand::TryRngCore;
 use rand::rngs::OsRng;
 
 use super::options::StudyOptions;
+use crate::shell;
 
 /// Cores of a task where the command names no number of threads.
 const DEFAULT_CORES: u16 = 4;
@@ -18,11 +20,11 @@ const DEFAULT_CORES: u16 = 4;
 pub(super) fn script(study: &str, options: &StudyOptions, parts: u32) -> anyhow::Result<String> {
     ensure!(options.shard.is_none(), "--slurm {parts}: the script numbers the parts itself, leave --shard out");
     ensure!(!options.has_own_records(), "--slurm {parts}: each part has a file of its own, leave --records out");
-    let mut words = words(std::env::args().skip(1));
+    let mut words = words(std::env::args_os().skip(1));
     if options.seed.is_none() && options.split_seed.is_none() {
         // All parts must use the same partitions.
         let seed = OsRng.try_next_u64().context("a seed for the partitions, from the operating system")?;
-        words.extend(["--split-seed".to_owned(), seed.to_string()]);
+        words.extend(["--split-seed".into(), seed.to_string().into()]);
     }
     let array = Array {
         words: &words,
@@ -39,7 +41,7 @@ pub(super) fn script(study: &str, options: &StudyOptions, parts: u32) -> anyhow:
 /// What the script is made from.
 struct Array<'a> {
     /// The command without the program, `--slurm N`, `--resume` and `--offline`.
-    words: &'a [String],
+    words: &'a [OsString],
     study: &'a str,
     parts: u32,
     /// Given on the command line.
@@ -56,11 +58,11 @@ impl Array<'_> {
     /// To be handed to `sbatch`.
     fn script(&self) -> String {
         let Self { study, parts, .. } = self;
-        let program = quote(&self.program.display().to_string());
-        let command = self.words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
+        let program = shell::path(self.program);
+        let command = self.words.iter().map(|word| shell::quote(word)).collect::<Vec<_>>().join(" ");
         let cores = self.threads.unwrap_or(DEFAULT_CORES);
         let threads = if self.threads.is_none() { r#" --threads "$SLURM_CPUS_PER_TASK""# } else { "" };
-        let out = quote(&self.out.display().to_string());
+        let out = shell::path(self.out);
         format!(
             r#"#!/bin/bash
 #SBATCH --job-name=reproduce-{study}
@@ -80,29 +82,19 @@ set -euo pipefail
 cd {folder}
 exec {program} {command} --resume --offline --shard "$SLURM_ARRAY_TASK_ID/{parts}"{threads}
 "#,
-            folder = quote(&self.folder.display().to_string()),
+            folder = shell::path(self.folder),
         )
     }
 }
 
-/// A word as the shell reads it back.
-fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
 /// The words of a command without what the script adds itself.
-fn words(mut arguments: impl Iterator<Item = String>) -> Vec<String> {
+fn words(mut arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let mut words = Vec::new();
     while let Some(word) = arguments.next() {
-        match word.as_str() {
-            "--slurm" => drop(arguments.next()),
-            "--resume" | "--offline" => {}
-            word if word.starts_with("--slurm=") => {}
+        match word.to_str() {
+            Some("--slurm") => drop(arguments.next()),
+            Some("--resume" | "--offline") => {}
+            Some(word) if word.starts_with("--slurm=") => {}
             _ => words.push(word),
         }
     }
@@ -115,8 +107,8 @@ mod tests {
 
     fn script() -> String {
         let command = "reproduce dutch --slurm 8 --seed 7 --resume --out dir";
-        let mut words = words(command.split(' ').map(str::to_owned));
-        words.push("it's here".to_owned());
+        let mut words = words(command.split(' ').map(OsString::from));
+        words.extend(["it's here".into(), "--data-dir=a\nrm b".into()]);
         Array {
             words: &words,
             study: "dutch",
@@ -124,14 +116,16 @@ mod tests {
             threads: None,
             program: Path::new("/home/a user/xtask"),
             folder: Path::new("/home/a user/work"),
-            out: Path::new("dir"),
+            out: Path::new("dir\nrm -rf it"),
         }
         .script()
     }
 
     #[test]
     fn script_of_a_study() {
-        insta::assert_snapshot!("slurm_script", script());
+        let script = script();
+        assert!(script.lines().all(|line| !line.starts_with("rm ")), "a line break in a path begins no command");
+        insta::assert_snapshot!("slurm_script", script);
     }
 
     #[test]

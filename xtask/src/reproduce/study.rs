@@ -15,8 +15,11 @@ use super::slurm;
 use super::step_analysis::AnalysisSchedule;
 use super::text_inputs::TextInputs;
 use super::workload;
+use crate::output::{Contents, ReportFolder};
 use crate::report::{self, StudyPresentation};
-use crate::results::{ExperimentResults, StudyResults, compact};
+use crate::results::{Database, ExperimentResults, RunKey, StudyResults, compact};
+use crate::shell;
+use crate::terminal::{self, say};
 
 /// Options of a study that trains.
 #[derive(Args, Clone)]
@@ -161,72 +164,98 @@ impl Study {
     ) -> anyhow::Result<()> {
         let options = &args.options;
         if let Some(path) = &args.from {
-            return self.render(&compact::read(path, self.name)?, options);
+            let out = self.claim(options)?;
+            return write(&self.presentation, &compact::read(path, self.name)?, &out);
         }
         self.narrow(args)?;
         if let Some(parts) = options.slurm {
-            print!("{}", slurm::script(self.name, options, parts)?);
-            return Ok(());
+            return terminal::write(format_args!("{}", slurm::script(self.name, options, parts)?));
         }
         let execution = options.device.execution()?;
         let tables = Tables::new(options.data.locator(), text_inputs);
         if options.plan {
-            return self.plan(options, &tables, &execution);
+            return self.plan(options, &tables, &execution, analysis);
         }
+        // First of all: a study may take days, and its report must then have a place.
+        let out = self.claim(options)?;
         let session = Session::begin(self.name, options)?;
         let Some(mut experiments) = train(self.experiments, &tables, options, &session, &execution, analysis)? else {
-            println!("{}", session.how_to_merge());
-            return Ok(());
+            return say!("{}", session.how_to_merge());
         };
         if let Some(follow_up) = &self.follow_up {
             let next = follow_up(&experiments)?;
             let Some(next) = train(next, &tables, options, &session, &execution, analysis)? else {
-                println!("{}", session.how_to_merge());
-                return Ok(());
+                return say!("{}", session.how_to_merge());
             };
             experiments.extend(next);
         }
-        write(self.name, &self.presentation, &session.results(experiments)?, options)
+        write(&self.presentation, &session.results(experiments)?, &out)
     }
 
-    /// The report of records that were made earlier.
-    fn render(&self, results: &StudyResults, options: &StudyOptions) -> anyhow::Result<()> {
-        report::recover_interrupted(&options.out(self.name))?;
-        write(self.name, &self.presentation, results, options)
+    /// Takes the report's directory.
+    fn claim(&self, options: &StudyOptions) -> anyhow::Result<ReportFolder> {
+        let out = options.out(self.name);
+        if out.starts_with(reports_root()) {
+            report::refuse_foreign_index(&reports_root().join("index.html"))?;
+        }
+        ReportFolder::claim(&out, self.name, &self.presentation.title, Contents::ReportAndRecords)
     }
 }
 
 /// Writes the report, and says in the terminal what is in it.
-fn write(
-    study: &str,
-    presentation: &StudyPresentation,
-    results: &StudyResults,
-    options: &StudyOptions,
-) -> anyhow::Result<()> {
-    let out = options.out(study);
-    report::write(results, presentation, &out)?;
+fn write(presentation: &StudyPresentation, results: &StudyResults, out: &ReportFolder) -> anyhow::Result<()> {
+    report::write(results, presentation, out)?;
+    let out = out.path();
     if out.starts_with(reports_root()) {
         report::write_index(&reports_root(), Some(&exports_folder()))?;
     }
-    println!("{}", report::terminal_summary(results, presentation)?);
-    println!("Trained in {:.1} s. Report: {}", results.wall_seconds(), out.join("report.html").display());
-    Ok(())
+    say!("{}", report::terminal_summary(results, presentation)?)?;
+    say!("Trained in {:.1} s. Report: {}", results.wall_seconds(), shell::path(&out.join("report.html")))
 }
 
 impl Study {
-    /// Says what there is to train, and how long that takes.
-    fn plan(self, options: &StudyOptions, tables: &Tables, execution: &Execution) -> anyhow::Result<()> {
+    /// Says what there is to train here, and how long that takes: of the runs that the records lack with `--resume`, this part's with
+    /// `--shard`.
+    fn plan(
+        self,
+        options: &StudyOptions,
+        tables: &Tables,
+        execution: &Execution,
+        analysis: Option<AnalysisSchedule>,
+    ) -> anyhow::Result<()> {
+        let stored = stored(self.name, options)?;
+        let split_seed = match &stored {
+            Some(stored) => stored.source()?.split_seed,
+            None => options.seed.or(options.split_seed).unwrap_or(0),
+        };
         let mut workloads = Vec::new();
+        let mut first = 0;
         for experiment in self.experiments {
             let n_seeds = options.n_seeds(experiment.seeds);
-            let data = tables.data(&experiment.data, 1, &Randomness::from_seed(0))?;
-            let workload = Prepared::new(experiment, data)?.workload(n_seeds, execution)?;
-            println!("{workload}");
+            // Only a look into the records needs the splits of all seeds.
+            let n_splits = if stored.is_some() { n_seeds } else { 1 };
+            let data = tables.data(&experiment.data, n_splits, &Randomness::from_seed(split_seed))?;
+            let prepared = Prepared::new(experiment, data)?.analysed(analysis);
+            let has = |key: &RunKey| stored.as_ref().map_or(Ok(false), |s| Ok(s.revision_of(key)?.is_some()));
+            let is_here = |position| options.shard.is_none_or(|shard| shard.has(first + position));
+            let workload = prepared.workload(n_seeds, is_here, has, execution)?;
+            first += prepared.n_jobs(n_seeds);
+            say!("{workload}")?;
             workloads.push(workload);
         }
-        println!("{}", workload::total(&workloads, options.n_threads(), self.follow_up.is_some()));
-        Ok(())
+        say!("{}", workload::total(&workloads, options.n_threads(), self.follow_up.is_some()))
     }
+}
+
+/// The records that `--resume` would go on with.
+fn stored(study: &str, options: &StudyOptions) -> anyhow::Result<Option<Database>> {
+    let path = options.records(study);
+    if !options.resume || !path.exists() {
+        return Ok(None);
+    }
+    let stored = Database::read(&path)?;
+    options.ensure_same_source(study, &stored)?;
+    Ok(Some(stored))
 }
 
 /// The experiments as the records have them after training what they lack; `None` if other shards' runs are missing.

@@ -14,8 +14,11 @@ use rand_distr::{Distribution, Normal};
 use serde::Serialize;
 
 use super::options::reports_root;
+use crate::output::{Contents, ReportFolder};
 use crate::plot::{LinePanel, Panel, Plot, Point, Series};
 use crate::report::{self, PlainReport};
+use crate::shell;
+use crate::terminal::say;
 
 /// Options of `cargo xtask reproduce toy`.
 #[derive(Args)]
@@ -52,6 +55,8 @@ const N_MAJORITY: usize = 600;
 const SPREAD: f64 = 0.001;
 /// Of the descent on the normalised gradient.
 const LEARNING_RATE: f64 = 0.05;
+/// Its name on the command line.
+const STUDY: &str = "toy";
 const TITLE: &str = "A vanishing threshold and its repair";
 /// The methods compared, by their names in the registry.
 const METHODS: [&str; 2] = ["unbounded-adaptive", "bounded-adaptive"];
@@ -94,12 +99,12 @@ impl Run {
 /// # Errors
 /// If the lower bound is out of range, or files cannot be written.
 pub(crate) fn run(args: &ToyArgs) -> anyhow::Result<()> {
-    let results = simulate(args.lower_bound, args.steps, args.seed)?;
     let out = args.out.clone().unwrap_or_else(|| reports_root().join("toy"));
+    let out = ReportFolder::claim(&out, STUDY, TITLE, Contents::Report)?;
+    let results = simulate(args.lower_bound, args.steps, args.seed)?;
     write(&results, &out)?;
-    print!("{}", table(&results));
-    println!("\nReport: {}", out.join("report.md").display());
-    Ok(())
+    say!("{}", table(&results))?;
+    say!("Report: {}", shell::path(&out.path().join("report.md")))
 }
 
 /// Points, and the descent under each method, without noise as in the paper.
@@ -155,7 +160,7 @@ fn descend(
     Ok(run)
 }
 
-fn write(results: &ToyResults, out: &Path) -> anyhow::Result<()> {
+fn write(results: &ToyResults, out: &ReportFolder) -> anyhow::Result<()> {
     let alt = "Line charts of the estimate and of the threshold over steps, for both methods.";
     let report = PlainReport {
         title: TITLE,
@@ -240,7 +245,8 @@ mod tests {
     fn the_report_is_written_whole() {
         let directory = tempfile::tempdir().unwrap();
         let out = directory.path().join("toy");
-        write(&simulate(0.6, 50, 1).unwrap(), &out).unwrap();
+        let folder = ReportFolder::claim(&out, STUDY, TITLE, Contents::Report).unwrap();
+        write(&simulate(0.6, 50, 1).unwrap(), &folder).unwrap();
         for file in ["report.md", "results.json", "plots/toy.svg", "plots/toy.png"] {
             assert!(out.join(file).metadata().unwrap().len() > 500, "{file}");
         }

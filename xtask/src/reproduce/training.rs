@@ -94,6 +94,7 @@ impl TrainedModel<'_> {
             train,
             analysis: self.analysis.map(StepAnalysis::into_record),
             search: None,
+            provenance: None,
             seconds: seconds(),
             n_non_finite: self.counts.non_finite,
             n_empty_batches: self.counts.empty_batches,

@@ -1,20 +1,22 @@
 //! `cargo xtask results`: what is in databases of runs.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{bail, ensure};
 use clap::{Args, Subcommand};
 
 use super::database::Database;
 use super::export::{Format, export};
 use super::merge::merge;
+use super::repair::repair;
 use super::table::Table;
 use super::{list, show};
+use crate::output::Output;
 use crate::report;
 use crate::reproduce::committed::CommittedReport;
 use crate::reproduce::options::{exports_folder, reports_root};
+use crate::shell;
 
 /// Arguments of `cargo xtask results`.
 #[derive(Args)]
@@ -61,6 +63,17 @@ enum ResultsCommand {
     },
     /// Write one page over all reports under target/reproduce: target/reproduce/index.html
     Index,
+    /// Save what is whole of a damaged database in a new one
+    ///
+    /// A database whose rows do not match the digests that were stored with them is refused by every other command. This one copies the
+    /// rows that do, and names the runs that are lost: `--resume` trains them again. The damaged file stays as it is.
+    Repair {
+        /// The damaged database
+        file: PathBuf,
+        /// The new one [default: FILE with the end .repaired.db]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
     /// Join databases of one study, for example its shards
     ///
     /// A run that several of them hold must have the same result in all, the time it took aside; it is kept once. If two disagree, nothing
@@ -83,15 +96,23 @@ pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
     match &args.command {
         ResultsCommand::List { files } => {
             let files = if files.is_empty() { list::databases(&reports_root())? } else { files.clone() };
-            write!(out, "{}", list::table(&files)?)?;
+            let (table, bad) = list::table(&files);
+            write!(out, "{table}")?;
+            for error in &bad {
+                writeln!(out, "{error}")?;
+            }
+            ensure!(bad.is_empty(), "{} of {} files cannot be read", bad.len(), files.len());
         }
         ResultsCommand::Show { file, run: None } => write!(out, "{}", show::database(&Database::read(file)?)?)?,
         ResultsCommand::Show { file, run: Some(run) } => writeln!(out, "{}", show::run(&Database::read(file)?, *run)?)?,
         ResultsCommand::Export { file, table, format, out: path } => {
+            if path.is_none() && *format == Format::Parquet {
+                bail!("--format parquet: expected --out FILE, it is not text");
+            }
+            let output = path.as_deref().map(|path| Output::new(path, &[file])).transpose()?;
             let database = Database::read(file)?;
-            match path {
-                Some(path) => write_file(path, |file| export(&database, *table, *format, file))?,
-                None if *format == Format::Parquet => bail!("--format parquet: expected --out FILE, it is not text"),
+            match output {
+                Some(output) => output.write(|file| export(&database, *table, *format, file))?,
                 None => {
                     let mut text = Vec::new();
                     export(&database, *table, *format, &mut text)?;
@@ -112,25 +133,23 @@ pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
         }
         ResultsCommand::Index => {
             let path = report::write_index(&reports_root(), Some(&exports_folder()))?;
-            writeln!(out, "{}", path.display())?;
+            writeln!(out, "{}", shell::path(&path))?;
+        }
+        ResultsCommand::Repair { file, out: target } => {
+            let target = target.clone().unwrap_or_else(|| file.with_extension("repaired.db"));
+            let repaired = repair(file, &target)?;
+            writeln!(out, "{}: {repaired}", shell::path(&target))?;
         }
         ResultsCommand::Merge { out: target, inputs } => {
             let merged = merge(target, inputs)?;
             writeln!(
                 out,
                 "{}: {} runs added, {} were there already with the same result.",
-                target.display(),
+                shell::path(target),
                 merged.added,
                 merged.equal
             )?;
         }
     }
     Ok(())
-}
-
-fn write_file(path: &PathBuf, fill: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let context = || format!("writing {}", path.display());
-    let mut file = BufWriter::new(File::create(path).with_context(context)?);
-    fill(&mut file).with_context(context)?;
-    file.flush().with_context(context)
 }

@@ -8,7 +8,7 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
@@ -61,6 +61,8 @@ pub(crate) fn pack(results: &StudyResults) -> anyhow::Result<Vec<u8>> {
 /// # Errors
 /// Names the file, and in it the line.
 pub(crate) fn read(path: &Path, study: &str) -> anyhow::Result<StudyResults> {
+    let found = std::fs::metadata(path).with_context(|| format!("reading {}", path.display()))?;
+    ensure!(found.is_file(), "{} is not a regular file", path.display());
     let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
     let results = unpack(&bytes, study).with_context(|| format!("{}: not the records of a study", path.display()))?;
     if results.study != study {

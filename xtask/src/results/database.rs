@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::key::{RunKey, Source};
 use super::record::{ExperimentResults, MethodResults, RunRecord, SessionRecord};
-use super::schema;
+use super::{schema, seal};
 
 /// The condition that picks one run.
 macro_rules! by_key {
@@ -24,6 +24,8 @@ macro_rules! by_key {
 /// How often, and with what pause, a lock is asked for before it counts as another process's.
 const LOCK_ATTEMPTS: u32 = 20;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// SQLite opens no path of more than 512 bytes, and adds `-journal` to it.
+const MAX_PATH: usize = 500;
 
 /// Runs of one study in an SQLite file.
 ///
@@ -33,8 +35,22 @@ const LOCK_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) struct Database {
     pub(super) connection: Connection,
     path: PathBuf,
-    /// Held as long as runs may be written; the operating system lets go of it when the process ends, however it ends.
-    _lock: Option<File>,
+    /// Held as long as runs may be written.
+    _lock: Option<Lock>,
+}
+
+/// A file beside the database that one process holds. The operating system lets go of it when the process ends, however it ends; what a
+/// killed one left is taken up.
+struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // While it is held: whoever opened it meanwhile sees that its name is gone, and tries again.
+        let _ = std::fs::remove_file(&self.path);
+    }
 }
 
 /// A command that trains runs.
@@ -71,14 +87,20 @@ impl Database {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).with_context(|| format!("creating {}", parent.display()))?;
         }
+        if path.as_os_str().len() > MAX_PATH {
+            bail!("{}: the path of a database has at most {MAX_PATH} bytes", path.display());
+        }
         let lock = lock(path)?;
-        if path.exists() {
+        if std::fs::symlink_metadata(path).is_ok() {
             bail!("{} exists", path.display());
         }
         // Beside it first: a file under its name has its tables.
         let partial = with_suffix(path, "partial");
-        if partial.exists() {
-            std::fs::remove_file(&partial).with_context(|| format!("removing {}", partial.display()))?;
+        // With its journal, which SQLite would play back into the new one.
+        for left in [with_suffix(path, "partial-journal"), partial.clone()] {
+            if left.exists() {
+                std::fs::remove_file(&left).with_context(|| format!("removing {}", left.display()))?;
+            }
         }
         let connection = connect(&partial, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)?;
         schema::create(&connection)?;
@@ -92,45 +114,48 @@ impl Database {
                     source.split_seed.to_string()
                 ],
             )
+            .and_then(|_| seal::STUDY.seal(&connection, &[&1]))
             .context("writing the study")?;
         connection.close().map_err(|(_, error)| error).context("closing the new database")?;
         std::fs::rename(&partial, path).with_context(|| format!("creating {}", path.display()))?;
-        Ok(Self {
-            connection: open_at(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
-            path: path.to_owned(),
-            _lock: Some(lock),
-        })
+        let (connection, _) = open_at(path)?;
+        Ok(Self { connection, path: path.to_owned(), _lock: Some(lock) })
     }
 
-    /// Opens an existing database for writing.
+    /// Opens an existing database for writing. One from before rows were sealed gets its seals.
     ///
     /// # Errors
-    /// If it is none, or another process writes to it.
+    /// If it is none, is damaged, or another process writes to it.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
+        ensure_file(path)?;
         let lock = lock(path)?;
-        Ok(Self {
-            connection: open_at(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?,
-            path: path.to_owned(),
-            _lock: Some(lock),
-        })
+        let (mut connection, is_sealed) = open_at(path)?;
+        if !is_sealed {
+            upgrade(&mut connection).with_context(|| format!("upgrading {}", path.display()))?;
+        }
+        Ok(Self { connection, path: path.to_owned(), _lock: Some(lock) })
     }
 
     /// Opens an existing database to read from it.
     ///
     /// # Errors
-    /// If it is none.
+    /// If it is none, or is damaged.
     pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
-        // Not `READ_ONLY`: a reader must be able to roll back what a killed writer left in the journal.
-        Ok(Self { connection: open_at(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?, path: path.to_owned(), _lock: None })
+        let (connection, _) = open_at(path)?;
+        Ok(Self { connection, path: path.to_owned(), _lock: None })
     }
 
     /// Moves a database out of the way, or removes it if it holds no run. Returns where it is now.
     ///
     /// # Errors
-    /// If it is no database of runs, or another process writes to it.
-    pub(crate) fn set_aside(path: &Path) -> anyhow::Result<Option<PathBuf>> {
+    /// If it is no database of runs of this study, is damaged, or another process writes to it.
+    pub(crate) fn set_aside(path: &Path, study: &str) -> anyhow::Result<Option<PathBuf>> {
         // Opening takes back what a killed process left in the journal, so that the file can be moved without it.
         let database = Self::open(path)?;
+        let found = database.source()?.study;
+        if found != study {
+            bail!("{} holds runs of the study {found}, not of {study}", path.display());
+        }
         let n_runs: u64 = database
             .connection
             .query_row("SELECT (SELECT count(*) FROM run) + (SELECT count(*) FROM failure)", [], |row| row.get(0))
@@ -170,6 +195,7 @@ impl Database {
 
     /// Notes a command that is about to train.
     pub(crate) fn begin_session(&self, session: &SessionRecord) -> anyhow::Result<SessionId> {
+        let transaction = self.connection.unchecked_transaction().with_context(|| self.writing("session"))?;
         self.connection
             .execute(
                 "INSERT INTO session (command, code_revision, host, threads, started, wall_seconds)
@@ -183,19 +209,25 @@ impl Database {
                 ],
             )
             .with_context(|| self.writing("session"))?;
-        Ok(SessionId(self.connection.last_insert_rowid()))
+        let id = self.connection.last_insert_rowid();
+        seal::SESSION.seal(&self.connection, &[&id]).with_context(|| self.writing("session"))?;
+        transaction.commit().with_context(|| self.writing("session"))?;
+        Ok(SessionId(id))
     }
 
     /// Notes an experiment without its methods; the latest description counts.
     pub(crate) fn put_experiment(&self, experiment: &ExperimentResults) -> anyhow::Result<()> {
         let record = json(&ExperimentResults { methods: Vec::new(), ..experiment.clone() })?;
-        self.connection
+        let context = || self.writing("experiment");
+        let transaction = self.connection.unchecked_transaction().with_context(context)?;
+        transaction
             .execute(
                 "INSERT INTO experiment VALUES (?, ?) ON CONFLICT DO UPDATE SET record = excluded.record",
                 params![experiment.id, record],
             )
-            .with_context(|| self.writing("experiment"))?;
-        Ok(())
+            .and_then(|_| seal::EXPERIMENT.seal(&transaction, &[&experiment.id]))
+            .with_context(context)?;
+        transaction.commit().with_context(context)
     }
 
     /// Writes a finished run and its method, as one transaction.
@@ -241,6 +273,32 @@ impl Database {
             .and_then(|_| put_wall_seconds(&transaction, session, wall_seconds))
             .with_context(|| context.clone())?;
         transaction.commit().context(context)
+    }
+
+    /// Whether there is a run of this experiment, failed or not.
+    pub(crate) fn has_runs_of(&self, experiment: &str) -> anyhow::Result<bool> {
+        self.connection
+            .query_row(
+                "SELECT (SELECT count(*) FROM run WHERE experiment = ?1) + (SELECT count(*) FROM failure WHERE experiment = ?1)",
+                [experiment],
+                |row| Ok(row.get::<_, u64>(0)? > 0),
+            )
+            .with_context(|| self.reading("run"))
+    }
+
+    /// The digest of the data of a run with this key but for the data; `None` if there is no such run.
+    pub(crate) fn other_data_of(&self, key: &RunKey) -> anyhow::Result<Option<String>> {
+        const WHERE: &str =
+            "WHERE (experiment, method, config_hash, seed_index) = (?1, ?2, ?3, ?4) AND data_digest <> ?5";
+        self.connection
+            .prepare_cached(&format!(
+                "SELECT data_digest FROM run {WHERE} UNION ALL SELECT data_digest FROM failure {WHERE}"
+            ))
+            .and_then(|mut statement| {
+                let key = params![key.experiment, key.method, key.config_hash, key.index, key.data_digest];
+                statement.query_row(key, |row| row.get(0)).optional()
+            })
+            .with_context(|| self.reading("run"))
     }
 
     /// Revision of the code that made the run with this key, failed or not; `None` if there is no such run.
@@ -398,11 +456,12 @@ fn key(row: &Row<'_>) -> rusqlite::Result<RunKey> {
     })
 }
 
-fn put_wall_seconds(connection: &Connection, session: SessionId, seconds: f64) -> rusqlite::Result<usize> {
-    connection.execute("UPDATE session SET wall_seconds = ? WHERE id = ?", params![seconds, session.0])
+fn put_wall_seconds(connection: &Connection, session: SessionId, seconds: f64) -> rusqlite::Result<()> {
+    connection.execute("UPDATE session SET wall_seconds = ? WHERE id = ?", params![seconds, session.0])?;
+    seal::SESSION.seal(connection, &[&session.0])
 }
 
-fn insert_failure(connection: &Connection, key: &RunKey, session: SessionId, reason: &str) -> rusqlite::Result<usize> {
+fn insert_failure(connection: &Connection, key: &RunKey, session: SessionId, reason: &str) -> rusqlite::Result<()> {
     connection.execute(
         "INSERT INTO failure (experiment, method, config_hash, data_digest, seed_index, session, finished, reason)
          VALUES (:experiment, :method, :config_hash, :data_digest, :seed_index, :session, datetime('now'), :reason)",
@@ -410,18 +469,25 @@ fn insert_failure(connection: &Connection, key: &RunKey, session: SessionId, rea
             ":experiment": key.experiment, ":method": key.method, ":config_hash": key.config_hash,
             ":data_digest": key.data_digest, ":seed_index": key.index, ":session": session.0, ":reason": reason,
         },
-    )
+    )?;
+    seal::FAILURE.seal(connection, &values(key))
+}
+
+/// A key as the first columns of a sealed row.
+pub(super) fn values(key: &RunKey) -> [&dyn ToSql; 5] {
+    parameters(key).map(|(_, value)| value)
 }
 
 fn without_runs(method: &MethodResults) -> MethodResults {
     MethodResults { runs: Vec::new(), failures: Vec::new(), ..method.clone() }
 }
 
-fn put_method(connection: &Connection, key: &RunKey, record: &str) -> rusqlite::Result<usize> {
+fn put_method(connection: &Connection, key: &RunKey, record: &str) -> rusqlite::Result<()> {
     connection.execute(
         "INSERT INTO method VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET record = excluded.record",
         params![key.experiment, key.method, key.config_hash, record],
-    )
+    )?;
+    seal::METHOD.seal(connection, &values(key)[..3])
 }
 
 fn insert_run(
@@ -430,7 +496,7 @@ fn insert_run(
     session: SessionId,
     ledger: &str,
     record: &str,
-) -> rusqlite::Result<usize> {
+) -> rusqlite::Result<()> {
     connection.execute(
         "INSERT INTO run (experiment, method, config_hash, data_digest, seed_index, session, finished, ledger, record)
          VALUES (:experiment, :method, :config_hash, :data_digest, :seed_index, :session,
@@ -440,19 +506,58 @@ fn insert_run(
             ":data_digest": key.data_digest, ":seed_index": key.index, ":session": session.0,
             ":ledger": ledger, ":record": record,
         },
-    )
+    )?;
+    seal::RUN.seal(connection, &values(key))
 }
 
-fn open_at(path: &Path, flags: OpenFlags) -> anyhow::Result<Connection> {
+fn ensure_file(path: &Path) -> anyhow::Result<()> {
     if !path.is_file() {
         bail!("no database of runs at {}", path.display());
     }
-    let connection = connect(path, flags)?;
-    schema::check(&connection, path)?;
-    Ok(connection)
+    Ok(())
 }
 
-fn connect(path: &Path, flags: OpenFlags) -> anyhow::Result<Connection> {
+/// A connection to a database that is whole, and whether its rows are sealed.
+fn open_at(path: &Path) -> anyhow::Result<(Connection, bool)> {
+    ensure_file(path)?;
+    // Not `READ_ONLY`: a reader must be able to roll back what a killed writer left in the journal.
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let is_sealed = schema::check(&connection, path)?;
+    refuse_damage(&connection, is_sealed)
+        .with_context(|| format!("{} is damaged (`cargo xtask results repair` saves what is whole)", path.display()))?;
+    schema::create_own_views(&connection)?;
+    Ok((connection, is_sealed))
+}
+
+fn refuse_damage(connection: &Connection, is_sealed: bool) -> anyhow::Result<()> {
+    // All in one: another process may write meanwhile.
+    let transaction = connection.unchecked_transaction()?;
+    let answer: String = connection.query_row("PRAGMA main.integrity_check(1)", [], |row| row.get(0))?;
+    if answer != "ok" {
+        bail!("{}", answer.lines().map(str::trim).collect::<Vec<_>>().join(" "));
+    }
+    if is_sealed {
+        let mut damage = Vec::new();
+        for table in seal::TABLES {
+            damage.extend(table.damage(connection)?);
+        }
+        if let Some(first) = damage.first() {
+            bail!("{} rows differ from their seals, the first: {first}", damage.len());
+        }
+    }
+    Ok(transaction.commit()?)
+}
+
+fn upgrade(connection: &mut Connection) -> anyhow::Result<()> {
+    let transaction = connection.transaction()?;
+    schema::upgrade(&transaction)?;
+    for table in seal::TABLES {
+        table.seal_all(&transaction)?;
+    }
+    Ok(transaction.commit()?)
+}
+
+pub(super) fn connect(path: &Path, flags: OpenFlags) -> anyhow::Result<Connection> {
     let context = || format!("opening {}", path.display());
     let connection =
         Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).with_context(context)?;
@@ -463,13 +568,20 @@ fn connect(path: &Path, flags: OpenFlags) -> anyhow::Result<Connection> {
 }
 
 /// Keeps other processes from writing, through a file beside the database: the rename of a new database must not slip the lock.
-fn lock(path: &Path) -> anyhow::Result<File> {
+fn lock(path: &Path) -> anyhow::Result<Lock> {
     let beside = with_suffix(path, "lock");
-    let file = File::create(&beside).with_context(|| format!("creating {}", beside.display()))?;
     // A process that was just killed, or a child that another thread is about to start, may hold the lock a moment longer.
     for _ in 0..LOCK_ATTEMPTS {
+        let file = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&beside)
+            .with_context(|| format!("creating {}", beside.display()))?;
         match file.try_lock() {
-            Ok(()) => return Ok(file),
+            Ok(()) if is_named(&file, &beside) => return Ok(Lock { path: beside, _file: file }),
+            // The process that held it has just removed it.
+            Ok(()) => {}
             Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
             Err(TryLockError::Error(error)) => {
                 return Err(error).with_context(|| format!("locking {}", beside.display()));
@@ -477,6 +589,21 @@ fn lock(path: &Path) -> anyhow::Result<File> {
         }
     }
     bail!("{} is being written by another process", path.display())
+}
+
+/// Whether the file is still the one of this name.
+#[cfg(unix)]
+fn is_named(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_named(_: &File, path: &Path) -> bool {
+    path.exists()
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -602,7 +729,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("records.db");
         drop(Database::create(&path, &source()).unwrap());
-        assert_eq!(Database::set_aside(&path).unwrap(), None);
+        assert_eq!(Database::set_aside(&path, "adult").unwrap(), None);
         assert!(!path.exists());
         let study = fixture::study();
         let method = &study.experiments[0].methods[0];
@@ -614,7 +741,7 @@ mod tests {
             database.put_run(&key(method, run), session, 1.0, method, &serde_json::Value::Null, run).unwrap();
             drop(database);
             let aside = folder.path().join(format!("records.earlier-{n}.db"));
-            assert_eq!(Database::set_aside(&path).unwrap(), Some(aside.clone()));
+            assert_eq!(Database::set_aside(&path, "adult").unwrap(), Some(aside.clone()));
             assert_eq!(Database::open(&aside).unwrap().sessions().unwrap().len(), 1);
         }
     }
@@ -629,12 +756,13 @@ mod tests {
         assert!(error(&path).contains("records.db: file is not a database"), "{}", error(&path));
         let other = folder.path().join("other.db");
         Connection::open(&other).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+        assert!(!folder.path().join("other.db.lock").exists(), "no lock is left");
         assert!(error(&other).ends_with("other.db is a database, but not one of runs"), "{}", error(&other));
         let newer = folder.path().join("newer.db");
         drop(Database::create(&newer, &source()).unwrap());
         Connection::open(&newer).unwrap().pragma_update(None, "user_version", 9).unwrap();
         assert!(
-            error(&newer).ends_with("newer.db: version 9 of the tables, this program knows 2"),
+            error(&newer).ends_with("newer.db: version 9 of the tables, this program knows 3"),
             "{}",
             error(&newer)
         );

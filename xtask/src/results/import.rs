@@ -23,6 +23,8 @@ struct MetricRow {
     part: String,
     group: String,
     metrics: GroupMetrics,
+    synthetic: bool,
+    quick: bool,
 }
 
 /// The study of a table; its name is given, for the table does not hold it.
@@ -64,24 +66,29 @@ pub(crate) fn study(name: &str, csv: &[u8]) -> anyhow::Result<StudyResults> {
         private: false,
         seed: None,
         split_seed: 0,
-        quick: false,
-        synthetic: false,
+        quick: rows.iter().any(|row| row.quick),
+        synthetic: rows.iter().any(|row| row.synthetic),
         experiments,
     })
 }
 
 fn rows(csv: &[u8]) -> anyhow::Result<Vec<MetricRow>> {
     let mut rows = Vec::new();
-    for record in csv::Reader::from_reader(csv).records() {
+    let mut reader = csv::Reader::from_reader(csv);
+    let header = reader.headers().context("a table of metrics")?.clone();
+    let column = |name: &str| header.iter().position(|column| column == name);
+    let marks = [column("synthetic"), column("quick")];
+    for record in reader.records() {
         let record = record.context("a table of metrics")?;
         let line = record.position().map_or(0, csv::Position::line);
-        let row = row(&record).with_context(|| format!("line {line}"))?;
+        let row = row(&record, marks).with_context(|| format!("line {line}"))?;
         rows.push(row);
     }
     Ok(rows)
 }
 
-fn row(record: &csv::StringRecord) -> anyhow::Result<MetricRow> {
+/// `marks`: where it says whether records are generated and runs shortened; tables from before that do not.
+fn row(record: &csv::StringRecord, marks: [Option<usize>; 2]) -> anyhow::Result<MetricRow> {
     let field = |index: usize| record.get(index).with_context(|| format!("no field {}", index + 1));
     let number = |index: usize| -> anyhow::Result<Option<f64>> {
         match field(index)? {
@@ -92,7 +99,14 @@ fn row(record: &csv::StringRecord) -> anyhow::Result<MetricRow> {
     let count = |index: usize| -> anyhow::Result<usize> {
         field(index)?.parse().with_context(|| format!("`{}` is not a count", record.get(index).unwrap_or_default()))
     };
+    let [synthetic, quick] = marks.map(|mark| match mark.map(field).transpose()? {
+        None | Some("0") => Ok(false),
+        Some("1") => Ok(true),
+        Some(other) => bail!("`{other}` is not 0 or 1"),
+    });
     Ok(MetricRow {
+        synthetic: synthetic?,
+        quick: quick?,
         experiment: field(0)?.to_owned(),
         method: field(1)?.to_owned(),
         index: count(3)?,
@@ -121,7 +135,7 @@ fn experiment(id: &str, rows: &[&MetricRow]) -> ExperimentResults {
         departures: Vec::new(),
         dataset: DatasetRecord {
             name: "unknown".to_owned(),
-            synthetic: false,
+            synthetic: rows.iter().any(|row| row.synthetic),
             source:
                 "imported from a table of metrics, which holds accuracy and loss of the final models and nothing else"
                     .to_owned(),
@@ -190,6 +204,7 @@ fn run(index: usize, rows: &[&MetricRow], groups: &[GroupSize]) -> anyhow::Resul
         train,
         analysis: None,
         search: None,
+        provenance: None,
     })
 }
 

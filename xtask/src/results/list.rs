@@ -1,11 +1,12 @@
 //! Databases of runs, one line each.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
 use super::database::Database;
+use crate::report::Mark;
+use crate::shell;
 
 /// Every `records*.db` in the folders of `root`, sorted; none if there is no `root`.
 ///
@@ -38,35 +39,44 @@ fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// One line per database.
-///
-/// # Errors
-/// If one of them is none.
-pub(super) fn table(files: &[PathBuf]) -> anyhow::Result<String> {
+/// One line per database, and what is wrong with those that cannot be read.
+pub(super) fn table(files: &[PathBuf]) -> (String, Vec<String>) {
     if files.is_empty() {
-        return Ok("No records. `cargo xtask reproduce STUDY` makes some.\n".to_owned());
+        return ("No records. `cargo xtask reproduce STUDY` makes some.\n".to_owned(), Vec::new());
     }
     let mut text =
-        format!("{:<24} {:>6} {:>12} {:>20}  {:<20} file\n", "study", "runs", "experiments", "seed", "last run (UTC)");
+        format!("{:<32} {:>6} {:>12} {:>20}  {:<20} file\n", "study", "runs", "experiments", "seed", "last run (UTC)");
+    let mut bad = Vec::new();
     for file in files {
-        let database = Database::read(file)?;
-        let source = database.source()?;
-        let counts = database
-            .query("SELECT count(*), count(DISTINCT experiment), coalesce(max(finished), '–') FROM run", |row| {
-                Ok((row.get::<_, u64>(0)?, row.get::<_, u64>(1)?, row.get::<_, String>(2)?))
-            })?;
-        let (runs, experiments, last) = counts.into_iter().next().unwrap_or_default();
-        let quick = if source.quick { " (QUICK)" } else { "" };
-        let seed = source.seed.map_or_else(|| "from the system".to_owned(), |seed| seed.to_string());
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(
-            text,
-            "{:<24} {runs:>6} {experiments:>12} {seed:>20}  {last:<20} {}",
-            format!("{}{quick}", source.study),
-            file.display()
-        );
+        // One that cannot be read does not keep the others from being listed.
+        match line(file) {
+            Ok(line) => text.push_str(&line),
+            Err(error) => bad.push(format!("{error:#}")),
+        }
     }
-    Ok(text)
+    (text, bad)
+}
+
+fn line(file: &Path) -> anyhow::Result<String> {
+    let database = Database::read(file)?;
+    let source = database.source()?;
+    let counts = database.query(
+        "SELECT count(*), count(DISTINCT experiment), coalesce(max(finished), '–'), coalesce(max(synthetic), 0),
+             coalesce(max(quick), 0)
+         FROM run_summary",
+        |row| {
+            let mark = Mark::new(row.get(3)?, row.get::<_, bool>(4)? || source.quick);
+            Ok((row.get::<_, u64>(0)?, row.get::<_, u64>(1)?, row.get::<_, String>(2)?, mark))
+        },
+    )?;
+    let (runs, experiments, last, mark) = counts.into_iter().next().unwrap_or_default();
+    let mark = mark.map_or_else(String::new, |mark| format!(" ({})", mark.label()));
+    let seed = source.seed.map_or_else(|| "from the system".to_owned(), |seed| seed.to_string());
+    Ok(format!(
+        "{:<32} {runs:>6} {experiments:>12} {seed:>20}  {last:<20} {}\n",
+        format!("{}{mark}", source.study),
+        shell::path(file)
+    ))
 }
 
 #[cfg(test)]
@@ -85,9 +95,11 @@ mod tests {
         std::fs::write(root.path().join("adult/report.md"), "").unwrap();
         let found = databases(root.path()).unwrap();
         assert_eq!(found, ["adult/records.db", "dutch/records.db"].map(|name| root.path().join(name)));
-        let text = table(&found[..1]).unwrap();
+        let not_one = root.path().join("adult/report.md");
+        let (text, bad) = table(&[not_one, found[0].clone()]);
+        assert!(bad.len() == 1 && bad[0].contains("adult/report.md"), "{bad:?}");
         let line: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
         assert_eq!(line[..4], ["adult", "25", "1", "18446744073709551615"]);
-        assert!(table(&[]).unwrap().starts_with("No records."));
+        assert!(table(&[]).0.starts_with("No records."));
     }
 }

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::database::{Database, StoredFailure, StoredRun, parameters};
+use super::database::{Database, StoredFailure, StoredRun, parameters, values};
 use super::difference::difference;
 use super::key::RunKey;
+use super::record::{ExperimentResults, MethodResults, RunRecord};
+use super::seal;
 
 /// What a merge did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,13 @@ pub(crate) struct Merged {
 /// # Errors
 /// If the databases are of different studies or seeds, or two of them disagree about a run; the message says where.
 pub(crate) fn merge(out: &Path, inputs: &[PathBuf]) -> anyhow::Result<Merged> {
+    let is_same = |input: &PathBuf| match (std::fs::canonicalize(input), std::fs::canonicalize(out)) {
+        (Ok(input), Ok(out)) => input == out,
+        _ => false,
+    };
+    if let Some(input) = inputs.iter().find(|input| is_same(input)) {
+        bail!("{} is read by this command, so it cannot be written, too", input.display());
+    }
     let inputs = inputs.iter().map(|path| Database::read(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let first = inputs.first().context("nothing to merge")?;
     let existed = out.exists();
@@ -99,8 +108,9 @@ fn add_experiment(out: &Connection, id: &str, record: &str) -> anyhow::Result<()
     let known: Option<String> =
         out.query_row("SELECT record FROM experiment WHERE id = ?", [id], |row| row.get(0)).optional()?;
     let Some(known) = known else {
+        serde_json::from_str::<ExperimentResults>(record).context("no record of an experiment")?;
         out.execute("INSERT INTO experiment VALUES (?, ?)", [id, record])?;
-        return Ok(());
+        return Ok(seal::EXPERIMENT.seal(out, &[&id])?);
     };
     let identity = |text: &str| -> anyhow::Result<serde_json::Value> {
         let record: serde_json::Value = serde_json::from_str(text)?;
@@ -120,9 +130,10 @@ fn add_method(out: &Connection, input: &Database, key: &RunKey) -> anyhow::Resul
     let known: Option<String> = out.prepare_cached(RECORD)?.query_row(name, |row| row.get(0)).optional()?;
     match known {
         None => {
+            serde_json::from_str::<MethodResults>(&record).context("no record of a method")?;
             let row = params![key.experiment, key.method, key.config_hash, record];
             out.execute("INSERT INTO method VALUES (?, ?, ?, ?)", row)?;
-            Ok(())
+            Ok(seal::METHOD.seal(out, &values(key)[..3])?)
         }
         Some(known) => refuse_difference(&serde_json::from_str(&known)?, &serde_json::from_str(&record)?),
     }
@@ -193,7 +204,9 @@ fn copy_session(out: &Connection, input: &Database, id: i64) -> anyhow::Result<i
         "INSERT INTO session (command, code_revision, host, threads, started, wall_seconds) VALUES (?, ?, ?, ?, ?, ?)",
         row,
     )?;
-    Ok(out.last_insert_rowid())
+    let id = out.last_insert_rowid();
+    seal::SESSION.seal(out, &[&id])?;
+    Ok(id)
 }
 
 fn insert_failure(out: &Connection, failed: &StoredFailure, session: i64) -> anyhow::Result<()> {
@@ -204,11 +217,12 @@ fn insert_failure(out: &Connection, failed: &StoredFailure, session: i64) -> any
          VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         params![experiment, method, config_hash, data_digest, index, session, finished, reason],
     )?;
-    Ok(())
+    Ok(seal::FAILURE.seal(out, &values(key))?)
 }
 
 fn insert(out: &Connection, run: &StoredRun, session: i64) -> anyhow::Result<()> {
     let key = &run.key;
+    serde_json::from_str::<RunRecord>(&run.record).context("no record of a run")?;
     out.execute(
         "INSERT INTO run (experiment, method, config_hash, data_digest, seed_index, session, finished, ledger, record)
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -224,7 +238,7 @@ fn insert(out: &Connection, run: &StoredRun, session: i64) -> anyhow::Result<()>
             run.record
         ],
     )?;
-    Ok(())
+    Ok(seal::RUN.seal(out, &values(key))?)
 }
 
 #[cfg(test)]

@@ -30,6 +30,9 @@ pub(super) const COLUMNS: &[Column] = &[
     ("gradient_norm", Kind::Real),
     ("clipped_gradient_norm", Kind::Real),
     ("mean_gradient_norm", Kind::Real),
+    // Of the run.
+    ("synthetic", Kind::Integer),
+    ("quick", Kind::Integer),
 ];
 
 /// The rows of a database of runs, in an order that follows from their content.
@@ -37,6 +40,7 @@ pub(super) const COLUMNS: &[Column] = &[
 /// # Errors
 /// If the database cannot be read.
 pub(super) fn of_database(database: &Database) -> anyhow::Result<Vec<Vec<Value>>> {
+    let quick = database.source()?.quick;
     let mut experiments: Vec<ExperimentResults> = Vec::new();
     let mut rows = Vec::new();
     for StoredRun { key, record, .. } in database.runs()? {
@@ -45,7 +49,7 @@ pub(super) fn of_database(database: &Database) -> anyhow::Result<Vec<Vec<Value>>
         }
         let run = serde_json::from_str(&record).with_context(|| format!("the record of {key}"))?;
         let experiment = experiments.iter().find(|experiment| experiment.id == key.experiment);
-        rows.extend(experiment.into_iter().flat_map(|e| rows_of_run(e, &key.method, &key.config_hash, &run)));
+        rows.extend(experiment.into_iter().flat_map(|e| rows_of_run(e, &key.method, &key.config_hash, &run, quick)));
     }
     sort(&mut rows);
     Ok(rows)
@@ -57,7 +61,8 @@ pub(super) fn of_study(results: &StudyResults) -> Vec<Vec<Value>> {
     for experiment in &results.experiments {
         for method in &experiment.methods {
             let hash = config_hash(&method.config);
-            rows.extend(method.runs.iter().flat_map(|run| rows_of_run(experiment, &method.method, &hash, run)));
+            let rows_of_run = |run| rows_of_run(experiment, &method.method, &hash, run, results.quick);
+            rows.extend(method.runs.iter().flat_map(rows_of_run));
         }
     }
     sort(&mut rows);
@@ -82,7 +87,16 @@ fn order(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-fn rows_of_run(experiment: &ExperimentResults, method: &str, hash: &str, run: &RunRecord) -> Vec<Vec<Value>> {
+fn rows_of_run(
+    experiment: &ExperimentResults,
+    method: &str,
+    hash: &str,
+    run: &RunRecord,
+    quick: bool,
+) -> Vec<Vec<Value>> {
+    // What a run says of itself counts.
+    let synthetic = run.is_synthetic().unwrap_or(experiment.dataset.synthetic);
+    let marks = [synthetic, run.is_quick().unwrap_or(quick)].map(|mark| Value::Integer(mark.into()));
     let parts = [("train", Some(&run.train)), ("validation", run.validation.as_ref()), ("test", Some(&run.test))];
     let mut rows = Vec::new();
     for (part, metrics) in parts {
@@ -101,6 +115,7 @@ fn rows_of_run(experiment: &ExperimentResults, method: &str, hash: &str, run: &R
         all.extend([count(metrics.overall.n), real(metrics.overall.accuracy), real(metrics.overall.loss)]);
         all.extend(class_means(metrics));
         all.extend([const { Value::Null }; 4]);
+        all.extend(marks.clone());
         rows.push(all);
         let last = run.epochs.last().filter(|_| part == "train");
         for (index, (size, group)) in experiment.dataset.groups.iter().zip(&metrics.groups).enumerate() {
@@ -114,6 +129,7 @@ fn rows_of_run(experiment: &ExperimentResults, method: &str, hash: &str, run: &R
                 of(|epoch| &epoch.clipped_gradient_norm),
                 of(|epoch| &epoch.mean_gradient_norm),
             ]);
+            row.extend(marks.clone());
             rows.push(row);
         }
     }

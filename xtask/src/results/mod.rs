@@ -15,7 +15,9 @@ mod merge;
 mod metrics;
 mod parquet;
 mod record;
+mod repair;
 mod schema;
+mod seal;
 mod show;
 mod table;
 

@@ -353,6 +353,19 @@ impl std::fmt::Display for RecomputedEpsilon {
     }
 }
 
+/// Where a run came from: kept with the run itself, for what else is in the records may have changed since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunProvenance {
+    /// Trained on generated records.
+    pub(crate) synthetic: bool,
+    /// A shortened run.
+    pub(crate) quick: bool,
+    /// sha256 over the data's files, as far as it is public.
+    pub(crate) data_digest: String,
+    /// Revision of the program that trained it.
+    pub(crate) code_revision: String,
+}
+
 /// One trained model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunRecord {
@@ -385,6 +398,21 @@ pub(crate) struct RunRecord {
     /// The trials that the model is the best of, where it comes from a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) search: Option<SearchRecord>,
+    /// Where it came from; `None` in records from before it was kept with each run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) provenance: Option<RunProvenance>,
+}
+
+impl RunRecord {
+    /// Whether it was trained on generated records, as far as it says itself.
+    pub(crate) fn is_synthetic(&self) -> Option<bool> {
+        self.provenance.as_ref().map(|provenance| provenance.synthetic)
+    }
+
+    /// Whether it was shortened, as far as it says itself.
+    pub(crate) fn is_quick(&self) -> Option<bool> {
+        self.provenance.as_ref().map(|provenance| provenance.quick)
+    }
 }
 
 /// One search. Only the best trial was released: the others, and how many there were, are diagnostics of a research run.

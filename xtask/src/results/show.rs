@@ -7,6 +7,7 @@ use dp_accounting::{Mark, Rounding, decimal};
 use fair_metrics::Estimate;
 
 use super::database::Database;
+use crate::shell;
 
 /// Sessions, for every method the mean and standard error of its test accuracy over seeds, and the runs that failed.
 ///
@@ -28,20 +29,21 @@ pub(super) fn database(database: &Database) -> anyhow::Result<String> {
             session.wall_seconds,
             session.code_revision,
             session.host,
-            session.command.join(" ")
+            shell::line(&session.command)
         );
     }
     let mut rows = rows(database)?;
-    let mut experiment = String::new();
+    let mut experiment = (String::new(), false);
     let width = rows.iter().map(|row| row.method.chars().count()).max().unwrap_or(0).max(6);
     while !rows.is_empty() {
         let rest = rows.iter().position(|row| !row.is_like(&rows[0])).unwrap_or(rows.len());
         let following = rows.split_off(rest);
         let first = &rows[0];
-        if experiment != first.experiment {
-            experiment.clone_from(&first.experiment);
+        let heading = (first.experiment.clone(), first.synthetic);
+        if experiment != heading {
+            experiment = heading;
             let mark = if first.synthetic { " (SYNTHETIC)" } else { "" };
-            let _ = writeln!(text, "\n{experiment}{mark}");
+            let _ = writeln!(text, "\n{}{mark}", first.experiment);
             let _ = writeln!(
                 text,
                 "  {:<width$}  {:<8}  {:>5}  {:<32}  test accuracy",
@@ -98,7 +100,8 @@ impl RunRow {
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        (&self.experiment, &self.method, &self.config) == (&other.experiment, &other.method, &other.config)
+        (&self.experiment, self.synthetic, &self.method, &self.config)
+            == (&other.experiment, other.synthetic, &other.method, &other.config)
     }
 }
 
@@ -110,7 +113,7 @@ fn rows(database: &Database) -> anyhow::Result<Vec<RunRow>> {
               WHERE (method.experiment, method.name, method.config_hash)
                   = (run_summary.experiment, run_summary.method, run_summary.config_hash)),
              ifnull(certified, 0)
-         FROM run_summary ORDER BY experiment, method, config_hash, seed_index",
+         FROM run_summary ORDER BY experiment, synthetic, method, config_hash, seed_index",
         |row| {
             Ok(RunRow {
                 experiment: row.get(0)?,

@@ -91,6 +91,8 @@ impl Table {
                 ("loss", Real),
                 ("gradient_norm", Real),
                 ("mean_gradient_norm", Real),
+                ("synthetic", Integer),
+                ("quick", Integer),
             ],
             Self::Thresholds => &[
                 ("experiment", Text),
@@ -100,6 +102,8 @@ impl Table {
                 ("step", Integer),
                 ("slot", Integer),
                 ("value", Real),
+                ("synthetic", Integer),
+                ("quick", Integer),
             ],
         }
     }

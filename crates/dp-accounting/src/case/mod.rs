@@ -396,7 +396,7 @@ impl Case {
             (None, Some(epochs), None)
                 if self.sampling_rate.is_some_and(|rate| rate > 0.0) && (0.0..=1e9).contains(&epochs) =>
             {
-                (epochs / rate).ceil() as u64
+                steps_at_rate(epochs, rate)
             }
             (None, Some(_), None) => return missing("`records` with `batch_size`, for `epochs`"),
             (None, None, _) if unknown == Some(Unknown::Steps) => 1,
@@ -414,6 +414,13 @@ impl Case {
         }
         Ok((Source::Batches { sampler, rate, population, noise_multiplier, counts }, steps))
     }
+}
+
+/// `⌈epochs/rate⌉`, but `n` where the rate is `1/n` up to rounding.
+fn steps_at_rate(epochs: f64, rate: f64) -> u64 {
+    let steps = epochs / rate;
+    let nearest = steps.round();
+    if (steps - nearest).abs() <= 1e-12 * steps { nearest as u64 } else { steps.ceil() as u64 }
 }
 
 /// `⌈epochs·records/batch_size⌉`, exact where `epochs` is a whole number.
@@ -553,6 +560,15 @@ mod tests {
             Ok(resolved) => panic!("accepted: {resolved}"),
             Err(error) => error.to_string(),
         }
+    }
+
+    #[test]
+    fn a_rate_of_one_in_n_has_n_steps_an_epoch() {
+        for n in 1..2_000_u64 {
+            assert_eq!(steps_at_rate(1.0, 1.0 / n as f64), n);
+            assert_eq!(steps_of(1.0, n, 1), n);
+        }
+        assert_eq!((steps_at_rate(1.0, 0.3), steps_of(1.0, 49, 2)), (4, 25));
     }
 
     #[test]

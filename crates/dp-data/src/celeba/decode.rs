@@ -1,8 +1,8 @@
 //! From JPEG files to 64×64 pixels, in parallel, kept in one file for the next time.
 
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufReader, Cursor, Read, Write};
+use std::path::Path;
 
 use image::imageops::{self, FilterType};
 use image::{ImageFormat, Rgb, RgbImage};
@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use super::lists::Listed;
 use super::{IMAGE_BYTES, SIDE};
 use crate::error::DataError;
+use crate::output::{self, Output};
 
 /// First bytes of the cache file; the number rises with its format.
 const MAGIC: &[u8; 16] = b"dp-data celeba 1";
@@ -33,7 +34,8 @@ pub(super) fn pixels(listed: &[Listed], images: &Path, cache: &Path) -> Result<V
 
 /// Decodes, resizes to 64×64 (the whole image, bilinear with the support of the reduction) and writes red, green, blue by pixel.
 fn decode(path: &Path, target: &mut [u8]) -> Result<(), DataError> {
-    let bytes = fs::read(path).map_err(DataError::io("read", path))?;
+    let mut bytes = Vec::new();
+    output::open(path)?.read_to_end(&mut bytes).map_err(DataError::io("read", path))?;
     let image = image::load_from_memory_with_format(&bytes, ImageFormat::Jpeg)
         .map_err(|error| DataError::BrokenImage { path: path.into(), reason: error.to_string() })?
         .into_rgb8();
@@ -49,9 +51,11 @@ pub(super) fn encode(pixels: &[u8], path: &Path) -> Result<(), DataError> {
         let at = (y * side + x) as usize * 3;
         Rgb([pixels[at], pixels[at + 1], pixels[at + 2]])
     });
+    let mut bytes = Cursor::new(Vec::new());
     imageops::resize(&image, 178, 218, FilterType::Triangle)
-        .save_with_format(path, ImageFormat::Jpeg)
-        .map_err(|error| DataError::io("write", path)(io::Error::other(error)))
+        .write_to(&mut bytes, ImageFormat::Jpeg)
+        .map_err(|error| DataError::BrokenImage { path: path.into(), reason: error.to_string() })?;
+    Output::new(path)?.write_bytes(bytes.get_ref())
 }
 
 /// Changes when an image is added, removed, renamed or has another size.
@@ -86,18 +90,10 @@ fn read_cache(path: &Path, key: &[u8; 32], n_bytes: usize) -> Option<Vec<u8>> {
 }
 
 fn write_cache(path: &Path, key: &[u8; 32], pixels: &[u8]) -> Result<(), DataError> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(DataError::io("create", folder))?;
-    // Written beside and renamed: a reader never sees a half-written cache.
-    let part = PathBuf::from(format!("{}.{}.part", path.display(), std::process::id()));
-    let write = || {
-        let mut file = BufWriter::new(File::create(&part)?);
+    Output::new(path)?.write(|file| {
         file.write_all(MAGIC)?;
         file.write_all(key)?;
         file.write_all(&Sha256::digest(pixels))?;
-        file.write_all(pixels)?;
-        file.into_inner()?.sync_all()?;
-        fs::rename(&part, path)
-    };
-    write().map_err(DataError::io("write", path))
+        file.write_all(pixels)
+    })
 }

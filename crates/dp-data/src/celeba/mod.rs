@@ -6,6 +6,7 @@ mod synthetic;
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::Read as _;
 use std::path::Path;
 
 use ndarray::Array2;
@@ -17,6 +18,7 @@ use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
+use crate::output::{self, Output};
 use crate::placed_files::{Placed, PlacedFiles};
 use crate::provenance::{FileRecord, Provenance, sha256_hex};
 use crate::split::{self, Keep, Stream};
@@ -82,7 +84,8 @@ fn read(placed: &PlacedFiles, manifest: &Manifest, locator: &DataLocator) -> Res
     let mut files = Vec::new();
     let mut text = |names: &[&str]| {
         let path = placed.any_of(names, &manifest.name)?;
-        let text = fs::read_to_string(&path).map_err(DataError::io("read", &path))?;
+        let mut text = String::new();
+        output::open(&path)?.read_to_string(&mut text).map_err(DataError::io("read", &path))?;
         files.push(placed.digest(&path)?);
         Ok((text, path))
     };
@@ -132,8 +135,7 @@ impl CelebaTable {
             .enumerate()
             .try_for_each(|(index, pixels)| decode::encode(pixels, &images.join(format!("{:06}.jpg", index + 1))))?;
         for (name, text) in [(ATTRIBUTES[0], attributes), (PARTITION[0], partition)] {
-            let path = folder.join(name);
-            fs::write(&path, text).map_err(DataError::io("write", &path))?;
+            Output::new(&folder.join(name))?.write_bytes(text.as_bytes())?;
         }
         Ok(())
     }

@@ -83,7 +83,8 @@ pub fn load(locator: &DataLocator) -> Result<EicuTable, DataError> {
         Placed::Here(placed) => {
             let (ready, raw) = (placed.any_of(&READY, &manifest.name)?, placed.any_of(&RAW, &manifest.name)?);
             let files = vec![placed.digest(&ready)?, placed.digest(&raw)?];
-            let joined = table::join(CsvRows::open(&ready)?, CsvRows::open(&raw)?)?;
+            let n_published = placed.published_records(&manifest, READY[1]);
+            let joined = table::join(CsvRows::open(&ready)?.expecting(n_published), CsvRows::open(&raw)?)?;
             let provenance = placed.provenance(&manifest, files, joined.n_records);
             EicuTable::new(joined, provenance)
         }

@@ -1,6 +1,6 @@
 //! The two files of GOSSIS-1-eICU, joined and filtered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
 use super::{Gender, Stay};
@@ -96,7 +96,7 @@ impl Column {
     /// A number as it is, a category as its index.
     fn value(&self, field: &str, at: Position<'_>) -> Result<f64, DataError> {
         match self {
-            Self::Number(name) => at.finite(name, field),
+            Self::Number(name) => at.measurement(name, field),
             Self::Category(name, list) => {
                 let index = list.iter().position(|category| *category == field);
                 index.map(|index| index as f64).ok_or_else(|| at.unknown_category(name, field, list))
@@ -134,10 +134,14 @@ pub(super) fn join<A: Read, B: Read>(mut ready: CsvRows<A>, raw: CsvRows<B>) -> 
         .map(|(index, name)| (index, Column::of(name)))
         .collect();
     let mut stays = Vec::new();
+    let mut seen = HashSet::new();
     let (mut n_records, mut n_conflicting, mut n_incomplete) = (0, 0, 0);
     while let Some((record, at)) = ready.next_row()? {
         let position = n_records;
         n_records += 1;
+        if !seen.insert(record[key].to_owned()) {
+            return Err(at.malformed(format!("patientunitstayid `{}` occurs twice", &record[key])));
+        }
         let died = label("hospital_death", &record[hospital], at)?;
         if label("icu_death", &record[icu], at)? && !died {
             n_conflicting += 1;
@@ -256,7 +260,15 @@ mod tests {
         );
         insta::assert_snapshot!(
             error(&READY.replace("80.5", "fast"), RAW),
-            @"ready.csv:2: column `d1_heartrate_avg`: `fast` is not a finite number"
+            @"ready.csv:2: column `d1_heartrate_avg`: `fast` is not a number between -1e9 and 1e9"
+        );
+        for value in ["-inf", "1e308", "NaN1"] {
+            let message = error(&READY.replace("80.5", value), RAW);
+            assert!(message.ends_with("is not a number between -1e9 and 1e9"), "{message}");
+        }
+        insta::assert_snapshot!(
+            error(&READY.replace("\n2,8", "\n1,8"), RAW),
+            @"ready.csv:3: patientunitstayid `1` occurs twice"
         );
         insta::assert_snapshot!(
             error(READY, &RAW.replace("\n2,", "\n22,")),

@@ -122,8 +122,11 @@ pub fn load(locator: &DataLocator) -> Result<MimicTable, DataError> {
             let path = |names: &[&str]| placed.any_of(names, &manifest.name);
             let (patients, admissions, notes) = (path(&PATIENTS)?, path(&ADMISSIONS)?, path(&NOTES)?);
             let files = vec![placed.digest(&patients)?, placed.digest(&admissions)?, placed.digest(&notes)?];
+            let rows = |path: &Path, table: &str| {
+                Ok::<_, DataError>(CsvRows::open(path)?.expecting(placed.published_records(&manifest, table)))
+            };
             let (admissions, counts) =
-                table::join(CsvRows::open(&patients)?, CsvRows::open(&admissions)?, CsvRows::open(&notes)?)?;
+                table::join(rows(&patients, PATIENTS[1])?, rows(&admissions, ADMISSIONS[1])?, rows(&notes, NOTES[1])?)?;
             let provenance = placed.provenance(&manifest, files, counts.n_records);
             Ok(MimicTable { admissions, provenance, counts })
         }

@@ -1,6 +1,6 @@
 //! The three tables of MIMIC-III, joined and filtered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Read;
 
 use super::sections::without_outcome;
@@ -76,8 +76,12 @@ fn read_admissions<R: Read>(
     let (kind, ethnicity, died) = (kind?, ethnicity?, died?);
     let mut counts = Counts { n_records: 0, n_newborn: 0, n_died: 0, n_impossible: 0, n_without_note: 0 };
     let mut admissions = Vec::new();
+    let mut seen = HashSet::new();
     while let Some((row, at)) = rows.next_row()? {
         counts.n_records += 1;
+        if !seen.insert(row[id].to_owned()) {
+            return Err(at.malformed(format!("HADM_ID `{}` occurs twice", &row[id])));
+        }
         if &row[kind] == "NEWBORN" {
             counts.n_newborn += 1;
             continue;

@@ -1,7 +1,6 @@
 //! Checkpoints: everything a run needs to go on as if it had never been interrupted.
 
 mod difference;
-mod file;
 mod header;
 mod tensors;
 
@@ -13,6 +12,7 @@ use header::{ExecutionState, Header, PatienceState, StreamState, VERSION};
 use tensors::{Group, TensorFile};
 
 use crate::error::{Result, TrainError};
+use crate::output::{self, Readers};
 use crate::records::Records;
 use crate::trainer::Trainer;
 
@@ -118,7 +118,8 @@ impl Trainer<'_> {
         if let Some((_, best)) = &self.patience.best {
             file.add(Group::Best, best)?;
         }
-        file::replace(path, &file.to_bytes(header)?).map_err(|error| TrainError::checkpoint(path, error))
+        output::replace(path, &file.to_bytes(header)?, Readers::Owner)
+            .map_err(|error| TrainError::checkpoint(path, error))
     }
 
     /// Continues from a checkpoint of the same run: same configuration, public facts, records, [`Execution`](crate::Execution) and version of

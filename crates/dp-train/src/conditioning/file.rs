@@ -10,6 +10,7 @@ use safetensors::SafeTensors;
 use super::fit::{Conditioning, ConditioningConfig};
 use super::triangular::Lower;
 use crate::error::{Result, TrainError};
+use crate::output::{self, Readers};
 
 /// Key of the configuration in the file's metadata.
 const CONFIG: &str = "conditioning";
@@ -37,7 +38,9 @@ impl Conditioning {
         let config = serde_json::to_string(&self.config).map_err(|error| TrainError::weights(path, error))?;
         let size = self.n_features.to_string();
         let metadata = HashMap::from([(CONFIG.to_owned(), config), (N_FEATURES.to_owned(), size)]);
-        safetensors::serialize_to_file(tensors, Some(metadata), path).map_err(|error| TrainError::weights(path, error))
+        let bytes =
+            safetensors::serialize(tensors, Some(metadata)).map_err(|error| TrainError::weights(path, error))?;
+        output::replace(path, &bytes, Readers::Default).map_err(|error| TrainError::weights(path, error))
     }
 
     /// Reads what [`Self::save`] wrote.

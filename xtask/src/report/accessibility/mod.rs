@@ -9,6 +9,7 @@ use std::process::Command;
 use serde::Deserialize;
 
 use super::{fixture, write, write_index};
+use crate::output::{Contents, ReportFolder};
 
 /// Widths of a laptop and of a phone, in CSS pixels.
 const WIDTHS: [u32; 2] = [1280, 390];
@@ -91,9 +92,12 @@ fn assert_accessible(page: &Path) {
 fn report_and_index_pass_the_checks() {
     let root = tempfile::tempdir().unwrap();
     let mut results = fixture::study();
-    write(&results, &fixture::presentation(), &root.path().join("adult")).unwrap();
+    let title = fixture::presentation().title;
+    let claim =
+        |name: &str| ReportFolder::claim(&root.path().join(name), name, &title, Contents::ReportAndRecords).unwrap();
+    write(&results, &fixture::presentation(), &claim("adult")).unwrap();
     results.quick = true;
-    write(&results, &fixture::presentation(), &root.path().join("quick")).unwrap();
+    write(&results, &fixture::presentation(), &claim("quick")).unwrap();
     let index = write_index(root.path(), None).unwrap();
     assert_accessible(&index);
     assert_accessible(&root.path().join("adult/report.html"));

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
@@ -10,6 +10,10 @@ use ndarray::Array2;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use sha2::{Digest, Sha256};
+
+use crate::output::Output;
+use crate::shell;
+use crate::terminal::say;
 
 const TENSOR: &str = "features";
 
@@ -39,7 +43,7 @@ impl FeatureFile {
         match fs::read(&self.path) {
             Ok(bytes) => match self.parse(&bytes) {
                 Ok(features) => return Ok(features),
-                Err(error) => println!("{}: {error:#}; the texts are encoded again", self.path.display()),
+                Err(error) => say!("{}: {error:#}; the texts are encoded again", shell::path(&self.path))?,
             },
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(|| self.path.display().to_string()),
@@ -64,15 +68,13 @@ impl FeatureFile {
     fn write_after(&self, compute: impl FnOnce() -> anyhow::Result<Array2<f32>>) -> anyhow::Result<Array2<f32>> {
         let folder = self.path.parent().context("no folder")?;
         fs::create_dir_all(folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
+        let output = Output::new(&self.path, &[])?.private()?;
         let features = compute()?;
         ensure!(features.dim() == self.shape.into(), "computed features of another shape");
         let data: Vec<u8> = features.iter().flat_map(|value| value.to_le_bytes()).collect();
         let notes = HashMap::from([("key".to_owned(), self.key.clone()), ("sha256".to_owned(), digest(&data))]);
         let tensor = TensorView::new(Dtype::F32, self.shape.to_vec(), &data)?;
-        file.write_all(&serialize([(TENSOR, tensor)], Some(notes))?)?;
-        file.as_file().sync_all()?;
-        file.persist(&self.path)?;
+        output.write_bytes(&serialize([(TENSOR, tensor)], Some(notes))?)?;
         Ok(features)
     }
 }

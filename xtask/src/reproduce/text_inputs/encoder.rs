@@ -9,6 +9,8 @@ use sha2::{Digest, Sha256};
 use super::TextInputs;
 use super::cache::FeatureFile;
 use crate::reproduce::progress::encoding_bar;
+use crate::shell;
+use crate::terminal::say;
 
 /// Inputs from the encoder in this folder.
 ///
@@ -39,7 +41,7 @@ pub(super) fn inputs(folder: &Path) -> anyhow::Result<TextInputs> {
                 let shape = [texts.len(), encoder.n_features()];
                 let file = FeatureFile::new(&cache.join("mimic"), key(&encoder, &texts), shape);
                 let features = file.read_or(|| encode(&encoder, &texts))?;
-                println!("Inputs: {} features of {name}, kept in {}", shape[1], file.path().display());
+                say!("Inputs: {} features of {name}, kept in {}", shape[1], shell::path(file.path()))?;
                 Ok(features)
             })
         },

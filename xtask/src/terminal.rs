@@ -1,0 +1,31 @@
+//! Standard output that may be full or closed: an error like any other, where `println!` would panic.
+
+use std::fmt::Arguments;
+use std::io::Write;
+
+use anyhow::Context;
+
+/// Writes text to standard output.
+///
+/// # Errors
+/// If it cannot be written.
+pub(crate) fn write(text: Arguments<'_>) -> anyhow::Result<()> {
+    std::io::stdout().lock().write_fmt(text).context("writing to standard output")
+}
+
+/// Writes out what is held back.
+///
+/// # Errors
+/// If it cannot be written.
+pub(crate) fn flush() -> anyhow::Result<()> {
+    std::io::stdout().lock().flush().context("writing to standard output")
+}
+
+/// A line of standard output, as `println!`; returns whether it could be written.
+macro_rules! say {
+    ($text:literal $($argument:tt)*) => {
+        $crate::terminal::write(format_args!("{}\n", format_args!($text $($argument)*)))
+    };
+}
+
+pub(crate) use say;

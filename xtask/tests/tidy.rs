@@ -1,0 +1,78 @@
+//! Rules of the code that no lint knows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where files are written: beside their places, then renamed; and in temporary folders, for faults.
+const WRITERS: [&str; 8] = [
+    "crates/dp-data/src/download.rs",
+    "crates/dp-data/src/output.rs",
+    "crates/dp-train/src/output.rs",
+    "crates/faults/src",
+    "xtask/src/faults/operations.rs",
+    "xtask/src/output/file.rs",
+    "xtask/src/output/folder.rs",
+    "xtask/src/output/part.rs",
+];
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Every source of the libraries and of this program without its tests, by its name in the workspace.
+fn code() -> Vec<(String, String)> {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let mut files = Vec::new();
+    for entry in fs::read_dir(workspace.join("crates")).unwrap() {
+        sources(&entry.unwrap().path().join("src"), &mut files);
+    }
+    sources(&workspace.join("xtask/src"), &mut files);
+    let mut code = Vec::new();
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let name = file.strip_prefix(workspace).unwrap().to_string_lossy().into_owned();
+        let is_test = ["fixture.rs", "accessibility/mod.rs", "documented.rs", "resume_tests.rs", "cuda/testing.rs"];
+        if is_test.iter().all(|end| !name.ends_with(end)) {
+            let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+            code.push((name, text[..end].to_owned()));
+        }
+    }
+    assert!(code.len() > 200);
+    code
+}
+
+fn assert_absent(words: &[&str], except: &[&str]) {
+    let mut found = Vec::new();
+    for (name, text) in code() {
+        if except.iter().any(|exception| name.starts_with(exception)) {
+            continue;
+        }
+        for (index, line) in text.lines().enumerate() {
+            let line = line.replace("eprint", "to standard error: ");
+            if !line.trim_start().starts_with("//") && words.iter().any(|word| line.contains(word)) {
+                found.push(format!("{name}:{}: {}", index + 1, line.trim()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn files_are_written_by_the_output_types_alone() {
+    let words =
+        ["File::create", "fs::write(", "OpenOptions", "serialize_to_file", "fs::copy(", "NamedTempFile", ".persist("];
+    assert_absent(&words, &WRITERS);
+}
+
+/// `println!` panics where standard output is full.
+#[test]
+fn standard_output_may_be_full() {
+    assert_absent(&["println!(", "print!("], &["crates/faults/src"]);
+}
