@@ -52,7 +52,8 @@ fn digest(workspace: &Path) -> String {
             hasher.update(part);
         }
     }
-    hasher.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    let digest = hasher.finalize();
+    digest.iter().take(6).fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 fn collect(path: &Path, files: &mut Vec<PathBuf>) {

@@ -1,6 +1,7 @@
 //! Files that belong to the user, and refusals before any work: each as it was found by hand.
 
 #![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -221,7 +222,7 @@ fn what_cannot_end_is_refused() {
     assert!(error.contains("1000000 is not in 1..=1024"), "{error}");
     let error = refusal(folder.path(), "analyse adult --batches 0");
     assert!(error.contains("0 is not in 2..="), "{error}");
-    assert!(begun.elapsed() < Duration::from_secs(120));
+    assert!(begun.elapsed() < Duration::from_mins(2));
 }
 
 #[test]

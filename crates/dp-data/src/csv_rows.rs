@@ -157,7 +157,7 @@ impl<R: Read> Read for Watched<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let n = self.inner.read(buffer)?;
         let read = &buffer[..n];
-        self.is_quoted ^= read.iter().filter(|byte| **byte == b'"').count() % 2 == 1;
+        self.is_quoted = read.iter().fold(self.is_quoted, |is_quoted, byte| is_quoted ^ (*byte == b'"'));
         self.last = read.last().copied().or(self.last);
         Ok(n)
     }

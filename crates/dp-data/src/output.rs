@@ -38,7 +38,7 @@ impl Output {
     /// # Errors
     /// [`DataError::Io`].
     pub(crate) fn write(mut self, fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<(), DataError> {
-        let mut write = || {
+        let write = || {
             let file = take(&self.part)?;
             self.is_open = true;
             let mut file = BufWriter::new(file);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::FaultsError;
-use crate::process::Program;
+use crate::process::{Ending, Program};
 use crate::tally::{Kind, Tally};
 use crate::{Outcome, folder};
 
@@ -72,7 +72,7 @@ fn read(program: &Program, stored: &Stored, bytes: &[u8]) -> Result<(Vec<u8>, Ou
 }
 
 fn judge((result, outcome): (Vec<u8>, Outcome), expected: &[u8], stored: &Stored) -> Outcome {
-    let is_silent = outcome.ending.as_ref().is_some_and(|ending| ending.is_success());
+    let is_silent = outcome.ending.as_ref().is_some_and(Ending::is_success);
     let loss = (stored.is_sealed && is_silent && result != expected).then(|| "read as if it were whole".to_owned());
     Outcome { loss, ..outcome }
 }

@@ -44,7 +44,7 @@ struct Effort {
 const QUICK: Effort = Effort { calls: 8, places: 16 };
 const FULL: Effort = Effort { calls: u64::MAX, places: 1_000 };
 /// A run that takes longer hangs.
-const TIME_LIMIT: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_mins(2);
 
 /// Puts in the faults and prints what they led to.
 ///

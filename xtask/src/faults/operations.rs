@@ -171,16 +171,16 @@ fn stored(program: &Program, root: &Path, o: &Path) -> anyhow::Result<Vec<Stored
         entry("JSON lines", cases, "cases.jsonl", "account --jsonl cases.jsonl --accountant rdp", None, false),
         entry("an event", event, "event.json", "account --event event.json --delta 1e-5 --accountant rdp", None, false),
     ];
-    for (name, set, file) in [
-        ("data of eICU", "eicu", "data/gossis-1-eicu-only-model-ready.csv.gz"),
-        ("data of MIMIC", "mimic", "data/ADMISSIONS.csv.gz"),
-        ("data of CelebA", "celeba", "data/list_attr_celeba.txt"),
+    for (name, set, file, is_zipped) in [
+        ("data of eICU", "eicu", "data/gossis-1-eicu-only-model-ready.csv.gz", true),
+        ("data of MIMIC", "mimic", "data/ADMISSIONS.csv.gz", true),
+        ("data of CelebA", "celeba", "data/list_attr_celeba.txt", false),
     ] {
         let path = root.join("stored").join(set);
         fs::create_dir_all(&path).context("a folder for data")?;
         run(&path, &format!("data synth {set} --out data"))?;
         let line = format!("data check {set} --data-dir data --cache-dir cache");
-        all.push(entry(name, path, file, &line, None, file.ends_with(".gz")));
+        all.push(entry(name, path, file, &line, None, is_zipped));
     }
     Ok(all)
 }

@@ -111,13 +111,12 @@ pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
             }
             let output = path.as_deref().map(|path| Output::new(path, &[file])).transpose()?;
             let database = Database::read(file)?;
-            match output {
-                Some(output) => output.write(|file| export(&database, *table, *format, file))?,
-                None => {
-                    let mut text = Vec::new();
-                    export(&database, *table, *format, &mut text)?;
-                    out.write_all(&text)?;
-                }
+            if let Some(output) = output {
+                output.write(|file| export(&database, *table, *format, file))?;
+            } else {
+                let mut text = Vec::new();
+                export(&database, *table, *format, &mut text)?;
+                out.write_all(&text)?;
             }
         }
         ResultsCommand::Render { studies } => {

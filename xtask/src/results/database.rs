@@ -269,8 +269,8 @@ impl Database {
         let context = format!("writing the failed run {key} to {}", self.path.display());
         let transaction = self.connection.transaction().with_context(|| context.clone())?;
         put_method(&transaction, key, &json(&without_runs(method))?)
-            .and_then(|_| insert_failure(&transaction, key, session, reason))
-            .and_then(|_| put_wall_seconds(&transaction, session, wall_seconds))
+            .and_then(|()| insert_failure(&transaction, key, session, reason))
+            .and_then(|()| put_wall_seconds(&transaction, session, wall_seconds))
             .with_context(|| context.clone())?;
         transaction.commit().context(context)
     }

@@ -54,7 +54,7 @@ pub(crate) fn repair(damaged: &Path, out: &Path) -> anyhow::Result<Repaired> {
 }
 
 fn source(from: &Connection) -> anyhow::Result<Source> {
-    let rows = Rescued::of(from, &seal::STUDY)?;
+    let rows = Rescued::of(from, &seal::STUDY);
     let [_, Value::Text(study), Value::Integer(quick), seed, Value::Text(split_seed)] =
         &rows.whole.first().context("it is damaged")?[..]
     else {
@@ -74,7 +74,7 @@ struct Rescued {
 }
 
 impl Rescued {
-    fn of(from: &Connection, table: &Sealed) -> anyhow::Result<Self> {
+    fn of(from: &Connection, table: &Sealed) -> Self {
         let seals = table.seals(from).ok();
         let mut missing: BTreeSet<String> = seals.iter().flatten().map(|(key, _)| key.clone()).collect();
         let mut whole = Vec::new();
@@ -90,7 +90,7 @@ impl Rescued {
             }
             Ok(())
         });
-        Ok(Self { whole, lost: missing.into_iter().collect() })
+        Self { whole, lost: missing.into_iter().collect() }
     }
 }
 
@@ -141,7 +141,7 @@ fn copy(from: &Connection, out: &Database) -> anyhow::Result<Repaired> {
     let transaction = out.connection.unchecked_transaction()?;
     let mut rescued = Vec::new();
     for table in [&seal::SESSION, &seal::EXPERIMENT, &seal::METHOD, &seal::RUN, &seal::FAILURE] {
-        rescued.push((table, Rescued::of(from, table)?));
+        rescued.push((table, Rescued::of(from, table)));
     }
     let mut repaired = Repaired::default();
     let mut parents: BTreeMap<&str, BTreeSet<Vec<u8>>> = BTreeMap::new();

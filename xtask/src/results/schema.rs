@@ -15,7 +15,7 @@ const VERSION: i32 = 3;
 /// Without seals, and read all the same.
 const UNSEALED: i32 = 2;
 
-const TABLES: &str = r#"
+const TABLES: &str = r"
     CREATE TABLE study (
         only INTEGER PRIMARY KEY CHECK (only = 1),
         name TEXT NOT NULL,
@@ -75,7 +75,7 @@ const TABLES: &str = r#"
         sha256 TEXT NOT NULL,
         PRIMARY KEY (name, key)
     ) STRICT;
-"#;
+";
 
 /// Made in the file, for other programs, and again for this connection: what is read does not depend on what a file says a view is.
 const VIEWS: &str = r#"
