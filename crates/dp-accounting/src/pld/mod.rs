@@ -208,7 +208,7 @@ impl Accountant for PldAccountant {
         let by_rdp = self.proven_rdp().epsilon(delta)?;
         let upper = by_rdp.epsilon.get();
         if upper > LARGEST_BRACKETED {
-            return Ok(EpsilonBound { certainty: no_use(), ..by_rdp });
+            return Ok(EpsilonBound { certainty: no_use(), lower: Some(Epsilon::new(0.0)?), ..by_rdp });
         }
         let guess = Guess { upper, epsilon: upper, order: order_of(by_rdp.order) };
         let question = Question::Epsilon { delta: delta.get() };
@@ -239,7 +239,7 @@ impl Accountant for PldAccountant {
         }
         let by_rdp = self.proven_rdp().delta(epsilon)?;
         if self.proven_rdp().epsilon(Delta::new(SMALL_DELTA)?)?.epsilon.get() > LARGEST_BRACKETED {
-            return Ok(DeltaBound { certainty: no_use(), ..by_rdp });
+            return Ok(DeltaBound { certainty: no_use(), lower: Some(0.0), ..by_rdp });
         }
         let guess = Guess { upper: by_rdp.delta, epsilon: epsilon.get().max(1e-3), order: order_of(by_rdp.order) };
         let question = Question::Delta { epsilon: epsilon.get() };
