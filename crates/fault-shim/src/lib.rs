@@ -112,6 +112,10 @@ fn fail(errno: c_int) {
 }
 
 fn is_regular(file: c_int) -> bool {
+    // What a program says is no file of its own, wherever it goes.
+    if file <= libc::STDERR_FILENO {
+        return false;
+    }
     let mut found = std::mem::MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: a structure of the right size, filled with zeros.
     unsafe { libc::fstat(file, found.as_mut_ptr()) == 0 && found.assume_init().st_mode & libc::S_IFMT == libc::S_IFREG }

@@ -105,7 +105,7 @@ pub(super) fn prepare(program: &Program, root: &Path) -> anyhow::Result<Prepared
             &[],
             &[],
         ),
-        operation("checkpoints", &checkpoint, "crash-test --steps 6 --run-in run", &[], &[]),
+        operation("checkpoints", &checkpoint, "crash-test --steps 6 --run-in run", &[], &["run/"]),
     ];
     Ok(Prepared { operations, stored: stored(program, root, &o)? })
 }

@@ -207,9 +207,6 @@ impl Accountant for PldAccountant {
         }
         let by_rdp = self.proven_rdp().epsilon(delta)?;
         let upper = by_rdp.epsilon.get();
-        if upper > LARGEST_BRACKETED {
-            return Ok(EpsilonBound { certainty: no_use(), lower: Some(Epsilon::new(0.0)?), ..by_rdp });
-        }
         let guess = Guess { upper, epsilon: upper, order: order_of(by_rdp.order) };
         let question = Question::Epsilon { delta: delta.get() };
         let (found, method) = self.solve(&mechanisms, question, guess);
@@ -238,23 +235,11 @@ impl Accountant for PldAccountant {
             return Ok(bound(formula.delta(epsilon.get()), Certainty::Bound, Some(Method::ClosedForm)));
         }
         let by_rdp = self.proven_rdp().delta(epsilon)?;
-        if self.proven_rdp().epsilon(Delta::new(SMALL_DELTA)?)?.epsilon.get() > LARGEST_BRACKETED {
-            return Ok(DeltaBound { certainty: no_use(), lower: Some(0.0), ..by_rdp });
-        }
         let guess = Guess { upper: by_rdp.delta, epsilon: epsilon.get().max(1e-3), order: order_of(by_rdp.order) };
         let question = Question::Delta { epsilon: epsilon.get() };
         let (found, method) = self.solve(&mechanisms, question, guess);
         Ok(bound(found, self.certainty(question, found), method))
     }
-}
-
-/// Above this RDP bound on ε no bracket is looked for: work grows with the losses, and no such ε is a guarantee that anybody could use.
-const LARGEST_BRACKETED: f64 = 1e6;
-/// The δ at which a question about δ asks how large the losses are.
-const SMALL_DELTA: f64 = 1e-5;
-
-fn no_use() -> Certainty {
-    Certainty::FallBack { reason: format!("above {LARGEST_BRACKETED} no useful guarantee: the RDP bound, no bracket") }
 }
 
 /// Order of the moment behind a Rényi order; any will do where there is none.
