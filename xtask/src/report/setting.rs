@@ -1,8 +1,10 @@
 //! What was run: data, model, departures from the paper, and the health of the runs.
 
+use std::collections::BTreeSet;
+
 use super::document::{Block, Cell, Mark, Row, Table, marked};
 use super::number;
-use crate::results::{ExperimentResults, StudyResults};
+use crate::results::{ExperimentResults, RunRecord, StudyResults};
 use crate::shell;
 
 /// The commands and the machines.
@@ -29,7 +31,22 @@ pub(crate) fn study(results: &StudyResults) -> Vec<Block> {
             session.host
         ));
     }
+    facts.push(arithmetic(results));
     vec![Block::List(facts)]
+}
+
+/// The versions of the arithmetic that the runs were trained under. Under the first, one record could move a sum by more than its bound.
+fn arithmetic(results: &StudyResults) -> String {
+    let methods = results.experiments.iter().flat_map(|experiment| &experiment.methods);
+    let versions: BTreeSet<u32> = methods.flat_map(|method| &method.runs).map(RunRecord::numerics).collect();
+    let names: Vec<String> = versions.iter().map(u32::to_string).collect();
+    let remark = if versions.contains(&1) {
+        ". Version 1 took sums whose sensitivity was not proven in floating point: figures stand, ε holds for exact arithmetic \
+         (docs/benchmarks/sensitivity.md)"
+    } else {
+        ""
+    };
+    format!("Version of the arithmetic: {}{remark}", names.join(", "))
 }
 
 /// Data, model and departures of one experiment.

@@ -158,6 +158,7 @@ impl<'a> Prepared<'a> {
                     quick: session.is_quick(),
                     data_digest: self.data.public_digest(),
                     code_revision: session.code_revision().to_owned(),
+                    numerics: dp_train::NUMERICS,
                 });
                 session.put_run(key, &method, &ledger, &RunRecord { provenance, ..run })
             }

@@ -364,6 +364,8 @@ pub(crate) struct RunProvenance {
     pub(crate) data_digest: String,
     /// Revision of the program that trained it.
     pub(crate) code_revision: String,
+    /// Version of its arithmetic, [`dp_train::NUMERICS`].
+    pub(crate) numerics: u32,
 }
 
 /// One trained model.
@@ -407,6 +409,11 @@ impl RunRecord {
     /// Whether it was trained on generated records, as far as it says itself.
     pub(crate) fn is_synthetic(&self) -> Option<bool> {
         self.provenance.as_ref().map(|provenance| provenance.synthetic)
+    }
+
+    /// Version of the arithmetic. Runs that do not say were trained under the first.
+    pub(crate) fn numerics(&self) -> u32 {
+        self.provenance.as_ref().map_or(1, |provenance| provenance.numerics)
     }
 
     /// Whether it was shortened, as far as it says itself.
