@@ -180,6 +180,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn every_committed_report_has_its_records() {
+        let of_records: Vec<_> = CommittedReport::all().unwrap().into_iter().map(|report| report.folder).collect();
+        for entry in fs::read_dir(exports_folder()).unwrap() {
+            let folder = entry.unwrap().path();
+            assert!(!folder.join("report.md").exists() || of_records.contains(&folder), "{}", folder.display());
+        }
+    }
+
     /// Whoever changes a rule of the reports renders them again: `cargo xtask results render`.
     #[test]
     fn committed_reports_are_what_their_records_give() {
