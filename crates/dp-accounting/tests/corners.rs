@@ -62,6 +62,19 @@ fn every_delta_is_answered_from_both_sides() {
     assert!(lower > 2.5e-5 && upper < 2.55e-5 && upper - lower < 1e-3 * upper, "[{lower}, {upper}]");
 }
 
+/// Next to no noise: panels of a grid would take minutes. What is known is the Rényi bound above, and below that many steps are no more
+/// private than one.
+#[test]
+fn next_to_no_noise_is_answered_by_what_is_known() {
+    for sigma in [1e-6, 1e-5, 1e-4, 3e-4] {
+        let found =
+            answer(&format!(r#"{{"sampling_rate":0.01,"noise_multiplier":{sigma},"steps":1000,"delta":1e-5}}"#));
+        let (lower, upper) =
+            (found["epsilon_pld_lower"].as_f64().unwrap(), found["epsilon_pld_upper"].as_f64().unwrap());
+        assert!(lower >= 0.5 / (sigma * sigma) && upper.is_finite(), "{sigma}: [{lower}, {upper}]");
+    }
+}
+
 #[test]
 fn batches_of_fixed_size_with_little_noise_are_answered() {
     for (sigma, steps) in [(0.011, 100), (0.013, 1_000), (0.015, 1)] {

@@ -106,11 +106,12 @@ pub(super) fn bracket(mechanisms: &[(PldMechanism, f64)], question: Question, gu
         let log_window_tail = libm::log(effort.relative_width) - 10.0 - SLACK - f64::from(level);
         let log_tail = log_tail_of(best);
         let cells_at = |interval: f64| cells_at(log_tail, interval);
-        // A cell, with both directions and bounds, takes as long as two points of a transform.
-        if 2.0 * cells_at(interval) > points_left {
+        // A cell, with both directions and bounds, takes as long as two points of a transform, and so does a panel.
+        let work = 2.0 * (cells_at(interval) + n_panels);
+        if work > points_left {
             return best;
         }
-        points_left -= 2.0 * cells_at(interval);
+        points_left -= work;
         let cuts: Vec<_> =
             mechanisms.iter().map(|(mechanism, count)| (mechanism.cut(log_tail, interval), *count)).collect();
         let outside: f64 = cuts.iter().map(|(cut, count)| count * cut.outside).sum();

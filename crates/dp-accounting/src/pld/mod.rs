@@ -210,6 +210,9 @@ impl Accountant for PldAccountant {
         let guess = Guess { upper, epsilon: upper, order: order_of(by_rdp.order) };
         let question = Question::Epsilon { delta: delta.get() };
         let (found, method) = self.solve(&mechanisms, question, guess);
+        // Many steps are no more private than one of them, which often has a formula.
+        let lower = found.lower.max(of_one_step(&mechanisms, delta)).min(found.upper);
+        let found = Bracket { lower, ..found };
         bound(found, self.certainty(question, found), method)
     }
 
@@ -240,6 +243,12 @@ impl Accountant for PldAccountant {
         let (found, method) = self.solve(&mechanisms, question, guess);
         Ok(bound(found, self.certainty(question, found), method))
     }
+}
+
+/// The largest lower end of ε that a single step has by its formula, 0 where none has one.
+fn of_one_step(mechanisms: &[(PldMechanism, f64)], delta: Delta) -> f64 {
+    let formulas = mechanisms.iter().filter_map(|(mechanism, _)| ClosedForm::of(&[(mechanism.clone(), 1.0)]));
+    formulas.map(|formula| formula.epsilon(delta.get()).lower).fold(0.0, f64::max)
 }
 
 /// Order of the moment behind a Rényi order; any will do where there is none.
