@@ -71,9 +71,9 @@ impl Table {
                 ("seconds", Real),
                 ("noise_multiplier", Real),
                 ("steps", Integer),
-                ("certified", Integer),
                 ("delta", Real),
                 ("epsilon", Real),
+                ("mark", Text),
                 ("n_non_finite", Integer),
                 ("n_empty_batches", Integer),
                 ("test_accuracy", Real),
@@ -117,7 +117,8 @@ impl Table {
             return metrics::of_database(database);
         }
         let columns = self.columns();
-        let names: Vec<String> = columns.iter().map(|(name, _)| format!("\"{name}\"")).collect();
+        let expression = |name: &str| if name == "mark" { MARK.to_owned() } else { format!("\"{name}\"") };
+        let names: Vec<String> = columns.iter().map(|(name, _)| expression(name)).collect();
         let order: Vec<String> = (1..=columns.len()).map(|n| n.to_string()).collect();
         let sql = format!("SELECT {} FROM {} ORDER BY {}", names.join(", "), self.view(), order.join(", "));
         database.query(&sql, |row| {
@@ -125,6 +126,13 @@ impl Table {
         })
     }
 }
+
+/// What the ε of a row of `run_summary` is worth; in records from before marks, what they are given on reading.
+const MARK: &str = "iif(epsilon IS NULL, NULL, ifnull(
+    (SELECT json_extract(method.record, '$.privacy.epsilons[0].mark') FROM method
+      WHERE (method.experiment, method.name, method.config_hash)
+          = (run_summary.experiment, run_summary.method, run_summary.config_hash)),
+    iif(ifnull(certified, 0), 'conditional', 'nominal')))";
 
 /// A stored value as a column's kind. Numbers that JSON has no digits for are stored as text; see [`extended`](super::extended).
 fn value(stored: ValueRef<'_>, kind: Kind) -> Value {
