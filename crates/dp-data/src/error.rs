@@ -151,6 +151,40 @@ pub enum DataError {
         /// What is wrong.
         reason: String,
     },
+    /// A row's text is not UTF-8.
+    #[error("{}:{line}: not UTF-8 text", path.display())]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+        /// The row's line.
+        line: usize,
+    },
+    /// A value is missing where the schema has no place for that.
+    #[error("{}:{line}: column `{column}`: the value is missing, and nothing is declared for that", path.display())]
+    MissingValue {
+        /// The file.
+        path: PathBuf,
+        /// The row's line.
+        line: usize,
+        /// The column.
+        column: String,
+    },
+    /// A file cannot be a part of a table.
+    #[error("`{}` {reason}", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// Why, in words that follow the file's name.
+        reason: String,
+    },
+    /// A declaration contradicts itself or another one.
+    #[error("column `{column}`: {reason}")]
+    Schema {
+        /// The column.
+        column: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// A list lacks an entry that another file has.
     #[error("`{}` does not list `{entry}`", path.display())]
     NotListed {
@@ -216,6 +250,18 @@ pub enum DataError {
 }
 
 impl DataError {
+    /// Whether it is about one row of a table, and the next rows can be read.
+    pub fn is_of_one_row(&self) -> bool {
+        matches!(
+            self,
+            Self::WrongArity { .. }
+                | Self::UnknownCategory { .. }
+                | Self::InvalidNumber { .. }
+                | Self::NotUtf8 { .. }
+                | Self::MissingValue { .. }
+        )
+    }
+
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |reason| Self::Io { action, path, reason }
@@ -265,6 +311,31 @@ impl Position<'_> {
             value: shorten(value),
             accepted: accepted.join(", "),
         }
+    }
+
+    /// As [`unknown_category`](Self::unknown_category), where the list is in words already.
+    pub(crate) fn unlisted(self, column: &str, value: &str, accepted: &str) -> DataError {
+        DataError::UnknownCategory {
+            path: self.path.into(),
+            line: self.line,
+            column: column.into(),
+            value: shorten(value),
+            accepted: accepted.into(),
+        }
+    }
+
+    pub(crate) fn not_a_number(self, column: &str, value: &str) -> DataError {
+        DataError::InvalidNumber {
+            path: self.path.into(),
+            line: self.line,
+            column: column.into(),
+            value: shorten(value),
+            accepted: "a finite number",
+        }
+    }
+
+    pub(crate) fn missing_value(self, column: &str) -> DataError {
+        DataError::MissingValue { path: self.path.into(), line: self.line, column: column.into() }
     }
 
     pub(crate) fn malformed(self, reason: impl Into<String>) -> DataError {

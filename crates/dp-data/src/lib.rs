@@ -19,6 +19,7 @@ mod placed_files;
 mod provenance;
 mod scaling;
 mod split;
+pub mod table;
 mod verified_file;
 mod weighted;
 

@@ -72,7 +72,7 @@ impl Drop for Output {
 /// Opens a file for writing that nobody else writes, empty. What a killed process left under its name is taken up.
 fn take(path: &Path) -> io::Result<File> {
     loop {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => return Err(io::Error::other("another process is writing it")),
             // Some network file systems have no locks.
@@ -103,6 +103,22 @@ fn is_named(_: &File, path: &Path) -> bool {
 
 fn folder(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Lets this user alone read and write a file that may be open to others.
+///
+/// # Errors
+/// The system's.
+#[cfg(unix)]
+pub(crate) fn keep_private(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(fs::Permissions::from_mode(0o600))
+}
+
+/// Where files have no mode, the folder's rights decide.
+#[cfg(not(unix))]
+pub(crate) fn keep_private(_: &File) -> io::Result<()> {
+    Ok(())
 }
 
 /// Opens a regular file; a pipe or a device could keep its reader for ever.

@@ -1,0 +1,170 @@
+//! One file of delimited text, compressed or not.
+
+use std::cell::Cell;
+use std::io::{self, BufReader, Chain, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use csv::{ErrorKind, ReaderBuilder, StringRecord, Trim};
+use flate2::read::MultiGzDecoder;
+
+use super::files::Csv;
+use super::reader::Row;
+use crate::error::{DataError, Position};
+use crate::output;
+
+/// A record that is longer is taken for a quote that never ends.
+const LONGEST_RECORD: u64 = 64 << 20;
+
+/// Read after a file's end as a record of its own, unless a quote is open: then it becomes part of the last field.
+const END: &str = "\u{1}end of the table\u{1}";
+
+type Content = Chain<Limited, io::Cursor<String>>;
+
+pub(super) struct CsvSource {
+    reader: csv::Reader<Content>,
+    path: Arc<Path>,
+    compression: Option<&'static str>,
+    columns: Vec<String>,
+    /// Where the record that was read last begins.
+    line: usize,
+    is_done: bool,
+}
+
+impl CsvSource {
+    pub(super) fn open(path: &Path, csv: Csv) -> Result<Self, DataError> {
+        let file = BufReader::with_capacity(1 << 16, output::open(path)?);
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        let (content, compression): (Box<dyn Read + Send>, _) = match ending.as_deref() {
+            Some("gz") => (Box::new(MultiGzDecoder::new(file)), Some("gzip")),
+            Some("zst") => {
+                let decoder = zstd::Decoder::with_buffer(file).map_err(DataError::io("read", path))?;
+                (Box::new(decoder), Some("Zstandard"))
+            }
+            _ => (Box::new(file), None),
+        };
+        Self::new(content, compression, path, csv)
+    }
+
+    fn new(
+        content: Box<dyn Read + Send>,
+        compression: Option<&'static str>,
+        path: &Path,
+        csv: Csv,
+    ) -> Result<Self, DataError> {
+        let content = Limited { content, since_record: Cell::new(0) }.chain(io::Cursor::new(format!("\n{END}\n")));
+        let reader = ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .trim(Trim::All)
+            .delimiter(csv.delimiter)
+            .quote(csv.quote.unwrap_or(b'"'))
+            .quoting(csv.quote.is_some())
+            .buffer_capacity(1 << 16)
+            .from_reader(content);
+        let mut source = Self { reader, path: path.into(), compression, columns: Vec::new(), line: 1, is_done: false };
+        let mut header = StringRecord::new();
+        if !source.advance(&mut header)? {
+            return Err(DataError::EmptyFile { path: path.into() });
+        }
+        source.columns = header.iter().map(str::to_owned).collect();
+        if let Some(at) = source.columns.iter().position(String::is_empty) {
+            return Err(source.at().malformed(format!("column {} of the header has no name", at + 1)));
+        }
+        Ok(source)
+    }
+
+    pub(super) fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    pub(super) fn read(&mut self, row: &mut Row) -> Result<bool, DataError> {
+        if !Arc::ptr_eq(&row.file, &self.path) {
+            row.file = Arc::clone(&self.path);
+        }
+        let found = self.advance(&mut row.fields);
+        row.line = self.line;
+        if !found? {
+            return Ok(false);
+        }
+        if row.fields.len() != self.columns.len() {
+            return Err(row.position().wrong_arity(row.fields.len(), self.columns.len()));
+        }
+        Ok(true)
+    }
+
+    fn at(&self) -> Position<'_> {
+        Position { path: &self.path, line: self.line }
+    }
+
+    /// The next record; false at the end. After text that is not UTF-8 the next call goes on, after other errors the file is done.
+    fn advance(&mut self, record: &mut StringRecord) -> Result<bool, DataError> {
+        if self.is_done {
+            return Ok(false);
+        }
+        self.line = self.reader.position().line() as usize;
+        self.reader.get_ref().get_ref().0.since_record.set(0);
+        match self.reader.read_record(record) {
+            Ok(true) if record.len() == 1 && record[0] == *END => {
+                self.is_done = true;
+                Ok(false)
+            }
+            Ok(true) if record.iter().next_back().is_some_and(|field| field.ends_with(END)) => {
+                self.is_done = true;
+                Err(self.at().malformed("a quote is not closed before the end of the file"))
+            }
+            Ok(found) => {
+                self.is_done = !found;
+                Ok(found)
+            }
+            Err(error) => Err(match error.into_kind() {
+                ErrorKind::Utf8 { .. } => DataError::NotUtf8 { path: self.path.to_path_buf(), line: self.line },
+                ErrorKind::Io(reason) => {
+                    self.is_done = true;
+                    self.unreadable(reason)
+                }
+                kind => {
+                    self.is_done = true;
+                    self.at().malformed(format!("{kind:?}"))
+                }
+            }),
+        }
+    }
+
+    fn unreadable(&self, reason: io::Error) -> DataError {
+        if reason.kind() == io::ErrorKind::FileTooLarge {
+            return self.at().malformed(reason.to_string());
+        }
+        match self.compression {
+            Some(compression) => {
+                let reason = match reason.kind() {
+                    io::ErrorKind::UnexpectedEof => "it is cut short".to_owned(),
+                    _ => reason.to_string(),
+                };
+                let reason = format!("is not a complete {compression} file: {reason} (after line {})", self.line);
+                DataError::Table { path: self.path.to_path_buf(), reason }
+            }
+            None => DataError::Io { action: "read", path: self.path.to_path_buf(), reason },
+        }
+    }
+}
+
+/// Ends a record that never ends before it fills the memory.
+struct Limited {
+    content: Box<dyn Read + Send>,
+    since_record: Cell<u64>,
+}
+
+impl Read for Limited {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.content.read(buffer)?;
+        self.since_record.set(self.since_record.get() + n as u64);
+        if self.since_record.get() > LONGEST_RECORD {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "a record of more than 64 MiB begins here; is a quote not closed?",
+            ));
+        }
+        Ok(n)
+    }
+}

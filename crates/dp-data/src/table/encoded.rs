@@ -1,0 +1,304 @@
+//! A whole table as codes in a memory-mapped file.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, Write};
+use std::path::Path;
+
+use rayon::prelude::*;
+use sha2::{Digest, Sha256};
+
+use super::codes::{BLANK, Layout};
+use super::encoding::{Binding, Encoding};
+use super::files::TableFiles;
+use super::map::Map;
+use super::reader::{Row, TableReader};
+use super::schema::{BadRows, Schema};
+use super::tally::TableCounts;
+use crate::error::DataError;
+use crate::output::{self, Output};
+
+/// First bytes of a kept file, with the version of its layout.
+const MAGIC: [u8; 8] = *b"dptable1";
+/// Magic, number of rows, digest of the schema, digest of the rows.
+const HEADER: usize = 8 + 8 + 32 + 32;
+/// Rows that are read before they are encoded by all threads, and rows that one of them encodes at a time.
+const CHUNK: usize = 16_384;
+const PIECE: usize = 1_024;
+
+/// Where the codes are kept.
+#[derive(Debug, Clone, Copy)]
+pub enum EncodedFile<'a> {
+    /// In this folder, under no name: nothing of it is left when the process ends, however it ends.
+    Temporary(&'a Path),
+    /// In this file, which appears whole or not at all and stays; for this user alone (mode 0600). It is a copy of private records.
+    Kept(&'a Path),
+}
+
+/// A table whose rows were read, checked and encoded once.
+///
+/// It holds what the schema makes of the rows as codes, in a file that the operating system maps into memory and may drop from it;
+/// features are formed when rows are gathered. Rows keep the order of the files. A row that was dropped keeps its number and has no
+/// features at all: every one is 0, the constant too.
+#[derive(Debug)]
+pub struct EncodedTable {
+    encoding: Encoding,
+    map: Map,
+    rows: usize,
+    digest: String,
+}
+
+impl EncodedTable {
+    /// Reads and encodes a table. Memory does not grow with its length.
+    ///
+    /// # Errors
+    /// - of the schema: [`DataError::Schema`], [`DataError::MissingColumn`], [`DataError::Table`] for a column that is not declared;
+    /// - of a row, unless such rows are dropped: [`DataError::WrongArity`], [`DataError::NotUtf8`], [`DataError::InvalidNumber`],
+    ///   [`DataError::UnknownCategory`], [`DataError::MissingValue`];
+    /// - of a file: as [`TableReader::read`]; [`DataError::EmptyFile`] without rows; [`DataError::Table`] if every row was dropped;
+    /// - [`DataError::Io`] if the codes cannot be written.
+    pub fn create(
+        files: &TableFiles,
+        schema: &Schema,
+        place: EncodedFile<'_>,
+    ) -> Result<(Self, TableCounts), DataError> {
+        let encoding = Encoding::new(schema)?;
+        let mut reader = files.open()?;
+        let binding = encoding.bind(reader.columns(), &files.paths()[0])?;
+        let mut written = None;
+        let mut encode = |file: &mut File| -> Result<(), DataError> {
+            let (counts, digest) = write(&encoding, &binding, &mut reader, file)?;
+            if counts.rows == 0 {
+                return Err(DataError::EmptyFile { path: files.paths()[0].clone() });
+            }
+            if counts.dropped == counts.rows {
+                let first = counts.examples.first().cloned().unwrap_or_default();
+                let reason = format!("has no row that fits its schema; the first one: {first}");
+                return Err(DataError::Table { path: files.paths()[0].clone(), reason });
+            }
+            let map = Map::new(file).map_err(DataError::io("map", &files.paths()[0]))?;
+            written = Some((counts, digest, map));
+            Ok(())
+        };
+        match place {
+            EncodedFile::Temporary(folder) => {
+                let mut file = tempfile::tempfile_in(folder).map_err(DataError::io("write to", folder))?;
+                encode(&mut file)?;
+            }
+            EncodedFile::Kept(path) => {
+                let mut failed = None;
+                let result = Output::new(path)?.write(|file| {
+                    output::keep_private(file.get_ref())?;
+                    encode(file.get_mut()).map_err(|error| {
+                        failed = Some(error);
+                        io::Error::other("not encoded")
+                    })
+                });
+                if let Some(error) = failed {
+                    return Err(error);
+                }
+                result?;
+            }
+        }
+        let Some((counts, digest, map)) = written else {
+            return Err(DataError::EmptyFile { path: files.paths()[0].clone() });
+        };
+        Ok((Self { encoding, map, rows: counts.rows as usize, digest }, counts))
+    }
+
+    /// Opens a file that was kept, for the schema with which it was written.
+    ///
+    /// # Errors
+    /// [`DataError::Io`]; [`DataError::Table`] for a file of another schema or version, and for a damaged one.
+    pub fn open(path: &Path, schema: &Schema) -> Result<Self, DataError> {
+        let refuse = |reason: &str| DataError::Table { path: path.into(), reason: reason.into() };
+        let encoding = Encoding::new(schema)?;
+        let file = output::open(path)?;
+        let map = Map::new(&file).map_err(DataError::io("map", path))?;
+        if map.len() < HEADER || map[..8] != MAGIC {
+            return Err(refuse("is not an encoded table of this version"));
+        }
+        if map[16..48] != schema_digest(schema)[..] {
+            return Err(refuse("was encoded with another schema"));
+        }
+        let rows = map[8..16].iter().rev().fold(0_u64, |rows, byte| rows << 8 | u64::from(*byte)) as usize;
+        let codes = &map[HEADER..];
+        let digest = Sha256::digest(codes);
+        if rows.checked_mul(encoding.layout().stride()) != Some(codes.len()) || map[48..80] != digest[..] {
+            return Err(refuse("is damaged: its rows do not have their digest"));
+        }
+        let digest = identity(schema, &digest);
+        Ok(Self { encoding, rows, digest, map })
+    }
+
+    /// Number of rows, dropped ones included.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Number of features.
+    pub fn width(&self) -> usize {
+        self.encoding.width()
+    }
+
+    /// What the features are.
+    pub fn encoding(&self) -> &Encoding {
+        &self.encoding
+    }
+
+    /// A name for every feature.
+    pub fn feature_names(&self) -> Vec<String> {
+        self.encoding.feature_names()
+    }
+
+    /// sha256 of schema and codes in hexadecimal digits: equal for tables that train the same model.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Whether the row was dropped. Its label and group are then 0 and all its features are.
+    pub fn is_blank(&self, row: usize) -> bool {
+        Layout::label(self.codes(row)) == BLANK
+    }
+
+    /// The row's class, as a position in the declared ones.
+    pub fn label(&self, row: usize) -> u32 {
+        match Layout::label(self.codes(row)) {
+            BLANK => 0,
+            label => u32::from(label),
+        }
+    }
+
+    /// The row's group, as a position in [`Encoding::group_names`].
+    pub fn group(&self, row: usize) -> u32 {
+        u32::from(Layout::group(self.codes(row)))
+    }
+
+    /// A number that rows of one unit share: of its text where a unit is declared, otherwise the row's. Dropped rows have 0.
+    pub fn unit(&self, row: usize) -> u64 {
+        self.encoding.layout().unit(self.codes(row)).unwrap_or(row as u64)
+    }
+
+    /// Fills the features of these rows.
+    ///
+    /// **Shapes.** `out`: `[rows, width]`, row by row.
+    ///
+    /// **Guarantee.** The Euclidean norm of every row is at most 1, and a row's features depend on this row alone.
+    ///
+    /// # Panics
+    /// For a row that does not exist, and for a slice of another length.
+    pub fn gather(&self, rows: &[usize], out: &mut [f32]) {
+        assert_eq!(out.len(), rows.len() * self.width(), "one value per row and feature");
+        out.fill(0.0);
+        for (row, features) in rows.iter().zip(out.chunks_exact_mut(self.width())) {
+            self.for_each_feature(*row, |feature, value| features[feature] = value);
+        }
+    }
+
+    /// Calls `feature` with the position and value of each feature of a row that is not zero by construction, in ascending order: at most
+    /// [`Encoding::most_entries`] of them. The same values as by [`gather`](Self::gather), without the zeros.
+    ///
+    /// # Panics
+    /// For a row that does not exist.
+    pub fn for_each_feature(&self, row: usize, feature: impl FnMut(usize, f32)) {
+        let codes = self.codes(row);
+        if Layout::label(codes) != BLANK {
+            self.encoding.expand(codes, feature);
+        }
+    }
+
+    fn codes(&self, row: usize) -> &[u8] {
+        let stride = self.encoding.layout().stride();
+        &self.map[HEADER + row * stride..HEADER + (row + 1) * stride]
+    }
+}
+
+/// Writes header and rows; the digest is that of the table.
+fn write(
+    encoding: &Encoding,
+    binding: &Binding,
+    reader: &mut TableReader,
+    file: &mut File,
+) -> Result<(TableCounts, String), DataError> {
+    let failed = || DataError::io("write", "encoded table");
+    let stride = encoding.layout().stride();
+    let mut out = BufWriter::with_capacity(1 << 20, &mut *file);
+    out.write_all(&[0; HEADER]).map_err(failed())?;
+    let mut digest = Sha256::new();
+    let mut counts = encoding.counts();
+    let mut chunk: Vec<Read> = (0..CHUNK).map(|_| (Row::default(), None)).collect();
+    let mut codes = vec![0; CHUNK * stride];
+    loop {
+        let n = fill(reader, &mut chunk)?;
+        let codes = &mut codes[..n * stride];
+        let pieces = chunk[..n].par_chunks_mut(PIECE).zip(codes.par_chunks_mut(PIECE * stride));
+        let later: Vec<Result<TableCounts, DataError>> =
+            pieces.map(|(rows, codes)| encode(encoding, binding, rows, codes)).collect();
+        for later in later {
+            counts.add(&later?);
+        }
+        digest.update(&*codes);
+        out.write_all(codes).map_err(failed())?;
+        if n < CHUNK {
+            break;
+        }
+    }
+    let digest = digest.finalize();
+    out.rewind().map_err(failed())?;
+    let schema = encoding.schema();
+    for part in [&MAGIC[..], &counts.rows.to_le_bytes(), &schema_digest(schema), &digest] {
+        out.write_all(part).map_err(failed())?;
+    }
+    out.flush().map_err(failed())?;
+    drop(out);
+    Ok((counts, identity(schema, &digest)))
+}
+
+/// A row, and why it could not be read.
+type Read = (Row, Option<DataError>);
+
+/// Reads as many rows as there is room for, and returns how many there were.
+fn fill(reader: &mut TableReader, chunk: &mut [Read]) -> Result<usize, DataError> {
+    for (n, (row, wrong)) in chunk.iter_mut().enumerate() {
+        *wrong = None;
+        match reader.read(row) {
+            Ok(true) => {}
+            Ok(false) => return Ok(n),
+            Err(error) if error.is_of_one_row() => *wrong = Some(error),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(chunk.len())
+}
+
+fn encode(
+    encoding: &Encoding,
+    binding: &Binding,
+    rows: &mut [Read],
+    codes: &mut [u8],
+) -> Result<TableCounts, DataError> {
+    let mut counts = encoding.counts();
+    for ((row, wrong), codes) in rows.iter_mut().zip(codes.chunks_exact_mut(encoding.layout().stride())) {
+        counts.rows += 1;
+        let stored = match wrong.take() {
+            Some(error) => Err(error),
+            None => encoding.store(row, binding, codes, &mut counts),
+        };
+        if let Err(error) = stored {
+            Layout::blank(codes);
+            match encoding.schema().bad_rows {
+                BadRows::Refuse => return Err(error),
+                BadRows::Drop => counts.drop_row(&error),
+            }
+        }
+    }
+    Ok(counts)
+}
+
+fn schema_digest(schema: &Schema) -> [u8; 32] {
+    // Names and numbers always have a JSON text.
+    Sha256::digest(serde_json::to_vec(schema).unwrap_or_default()).into()
+}
+
+fn identity(schema: &Schema, codes: &[u8]) -> String {
+    hex::encode(Sha256::new().chain_update(schema_digest(schema)).chain_update(codes).finalize())
+}

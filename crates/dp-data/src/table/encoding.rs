@@ -1,0 +1,388 @@
+//! A checked schema: what each column's features are, and how a row becomes them.
+
+use std::ops::Range;
+use std::path::Path;
+
+use super::codes::{Code, Layout, MOST_CODES, Width};
+use super::parse::{self, Classes, Groups, Input};
+use super::reader::Row;
+use super::schema::{Column, Schema};
+use super::tally::TableCounts;
+use crate::error::DataError;
+
+/// Takes from every feature what rounding could add to a row's norm.
+const ROUNDING: f64 = 1.0 / 65_536.0;
+
+/// The features of a schema.
+///
+/// Every feature is multiplied by [`scale`](Self::scale), which depends on the schema alone, so that no row has a norm above 1:
+///
+/// - a number with bins has its scaled value `2z/k − 1`, where the position `z` counts the bins below it and the share of its own, and `k + 1`
+///   hat functions, one per edge: 1 at its edge and falling linearly to 0 at the two next to it. Squares add up to at most 2;
+/// - a number in one bin has its scaled value alone;
+/// - a missing number has the scaled value of the declared constant, no hats, and an indicator;
+/// - a category has one feature per listed value, then `other`, then `missing`, where declared; one of them is 1;
+/// - the last feature is 1 for every row.
+#[derive(Debug, Clone)]
+pub struct Encoding {
+    schema: Schema,
+    blocks: Vec<FeatureBlock>,
+    inputs: Vec<Input>,
+    classes: Classes,
+    groups: Vec<Groups>,
+    group_names: Vec<String>,
+    layout: Layout,
+    width: usize,
+    scale: f32,
+}
+
+/// The features of one column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeatureBlock {
+    /// The column; empty for the constant.
+    pub column: String,
+    /// Positions of its features.
+    pub features: Range<usize>,
+    /// What they are.
+    pub kind: BlockKind,
+}
+
+/// What the features of a column are, in their order and before they are scaled.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BlockKind {
+    /// The scaled value; with more than two knots a hat function per knot; with `missing` an indicator.
+    Number {
+        /// The edges of the bins, both bounds included.
+        knots: Vec<f32>,
+        /// The position, from 0 to the number of bins, that stands for a missing value.
+        missing: Option<f32>,
+    },
+    /// One feature per value, then `other`, then `missing`.
+    Category {
+        /// The listed values.
+        values: Vec<String>,
+        /// Whether there is a feature for all other texts.
+        other: bool,
+        /// Whether there is a feature for missing values.
+        missing: bool,
+    },
+    /// Always 1.
+    Constant,
+}
+
+impl Encoding {
+    /// Checks a schema.
+    ///
+    /// # Errors
+    /// [`DataError::Schema`], naming the column, for parts that contradict each other and for values out of range.
+    pub fn new(schema: &Schema) -> Result<Self, DataError> {
+        schema.check()?;
+        let (mut blocks, mut inputs, mut widths) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut width, mut square) = (0, 0.0);
+        for (name, column) in &schema.columns {
+            let Some(input) = Input::new(name, column, &schema.missing)? else { continue };
+            let kind = BlockKind::new(column, &input);
+            let features = width..width + kind.n_features();
+            width = features.end;
+            square += kind.largest_square();
+            widths.push(match kind {
+                BlockKind::Number { .. } | BlockKind::Constant => Width::Single,
+                BlockKind::Category { .. } if features.len() <= 256 => Width::Byte,
+                BlockKind::Category { .. } => Width::Two,
+            });
+            blocks.push(FeatureBlock { column: name.clone(), features, kind });
+            inputs.push(input);
+        }
+        blocks.push(FeatureBlock { column: String::new(), features: width..width + 1, kind: BlockKind::Constant });
+        let classes = Classes::new(&schema.label, &schema.missing)?;
+        let groups =
+            schema.groups.iter().map(|group| Groups::new(group, &schema.missing)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            group_names: intersections(schema, &groups)?,
+            layout: Layout::new(schema.unit.is_some(), widths),
+            width: width + 1,
+            scale: ((1.0 - ROUNDING) / (square + 1.0_f64).sqrt()) as f32,
+            schema: schema.clone(),
+            blocks,
+            inputs,
+            classes,
+            groups,
+        })
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Number of features.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Which features belong to which column, in order; the constant is last.
+    pub fn blocks(&self) -> &[FeatureBlock] {
+        &self.blocks
+    }
+
+    /// What every feature is multiplied by.
+    pub fn scale(&self) -> f32 {
+        self.scale
+    }
+
+    /// A name for every feature, such as `age`, `age @ 30`, `job = clerk`, `job other`, `age missing`, `constant`.
+    pub fn feature_names(&self) -> Vec<String> {
+        self.blocks.iter().flat_map(FeatureBlock::names).collect()
+    }
+
+    /// The groups; intersections of several columns read `Female × Black`. Without a group column there is one, named `all`.
+    pub fn group_names(&self) -> &[String] {
+        &self.group_names
+    }
+
+    /// The most features of a row that are not zero.
+    pub fn most_entries(&self) -> usize {
+        self.blocks.iter().map(|block| block.kind.most_entries()).sum()
+    }
+
+    /// Finds the inputs in a table's columns, whatever else there is. For prediction: label, groups and unit are not looked for.
+    ///
+    /// # Errors
+    /// [`DataError::MissingColumn`]; `file` is for the message.
+    pub fn encoder(&self, columns: &[String], file: &Path) -> Result<RowEncoder<'_>, DataError> {
+        let inputs = self.schema.inputs().map(|name| find(columns, name, file)).collect::<Result<_, _>>()?;
+        Ok(RowEncoder { encoding: self, inputs, row: vec![0; self.layout.stride()], counts: self.counts() })
+    }
+
+    /// Finds every column that training needs, and refuses those that are declared nowhere.
+    pub(super) fn bind(&self, columns: &[String], file: &Path) -> Result<Binding, DataError> {
+        let schema = &self.schema;
+        let find = |name: &str| find(columns, name, file);
+        let declared = |name: &String| {
+            *name == schema.label.column
+                || schema.unit.as_ref() == Some(name)
+                || schema.groups.iter().any(|group| group.column == *name)
+                || schema.columns.iter().any(|(column, _)| column == name)
+        };
+        if let Some(unknown) = columns.iter().find(|name| !declared(name)) {
+            let reason = format!("has a column `{unknown}` that is not declared; declare it, or declare it as dropped");
+            return Err(DataError::Table { path: file.into(), reason });
+        }
+        Ok(Binding {
+            inputs: schema.inputs().map(find).collect::<Result<_, _>>()?,
+            label: find(&schema.label.column)?,
+            groups: schema.groups.iter().map(|group| find(&group.column)).collect::<Result<_, _>>()?,
+            unit: schema.unit.as_deref().map(find).transpose()?,
+        })
+    }
+
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(super) fn counts(&self) -> TableCounts {
+        TableCounts::new(self.schema.inputs())
+    }
+
+    /// Writes what is stored of a row.
+    pub(super) fn store(
+        &self,
+        row: &Row,
+        binding: &Binding,
+        out: &mut [u8],
+        counts: &mut TableCounts,
+    ) -> Result<(), DataError> {
+        let at = row.position();
+        let schema = &self.schema;
+        let label = row.field(binding.label);
+        let class = self.classes.code(at, &schema.label.column, label, schema.is_missing(label))?;
+        let mut group = 0;
+        for ((column, groups), index) in schema.groups.iter().zip(&self.groups).zip(&binding.groups) {
+            let text = row.field(*index);
+            group = group * groups.names().len() + groups.code(at, &column.column, text, schema.is_missing(text))?;
+        }
+        if let (Some(index), Some(column)) = (binding.unit, &schema.unit) {
+            let text = row.field(index);
+            if schema.is_missing(text) {
+                return Err(at.missing_value(column));
+            }
+            self.layout.set_unit(out, parse::unit(text));
+        }
+        self.store_inputs(row, &binding.inputs, out, counts)?;
+        Layout::set_label(out, class);
+        Layout::set_group(out, group as u16);
+        Ok(())
+    }
+
+    fn store_inputs(
+        &self,
+        row: &Row,
+        columns: &[usize],
+        out: &mut [u8],
+        counts: &mut TableCounts,
+    ) -> Result<(), DataError> {
+        for (input, (parser, index)) in self.inputs.iter().zip(columns).enumerate() {
+            let text = row.field(*index);
+            let is_missing = self.schema.is_missing(text);
+            let column = &self.blocks[input].column;
+            let code = parser.code(row.position(), column, text, is_missing, &mut counts.columns[input])?;
+            self.layout.set_input(out, input, code);
+        }
+        Ok(())
+    }
+
+    /// Calls `feature` with the position and value of every feature that is not zero, in ascending order.
+    pub(super) fn expand(&self, row: &[u8], mut feature: impl FnMut(usize, f32)) {
+        let scale = self.scale;
+        for (input, block) in self.blocks.iter().enumerate() {
+            let first = block.features.start;
+            match &block.kind {
+                BlockKind::Number { knots, missing } => {
+                    let n_bins = knots.len() - 1;
+                    let Code::Position(position) = self.layout.input(row, input) else { continue };
+                    let z = position.or(*missing).unwrap_or(0.0);
+                    feature(first, (2.0 * z / n_bins as f32 - 1.0) * scale);
+                    if position.is_none() {
+                        feature(block.features.end - 1, scale);
+                    } else if n_bins > 1 {
+                        let bin = (z as usize).min(n_bins - 1);
+                        let share = z - bin as f32;
+                        feature(first + 1 + bin, (1.0 - share) * scale);
+                        feature(first + 2 + bin, share * scale);
+                    }
+                }
+                BlockKind::Category { .. } => {
+                    if let Code::Index(index) = self.layout.input(row, input) {
+                        feature(first + usize::from(index).min(block.features.len() - 1), scale);
+                    }
+                }
+                BlockKind::Constant => feature(first, scale),
+            }
+        }
+    }
+}
+
+/// Positions of the columns that training needs.
+#[derive(Debug, Clone)]
+pub(super) struct Binding {
+    inputs: Vec<usize>,
+    label: usize,
+    groups: Vec<usize>,
+    unit: Option<usize>,
+}
+
+/// Encodes rows one by one, by the same arithmetic as [`EncodedTable`](super::EncodedTable).
+#[derive(Debug, Clone)]
+pub struct RowEncoder<'a> {
+    encoding: &'a Encoding,
+    inputs: Vec<usize>,
+    row: Vec<u8>,
+    counts: TableCounts,
+}
+
+impl RowEncoder<'_> {
+    /// Fills the features of a row.
+    ///
+    /// **Shapes.** `features`: [`Encoding::width`].
+    ///
+    /// # Errors
+    /// [`DataError::InvalidNumber`], [`DataError::UnknownCategory`], [`DataError::MissingValue`], with file and line;
+    /// [`DataError::Parameter`] for a slice of another length.
+    pub fn encode(&mut self, row: &Row, features: &mut [f32]) -> Result<(), DataError> {
+        if features.len() != self.encoding.width {
+            return Err(DataError::Parameter {
+                parameter: "number of features",
+                value: features.len().to_string(),
+                accepted: self.encoding.width.to_string(),
+            });
+        }
+        self.encoding.store_inputs(row, &self.inputs, &mut self.row, &mut self.counts)?;
+        features.fill(0.0);
+        self.encoding.expand(&self.row, |feature, value| features[feature] = value);
+        Ok(())
+    }
+}
+
+impl BlockKind {
+    fn new(column: &Column, input: &Input) -> Self {
+        match (column, input) {
+            (Column::Category { values, other, missing }, _) => {
+                Self::Category { values: values.clone(), other: *other, missing: *missing }
+            }
+            (_, Input::Number { knots, missing }) => {
+                Self::Number { knots: knots.as_slice().to_vec(), missing: *missing }
+            }
+            // An input is a number or a category.
+            (_, Input::Category(_)) => Self::Constant,
+        }
+    }
+
+    fn n_features(&self) -> usize {
+        match self {
+            Self::Number { knots, missing } => {
+                1 + if knots.len() > 2 { knots.len() } else { 0 } + usize::from(missing.is_some())
+            }
+            Self::Category { values, other, missing } => values.len() + usize::from(*other) + usize::from(*missing),
+            Self::Constant => 1,
+        }
+    }
+
+    /// The largest sum of squares before scaling.
+    fn largest_square(&self) -> f64 {
+        match self {
+            Self::Number { knots, missing } if knots.len() > 2 || missing.is_some() => 2.0,
+            Self::Number { .. } | Self::Category { .. } | Self::Constant => 1.0,
+        }
+    }
+
+    fn most_entries(&self) -> usize {
+        match self {
+            Self::Number { knots, .. } if knots.len() > 2 => 3,
+            Self::Number { missing: Some(_), .. } => 2,
+            Self::Number { .. } | Self::Category { .. } | Self::Constant => 1,
+        }
+    }
+}
+
+impl FeatureBlock {
+    fn names(&self) -> Vec<String> {
+        let column = &self.column;
+        match &self.kind {
+            BlockKind::Number { knots, missing } => {
+                let hats = if knots.len() > 2 { &knots[..] } else { &[] };
+                let mut names = vec![column.clone()];
+                names.extend(hats.iter().map(|knot| format!("{column} @ {knot}")));
+                names.extend(missing.map(|_| format!("{column} missing")));
+                names
+            }
+            BlockKind::Category { values, other, missing } => {
+                let mut names: Vec<String> = values.iter().map(|value| format!("{column} = {value}")).collect();
+                names.extend(other.then(|| format!("{column} other")));
+                names.extend(missing.then(|| format!("{column} missing")));
+                names
+            }
+            BlockKind::Constant => vec!["constant".into()],
+        }
+    }
+}
+
+/// Names of all intersections, the last column's group changing fastest.
+fn intersections(schema: &Schema, groups: &[Groups]) -> Result<Vec<String>, DataError> {
+    let n = groups.iter().try_fold(1_usize, |n, groups| n.checked_mul(groups.names().len()));
+    if n.is_none_or(|n| n > MOST_CODES) {
+        let column = schema.groups.iter().map(|group| group.column.as_str()).collect::<Vec<_>>().join(" × ");
+        return Err(DataError::Schema { column, reason: format!("more than {MOST_CODES} groups") });
+    }
+    let Some((first, rest)) = groups.split_first() else { return Ok(vec!["all".into()]) };
+    Ok(rest.iter().fold(first.names().to_vec(), |names, groups| {
+        names.iter().flat_map(|name| groups.names().iter().map(move |next| format!("{name} × {next}"))).collect()
+    }))
+}
+
+fn find(columns: &[String], name: &str, file: &Path) -> Result<usize, DataError> {
+    columns.iter().position(|column| column == name).ok_or_else(|| DataError::MissingColumn {
+        path: file.into(),
+        line: 1,
+        column: name.into(),
+    })
+}

@@ -1,0 +1,183 @@
+//! A proposal for a schema, read from the records.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::reader::{Row, TableReader};
+use super::schema::{Bins, Column};
+use crate::error::DataError;
+
+/// Texts that mostly stand for a missing value.
+const MARKERS: [&str; 9] = ["", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"];
+
+/// Different texts of a column that are kept; a column with more is no category.
+const MOST_VALUES: usize = 1_000;
+
+/// The most values of a category that is proposed as an input.
+const MOST_CATEGORIES: usize = 100;
+
+/// What a table looks like. Everything in it is taken from private records: whoever writes it down as a schema must mark it as such.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Guess {
+    /// Rows that could be read.
+    pub rows: u64,
+    /// Rows that could not, because of their number of fields or their encoding.
+    pub broken: u64,
+    /// By column, in the table's order.
+    pub columns: Vec<ColumnGuess>,
+}
+
+/// What a column looks like.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ColumnGuess {
+    /// Its name.
+    pub name: String,
+    /// What its values are.
+    pub kind: GuessedKind,
+    /// Its different texts, sorted, with their counts, without those for missing values; empty if there are more than a thousand.
+    pub values: Vec<(String, u64)>,
+    /// How many different texts there are; `None` if more than a thousand.
+    pub distinct: Option<usize>,
+    /// The smallest and the largest number, if all values are numbers.
+    pub range: Option<(f64, f64)>,
+    /// Rows in which the value is missing.
+    pub missing: u64,
+    /// Texts that were taken for missing values.
+    pub markers: Vec<String>,
+}
+
+/// What a column's values are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuessedKind {
+    /// Whole numbers, more than two different ones.
+    Integer,
+    /// Numbers, more than two different ones.
+    Number,
+    /// Texts of which there are at most a hundred, or two numbers.
+    Category,
+    /// More different texts: names, identifiers, notes.
+    Text,
+    /// One value, or none.
+    Constant,
+}
+
+impl Guess {
+    /// Reads a table to its end. Memory is bounded by the columns, not by the rows.
+    ///
+    /// # Errors
+    /// As [`TableReader::read`], except for those of one row, which are counted.
+    pub fn of(reader: &mut TableReader) -> Result<Self, DataError> {
+        let mut columns: Vec<Seen> = reader.columns().iter().map(|_| Seen::default()).collect();
+        let (mut rows, mut broken) = (0, 0);
+        let mut row = Row::default();
+        loop {
+            match reader.read(&mut row) {
+                Ok(true) => {
+                    rows += 1;
+                    columns.iter_mut().zip(row.fields()).for_each(|(seen, text)| seen.add(text));
+                }
+                Ok(false) => break,
+                Err(error) if error.is_of_one_row() => broken += 1,
+                Err(error) => return Err(error),
+            }
+        }
+        let columns = columns.into_iter().zip(reader.columns()).map(|(seen, name)| seen.guess(name)).collect();
+        Ok(Self { rows, broken, columns })
+    }
+
+    /// All texts that were taken for missing values in any column, with the empty one first.
+    pub fn markers(&self) -> Vec<String> {
+        let found = |marker: &&str| self.columns.iter().any(|column| column.markers.iter().any(|text| text == marker));
+        MARKERS.iter().filter(|marker| marker.is_empty() || found(marker)).map(|&marker| marker.to_owned()).collect()
+    }
+}
+
+impl ColumnGuess {
+    /// The column as an input: numbers with the bounds found, categories with the values found and an `other`; texts and constants dropped.
+    pub fn column(&self) -> Column {
+        match (self.kind, self.range) {
+            (GuessedKind::Integer | GuessedKind::Number, Some((low, high))) => Column::Number {
+                low,
+                high,
+                bins: Bins::for_bounds(low, high, self.kind == GuessedKind::Integer),
+                missing: (self.missing > 0).then_some(low),
+            },
+            (GuessedKind::Category, _) => Column::Category {
+                values: self.values.iter().map(|(value, _)| value.clone()).collect(),
+                other: true,
+                missing: self.missing > 0,
+            },
+            _ => Column::Dropped,
+        }
+    }
+}
+
+/// What was met of a column so far.
+#[derive(Default)]
+struct Seen {
+    /// Different texts with their counts, until there are too many.
+    texts: HashMap<String, u64>,
+    is_full: bool,
+    /// Texts that may stand for missing values, by their position among the markers.
+    markers: [u64; MARKERS.len()],
+    range: Option<(f64, f64)>,
+    has_fractions: bool,
+    has_words: bool,
+}
+
+impl Seen {
+    fn add(&mut self, text: &str) {
+        if let Some(marker) = MARKERS.iter().position(|marker| *marker == text) {
+            self.markers[marker] += 1;
+            return;
+        }
+        if !self.has_words {
+            match text.parse::<f64>() {
+                Ok(number) if number.is_finite() => {
+                    let (low, high) = self.range.unwrap_or((number, number));
+                    self.range = Some((low.min(number), high.max(number)));
+                    self.has_fractions |= number.fract() != 0.0;
+                }
+                _ => self.has_words = true,
+            }
+        }
+        if self.is_full {
+            return;
+        }
+        if let Some(count) = self.texts.get_mut(text) {
+            *count += 1;
+        } else if self.texts.len() < MOST_VALUES {
+            self.texts.insert(text.to_owned(), 1);
+        } else {
+            self.is_full = true;
+            self.texts = HashMap::new();
+        }
+    }
+
+    fn guess(self, name: &str) -> ColumnGuess {
+        let distinct = (!self.is_full).then_some(self.texts.len());
+        let range = self.range.filter(|_| !self.has_words);
+        let kind = match distinct {
+            Some(0 | 1) => GuessedKind::Constant,
+            Some(2) => GuessedKind::Category,
+            _ if range.is_some() && self.has_fractions => GuessedKind::Number,
+            _ if range.is_some() => GuessedKind::Integer,
+            Some(3..=MOST_CATEGORIES) => GuessedKind::Category,
+            _ => GuessedKind::Text,
+        };
+        let mut values: Vec<(String, u64)> = self.texts.into_iter().collect();
+        values.sort_unstable();
+        let markers = MARKERS.iter().zip(self.markers).filter(|(_, count)| *count > 0);
+        ColumnGuess {
+            name: name.to_owned(),
+            kind,
+            values,
+            distinct,
+            range,
+            missing: self.markers.iter().sum(),
+            markers: markers.map(|(marker, _)| (*marker).to_owned()).collect(),
+        }
+    }
+}

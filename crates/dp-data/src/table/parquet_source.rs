@@ -1,0 +1,326 @@
+//! One Parquet file, read by a few thousand rows of all columns at a time.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{ByteArray, DataType, Int96};
+use parquet::errors::ParquetError;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::ColumnDescriptor;
+
+use super::reader::Row;
+use crate::error::DataError;
+use crate::output;
+
+/// Rows that are held as text at a time.
+const BATCH: usize = 2048;
+
+pub(super) struct ParquetSource {
+    reader: SerializedFileReader<File>,
+    path: Arc<Path>,
+    columns: Vec<String>,
+    meanings: Vec<Meaning>,
+    next_group: usize,
+    /// Rows of the open group that are not read yet, and its columns.
+    left: usize,
+    open: Vec<ColumnReader>,
+    /// Texts of the rows read ahead, by column; the next row to hand out.
+    ahead: Vec<Texts>,
+    n_ahead: usize,
+    next_ahead: usize,
+    n_rows: usize,
+}
+
+/// What the numbers of a column stand for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Meaning {
+    /// Themselves, or UTF-8 text.
+    Plain,
+    /// An unsigned integer.
+    Unsigned,
+    /// An integer, or a big-endian one of any length, times this power of ten.
+    Decimal { scale: usize },
+    /// An integer that counts this many to the second, since 1970.
+    Seconds { per_second: f64 },
+}
+
+impl ParquetSource {
+    pub(super) fn open(path: &Path) -> Result<Self, DataError> {
+        let file = output::open(path)?;
+        let refuse = |reason: String| DataError::Table { path: path.into(), reason };
+        let reader = SerializedFileReader::new(file).map_err(|error| refuse(unreadable(&error)))?;
+        let schema = reader.metadata().file_metadata().schema_descr_ptr();
+        let mut columns = Vec::with_capacity(schema.num_columns());
+        let mut meanings = Vec::with_capacity(schema.num_columns());
+        for column in schema.columns() {
+            let name = column.path().string();
+            if column.max_rep_level() > 0 || column.max_def_level() > 1 || column.path().parts().len() > 1 {
+                return Err(refuse(format!("has a column `{name}` that is nested; columns must be flat")));
+            }
+            let meaning = meaning(column)
+                .ok_or_else(|| refuse(format!("has a column `{name}` of a type that is not supported")))?;
+            columns.push(name.trim().to_owned());
+            meanings.push(meaning);
+        }
+        if columns.is_empty() {
+            return Err(DataError::EmptyFile { path: path.into() });
+        }
+        let ahead = columns.iter().map(|_| Texts::default()).collect();
+        Ok(Self {
+            reader,
+            path: path.into(),
+            columns,
+            meanings,
+            next_group: 0,
+            left: 0,
+            open: Vec::new(),
+            ahead,
+            n_ahead: 0,
+            next_ahead: 0,
+            n_rows: 0,
+        })
+    }
+
+    pub(super) fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    pub(super) fn read(&mut self, row: &mut Row) -> Result<bool, DataError> {
+        if !Arc::ptr_eq(&row.file, &self.path) {
+            row.file = Arc::clone(&self.path);
+        }
+        row.line = self.n_rows + 1;
+        row.fields.clear();
+        if self.next_ahead == self.n_ahead {
+            if let Err(reason) = self.read_ahead() {
+                // Nothing more comes from this file.
+                (self.left, self.next_group) = (0, usize::MAX);
+                return Err(DataError::Table { path: self.path.to_path_buf(), reason });
+            }
+            if self.n_ahead == 0 {
+                return Ok(false);
+            }
+        }
+        for texts in &self.ahead {
+            row.fields.push_field(texts.get(self.next_ahead).trim());
+        }
+        self.next_ahead += 1;
+        self.n_rows += 1;
+        Ok(true)
+    }
+
+    /// Fills `ahead` from the open group, or from the next one that has rows.
+    fn read_ahead(&mut self) -> Result<(), String> {
+        (self.n_ahead, self.next_ahead) = (0, 0);
+        while self.left == 0 {
+            if self.next_group >= self.reader.num_row_groups() {
+                return Ok(());
+            }
+            let group = self.reader.get_row_group(self.next_group).map_err(|error| unreadable(&error))?;
+            self.left = usize::try_from(group.metadata().num_rows()).map_err(|_| "has a negative number of rows")?;
+            self.open = (0..self.columns.len())
+                .map(|column| group.get_column_reader(column).map_err(|error| unreadable(&error)))
+                .collect::<Result<_, _>>()?;
+            self.next_group += 1;
+        }
+        let n = self.left.min(BATCH);
+        for (index, reader) in self.open.iter_mut().enumerate() {
+            let texts = &mut self.ahead[index];
+            let name = &self.columns[index];
+            fill(reader, self.meanings[index], n, texts)
+                .map_err(|reason| format!("column `{name}`, row {}: {reason}", self.n_rows + 1))?;
+            if texts.len() != n {
+                return Err(format!("column `{name}` is shorter than its row group"));
+            }
+        }
+        self.left -= n;
+        self.n_ahead = n;
+        Ok(())
+    }
+}
+
+fn unreadable(error: &ParquetError) -> String {
+    format!("cannot be read as Parquet: {error}")
+}
+
+/// `None` for types that are no numbers, texts or points in time.
+fn meaning(column: &ColumnDescriptor) -> Option<Meaning> {
+    let scale = || usize::try_from(column.type_scale()).ok().filter(|&scale| scale <= 100);
+    match column.logical_type_ref() {
+        Some(LogicalType::Decimal(_)) => return scale().map(|scale| Meaning::Decimal { scale }),
+        Some(LogicalType::Timestamp(time) | LogicalType::Time(time)) => {
+            let per_second = match time.unit {
+                TimeUnit::MILLIS => 1e3,
+                TimeUnit::MICROS => 1e6,
+                TimeUnit::NANOS => 1e9,
+            };
+            return Some(Meaning::Seconds { per_second });
+        }
+        Some(LogicalType::Integer(integer)) if !integer.is_signed => return Some(Meaning::Unsigned),
+        Some(
+            LogicalType::String
+            | LogicalType::Enum
+            | LogicalType::Json
+            | LogicalType::Date
+            | LogicalType::Integer(_)
+            | LogicalType::Unknown,
+        )
+        | None => {}
+        Some(_) => return None,
+    }
+    match (column.converted_type(), column.physical_type()) {
+        (ConvertedType::DECIMAL, _) => scale().map(|scale| Meaning::Decimal { scale }),
+        (ConvertedType::TIMESTAMP_MILLIS | ConvertedType::TIME_MILLIS, _) => Some(Meaning::Seconds { per_second: 1e3 }),
+        (ConvertedType::TIMESTAMP_MICROS | ConvertedType::TIME_MICROS, _) => Some(Meaning::Seconds { per_second: 1e6 }),
+        (ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64, _) => {
+            Some(Meaning::Unsigned)
+        }
+        (ConvertedType::BSON | ConvertedType::INTERVAL, _) | (_, Physical::FIXED_LEN_BYTE_ARRAY) => None,
+        _ => Some(Meaning::Plain),
+    }
+}
+
+/// The texts of one column, one behind the other.
+#[derive(Default)]
+struct Texts {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn get(&self, index: usize) -> &str {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.text[start..self.ends[index]]
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    /// Closes the text that was written to.
+    fn end(&mut self) {
+        self.ends.push(self.text.len());
+    }
+}
+
+fn fill(reader: &mut ColumnReader, meaning: Meaning, n: usize, texts: &mut Texts) -> Result<(), String> {
+    match reader {
+        ColumnReader::BoolColumnReader(reader) => values(reader, n, texts, |value, text| {
+            text.push_str(if *value { "true" } else { "false" });
+            Ok(())
+        }),
+        ColumnReader::Int32ColumnReader(reader) => values(reader, n, texts, |value, text| {
+            let unsigned = meaning == Meaning::Unsigned;
+            integer(if unsigned { i128::from(value.cast_unsigned()) } else { i128::from(*value) }, meaning, text);
+            Ok(())
+        }),
+        ColumnReader::Int64ColumnReader(reader) => values(reader, n, texts, |value, text| {
+            let unsigned = meaning == Meaning::Unsigned;
+            integer(if unsigned { i128::from(value.cast_unsigned()) } else { i128::from(*value) }, meaning, text);
+            Ok(())
+        }),
+        ColumnReader::Int96ColumnReader(reader) => values(reader, n, texts, |value: &Int96, text| {
+            real(value.to_seconds() as f64, text);
+            Ok(())
+        }),
+        ColumnReader::FloatColumnReader(reader) => values(reader, n, texts, |value, text| {
+            // The shortest decimal of the single, which is what a reader of the table sees.
+            if !value.is_nan() {
+                text.push_str(&value.to_string());
+            }
+            Ok(())
+        }),
+        ColumnReader::DoubleColumnReader(reader) => values(reader, n, texts, |value, text| {
+            real(*value, text);
+            Ok(())
+        }),
+        ColumnReader::ByteArrayColumnReader(reader) => {
+            values(reader, n, texts, |value: &ByteArray, text| bytes(value.data(), meaning, text))
+        }
+        ColumnReader::FixedLenByteArrayColumnReader(reader) => {
+            values(reader, n, texts, |value, text| bytes(value.data(), meaning, text))
+        }
+    }
+}
+
+/// Reads `n` values, each written as text by `write`; nulls are empty texts.
+fn values<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    n: usize,
+    texts: &mut Texts,
+    write: impl Fn(&T::T, &mut String) -> Result<(), String>,
+) -> Result<(), String> {
+    texts.clear();
+    let (mut present, mut levels) = (Vec::with_capacity(n), Vec::with_capacity(n));
+    while texts.len() < n {
+        present.clear();
+        levels.clear();
+        let (n_records, _, _) = reader
+            .read_records(n - texts.len(), Some(&mut levels), None, &mut present)
+            .map_err(|error| error.to_string())?;
+        if n_records == 0 {
+            return Ok(());
+        }
+        let mut present = present.iter();
+        // A column that has no nulls has no levels.
+        for index in 0..n_records {
+            if levels.get(index).is_none_or(|level| *level > 0) {
+                let value = present.next().ok_or("fewer values than rows")?;
+                write(value, &mut texts.text)?;
+            }
+            texts.end();
+        }
+    }
+    Ok(())
+}
+
+fn integer(value: i128, meaning: Meaning, text: &mut String) {
+    match meaning {
+        Meaning::Decimal { scale } => decimal(value, scale, text),
+        Meaning::Seconds { per_second } => real(value as f64 / per_second, text),
+        Meaning::Plain | Meaning::Unsigned => text.push_str(&value.to_string()),
+    }
+}
+
+/// NaN is a missing value.
+fn real(value: f64, text: &mut String) {
+    if !value.is_nan() {
+        text.push_str(&value.to_string());
+    }
+}
+
+fn bytes(value: &[u8], meaning: Meaning, text: &mut String) -> Result<(), String> {
+    if let Meaning::Decimal { scale } = meaning {
+        if value.len() > 16 {
+            return Err(format!("a decimal of {} bytes, at most 16 are supported", value.len()));
+        }
+        let negative = value.first().is_some_and(|byte| byte & 0x80 != 0);
+        let unscaled = value.iter().fold(if negative { -1i128 } else { 0 }, |sum, byte| sum << 8 | i128::from(*byte));
+        decimal(unscaled, scale, text);
+        return Ok(());
+    }
+    text.push_str(str::from_utf8(value).map_err(|_| "not UTF-8 text")?);
+    Ok(())
+}
+
+/// Digits with a point before the last `scale` of them.
+fn decimal(value: i128, scale: usize, text: &mut String) {
+    if value < 0 {
+        text.push('-');
+    }
+    let digits = format!("{:0>width$}", value.unsigned_abs(), width = scale + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - scale);
+    text.push_str(whole);
+    if scale > 0 {
+        text.push('.');
+        text.push_str(fraction);
+    }
+}

@@ -1,0 +1,232 @@
+//! From a column's text to what is stored of it.
+
+use std::collections::HashMap;
+
+use sha2::{Digest, Sha256};
+
+use super::codes::{Code, MOST_CODES};
+use super::knots::Knots;
+use super::schema::{Column, GroupColumn, GroupValues, Label};
+use super::tally::ColumnTally;
+use crate::error::{DataError, Position};
+
+/// A list of texts with their positions, and where other texts and missing ones go.
+#[derive(Debug, Clone)]
+pub(super) struct Categories {
+    index: HashMap<String, u16>,
+    other: Option<u16>,
+    missing: Option<u16>,
+    accepted: String,
+}
+
+impl Categories {
+    /// # Errors
+    /// [`DataError::Schema`] for an empty or doubled text, one that stands for a missing value, blanks around one, and too many or none.
+    fn new(column: &str, values: &[String], other: bool, missing: bool, markers: &[String]) -> Result<Self, DataError> {
+        let refuse = |reason: String| DataError::Schema { column: column.into(), reason };
+        let mut index = HashMap::with_capacity(values.len());
+        for value in values {
+            if value.trim() != value {
+                return Err(refuse(format!("`{value}` has blanks around it, which are removed when a table is read")));
+            }
+            if markers.contains(value) {
+                return Err(refuse(format!("`{value}` stands for a missing value and cannot be a category")));
+            }
+            if index.insert(value.clone(), index.len() as u16).is_some() {
+                return Err(refuse(format!("`{value}` is listed twice")));
+            }
+        }
+        let n = values.len() + usize::from(other) + usize::from(missing);
+        if n == 0 || n > MOST_CODES {
+            return Err(refuse(format!("{n} categories, accepted: 1 to {MOST_CODES}")));
+        }
+        let after = values.len() as u16;
+        Ok(Self {
+            index,
+            other: other.then_some(after),
+            missing: missing.then_some(after + u16::from(other)),
+            accepted: listed(values),
+        })
+    }
+
+    /// The position of a text, and whether it is missing or another one than those of the list.
+    fn find(&self, at: Position<'_>, column: &str, text: &str, is_missing: bool) -> Result<(u16, Met), DataError> {
+        if is_missing {
+            let found = self.missing.or(self.other).map(|code| (code, Met::Missing));
+            return found.ok_or_else(|| at.missing_value(column));
+        }
+        if let Some(code) = self.index.get(text) {
+            return Ok((*code, Met::Listed));
+        }
+        self.other.map(|code| (code, Met::Other)).ok_or_else(|| at.unlisted(column, text, &self.accepted))
+    }
+}
+
+enum Met {
+    Listed,
+    Other,
+    Missing,
+}
+
+/// At most eight texts of a list.
+fn listed(values: &[String]) -> String {
+    let mut list = values.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if values.len() > 8 {
+        list.push_str(&format!(" and {} more", values.len() - 8));
+    }
+    list
+}
+
+/// A number that is finite in single precision.
+fn number(at: Position<'_>, column: &str, text: &str) -> Result<f32, DataError> {
+    match text.parse::<f64>() {
+        Ok(number) if number.is_finite() => Ok(number.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32),
+        _ => Err(at.not_a_number(column, text)),
+    }
+}
+
+/// How an input is read.
+#[derive(Debug, Clone)]
+pub(super) enum Input {
+    Number { knots: Knots, missing: Option<f32> },
+    Category(Categories),
+}
+
+impl Input {
+    /// `None` for a column that is not used.
+    ///
+    /// # Errors
+    /// [`DataError::Schema`].
+    pub(super) fn new(name: &str, column: &Column, markers: &[String]) -> Result<Option<Self>, DataError> {
+        match column {
+            Column::Number { low, high, bins, missing } => {
+                let knots = Knots::new(name, *low, *high, bins)?;
+                if let Some(constant) = missing.filter(|constant| !knots.contain(*constant as f32)) {
+                    let reason = format!("the value for missing ones, {constant}, is not from {low} to {high}");
+                    return Err(DataError::Schema { column: name.into(), reason });
+                }
+                let missing = missing.map(|constant| knots.position(constant as f32));
+                Ok(Some(Self::Number { knots, missing }))
+            }
+            Column::Category { values, other, missing } => {
+                Categories::new(name, values, *other, *missing, markers).map(|list| Some(Self::Category(list)))
+            }
+            Column::Dropped => Ok(None),
+        }
+    }
+
+    pub(super) fn code(
+        &self,
+        at: Position<'_>,
+        column: &str,
+        text: &str,
+        is_missing: bool,
+        tally: &mut ColumnTally,
+    ) -> Result<Code, DataError> {
+        match self {
+            Self::Number { missing, .. } if is_missing => {
+                tally.missing += 1;
+                if missing.is_none() { Err(at.missing_value(column)) } else { Ok(Code::Position(None)) }
+            }
+            Self::Number { knots, .. } => {
+                let value = number(at, column, text)?;
+                tally.clamped += u64::from(!knots.contain(value));
+                Ok(Code::Position(Some(knots.position(value))))
+            }
+            Self::Category(list) => {
+                let (code, met) = list.find(at, column, text, is_missing)?;
+                match met {
+                    Met::Listed => {}
+                    Met::Other => tally.other += 1,
+                    Met::Missing => tally.missing += 1,
+                }
+                Ok(Code::Index(code))
+            }
+        }
+    }
+}
+
+/// How the label is read.
+#[derive(Debug, Clone)]
+pub(super) struct Classes(Categories);
+
+impl Classes {
+    /// # Errors
+    /// [`DataError::Schema`].
+    pub(super) fn new(label: &Label, markers: &[String]) -> Result<Self, DataError> {
+        if label.classes.len() < 2 {
+            let reason = format!("{} classes, accepted: at least 2", label.classes.len());
+            return Err(DataError::Schema { column: label.column.clone(), reason });
+        }
+        Categories::new(&label.column, &label.classes, false, false, markers).map(Self)
+    }
+
+    pub(super) fn code(&self, at: Position<'_>, column: &str, text: &str, is_missing: bool) -> Result<u16, DataError> {
+        self.0.find(at, column, text, is_missing).map(|(code, _)| code)
+    }
+}
+
+/// How one column of the groups is read.
+#[derive(Debug, Clone)]
+pub(super) enum Groups {
+    Values { list: Categories, names: Vec<String> },
+    Bands { edges: Vec<f64>, missing: bool, names: Vec<String> },
+}
+
+impl Groups {
+    /// # Errors
+    /// [`DataError::Schema`].
+    pub(super) fn new(group: &GroupColumn, markers: &[String]) -> Result<Self, DataError> {
+        match &group.groups {
+            GroupValues::Values { values, other, missing } => {
+                let list = Categories::new(&group.column, values, *other, *missing, markers)?;
+                let rest = other.then_some("other").into_iter().chain(missing.then_some("missing"));
+                let names = values.iter().map(String::as_str).chain(rest).map(str::to_owned).collect();
+                Ok(Self::Values { list, names })
+            }
+            GroupValues::Bands { edges, missing } => {
+                let ascends = edges.iter().all(|edge| edge.is_finite()) && edges.is_sorted_by(|a, b| a < b);
+                if edges.is_empty() || !ascends {
+                    let reason = "the edges of its groups are not one or more finite numbers in ascending order".into();
+                    return Err(DataError::Schema { column: group.column.clone(), reason });
+                }
+                let mut names = vec![format!("below {}", edges[0])];
+                names.extend(edges.windows(2).map(|pair| format!("{} to below {}", pair[0], pair[1])));
+                names.push(format!("from {}", edges[edges.len() - 1]));
+                names.extend(missing.then(|| "missing".to_owned()));
+                Ok(Self::Bands { edges: edges.clone(), missing: *missing, names })
+            }
+        }
+    }
+
+    pub(super) fn names(&self) -> &[String] {
+        match self {
+            Self::Values { names, .. } | Self::Bands { names, .. } => names,
+        }
+    }
+
+    pub(super) fn code(
+        &self,
+        at: Position<'_>,
+        column: &str,
+        text: &str,
+        is_missing: bool,
+    ) -> Result<usize, DataError> {
+        match self {
+            Self::Values { list, .. } => list.find(at, column, text, is_missing).map(|(code, _)| usize::from(code)),
+            Self::Bands { edges, missing: true, .. } if is_missing => Ok(edges.len() + 1),
+            Self::Bands { .. } if is_missing => Err(at.missing_value(column)),
+            Self::Bands { edges, .. } => match text.parse::<f64>() {
+                Ok(value) if value.is_finite() => Ok(edges.partition_point(|edge| *edge <= value)),
+                _ => Err(at.not_a_number(column, text)),
+            },
+        }
+    }
+}
+
+/// A number for the text that names a unit: the first eight bytes of its sha256. Two of 10⁷ units share one with probability 3e-6; they would be
+/// taken for one unit, which bounds both.
+pub(super) fn unit(text: &str) -> u64 {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+}

@@ -1,0 +1,148 @@
+//! Rows of several files, one after another.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use csv::StringRecord;
+
+use super::csv_source::CsvSource;
+use super::files::{TableFiles, TableFormat};
+use super::parquet_source::ParquetSource;
+use crate::error::{DataError, Position};
+
+/// Reads a table as a stream: memory does not grow with its length.
+pub struct TableReader {
+    files: TableFiles,
+    columns: Vec<String>,
+    /// Position of the file that is read.
+    current: usize,
+    source: Source,
+}
+
+/// One open file.
+enum Source {
+    Csv(CsvSource),
+    Parquet(Box<ParquetSource>),
+}
+
+/// One row: a text per column, without blanks around it.
+#[derive(Debug, Clone)]
+pub struct Row {
+    pub(super) file: Arc<Path>,
+    pub(super) line: usize,
+    pub(super) fields: StringRecord,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Self { file: Path::new("").into(), line: 0, fields: StringRecord::new() }
+    }
+}
+
+impl Row {
+    /// The file that it is from.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Its line in that file, counted from 1; in a Parquet file the number of the row.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The text of a column, by position; empty if there is no such column.
+    pub fn field(&self, column: usize) -> &str {
+        self.fields.get(column).unwrap_or_default()
+    }
+
+    /// All texts in the order of the columns.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter()
+    }
+
+    pub(super) fn position(&self) -> Position<'_> {
+        Position { path: &self.file, line: self.line }
+    }
+}
+
+impl TableReader {
+    pub(super) fn new(files: TableFiles) -> Result<Self, DataError> {
+        let source = Source::open(&files, 0)?;
+        let columns = source.columns().to_vec();
+        let mut sorted: Vec<&String> = columns.iter().collect();
+        sorted.sort_unstable();
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(DataError::Table {
+                path: files.paths()[0].clone(),
+                reason: format!("has two columns with the name `{}`", pair[0]),
+            });
+        }
+        Ok(Self { files, columns, current: 0, source })
+    }
+
+    /// Names of the columns.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// Reads the next row; false at the end.
+    ///
+    /// After an error for which [`DataError::is_of_one_row`] holds, the next call goes on with the next row.
+    ///
+    /// # Errors
+    /// - of one row: [`DataError::WrongArity`], [`DataError::NotUtf8`];
+    /// - [`DataError::Malformed`] for a file that ends within quotes and for a record of more than 64 MiB;
+    /// - [`DataError::BrokenGzip`], [`DataError::Io`], [`DataError::NotAFile`];
+    /// - [`DataError::Table`] for a file with another header than the first, and for Parquet columns that are not flat or damaged;
+    /// - [`DataError::EmptyFile`] for a file without a header.
+    pub fn read(&mut self, row: &mut Row) -> Result<bool, DataError> {
+        loop {
+            let found = match &mut self.source {
+                Source::Csv(source) => source.read(row),
+                Source::Parquet(source) => source.read(row),
+            };
+            if found? {
+                return Ok(true);
+            }
+            if self.current + 1 == self.files.paths().len() {
+                return Ok(false);
+            }
+            self.current += 1;
+            self.source = Source::open(&self.files, self.current)?;
+            self.compare_header()?;
+        }
+    }
+
+    fn compare_header(&self) -> Result<(), DataError> {
+        let [first, current] = [0, self.current].map(|at| &self.files.paths()[at]);
+        let columns = self.source.columns();
+        if columns == self.columns {
+            return Ok(());
+        }
+        let reason = match columns.iter().zip(&self.columns).position(|(found, expected)| found != expected) {
+            Some(at) => format!("column {} is `{}`, expected `{}`", at + 1, columns[at], self.columns[at]),
+            None => format!("{} columns, expected {}", columns.len(), self.columns.len()),
+        };
+        Err(DataError::Table {
+            path: current.clone(),
+            reason: format!("has another header than `{}`: {reason}", first.display()),
+        })
+    }
+}
+
+impl Source {
+    fn open(files: &TableFiles, index: usize) -> Result<Self, DataError> {
+        let path = &files.paths()[index];
+        match files.format() {
+            TableFormat::Csv(csv) => CsvSource::open(path, csv).map(Self::Csv),
+            TableFormat::Parquet => ParquetSource::open(path).map(|source| Self::Parquet(Box::new(source))),
+        }
+    }
+
+    fn columns(&self) -> &[String] {
+        match self {
+            Self::Csv(source) => source.columns(),
+            Self::Parquet(source) => source.columns(),
+        }
+    }
+}
