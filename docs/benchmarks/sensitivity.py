@@ -60,15 +60,19 @@ def summed(model):
     return np.concatenate(parts)
 
 
-def opacus_hooks(layers, parameters, x, y, clip_norm):
-    model = GradSampleModule(torch_model(layers, parameters), loss_reduction="sum")
-    optimizer = DPOptimizer(
+def without_noise(optimizer, model, x, clip_norm):
+    return optimizer(
         torch.optim.SGD(model.parameters(), lr=0.1),
         noise_multiplier=0.0,
         max_grad_norm=clip_norm,
         expected_batch_size=len(x),
         loss_reduction="sum",
     )
+
+
+def opacus_hooks(layers, parameters, x, y, clip_norm):
+    model = GradSampleModule(torch_model(layers, parameters), loss_reduction="sum")
+    optimizer = without_noise(DPOptimizer, model, x, clip_norm)
     torch.nn.CrossEntropyLoss(reduction="sum")(model(torch.from_numpy(x)), torch.from_numpy(y)).backward()
     optimizer.clip_and_accumulate()
     return summed(model)
@@ -78,13 +82,7 @@ def opacus_ghost(layers, parameters, x, y, clip_norm):
     model = GradSampleModuleFastGradientClipping(
         torch_model(layers, parameters), max_grad_norm=clip_norm, use_ghost_clipping=True, loss_reduction="sum"
     )
-    optimizer = DPOptimizerFastGradientClipping(
-        torch.optim.SGD(model.parameters(), lr=0.1),
-        noise_multiplier=0.0,
-        max_grad_norm=clip_norm,
-        expected_batch_size=len(x),
-        loss_reduction="sum",
-    )
+    optimizer = without_noise(DPOptimizerFastGradientClipping, model, x, clip_norm)
     criterion = DPLossFastGradientClipping(
         model, optimizer, torch.nn.CrossEntropyLoss(reduction="sum"), loss_reduction="sum"
     )
@@ -218,9 +216,10 @@ def ratio(library, attack, record):
     for layers, parameters, x, y, clip_norm in attack():
         keep = np.arange(len(x)) != (record % len(x))
         with_record = library(layers, parameters, x, y, clip_norm)
-        # An empty batch adds nothing.
-        without = library(layers, parameters, x[keep], y[keep], clip_norm) if keep.any() else 0.0 * with_record
-        if not keep.any():
+        if keep.any():
+            without = library(layers, parameters, x[keep], y[keep], clip_norm)
+        else:
+            # An empty batch adds nothing.
             without = np.zeros_like(with_record)
         if not np.isfinite(with_record).all() or not np.isfinite(without).all():
             return float("inf")

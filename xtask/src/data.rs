@@ -132,21 +132,6 @@ fn or_all(names: &[DatasetName]) -> Vec<DatasetName> {
     if names.is_empty() { DatasetName::ALL.to_vec() } else { names.to_vec() }
 }
 
-/// A data set whose files are there and cannot be used.
-fn broken(name: DatasetName, error: &DataError) -> Summary {
-    Summary {
-        name: name.name().to_owned(),
-        present: true,
-        synthetic: false,
-        rows: 0,
-        groups: Vec::new(),
-        inputs: 0,
-        sha256_ok: Some(false),
-        source: String::new(),
-        notes: vec![error.to_string()],
-    }
-}
-
 /// Fetches these data sets, or all that may be fetched if none is named.
 fn fetch(names: &[DatasetName], source: &DataSource, out: &mut impl std::io::Write) -> anyhow::Result<()> {
     let mut locator = source.locator();

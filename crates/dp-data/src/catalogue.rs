@@ -101,6 +101,21 @@ impl DatasetName {
         }
     }
 
+    /// A data set whose files are there and cannot be used, with the reason among its notes.
+    pub fn unusable(self, error: &DataError) -> Summary {
+        Summary {
+            name: self.name().into(),
+            present: true,
+            synthetic: false,
+            rows: 0,
+            groups: Vec::new(),
+            inputs: 0,
+            sha256_ok: Some(false),
+            source: String::new(),
+            notes: vec![error.to_string()],
+        }
+    }
+
     /// Loads the data set and counts.
     ///
     /// **Edge cases.** Files with another checksum are reported as present with `sha256_ok` false, not as an error.
@@ -133,17 +148,7 @@ impl DatasetName {
         };
         match loaded {
             Ok((counted, provenance)) => Ok(self.summarised(counted, provenance)),
-            Err(error @ DataError::WrongChecksum { .. }) => Ok(Summary {
-                name: self.name().into(),
-                present: true,
-                synthetic: false,
-                rows: 0,
-                groups: Vec::new(),
-                inputs: 0,
-                sha256_ok: Some(false),
-                source: String::new(),
-                notes: vec![error.to_string()],
-            }),
+            Err(error @ DataError::WrongChecksum { .. }) => Ok(self.unusable(&error)),
             Err(error) => Err(error),
         }
     }

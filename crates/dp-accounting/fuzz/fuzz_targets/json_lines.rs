@@ -1,4 +1,5 @@
-//! Lines of `cargo xtask account --jsonl`: an answer or a note, never both missing, and no upper bound without an answer.
+//! Lines of `cargo xtask account --jsonl`: an answer or a note, never both missing, and no upper
+//! bound without an answer.
 #![no_main]
 
 use dp_accounting::{Case, Outcome};

@@ -140,13 +140,13 @@ impl Engine {
     ///
     /// **Shapes.** `rows` `[batch]`, record numbers in any order, repeats allowed; `blanked` holds positions in `rows`.
     ///
-    /// **Edge cases.** No rows are an empty batch: no losses, no norms, sums of 0. Rows listed in `blanked` have their inputs
-    /// replaced by zeros: a way to keep a record whose values are not finite from reaching a product, where 0 · ∞ would spoil
-    /// the sum. Their losses and gradients are then those of a zero input: give them weight 0.
+    /// **Edge cases.** No rows are an empty batch: no losses, no norms, sums of 0. In the place of a row listed in `blanked` the
+    /// first row that is not listed stands once more: a way to keep a record whose gradient is not finite from reaching a
+    /// product, where 0 · ∞ would spoil the sum. Its loss and gradient are then the other's: give it weight 0.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model, or are on another device;
-    /// [`TrainError::Tensor`] if a row, label or blanked position is out of range.
+    /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model, or are on another
+    /// device, or if a blanked position is none of the batch; [`TrainError::Tensor`] if a row or label is out of range.
     pub fn differentiate(&mut self, records: &Records, rows: &[usize], blanked: &[usize]) -> Result<()> {
         let parts = self.split(rows.len());
         self.differentiate_then(records, rows, blanked, parts, |_| Ok(()))?;
@@ -183,11 +183,11 @@ impl Engine {
         then: impl Fn(&mut Worker) -> Result<R> + Sync,
     ) -> Result<Vec<R>> {
         let dropout = self.dropout;
+        let replaced = without(rows, blanked)?;
+        let rows = replaced.as_deref().unwrap_or(rows);
         self.parts = None;
         let results = self.on_parts(&parts, |worker, part| {
-            let blanked: Vec<usize> =
-                blanked.iter().filter(|row| part.contains(row)).map(|row| row - part.start).collect();
-            worker.differentiate(records, &rows[part], &blanked, dropout)?;
+            worker.differentiate(records, &rows[part], dropout)?;
             then(worker)
         })?;
         self.parts = Some(parts);
@@ -373,4 +373,18 @@ impl Engine {
         let jobs = self.workers.iter_mut().zip(parts);
         self.threads.each(jobs, |(worker, part)| work(worker, part.clone())).into_iter().collect()
     }
+}
+
+/// The rows with the first that is not blanked in the place of all that are; `None` where nothing changes.
+fn without(rows: &[usize], blanked: &[usize]) -> Result<Option<Vec<usize>>> {
+    let mut is_usable = vec![true; rows.len()];
+    for &position in blanked {
+        let expected = format!("below {}", rows.len());
+        *is_usable
+            .get_mut(position)
+            .ok_or_else(|| TrainError::mismatch("position of a blanked row", expected, position))? = false;
+    }
+    let Some(stand_in) = is_usable.iter().position(|&is_usable| is_usable) else { return Ok(None) };
+    let replaced = |(&row, is_usable)| if is_usable { row } else { rows[stand_in] };
+    Ok((!blanked.is_empty()).then(|| rows.iter().zip(is_usable).map(replaced).collect()))
 }

@@ -68,14 +68,13 @@ impl Worker {
         &mut self,
         records: &Records,
         rows: &[usize],
-        blanked: &[usize],
         dropout: Option<DropoutKey>,
     ) -> Result<()> {
         self.batch = None;
         let losses = self.losses.rows(rows.len())?;
         if !rows.is_empty() {
             self.model.begin(dropout.map_or(Mode::Whole, |key| Mode::Dropping { key, records: rows }));
-            let logits = self.logits(records, rows, blanked)?;
+            let logits = self.logits(records, rows)?;
             let labels = self.labels(records, rows)?;
             self.loss.losses(&logits, &labels, &losses)?;
             self.loss.gradient_in_place(&logits, &labels)?;
@@ -134,7 +133,7 @@ impl Worker {
     fn forward(&mut self, records: &Records, rows: &[usize]) -> Result<Tensor> {
         self.batch = None;
         self.model.begin(Mode::Whole);
-        let logits = self.logits(records, rows, &[])?;
+        let logits = self.logits(records, rows)?;
         let losses = self.losses.rows(rows.len())?;
         self.loss.losses(&logits, &self.labels(records, rows)?, &losses)?;
         Ok(logits)
@@ -144,7 +143,7 @@ impl Worker {
         self.batch.as_ref().ok_or_else(|| TrainError::mismatch("batches differentiated", 1, 0))
     }
 
-    fn logits(&mut self, records: &Records, rows: &[usize], blanked: &[usize]) -> Result<Tensor> {
+    fn logits(&mut self, records: &Records, rows: &[usize]) -> Result<Tensor> {
         if records.facts().n_inputs != self.model.n_inputs() {
             return Err(TrainError::mismatch("inputs of a record", self.model.n_inputs(), records.facts().n_inputs));
         }
@@ -155,9 +154,6 @@ impl Worker {
         }
         let input = self.input.rows(rows.len())?;
         records.gather(rows, &input)?;
-        for &row in blanked {
-            input.narrow(0, row, 1)?.inplace_op1(&Fill(0.0))?;
-        }
         self.model.forward(input)
     }
 

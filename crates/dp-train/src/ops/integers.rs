@@ -220,14 +220,16 @@ impl FromIntegers<'_> {
                 },
             );
         }
-        for exact in exact.iter_mut() {
-            *exact *= self.grid;
-        }
+        vectorise(
+            #[inline(always)]
+            || exact.iter_mut().for_each(|exact| *exact *= self.grid),
+        );
         T::noisy(&self.noise, (start / BLOCK) as u64, exact, values);
         let factor = T::from_f64(1.0 / self.normaliser);
-        for value in values.iter_mut() {
-            *value *= factor;
-        }
+        vectorise(
+            #[inline(always)]
+            || values.iter_mut().for_each(|value| *value *= factor),
+        );
         // NaN fails the comparison.
         largest.value() < CAPACITY
     }

@@ -163,6 +163,25 @@ fn a_huge_input_with_a_tiny_output_gradient_stays_bounded() {
     assert_eq!(norms(&mut engine, &records, &[0]).0, [f64::INFINITY]);
 }
 
+/// With parameters beyond all reason a record of zeros is not finite either: what stands in the place of a blanked record has to be a
+/// record that is.
+#[test]
+fn a_blanked_record_adds_nothing_where_zeros_are_not_finite() {
+    let data = Data { features: vec![2.0, f32::NAN, 3.0], labels: vec![0; 3], ..Data::random(3, 1, 2, 1, 1) };
+    let records = data.records(DType::F32);
+    let model = mlp(&[2], Activation::Relu);
+    let mut engine = Engine::new(&model, Loss::BceWithLogits, &records, &Device::Cpu).unwrap();
+    // Hidden units 1e30 (1 − x): off at 2 and 3, 1e30 at 0, where the logit overflows.
+    engine.model_mut().parameters().set(&[-1e30, -1e30, 1e30, 1e30, 1e30, 1e30, 0.0]).unwrap();
+    let (found, bad) = norms(&mut engine, &records, &[0, 1, 2]);
+    assert_eq!(bad, [1]);
+    assert!(found[0] > 0.0 && found[2] > 0.0);
+    let with = clipped_sum(&mut engine, &records, &[0, 1, 2], &bad, &[1.0, 0.0, 1.0]);
+    let without = clipped_sum(&mut engine, &records, &[0, 2], &[], &[1.0, 1.0]);
+    assert!(with.iter().all(|value| value.is_finite()));
+    assert_eq!(with, without);
+}
+
 /// The same through the trainer, noise included: two data sets that differ in one record, the same randomness, and thresholds
 /// that follow no counts. The noise is equal and cancels, but for its rounding.
 #[test]

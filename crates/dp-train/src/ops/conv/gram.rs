@@ -9,7 +9,6 @@ use crate::ops::cancellation::guarded_sq_norm;
 use crate::ops::element::{Element, destination, dtype, for_float, same, source};
 use crate::ops::matmul::{Matrix, product};
 use crate::ops::workspace::Workspace;
-use crate::vector_math::vectorise;
 
 /// Adds the squared norm of every record's gradient to `dst`, `[batch]` in `f64`, and not less than
 /// [`guarded_sq_norm`] says: with patches `x_t` and output gradients `d_t` at position
@@ -73,14 +72,11 @@ fn group_sq_norm<T: Element>(
     patches::gather(shape, group, image, rows);
     let [wide_rows, wide_gradient, row_gram, gradient_gram] =
         wide.pieces::<f64, 4>([n * patch, n * filters, n * n, n * n]);
-    widen(wide_rows, rows);
-    for (wide, row) in wide_gradient.chunks_exact_mut(filters).zip(gradient.chunks_exact(shape.filters)) {
-        widen(wide, &row[group * filters..(group + 1) * filters]);
-    }
-    let rows = Matrix::strided(wide_rows, n, patch, patch)?;
-    product(row_gram, n, rows, rows.transposed(), false)?;
-    let gradients = Matrix::strided(wide_gradient, n, filters, filters)?;
-    product(gradient_gram, n, gradients, gradients.transposed(), false)?;
+    widen(wide_rows, n, |t| &rows[t * patch..(t + 1) * patch]);
+    let first = group * filters;
+    widen(wide_gradient, n, |t| &gradient[t * shape.filters + first..][..filters]);
+    gram(row_gram, wide_rows, n)?;
+    gram(gradient_gram, wide_gradient, n)?;
     let sum = row_gram.iter().zip(gradient_gram.iter()).map(|(a, b)| (a + bias) * b).sum::<f64>();
     let diagonal = row_gram.iter().zip(gradient_gram.iter()).step_by(n + 1);
     let (mut terms, mut largest) = (0.0, 0.0_f64);
@@ -91,13 +87,23 @@ fn group_sq_norm<T: Element>(
     Ok(guarded_sq_norm(sum, terms, largest.sqrt(), n, T::UNIT))
 }
 
-fn widen<T: Element>(wide: &mut [f64], values: &[T]) {
-    vectorise(
-        #[inline(always)]
-        || {
-            for (wide, &value) in wide.iter_mut().zip(values) {
-                *wide = value.to_f64();
-            }
-        },
-    );
+/// Rows of equal length in `f64`, column by column: `wide[j * n_rows + t] = row(t)[j]`.
+fn widen<'a, T: Element>(wide: &mut [f64], n_rows: usize, row: impl Fn(usize) -> &'a [T]) {
+    for t in 0..n_rows {
+        let column = wide[t..].iter_mut().step_by(n_rows);
+        for (wide, &value) in column.zip(row(t)) {
+            *wide = value.to_f64();
+        }
+    }
+}
+
+/// Products of all pairs of `n_rows` rows that [`widen`] wrote: by columns, [`product`] takes few rows without a copy.
+fn gram(dst: &mut [f64], rows: &[f64], n_rows: usize) -> Result<()> {
+    let len = rows.len() / n_rows;
+    let columns = if n_rows == 1 {
+        Matrix::strided(rows, 1, len, len)?.transposed()
+    } else {
+        Matrix::strided(rows, len, n_rows, n_rows)?
+    };
+    product(dst, n_rows, columns.transposed(), columns, false)
 }
