@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use dp_data::catalogue::{DatasetName, Summary};
-use dp_data::{DataError, DataLocator, Manifest};
+use dp_data::{DataLocator, Manifest};
 
 use crate::reproduce::options::workspace_root;
 use crate::reproduce::progress::DownloadBar;
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &DataArgs) -> anyhow::Result<()> {
             locator.offline = true;
             let summaries: Vec<Summary> = or_all(names)
                 .iter()
-                .map(|name| name.summary(&locator).unwrap_or_else(|error| broken(*name, &error)))
+                .map(|name| name.summary(&locator).unwrap_or_else(|error| name.unusable(&error)))
                 .collect();
             if *json {
                 writeln!(out, "{}", check_json(&summaries)?)?;
