@@ -74,6 +74,13 @@ enum DataCommand {
         #[command(flatten)]
         source: DataSource,
     },
+    /// Write adult or dutch to standard output as CSV with a header, a table like one's own (`fairdp --help`)
+    Export {
+        /// The data set
+        name: DatasetName,
+        #[command(flatten)]
+        source: DataSource,
+    },
     /// Write the generated stand-in in the published format
     Synth {
         /// The data set
@@ -119,6 +126,11 @@ pub(crate) fn run(args: &DataArgs) -> anyhow::Result<()> {
             }
         }
         DataCommand::Fetch { names, source } => fetch(names, source, &mut out)?,
+        DataCommand::Export { name, source } => {
+            let (n, provenance) = name.export(&source.locator(), &mut std::io::BufWriter::new(&mut out))?;
+            let mark = if provenance.synthetic { " (SYNTHETIC)" } else { "" };
+            eprintln!("{n} records of {name}{mark}: {}", provenance.source);
+        }
         DataCommand::Synth { name, out: folder, seed } => {
             for path in name.write_synthetic(folder, *seed)? {
                 writeln!(out, "{} (SYNTHETIC)", path.display())?;

@@ -168,6 +168,29 @@ impl DatasetName {
         }
     }
 
+    /// Writes the records as CSV with a header: a table like a user's own. Returns their number and where they came from.
+    ///
+    /// # Errors
+    /// [`DataError::UnknownName`] for a data set that is no table; as the loaders; [`DataError::Io`] if `out` refuses.
+    pub fn export(self, locator: &DataLocator, out: &mut impl io::Write) -> Result<(usize, Provenance), DataError> {
+        let failed = DataError::io("write", format!("{self} as CSV"));
+        match self {
+            Self::Adult => {
+                let table = adult::load(locator)?;
+                Ok((table.write_csv(out).map_err(failed)?, table.provenance))
+            }
+            Self::Dutch => {
+                let table = dutch::load(locator)?;
+                Ok((table.write_csv(out).map_err(failed)?, table.provenance))
+            }
+            Self::Mnist | Self::FashionMnist | Self::Celeba | Self::Eicu | Self::Mimic => Err(DataError::UnknownName {
+                what: "table",
+                value: self.name().into(),
+                accepted: [Self::Adult, Self::Dutch].map(Self::name).join(", "),
+            }),
+        }
+    }
+
     /// Writes the generated stand-in into `folder` in the published format.
     ///
     /// Files whose published content is pinned get names that begin with `synthetic-`. The others get the published names and a file

@@ -1,6 +1,7 @@
 //! Adult: a census extract of 1994; does a person earn more than 50,000 dollars? Groups by sex, race or age.
 
 mod encoding;
+mod export;
 mod parse;
 mod sampling;
 mod schema;

@@ -2,6 +2,7 @@
 
 mod arff;
 mod encoding;
+mod export;
 mod schema;
 mod synthetic;
 

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Chain, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use csv::{ErrorKind, ReaderBuilder, StringRecord, Trim};
+use csv::{ErrorKind, ReaderBuilder, StringRecord, Terminator};
 use flate2::read::MultiGzDecoder;
 
 use super::files::Csv;
@@ -56,7 +56,8 @@ impl CsvSource {
         let reader = ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
-            .trim(Trim::All)
+            // A carriage return before it is a blank at the end of the line.
+            .terminator(Terminator::Any(b'\n'))
             .delimiter(csv.delimiter)
             .quote(csv.quote.unwrap_or(b'"'))
             .quoting(csv.quote.is_some())
@@ -67,7 +68,10 @@ impl CsvSource {
         if !source.advance(&mut header)? {
             return Err(DataError::EmptyFile { path: path.into() });
         }
-        source.columns = header.iter().map(str::to_owned).collect();
+        source.columns = header.iter().map(|name| name.trim().to_owned()).collect();
+        if source.columns.iter().any(|name| name.contains('\r')) {
+            return Err(source.at().malformed("lines end in carriage returns alone, or a name holds one"));
+        }
         if let Some(at) = source.columns.iter().position(String::is_empty) {
             return Err(source.at().malformed(format!("column {} of the header has no name", at + 1)));
         }
@@ -97,37 +101,49 @@ impl CsvSource {
         Position { path: &self.path, line: self.line }
     }
 
-    /// The next record; false at the end. After text that is not UTF-8 the next call goes on, after other errors the file is done.
+    /// The next record that is no empty line; false at the end. After text that is not UTF-8 the next call goes on, after other errors the file
+    /// is done.
     fn advance(&mut self, record: &mut StringRecord) -> Result<bool, DataError> {
-        if self.is_done {
-            return Ok(false);
+        while !self.is_done {
+            self.line = self.reader.position().line() as usize;
+            self.reader.get_ref().get_ref().0.since_record.set(0);
+            match self.reader.read_record(record) {
+                Ok(true) => {}
+                Ok(false) => {
+                    self.is_done = true;
+                    return Ok(false);
+                }
+                Err(error) => return Err(self.refuse(error)),
+            }
+            let last = record.iter().next_back().unwrap_or_default().trim();
+            if last.ends_with(END) {
+                self.is_done = true;
+                if record.len() > 1 || last != END {
+                    return Err(self.at().malformed("a quote is not closed before the end of the file"));
+                }
+                return Ok(false);
+            }
+            // Empty lines before it were passed over, and lines within quotes are its own.
+            let n_inside = record.as_slice().bytes().filter(|byte| *byte == b'\n').count();
+            self.line = (self.reader.position().line() as usize - 1).saturating_sub(n_inside);
+            if record.len() > 1 || !last.is_empty() {
+                return Ok(true);
+            }
         }
-        self.line = self.reader.position().line() as usize;
-        self.reader.get_ref().get_ref().0.since_record.set(0);
-        match self.reader.read_record(record) {
-            Ok(true) if record.len() == 1 && record[0] == *END => {
+        Ok(false)
+    }
+
+    fn refuse(&mut self, error: csv::Error) -> DataError {
+        match error.into_kind() {
+            ErrorKind::Utf8 { .. } => DataError::NotUtf8 { path: self.path.to_path_buf(), line: self.line },
+            ErrorKind::Io(reason) => {
                 self.is_done = true;
-                Ok(false)
+                self.unreadable(reason)
             }
-            Ok(true) if record.iter().next_back().is_some_and(|field| field.ends_with(END)) => {
+            kind => {
                 self.is_done = true;
-                Err(self.at().malformed("a quote is not closed before the end of the file"))
+                self.at().malformed(format!("{kind:?}"))
             }
-            Ok(found) => {
-                self.is_done = !found;
-                Ok(found)
-            }
-            Err(error) => Err(match error.into_kind() {
-                ErrorKind::Utf8 { .. } => DataError::NotUtf8 { path: self.path.to_path_buf(), line: self.line },
-                ErrorKind::Io(reason) => {
-                    self.is_done = true;
-                    self.unreadable(reason)
-                }
-                kind => {
-                    self.is_done = true;
-                    self.at().malformed(format!("{kind:?}"))
-                }
-            }),
         }
     }
 

@@ -127,7 +127,7 @@ impl EncodedTable {
             return Err(refuse("is damaged: its rows do not have their digest"));
         }
         let digest = identity(schema, &digest);
-        Ok(Self { encoding, rows, digest, map })
+        Ok(Self { encoding, map, rows, digest })
     }
 
     /// Number of rows, dropped ones included.

@@ -57,7 +57,7 @@ pub enum GuessedKind {
     Number,
     /// Texts of which there are at most a hundred, or two numbers.
     Category,
-    /// More different texts: names, identifiers, notes.
+    /// More different texts, or row numbers: names, identifiers, notes.
     Text,
     /// One value, or none.
     Constant,
@@ -69,7 +69,7 @@ impl Guess {
     /// # Errors
     /// As [`TableReader::read`], except for those of one row, which are counted.
     pub fn of(reader: &mut TableReader) -> Result<Self, DataError> {
-        let mut columns: Vec<Seen> = reader.columns().iter().map(|_| Seen::default()).collect();
+        let mut columns: Vec<Seen> = reader.columns().iter().map(|_| Seen::nothing()).collect();
         let (mut rows, mut broken) = (0, 0);
         let mut row = Row::default();
         loop {
@@ -115,19 +115,32 @@ impl ColumnGuess {
 }
 
 /// What was met of a column so far.
-#[derive(Default)]
 struct Seen {
-    /// Different texts with their counts, until there are too many.
-    texts: HashMap<String, u64>,
-    is_full: bool,
+    /// Different texts with their counts; `None` once there were too many.
+    texts: Option<HashMap<String, u64>>,
     /// Texts that may stand for missing values, by their position among the markers.
     markers: [u64; MARKERS.len()],
     range: Option<(f64, f64)>,
     has_fractions: bool,
     has_words: bool,
+    /// The number read last, and whether some number was not the one before plus 1.
+    last: Option<f64>,
+    is_no_counter: bool,
 }
 
 impl Seen {
+    fn nothing() -> Self {
+        Self {
+            texts: Some(HashMap::new()),
+            markers: [0; MARKERS.len()],
+            range: None,
+            has_fractions: false,
+            has_words: false,
+            last: None,
+            is_no_counter: false,
+        }
+    }
+
     fn add(&mut self, text: &str) {
         if let Some(marker) = MARKERS.iter().position(|marker| *marker == text) {
             self.markers[marker] += 1;
@@ -139,35 +152,35 @@ impl Seen {
                     let (low, high) = self.range.unwrap_or((number, number));
                     self.range = Some((low.min(number), high.max(number)));
                     self.has_fractions |= number.fract() != 0.0;
+                    self.is_no_counter |= self.last.is_some_and(|last| number != last + 1.0);
+                    self.last = Some(number);
                 }
                 _ => self.has_words = true,
             }
         }
-        if self.is_full {
-            return;
-        }
-        if let Some(count) = self.texts.get_mut(text) {
+        let Some(texts) = &mut self.texts else { return };
+        if let Some(count) = texts.get_mut(text) {
             *count += 1;
-        } else if self.texts.len() < MOST_VALUES {
-            self.texts.insert(text.to_owned(), 1);
+        } else if texts.len() < MOST_VALUES {
+            texts.insert(text.to_owned(), 1);
         } else {
-            self.is_full = true;
-            self.texts = HashMap::new();
+            self.texts = None;
         }
     }
 
     fn guess(self, name: &str) -> ColumnGuess {
-        let distinct = (!self.is_full).then_some(self.texts.len());
+        let distinct = self.texts.as_ref().map(HashMap::len);
         let range = self.range.filter(|_| !self.has_words);
         let kind = match distinct {
             Some(0 | 1) => GuessedKind::Constant,
             Some(2) => GuessedKind::Category,
+            _ if range.is_some() && !self.is_no_counter => GuessedKind::Text,
             _ if range.is_some() && self.has_fractions => GuessedKind::Number,
             _ if range.is_some() => GuessedKind::Integer,
             Some(3..=MOST_CATEGORIES) => GuessedKind::Category,
             _ => GuessedKind::Text,
         };
-        let mut values: Vec<(String, u64)> = self.texts.into_iter().collect();
+        let mut values: Vec<(String, u64)> = self.texts.unwrap_or_default().into_iter().collect();
         values.sort_unstable();
         let markers = MARKERS.iter().zip(self.markers).filter(|(_, count)| *count > 0);
         ColumnGuess {

@@ -105,7 +105,7 @@ impl ParquetSource {
             }
         }
         for texts in &self.ahead {
-            row.fields.push_field(texts.get(self.next_ahead).trim());
+            row.fields.push_field(texts.get(self.next_ahead));
         }
         self.next_ahead += 1;
         self.n_rows += 1;

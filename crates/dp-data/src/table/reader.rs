@@ -21,7 +21,7 @@ pub struct TableReader {
 
 /// One open file.
 enum Source {
-    Csv(CsvSource),
+    Csv(Box<CsvSource>),
     Parquet(Box<ParquetSource>),
 }
 
@@ -52,12 +52,12 @@ impl Row {
 
     /// The text of a column, by position; empty if there is no such column.
     pub fn field(&self, column: usize) -> &str {
-        self.fields.get(column).unwrap_or_default()
+        self.fields.get(column).unwrap_or_default().trim()
     }
 
     /// All texts in the order of the columns.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
-        self.fields.iter()
+        self.fields.iter().map(str::trim)
     }
 
     pub(super) fn position(&self) -> Position<'_> {
@@ -71,10 +71,10 @@ impl TableReader {
         let columns = source.columns().to_vec();
         let mut sorted: Vec<&String> = columns.iter().collect();
         sorted.sort_unstable();
-        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+        if let Some([twice, _]) = sorted.array_windows().find(|[a, b]| a == b) {
             return Err(DataError::Table {
                 path: files.paths()[0].clone(),
-                reason: format!("has two columns with the name `{}`", pair[0]),
+                reason: format!("has two columns with the name `{twice}`"),
             });
         }
         Ok(Self { files, columns, current: 0, source })
@@ -134,7 +134,7 @@ impl Source {
     fn open(files: &TableFiles, index: usize) -> Result<Self, DataError> {
         let path = &files.paths()[index];
         match files.format() {
-            TableFormat::Csv(csv) => CsvSource::open(path, csv).map(Self::Csv),
+            TableFormat::Csv(csv) => CsvSource::open(path, csv).map(|source| Self::Csv(Box::new(source))),
             TableFormat::Parquet => ParquetSource::open(path).map(|source| Self::Parquet(Box::new(source))),
         }
     }
