@@ -6,10 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where files are written: beside their places, then renamed; and in temporary folders, for faults.
-const WRITERS: [&str; 8] = [
+const WRITERS: [&str; 9] = [
     "crates/dp-data/src/download.rs",
     "crates/dp-data/src/output.rs",
     "crates/dp-train/src/output.rs",
+    "crates/fairdp/src/output.rs",
     "crates/faults/src",
     "xtask/src/faults/operations.rs",
     "xtask/src/output/file.rs",

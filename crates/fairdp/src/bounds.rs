@@ -1,0 +1,168 @@
+//! Bounds and edges of numbers, released within the budget.
+//!
+//! Each training record adds 1 to one bin of a grid that is the same for every table: zero, and for either sign four bins per
+//! doubling between [`LEAST`] and 2⁶⁰ times that. Counts are released with noise; those that cannot be told from noise are
+//! dropped, and quantiles of the others are the bounds and the edges between them.
+
+use std::collections::HashMap;
+
+use dp_accounting::NoiseMultiplier;
+use dp_data::table::{BadRows, Row};
+use rand_chacha::ChaCha20Rng;
+
+use crate::config::{Bounds, ColumnEntry, ColumnKind, Config};
+use crate::error::{FairdpError, Result};
+use crate::solver::exact::Grid;
+
+/// Smaller numbers count as zero.
+const LEAST: f64 = 1e-6;
+/// Bins per doubling.
+const PER_DOUBLING: usize = 4;
+/// Bins of either sign.
+const SIDE: usize = 60 * PER_DOUBLING;
+/// Counts below this many standard deviations of the noise are dropped: of 481 empty bins one in 30 tables keeps one.
+const CERTAIN: f64 = 4.0;
+/// Bins that a column gets.
+const QUANTILES: usize = 16;
+
+/// Columns whose bounds are paid for.
+pub(crate) fn paid_for(config: &Config) -> impl Iterator<Item = &ColumnEntry> {
+    config.column.iter().filter(|entry| entry.kind == ColumnKind::Number && entry.bounds == Some(Bounds::Private))
+}
+
+/// Exact counts by column. **Not private.**
+pub(crate) fn count(config: &Config, is_training: &dyn Fn(u64) -> bool) -> Result<HashMap<String, Vec<f64>>> {
+    let files = config.files(&config.table.files)?;
+    let mut reader = files.open()?;
+    let mut columns = Vec::new();
+    for entry in paid_for(config) {
+        let Some(place) = reader.columns().iter().position(|name| *name == entry.name) else {
+            let problem = format!("has no column `{}`", entry.name);
+            return Err(FairdpError::file(&files.paths()[0], problem));
+        };
+        columns.push((entry.name.clone(), place, vec![0.0; 2 * SIDE + 1]));
+    }
+    let mut row = Row::default();
+    for number in 0.. {
+        match reader.read(&mut row) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) if config.table.bad_rows == BadRows::Drop && error.is_of_one_row() => continue,
+            Err(error) => return Err(error.into()),
+        }
+        if is_training(number) {
+            for (_, place, counts) in &mut columns {
+                // What is no number is refused, or blanked, when the table is encoded.
+                if let Some(value) = row.field(*place).parse::<f64>().ok().filter(|value| value.is_finite()) {
+                    counts[bin(value)] += 1.0;
+                }
+            }
+        }
+    }
+    Ok(columns.into_iter().map(|(name, _, counts)| (name, counts)).collect())
+}
+
+/// Bounds with the edges between them, ascending: from exact counts of one column.
+///
+/// **Guarantee.** A record is in one bin: an L2 sensitivity of 1.
+pub(crate) fn release(
+    name: &str,
+    counts: Vec<f64>,
+    noise_multiplier: NoiseMultiplier,
+    rng: &mut ChaCha20Rng,
+) -> Result<Vec<f64>> {
+    let std = noise_multiplier.get();
+    let noisy: Vec<f64> = Grid::unit()
+        .release(counts, std, rng)
+        .into_iter()
+        .map(|count| if count >= CERTAIN * std { count } else { 0.0 })
+        .collect();
+    let total: f64 = noisy.iter().sum();
+    let mut edges: Vec<f64> = Vec::with_capacity(QUANTILES + 1);
+    for quantile in 0..=QUANTILES {
+        // The outermost hundredths are clamped: heavy tails would stretch the bounds for the sake of few.
+        let share = (quantile as f64 / QUANTILES as f64).clamp(0.005, 0.995);
+        let edge = quantile_of(&noisy, share * total);
+        let apart = |last: &f64| (edge - last) > 1e-5 * (edge.abs() + last.abs() + LEAST);
+        if edges.last().is_none_or(apart) {
+            edges.push(edge);
+        }
+    }
+    if total <= 0.0 || edges.len() < 2 {
+        return Err(FairdpError::Refused(format!(
+            "column `{name}`: too few records, or a column of one value, to release its bounds: declare them"
+        )));
+    }
+    Ok(edges)
+}
+
+/// The value below which so many records lie, evenly spread in each bin.
+fn quantile_of(counts: &[f64], target: f64) -> f64 {
+    let mut below = 0.0;
+    for (bin, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0.0) {
+        if below + count >= target {
+            let (low, high) = range(bin);
+            return low + (high - low) * ((target - below) / count).clamp(0.0, 1.0);
+        }
+        below += count;
+    }
+    counts.iter().rposition(|&count| count > 0.0).map_or(0.0, |bin| range(bin).1)
+}
+
+/// The bin of a number; they ascend.
+fn bin(value: f64) -> usize {
+    let size = value.abs() / LEAST;
+    if size < 1.0 {
+        return SIDE;
+    }
+    let step = ((size.log2() * PER_DOUBLING as f64) as usize).min(SIDE - 1);
+    if value > 0.0 { SIDE + 1 + step } else { SIDE - 1 - step }
+}
+
+/// The numbers of a bin.
+fn range(bin: usize) -> (f64, f64) {
+    let edge = |step: usize| LEAST * 2f64.powf(step as f64 / PER_DOUBLING as f64);
+    match bin {
+        SIDE => (0.0, 0.0),
+        bin if bin > SIDE => (edge(bin - SIDE - 1), edge(bin - SIDE)),
+        bin => (-edge(SIDE - bin), -edge(SIDE - 1 - bin)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::rand_core::SeedableRng as _;
+
+    use super::*;
+
+    #[test]
+    fn bins_ascend_and_hold_their_numbers() {
+        let values = [-1e9, -3.0, -0.1, 0.0, 1e-9, 2e-6, 0.1, 1.0, 17.5, 90.0, 1e6];
+        let mut last = 0;
+        for value in values {
+            let found = bin(value);
+            let (low, high) = range(found);
+            assert!(found >= last, "{value}");
+            assert!(low <= value * (1.0 + 1e-12) + LEAST && value <= high + LEAST, "{value} in {low} {high}");
+            last = found;
+        }
+    }
+
+    /// Uniform between 20 and 80: the bounds are near these, the edges nearly even.
+    #[test]
+    fn quantiles_of_uniform_numbers() {
+        let mut counts = vec![0.0; 2 * SIDE + 1];
+        for i in 0..60_000 {
+            counts[bin(20.0 + f64::from(i) / 1_000.0)] += 1.0;
+        }
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let edges = release("x", counts, NoiseMultiplier::new(20.0).unwrap(), &mut rng).unwrap();
+        assert_eq!(edges.len(), QUANTILES + 1);
+        for (i, edge) in edges.iter().enumerate() {
+            let expected = 20.0 + 60.0 * i as f64 / QUANTILES as f64;
+            assert!((edge - expected).abs() < 2.0, "{edge} for {expected}");
+        }
+        let nothing = release("x", vec![0.0; 2 * SIDE + 1], NoiseMultiplier::new(5.0).unwrap(), &mut rng);
+        assert!(nothing.unwrap_err().to_string().starts_with("column `x`: too few records"));
+    }
+}

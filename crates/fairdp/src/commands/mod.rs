@@ -1,0 +1,236 @@
+//! The command line: a thin layer over the library.
+
+mod summary;
+
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use dp_data::table::example::Example;
+use fairdp::{Config, FairdpError, FitOptions, FitPlan, InitOptions};
+
+const EXIT_CODES: &str = "Exit codes: 0 done; 1 a file or the machine failed; 2 the command line or the configuration is wrong; \
+                          3 refused: what was asked for would not be private or not be worth having; 4 a release does not hold.";
+
+/// Private and fair models of one's own table.
+#[derive(Parser)]
+#[command(version, after_help = EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Print a configuration for a table, one entry per column.
+    Init(InitArgs),
+    /// Train a model, and write a release with its statement.
+    Fit(FitArgs),
+    /// Answer the rows of a table.
+    Predict {
+        /// The folder of a run, or its release.
+        folder: PathBuf,
+        /// The table: files or patterns.
+        #[arg(required = true)]
+        table: Vec<String>,
+        /// The CSV file to write.
+        #[arg(long)]
+        out: PathBuf,
+    },
+    /// Print what a run says of itself.
+    Report {
+        /// The folder of a run, or its release.
+        folder: PathBuf,
+    },
+    /// Check a run or a release: digests, chain, and ε again by a second accountant.
+    Verify {
+        /// The folder of a run, or its release.
+        folder: PathBuf,
+        /// Machine-readable output.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a generated table to try things on.
+    Example {
+        /// Rows.
+        #[arg(long, default_value_t = 10_000)]
+        rows: u64,
+        /// Columns, with group and outcome.
+        #[arg(long, default_value_t = 10)]
+        columns: usize,
+        /// Another seed gives other rows.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+}
+
+#[derive(Args)]
+struct InitArgs {
+    /// The table: files or patterns.
+    #[arg(required = true)]
+    table: Vec<String>,
+    /// The column to predict.
+    #[arg(long)]
+    label: String,
+    /// Its positive value; of two, the last in order unless given.
+    #[arg(long)]
+    positive: Option<String>,
+    /// A column whose values are groups; repeatable.
+    #[arg(long)]
+    group: Vec<String>,
+    /// Takes columns of groups as inputs too.
+    #[arg(long)]
+    group_as_input: bool,
+    /// The column that says whose record it is.
+    #[arg(long)]
+    unit: Option<String>,
+    /// Records of one unit that are used.
+    #[arg(long, requires = "unit")]
+    max_records_per_unit: Option<u64>,
+    /// ε of everything that is released; 1 unless given.
+    #[arg(long)]
+    epsilon: Option<f64>,
+    /// δ; 1e-5, or less for a long table, unless given.
+    #[arg(long)]
+    delta: Option<f64>,
+    /// Share of the records for the test; 0.2 unless given.
+    #[arg(long)]
+    test_fraction: Option<f64>,
+    /// Trains on what is read from the records here; the statement then says what is not covered.
+    #[arg(long)]
+    accept_uncovered: bool,
+}
+
+#[derive(Args)]
+struct FitArgs {
+    /// The configuration.
+    config: PathBuf,
+    /// The folder to make.
+    #[arg(long, required_unless_present = "plan")]
+    out: Option<PathBuf>,
+    /// Continues the run in that folder, which was killed.
+    #[arg(long)]
+    resume: bool,
+    /// Threads; they change no bit of the result. All cores unless given.
+    #[arg(long)]
+    threads: Option<NonZeroUsize>,
+    /// Makes the run repeatable, and thereby not private.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Prints every release with its share of the budget, and stops.
+    #[arg(long)]
+    plan: bool,
+    /// A file that several fits on one table share: together they stay below its cap.
+    #[arg(long)]
+    ledger: Option<PathBuf>,
+    /// Keeps the encoded table, a copy of private records, in the private folder.
+    #[arg(long)]
+    keep_encoded: bool,
+    /// Prints the statement as JSON in the place of a summary.
+    #[arg(long)]
+    json: bool,
+    /// No progress.
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub(crate) fn run() -> ExitCode {
+    let cli = Cli::parse();
+    match execute(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Library(error)) => {
+            let _ = writeln!(io::stderr(), "error: {error}");
+            ExitCode::from(error.exit_code())
+        }
+        // Whoever read the output has had enough.
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(Failure::Output(error)) => {
+            let _ = writeln!(io::stderr(), "error: cannot write the output: {error}");
+            ExitCode::from(1)
+        }
+    }
+}
+
+enum Failure {
+    Library(FairdpError),
+    Output(io::Error),
+}
+
+impl From<FairdpError> for Failure {
+    fn from(error: FairdpError) -> Self {
+        Self::Library(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+fn execute(command: Command) -> Result<(), Failure> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    match command {
+        Command::Init(args) => {
+            let options = InitOptions {
+                label: args.label,
+                positive: args.positive,
+                groups: args.group,
+                group_as_input: args.group_as_input,
+                unit: args.unit,
+                max_records_per_unit: args.max_records_per_unit,
+                epsilon: args.epsilon,
+                delta: args.delta,
+                test_fraction: args.test_fraction,
+                accept_uncovered: args.accept_uncovered,
+            };
+            out.write_all(fairdp::init(&args.table, &options)?.as_bytes())?;
+        }
+        Command::Fit(args) => fit(args, &mut out)?,
+        Command::Predict { folder, table, out: file } => {
+            let rows = fairdp::predict(&folder, &table, &file)?;
+            writeln!(out, "{rows} rows: {}", file.display())?;
+        }
+        Command::Report { folder } => {
+            let verified = fairdp::verify(&folder)?;
+            out.write_all(verified.statement.markdown().as_bytes())?;
+        }
+        Command::Verify { folder, json } => {
+            let verified = fairdp::verify(&folder)?;
+            summary::verified(&mut out, &verified, json)?;
+        }
+        Command::Example { rows, columns, seed } => Example { rows, columns, seed }.write(&mut out)?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn fit(args: FitArgs, out: &mut impl Write) -> Result<(), Failure> {
+    if args.plan {
+        let config = Config::read(&args.config)?;
+        return Ok(summary::plan(out, &FitPlan::new(&config, &args.config, 0)?)?);
+    }
+    let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let options = FitOptions {
+        out: args.out.unwrap_or_default(),
+        seed: args.seed,
+        threads: args.threads.unwrap_or(cores),
+        resume: args.resume,
+        ledger: args.ledger,
+        keep_encoded: args.keep_encoded,
+    };
+    let is_terminal = io::stderr().is_terminal();
+    let fitted = fairdp::fit(&args.config, &options, &mut |line| {
+        if !args.quiet {
+            // On a terminal one line is written over the other.
+            let _ = if is_terminal { write!(io::stderr(), "\r\x1b[K{line}") } else { writeln!(io::stderr(), "{line}") };
+        }
+    });
+    if is_terminal && !args.quiet {
+        let _ = write!(io::stderr(), "\r\x1b[K");
+    }
+    summary::fitted(out, &fitted?, &options.out, args.json)?;
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! What is printed at the end.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use dp_accounting::{Rounding, decimal};
+use fairdp::{FairnessReport, FitPlan, Fitted, GroupRates, Rate, Statement, Verified};
+
+/// Groups that are printed; the others are in the file.
+const GROUPS: usize = 8;
+
+/// Every release with its share, before anything runs.
+pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
+    writeln!(out, "epsilon {} at delta {:e}", plan.epsilon, plan.delta)?;
+    for entry in &plan.uncovered {
+        writeln!(out, "not covered: {entry}")?;
+    }
+    writeln!(out, "{:<10} {:<32} {:>7} {:>6} {:>16}", "records", "release", "share", "times", "noise multiplier")?;
+    for release in &plan.releases {
+        let part = if release.part == fairdp::Part::Training { "training" } else { "test" };
+        writeln!(
+            out,
+            "{part:<10} {:<32} {:>5.1} % {:>6} {:>16.4}",
+            release.purpose,
+            100.0 * release.share,
+            release.count,
+            release.noise_multiplier.get()
+        )?;
+    }
+    writeln!(out, "A record is trained on or tested on, never both: each part may spend the whole budget.")
+}
+
+/// At most 25 lines.
+pub(super) fn fitted(out: &mut impl Write, fitted: &Fitted, folder: &Path, json: bool) -> io::Result<()> {
+    let statement = &fitted.statement;
+    if json {
+        serde_json::to_writer_pretty(&mut *out, statement)?;
+        return writeln!(out);
+    }
+    privacy(out, statement)?;
+    rates(out, &fitted.fairness)?;
+    writeln!(out, "release: {} (may leave the house)", folder.join("release").display())?;
+    writeln!(out, "private: {} (may not)", folder.join("private").display())?;
+    writeln!(out, "check:   fairdp verify {}", folder.display())
+}
+
+fn privacy(out: &mut impl Write, statement: &Statement) -> io::Result<()> {
+    if !statement.private {
+        writeln!(out, "NOT PRIVATE: run with a seed")?;
+    }
+    writeln!(
+        out,
+        "({}, {:e})-differentially private, {}: {}",
+        decimal(statement.epsilon, 3, Rounding::Up),
+        statement.delta,
+        statement.mark,
+        statement.covers.join(", ")
+    )?;
+    if !statement.given.is_empty() {
+        writeln!(out, "not covered: {} constants that were read from the records", statement.given.len())?;
+    }
+    let (training, test) = (statement.records["training"], statement.records["test"]);
+    writeln!(out, "unit: {}; {training} records for training, {test} for the test", statement.unit.what)
+}
+
+fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Result<()> {
+    let Some(overall) = &fairness.overall else {
+        return writeln!(out, "not tested: all records were trained on");
+    };
+    writeln!(out, "{:<20} {:>8} {:>22} {:>22}", "group", "records", "accuracy", "balanced accuracy")?;
+    let mut row = |rates: &GroupRates| {
+        let name: String = rates.group.chars().take(20).collect();
+        let small = if rates.too_small { "  too small" } else { "" };
+        let cells = (cell(rates.accuracy), cell(rates.balanced_accuracy));
+        writeln!(out, "{name:<20} {:>8.0} {:>22} {:>22}{small}", rates.records.max(0.0), cells.0, cells.1)
+    };
+    row(overall)?;
+    fairness.groups.iter().take(GROUPS).try_for_each(&mut row)?;
+    if fairness.groups.len() > GROUPS {
+        writeln!(out, "… {} more groups in fairness.json", fairness.groups.len() - GROUPS)?;
+    }
+    if let Some(worst) = &fairness.worst_group {
+        writeln!(out, "served worst: {worst}")?;
+    }
+    if let Some(odds) = fairness.equalized_odds_difference {
+        writeln!(out, "equalised odds: difference {}", cell(odds))?;
+    }
+    if let Some(class) = &fairness.answers_one_class {
+        writeln!(out, "WARNING: the model answers `{class}` for nearly everyone")?;
+    }
+    Ok(())
+}
+
+fn cell(rate: Rate) -> String {
+    rate.value.map_or("unknown".into(), |value| format!("{value:.3} [{:.3}, {:.3}]", rate.low, rate.high))
+}
+
+pub(super) fn verified(out: &mut impl Write, verified: &Verified, json: bool) -> io::Result<()> {
+    if json {
+        let answer = serde_json::json!({
+            "verified": true, "epsilon": verified.epsilon, "epsilon_rdp": verified.epsilon_rdp,
+            "delta": verified.statement.delta, "mark": verified.statement.mark, "private": verified.statement.private,
+            "files": verified.files, "with_ledger": verified.with_ledger,
+        });
+        return writeln!(out, "{answer}");
+    }
+    let statement = &verified.statement;
+    writeln!(out, "{} files have their digests; the chain holds", verified.files)?;
+    writeln!(
+        out,
+        "epsilon {} at delta {:e} from the events ({} by a second accountant), {}",
+        decimal(verified.epsilon, 3, Rounding::Up),
+        statement.delta,
+        decimal(verified.epsilon_rdp, 3, Rounding::Up),
+        statement.mark
+    )?;
+    if !statement.private {
+        writeln!(out, "not private: it was run with a seed")?;
+    }
+    if !verified.with_ledger {
+        writeln!(out, "the private ledger was not there to compare")?;
+    }
+    Ok(())
+}

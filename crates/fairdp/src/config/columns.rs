@@ -1,0 +1,172 @@
+//! Entries of columns and groups.
+
+use dp_data::table::{Bins, Column, GroupColumn, GroupValues};
+use serde::Deserialize;
+
+use super::From;
+use crate::error::{FairdpError, Result};
+
+/// `[[column]]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ColumnEntry {
+    /// Its name in the table.
+    pub name: String,
+    /// What it is.
+    pub kind: ColumnKind,
+    /// Numbers: the lower bound.
+    pub low: Option<f64>,
+    /// Numbers: the upper bound.
+    pub high: Option<f64>,
+    /// Numbers: `"private"` releases the bounds within the budget.
+    pub bounds: Option<Bounds>,
+    /// Numbers: a number of equal bins, `{ log = 16 }` for growing ones, or `{ edges = […] }`.
+    pub bins: Option<BinsEntry>,
+    /// Numbers: the value that stands for a missing one. Categories: whether missing values have a feature.
+    pub missing: Option<Missing>,
+    /// Categories: the values.
+    pub values: Option<Vec<String>>,
+    /// Categories: whether all other texts share a feature.
+    pub other: Option<bool>,
+    /// Where the entry comes from.
+    pub from: Option<From>,
+    /// Whether somebody checked that it is known without the records.
+    #[serde(default)]
+    pub public: bool,
+}
+
+/// Kinds of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ColumnKind {
+    /// Numbers within bounds.
+    Number,
+    /// One of a list of texts.
+    Category,
+    /// Not used.
+    Drop,
+}
+
+/// Where a number's bounds come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bounds {
+    /// Quantiles, released with noise.
+    Private,
+}
+
+/// How a number's range is divided.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum BinsEntry {
+    /// Of equal width.
+    Equal(usize),
+    /// Growing widths.
+    Log {
+        /// How many.
+        log: usize,
+    },
+    /// Between declared edges.
+    Edges {
+        /// The edges.
+        edges: Vec<f64>,
+    },
+}
+
+/// What stands for a missing value.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Missing {
+    /// Whether there is a feature for it.
+    Feature(bool),
+    /// A number.
+    Value(f64),
+}
+
+/// `[[group]]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupEntry {
+    /// The column.
+    pub column: String,
+    /// Its groups, by text.
+    pub values: Option<Vec<String>>,
+    /// Its groups, as bands of a number between these edges.
+    pub edges: Option<Vec<f64>>,
+    /// Whether all other texts are a group.
+    #[serde(default)]
+    pub other: bool,
+    /// Whether missing values are a group.
+    #[serde(default)]
+    pub missing: bool,
+    /// Where the entry comes from.
+    pub from: Option<From>,
+    /// Whether somebody checked that it is known without the records.
+    #[serde(default)]
+    pub public: bool,
+}
+
+impl ColumnEntry {
+    /// The column; `released` are bounds that were paid for, and the edges between them.
+    pub(crate) fn column(&self, released: Option<&[f64]>) -> Result<Column> {
+        let refuse = |key: &str, value: &str, expected: &str| {
+            Err(FairdpError::invalid(format!("column `{}`: {key}", self.name), value, expected))
+        };
+        match self.kind {
+            ColumnKind::Drop => Ok(Column::Dropped),
+            ColumnKind::Category => {
+                let Some(values) = self.values.clone() else { return refuse("values", "none", "a list of texts") };
+                if self.low.is_some() || self.high.is_some() || self.bins.is_some() || self.bounds.is_some() {
+                    return refuse("low, high, bins, bounds", "given", "none for a category");
+                }
+                let missing = match self.missing {
+                    None => false,
+                    Some(Missing::Feature(missing)) => missing,
+                    Some(Missing::Value(value)) => return refuse("missing", &value.to_string(), "true or false"),
+                };
+                Ok(Column::Category { values, other: self.other.unwrap_or(false), missing })
+            }
+            ColumnKind::Number => {
+                if self.values.is_some() || self.other.is_some() {
+                    return refuse("values, other", "given", "none for a number");
+                }
+                let missing = match self.missing {
+                    None | Some(Missing::Feature(false)) => None,
+                    Some(Missing::Value(value)) => Some(value),
+                    Some(Missing::Feature(true)) => return refuse("missing", "true", "the number that stands for it"),
+                };
+                let (low, high, edges) = match (released, self.low, self.high) {
+                    (Some([low, edges @ .., high]), _, _) => (*low, *high, Some(edges.to_vec())),
+                    (_, Some(low), Some(high)) => (low, high, None),
+                    _ => return refuse("low, high", "missing", "two numbers, or bounds = \"private\""),
+                };
+                // A declared constant may lie outside of bounds that were released.
+                let missing = if edges.is_some() { missing.map(|value: f64| value.clamp(low, high)) } else { missing };
+                let bins = match (edges, &self.bins) {
+                    (Some(edges), _) => Bins::Edges(edges),
+                    (None, Some(BinsEntry::Equal(n))) => Bins::Equal(*n),
+                    (None, Some(BinsEntry::Log { log })) => Bins::Log(*log),
+                    (None, Some(BinsEntry::Edges { edges })) => Bins::Edges(edges.clone()),
+                    (None, None) => Bins::for_bounds(low, high, false),
+                };
+                Ok(Column::Number { low, high, bins, missing })
+            }
+        }
+    }
+}
+
+impl GroupEntry {
+    pub(crate) fn group(&self) -> Result<GroupColumn> {
+        let groups = match (&self.values, &self.edges) {
+            (Some(values), None) => {
+                GroupValues::Values { values: values.clone(), other: self.other, missing: self.missing }
+            }
+            (None, Some(edges)) => GroupValues::Bands { edges: edges.clone(), missing: self.missing },
+            _ => {
+                let parameter = format!("group `{}`", self.column);
+                return Err(FairdpError::invalid(parameter, "values and edges", "one of the two"));
+            }
+        };
+        Ok(GroupColumn { column: self.column.clone(), groups })
+    }
+}

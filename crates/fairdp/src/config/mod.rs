@@ -1,0 +1,178 @@
+//! What a person declares of a table and asks for: a TOML document, checked key by key.
+
+mod columns;
+mod nearest;
+pub(crate) mod read;
+
+use serde::Deserialize;
+
+pub use self::columns::{BinsEntry, Bounds, ColumnEntry, ColumnKind, GroupEntry, Missing};
+
+/// The version of configurations that this program reads.
+pub const CONFIG_VERSION: u32 = 1;
+
+/// A configuration.
+///
+/// Relative paths are relative to the file that it is read from.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// [`CONFIG_VERSION`].
+    pub version: u32,
+    /// Trains although constants were read from the records: the statement is then conditional, and names them first.
+    #[serde(default)]
+    pub accept_uncovered: bool,
+    /// Whether columns of groups may be among the inputs.
+    #[serde(default)]
+    pub group_as_input: bool,
+    /// Whether, and how, the model is made to treat groups alike.
+    #[serde(default)]
+    pub fairness: Fairness,
+    /// The files.
+    pub table: TableEntry,
+    /// The column to predict.
+    pub label: LabelEntry,
+    /// What may be spent.
+    pub privacy: PrivacyEntry,
+    /// Records that the model is tested on.
+    #[serde(default)]
+    pub test: TestEntry,
+    /// Whose records these are, if a person may have several.
+    pub unit: Option<UnitEntry>,
+    /// What is trained.
+    #[serde(default)]
+    pub model: ModelEntry,
+    /// Columns whose values are groups; several make their intersections.
+    #[serde(default)]
+    pub group: Vec<GroupEntry>,
+    /// Every other column.
+    #[serde(default)]
+    pub column: Vec<ColumnEntry>,
+}
+
+/// `[table]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableEntry {
+    /// Paths, or patterns with `*`.
+    pub files: Vec<String>,
+    /// Between two fields of a text file; by the file's ending unless given.
+    pub delimiter: Option<char>,
+    /// Around a field that holds delimiters; an empty text for none.
+    pub quote: Option<String>,
+    /// Texts that stand for a missing value.
+    #[serde(default = "empty_text")]
+    pub missing: Vec<String>,
+    /// What happens to a row that does not fit.
+    #[serde(default)]
+    pub bad_rows: dp_data::table::BadRows,
+}
+
+/// `[label]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LabelEntry {
+    /// The column.
+    pub column: String,
+    /// Its values; of two, the last is the positive one.
+    pub classes: Vec<String>,
+    /// Where the classes come from.
+    pub from: Option<From>,
+    /// Whether somebody checked that they are known without the records.
+    #[serde(default)]
+    pub public: bool,
+}
+
+/// Where an entry comes from, if not from a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum From {
+    /// Read from the records.
+    Data,
+}
+
+/// `[privacy]`.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrivacyEntry {
+    /// ε of everything that is released.
+    pub epsilon: f64,
+    /// δ, below one over the number of records.
+    pub delta: f64,
+    /// ε of all fits that share a ledger file; that of the first fit unless given.
+    pub total_epsilon: Option<f64>,
+}
+
+/// `[test]`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TestEntry {
+    /// Share of the records that is kept for the test, in [0, 0.9].
+    pub fraction: Option<f64>,
+    /// Files of their own instead.
+    pub files: Option<Vec<String>>,
+}
+
+/// `[unit]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnitEntry {
+    /// The column that says whose record it is.
+    pub column: String,
+    /// Records of one unit that are used, at most; others are left out.
+    pub max_records: u64,
+}
+
+/// `[model]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelEntry {
+    /// Which.
+    #[serde(default)]
+    pub kind: ModelKind,
+    /// How classes become decisions.
+    #[serde(default)]
+    pub decision: Decision,
+}
+
+/// Models by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelKind {
+    /// The recommended one: `additive`, for every table, so that the choice tells nothing of the records.
+    #[default]
+    Auto,
+    /// A sum of one curve per number and one value per category: logistic or softmax regression on the encoded columns.
+    Additive,
+}
+
+/// Which class is answered where the model gives probabilities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decision {
+    /// Between the two others: the class whose probability over the root of its share is largest. A class that is rare is
+    /// answered, and little accuracy is given up for it.
+    #[default]
+    Compromise,
+    /// The most probable class: the best accuracy. Rare classes may never be answered.
+    Accuracy,
+    /// The class whose probability exceeds its share most: the best mean of the classes' recalls.
+    Balanced,
+}
+
+/// How the model is made to treat groups alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fairness {
+    /// Groups are measured and not acted on.
+    #[default]
+    None,
+    /// Thresholds by group that raise the balanced accuracy of the group where it is least.
+    WorstGroup,
+    /// Thresholds by group that bring their true-positive and false-positive rates together.
+    EqualizedOdds,
+}
+
+fn empty_text() -> Vec<String> {
+    vec![String::new()]
+}

@@ -1,0 +1,217 @@
+//! From a file to a checked configuration.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use dp_data::table::{Csv, Label, Schema, TableFiles, TableFormat};
+
+use super::nearest::explain;
+use super::{CONFIG_VERSION, ColumnKind, Config, Fairness, From};
+use crate::error::{FairdpError, Result};
+
+impl Config {
+    /// Reads a configuration.
+    ///
+    /// # Errors
+    /// [`FairdpError::Io`]; [`FairdpError::Config`] with the line for what is unknown, missing or out of range.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).map_err(FairdpError::io("read", path))?;
+        let mut config = Self::from_toml(&text, path)?;
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let absolute = |file: &mut String| {
+            if Path::new(&*file).is_relative() {
+                *file = folder.join(&*file).to_string_lossy().into_owned();
+            }
+        };
+        config.table.files.iter_mut().for_each(absolute);
+        config.test.files.iter_mut().flatten().for_each(absolute);
+        Ok(config)
+    }
+
+    /// Reads a configuration from text; `path` is for messages.
+    ///
+    /// # Errors
+    /// [`FairdpError::Config`].
+    pub fn from_toml(text: &str, path: &Path) -> Result<Self> {
+        let refuse = |start: usize, message: String| FairdpError::Config {
+            path: path.into(),
+            line: 1 + text.as_bytes().iter().take(start).filter(|&&byte| byte == b'\n').count(),
+            message,
+        };
+        let start = |span: Option<std::ops::Range<usize>>| span.map_or(0, |span| span.start);
+        let parsed = toml::Deserializer::parse(text)
+            .map_err(|error| refuse(start(error.span()), error.message().replace('\n', ", ")))?;
+        let config: Self = serde_path_to_error::deserialize(parsed).map_err(|error| {
+            let place = error.path().to_string();
+            let place = if place == "." { String::new() } else { format!("{place}: ") };
+            let error = error.into_inner();
+            refuse(start(error.span()), format!("{place}{}", explain(error.message())))
+        })?;
+        config.check().map_err(|(key, message)| {
+            let at = text.lines().position(|line| line.trim_start().starts_with(&key)).unwrap_or(0);
+            FairdpError::Config { path: path.into(), line: at + 1, message }
+        })?;
+        Ok(config)
+    }
+
+    /// A key and what is wrong with it.
+    fn check(&self) -> Result<(), (String, String)> {
+        let refuse = |key: &str, message: String| Err((key.to_owned(), message));
+        if self.version != CONFIG_VERSION {
+            return refuse("version", format!("version = {}: expected {CONFIG_VERSION}", self.version));
+        }
+        let (epsilon, delta) = (self.privacy.epsilon, self.privacy.delta);
+        if !(epsilon.is_finite() && epsilon > 0.0) {
+            return refuse("epsilon", format!("privacy.epsilon = {epsilon}: expected a finite number above 0"));
+        }
+        if !(delta > 0.0 && delta < 1.0) {
+            return refuse("delta", format!("privacy.delta = {delta}: expected a number above 0 and below 1"));
+        }
+        if let Some(total) = self.privacy.total_epsilon
+            && !(total.is_finite() && total > 0.0)
+        {
+            return refuse(
+                "total_epsilon",
+                format!("privacy.total_epsilon = {total}: expected a finite number above 0"),
+            );
+        }
+        if self.unit.is_some() && self.column.iter().any(|column| column.bounds.is_some()) {
+            let message = "bounds = \"private\": not with a [unit]; declare the bounds".to_owned();
+            return refuse("bounds", message);
+        }
+        if self.label.classes.len() < 2 {
+            let message = format!("label.classes has {} values: expected at least 2", self.label.classes.len());
+            return refuse("classes", message);
+        }
+        if let Some(fraction) = self.test.fraction
+            && !(0.0..=0.9).contains(&fraction)
+        {
+            return refuse("fraction", format!("test.fraction = {fraction}: expected 0 to 0.9"));
+        }
+        if self.test.fraction.is_some_and(|fraction| fraction > 0.0) && self.test.files.is_some() {
+            return refuse("[test]", "test.fraction and test.files: expected one of the two".into());
+        }
+        if self.unit.as_ref().is_some_and(|unit| unit.max_records == 0) {
+            return refuse("max_records", "unit.max_records = 0: expected at least 1".into());
+        }
+        if self.fairness != Fairness::None && (self.group.is_empty() || self.label.classes.len() != 2) {
+            let message = "fairness: thresholds by group need a [[group]] and two classes".to_owned();
+            return refuse("fairness", message);
+        }
+        let inputs = || self.column.iter().filter(|column| column.kind != ColumnKind::Drop);
+        if inputs().any(|column| column.name == self.label.column) {
+            let message = format!("column `{}` is the label: it cannot be an input", self.label.column);
+            return refuse(&format!("name = \"{}\"", self.label.column), message);
+        }
+        for group in &self.group {
+            if !self.group_as_input && inputs().any(|column| column.name == group.column) {
+                let message =
+                    format!("column `{}` is a group: it is an input only with `group_as_input = true`", group.column);
+                return refuse(&format!("name = \"{}\"", group.column), message);
+            }
+        }
+        if let Some(unit) = &self.unit
+            && inputs().any(|column| column.name == unit.column)
+        {
+            let message = format!("column `{}` names the unit of privacy: it cannot be an input", unit.column);
+            return refuse(&format!("name = \"{}\"", unit.column), message);
+        }
+        if inputs().next().is_none() {
+            return refuse("[[column]]", "no column is an input".into());
+        }
+        Ok(())
+    }
+
+    /// The constants that were read from the records and that nobody declared public or paid for: one line each.
+    pub fn uncovered(&self) -> Vec<String> {
+        let open = |from: Option<From>, public: bool| from == Some(From::Data) && !public;
+        let mut entries = Vec::new();
+        if open(self.label.from, self.label.public) {
+            entries.push(format!("label `{}`: classes {}", self.label.column, self.label.classes.join(", ")));
+        }
+        for group in self.group.iter().filter(|group| open(group.from, group.public)) {
+            let values = group.values.as_ref().map_or("its edges".into(), |values| shortened(values));
+            entries.push(format!("group `{}`: {values}", group.column));
+        }
+        for column in self.column.iter().filter(|column| open(column.from, column.public)) {
+            let what = match column.kind {
+                ColumnKind::Number if column.bounds.is_some() => continue,
+                ColumnKind::Number => {
+                    let number = |bound: Option<f64>| bound.map_or("?".into(), |bound| bound.to_string());
+                    format!("bounds {} to {}", number(column.low), number(column.high))
+                }
+                ColumnKind::Category => format!("values {}", shortened(column.values.as_deref().unwrap_or_default())),
+                ColumnKind::Drop => "dropped".to_owned(),
+            };
+            entries.push(format!("column `{}`: {what}", column.name));
+        }
+        entries
+    }
+
+    /// The schema that the configuration declares; `released` gives the edges of columns whose bounds were paid for.
+    ///
+    /// # Errors
+    /// [`FairdpError::InvalidParameter`] for keys that do not fit a column's kind.
+    pub fn schema(&self, released: &dyn Fn(&str) -> Option<Vec<f64>>) -> Result<Schema> {
+        let mut columns = Vec::with_capacity(self.column.len());
+        for entry in &self.column {
+            columns.push((entry.name.clone(), entry.column(released(&entry.name).as_deref())?));
+        }
+        Ok(Schema {
+            columns,
+            label: Label { column: self.label.column.clone(), classes: self.label.classes.clone() },
+            groups: self.group.iter().map(super::GroupEntry::group).collect::<Result<_>>()?,
+            group_as_input: self.group_as_input,
+            unit: self.unit.as_ref().map(|unit| unit.column.clone()),
+            bad_rows: self.table.bad_rows,
+            missing: self.table.missing.clone(),
+        })
+    }
+
+    /// The training table's files.
+    ///
+    /// # Errors
+    /// [`FairdpError::Data`] for files that are not there or of no known format.
+    pub fn files(&self, patterns: &[String]) -> Result<TableFiles> {
+        let files = TableFiles::new(patterns)?;
+        Ok(match files.format() {
+            TableFormat::Csv(csv) => files.with_csv(self.csv(csv)?),
+            TableFormat::Parquet => files,
+        })
+    }
+
+    fn csv(&self, by_ending: Csv) -> Result<Csv> {
+        let byte = |key: &str, letter: char| {
+            u8::try_from(letter).map_err(|_| FairdpError::invalid(key, letter, "a character of one byte"))
+        };
+        let delimiter = match self.table.delimiter {
+            Some(letter) => byte("table.delimiter", letter)?,
+            None => by_ending.delimiter,
+        };
+        let quote = match self.table.quote.as_deref() {
+            None => by_ending.quote,
+            Some("") => None,
+            Some(text) => {
+                let mut letters = text.chars();
+                match (letters.next(), letters.next()) {
+                    (Some(letter), None) => Some(byte("table.quote", letter)?),
+                    _ => return Err(FairdpError::invalid("table.quote", text, "one character, or none")),
+                }
+            }
+        };
+        Ok(Csv { delimiter, quote })
+    }
+}
+
+/// The paths of a table made absolute.
+pub(crate) fn absolute(path: &str) -> Result<String> {
+    let path = Path::new(path);
+    let absolute: PathBuf = std::path::absolute(path).map_err(FairdpError::io("find", path))?;
+    Ok(absolute.to_string_lossy().into_owned())
+}
+
+fn shortened(values: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = values.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    if values.len() > SHOWN { format!("{shown}, … ({} values)", values.len()) } else { shown }
+}

@@ -1,0 +1,130 @@
+//! Exact figures of the test part: for the person who may see the records, never for release.
+
+use std::collections::BTreeMap;
+
+use dp_data::table::TableCounts;
+use fair_metrics::{log_loss, roc_auc};
+use serde::Serialize;
+
+use crate::error::Result;
+
+/// `private/diagnostics.json`. Computed from the records without noise: **not private**.
+#[derive(Debug, Clone, Serialize)]
+pub struct Diagnostics {
+    /// Records that were trained on.
+    pub training_records: usize,
+    /// Records that were tested on.
+    pub test_records: usize,
+    /// On which records the figures are: `test`, or `training` where there is no test part.
+    pub measured_on: &'static str,
+    /// Share of right answers.
+    pub accuracy: Option<f64>,
+    /// Area under the ROC curve; of two classes only.
+    pub auc: Option<f64>,
+    /// Mean of the classes' recalls.
+    pub balanced_accuracy: Option<f64>,
+    /// Mean negative log-probability, in nats.
+    pub log_loss: Option<f64>,
+    /// The same by group.
+    pub by_group: BTreeMap<String, GroupDiagnostics>,
+    /// What was met in the training table.
+    pub table: TableCounts,
+}
+
+/// Exact figures of one group.
+#[derive(Debug, Clone, Serialize)]
+pub struct GroupDiagnostics {
+    /// Its test records.
+    pub records: usize,
+    /// Share of right answers.
+    pub accuracy: Option<f64>,
+    /// Mean of the classes' recalls.
+    pub balanced_accuracy: Option<f64>,
+    /// Recall of each class.
+    pub recall: Vec<Option<f64>>,
+}
+
+/// What a model said of some records.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Answers {
+    pub(crate) labels: Vec<u32>,
+    pub(crate) answers: Vec<u32>,
+    pub(crate) groups: Vec<u32>,
+    /// Of the positive class, of two.
+    pub(crate) scores: Vec<f64>,
+}
+
+impl Answers {
+    /// Group, class and log-odds of the positive class.
+    pub(crate) fn log_odds(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
+        let records = self.groups.iter().zip(&self.labels).zip(&self.scores);
+        records.map(|((&group, &label), &score)| (group as usize, label as usize, (score / (1.0 - score)).ln()))
+    }
+
+    /// Counts by group, class and answer.
+    pub(crate) fn counts(&self, n_groups: usize, n_classes: usize) -> Vec<f64> {
+        let mut counts = vec![0.0; n_groups * n_classes * n_classes];
+        for ((&label, &answer), &group) in self.labels.iter().zip(&self.answers).zip(&self.groups) {
+            counts[(group as usize * n_classes + label as usize) * n_classes + answer as usize] += 1.0;
+        }
+        counts
+    }
+}
+
+impl Diagnostics {
+    pub(crate) fn of(
+        answers: &Answers,
+        (training_records, test_records): (usize, usize),
+        groups: &[String],
+        n_classes: usize,
+        table: TableCounts,
+    ) -> Result<Self> {
+        let counts = answers.counts(groups.len(), n_classes);
+        let by_group: BTreeMap<String, GroupDiagnostics> = groups
+            .iter()
+            .zip(counts.chunks_exact(n_classes * n_classes))
+            .map(|(name, counts)| (name.clone(), GroupDiagnostics::of(counts, n_classes)))
+            .collect();
+        let mut all = vec![0.0; n_classes * n_classes];
+        for counts in counts.chunks_exact(n_classes * n_classes) {
+            all.iter_mut().zip(counts).for_each(|(all, count)| *all += count);
+        }
+        let overall = GroupDiagnostics::of(&all, n_classes);
+        let both = answers.labels.contains(&0) && answers.labels.contains(&1);
+        let is_binary = n_classes == 2 && both;
+        let positive: Vec<bool> = answers.labels.iter().map(|&label| label == 1).collect();
+        Ok(Self {
+            training_records,
+            test_records,
+            measured_on: if test_records > 0 { "test" } else { "training" },
+            accuracy: overall.accuracy,
+            auc: if is_binary { roc_auc(&positive, &answers.scores)?.value } else { None },
+            balanced_accuracy: overall.balanced_accuracy,
+            log_loss: if is_binary { log_loss(&positive, &answers.scores)?.value } else { None },
+            by_group,
+            table,
+        })
+    }
+}
+
+impl GroupDiagnostics {
+    fn of(counts: &[f64], n_classes: usize) -> Self {
+        let n: f64 = counts.iter().sum();
+        let right: f64 = (0..n_classes).map(|class| counts[class * n_classes + class]).sum();
+        let recall: Vec<Option<f64>> = counts
+            .chunks_exact(n_classes)
+            .enumerate()
+            .map(|(class, row)| {
+                let n: f64 = row.iter().sum();
+                (n > 0.0).then(|| row[class] / n)
+            })
+            .collect();
+        let known: Vec<f64> = recall.iter().flatten().copied().collect();
+        Self {
+            records: n as usize,
+            accuracy: (n > 0.0).then(|| right / n),
+            balanced_accuracy: (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64),
+            recall,
+        }
+    }
+}

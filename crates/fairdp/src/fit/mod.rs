@@ -1,0 +1,129 @@
+//! From a configuration to a release.
+
+mod checkpoint;
+mod run;
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+use dp_accounting::{Delta, Epsilon};
+
+use crate::account::Part;
+use crate::bounds;
+use crate::budget::{Budget, Planned};
+use crate::config::{Config, Fairness};
+use crate::diagnostics::Diagnostics;
+use crate::error::{FairdpError, Result};
+use crate::fairness::FairnessReport;
+use crate::solver::steps_for;
+use crate::statement::Statement;
+
+/// Shares of the training part's budget, of `μ²`. Noise falls with the root of a share: what is counted once needs little.
+const COUNTS: f64 = 0.005;
+const SQUARES: f64 = 0.03;
+const THRESHOLDS: f64 = 0.05;
+const BOUNDS: f64 = 0.1;
+
+/// What changes how a run is made and not what it may release.
+#[derive(Debug, Clone)]
+pub struct FitOptions {
+    /// The folder that it makes.
+    pub out: PathBuf,
+    /// Makes the run repeatable, and not private.
+    pub seed: Option<u64>,
+    /// Threads; they change no bit of the result.
+    pub threads: NonZeroUsize,
+    /// Continues a run that was killed.
+    pub resume: bool,
+    /// A file that several fits on one table share, with a cap on the ε of all.
+    pub ledger: Option<PathBuf>,
+    /// Keeps the encoded table, a copy of private records, in the private folder.
+    pub keep_encoded: bool,
+}
+
+/// What a run left.
+#[derive(Debug, Clone)]
+pub struct Fitted {
+    /// The statement of the release.
+    pub statement: Statement,
+    /// Fairness, within ε.
+    pub fairness: FairnessReport,
+    /// Exact figures, **not private**.
+    pub diagnostics: Diagnostics,
+}
+
+/// Every release that a run will make, before it reads a record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FitPlan {
+    /// ε of everything.
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+    /// The releases in order.
+    pub releases: Vec<Planned>,
+    /// What was read from the records and is not covered: empty unless it was accepted.
+    pub uncovered: Vec<String>,
+}
+
+impl FitPlan {
+    /// What a configuration asks for, on a table of this many records.
+    ///
+    /// # Errors
+    /// [`FairdpError::Uncovered`] for constants that were read from the records; [`FairdpError::Refused`] for a δ of one over
+    /// the number of records and more.
+    pub fn new(config: &Config, path: &Path, n_records: usize) -> Result<Self> {
+        let uncovered = config.uncovered();
+        if !uncovered.is_empty() && !config.accept_uncovered {
+            return Err(FairdpError::Uncovered { path: path.into(), entries: uncovered });
+        }
+        let (epsilon, delta) = (config.privacy.epsilon, config.privacy.delta);
+        if n_records > 0 && delta >= 1.0 / n_records as f64 {
+            return Err(FairdpError::Refused(format!(
+                "privacy.delta = {delta:e}: expected below one over the number of records, {:.1e}; a δ as large allows a \
+                 mechanism that publishes a random record",
+                1.0 / n_records as f64
+            )));
+        }
+        let budget = Budget::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?;
+        let thresholds = if config.fairness == Fairness::None { 0.0 } else { THRESHOLDS };
+        let steps = steps_for(n_records);
+        let n_bounds = bounds::paid_for(config).count();
+        let bounds = if n_bounds > 0 { BOUNDS } else { 0.0 };
+        let mut releases = Vec::new();
+        for column in bounds::paid_for(config) {
+            releases.push(budget.planned(Part::Training, &bounds_of(&column.name), bounds / n_bounds as f64, 1)?);
+        }
+        releases.extend([
+            budget.planned(Part::Training, "class counts", COUNTS, 1)?,
+            budget.planned(Part::Training, "mean squares of the features", SQUARES, 1)?,
+            budget.planned(Part::Training, "gradients", 1.0 - COUNTS - SQUARES - thresholds - bounds, steps)?,
+        ]);
+        if thresholds > 0.0 {
+            releases.push(budget.planned(Part::Training, "scores by group and class", thresholds, 1)?);
+        }
+        if config.test.fraction.unwrap_or(0.0) > 0.0 || config.test.files.is_some() {
+            releases.push(budget.planned(Part::Test, "answers by group and class", 1.0, 1)?);
+        }
+        Ok(Self { epsilon, delta, releases, uncovered })
+    }
+
+    /// A release by its purpose.
+    fn release(&self, purpose: &str) -> Result<&Planned> {
+        let found = self.releases.iter().find(|release| release.purpose == purpose);
+        found.ok_or_else(|| FairdpError::Refused(format!("{purpose}: not in the plan")))
+    }
+}
+
+/// The purpose of a column's bounds.
+fn bounds_of(column: &str) -> String {
+    format!("bounds of `{column}`")
+}
+
+/// Trains, tests, and writes `release/` and `private/`; `progress` gets a line about each stage.
+///
+/// # Errors
+/// Those of [`FitPlan::new`]; [`FairdpError::Data`] for a table that does not fit its schema; [`FairdpError::Refused`] for a
+/// budget that would drown the model in noise, and for a folder that is not empty.
+pub fn fit(config: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&str) + Send)) -> Result<Fitted> {
+    run::fit(config, options, progress)
+}

@@ -1,0 +1,225 @@
+//! A first configuration, read from a table to spare typing. Everything that comes from the records says so.
+
+use std::fmt::Write as _;
+
+use dp_data::table::{Bins, Column, ColumnGuess, Guess, GuessedKind, TableFiles};
+
+use crate::config::read::absolute;
+use crate::error::{FairdpError, Result};
+
+/// What a person says of the table.
+#[derive(Debug, Clone, Default)]
+pub struct InitOptions {
+    /// The column to predict.
+    pub label: String,
+    /// Its positive value, of two.
+    pub positive: Option<String>,
+    /// Columns whose values are groups.
+    pub groups: Vec<String>,
+    /// Whether they are inputs too.
+    pub group_as_input: bool,
+    /// The column that says whose record it is.
+    pub unit: Option<String>,
+    /// Records of a unit that are used.
+    pub max_records_per_unit: Option<u64>,
+    /// ε; 1 unless given.
+    pub epsilon: Option<f64>,
+    /// δ; at most 1e-5 and half of one over the number of records unless given.
+    pub delta: Option<f64>,
+    /// Share of the records for the test; a fifth unless given.
+    pub test_fraction: Option<f64>,
+    /// Whether training goes ahead on what was read here.
+    pub accept_uncovered: bool,
+}
+
+/// Texts that stand for a missing value: a fixed list.
+const MISSING: [&str; 6] = ["", "?", "NA", "N/A", "NaN", "NULL"];
+const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
+
+/// A configuration for a table, as text.
+///
+/// # Errors
+/// [`FairdpError::Data`] if the table cannot be read; [`FairdpError::InvalidParameter`] for columns that it does not have, and
+/// a label that is no category.
+pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
+    let files = TableFiles::new(tables)?;
+    let guess = Guess::of(&mut files.open()?)?;
+    let find = |name: &str, option: &str| {
+        guess.columns.iter().find(|column| column.name == name).ok_or_else(|| {
+            let known: Vec<&str> = guess.columns.iter().map(|column| column.name.as_str()).collect();
+            FairdpError::invalid(option, name, format!("a column of the table: {}", known.join(", ")))
+        })
+    };
+    let mut text = String::from(
+        "# Declares a table for `fairdp fit`. Entries with `from = \"data\"` were read from the records and are covered by no ε\n\
+         # until you declare them: check that each is known without the records, then add `public = true`. For numbers\n\
+         # `bounds = \"private\"` pays for the bounds instead.\nversion = 1\n",
+    );
+    let _ = writeln!(
+        text,
+        "accept_uncovered = {}  # true: train all the same; the statement then names them first",
+        options.accept_uncovered
+    );
+    let _ = writeln!(text, "group_as_input = {}  # whether columns of groups may be inputs", options.group_as_input);
+    text.push_str("fairness = \"none\"  # or \"worst-group\", \"equalized-odds\": thresholds by group, paid for\n");
+
+    let paths = tables.iter().map(|table| absolute(table)).collect::<Result<Vec<String>>>()?;
+    let _ = writeln!(text, "\n[table]\nfiles = {}", list(&paths));
+    let _ = writeln!(text, "missing = {}  # texts that stand for a missing value", list(&MISSING.map(str::to_owned)));
+    text.push_str("bad_rows = \"refuse\"  # or \"drop\": rows that do not fit are blanked and counted, in private\n");
+
+    let label = find(&options.label, "--label")?;
+    let classes = classes(label, options.positive.as_deref())?;
+    let _ = writeln!(
+        text,
+        "\n[label]\ncolumn = {}\nclasses = {}  # of two, the last is positive\n{MARK}",
+        quoted(&options.label),
+        list(&classes)
+    );
+
+    let epsilon = options.epsilon.unwrap_or(1.0);
+    let delta = options.delta.unwrap_or_else(|| default_delta(guess.rows));
+    let _ =
+        writeln!(text, "\n[privacy]\nepsilon = {epsilon}\ndelta = {delta:e}  # below one over the number of records");
+    let fraction = options.test_fraction.unwrap_or(0.2);
+    let _ = writeln!(text, "\n[test]\nfraction = {fraction}  # of the records; or files = [\"…\"]");
+    if let Some(unit) = &options.unit {
+        find(unit, "--unit")?;
+        let most = options.max_records_per_unit.unwrap_or(1);
+        let _ = writeln!(
+            text,
+            "\n[unit]\ncolumn = {}\nmax_records = {most}  # records of one unit that are used",
+            quoted(unit)
+        );
+    }
+    text.push_str("\n[model]\nkind = \"auto\"  # additive: one curve per number, one value per category\n");
+    text.push_str("decision = \"compromise\"  # or \"accuracy\", \"balanced\"\n");
+    for name in &options.groups {
+        group(&mut text, find(name, "--group")?);
+    }
+    for found in &guess.columns {
+        let is_group = options.groups.contains(&found.name) && !options.group_as_input;
+        if found.name != options.label && Some(&found.name) != options.unit.as_ref() && !is_group {
+            column(&mut text, found);
+        }
+    }
+    Ok(text)
+}
+
+/// Sorted; the positive one last.
+fn classes(label: &ColumnGuess, positive: Option<&str>) -> Result<Vec<String>> {
+    let mut classes: Vec<String> = label.values.iter().map(|(value, _)| value.clone()).collect();
+    if !(2..=100).contains(&classes.len()) {
+        let found = label.distinct.map_or("more than a thousand values".into(), |n| format!("{n} values"));
+        return Err(FairdpError::invalid(
+            "--label",
+            format!("{} ({found})", label.name),
+            "a column of 2 to 100 values",
+        ));
+    }
+    if let Some(positive) = positive {
+        let Some(place) = classes.iter().position(|class| class == positive) else {
+            return Err(FairdpError::invalid("--positive", positive, format!("one of {}", classes.join(", "))));
+        };
+        let positive = classes.remove(place);
+        classes.push(positive);
+    }
+    Ok(classes)
+}
+
+/// A power of ten, at most 1e-5, below half of one over the number of records.
+fn default_delta(rows: u64) -> f64 {
+    let mut delta = 1e-5;
+    while delta > 0.5 / rows.max(1) as f64 {
+        delta /= 10.0;
+    }
+    delta
+}
+
+fn group(text: &mut String, found: &ColumnGuess) {
+    let _ = writeln!(text, "\n[[group]]\ncolumn = {}", quoted(&found.name));
+    let is_number =
+        matches!(found.kind, GuessedKind::Integer | GuessedKind::Number) && found.distinct.is_none_or(|n| n > 20);
+    match found.range {
+        Some((low, high)) if is_number => {
+            let edges: Vec<String> = (1..4).map(|i| (low + (high - low) * f64::from(i) / 4.0).to_string()).collect();
+            let _ = writeln!(text, "edges = [{}]  # bands of a number", edges.join(", "));
+        }
+        _ => {
+            let values: Vec<String> = found.values.iter().map(|(value, _)| value.clone()).collect();
+            let _ = writeln!(text, "values = {}\nother = true  # all other texts are a group", list(&values));
+        }
+    }
+    let _ = writeln!(text, "missing = {}  # missing values are a group\n{MARK}", found.missing > 0);
+}
+
+fn column(text: &mut String, found: &ColumnGuess) {
+    let _ = writeln!(text, "\n[[column]]\nname = {}", quoted(&found.name));
+    match found.column() {
+        Column::Number { low, high, bins, missing } => {
+            let _ = writeln!(text, "kind = \"number\"\nlow = {}\nhigh = {}", number(low), number(high));
+            let bins = match bins {
+                Bins::Equal(n) => n.to_string(),
+                Bins::Log(n) => format!("{{ log = {n} }}"),
+                Bins::Edges(edges) => format!("{{ edges = {edges:?} }}"),
+            };
+            let _ = writeln!(text, "bins = {bins}");
+            if let Some(missing) = missing {
+                let _ =
+                    writeln!(text, "missing = {}  # stands for a missing value, beside an indicator", number(missing));
+            }
+        }
+        Column::Category { values, other, missing } => {
+            let _ =
+                writeln!(text, "kind = \"category\"\nvalues = {}\nother = {other}\nmissing = {missing}", list(&values));
+        }
+        Column::Dropped => text.push_str("kind = \"drop\"\n"),
+    }
+    let _ = writeln!(text, "{MARK}");
+}
+
+/// A number as TOML reads it as one with a fraction or without.
+fn number(value: f64) -> String {
+    format!("{value:?}")
+}
+
+fn list(values: &[String]) -> String {
+    let values: Vec<String> = values.iter().map(|value| quoted(value)).collect();
+    format!("[{}]", values.join(", "))
+}
+
+/// A TOML string.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            letter if letter.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(letter));
+            }
+            letter => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_survive_quoting() {
+        for name in ["plain", "with \"quotes\"", "back\\slash", "line\nbreak", "tab\t", "é"] {
+            let document: toml::Table = format!("x = {}", quoted(name)).parse().unwrap();
+            assert_eq!(document["x"].as_str(), Some(name));
+        }
+    }
+
+    #[test]
+    fn deltas_are_below_one_over_n() {
+        assert_eq!((default_delta(100), default_delta(45_222)), (1e-5, 1e-5));
+        assert!(default_delta(10_000_000) < 1e-7);
+    }
+}

@@ -1,0 +1,42 @@
+#![doc = include_str!("../README.md")]
+
+mod account;
+mod bounds;
+mod budget;
+mod card;
+mod config;
+mod diagnostics;
+mod error;
+mod fairness;
+mod fit;
+mod groups;
+mod init;
+mod key;
+mod model;
+mod output;
+mod parts;
+mod predict;
+mod release;
+mod seal;
+mod shared_ledger;
+mod solver;
+mod statement;
+mod thresholds;
+mod verify;
+
+pub use account::{Account, Attacks, Part, RELATION, Release};
+pub use budget::Planned;
+pub use config::{
+    BinsEntry, Bounds, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Decision, Fairness, From, GroupEntry,
+    LabelEntry, Missing, ModelEntry, ModelKind, PrivacyEntry, TableEntry, TestEntry, UnitEntry,
+};
+pub use diagnostics::{Diagnostics, GroupDiagnostics};
+pub use error::{FairdpError, Result};
+pub use fairness::{FairnessReport, GroupRates, Rate};
+pub use fit::{FitOptions, FitPlan, Fitted, fit};
+pub use init::{InitOptions, init};
+pub use model::Model;
+pub use predict::predict;
+pub use statement::{Program, STATEMENT_VERSION, Statement, Unit};
+pub use thresholds::Thresholds;
+pub use verify::{Verified, verify};

@@ -1,0 +1,196 @@
+//! A trained model with everything that prediction needs: the schema, the weights and how probabilities become decisions.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use dp_data::table::{Encoding, Schema};
+use safetensors::SafeTensors;
+use safetensors::tensor::{Dtype, TensorView};
+use serde::{Deserialize, Serialize};
+
+use crate::config::{Decision, Fairness};
+use crate::error::{FairdpError, Result};
+use crate::solver::{Linear, sigmoid, softmax};
+
+/// Names of the files of a release that a prediction reads.
+pub(crate) const WEIGHTS: &str = "model.safetensors";
+pub(crate) const PIPELINE: &str = "pipeline.json";
+const WEIGHT: &str = "weight";
+const BIAS: &str = "bias";
+
+/// A model of one's own table.
+#[derive(Debug, Clone)]
+pub struct Model {
+    pipeline: Pipeline,
+    encoding: Encoding,
+    /// `[n_outputs, width]`.
+    weights: Vec<f32>,
+    /// One per output.
+    biases: Vec<f32>,
+}
+
+/// What a model is besides its weights.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pipeline {
+    pub(crate) version: u32,
+    pub(crate) kind: String,
+    pub(crate) schema: Schema,
+    /// Shares of the classes, from noisy counts.
+    pub(crate) priors: Vec<f64>,
+    pub(crate) decision: Decision,
+    pub(crate) fairness: Fairness,
+    /// What is added to each class's log-probability before the largest is answered: `[classes]`, or `[groups][classes]`.
+    pub(crate) offsets: Vec<Vec<f64>>,
+}
+
+pub(crate) const PIPELINE_VERSION: u32 = 1;
+
+impl Pipeline {
+    /// Decisions that treat every group alike.
+    pub(crate) fn new(schema: Schema, priors: Vec<f64>, decision: Decision) -> Self {
+        let weight = match decision {
+            Decision::Accuracy => 0.0,
+            Decision::Compromise => 0.5,
+            Decision::Balanced => 1.0,
+        };
+        let offsets = priors.iter().map(|prior| -weight * prior.ln()).collect();
+        Self {
+            version: PIPELINE_VERSION,
+            kind: "additive".into(),
+            schema,
+            priors,
+            decision,
+            fairness: Fairness::None,
+            offsets: vec![offsets],
+        }
+    }
+}
+
+impl Model {
+    pub(crate) fn new(pipeline: Pipeline, linear: &Linear) -> Result<Self> {
+        let encoding = Encoding::new(&pipeline.schema)?;
+        let weights = linear.weights.iter().flatten().map(|&weight| weight as f32).collect();
+        let biases = linear.intercepts.iter().map(|&bias| bias as f32).collect();
+        Ok(Self { pipeline, encoding, weights, biases })
+    }
+
+    /// Reads `model.safetensors` and `pipeline.json` of a release.
+    ///
+    /// # Errors
+    /// [`FairdpError::Io`], [`FairdpError::File`] for files that are damaged or do not fit each other.
+    pub fn load(release: &Path) -> Result<Self> {
+        let path = release.join(PIPELINE);
+        let text = fs::read_to_string(&path).map_err(FairdpError::io("read", &path))?;
+        let pipeline: Pipeline = serde_json::from_str(&text).map_err(|error| FairdpError::file(&path, error))?;
+        if pipeline.version != PIPELINE_VERSION {
+            let problem = format!("version {}: this program reads {PIPELINE_VERSION}", pipeline.version);
+            return Err(FairdpError::file(&path, problem));
+        }
+        let encoding = Encoding::new(&pipeline.schema)?;
+        let (n_classes, n_groups) = (pipeline.schema.label.classes.len(), encoding.group_names().len());
+        let by_group = pipeline.offsets.len() == n_groups || pipeline.offsets.len() == 1;
+        if !by_group || pipeline.offsets.iter().any(|offsets| offsets.len() != n_classes) {
+            return Err(FairdpError::file(&path, "offsets: expected one per class, once or for every group"));
+        }
+        let path = release.join(WEIGHTS);
+        let bytes = fs::read(&path).map_err(FairdpError::io("read", &path))?;
+        let file = SafeTensors::deserialize(&bytes).map_err(|error| FairdpError::file(&path, error))?;
+        let n_outputs = if n_classes == 2 { 1 } else { n_classes };
+        let values = |name: &str, shape: &[usize]| -> Result<Vec<f32>> {
+            let tensor = file.tensor(name).map_err(|error| FairdpError::file(&path, error))?;
+            if tensor.dtype() != Dtype::F32 || tensor.shape() != shape {
+                let problem = format!("{name}: {:?} {:?}, expected F32 {shape:?}", tensor.dtype(), tensor.shape());
+                return Err(FairdpError::file(&path, problem));
+            }
+            let values: Vec<f32> = tensor.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+            if values.iter().any(|value| !value.is_finite()) {
+                return Err(FairdpError::file(&path, format!("{name}: a value that is not finite")));
+            }
+            Ok(values)
+        };
+        let weights = values(WEIGHT, &[n_outputs, encoding.width()])?;
+        let biases = values(BIAS, &[n_outputs])?;
+        Ok(Self { pipeline, encoding, weights, biases })
+    }
+
+    /// The bytes of `model.safetensors`: a function of the weights alone.
+    pub(crate) fn safetensors(&self) -> Result<Vec<u8>> {
+        let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+        let (weights, biases) = (bytes(&self.weights), bytes(&self.biases));
+        let broken = |error: safetensors::SafeTensorError| FairdpError::file(Path::new(WEIGHTS), error);
+        let shape = vec![self.biases.len(), self.encoding.width()];
+        let tensors = [
+            (WEIGHT, TensorView::new(Dtype::F32, shape, &weights).map_err(broken)?),
+            (BIAS, TensorView::new(Dtype::F32, vec![self.biases.len()], &biases).map_err(broken)?),
+        ];
+        let metadata = HashMap::from([("format".to_owned(), "fairdp additive 1".to_owned())]);
+        safetensors::serialize(tensors, Some(metadata)).map_err(broken)
+    }
+
+    pub(crate) fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    pub(crate) fn pipeline_mut(&mut self) -> &mut Pipeline {
+        &mut self.pipeline
+    }
+
+    /// What the features are.
+    pub fn encoding(&self) -> &Encoding {
+        &self.encoding
+    }
+
+    /// The classes, in the order of the probabilities.
+    pub fn classes(&self) -> &[String] {
+        &self.pipeline.schema.label.classes
+    }
+
+    /// Weights on the encoded features, `[n_outputs, width]` row-major: one output for two classes, else one per class.
+    pub fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// One per output.
+    pub fn biases(&self) -> &[f32] {
+        &self.biases
+    }
+
+    /// Whether decisions depend on the group.
+    pub fn needs_groups(&self) -> bool {
+        self.pipeline.offsets.len() > 1
+    }
+
+    /// Fills the probabilities of the classes for a row's features: positions and values.
+    pub fn probabilities(&self, features: impl Iterator<Item = (usize, f32)> + Clone, out: &mut [f64]) {
+        let width = self.encoding.width();
+        let logit = |output: usize| {
+            let weights = &self.weights[output * width..(output + 1) * width];
+            let sum: f64 = features.clone().map(|(j, value)| f64::from(weights[j]) * f64::from(value)).sum();
+            sum + f64::from(self.biases[output])
+        };
+        if let [negative, positive] = out {
+            let z = logit(0);
+            (*negative, *positive) = (sigmoid(-z), sigmoid(z));
+            return;
+        }
+        for (output, value) in out.iter_mut().enumerate() {
+            *value = logit(output);
+        }
+        softmax(out);
+    }
+
+    /// The class that is answered; `group` matters only where decisions depend on it.
+    pub fn decide(&self, probabilities: &[f64], group: usize) -> usize {
+        let offsets = self.pipeline.offsets.get(group).unwrap_or(&self.pipeline.offsets[0]);
+        let mut best = (0, f64::NEG_INFINITY);
+        for (class, (probability, offset)) in probabilities.iter().zip(offsets).enumerate() {
+            let score = probability.ln() + offset;
+            if score > best.1 {
+                best = (class, score);
+            }
+        }
+        best.0
+    }
+}

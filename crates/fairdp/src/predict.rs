@@ -1,0 +1,73 @@
+//! What a released model says of a table's rows.
+
+use std::path::Path;
+
+use dp_data::table::{Row, TableFiles};
+
+use crate::error::Result;
+use crate::groups::GroupReader;
+use crate::model::Model;
+use crate::output::{self, Readers};
+use crate::release::RELEASE;
+
+/// Writes one line per row of a table, in its order: `row` (from 1), `prediction`, and `p_<class>` for every class. Labels are not
+/// needed. Returns the number of rows.
+///
+/// # Errors
+/// [`FairdpError::File`](crate::FairdpError::File) for a release that is damaged; [`FairdpError::Data`](crate::FairdpError::Data) with file, line and column for a row that does not
+/// fit.
+pub fn predict(folder: &Path, tables: &[String], out: &Path) -> Result<u64> {
+    let release = folder.join(RELEASE);
+    let model = Model::load(if release.is_dir() { &release } else { folder })?;
+    let files = TableFiles::new(tables)?;
+    let mut reader = files.open()?;
+    let columns = reader.columns().to_vec();
+    let groups = match model.needs_groups() {
+        true => Some(GroupReader::new(model.encoding().schema(), &columns, &files.paths()[0])?),
+        false => None,
+    };
+    let mut encoder = model.encoding().encoder(&columns, &files.paths()[0])?;
+    let width = model.encoding().width();
+    let (mut features, mut probabilities) = (vec![0.0; width], vec![0.0; model.classes().len()]);
+    let mut row = Row::default();
+    let mut n = 0;
+    let mut failed = None;
+    let written = output::write_with(out, Readers::Default, |file| {
+        let mut lines = csv::Writer::from_writer(file);
+        let mut header = vec!["row".to_owned(), "prediction".to_owned()];
+        header.extend(model.classes().iter().map(|class| format!("p_{class}")));
+        lines.write_record(&header)?;
+        let mut fields = Vec::new();
+        loop {
+            let mut next = || -> Result<Option<usize>> {
+                if !reader.read(&mut row)? {
+                    return Ok(None);
+                }
+                encoder.encode(&row, &mut features)?;
+                groups.as_ref().map_or(Ok(Some(0)), |groups| groups.group(&row).map(Some))
+            };
+            let group = match next() {
+                Ok(Some(group)) => group,
+                Ok(None) => break,
+                Err(error) => {
+                    failed = Some(error);
+                    return Err(std::io::Error::other("a row does not fit"));
+                }
+            };
+            n += 1;
+            model.probabilities(features.iter().copied().enumerate(), &mut probabilities);
+            let class = model.decide(&probabilities, group);
+            fields.clear();
+            fields.push(n.to_string());
+            fields.push(model.classes()[class].clone());
+            fields.extend(probabilities.iter().map(f64::to_string));
+            lines.write_record(&fields)?;
+        }
+        lines.flush()?;
+        Ok(())
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => written.map(|()| n),
+    }
+}

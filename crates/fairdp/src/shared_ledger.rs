@@ -1,0 +1,86 @@
+//! Several fits on one table under one cap.
+
+use std::fs;
+use std::path::Path;
+
+use dp_accounting::{Accountant as _, Delta, PldAccountant};
+use serde::{Deserialize, Serialize};
+
+use crate::account::{Account, RELATION, Release};
+use crate::error::{FairdpError, Result};
+use crate::output::{self, Readers};
+use crate::seal::{sealed, unsealed};
+use crate::statement::rounded_up;
+
+/// A ledger file. It names fits and their releases, and nothing of the records.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SharedLedger {
+    version: u32,
+    /// ε of all fits together, at most.
+    cap: f64,
+    delta: f64,
+    fits: Vec<Fit>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Fit {
+    name: String,
+    releases: Vec<Release>,
+}
+
+/// Enters a fit before it releases anything, and returns the ε of all fits so far. A fit that is continued is entered once.
+///
+/// The file is made with the first fit's cap: `privacy.total_epsilon`, or its ε.
+pub(crate) fn enter(
+    path: &Path,
+    name: &str,
+    account: &Account,
+    (cap, delta): (Option<f64>, f64),
+    epsilon: f64,
+) -> Result<f64> {
+    let _lock = output::lock(path)?;
+    let mut ledger = if path.exists() {
+        let text = fs::read_to_string(path).map_err(FairdpError::io("read", path))?;
+        unsealed::<SharedLedger>(path, &text)?
+    } else {
+        SharedLedger { version: 1, cap: cap.unwrap_or(epsilon), delta, fits: Vec::new() }
+    };
+    if ledger.delta != delta {
+        let problem = format!("is kept at δ = {:e}, and the configuration has {delta:e}", ledger.delta);
+        return Err(FairdpError::file(path, problem));
+    }
+    let is_new = ledger.fits.iter().all(|fit| fit.name != name);
+    let before = ledger.epsilon()?;
+    if is_new {
+        ledger.fits.push(Fit { name: name.to_owned(), releases: account.releases().to_vec() });
+    }
+    let total = ledger.epsilon()?;
+    // Rounding of the calibration.
+    if total > ledger.cap * (1.0 + 1e-9) {
+        return Err(FairdpError::Refused(format!(
+            "{}: {} fits have spent ε = {}, and this one would make it {}, beyond the cap of {}",
+            path.display(),
+            ledger.fits.len() - 1,
+            rounded_up(before),
+            rounded_up(total),
+            ledger.cap
+        )));
+    }
+    if is_new {
+        output::write(path, sealed(&ledger)?.as_bytes(), Readers::Owner)?;
+    }
+    Ok(total)
+}
+
+impl SharedLedger {
+    /// A record may be trained on in one fit and tested on in another.
+    fn epsilon(&self) -> Result<f64> {
+        let mut accountant = PldAccountant::new(RELATION);
+        for fit in &self.fits {
+            accountant.compose(&Account::of(fit.releases.iter().cloned())?.event(), 1)?;
+        }
+        Ok(accountant.epsilon(Delta::new(self.delta)?)?.epsilon.get())
+    }
+}

@@ -1,0 +1,181 @@
+//! Accelerated descent with noisy gradients over all records, and the mean of its later half.
+
+use serde::{Deserialize, Serialize};
+
+use super::exact::{Grid, sum_rows};
+use super::rows::{RowSource, SparseRow};
+use super::scales::{FeatureFacts, Scales};
+use super::{Linear, Settings, Streams};
+
+/// Largest share of a step that the next one repeats.
+const MOST_MOMENTUM: f64 = 0.9;
+/// Standard deviation of what one feature contributes to the logits, in advance.
+const PRIOR_VARIANCE: f64 = 0.7;
+/// Share of the largest class variance `π(1 − π)` that a trained model's residuals have.
+const RESIDUAL: f64 = 0.5;
+/// Taken from every bound for the rounding of the arithmetic that keeps it.
+const MARGIN: f64 = 1.0 / (1_u64 << 30) as f64;
+
+/// Where a run is. With the run's key it is all that is needed to continue it, and as secret as the noise.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct State {
+    pub(crate) step: u64,
+    parameters: Vec<f64>,
+    before: Vec<f64>,
+    sum: Vec<f64>,
+}
+
+/// What does not change from step to step.
+struct Descent<'a> {
+    n_outputs: usize,
+    width: usize,
+    scales: &'a Scales,
+    offsets: Vec<f64>,
+    grid: Grid,
+    /// Bound on a record's gradient.
+    bound: f64,
+}
+
+/// Buffers of one thread.
+#[derive(Clone)]
+struct Scratch {
+    residuals: Vec<f64>,
+}
+
+#[expect(clippy::too_many_arguments, reason = "the parts of one computation, each of another origin")]
+pub(super) fn descend(
+    rows: &impl RowSource,
+    priors: &[f64],
+    facts: FeatureFacts,
+    scales: &Scales,
+    settings: &Settings,
+    streams: &impl Streams,
+    saved: Option<State>,
+    progress: &mut (dyn FnMut(&State) -> crate::Result<()> + Send),
+) -> crate::Result<Linear> {
+    let n = rows.len() as f64;
+    let (width, binary) = (rows.width(), priors.len() == 2);
+    let n_outputs = if binary { 1 } else { priors.len() };
+    let offsets: Vec<f64> =
+        if binary { vec![(priors[1] / priors[0]).ln()] } else { priors.iter().map(|prior| prior.ln()).collect() };
+    // A residual is at most 1 for one output, √2 for a softmax.
+    let residual: f64 = if binary { 1.0 } else { std::f64::consts::SQRT_2 };
+    let bound = residual * scales.row_bound;
+    let descent = Descent { n_outputs, width, scales, offsets, grid: Grid::new(bound, rows.len()), bound };
+
+    let std = settings.gradients.get() * bound * settings.records_per_unit as f64;
+    let variance = RESIDUAL * priors.iter().map(|prior| prior * (1.0 - prior)).fold(0.0, f64::max);
+    // The noise of the whole run in one direction, and what it does to a logit.
+    let noise = std / (settings.steps as f64).sqrt() / n;
+    let in_logits = noise * (width as f64).sqrt() / variance;
+    let momentum = (MOST_MOMENTUM - 0.3 * in_logits).clamp(0.0, MOST_MOMENTUM);
+    let ridge = (1.0 / n + noise * noise / variance) / PRIOR_VARIANCE;
+    // The curvature of a loss is its residuals' variance: small where all classes but one are rare. Steps of four over the
+    // eigenvalue are stable whatever it is.
+    let rate = (0.19 / (2.0 * variance)).clamp(1.0, 4.0) / facts.largest_eigenvalue;
+
+    let size = n_outputs * width;
+    let mut state = saved.unwrap_or_else(|| State {
+        step: 0,
+        parameters: vec![0.0; size],
+        before: vec![0.0; size],
+        sum: vec![0.0; size],
+    });
+    while state.step < settings.steps {
+        let ahead: Vec<f64> =
+            state.parameters.iter().zip(&state.before).map(|(now, before)| now + momentum * (now - before)).collect();
+        let sum = descent.gradient(rows, &ahead);
+        let mut rng = streams.stream("gradient", state.step);
+        let gradient = descent.grid.release(sum, std, &mut rng);
+        state.before = std::mem::take(&mut state.parameters);
+        state.parameters = (0..size)
+            .map(|i| {
+                // The prior is on what a feature contributes where it is fully there, whatever its frequency.
+                let factor = scales.factors[i % width] * facts.constant.1;
+                let shrink = if i % width == facts.constant.0 { 0.0 } else { ridge * factor * factor };
+                // Where the ridge alone would overshoot, it ends at 0.
+                (ahead[i] - rate * gradient[i] / n) / (1.0 + rate * shrink)
+            })
+            .collect();
+        state.step += 1;
+        if 2 * state.step > settings.steps {
+            for (sum, value) in state.sum.iter_mut().zip(&state.parameters) {
+                *sum += value;
+            }
+        }
+        progress(&state)?;
+    }
+    let averaged = settings.steps - settings.steps / 2;
+    let weights = state
+        .sum
+        .chunks_exact(width)
+        .map(|row| row.iter().zip(&scales.factors).map(|(sum, factor)| sum / averaged as f64 * factor).collect())
+        .collect();
+    Ok(Linear { weights, intercepts: descent.offsets, priors: priors.to_vec() })
+}
+
+impl Descent<'_> {
+    /// The sum of all records' bounded gradients, in steps of the grid.
+    fn gradient(&self, rows: &impl RowSource, parameters: &[f64]) -> Vec<f64> {
+        let weights: Vec<f64> =
+            parameters.iter().enumerate().map(|(i, value)| value * self.scales.factors[i % self.width]).collect();
+        let scratch = || Scratch { residuals: vec![0.0; self.n_outputs] };
+        sum_rows(rows, parameters.len(), scratch, |scratch, _, row, sum| self.add(row, &weights, scratch, sum))
+    }
+
+    fn add(&self, row: SparseRow<'_>, weights: &[f64], scratch: &mut Scratch, sum: &mut [f64]) {
+        let square: f64 = row.features().map(|(j, value)| (value * self.scales.factors[j]).powi(2)).sum();
+        let longest = self.scales.row_bound * (1.0 - MARGIN);
+        let shorten = if square > longest * longest { longest / square.sqrt() } else { 1.0 };
+        for (output, residual) in scratch.residuals.iter_mut().enumerate() {
+            let weights = &weights[output * self.width..(output + 1) * self.width];
+            *residual = self.offsets[output] + row.features().map(|(j, value)| weights[j] * value).sum::<f64>();
+        }
+        residuals(&mut scratch.residuals, row.label);
+        debug_assert!(self.bound > 0.0);
+        for (residual, sum) in scratch.residuals.iter().zip(sum.chunks_exact_mut(self.width)) {
+            let scale = residual * shorten * (1.0 - MARGIN);
+            if scale.is_finite() {
+                for (j, value) in row.features() {
+                    sum[j] += self.grid.place(scale * value * self.scales.factors[j]);
+                }
+            }
+        }
+    }
+}
+
+/// Logits become probabilities less the label.
+fn residuals(logits: &mut [f64], label: usize) {
+    if let [logit] = logits {
+        let target = if label == 1 { 1.0 } else { 0.0 };
+        *logit = sigmoid(*logit) - target;
+        return;
+    }
+    softmax(logits);
+    if let Some(residual) = logits.get_mut(label) {
+        *residual -= 1.0;
+    }
+}
+
+/// `1/(1 + e⁻ᶻ)` without overflow.
+pub(crate) fn sigmoid(logit: f64) -> f64 {
+    if logit >= 0.0 {
+        1.0 / (1.0 + libm::exp(-logit))
+    } else {
+        let e = libm::exp(logit);
+        e / (1.0 + e)
+    }
+}
+
+/// Probabilities in the place of logits.
+pub(crate) fn softmax(logits: &mut [f64]) {
+    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let mut total = 0.0;
+    for logit in &mut *logits {
+        *logit = libm::exp(*logit - largest);
+        total += *logit;
+    }
+    for value in logits {
+        *value /= total;
+    }
+}

@@ -1,0 +1,113 @@
+//! Private logistic and softmax regression on sparse rows, by few steps over all records.
+//!
+//! 1. *Class counts* with noise: the intercepts start at the logarithms of the classes' shares, so that no step is spent on
+//!    learning which class is rare.
+//! 2. *Mean squares* of all features with noise: each feature is scaled to mean square 1. A common value and a rare one then
+//!    learn at their own speeds, and each has noise in proportion to how often it occurs.
+//! 3. *Gradients over all records.* A scaled row is shortened to the public length `√(mean square)` where it is longer. That
+//!    weighs records by their features alone, so the model that is right for all records stays right. No sampling: at equal ε
+//!    the noise of a run is least when every step uses every record.
+//!
+//! All three are Gaussian mechanisms on all records, so ε is in closed form: `μ² = Σ 1/σ²`. The weights are those of the
+//! features as they are: a sum over columns, which can be drawn.
+//!
+//! **In floating point.** Every sum over records is exact ([`exact`]), so one record moves it by its own contribution, and
+//! neither threads nor the order of the records change a bit. Noise is rounded to a public grid by `dp_clipping::noise`.
+
+mod descent;
+pub(crate) mod exact;
+pub(crate) mod rows;
+mod scales;
+
+use std::ops::Range;
+
+use dp_accounting::NoiseMultiplier;
+use rand_chacha::ChaCha20Rng;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::descent::{State, sigmoid, softmax};
+use self::exact::{Grid, sum_rows};
+use self::rows::RowSource;
+pub(crate) use self::scales::FeatureFacts;
+use self::scales::Scales;
+
+/// Noise of every release and what follows from public numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    pub(crate) counts: NoiseMultiplier,
+    pub(crate) squares: NoiseMultiplier,
+    pub(crate) gradients: NoiseMultiplier,
+    pub(crate) steps: u64,
+    /// Records of one unit of privacy, at most.
+    pub(crate) records_per_unit: u64,
+}
+
+/// A linear model on the features as they are.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Linear {
+    /// `[n_outputs, width]`: one output for two classes, else one per class.
+    pub(crate) weights: Vec<Vec<f64>>,
+    /// One per output: what the class counts say.
+    pub(crate) intercepts: Vec<f64>,
+    /// Shares of the classes, from noisy counts.
+    pub(crate) priors: Vec<f64>,
+}
+
+/// Streams of noise by purpose and step: functions of the run's key, so that a run can be taken up anywhere.
+pub(crate) trait Streams: Sync {
+    fn stream(&self, purpose: &str, step: u64) -> ChaCha20Rng;
+}
+
+/// Class counts with noise, none below the noise's standard deviation.
+pub(crate) fn class_counts(
+    rows: &impl RowSource,
+    n_classes: usize,
+    noise_multiplier: NoiseMultiplier,
+    records_per_unit: u64,
+    rng: &mut ChaCha20Rng,
+) -> Vec<f64> {
+    let counts = sum_rows(
+        rows,
+        n_classes,
+        || (),
+        |(), _, row, sum| {
+            if let Some(count) = sum.get_mut(row.label) {
+                *count += 1.0;
+            }
+        },
+    );
+    let std = noise_multiplier.get() * records_per_unit as f64;
+    let noisy = Grid::unit().release(counts, std, rng);
+    noisy.into_iter().map(|count| count.max(std)).collect()
+}
+
+/// Trains a model; `progress` is called after every step with the state that the run can be continued from.
+pub(crate) fn train(
+    rows: &impl RowSource,
+    n_classes: usize,
+    facts: FeatureFacts,
+    settings: &Settings,
+    streams: &impl Streams,
+    saved: Option<State>,
+    progress: &mut (dyn FnMut(&State) -> crate::Result<()> + Send),
+) -> crate::Result<Linear> {
+    let units = settings.records_per_unit;
+    let counts = class_counts(rows, n_classes, settings.counts, units, &mut streams.stream("class counts", 0));
+    let total: f64 = counts.iter().sum();
+    let priors: Vec<f64> = counts.iter().map(|count| count / total).collect();
+    let scales = Scales::fit(rows, facts, settings.squares, units as f64, &mut streams.stream("feature squares", 0));
+    descent::descend(rows, &priors, facts, &scales, settings, streams, saved, progress)
+}
+
+/// The steps that a run takes: more where the rarest class is rare, since the curvature of its loss is small.
+pub(crate) fn steps_for(n_records: usize) -> u64 {
+    // A pass over ten million rows takes seconds; a table of thousands takes milliseconds.
+    const RECORDS: Range<usize> = 2_000_000..20_000_000;
+    if n_records < RECORDS.start {
+        100
+    } else if n_records < RECORDS.end {
+        60
+    } else {
+        40
+    }
+}

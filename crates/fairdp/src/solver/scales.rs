@@ -1,0 +1,78 @@
+//! How often each feature occurs, released once, and the scales that follow.
+
+use dp_accounting::NoiseMultiplier;
+use rand_chacha::ChaCha20Rng;
+
+use super::exact::{Grid, sum_rows};
+use super::rows::RowSource;
+
+/// A feature is taken to be at least this many standard deviations of the noise: what is rarer cannot be told from nothing.
+const LEAST: f64 = 2.0;
+
+/// Factors by which features are multiplied, and the bound on a scaled row.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Scales {
+    /// One factor per feature: one over the root of its mean square.
+    pub(crate) factors: Vec<f64>,
+    /// Rows are shortened to this length: the root of the mean square length.
+    pub(crate) row_bound: f64,
+}
+
+/// What is public about the features.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct FeatureFacts {
+    /// The constant's position and value.
+    pub(crate) constant: (usize, f64),
+    /// Bound on the norm of the squares of a row's other features, `√Σ x⁴`.
+    pub(crate) squares: f64,
+    /// Largest eigenvalue that second moments of scaled rows can have: one for every set of features that exclude each
+    /// other.
+    pub(crate) largest_eigenvalue: f64,
+}
+
+impl Scales {
+    /// Releases `Σ x²`, feature by feature.
+    ///
+    /// **Guarantee.** A record adds the squares of its features, a vector of norm at most `facts.squares`; a longer one counts
+    /// as blank. With `records_per_unit` records the noise grows by that factor.
+    pub(crate) fn fit(
+        rows: &impl RowSource,
+        facts: FeatureFacts,
+        noise_multiplier: NoiseMultiplier,
+        records_per_unit: f64,
+        rng: &mut ChaCha20Rng,
+    ) -> Self {
+        let (constant, value) = facts.constant;
+        let grid = Grid::new(facts.squares, rows.len());
+        let sum = sum_rows(
+            rows,
+            rows.width(),
+            || (),
+            |(), _, row, sum| {
+                let squares = || row.features().filter(|&(column, _)| column != constant).map(|(c, v)| (c, v * v));
+                let norm = squares().map(|(_, square)| square * square).sum::<f64>().sqrt();
+                if norm <= facts.squares {
+                    for (column, square) in squares() {
+                        sum[column] += grid.place(square);
+                    }
+                }
+            },
+        );
+        let n = rows.len() as f64;
+        let std = noise_multiplier.get() * facts.squares * records_per_unit;
+        let released = grid.release(sum, std, rng);
+        let noise = std / n;
+        let mut expected = 0.0;
+        let factors = released
+            .iter()
+            .enumerate()
+            .map(|(column, sum)| {
+                let mean = if column == constant { value * value } else { sum / n };
+                let at_least = mean.max(LEAST * noise).max(f64::MIN_POSITIVE);
+                expected += mean.max(0.0) / at_least;
+                at_least.sqrt().recip()
+            })
+            .collect();
+        Self { factors, row_bound: expected.max(1.0).sqrt() }
+    }
+}

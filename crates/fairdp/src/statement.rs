@@ -1,0 +1,271 @@
+//! What was released, what protects whom, and how to check it: for a recipient who has nothing else.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use dp_accounting::{Delta, Mark, MarkedEpsilon, NeighbouringRelation, Scope};
+use serde::{Deserialize, Serialize};
+
+use crate::account::{Account, Attacks, Part, RELATION, Release};
+use crate::error::Result;
+
+/// The version of statements that this program writes and reads.
+pub const STATEMENT_VERSION: u32 = 1;
+
+/// `statement.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Statement {
+    /// Whether the noise came from the operating system: a run with a seed is not private.
+    pub private: bool,
+    /// The seed, if there is one.
+    pub seed: Option<u64>,
+    /// [`STATEMENT_VERSION`].
+    pub version: u32,
+    /// ε of everything that was released.
+    pub epsilon: f64,
+    /// δ.
+    pub delta: f64,
+    /// What ε is worth: certified, or conditional on what `given` names.
+    pub mark: Mark,
+    /// No better bound than this is possible for these mechanisms.
+    pub epsilon_lower: Option<f64>,
+    /// ε by Rényi divergences, for comparison.
+    pub epsilon_rdp: f64,
+    /// How ε was found.
+    pub accountant: String,
+    /// ε of each part: a record meets one of them.
+    pub epsilon_of_parts: BTreeMap<String, f64>,
+    /// What holds against every attack.
+    pub attacks: Attacks,
+    /// What is released under ε.
+    pub covers: Vec<String>,
+    /// What depends on the records, or could, and is not.
+    pub not_covered: Vec<String>,
+    /// What ε is conditional on.
+    pub given: Vec<String>,
+    /// Whose records are protected together.
+    pub unit: Unit,
+    /// Which tables are neighbours.
+    pub relation: NeighbouringRelation,
+    /// Number of records of each part: public under this relation.
+    pub records: BTreeMap<String, usize>,
+    /// Every release with its native parameters, in order.
+    pub events: Vec<Release>,
+    /// Digests of the chained ledgers of training and test.
+    pub chain: [String; 2],
+    /// Who has to be trusted.
+    pub trust: String,
+    /// Why this δ.
+    pub delta_reason: String,
+    /// How records were drawn.
+    pub sampling: String,
+    /// How settings were chosen.
+    pub tuning: String,
+    /// How test figures were made.
+    pub test_figures: String,
+    /// The noise and its generator.
+    pub noise: String,
+    /// What no ε speaks of.
+    pub out_of_scope: Vec<String>,
+    /// ε of everything that the ledger file has so far, if one was kept.
+    pub total_epsilon: Option<f64>,
+    /// The program.
+    pub program: Program,
+    /// sha256 of every other file of the release.
+    pub files: BTreeMap<String, String>,
+}
+
+/// Whose records are protected together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unit {
+    /// One record, or all records with one value of a column.
+    pub what: String,
+    /// Records of one unit that were used, at most.
+    pub max_records: u64,
+}
+
+/// The program that made a release.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Its version.
+    pub version: String,
+    /// sha256 of its file.
+    pub sha256: String,
+}
+
+/// What a statement is made of.
+pub(crate) struct Facts<'a> {
+    pub(crate) account: &'a Account,
+    pub(crate) delta: f64,
+    pub(crate) seed: Option<u64>,
+    pub(crate) uncovered: Vec<String>,
+    pub(crate) covers: Vec<String>,
+    pub(crate) unit: Unit,
+    pub(crate) records: [usize; 2],
+    pub(crate) test_figures: String,
+    pub(crate) tuning: String,
+    pub(crate) sampling: String,
+    pub(crate) total_epsilon: Option<f64>,
+    pub(crate) program: Program,
+}
+
+impl Statement {
+    pub(crate) fn of(facts: Facts<'_>) -> Result<Self> {
+        let account = facts.account;
+        let delta = Delta::new(facts.delta)?;
+        let bound = account.epsilon(delta)?;
+        let scope = Scope {
+            unit_of_privacy: facts.unit.what.clone(),
+            covered: facts.covers,
+            not_covered: vec![
+                "the configuration, as far as it was written with knowledge of the records".into(),
+                "how long the program took".into(),
+            ],
+            given: facts.uncovered,
+        };
+        let marked = MarkedEpsilon::new(&bound, &scope);
+        let rdp = account.epsilon_by_rdp(delta)?;
+        let [training, test] = facts.records;
+        let method = bound.method.map_or_else(String::new, |method| format!(" ({method})"));
+        Ok(Self {
+            private: facts.seed.is_none(),
+            seed: facts.seed,
+            version: STATEMENT_VERSION,
+            epsilon: marked.epsilon().get(),
+            delta: facts.delta,
+            mark: marked.mark(),
+            epsilon_lower: bound.lower.map(dp_accounting::Epsilon::get),
+            epsilon_rdp: rdp.epsilon.get(),
+            accountant: format!("privacy loss distributions{method}"),
+            epsilon_of_parts: BTreeMap::from([
+                ("training".into(), account.epsilon_of(Part::Training, delta)?.epsilon.get()),
+                ("test".into(), account.epsilon_of(Part::Test, delta)?.epsilon.get()),
+            ]),
+            attacks: account.attacks(delta)?,
+            covers: marked.covers().to_vec(),
+            not_covered: marked.not_covered().to_vec(),
+            given: marked.given().to_vec(),
+            unit: facts.unit,
+            relation: RELATION,
+            records: BTreeMap::from([("training".into(), training), ("test".into(), test)]),
+            events: account.releases().to_vec(),
+            chain: account.digests(),
+            trust:
+                "Central: whoever ran the program had the records. A recipient of the release need trust nobody else's \
+                    handling of them."
+                    .into(),
+            delta_reason: format!(
+                "δ = {:e} is below one over the number of records ({}): a mechanism that publishes a record at random would \
+                 not pass it.",
+                facts.delta,
+                training + test
+            ),
+            sampling: facts.sampling,
+            tuning: facts.tuning,
+            test_figures: facts.test_figures,
+            noise:
+                "Gaussian, of the real-valued variate rounded once to a public grid; random bits by ChaCha20 under a \
+                    256-bit key from the operating system, unless a seed is named above."
+                    .into(),
+            out_of_scope: vec![
+                "the machine: its memory, its logs, other processes".into(),
+                "other releases about the same records, unless they share a ledger file".into(),
+                "what follows from the population and not from a record".into(),
+            ],
+            total_epsilon: facts.total_epsilon,
+            program: facts.program,
+            files: BTreeMap::new(),
+        })
+    }
+
+    /// `statement.md`.
+    pub fn markdown(&self) -> String {
+        let mut text = String::new();
+        if !self.private {
+            text.push_str(&format!(
+                "**Not private** (`\"private\": false`): run with the seed {}; whoever knows it can take the noise off. ",
+                self.seed.unwrap_or_default()
+            ));
+        }
+        if self.mark == Mark::Conditional {
+            text.push_str(&format!(
+                "**Not covered by ε**, since it was read from the records: {}. ε is conditional on it.",
+                self.given.join("; ")
+            ));
+        }
+        if !text.is_empty() {
+            text.push_str("\n\n");
+        }
+        let (epsilon, delta) = (rounded_up(self.epsilon), self.delta);
+        let mark = self.mark;
+        text.push_str(&format!(
+            "# Privacy statement\n\n{} {} ({epsilon}, {delta:e})-differentially private ({mark}).\n\n",
+            capitalised(&self.covers.join(", ")),
+            if self.covers.len() > 1 { "are together" } else { "is" },
+        ));
+        let mut item = |name: &str, value: String| {
+            let _ = writeln!(text, "- **{name}**: {value}");
+        };
+        item(
+            "Unit of privacy",
+            format!("{}; at most {} of its records were used", self.unit.what, self.unit.max_records),
+        );
+        item(
+            "Neighbours",
+            format!(
+                "tables in one of which a unit's records are blank ({}); the number of records is public",
+                self.relation
+            ),
+        );
+        item("Records", format!("{} for training, {} for the test", self.records["training"], self.records["test"]));
+        item("Trust", self.trust.clone());
+        item("Found by", format!("{}; by Rényi divergences ε would be {:.3}", self.accountant, self.epsilon_rdp));
+        item("δ", self.delta_reason.clone());
+        item(
+            "Attacks",
+            format!(
+                "no test for one unit misses fewer than {:.1} % with one false alarm in a hundred, {:.1} % with one in ten; \
+                 as private as a Gaussian with μ = {:.4}",
+                100.0 * self.attacks.false_negative_rate_at_1_percent,
+                100.0 * self.attacks.false_negative_rate_at_10_percent,
+                self.attacks.gaussian_mu
+            ),
+        );
+        item("Sampling", self.sampling.clone());
+        item("Settings", self.tuning.clone());
+        item("Test figures", self.test_figures.clone());
+        item("Noise", self.noise.clone());
+        item("Not covered", self.not_covered.join("; "));
+        item("Out of scope", self.out_of_scope.join("; "));
+        if let Some(total) = self.total_epsilon {
+            item("Everything in the ledger file so far", format!("ε = {}", rounded_up(total)));
+        }
+        item("Program", format!("fairdp {}, sha256 {}", self.program.version, self.program.sha256));
+        item(
+            "To check",
+            "`fairdp verify` on this folder: it computes ε again from the releases below, and every digest".into(),
+        );
+        text.push_str("\n| records | release | what was done | times |\n|---|---|---|---|\n");
+        for release in &self.events {
+            let part = if release.part == Part::Training { "training" } else { "test" };
+            let _ = writeln!(text, "| {part} | {} | {} | {} |", release.purpose, release.event, release.count);
+        }
+        let parts: Vec<String> =
+            self.epsilon_of_parts.iter().map(|(part, epsilon)| format!("{part} {}", rounded_up(*epsilon))).collect();
+        let _ = writeln!(text, "\nε of the parts, of which a record meets one: {}.", parts.join(", "));
+        text
+    }
+}
+
+/// Three decimals, upwards.
+pub(crate) fn rounded_up(epsilon: f64) -> String {
+    dp_accounting::decimal(epsilon, 3, dp_accounting::Rounding::Up)
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}

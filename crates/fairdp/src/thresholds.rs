@@ -1,0 +1,151 @@
+//! Thresholds by group, from one noisy histogram of scores on the training records.
+
+use dp_accounting::NoiseMultiplier;
+use rand_chacha::ChaCha20Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::config::Fairness;
+use crate::solver::exact::Grid;
+
+/// Bins of the log-odds, between −[`RANGE`] and [`RANGE`].
+const BINS: usize = 40;
+const RANGE: f64 = 6.0;
+/// Records of a class that a group must have, in standard deviations of their noise, for a threshold of its own.
+const ENOUGH: f64 = 5.0;
+
+/// What thresholds by group were chosen, and what they cost, by released counts of training records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Thresholds {
+    /// Why.
+    pub mode: Fairness,
+    /// The log-odds above which the positive class is answered, by group.
+    pub by_group: Vec<f64>,
+    /// Groups with too few records for a threshold of their own: they keep the common one.
+    pub too_small: Vec<String>,
+    /// Accuracy with the common threshold.
+    pub accuracy_before: f64,
+    /// Accuracy with these.
+    pub accuracy_after: f64,
+}
+
+/// Records by group, class and bin of the score, with noise; negative counts are taken for 0.
+pub(crate) struct Scores {
+    values: Vec<f64>,
+    std: f64,
+}
+
+/// The bin of a score.
+fn bin(log_odds: f64) -> usize {
+    (((log_odds + RANGE) / (2.0 * RANGE) * BINS as f64).max(0.0) as usize).min(BINS - 1)
+}
+
+/// The lower edge of a bin.
+fn edge(bin: usize) -> f64 {
+    -RANGE + 2.0 * RANGE * bin as f64 / BINS as f64
+}
+
+impl Scores {
+    /// **Guarantee.** A record is in one cell: a unit of `k` records changes the counts by at most `k`.
+    pub(crate) fn release(
+        records: impl Iterator<Item = (usize, usize, f64)>,
+        n_groups: usize,
+        noise_multiplier: NoiseMultiplier,
+        records_per_unit: u64,
+        rng: &mut ChaCha20Rng,
+    ) -> Self {
+        let mut counts = vec![0.0; n_groups * 2 * BINS];
+        for (group, class, log_odds) in records {
+            counts[(group * 2 + class) * BINS + bin(log_odds)] += 1.0;
+        }
+        let std = noise_multiplier.get() * records_per_unit as f64;
+        let values = Grid::unit().release(counts, std, rng).into_iter().map(|count| count.max(0.0)).collect();
+        Self { values, std }
+    }
+
+    fn of(&self, group: usize, class: usize) -> &[f64] {
+        &self.values[(group * 2 + class) * BINS..][..BINS]
+    }
+
+    /// Shares of the negative and the positive records of some groups with a score of at least each edge.
+    fn rates(&self, groups: &[usize], at: usize) -> [f64; 2] {
+        [0, 1].map(|class| {
+            let sum = |from: usize| groups.iter().map(|&group| self.of(group, class)[from..].iter().sum::<f64>()).sum();
+            let (above, all): (f64, f64) = (sum(at), sum(0));
+            if all > 0.0 { above / all } else { 0.0 }
+        })
+    }
+
+    /// Chooses thresholds; `common` is the one that all groups have otherwise.
+    pub(crate) fn choose(&self, mode: Fairness, common: f64, groups: &[String]) -> Thresholds {
+        let all: Vec<usize> = (0..groups.len()).collect();
+        let common_edge = bin(common);
+        let [target_false, target_true] = self.rates(&all, common_edge);
+        let noise = ENOUGH * self.std * (BINS as f64).sqrt();
+        let mut too_small = Vec::new();
+        let edges: Vec<Option<usize>> = groups
+            .iter()
+            .enumerate()
+            .map(|(group, name)| {
+                if [0, 1].iter().any(|&class| self.of(group, class).iter().sum::<f64>() < noise) {
+                    too_small.push(name.clone());
+                    return None;
+                }
+                let cost = |at: usize| {
+                    let [false_positive, true_positive] = self.rates(&[group], at);
+                    match mode {
+                        Fairness::EqualizedOdds => {
+                            (false_positive - target_false).abs().max((true_positive - target_true).abs())
+                        }
+                        Fairness::None | Fairness::WorstGroup => false_positive - true_positive,
+                    }
+                };
+                (0..BINS).min_by(|&a, &b| cost(a).total_cmp(&cost(b)))
+            })
+            .collect();
+        let accuracy = |edge_of: &dyn Fn(usize) -> usize| {
+            let (mut right, mut n) = (0.0, 0.0);
+            for group in 0..groups.len() {
+                let at = edge_of(group);
+                right += self.of(group, 0)[..at].iter().sum::<f64>() + self.of(group, 1)[at..].iter().sum::<f64>();
+                n += self.of(group, 0).iter().chain(self.of(group, 1)).sum::<f64>();
+            }
+            if n > 0.0 { right / n } else { 0.0 }
+        };
+        Thresholds {
+            mode,
+            by_group: edges.iter().map(|at| at.map_or(common, edge)).collect(),
+            too_small,
+            accuracy_before: accuracy(&|_| common_edge),
+            accuracy_after: accuracy(&|group| edges[group].unwrap_or(common_edge)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::rand_core::SeedableRng as _;
+
+    use super::*;
+
+    /// Group b has the same people as group a with scores lower by 2: its threshold is lower by 2.
+    #[test]
+    fn a_group_whose_scores_are_lower_has_a_lower_threshold() {
+        let records = (0..20_000_i32).map(|i| {
+            let (group, class) = (i % 2, (i / 2) % 2);
+            let spread = f64::from((i / 4) % 1_000) / 1_000.0 - 0.5;
+            (group, class, 4.0 * f64::from(class) - 2.0 + 3.0 * spread - 2.0 * f64::from(group))
+        });
+        let sigma = NoiseMultiplier::new(1.0).unwrap();
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let records = records.map(|(group, class, score)| (group as usize, class as usize, score));
+        let scores = Scores::release(records, 2, sigma, 1, &mut rng);
+        let names = ["a".to_owned(), "b".to_owned()];
+        for mode in [Fairness::WorstGroup, Fairness::EqualizedOdds] {
+            let found = scores.choose(mode, 0.0, &names);
+            assert!(found.too_small.is_empty());
+            assert!((found.by_group[0] - found.by_group[1] - 2.0).abs() < 1.0, "{mode:?} {:?}", found.by_group);
+            assert!(found.accuracy_after > found.accuracy_before, "{found:?}");
+        }
+    }
+}

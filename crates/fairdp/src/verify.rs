@@ -1,0 +1,181 @@
+//! Whether a release is what its statement says.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use dp_accounting::{Delta, Mark};
+
+use crate::account::Account;
+use crate::error::{FairdpError, Result};
+use crate::model::Model;
+use crate::release::{LEDGER, LedgerFile, PRIVATE, RELEASE, STATEMENT, STATEMENT_TEXT};
+use crate::seal::{sha256, unsealed};
+use crate::statement::{STATEMENT_VERSION, Statement};
+
+/// What held.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verified {
+    /// The statement.
+    pub statement: Statement,
+    /// ε again, by the first accountant.
+    pub epsilon: f64,
+    /// ε by the second.
+    pub epsilon_rdp: f64,
+    /// Files that were compared with their digests.
+    pub files: usize,
+    /// Whether the private ledger was there and compared too.
+    pub with_ledger: bool,
+}
+
+/// Checks a run's folder, or its `release` alone.
+///
+/// - every file has the digest that the statement gives, and there is no file without one;
+/// - the statement has the digest of its own seal, and says as text what it says as data;
+/// - ε follows from the events, by two accountants, and the chain of the ledgers does;
+/// - in a run's folder: the private ledger is unchanged and names the same files and events.
+///
+/// # Errors
+/// [`FairdpError::NotVerified`] with every problem; [`FairdpError::Io`] if there is no release.
+pub fn verify(folder: &Path) -> Result<Verified> {
+    let whole = folder.join(RELEASE);
+    let (release, ledger) =
+        if whole.is_dir() { (whole, Some(folder.join(PRIVATE).join(LEDGER))) } else { (folder.to_path_buf(), None) };
+    let path = release.join(STATEMENT);
+    let text = fs::read(&path).map_err(FairdpError::io("read", &path))?;
+    let mut problems = Vec::new();
+    let statement: Option<Statement> = match String::from_utf8(text.clone()) {
+        Ok(text) => note(&mut problems, unsealed(&path, &text)),
+        Err(error) => note(&mut problems, Err(FairdpError::file(&path, error))),
+    };
+    let mut files = note(&mut problems, digests(&release)).unwrap_or_default();
+    if let Some(path) = ledger.clone() {
+        check_ledger(&path, &files, statement.as_ref(), &mut problems);
+    }
+    files.remove(STATEMENT);
+    let Some(statement) = statement else { return Err(FairdpError::NotVerified { problems }) };
+    compare(&release, &statement.files, &files, &mut problems);
+    let recomputed = note(&mut problems, check_statement(&path, &statement));
+    if fs::read_to_string(release.join(STATEMENT_TEXT)).is_ok_and(|text| text != statement.markdown()) {
+        problems.push(problem(&release.join(STATEMENT_TEXT), "does not say what statement.json says"));
+    }
+    if let Err(error) = Model::load(&release) {
+        problems.push(error.to_string());
+    }
+    match recomputed {
+        Some((epsilon, epsilon_rdp)) if problems.is_empty() => {
+            Ok(Verified { statement, epsilon, epsilon_rdp, files: files.len() + 1, with_ledger: ledger.is_some() })
+        }
+        _ => Err(FairdpError::NotVerified { problems }),
+    }
+}
+
+fn problem(path: &Path, what: impl std::fmt::Display) -> String {
+    format!("`{}`: {what}", path.display())
+}
+
+/// A problem, or the value.
+fn note<T>(problems: &mut Vec<String>, result: Result<T>) -> Option<T> {
+    result.map_err(|error| problems.push(error.to_string())).ok()
+}
+
+/// sha256 of every file below a folder, by its name there.
+fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(inner) = folders.pop() {
+        let at = folder.join(&inner);
+        for entry in fs::read_dir(&at).map_err(FairdpError::io("read", &at))? {
+            let entry = entry.map_err(FairdpError::io("read", &at))?;
+            let name = inner.join(entry.file_name());
+            let path = folder.join(&name);
+            if path.is_dir() {
+                folders.push(name);
+            } else {
+                let bytes = fs::read(&path).map_err(FairdpError::io("read", &path))?;
+                files.insert(name.to_string_lossy().into_owned(), sha256(&bytes));
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn compare(
+    folder: &Path,
+    expected: &BTreeMap<String, String>,
+    found: &BTreeMap<String, String>,
+    problems: &mut Vec<String>,
+) {
+    for (name, digest) in expected {
+        match found.get(name) {
+            None => problems.push(problem(&folder.join(name), "is missing")),
+            Some(found) if found != digest => {
+                problems.push(problem(&folder.join(name), "was changed: it does not have the digest of the statement"));
+            }
+            Some(_) => {}
+        }
+    }
+    for name in found.keys().filter(|name| !expected.contains_key(*name)) {
+        problems.push(problem(&folder.join(name), "has no entry in the statement"));
+    }
+}
+
+/// ε again, by two accountants.
+fn check_statement(path: &Path, statement: &Statement) -> Result<(f64, f64)> {
+    if statement.version != STATEMENT_VERSION {
+        let found = statement.version;
+        return Err(FairdpError::file(path, format!("version {found}: this program reads {STATEMENT_VERSION}")));
+    }
+    let account = Account::of(statement.events.iter().cloned())?;
+    if account.digests() != statement.chain {
+        return Err(FairdpError::file(path, "its events do not have the digests of its chain"));
+    }
+    let delta = Delta::new(statement.delta)?;
+    let bound = account.epsilon(delta)?;
+    let (epsilon, lower) = (bound.epsilon.get(), bound.lower.map_or(0.0, dp_accounting::Epsilon::get));
+    let rdp = account.epsilon_by_rdp(delta)?.epsilon.get();
+    // Other processors may round the last digits otherwise.
+    let slack = 1.0 + 1e-9;
+    if statement.epsilon * slack < epsilon {
+        return Err(FairdpError::file(path, format!("says ε = {}, but its events cost {epsilon}", statement.epsilon)));
+    }
+    // A bound by Rényi divergences is looser; one below the other's proven lower end would refute it.
+    if rdp * slack < lower {
+        return Err(FairdpError::file(
+            path,
+            format!("two accountants contradict each other: {rdp} and at least {lower}"),
+        ));
+    }
+    let conditional = !statement.given.is_empty();
+    if (statement.mark == Mark::Certified) == conditional {
+        return Err(FairdpError::file(path, "its mark does not fit what it is given"));
+    }
+    Ok((epsilon, rdp))
+}
+
+fn check_ledger(
+    path: &Path,
+    files: &BTreeMap<String, String>,
+    statement: Option<&Statement>,
+    problems: &mut Vec<String>,
+) {
+    let read = || -> Result<LedgerFile> {
+        let text = fs::read_to_string(path).map_err(FairdpError::io("read", path))?;
+        unsealed(path, &text)
+    };
+    let Some(ledger) = note(problems, read()) else { return };
+    if let Err(error) = ledger.account.verify() {
+        problems.push(problem(path, error));
+    }
+    for (name, digest) in &ledger.release {
+        if files.get(name) != Some(digest) {
+            problems.push(problem(path, format!("names another `{name}` than the one in the release")));
+        }
+    }
+    for name in files.keys().filter(|name| !ledger.release.contains_key(*name)) {
+        problems.push(problem(path, format!("has no entry for `{name}` of the release")));
+    }
+    if statement.is_some_and(|statement| statement.events != ledger.account.releases()) {
+        problems.push(problem(path, "has other events than the statement"));
+    }
+}

@@ -1,0 +1,257 @@
+//! The program from a table to a release, on generated tables.
+
+#![expect(clippy::unwrap_used, reason = "a failing test may panic")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use dp_data::table::example::Example;
+
+fn program(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fairdp")).current_dir(folder).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs it, and fails with what it said unless it ends well.
+fn done(folder: &Path, arguments: &[&str]) -> String {
+    let output = program(folder, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Runs it, and returns the exit code and the message.
+fn refused(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let output = program(folder, arguments);
+    (output.status.code().unwrap(), text(&output.stderr))
+}
+
+/// A folder with `table.csv` and a configuration whose entries are declared public.
+fn declared(rows: u64, change: impl Fn(String) -> String) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut csv = Vec::new();
+    Example { rows, ..Example::default() }.write(&mut csv).unwrap();
+    fs::write(folder.path().join("table.csv"), csv).unwrap();
+    let config = done(folder.path(), &["init", "table.csv", "--label", "outcome", "--group", "group"]);
+    let config = change(config.replace("from = \"data\"", "public = true"));
+    fs::write(folder.path().join("fairdp.toml"), config).unwrap();
+    folder
+}
+
+fn json(path: PathBuf) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn from_a_table_to_a_release_that_holds() {
+    let folder = declared(6_000, |config| config);
+    let here = folder.path();
+    let summary = done(here, &["fit", "fairdp.toml", "--out", "run", "-q"]);
+    assert!(summary.lines().count() <= 25, "{summary}");
+    let statement = json(here.join("run/release/statement.json"));
+    assert!(statement["epsilon"].as_f64().unwrap() <= 1.0 && statement["epsilon"].as_f64().unwrap() > 0.999_9);
+    assert_eq!((&statement["mark"], &statement["private"]), (&"certified".into(), &true.into()));
+    for key in ["delta", "covers", "not_covered", "unit", "relation", "events"] {
+        assert!(!statement[key].is_null(), "{key}");
+    }
+    let diagnostics = json(here.join("run/private/diagnostics.json"));
+    assert!(diagnostics["auc"].as_f64().unwrap() > 0.65, "{diagnostics}");
+    assert_eq!(diagnostics["by_group"].as_object().unwrap().len(), 4);
+    let fairness = json(here.join("run/release/fairness.json"));
+    assert_eq!(fairness["groups"].as_array().unwrap().len(), 4);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        assert_eq!(fs::metadata(here.join("run/private")).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+    // The key of the noise and the copy of the records are gone.
+    let mut private: Vec<String> = fs::read_dir(here.join("run/private"))
+        .unwrap()
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    private.sort();
+    assert_eq!(private, ["config.toml", "diagnostics.json", "ledger.json", "log.txt"]);
+    done(here, &["verify", "run"]);
+    done(here, &["verify", "run/release"]);
+    assert!(done(here, &["report", "run"]).contains("# Privacy statement"));
+
+    done(here, &["predict", "run", "table.csv", "--out", "p.csv"]);
+    let predictions = fs::read_to_string(here.join("p.csv")).unwrap();
+    let mut lines = predictions.lines();
+    assert_eq!(lines.next(), Some("row,prediction,p_no,p_yes"));
+    for (line, number) in lines.zip(1..) {
+        let fields: Vec<&str> = line.split(',').collect();
+        assert_eq!(fields[0], number.to_string());
+        let total: f64 = fields[2].parse::<f64>().unwrap() + fields[3].parse::<f64>().unwrap();
+        assert!((total - 1.0).abs() < 1e-12);
+    }
+    assert_eq!(predictions.lines().count(), 6_001);
+    assert_eq!(refused(here, &["fit", "fairdp.toml", "--out", "run"]).0, 3);
+}
+
+#[test]
+fn what_was_read_from_the_records_is_refused_all_at_once() {
+    let folder = declared(3_000, |config| config.replace("public = true", "from = \"data\""));
+    let (code, message) = refused(folder.path(), &["fit", "fairdp.toml", "--out", "run"]);
+    assert_eq!(code, 3);
+    for name in ["label `outcome`", "group `group`", "column `age`", "column `income`", "column `region`"] {
+        assert!(message.contains(name), "{message}");
+    }
+    assert!(!folder.path().join("run").exists());
+}
+
+#[test]
+fn accepted_constants_make_the_statement_conditional() {
+    let folder = declared(3_000, |config| {
+        let config = config.replace("public = true", "from = \"data\"");
+        config.replace("accept_uncovered = false", "accept_uncovered = true").replace("fraction = 0.2", "fraction = 0")
+    });
+    done(folder.path(), &["fit", "fairdp.toml", "--out", "run", "-q"]);
+    let statement = json(folder.path().join("run/release/statement.json"));
+    assert_eq!(statement["mark"], "conditional");
+    let text = fs::read_to_string(folder.path().join("run/release/statement.md")).unwrap();
+    let first = text.lines().next().unwrap();
+    assert!(first.starts_with("**Not covered by ε**") && first.contains("column `age`"), "{first}");
+    assert_eq!(statement["records"]["training"], 3_000);
+    done(folder.path(), &["verify", "run"]);
+}
+
+/// Every byte of every file that is covered, at many places.
+#[test]
+fn one_changed_byte_is_named() {
+    let folder = declared(2_500, |config| config);
+    let here = folder.path();
+    done(here, &["fit", "fairdp.toml", "--out", "run", "-q"]);
+    let names = [
+        "release/model.safetensors",
+        "release/pipeline.json",
+        "release/statement.json",
+        "release/statement.md",
+        "release/fairness.json",
+        "release/card.html",
+        "private/ledger.json",
+    ];
+    for name in names {
+        let path = here.join("run").join(name);
+        let whole = fs::read(&path).unwrap();
+        for place in (0..whole.len()).step_by(whole.len().div_ceil(7)).chain([whole.len() - 1]) {
+            let mut changed = whole.clone();
+            changed[place] ^= 1;
+            fs::write(&path, changed).unwrap();
+            let (code, message) = refused(here, &["verify", "run"]);
+            assert_eq!(code, 4, "{name} byte {place}");
+            assert!(message.contains(name.rsplit('/').next().unwrap()), "{name} byte {place}: {message}");
+            if name.starts_with("release") {
+                assert_eq!(refused(here, &["verify", "run/release"]).0, 4, "{name} byte {place}");
+            }
+        }
+        fs::write(&path, whole).unwrap();
+    }
+    done(here, &["verify", "run"]);
+    fs::write(here.join("run/release/extra.txt"), "x").unwrap();
+    assert!(refused(here, &["verify", "run/release"]).1.contains("extra.txt"));
+}
+
+#[test]
+fn a_seed_gives_the_same_model_on_any_number_of_threads_and_is_not_private() {
+    let folder = declared(3_000, |config| config);
+    let here = folder.path();
+    let model = |out: &str, threads: &str, seed: &str| {
+        done(here, &["fit", "fairdp.toml", "--out", out, "--threads", threads, "--seed", seed, "-q"]);
+        fs::read(here.join(out).join("release/model.safetensors")).unwrap()
+    };
+    let first = model("a", "1", "1");
+    assert!(first == model("b", "2", "1"));
+    assert!(first != model("c", "1", "2"));
+    let statement = fs::read_to_string(here.join("a/release/statement.json")).unwrap();
+    assert!(statement.lines().next().unwrap().contains("\"private\": false"), "{statement}");
+    assert!(fs::read_to_string(here.join("a/release/statement.md")).unwrap().starts_with("**Not private**"));
+}
+
+/// A run without its key is another run; one that was killed has its key and ends as the run left alone.
+#[cfg(unix)]
+#[test]
+fn a_killed_run_ends_as_the_run_left_alone() {
+    let folder = declared(20_000, |config| config);
+    let here = folder.path();
+    done(here, &["fit", "fairdp.toml", "--out", "alone", "--seed", "3", "-q"]);
+    let alone = fs::read(here.join("alone/release/model.safetensors")).unwrap();
+    for milliseconds in [20, 120, 250, 400] {
+        let _ = fs::remove_dir_all(here.join("killed"));
+        let arguments = ["fit", "fairdp.toml", "--out", "killed", "--seed", "3", "-q"];
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fairdp")).current_dir(here).args(arguments).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // Killed before it began, or after it had ended: there is nothing to continue.
+        if !here.join("killed/release").exists() {
+            done(here, &["fit", "fairdp.toml", "--out", "killed", "--seed", "3", "--resume", "-q"]);
+        }
+        assert!(alone == fs::read(here.join("killed/release/model.safetensors")).unwrap(), "{milliseconds} ms");
+        done(here, &["verify", "killed"]);
+    }
+}
+
+#[test]
+fn thresholds_by_group_are_paid_for_and_used_in_prediction() {
+    let folder = declared(8_000, |config| config.replace("fairness = \"none\"", "fairness = \"equalized-odds\""));
+    let here = folder.path();
+    done(here, &["fit", "fairdp.toml", "--out", "run", "--seed", "1", "-q"]);
+    let statement = json(here.join("run/release/statement.json"));
+    assert!(statement["epsilon"].as_f64().unwrap() <= 1.0);
+    let purposes: Vec<&str> =
+        statement["events"].as_array().unwrap().iter().map(|event| event["purpose"].as_str().unwrap()).collect();
+    assert!(purposes.contains(&"scores by group and class"), "{purposes:?}");
+    let fairness = json(here.join("run/release/fairness.json"));
+    assert_eq!(fairness["thresholds"]["by_group"].as_array().unwrap().len(), 4);
+    done(here, &["predict", "run", "table.csv", "--out", "p.csv"]);
+    done(here, &["verify", "run"]);
+}
+
+#[test]
+fn errors_name_the_place() {
+    let folder = declared(2_000, |config| config);
+    let here = folder.path();
+    let config = fs::read_to_string(here.join("fairdp.toml")).unwrap();
+    let with = |from: &str, to: &str| {
+        fs::write(here.join("bad.toml"), config.replacen(from, to, 1)).unwrap();
+        refused(here, &["fit", "bad.toml", "--out", "bad"])
+    };
+    let (code, message) = with("epsilon = 1", "epsilom = 1");
+    assert_eq!(code, 2);
+    assert!(message.contains("nearest known one is `epsilon`") && message.contains("bad.toml:"), "{message}");
+    let (code, message) = with("delta = 1e-5", "delta = 0.01");
+    assert_eq!(code, 3, "{message}");
+    assert!(message.contains("below one over the number of records"), "{message}");
+    let _ = fs::remove_dir_all(here.join("bad"));
+    let (code, message) = with("epsilon = 1\n", "epsilon = 0.001\n");
+    assert_eq!(code, 3, "{message}");
+    assert!(message.contains("too few for"), "{message}");
+    let _ = fs::remove_dir_all(here.join("bad"));
+    let mut table = fs::read_to_string(here.join("table.csv")).unwrap();
+    table.push_str("thirty,1,1,north,rent,1,a,yes\n");
+    fs::write(here.join("table.csv"), &table).unwrap();
+    let (code, message) = refused(here, &["fit", "fairdp.toml", "--out", "bad"]);
+    assert_eq!(code, 1);
+    assert!(message.contains("table.csv:2002") && message.contains("thirty"), "{message}");
+}
+
+#[test]
+fn three_classes_are_a_softmax() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let rows: String = (0..9_000)
+        .map(|i| format!("{},{}\n", (i * 37) % 100, ["low", "middle", "high"][((i * 37) % 100 + (i * 7) % 20) / 40]))
+        .collect();
+    fs::write(here.join("t.csv"), format!("x,y\n{rows}")).unwrap();
+    let config = done(here, &["init", "t.csv", "--label", "y", "--epsilon", "2"]);
+    fs::write(here.join("c.toml"), config.replace("from = \"data\"", "public = true")).unwrap();
+    done(here, &["fit", "c.toml", "--out", "run", "-q", "--seed", "1"]);
+    let diagnostics = json(here.join("run/private/diagnostics.json"));
+    assert!(diagnostics["accuracy"].as_f64().unwrap() > 0.75, "{diagnostics}");
+    done(here, &["predict", "run", "t.csv", "--out", "p.csv"]);
+    assert!(fs::read_to_string(here.join("p.csv")).unwrap().starts_with("row,prediction,p_high,p_low,p_middle\n"));
+}
