@@ -13,6 +13,7 @@ mod groups;
 mod init;
 mod key;
 mod model;
+mod onnx;
 mod output;
 mod parts;
 mod predict;

@@ -127,6 +127,7 @@ fn one_changed_byte_is_named() {
     done(here, &["fit", "fairdp.toml", "--out", "run", "-q"]);
     let names = [
         "release/model.safetensors",
+        "release/model.onnx",
         "release/pipeline.json",
         "release/statement.json",
         "release/statement.md",

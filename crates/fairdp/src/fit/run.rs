@@ -18,6 +18,7 @@ use crate::error::{FairdpError, Result};
 use crate::fairness::{FairnessReport, NoisyCounts};
 use crate::key::Key;
 use crate::model::{Model, PIPELINE, Pipeline, WEIGHTS};
+use crate::onnx::onnx;
 use crate::output::{self, Readers};
 use crate::parts::{Members, PartRows, beyond, feature_facts, is_test, split};
 use crate::release::{Files, PRIVATE, RELEASE};
@@ -200,6 +201,7 @@ pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&
     })?;
     let mut files = Files::default();
     files.add(WEIGHTS, model.safetensors()?);
+    files.add("model.onnx", onnx(&model));
     files.add(PIPELINE, json(model.pipeline())?);
     files.add("fairness.json", json(&fairness)?);
     files.add("card.html", card::html(&model, &statement, &fairness));
