@@ -113,9 +113,18 @@ pub trait Accountant {
     /// When the numerics fail; what merely has no guarantee is δ = 1.
     fn delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError>;
 
-    /// δ at any real ε, below 0 too: `max over events of P(event) - e^ε·Q(event)`, for every pair of neighbours in either order.
+    /// δ at a given ε with the two neighbours exchanged: the same, unless the relation is one of order, as
+    /// [`Remove`](NeighbouringRelation::Remove) and [`Add`](NeighbouringRelation::Add) are.
     ///
-    /// Neighbours come in both orders, so `δ(-ε) = 1 - e^-ε·(1 - δ(ε))`.
+    /// # Errors
+    /// Those of [`delta`](Self::delta).
+    fn exchanged_delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {
+        self.delta(epsilon)
+    }
+
+    /// δ at any real ε, below 0 too: `max over events of P(event) - e^ε·Q(event)`, for every pair of neighbours.
+    ///
+    /// With δ' that of the neighbours exchanged, `δ(-ε) = 1 - e^-ε·(1 - δ'(ε))`.
     ///
     /// # Errors
     /// [`AccountingError::OutOfRange`] for NaN, and those of [`delta`](Self::delta).
@@ -126,7 +135,7 @@ pub trait Accountant {
         if epsilon >= 0.0 {
             return self.delta(Epsilon::new(epsilon)?);
         }
-        let mirrored = self.delta(Epsilon::new(-epsilon)?)?;
+        let mirrored = self.exchanged_delta(Epsilon::new(-epsilon)?)?;
         // 1 - e^ε + e^ε·δ, a sum of positive terms.
         let at = |delta: f64| -libm::expm1(epsilon) + libm::exp(epsilon) * delta;
         let rounding = 8.0 * f64::EPSILON;

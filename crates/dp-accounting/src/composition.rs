@@ -65,10 +65,17 @@ pub(crate) enum Mechanism {
 
 impl Mechanism {
     /// ε at δ = 0. No lower bound is known of mechanisms of which a curve is all that is known.
-    fn pure_epsilon(&self) -> Interval {
+    fn pure_epsilon(&self, relation: NeighbouringRelation) -> Interval {
         let around = |value: f64| Interval::around(value, 8.0 * f64::EPSILON);
         match *self {
             Self::Gaussian { sigma } if sigma == f64::INFINITY => Interval::exactly(0.0),
+            // Whoever is absent may have been left out of the batch: the ratio is at least 1 - q.
+            Self::SampledGaussian { q, .. } if relation == NeighbouringRelation::Add => around(-libm::log1p(-q)),
+            Self::SampledLaplace { q, scale } if relation == NeighbouringRelation::Add => {
+                around(-libm::log1p(q * libm::expm1(-scale.recip())))
+            }
+            Self::Pair(ref pair) if relation == NeighbouringRelation::Remove => around(pair.largest_losses()[0]),
+            Self::Pair(ref pair) if relation == NeighbouringRelation::Add => around(pair.largest_losses()[1]),
             Self::NonPrivate
             | Self::Failing { .. }
             | Self::Gaussian { .. }
@@ -133,6 +140,11 @@ impl Composition {
         self.relation
     }
 
+    /// The same with the two neighbours exchanged.
+    pub(crate) fn exchanged(&self) -> Self {
+        Self { relation: self.relation.exchanged(), parts: self.parts.clone() }
+    }
+
     pub(crate) fn parts(&self) -> &[(Mechanism, u64)] {
         &self.parts
     }
@@ -166,7 +178,7 @@ impl Composition {
     /// ε at δ = 0: the sum of the largest losses.
     pub(crate) fn pure_epsilon(&self) -> Interval {
         self.parts.iter().fold(Interval::exactly(0.0), |sum, (mechanism, count)| {
-            let one = mechanism.pure_epsilon();
+            let one = mechanism.pure_epsilon(self.relation);
             let count = *count as f64;
             Interval {
                 lower: (sum.lower + count * one.lower) * (1.0 - 4.0 * f64::EPSILON),
@@ -415,11 +427,11 @@ impl Composition {
     fn reduce_to_pair(&self, event: &DpEvent) -> Result<Mechanism, AccountingError> {
         Ok(match event {
             DpEvent::MixtureOfGaussians(mixture) => {
-                if self.relation == NeighbouringRelation::ReplaceOne {
-                    return Err(self.refuse(event, "mixtures are analysed under add-remove and zero-out"));
-                }
-                let sigma = mixture.noise_multiplier().get();
-                Mechanism::Pair(Pair::mixture_of_gaussians(sigma, mixture.amounts(), mixture.probabilities()))
+                let new = match self.relation {
+                    NeighbouringRelation::ReplaceOne => Pair::replaced_mixture,
+                    _ => Pair::mixture_of_gaussians,
+                };
+                Mechanism::Pair(new(mixture.noise_multiplier().get(), mixture.amounts(), mixture.probabilities()))
             }
             DpEvent::DiscreteLaplace { scale, sensitivity } => {
                 Mechanism::Pair(Pair::discrete_laplace(scale.get(), self.integer_sensitivity(*sensitivity)?)?)
@@ -434,13 +446,7 @@ impl Composition {
                     return Err(AccountingError::OutOfRange { parameter, value, accepted: "at least 1" });
                 }
                 let (q, sigma) = (sampling_rate.get(), noise_multiplier.get());
-                if self.relation == NeighbouringRelation::AddRemove {
-                    Mechanism::Pair(Pair::truncated_poisson(q, sigma, *n_records, *max_batch_size))
-                } else {
-                    // Who is drawn and kept does not depend on what the records contain, and a record
-                    // is kept with rate q at most.
-                    return self.reduce(&DpEvent::gaussian(*noise_multiplier).poisson_sampled(*sampling_rate));
-                }
+                Mechanism::Pair(Pair::truncated_poisson(q, sigma, *n_records, *max_batch_size, self.relation))
             }
             _ => return Err(self.refuse(event, "it has no dominating pair")),
         })

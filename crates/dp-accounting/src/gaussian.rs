@@ -192,7 +192,7 @@ pub(crate) fn present_profile(q: f64, mu: f64, epsilon: f64) -> Profile {
 }
 
 /// Record absent against present.
-fn absent_profile(q: f64, mu: f64, epsilon: f64) -> Profile {
+pub(crate) fn absent_profile(q: f64, mu: f64, epsilon: f64) -> Profile {
     let nothing =
         Profile { log_lower: f64::NEG_INFINITY, log_upper: f64::NEG_INFINITY, rest_lower: 1.0, rest_upper: 1.0 };
     if q >= 1.0 {

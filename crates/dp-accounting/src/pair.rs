@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::AccountingError;
+use crate::{AccountingError, NeighbouringRelation};
 
 /// A dominating pair. Which of its parts is met is decided by a public coin.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +23,8 @@ pub(crate) enum Part {
     Points(Vec<Point>),
     /// Mixtures of normals of unit variance on a line.
     Normals(Normals),
+    /// At `γ ≥ 1`, in both orders, the profile of these mixtures; where their likelihood ratio is below 1, its mirror image.
+    Mirrored(Normals),
 }
 
 /// One outcome.
@@ -65,6 +67,11 @@ impl Pair {
         Self { parts: Arc::from([(1.0, part)]), is_symmetric, concentration_of_points: f64::INFINITY }
     }
 
+    /// A list of outcomes; of what it leaves out somebody else takes care.
+    pub(crate) fn of_points(points: Vec<Point>) -> Self {
+        Self::of(Part::Points(points), false)
+    }
+
     /// Probability of each part, and the part.
     pub(crate) fn parts(&self) -> &[(f64, Part)] {
         &self.parts
@@ -77,48 +84,62 @@ impl Pair {
     /// A sum to which a record adds one of several amounts, with public probabilities, under
     /// Gaussian noise.
     pub(crate) fn mixture_of_gaussians(sigma: f64, amounts: &[f64], probabilities: &[f64]) -> Self {
-        let component = |(&mean, &weight): (&f64, &f64)| Component { weight, mean: mean / sigma };
-        let mut present: Vec<_> = amounts.iter().zip(probabilities).map(component).collect();
-        present.retain(|component| component.weight > 0.0);
-        present.sort_by(|a, b| a.mean.total_cmp(&b.mean));
-        present.dedup_by(|next, kept| {
-            let same = next.mean == kept.mean;
-            kept.weight += if same { next.weight } else { 0.0 };
-            same
-        });
-        Self::of(Part::Normals(Normals { present, absent: vec![Component { weight: 1.0, mean: 0.0 }] }), false)
+        let (present, absent) = (components(sigma, amounts, probabilities), vec![Component { weight: 1.0, mean: 0.0 }]);
+        Self::of(Part::Normals(Normals { present, absent }), false)
+    }
+
+    /// The same where the record, or a user's records, are replaced by others that add such amounts too.
+    ///
+    /// For every event `A` with probability `a` without any of them, the sum with old records of total amount `c` is in `A` at most, and
+    /// with new ones at least, as often as it is in the half-line with probability `a` if they pull it away in opposite directions, by `c`
+    /// each. So no records have a larger profile.
+    pub(crate) fn replaced_mixture(sigma: f64, amounts: &[f64], probabilities: &[f64]) -> Self {
+        let present = components(sigma, amounts, probabilities);
+        let mut absent: Vec<_> =
+            present.iter().map(|component| Component { mean: -component.mean, ..*component }).collect();
+        absent.reverse();
+        Self::of(Part::Normals(Normals { present, absent }), true)
     }
 
     /// A Poisson-sampled Gaussian whose record is replaced by another.
-    ///
-    /// For every event `A` with probability `a` without either record, `N(x)(A)` is at most and
-    /// `N(y)(A)` at least that of the half-line with probability `a` and `x`, `y` at distance 1 on
-    /// opposite sides. So no pair of records in the unit ball has a larger profile than the one at
-    /// its ends.
     pub(crate) fn replaced_in_poisson_batch(q: f64, sigma: f64) -> Self {
-        let side = |mean: f64| Component { weight: q, mean };
-        let rest = Component { weight: 1.0 - q, mean: 0.0 };
-        let (present, absent) = (vec![rest, side(sigma.recip())], vec![side(-sigma.recip()), rest]);
-        Self::of(Part::Normals(Normals { present, absent }), true)
+        Self::replaced_mixture(sigma, &[0.0, 1.0], &[1.0 - q, q])
     }
 
     /// A Poisson-sampled Gaussian on batches that are cut to `max_batch_size` at random.
     ///
     /// How many of the *other* records were drawn does not depend on the record. If they leave
-    /// room, the record is added as in Poisson sampling. Otherwise it takes the place of another
-    /// with probability `q` at most, which moves the sum by two contributions at most.
-    pub(crate) fn truncated_poisson(q: f64, sigma: f64, n_records: u64, max_batch_size: u64) -> Self {
+    /// room, the record is added as in Poisson sampling. Otherwise it takes the place of another, `y`,
+    /// with probability `q` at most.
+    ///
+    /// - Of a record that comes or goes, that is `x - y` with probability `q` against nothing: two contributions.
+    /// - Of a record `x` whose contribution becomes `x'` (another record's, or zero), it is `x - y` against `x' - y`, each with
+    ///   probability `q`. At `γ ≥ 1` half-lines show, as above, that no vectors are worse than `x = -y` and `x' = y`, and at
+    ///   `γ < 1` both sides change places: the pair of batches of fixed size.
+    pub(crate) fn truncated_poisson(
+        q: f64,
+        sigma: f64,
+        n_records: u64,
+        max_batch_size: u64,
+        relation: NeighbouringRelation,
+    ) -> Self {
+        let at = |distance: f64| Normals {
+            present: components(sigma, &[0.0, distance], &[1.0 - q, q]),
+            absent: vec![Component { weight: 1.0, mean: 0.0 }],
+        };
+        let is_fixed_size = relation.record_count_is_public();
+        let room = match Self::replaced_in_poisson_batch(q, sigma).parts {
+            parts if relation == NeighbouringRelation::ReplaceOne => parts,
+            _ => Arc::from([(1.0, Part::Normals(at(1.0)))]),
+        };
         let full = binomial_tail(n_records - 1, q, max_batch_size);
-        let at = |distance: f64| {
-            let present =
-                vec![Component { weight: 1.0 - q, mean: 0.0 }, Component { weight: q, mean: distance / sigma }];
-            Part::Normals(Normals { present, absent: vec![Component { weight: 1.0, mean: 0.0 }] })
-        };
-        let parts = match full {
-            0.0 => vec![(1.0, at(1.0))],
-            _ => vec![(1.0 - full, at(1.0)), (full, at(2.0))],
-        };
-        Self { parts: Arc::from(parts), is_symmetric: false, concentration_of_points: f64::INFINITY }
+        let is_symmetric = relation == NeighbouringRelation::ReplaceOne;
+        if full == 0.0 {
+            return Self { parts: room, is_symmetric, concentration_of_points: f64::INFINITY };
+        }
+        let cut = if is_fixed_size { Part::Mirrored(at(2.0)) } else { Part::Normals(at(2.0)) };
+        let parts = room.iter().map(|(_, part)| (1.0 - full, part.clone())).chain([(full, cut)]).collect();
+        Self { parts, is_symmetric, concentration_of_points: f64::INFINITY }
     }
 
     /// Noise on the integers with `P(x) ∝ e^(-|x|/scale)`, of a sum that one record changes by
@@ -186,7 +207,7 @@ impl Pair {
     pub(crate) fn concentration(&self) -> f64 {
         let of = |part: &Part| match part {
             Part::Points(_) => self.concentration_of_points,
-            Part::Normals(normals) => {
+            Part::Normals(normals) | Part::Mirrored(normals) => {
                 let (low, high) = normals.means();
                 0.5 * (high - low) * (high - low)
             }
@@ -194,14 +215,38 @@ impl Pair {
         self.parts.iter().map(|(_, part)| of(part)).fold(0.0, f64::max)
     }
 
+    /// The largest losses: of `P` against `Q`, and of `Q` against `P`.
+    pub(crate) fn largest_losses(&self) -> [f64; 2] {
+        let largest = |part: &Part| match part {
+            Part::Points(points) => {
+                [1.0, -1.0].map(|sign| points.iter().map(|point| sign * point.loss).fold(f64::NEG_INFINITY, f64::max))
+            }
+            Part::Normals(normals) => [f64::INFINITY, -normals.infimum()],
+            Part::Mirrored(_) => [f64::INFINITY; 2],
+        };
+        let all = self.parts.iter().map(|(_, part)| largest(part));
+        all.fold([0.0; 2], |a, b| [a[0].max(b[0]), a[1].max(b[1])])
+    }
+
     /// The largest loss in either direction, infinite for normals.
     pub(crate) fn pure_epsilon(&self) -> f64 {
-        let largest = |part: &Part| match part {
-            Part::Points(points) => points.iter().map(|point| point.loss.abs()).fold(0.0, f64::max),
-            Part::Normals(_) => f64::INFINITY,
-        };
-        self.parts.iter().map(|(_, part)| largest(part)).fold(0.0, f64::max)
+        let [forward, backward] = self.largest_losses();
+        forward.max(backward)
     }
+}
+
+/// The components of a mixture in the order of their means, each mean once.
+fn components(sigma: f64, amounts: &[f64], probabilities: &[f64]) -> Vec<Component> {
+    let component = |(&mean, &weight): (&f64, &f64)| Component { weight, mean: mean / sigma };
+    let mut all: Vec<_> = amounts.iter().zip(probabilities).map(component).collect();
+    all.retain(|component| component.weight > 0.0);
+    all.sort_by(|a, b| a.mean.total_cmp(&b.mean));
+    all.dedup_by(|next, kept| {
+        let same = next.mean == kept.mean;
+        kept.weight += if same { next.weight } else { 0.0 };
+        same
+    });
+    all
 }
 
 impl Normals {

@@ -146,6 +146,8 @@ impl std::fmt::Display for Statement {
         }
         let meaning = match self.relation {
             NeighbouringRelation::AddRemove => "adding or removing",
+            NeighbouringRelation::Remove => "removing",
+            NeighbouringRelation::Add => "adding",
             NeighbouringRelation::ReplaceOne => "replacing",
             NeighbouringRelation::ZeroOut => "blanking",
         };

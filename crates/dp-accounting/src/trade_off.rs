@@ -3,7 +3,7 @@
 
 use crate::gaussian::log_gaussian_delta;
 use crate::normal::{log_density, log_survival, survival};
-use crate::{Accountant, AccountingError, Certainty, DeltaBound};
+use crate::{Accountant, AccountingError, Certainty, DeltaBound, NeighbouringRelation};
 
 /// The trade-off between false positives and false negatives of every test for one record, for
 /// whatever an accountant composed.
@@ -98,7 +98,12 @@ impl<'a> TradeOff<'a> {
         let mut known = true;
         let mut at = |log_slope: f64| -> Result<f64, AccountingError> {
             let slope = libm::exp(log_slope);
-            let (delta, lower) = trust.take(self.accountant.delta(crate::Epsilon::new(log_slope.abs())?)?);
+            let epsilon = crate::Epsilon::new(log_slope.abs())?;
+            let (delta, lower) = trust.take(if log_slope >= 0.0 {
+                self.accountant.delta(epsilon)?
+            } else {
+                self.accountant.exchanged_delta(epsilon)?
+            });
             known &= lower.is_some();
             let value = |delta: f64| {
                 if log_slope >= 0.0 { 1.0 - delta - slope * alpha } else { slope * (1.0 - delta - alpha) }
@@ -156,7 +161,13 @@ impl<'a> TradeOff<'a> {
         if smaller == 0.0 {
             return Ok(trust.bound(0.0, Some(0.0)));
         }
-        let (delta, lower) = trust.take(self.accountant.privacy_profile(libm::log(larger / smaller))?);
+        let epsilon = crate::Epsilon::new(libm::log(larger / smaller))?;
+        let first_is_likelier = (prior > 0.5) != (self.accountant.relation() == NeighbouringRelation::Add);
+        let (delta, lower) = trust.take(if first_is_likelier {
+            self.accountant.exchanged_delta(epsilon)?
+        } else {
+            self.accountant.delta(epsilon)?
+        });
         Ok(trust.bound(smaller * (1.0 - delta), lower.map(|lower| smaller * (1.0 - lower))))
     }
 
@@ -178,8 +189,16 @@ impl<'a> TradeOff<'a> {
         }
         let mut trust = Trust::default();
         let mut known = true;
+        let relation = self.accountant.relation();
         let mut tangent = |epsilon: f64| -> Result<Tangent, AccountingError> {
-            let (upper, lower) = trust.take(self.accountant.privacy_profile(epsilon)?);
+            let at = crate::Epsilon::new(epsilon)?;
+            let (mut upper, mut lower) = trust.take(self.accountant.delta(at)?);
+            if relation != relation.exchanged() {
+                // A Gaussian's curve is its own inverse: it has to lie below the inverse, too.
+                let (other, least) = trust.take(self.accountant.exchanged_delta(at)?);
+                upper = upper.max(other);
+                lower = lower.zip(least).map(|(lower, least)| lower.max(least));
+            }
             known &= lower.is_some();
             Ok(Tangent { epsilon, lower: lower.unwrap_or(0.0), upper })
         };

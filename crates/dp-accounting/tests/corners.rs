@@ -117,6 +117,42 @@ fn repeat_and_select_is_monotone_in_the_order_and_searched_without_a_cap() {
     assert!(found >= expected * (1.0 - 1e-12) && found < expected * 1.000_01, "{found} {expected}");
 }
 
+/// Beside a Gaussian that asks for a low order the bound of a higher order counts, too: without it ε would be larger by one.
+#[test]
+fn a_search_beside_a_gaussian_is_monotone_in_the_order() {
+    let (rho, gamma, delta) = (0.01, 0.01, 1e-5_f64);
+    let mut accountant = search(rho, gamma);
+    accountant.compose(&DpEvent::ZeroConcentrated { rho: Rho::new(3.0).unwrap() }, 1).unwrap();
+    let found = accountant.epsilon(Delta::new(delta).unwrap()).unwrap().epsilon.get();
+    let orders = || (1..20_000).map(|i| 1.0 + 0.002 * f64::from(i));
+    let least = orders().map(|order| searched(rho, gamma, order)).fold(f64::INFINITY, f64::min);
+    let bound = |is_monotone: bool| {
+        let at = |order: f64| {
+            let search = searched(rho, gamma, order);
+            // Below the order of the smallest bound that one holds.
+            let search = if is_monotone && order < 18.5 { search.min(least) } else { search };
+            search + 3.0 * order + ((order - 1.0) / order).ln() - (delta.ln() + order.ln()) / (order - 1.0)
+        };
+        orders().map(at).fold(f64::INFINITY, f64::min)
+    };
+    let (monotone, raw) = (bound(true), bound(false));
+    assert!((found / monotone - 1.0).abs() < 1e-5, "{found} {monotone}");
+    assert!(raw > found + 0.8, "{raw} {found}");
+}
+
+/// 10⁸ searches of next to no privacy loss, each with a geometric number of trials: `6n·√(ρ ln(1/γ))` at orders of 7e7. With orders up to 10⁶
+/// alone it would be 1381.9.
+#[test]
+fn many_searches_ask_for_orders_beyond_a_million() {
+    let one = DpEvent::ZeroConcentrated { rho: Rho::new(1e-15).unwrap() };
+    let search = one.best_of(TrialCount::negative_binomial(1.0, 0.01).unwrap());
+    let mut accountant = RdpAccountant::new(NeighbouringRelation::AddRemove);
+    accountant.compose(&search, 100_000_000).unwrap();
+    let found = accountant.epsilon(Delta::new(1e-5).unwrap()).unwrap().epsilon.get();
+    let expected = 6e8 * (1e-15 * 100.0_f64.ln()).sqrt();
+    assert!((found / expected - 1.0).abs() < 1e-4, "{found} {expected}");
+}
+
 #[test]
 fn without_privacy_delta_is_1_at_every_epsilon() {
     let mut accountant = PldAccountant::new(NeighbouringRelation::AddRemove);

@@ -49,6 +49,9 @@ pub(crate) struct AccountArgs {
     /// What was done instead, as JSON: an event of dp-accounting, or a list of them.
     #[arg(long, value_name = "FILE")]
     event: Option<PathBuf>,
+    /// Records that come and go together, as those of one user do; 1 unless given.
+    #[arg(long, value_name = "K")]
+    user_records: Option<u32>,
     /// Which data sets are neighbours: replace-one for batches of fixed size, else add-remove,
     /// unless given.
     #[arg(long, value_enum)]
@@ -122,6 +125,10 @@ enum WhichArg {
 enum RelationArg {
     /// One has a record more.
     AddRemove,
+    /// The first has a record more: one direction of add-remove alone.
+    Remove,
+    /// The second has a record more: the other direction alone.
+    Add,
     /// One record differs; their number is public.
     ReplaceOne,
     /// One record contributes nothing in one of them; their number is public.
@@ -242,8 +249,11 @@ fn case(args: &AccountArgs) -> anyhow::Result<Case> {
         noise_multiplier: args.noise_multiplier,
         count_noise_multipliers: (!counts.is_empty()).then(|| counts.clone()),
         event: args.event.as_deref().map(event).transpose()?,
+        user_records: args.user_records,
         relation: args.relation.map(|relation| match relation {
             RelationArg::AddRemove => NeighbouringRelation::AddRemove,
+            RelationArg::Remove => NeighbouringRelation::Remove,
+            RelationArg::Add => NeighbouringRelation::Add,
             RelationArg::ReplaceOne => NeighbouringRelation::ReplaceOne,
             RelationArg::ZeroOut => NeighbouringRelation::ZeroOut,
         }),

@@ -101,6 +101,9 @@ pub struct Case {
     /// Anything else that was done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<DpEvent>,
+    /// Records that come and go together, as those of one user do; 1 unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_records: Option<u32>,
     /// Which data sets are neighbours; replace-one for batches of fixed size, else add-remove,
     /// unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -182,6 +185,7 @@ pub struct Resolved {
     /// Relative width of the PLD bracket.
     pub relative_width: f64,
     source: Source,
+    user_records: u32,
     orders: Option<Orders>,
     conversion: Option<Conversion>,
 }
@@ -215,6 +219,7 @@ macro_rules! each_field {
             noise_multiplier,
             count_noise_multipliers,
             event,
+            user_records,
             relation,
             delta,
             epsilon,
@@ -287,6 +292,7 @@ impl Case {
             accountant: self.accountant.unwrap_or(WhichAccountant::All),
             relative_width: self.relative_width.unwrap_or(RELATIVE_WIDTH),
             source,
+            user_records: self.user_records.unwrap_or(1),
             orders,
             conversion: self.conversion,
         };
@@ -484,21 +490,26 @@ impl OrdersChoice {
 }
 
 impl Resolved {
-    /// One step, or the event.
+    /// One step, or the event, as it is for all records that come and go together.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for parameters out of range.
+    /// [`AccountingError::OutOfRange`] for parameters out of range, [`AccountingError::NotRepresentable`] for what several records together
+    /// have no analysis of.
     pub fn event(&self) -> Result<DpEvent, AccountingError> {
         match &self.source {
-            Source::Event(event) => Ok(event.clone()),
+            Source::Event(event) => event.for_user(self.user_records),
             Source::Batches { rate, noise_multiplier, .. } => self.step(*noise_multiplier, *rate),
         }
     }
 
     /// A step with another noise multiplier of the gradient query and another rate.
     fn step(&self, noise_multiplier: f64, rate: f64) -> Result<DpEvent, AccountingError> {
+        self.step_of_one_record(noise_multiplier, rate)?.for_user(self.user_records)
+    }
+
+    fn step_of_one_record(&self, noise_multiplier: f64, rate: f64) -> Result<DpEvent, AccountingError> {
         let Source::Batches { sampler, population, counts, .. } = &self.source else {
-            return self.event();
+            return Ok(DpEvent::nothing());
         };
         let gradient = DpEvent::gaussian_at(noise_multiplier)?;
         let queries = match gradient {
@@ -547,6 +558,9 @@ impl std::fmt::Display for Resolved {
             Asked::Epsilon { delta } | Asked::Parameter { delta, .. } => write!(f, ", delta {:e}", delta.get())?,
             Asked::Delta { epsilon } => write!(f, ", epsilon {epsilon}")?,
         }
+        if self.user_records > 1 {
+            write!(f, ", users with {} records", self.user_records)?;
+        }
         write!(f, ", {} neighbours", self.relation)
     }
 }
@@ -573,7 +587,7 @@ mod tests {
 
     #[test]
     fn conflicts_gaps_and_unknown_fields_are_named() {
-        insta::assert_snapshot!(refused(r#"{"sampling_rat":0.1}"#), @"not a case: unknown field `sampling_rat`, expected one of `id`, `sampler`, `sampling_rate`, `records`, `batch_size`, `steps`, `epochs`, `noise_multiplier`, `count_noise_multipliers`, `event`, `relation`, `delta`, `epsilon`, `target_epsilon`, `accountant`, `orders`, `conversion`, `relative_width` at line 1 column 15");
+        insta::assert_snapshot!(refused(r#"{"sampling_rat":0.1}"#), @"not a case: unknown field `sampling_rat`, expected one of `id`, `sampler`, `sampling_rate`, `records`, `batch_size`, `steps`, `epochs`, `noise_multiplier`, `count_noise_multipliers`, `event`, `user_records`, `relation`, `delta`, `epsilon`, `target_epsilon`, `accountant`, `orders`, `conversion`, `relative_width` at line 1 column 15");
         insta::assert_snapshot!(refused(r#"{"steps":1,"steps":2}"#), @"not a case: duplicate field `steps` at line 1 column 18");
         insta::assert_snapshot!(refused(r#"{"sampling_rate":0.1,"noise_multiplier":1,"steps":3}"#), @"give `delta`, or `epsilon` to ask for δ");
         insta::assert_snapshot!(refused(r#"{"noise_multiplier":1,"steps":3,"delta":1e-5}"#), @"give `sampling_rate`, or `records` with `batch_size`");

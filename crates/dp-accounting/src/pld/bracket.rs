@@ -73,7 +73,13 @@ impl Bracket {
 /// Brackets the answer on grids alone; what is guessed only says which grid comes first and which is fine enough.
 ///
 /// All grids together have no more points than the largest may have, so that every question is answered in the time of one of those.
-pub(super) fn bracket(mechanisms: &[(PldMechanism, f64)], question: Question, guess: Guess, effort: Effort) -> Bracket {
+pub(super) fn bracket(
+    mechanisms: &[(PldMechanism, f64)],
+    question: Question,
+    guess: Guess,
+    effort: Effort,
+    asked: [bool; 2],
+) -> Bracket {
     let steps: f64 = mechanisms.iter().map(|(_, count)| count).sum();
     // Probability that the grid may leave out: a millionth of δ over all steps. When δ is the question, of what is known of it.
     let log_tail_of = |best: Bracket| {
@@ -84,7 +90,11 @@ pub(super) fn bracket(mechanisms: &[(PldMechanism, f64)], question: Question, gu
         (log_delta - 14.0 - libm::log(steps)).min(-40.0)
     };
     let symmetric = mechanisms.iter().all(|(mechanism, _)| mechanism.is_symmetric());
-    let mut directions = vec![Direction::default(); if symmetric { 1 } else { 2 }];
+    // Record present against absent, then absent against present.
+    let mut directions: Vec<_> = (0..2)
+        .filter(|d| if symmetric { *d == 0 } else { asked[*d] })
+        .map(|side| Direction { side, ..Direction::default() })
+        .collect();
     let mut best = question.anything();
     let is_done = |best: Bracket| best.within(guess.upper).is_narrow(question, effort.relative_width);
     let mut points_left = effort.max_points as f64;
@@ -101,13 +111,15 @@ pub(super) fn bracket(mechanisms: &[(PldMechanism, f64)], question: Question, gu
         let finest = (16.0 * cells_at(log_tail_of(best), 1.0) / n_panels).max(guess.epsilon / 65_536.0);
         interval = interval.min(finest);
     }
+    interval = mechanisms.iter().fold(interval, |interval, (mechanism, _)| {
+        mechanism.affordable(log_tail_of(best), interval, 0.03 * max_points)
+    });
     for level in 0..40 {
         // Relative probability, under the tilt, that may lie outside the window of the transform; less each time, in case it was too much.
         let log_window_tail = libm::log(effort.relative_width) - 10.0 - SLACK - f64::from(level);
         let log_tail = log_tail_of(best);
-        let cells_at = |interval: f64| cells_at(log_tail, interval);
-        // A cell, with both directions and bounds, takes as long as two points of a transform, and so does a panel.
-        let work = 2.0 * (cells_at(interval) + n_panels);
+        let work_at = |interval: f64| mechanisms.iter().map(|(m, _)| m.work(log_tail, interval)).fold(0.0, f64::max);
+        let work = work_at(interval);
         if work > points_left {
             return best;
         }
@@ -116,7 +128,8 @@ pub(super) fn bracket(mechanisms: &[(PldMechanism, f64)], question: Question, gu
             mechanisms.iter().map(|(mechanism, count)| (mechanism.cut(log_tail, interval), *count)).collect();
         let outside: f64 = cuts.iter().map(|(cut, count)| count * cut.outside).sum();
         let mut too_long = false;
-        for (d, direction) in directions.iter_mut().enumerate() {
+        for direction in &mut directions {
+            let d = direction.side;
             // A direction that cannot be the larger one needs no refinement.
             if direction.bracket.is_some_and(|known| known.upper <= best.lower) {
                 continue;
@@ -146,14 +159,25 @@ pub(super) fn bracket(mechanisms: &[(PldMechanism, f64)], question: Question, gu
         let relative = (upper - best.lower) / upper;
         let ratio = if relative.is_finite() { (0.7 * effort.relative_width / relative).sqrt() } else { 0.0 };
         let next = interval * ratio.clamp(if relative < 0.3 { 0.2 } else { 0.125 }, 0.7);
-        // The last grid that fits is worth trying.
-        interval = if 2.0 * cells_at(next) > points_left && 2.0 * cells_at(interval) < 0.3 * points_left {
-            4.0 * cells_at(1.0) / points_left * 1.0001
-        } else {
-            next
-        };
+        // The last grid that fits is worth trying: its cut may take half of what is left, the transforms the rest.
+        let fits = |interval: f64| work_at(interval) <= 0.5 * points_left;
+        let last = if fits(next) { next } else { last_true(interval, next, fits) };
+        interval = if last < 0.85 * interval { last } else { next };
     }
     best
+}
+
+/// The last of 20 intervals, in the logarithm, on the way from one that holds to one that does not.
+fn last_true(mut holds: f64, mut fails: f64, at: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..20 {
+        let middle = (holds * fails).sqrt();
+        if at(middle) {
+            holds = middle;
+        } else {
+            fails = middle;
+        }
+    }
+    holds
 }
 
 /// More panels than a first grid has cells by far.
@@ -172,6 +196,8 @@ pub(super) struct Guess {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Direction {
+    /// Its index among a cut's.
+    side: usize,
     bracket: Option<Bracket>,
     tilt: Option<f64>,
 }

@@ -2,7 +2,7 @@
 
 use super::bracket::Bracket;
 use super::mechanism::PldMechanism;
-use crate::gaussian::{Profile, gaussian_profile, invert, present_profile, sampled_gaussian_profile};
+use crate::gaussian::{Profile, absent_profile, gaussian_profile, invert, present_profile, sampled_gaussian_profile};
 
 /// Relative error of `μ`: of the root of a sum of precisions, or of the reciprocal of a noise multiplier that is right to 4 ulp.
 const MU_ERROR: f64 = 6.0 * f64::EPSILON;
@@ -13,10 +13,11 @@ pub(super) enum ClosedForm {
     Gaussian {
         mu: f64,
     },
-    /// Poisson batches, the larger of both directions.
+    /// Poisson batches: the larger of the directions that are asked for.
     Sampled {
         q: f64,
         mu: f64,
+        directions: [bool; 2],
     },
     /// At `ε ≥ 0` both directions have the profile of "record present" under Poisson sampling.
     FixedSize {
@@ -26,7 +27,7 @@ pub(super) enum ClosedForm {
 }
 
 impl ClosedForm {
-    pub(super) fn of(mechanisms: &[(PldMechanism, f64)]) -> Option<Self> {
+    pub(super) fn of(mechanisms: &[(PldMechanism, f64)], directions: [bool; 2]) -> Option<Self> {
         let [(mechanism, count)] = mechanisms else { return None };
         if let Some(mu) = mechanism.as_gaussian() {
             // Of which there is one, whatever was composed: a mechanism on the whole data has been counted into μ.
@@ -35,7 +36,7 @@ impl ClosedForm {
         if *count != 1.0 {
             return None;
         }
-        let sampled = mechanism.as_sampled_gaussian().map(|(q, mu)| Self::Sampled { q, mu });
+        let sampled = mechanism.as_sampled_gaussian().map(|(q, mu)| Self::Sampled { q, mu, directions });
         sampled.or(mechanism.as_fixed_size_gaussian().map(|(q, mu)| Self::FixedSize { q, mu }))
     }
 
@@ -48,8 +49,9 @@ impl ClosedForm {
     fn profile(self, mu: f64, epsilon: f64) -> Profile {
         match self {
             Self::Gaussian { .. } => gaussian_profile(mu, epsilon),
-            Self::Sampled { q, .. } => sampled_gaussian_profile(q, mu, epsilon),
-            Self::FixedSize { q, .. } => present_profile(q, mu, epsilon),
+            Self::Sampled { q, directions: [true, true], .. } => sampled_gaussian_profile(q, mu, epsilon),
+            Self::Sampled { q, directions: [false, _], .. } => absent_profile(q, mu, epsilon),
+            Self::Sampled { q, .. } | Self::FixedSize { q, .. } => present_profile(q, mu, epsilon),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Mechanisms whose privacy loss distribution is known.
 
+use super::allocation::Allocation;
 use super::base_loss::BaseLoss;
 use super::cells::{Anchor, Cells, Grid, cut};
 use super::pair_cells;
@@ -11,6 +12,7 @@ use crate::pair::Pair;
 pub(super) enum PldMechanism {
     Query { base: BaseLoss, q: f64, sampling: Sampling },
     Pair(Pair),
+    Allocation(Allocation),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +68,12 @@ impl PldMechanism {
                     mechanisms.push((Self::Pair(pair.clone()), count));
                     continue;
                 }
-                Mechanism::RandomAllocation { .. } => return Err("random allocation".to_owned()),
+                Mechanism::RandomAllocation { sigma, steps } => {
+                    let allocation = Allocation::new(sigma, steps)
+                        .ok_or("random allocation with so little noise or so many steps")?;
+                    mechanisms.push((Self::Allocation(allocation), count));
+                    continue;
+                }
                 Mechanism::ZeroConcentrated { .. } => return Err("a zero-concentrated mechanism".to_owned()),
                 Mechanism::OneOf { .. } => return Err("alternatives of which each record meets one".to_owned()),
                 Mechanism::RepeatAndSelect { .. } => return Err("a repeat-and-select search".to_owned()),
@@ -111,6 +118,7 @@ impl PldMechanism {
         match self {
             Self::Query { q, sampling, .. } => *q >= 1.0 || *sampling == Sampling::FixedSize,
             Self::Pair(pair) => pair.is_symmetric(),
+            Self::Allocation(_) => false,
         }
     }
 
@@ -119,6 +127,15 @@ impl PldMechanism {
         match self {
             Self::Query { base, q, sampling } => sampling.grid(*base, *q, log_tail, interval).n_cells(),
             Self::Pair(pair) => pair_cells::n_cells(pair, log_tail, interval),
+            Self::Allocation(allocation) => allocation.n_cells(log_tail, interval),
+        }
+    }
+
+    /// An interval, no smaller, at which a first [`cut`](Self::cut) is not most of all work.
+    pub(super) fn affordable(&self, log_tail: f64, interval: f64, points: f64) -> f64 {
+        match self {
+            Self::Allocation(allocation) => allocation.affordable(log_tail, interval, points),
+            Self::Query { .. } | Self::Pair(_) => interval,
         }
     }
 
@@ -126,14 +143,22 @@ impl PldMechanism {
     pub(super) fn n_panels(&self, log_tail: f64) -> f64 {
         match self {
             Self::Query { base, .. } => base.n_panels(log_tail),
-            Self::Pair(_) => 0.0,
+            Self::Pair(_) | Self::Allocation(_) => 0.0,
         }
+    }
+
+    /// What a [`cut`](Self::cut) takes, in points of a transform: a cell, with both directions and bounds, takes as long as two of them,
+    /// and so does a panel.
+    pub(super) fn work(&self, log_tail: f64, interval: f64) -> f64 {
+        let sums = if let Self::Allocation(allocation) = self { allocation.work(log_tail, interval) } else { 0.0 };
+        2.0 * (self.n_cells(log_tail, interval) + self.n_panels(log_tail)) + sums
     }
 
     pub(super) fn cut(&self, log_tail: f64, interval: f64) -> Cut {
         let (base, q, sampling) = match self {
             Self::Query { base, q, sampling } => (*base, *q, sampling),
             Self::Pair(pair) => return pair_cells::cut(pair, log_tail, interval),
+            Self::Allocation(allocation) => return allocation.cut(log_tail, interval),
         };
         let both = cut(base, sampling.grid(base, q, log_tail, interval), log_tail);
         match sampling {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::cast_possible_wrap, reason = "grid indices are far below 2^63")]
 
+mod allocation;
 mod base_loss;
 mod bracket;
 mod cells;
@@ -31,8 +32,8 @@ use crate::{
 /// the relative error small at any δ. Truncation, aliasing and rounding are bounded and charged to the bounds. The grid is refined until the bracket is as narrow as
 /// asked for, or narrower than 1e-9 in ε. [`EpsilonBound::method`] says which way was taken.
 ///
-/// **Guarantee.** `lower ≤ ε ≤ upper` for the composition of the dominating pairs of the mechanisms, the larger of the two directions of a relation. For
-/// Poisson-sampled Gaussian and Laplace queries that is the exact ε.
+/// **Guarantee.** `lower ≤ ε ≤ upper` for the composition of the dominating pairs of the mechanisms, the larger of the two directions of a relation that has
+/// both. For Poisson-sampled Gaussian and Laplace queries and for random allocation with one participation that is the exact ε.
 ///
 /// **Edge cases.** When the width is not reached within the budget, or a mechanism has no privacy loss distribution (zero-concentrated,
 /// repeat-and-select), the answer is the smaller of the upper bound so far and the RDP bound, marked [`Certainty::FallBack`].
@@ -106,7 +107,8 @@ impl PldAccountant {
             return (nothing.within(guess.upper), None);
         }
         let mut known = nothing;
-        let along = |planned: Question| contour::bracket(mechanisms, question, planned, guess, self.effort);
+        let directions = self.relation().directions();
+        let along = |planned: Question| contour::bracket(mechanisms, question, planned, guess, self.effort, directions);
         if let Some(found) = along(question) {
             known = found.within(guess.upper);
             if is_narrow(known) {
@@ -116,7 +118,7 @@ impl PldAccountant {
         // An ε far from where its plan expected it: a coarse grid says where to plan for.
         if matches!(question, Question::Epsilon { .. }) && contour::can_answer(mechanisms) {
             let effort = Effort { max_points: self.effort.max_points / 32, ..self.effort };
-            let coarse = bracket(mechanisms, question, guess, effort).within(guess.upper);
+            let coarse = bracket(mechanisms, question, guess, effort, directions).within(guess.upper);
             if let Some(found) = along(Question::Delta { epsilon: coarse.upper }).filter(|_| coarse.upper.is_finite()) {
                 known = known.intersection(found.within(guess.upper));
                 if is_narrow(known) {
@@ -124,7 +126,7 @@ impl PldAccountant {
                 }
             }
         }
-        let by_grid = bracket(mechanisms, question, guess, self.effort);
+        let by_grid = bracket(mechanisms, question, guess, self.effort, directions);
         known = known.intersection(by_grid).within(guess.upper);
         if !is_narrow(known)
             && known.upper.is_finite()
@@ -202,7 +204,7 @@ impl Accountant for PldAccountant {
                 return Ok(EpsilonBound { certainty: no_distribution(&obstacle), ..by_rdp });
             }
         };
-        if let Some(formula) = ClosedForm::of(&mechanisms) {
+        if let Some(formula) = ClosedForm::of(&mechanisms, self.relation().directions()) {
             return bound(formula.epsilon(delta.get()), Certainty::Bound, Some(Method::ClosedForm));
         }
         let by_rdp = self.proven_rdp().epsilon(delta)?;
@@ -210,10 +212,18 @@ impl Accountant for PldAccountant {
         let guess = Guess { upper, epsilon: upper, order: order_of(by_rdp.order) };
         let question = Question::Epsilon { delta: delta.get() };
         let (found, method) = self.solve(&mechanisms, question, guess);
-        // Many steps are no more private than one of them, which often has a formula.
-        let lower = found.lower.max(of_one_step(&mechanisms, delta)).min(found.upper);
-        let found = Bracket { lower, ..found };
+        let found = if found.is_narrow(question, self.effort.relative_width) {
+            found
+        } else {
+            // Many steps are no more private than one of them, which often has a formula.
+            let lower = found.lower.max(of_one_step(&mechanisms, delta, self.relation().directions())).min(found.upper);
+            Bracket { lower, ..found }
+        };
         bound(found, self.certainty(question, found), method)
+    }
+
+    fn exchanged_delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {
+        self.with_composition(self.composition.exchanged()).delta(epsilon)
     }
 
     fn delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {
@@ -234,7 +244,7 @@ impl Accountant for PldAccountant {
                 return Ok(DeltaBound { certainty: no_distribution(&obstacle), ..by_rdp });
             }
         };
-        if let Some(formula) = ClosedForm::of(&mechanisms) {
+        if let Some(formula) = ClosedForm::of(&mechanisms, self.relation().directions()) {
             return Ok(bound(formula.delta(epsilon.get()), Certainty::Bound, Some(Method::ClosedForm)));
         }
         let by_rdp = self.proven_rdp().delta(epsilon)?;
@@ -246,8 +256,9 @@ impl Accountant for PldAccountant {
 }
 
 /// The largest lower end of ε that a single step has by its formula, 0 where none has one.
-fn of_one_step(mechanisms: &[(PldMechanism, f64)], delta: Delta) -> f64 {
-    let formulas = mechanisms.iter().filter_map(|(mechanism, _)| ClosedForm::of(&[(mechanism.clone(), 1.0)]));
+fn of_one_step(mechanisms: &[(PldMechanism, f64)], delta: Delta, directions: [bool; 2]) -> f64 {
+    let formulas =
+        mechanisms.iter().filter_map(|(mechanism, _)| ClosedForm::of(&[(mechanism.clone(), 1.0)], directions));
     formulas.map(|formula| formula.epsilon(delta.get()).lower).fold(0.0, f64::max)
 }
 

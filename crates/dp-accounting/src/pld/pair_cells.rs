@@ -38,6 +38,10 @@ impl Grid {
                     let (from, to) = range(normals, log_tail);
                     (normals.loss(from).0, normals.loss(to).0)
                 }
+                Part::Mirrored(normals) => {
+                    let largest = normals.loss(range(normals, log_tail).1).0;
+                    (-largest, largest)
+                }
             };
             (low, high) = (low.min(from), high.max(to));
         }
@@ -71,7 +75,7 @@ fn range(normals: &Normals, log_tail: f64) -> (f64, f64) {
 fn relative_error(pair: &Pair, log_tail: f64) -> f64 {
     let widest = |(_, part): &(f64, Part)| match part {
         Part::Points(_) => 0.0,
-        Part::Normals(normals) => {
+        Part::Normals(normals) | Part::Mirrored(normals) => {
             let (low, high) = range(normals, log_tail);
             (high - low) * low.abs().max(high.abs())
         }
@@ -81,6 +85,11 @@ fn relative_error(pair: &Pair, log_tail: f64) -> f64 {
 
 /// Cells of both directions, with rounding resolved upwards and downwards.
 pub(super) fn cut(pair: &Pair, log_tail: f64, interval: f64) -> Cut {
+    cut_off(pair, log_tail, interval, 0.0)
+}
+
+/// The same where every outcome's loss is known to an error only.
+pub(super) fn cut_off(pair: &Pair, log_tail: f64, interval: f64, loss_error: f64) -> Cut {
     let grid = Grid::new(pair, log_tail, interval);
     let cells = (grid.last - grid.first) as usize;
     let mut contents = vec![Content::default(); cells];
@@ -98,12 +107,17 @@ pub(super) fn cut(pair: &Pair, log_tail: f64, interval: f64) -> Cut {
                     content.absent += weight * point.absent;
                     content.from_below += present * -libm::expm1(-(above - a).max(0.0));
                     content.from_above += present * libm::expm1((b - above).max(0.0));
-                    content.rounding = content.rounding.max(32.0 * f64::EPSILON * (1.0 + above.abs()) / interval);
+                    let error = 32.0 * f64::EPSILON * (1.0 + above.abs()) + loss_error;
+                    content.rounding = content.rounding.max(error / interval);
                 }
                 outside += weight * 1e-290;
             }
             Part::Normals(normals) => {
-                add_normals(normals, *weight, grid, log_tail, &mut contents);
+                add_normals(normals, *weight, grid, grid.first, log_tail, &mut contents);
+                outside += weight * 2.0 * libm::exp(log_tail);
+            }
+            Part::Mirrored(normals) => {
+                add_mirrored(normals, *weight, grid, log_tail, &mut contents);
                 outside += weight * 2.0 * libm::exp(log_tail);
             }
         }
@@ -131,19 +145,66 @@ pub(super) fn cut(pair: &Pair, log_tail: f64, interval: f64) -> Cut {
     Cut { directions: upper, lower: Some(lower), outside }
 }
 
-fn add_normals(normals: &Normals, weight: f64, grid: Grid, log_tail: f64, contents: &mut [Content]) {
-    let (start, end) = range(normals, log_tail);
+/// Losses above 0, and as much of their mirror image; the rest of the probability at 0, a grid point.
+fn add_mirrored(normals: &Normals, weight: f64, grid: Grid, log_tail: f64, contents: &mut [Content]) {
+    let mut above = vec![Content::default(); contents.len()];
+    add_normals(normals, weight, grid, 0, log_tail, &mut above);
+    let zero = (-grid.first) as usize;
+    let mut elsewhere = 0.0;
+    for (i, part) in above.iter().enumerate().skip(zero) {
+        let (a, b) = ((i - zero) as f64 * grid.interval, (i - zero + 1) as f64 * grid.interval);
+        let mirror = Content {
+            present: part.absent,
+            absent: part.present,
+            from_below: libm::exp(-b) * part.from_above,
+            from_above: libm::exp(-a) * part.from_below,
+            rounding: part.rounding,
+        };
+        elsewhere += part.present + part.absent;
+        contents[i].add(part);
+        if let Some(opposite) = (2 * zero).checked_sub(i + 1) {
+            contents[opposite].add(&mirror);
+        }
+    }
+    let rest = (weight - elsewhere).max(0.0);
+    contents[zero].add(&Content {
+        present: rest,
+        absent: rest,
+        from_above: rest * libm::expm1(grid.interval),
+        ..Content::default()
+    });
+}
+
+impl Content {
+    fn add(&mut self, other: &Self) {
+        self.present += other.present;
+        self.absent += other.absent;
+        self.from_below += other.from_below;
+        self.from_above += other.from_above;
+        self.rounding = self.rounding.max(other.rounding);
+    }
+}
+
+/// Adds what lies in the cells from `first` on.
+fn add_normals(normals: &Normals, weight: f64, grid: Grid, first: i64, log_tail: f64, contents: &mut [Content]) {
+    let (lowest, end) = range(normals, log_tail);
+    let off_grid = |x: f64, k: i64| (normals.loss(x).0 - grid.offset - k as f64 * grid.interval).abs();
+    let start = if first > grid.first {
+        inverse(normals, grid.offset + first as f64 * grid.interval, lowest, end)
+    } else {
+        lowest
+    };
     let (low_mean, high_mean) = normals.means();
     let above_offset = |x: f64| normals.loss(x).0 - grid.offset;
-    let (mut x, mut previous_off) = (start, 0.0);
-    for k in grid.first..grid.last {
+    let (mut x, mut previous_off) = (start, if first > grid.first { off_grid(start, first) } else { 0.0 });
+    for k in first..grid.last {
         if x >= end {
             break;
         }
         let (a, b) = (k as f64 * grid.interval, (k + 1) as f64 * grid.interval);
         let to = if k + 1 == grid.last { end } else { inverse(normals, grid.offset + b, x, end) };
         // How far the cell's upper end is from the grid point, unless that is where everything ends.
-        let off = if to < end { (normals.loss(to).0 - grid.offset - b).abs() } else { 0.0 };
+        let off = if to < end { off_grid(to, k + 1) } else { 0.0 };
         let at_either_end = off.max(previous_off);
         previous_off = off;
         let content = &mut contents[(k - grid.first) as usize];

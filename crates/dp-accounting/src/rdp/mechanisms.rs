@@ -116,7 +116,7 @@ impl Part {
     fn at(&self, order: f64) -> f64 {
         match *self {
             Self::NonPrivate => f64::INFINITY,
-            Self::SampledGaussian { q, sigma } => sampled_gaussian_rdp(q, sigma, order),
+            Self::SampledGaussian { q, sigma } => super::known::once(q, sigma, order, sampled_gaussian_rdp),
             Self::FixedSizeGaussian { q, sigma } => super::fixed_size::fixed_size_gaussian_rdp(q, sigma, order),
             Self::TwoHumps { q, sigma } => super::fixed_size::proven_fixed_size_gaussian_rdp(q, sigma, order),
             Self::Laplace { scale } => laplace_rdp(scale, order),

@@ -3,6 +3,7 @@
 mod allocation;
 mod conversion;
 mod fixed_size;
+mod known;
 mod laplace;
 mod mechanisms;
 mod orders;
@@ -133,13 +134,18 @@ impl Accountant for RdpAccountant {
             return Ok(bound);
         }
         let curve = self.curve();
-        let best = self.orders.minimise(
-            |order| {
-                let rdp = curve.at(order);
-                (self.conversion.epsilon(order, rdp, delta), self.conversion.least_epsilon(order, rdp))
-            },
-            orders::PLAUSIBLE_RANGE,
-        );
+        let best = match &self.orders {
+            Orders::Fixed(list) => {
+                orders::least_of(list, |order| curve.at(order), |order, rdp| self.conversion.epsilon(order, rdp, delta))
+            }
+            Orders::Adaptive => self.orders.minimise(
+                |order| {
+                    let rdp = curve.at(order);
+                    (self.conversion.epsilon(order, rdp, delta), self.conversion.least_epsilon(order, rdp))
+                },
+                orders::PLAUSIBLE_RANGE,
+            ),
+        };
         let (order, epsilon) = (best.is_finite().then_some(best.order), best.value.max(0.0));
         Ok(EpsilonBound {
             epsilon: Epsilon::new(epsilon)?,

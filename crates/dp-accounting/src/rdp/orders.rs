@@ -119,6 +119,30 @@ impl Orders {
     }
 }
 
+/// Minimises `value(order, divergence(order))`, which grows with the divergence, over a list.
+///
+/// Divergences grow with the order, so that of a lower one bounds all values above it from below: where that is beyond the best value,
+/// nothing more is asked.
+pub(crate) fn least_of(orders: &[f64], divergence: impl Fn(f64) -> f64, value: impl Fn(f64, f64) -> f64) -> Best {
+    let mut sorted: Vec<f64> = orders.iter().copied().filter(|order| *order > 1.0).collect();
+    sorted.sort_by(f64::total_cmp);
+    let mut best = Best { order: f64::NAN, value: f64::INFINITY };
+    let mut ranges = vec![(0, sorted.len(), 0.0)];
+    while let Some((start, end, at_least)) = ranges.pop() {
+        // Divergences are bounds, which rounding keeps from growing in every digit.
+        let is_plausible = |order: &f64| value(*order, at_least * (1.0 - 1e-9)) <= best.value;
+        if !sorted[start..end].iter().any(is_plausible) {
+            continue;
+        }
+        let middle = start + (end - start) / 2;
+        let here = divergence(sorted[middle]);
+        best.improve(sorted[middle], value(sorted[middle], here));
+        ranges.push((start, middle, at_least));
+        ranges.push((middle + 1, end, here));
+    }
+    best
+}
+
 /// Minimises within `centre ± radius` by parabolas through the last three points, and by golden sections where those lead astray; the caller keeps
 /// the best value.
 ///
@@ -169,5 +193,32 @@ fn descend(centre: f64, radius: f64, mut objective: impl FnMut(f64) -> f64) {
                 points[2] = (next, at_next);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_searched_as_if_every_order_were_tried() {
+        for (slope, log_delta) in [(1e-3, -11.5), (0.05, -11.5), (0.5, -2.0), (3.0, -30.0), (1e-9, -5.0)] {
+            let divergence = |order: f64| slope * order + 0.01 * (order / 7.0).powi(3);
+            let value = |order: f64, rdp: f64| rdp - log_delta / (order - 1.0);
+            let Orders::Fixed(list) = Orders::dp_accounting() else { panic!("a list") };
+            let all = list.iter().map(|&order| value(order, divergence(order))).fold(f64::INFINITY, f64::min);
+            let asked = std::cell::Cell::new(0);
+            let found = least_of(
+                &list,
+                |order| {
+                    asked.set(asked.get() + 1);
+                    divergence(order)
+                },
+                value,
+            );
+            assert_eq!(found.value, all);
+            assert!(asked.get() < list.len() / 2, "{} of {}", asked.get(), list.len());
+        }
+        assert!(!least_of(&[], |_| 1.0, |_, rdp| rdp).is_finite());
     }
 }

@@ -36,6 +36,12 @@ fn log_moment(part: &Part, order: f64, reversed: bool) -> f64 {
             let (numerator, denominator) = if reversed { (sides.1, sides.0) } else { sides };
             of_normals(normals, numerator, denominator, order, reversed)
         }
+        Part::Mirrored(normals) => {
+            // Either half has at most the excess of the mixtures themselves: w^α - 1 - α(w - 1) ≥ 0 is larger at w ≥ 1 than w times
+            // the same at 1/w.
+            let whole = of_normals(normals, &normals.present, &normals.absent, order, false);
+            if whole < 1.0 { libm::log1p(2.0 * libm::expm1(whole)) } else { whole + std::f64::consts::LN_2 }
+        }
     }
 }
 

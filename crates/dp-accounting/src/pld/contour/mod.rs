@@ -53,6 +53,7 @@ pub(super) fn bracket(
     planned: Question,
     guess: Guess,
     effort: Effort,
+    directions: [bool; 2],
 ) -> Option<Bracket> {
     if !can_answer(mechanisms) {
         return None;
@@ -67,8 +68,11 @@ pub(super) fn bracket(
         }
     }
     let mut integral = Integral { loss, question, planned, start: guess.order, effort };
+    if let [false, _] = directions {
+        return integral.bracket(Direction::Add);
+    }
     let mut best = integral.bracket(Direction::Remove)?;
-    if !integral.is_dominated(Direction::Add, best.lower) {
+    if directions[1] && !integral.is_dominated(Direction::Add, best.lower) {
         let other = integral.bracket(Direction::Add)?;
         best = Bracket { lower: best.lower.max(other.lower), upper: best.upper.max(other.upper) };
     }
@@ -185,6 +189,8 @@ mod tests {
     use crate::gaussian::gaussian_delta;
     use crate::{DpEvent, NeighbouringRelation, NoiseMultiplier, SamplingRate};
 
+    const BOTH: [bool; 2] = [true, true];
+
     const EFFORT: Effort = Effort { relative_width: 1e-3, max_points: 1 << 21 };
 
     fn mechanisms(steps: &[(f64, f64, u64)]) -> Vec<(PldMechanism, f64)> {
@@ -208,7 +214,7 @@ mod tests {
                 let mechanisms = mechanisms(&[(1.0, 1.0 / mu, 1)]);
                 let guess = Guess { upper: 1.0, epsilon, order: 1.0 / mu };
                 let found =
-                    bracket(&mechanisms, Question::Delta { epsilon }, Question::Delta { epsilon }, guess, EFFORT)
+                    bracket(&mechanisms, Question::Delta { epsilon }, Question::Delta { epsilon }, guess, EFFORT, BOTH)
                         .unwrap();
                 let (lower, exact) = gaussian_delta(mu, 4.0 * f64::EPSILON, epsilon);
                 assert!(found.lower <= exact && lower <= found.upper, "{found:?} {exact}");
@@ -235,9 +241,9 @@ mod tests {
             let mechanisms = mechanisms(&steps);
             let guess = Guess { upper: f64::INFINITY, epsilon: 1.0, order: 5.0 };
             let question = Question::Epsilon { delta: log_delta.exp() };
-            let contour = bracket(&mechanisms, question, question, guess, EFFORT);
+            let contour = bracket(&mechanisms, question, question, guess, EFFORT, BOTH);
             prop_assert!(contour.is_some_and(|found| found.is_narrow(question, EFFORT.relative_width)), "{contour:?}");
-            let grid = by_grid(&mechanisms, question, guess, EFFORT);
+            let grid = by_grid(&mechanisms, question, guess, EFFORT, BOTH);
             prop_assert!(contour.is_some_and(|found| found.lower <= grid.upper && grid.lower <= found.upper), "{contour:?} {grid:?}");
         }
     }
@@ -248,7 +254,7 @@ mod tests {
         let mechanisms = mechanisms(&[(0.01, 1.0, 1_000)]);
         let question = Question::Epsilon { delta: 1e-5 };
         let from = |order: f64| {
-            bracket(&mechanisms, question, question, Guess { upper: f64::INFINITY, epsilon: 1.0, order }, EFFORT)
+            bracket(&mechanisms, question, question, Guess { upper: f64::INFINITY, epsilon: 1.0, order }, EFFORT, BOTH)
                 .unwrap()
         };
         let answers = [1e-3, 1.0, 8.0, 500.0].map(from);
