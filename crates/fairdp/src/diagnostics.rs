@@ -29,6 +29,9 @@ pub struct Diagnostics {
     pub by_group: BTreeMap<String, GroupDiagnostics>,
     /// What was met in the training table.
     pub table: TableCounts,
+    /// The same figures of a model that was trained without privacy, if one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reference: Option<Box<Diagnostics>>,
 }
 
 /// Exact figures of one group.
@@ -103,6 +106,7 @@ impl Diagnostics {
             log_loss: if is_binary { log_loss(&positive, &answers.scores)?.value } else { None },
             by_group,
             table,
+            reference: None,
         })
     }
 }

@@ -34,6 +34,8 @@ pub struct InitOptions {
 
 /// Texts that stand for a missing value: a fixed list.
 const MISSING: [&str; 6] = ["", "?", "NA", "N/A", "NaN", "NULL"];
+/// From so many rows on, a public number, finer bins are worth their noise.
+const MANY_ROWS: u64 = 20_000;
 const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
 
 /// A configuration for a table, as text.
@@ -100,7 +102,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     for found in &guess.columns {
         let is_group = options.groups.contains(&found.name) && !options.group_as_input;
         if found.name != options.label && Some(&found.name) != options.unit.as_ref() && !is_group {
-            column(&mut text, found);
+            column(&mut text, found, guess.rows >= MANY_ROWS);
         }
     }
     Ok(text)
@@ -153,13 +155,15 @@ fn group(text: &mut String, found: &ColumnGuess) {
     let _ = writeln!(text, "missing = {}  # missing values are a group\n{MARK}", found.missing > 0);
 }
 
-fn column(text: &mut String, found: &ColumnGuess) {
+fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {
     let _ = writeln!(text, "\n[[column]]\nname = {}", quoted(&found.name));
     match found.column() {
         Column::Number { low, high, bins, missing } => {
             let _ = writeln!(text, "kind = \"number\"\nlow = {}\nhigh = {}", number(low), number(high));
             let bins = match bins {
+                Bins::Equal(16) if is_long => "32".to_owned(),
                 Bins::Equal(n) => n.to_string(),
+                Bins::Log(16) if is_long => "{ log = 32 }".to_owned(),
                 Bins::Log(n) => format!("{{ log = {n} }}"),
                 Bins::Edges(edges) => format!("{{ edges = {edges:?} }}"),
             };

@@ -9,8 +9,8 @@ use crate::key::Key;
 use crate::solver::FeatureFacts;
 use crate::solver::rows::{RowSource, SparseBlock, SparseRow};
 
-/// Values that are kept in memory; longer tables are expanded again in every pass.
-const KEPT_VALUES: usize = 48 << 20;
+/// Values that are kept in memory, in a GiB; longer tables are expanded again in every pass.
+const KEPT_VALUES: usize = 128 << 20;
 
 /// Numbers of the records of a part.
 #[derive(Debug, Clone, PartialEq)]

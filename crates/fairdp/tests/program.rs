@@ -212,6 +212,32 @@ fn thresholds_by_group_are_paid_for_and_used_in_prediction() {
     done(here, &["verify", "run"]);
 }
 
+/// Bounds within the budget, and a second fit beyond the cap of the ledger that both share.
+#[test]
+fn bounds_are_paid_for_and_fits_share_a_cap() {
+    let without_bounds = |config: String| {
+        let lines = config.lines().map(|line| if line.starts_with("low = ") { "bounds = \"private\"" } else { line });
+        let kept = lines.filter(|line| !line.starts_with("high = ") && !line.starts_with("bins = "));
+        kept.collect::<Vec<_>>().join("\n")
+    };
+    let folder = declared(8_000, without_bounds);
+    let here = folder.path();
+    let arguments =
+        |out: &'static str| ["fit", "fairdp.toml", "--out", out, "--ledger", "shared.json", "-q", "--reference"];
+    done(here, &arguments("a"));
+    let statement = json(here.join("a/release/statement.json"));
+    assert!(statement["epsilon"].as_f64().unwrap() <= 1.0);
+    assert_eq!(statement["total_epsilon"], statement["epsilon"]);
+    assert!(statement["events"][0]["purpose"].as_str().unwrap().starts_with("bounds of"), "{statement}");
+    let diagnostics = json(here.join("a/private/diagnostics.json"));
+    assert!(diagnostics["reference"]["auc"].as_f64().unwrap() > diagnostics["auc"].as_f64().unwrap() - 0.02);
+    done(here, &["verify", "a"]);
+    let (code, message) = refused(here, &arguments("b"));
+    assert_eq!(code, 3);
+    assert!(message.contains("beyond the cap of 1"), "{message}");
+    assert!(!here.join("b/release").exists());
+}
+
 #[test]
 fn errors_name_the_place() {
     let folder = declared(2_000, |config| config);

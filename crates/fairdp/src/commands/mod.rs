@@ -1,5 +1,6 @@
 //! The command line: a thin layer over the library.
 
+mod account;
 mod summary;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
@@ -52,6 +53,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// ε, δ, noise, rate or steps of private training with given settings.
+    Account(account::AccountArgs),
     /// Write a generated table to try things on.
     Example {
         /// Rows.
@@ -125,6 +128,9 @@ struct FitArgs {
     /// A file that several fits on one table share: together they stay below its cap.
     #[arg(long)]
     ledger: Option<PathBuf>,
+    /// Trains a model without privacy too: its figures are in the private folder alone.
+    #[arg(long)]
+    reference: bool,
     /// Keeps the encoded table, a copy of private records, in the private folder.
     #[arg(long)]
     keep_encoded: bool,
@@ -201,6 +207,7 @@ fn execute(command: Command) -> Result<(), Failure> {
             let verified = fairdp::verify(&folder)?;
             summary::verified(&mut out, &verified, json)?;
         }
+        Command::Account(args) => args.answer(&mut out)?,
         Command::Example { rows, columns, seed } => Example { rows, columns, seed }.write(&mut out)?,
     }
     out.flush()?;
@@ -219,6 +226,7 @@ fn fit(args: FitArgs, out: &mut impl Write) -> Result<(), Failure> {
         threads: args.threads.unwrap_or(cores),
         resume: args.resume,
         ledger: args.ledger,
+        reference: args.reference,
         keep_encoded: args.keep_encoded,
     };
     let is_terminal = io::stderr().is_terminal();

@@ -37,6 +37,8 @@ pub struct FitOptions {
     pub resume: bool,
     /// A file that several fits on one table share, with a cap on the ε of all.
     pub ledger: Option<PathBuf>,
+    /// Trains a model without privacy too, for its figures in the private folder.
+    pub reference: bool,
     /// Keeps the encoded table, a copy of private records, in the private folder.
     pub keep_encoded: bool,
 }

@@ -174,7 +174,24 @@ pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&
     };
     fairness.thresholds = thresholds;
     let sizes = (n, tables.test_members.len());
-    let diagnostics = Diagnostics::of(&answers, sizes, &groups, classes.len(), tables.counts.clone())?;
+    let mut diagnostics = Diagnostics::of(&answers, sizes, &groups, classes.len(), tables.counts.clone())?;
+    if options.reference {
+        say("training without privacy".into());
+        let linear = pool.install(|| {
+            let rows = PartRows::new(&tables.training, &tables.training_members, &left_out);
+            let facts = feature_facts(&tables.training);
+            solver::train(&rows, classes.len(), facts, &settings.without_noise()?, &key, None, &mut |_| Ok(()))
+        })?;
+        let pipeline = Pipeline::new(model.encoding().schema().clone(), linear.priors.clone(), config.model.decision);
+        let reference = Model::new(pipeline, &linear)?;
+        let answers = if has_test {
+            self::answers(&reference, tables.test_table(), &tables.test_members, &test_left_out)
+        } else {
+            self::answers(&reference, &tables.training, &tables.training_members, &left_out)
+        };
+        let found = Diagnostics::of(&answers, sizes, &groups, classes.len(), tables.counts.clone())?;
+        diagnostics.reference = Some(Box::new(found));
+    }
 
     let statement = Statement::of(Facts {
         account: &account,

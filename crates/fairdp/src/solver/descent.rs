@@ -32,13 +32,13 @@ struct Descent<'a> {
     scales: &'a Scales,
     offsets: Vec<f64>,
     grid: Grid,
-    /// Bound on a record's gradient.
-    bound: f64,
 }
 
 /// Buffers of one thread.
 #[derive(Clone)]
 struct Scratch {
+    /// The row's features, scaled.
+    scaled: Vec<f64>,
     residuals: Vec<f64>,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn descend(
     // A residual is at most 1 for one output, √2 for a softmax.
     let residual: f64 = if binary { 1.0 } else { std::f64::consts::SQRT_2 };
     let bound = residual * scales.row_bound;
-    let descent = Descent { n_outputs, width, scales, offsets, grid: Grid::new(bound, rows.len()), bound };
+    let descent = Descent { n_outputs, width, scales, offsets, grid: Grid::new(bound, rows.len()) };
 
     let std = settings.gradients.get() * bound * settings.records_per_unit as f64;
     let variance = RESIDUAL * priors.iter().map(|prior| prior * (1.0 - prior)).fold(0.0, f64::max);
@@ -117,27 +117,27 @@ pub(super) fn descend(
 impl Descent<'_> {
     /// The sum of all records' bounded gradients, in steps of the grid.
     fn gradient(&self, rows: &impl RowSource, parameters: &[f64]) -> Vec<f64> {
-        let weights: Vec<f64> =
-            parameters.iter().enumerate().map(|(i, value)| value * self.scales.factors[i % self.width]).collect();
-        let scratch = || Scratch { residuals: vec![0.0; self.n_outputs] };
-        sum_rows(rows, parameters.len(), scratch, |scratch, _, row, sum| self.add(row, &weights, scratch, sum))
+        let scratch = || Scratch { scaled: Vec::new(), residuals: vec![0.0; self.n_outputs] };
+        sum_rows(rows, parameters.len(), scratch, |scratch, _, row, sum| self.add(row, parameters, scratch, sum))
     }
 
     fn add(&self, row: SparseRow<'_>, weights: &[f64], scratch: &mut Scratch, sum: &mut [f64]) {
-        let square: f64 = row.features().map(|(j, value)| (value * self.scales.factors[j]).powi(2)).sum();
+        scratch.scaled.clear();
+        scratch.scaled.extend(row.features().map(|(j, value)| value * self.scales.factors[j]));
+        let square: f64 = scratch.scaled.iter().map(|value| value * value).sum();
         let longest = self.scales.row_bound * (1.0 - MARGIN);
         let shorten = if square > longest * longest { longest / square.sqrt() } else { 1.0 };
         for (output, residual) in scratch.residuals.iter_mut().enumerate() {
             let weights = &weights[output * self.width..(output + 1) * self.width];
-            *residual = self.offsets[output] + row.features().map(|(j, value)| weights[j] * value).sum::<f64>();
+            let products = row.columns.iter().zip(&scratch.scaled).map(|(&j, value)| weights[j as usize] * value);
+            *residual = self.offsets[output] + products.sum::<f64>();
         }
         residuals(&mut scratch.residuals, row.label);
-        debug_assert!(self.bound > 0.0);
         for (residual, sum) in scratch.residuals.iter().zip(sum.chunks_exact_mut(self.width)) {
             let scale = residual * shorten * (1.0 - MARGIN);
             if scale.is_finite() {
-                for (j, value) in row.features() {
-                    sum[j] += self.grid.place(scale * value * self.scales.factors[j]);
+                for (&j, value) in row.columns.iter().zip(&scratch.scaled) {
+                    sum[j as usize] += self.grid.place(scale * value);
                 }
             }
         }

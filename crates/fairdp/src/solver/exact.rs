@@ -16,24 +16,29 @@ use super::rows::{BLOCK, RowSource, SparseRow};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Grid {
     step: f64,
+    per_unit: f64,
 }
 
 impl Grid {
     pub(crate) fn new(largest: f64, n_records: usize) -> Self {
         // A power of two, so that multiplying and dividing by it is exact.
         let needed = (largest * n_records.max(1) as f64).log2().ceil() as i32 + 1;
-        Self { step: 2f64.powi(needed - f64::MANTISSA_DIGITS.cast_signed()) }
+        let step = 2f64.powi(needed - f64::MANTISSA_DIGITS.cast_signed());
+        Self { step, per_unit: step.recip() }
     }
 
     /// A grid of whole numbers, for counts.
     pub(crate) const fn unit() -> Self {
-        Self { step: 1.0 }
+        Self { step: 1.0, per_unit: 1.0 }
     }
 
-    /// A value in steps, towards zero; 0 if it is not finite.
+    /// A value in steps, towards zero; 0 if it is not finite, or too large for any sum.
+    ///
+    /// By way of an integer: `trunc` is a call on processors that are not asked for more than the baseline.
     pub(crate) fn place(self, value: f64) -> f64 {
-        let steps = (value / self.step).trunc();
-        if steps.is_finite() { steps } else { 0.0 }
+        const LARGEST: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+        let steps = value * self.per_unit;
+        if steps.abs() < LARGEST { (steps as i64) as f64 } else { 0.0 }
     }
 
     /// Adds noise of this standard deviation to a sum in steps, and returns it in its own unit.

@@ -42,6 +42,14 @@ pub(crate) struct Settings {
     pub(crate) records_per_unit: u64,
 }
 
+impl Settings {
+    /// The same with next to no noise, and steps enough to converge: for comparison, never for release.
+    pub(crate) fn without_noise(&self) -> crate::Result<Self> {
+        let little = NoiseMultiplier::new(1e-6)?;
+        Ok(Self { counts: little, squares: little, gradients: little, steps: 4 * self.steps, ..self.clone() })
+    }
+}
+
 /// A linear model on the features as they are.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Linear {

@@ -1,0 +1,88 @@
+//! `fairdp account`: what `dp-accounting` answers.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use dp_accounting::{AccountingError, Bound, Case, Found, Rounding, decimal};
+use fairdp::FairdpError;
+
+use super::Failure;
+
+/// One question. What is left out of noise, rate and steps is found where `--target-epsilon` is given.
+#[derive(Args)]
+pub(super) struct AccountArgs {
+    /// Probability with which a record enters a batch; 1 for steps on all records.
+    #[arg(long)]
+    sampling_rate: Option<f64>,
+    /// Records in the table; with --batch-size instead of --sampling-rate.
+    #[arg(long)]
+    records: Option<u64>,
+    /// Expected batch size.
+    #[arg(long)]
+    batch_size: Option<u64>,
+    /// Steps.
+    #[arg(long)]
+    steps: Option<u64>,
+    /// Passes over the records.
+    #[arg(long)]
+    epochs: Option<f64>,
+    /// Standard deviation of the noise over the clipping norm.
+    #[arg(long)]
+    noise_multiplier: Option<f64>,
+    /// δ; 1e-5 unless given.
+    #[arg(long)]
+    delta: Option<f64>,
+    /// Asks for δ at this ε.
+    #[arg(long)]
+    epsilon: Option<f64>,
+    /// Finds what was left out, for this ε.
+    #[arg(long)]
+    target_epsilon: Option<f64>,
+    /// Machine-readable output.
+    #[arg(long)]
+    json: bool,
+}
+
+impl AccountArgs {
+    /// Asks every accountant.
+    pub(super) fn answer(self, out: &mut impl Write) -> Result<(), Failure> {
+        let refused = |error: AccountingError| Failure::Library(FairdpError::from(error));
+        let case = Case {
+            sampling_rate: self.sampling_rate,
+            records: self.records,
+            batch_size: self.batch_size,
+            steps: self.steps,
+            epochs: self.epochs,
+            noise_multiplier: self.noise_multiplier,
+            delta: self.delta.or_else(|| self.epsilon.is_none().then_some(1e-5)),
+            epsilon: self.epsilon,
+            target_epsilon: self.target_epsilon,
+            ..Case::default()
+        };
+        let answered = case.resolve().and_then(|case| case.answer()).map_err(refused)?;
+        if self.json {
+            let answer = serde_json::json!({ "found": answered.found, "answers": answered.answers });
+            return Ok(writeln!(out, "{answer}")?);
+        }
+        if let Some(found) = answered.found {
+            write_found(out, found)?;
+        }
+        for answer in &answered.answers {
+            let bound = match &answer.bound {
+                Bound::Epsilon(bound) => format!("epsilon {}", decimal(bound.epsilon.get(), 4, Rounding::Up)),
+                Bound::Delta(bound) => format!("delta {:.3e}", bound.delta),
+            };
+            writeln!(out, "{:<45} {bound}", answer.accountant)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_found(out: &mut impl Write, found: Found) -> io::Result<()> {
+    match found {
+        Found::NoiseMultiplier(value) => writeln!(out, "noise multiplier {value:.6}"),
+        Found::SamplingRate(value) => writeln!(out, "sampling rate {value:.6e}"),
+        Found::BatchSize(value) => writeln!(out, "batch size {value}"),
+        Found::Steps(value) => writeln!(out, "steps {value}"),
+    }
+}
