@@ -58,10 +58,11 @@ fn groups(page: &mut String, fairness: &FairnessReport) {
     let row = |rates: &GroupRates| {
         let cells =
             [Some(rates.accuracy), Some(rates.balanced_accuracy), rates.true_positive_rate, rates.false_positive_rate];
-        let cells: String = cells.iter().map(|rate| format!("<td>{}</td>", rate.map_or(String::new(), cell))).collect();
+        let cells: Vec<String> = cells.iter().map(|rate| rate.map_or(String::new(), cell)).collect();
+        let cells = cells.join("</td><td>");
         let name = escaped(&rates.group);
         let small = if rates.too_small { " (too small for a statement)" } else { "" };
-        format!("<tr><td>{name}{small}</td><td>{:.0}</td>{cells}</tr>\n", rates.records.max(0.0))
+        format!("<tr><td>{name}{small}</td><td>{:.0}</td><td>{cells}</td></tr>\n", rates.records.max(0.0))
     };
     page.push_str(&row(overall));
     fairness.groups.iter().for_each(|group| page.push_str(&row(group)));
@@ -90,8 +91,7 @@ fn curves(page: &mut String, model: &Model) {
         if block.kind == BlockKind::Constant {
             continue;
         }
-        for output in 0..n_outputs {
-            let weights = &model.weights()[output * encoding.width()..][..encoding.width()];
+        for (output, weights) in model.weights().chunks_exact(encoding.width()).enumerate() {
             let scale = f64::from(encoding.scale());
             let effect: Vec<f64> =
                 weights[block.features.clone()].iter().map(|&weight| f64::from(weight) * scale).collect();

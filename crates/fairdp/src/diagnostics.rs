@@ -48,6 +48,7 @@ pub struct GroupDiagnostics {
 }
 
 /// What a model said of some records.
+#[expect(clippy::struct_field_names, reason = "an answer is the class that was answered")]
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Answers {
     pub(crate) labels: Vec<u32>,

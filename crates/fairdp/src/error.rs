@@ -76,6 +76,10 @@ pub enum FairdpError {
 /// `Result` with this crate's error.
 pub type Result<T, E = FairdpError> = std::result::Result<T, E>;
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "values are turned into text at once; `&` at every call says nothing"
+)]
 impl FairdpError {
     /// The exit code of a program that ends with this error: 3 for what was refused, 4 for a release that does not
     /// hold, 2 for a configuration or an option, 1 for everything else.

@@ -162,6 +162,7 @@ impl Model {
         self.pipeline.offsets.len() > 1
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "an iterator is handed over, and gone through once per output")]
     /// Fills the probabilities of the classes for a row's features: positions and values.
     pub fn probabilities(&self, features: impl Iterator<Item = (usize, f32)> + Clone, out: &mut [f64]) {
         let width = self.encoding.width();

@@ -22,9 +22,10 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path) -> Result<u64> {
     let files = TableFiles::new(tables)?;
     let mut reader = files.open()?;
     let columns = reader.columns().to_vec();
-    let groups = match model.needs_groups() {
-        true => Some(GroupReader::new(model.encoding().schema(), &columns, &files.paths()[0])?),
-        false => None,
+    let groups = if model.needs_groups() {
+        Some(GroupReader::new(model.encoding().schema(), &columns, &files.paths()[0])?)
+    } else {
+        None
     };
     let mut encoder = model.encoding().encoder(&columns, &files.paths()[0])?;
     let width = model.encoding().width();

@@ -272,10 +272,10 @@ fn errors_name_the_place() {
 fn three_classes_are_a_softmax() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    let rows: String = (0..9_000)
+    let rows: Vec<String> = (0..9_000)
         .map(|i| format!("{},{}\n", (i * 37) % 100, ["low", "middle", "high"][((i * 37) % 100 + (i * 7) % 20) / 40]))
         .collect();
-    fs::write(here.join("t.csv"), format!("x,y\n{rows}")).unwrap();
+    fs::write(here.join("t.csv"), format!("x,y\n{}", rows.concat())).unwrap();
     let config = done(here, &["init", "t.csv", "--label", "y", "--epsilon", "2"]);
     fs::write(here.join("c.toml"), config.replace("from = \"data\"", "public = true")).unwrap();
     done(here, &["fit", "c.toml", "--out", "run", "-q", "--seed", "1"]);

@@ -107,6 +107,7 @@ struct InitArgs {
 }
 
 #[derive(Args)]
+#[expect(clippy::struct_excessive_bools, reason = "switches of a command line")]
 struct FitArgs {
     /// The configuration.
     config: PathBuf,

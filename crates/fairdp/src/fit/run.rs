@@ -48,6 +48,7 @@ impl Tables {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "the stages of a run, one after another")]
 pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&str) + Send)) -> Result<Fitted> {
     let start = Instant::now();
     let text = fs::read_to_string(path).map_err(FairdpError::io("read", path))?;
