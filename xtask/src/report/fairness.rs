@@ -150,6 +150,20 @@ pub(super) fn in_words(experiment: &ExperimentResults, mark: Option<Mark>) -> an
         .collect()
 }
 
+/// What a method costs, in short.
+pub(super) struct Cost {
+    /// The widest gap between the mean privacy costs of two groups, as a fraction.
+    pub(super) gap: Option<f64>,
+    /// Who pays.
+    pub(super) payer: String,
+}
+
+/// The widest gap of a private method's costs, and who pays.
+pub(super) fn cost_of(experiment: &ExperimentResults, method: &MethodResults) -> anyhow::Result<Cost> {
+    let gap = widest_gap(&privacy_costs(experiment, method))?.mean;
+    Ok(Cost { gap, payer: statement(experiment, method)?.payer.to_string() })
+}
+
 fn cost_row(experiment: &ExperimentResults, method: &MethodResults) -> anyhow::Result<Row> {
     let statement = statement(experiment, method)?;
     let costs = privacy_costs(experiment, method);

@@ -28,6 +28,7 @@ mod render;
 mod search;
 mod setting;
 mod summary;
+mod terminal;
 mod verdict;
 
 use anyhow::Context;
@@ -42,6 +43,7 @@ pub(crate) use self::plain::{PlainReport, write_plain};
 pub(crate) use self::presentation::{Cause, StudyPresentation, TablePresentation};
 use self::release::Release;
 use self::summary::Summary;
+pub(crate) use self::terminal::{Print, short};
 use self::verdict::Verdict;
 use crate::output::ReportFolder;
 use crate::plot;
@@ -152,11 +154,11 @@ fn answers<'a>(
     Ok(answers)
 }
 
-/// The verdicts and the ε of every experiment, for a terminal.
+/// The verdicts and the ε of every experiment, as Markdown.
 ///
 /// # Errors
 /// If the records are inconsistent with the presentation.
-pub(crate) fn terminal_summary(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::Result<String> {
+pub(crate) fn at_length(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::Result<String> {
     let mut sections = vec![release(results), summary(&answers(results, presentation)?)];
     sections.extend(claims::section(results, presentation)?);
     for experiment in results.experiments.iter().filter(|experiment| !landscape::is_grid(experiment)) {

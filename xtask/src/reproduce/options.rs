@@ -8,6 +8,7 @@ use clap::Args;
 use super::shard::Shard;
 use crate::data::DataSource;
 use crate::device::DeviceArgs;
+use crate::report::Print;
 use crate::results::{Database, Source};
 
 /// Options of a training study.
@@ -54,6 +55,9 @@ pub(crate) struct StudyOptions {
     /// Fixes partitions and initial parameters, which are public, and leaves batches and noise to the operating system.
     #[arg(long, value_name = "SEED", conflicts_with = "seed")]
     pub(crate) split_seed: Option<u64>,
+    /// What of the finished report the terminal shows.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) print: Print,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     #[command(flatten)]

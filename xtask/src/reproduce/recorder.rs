@@ -39,12 +39,18 @@ struct GroupMeans {
     mean_gradient: Mean,
 }
 
+/// Between a run's name and how far it is.
+const EPOCH: &str = ", epoch ";
+
 /// Collects epoch means and thresholds, and moves the progress bar.
 pub(crate) struct Recorder {
     groups: Vec<GroupMeans>,
     gradient_every: u64,
     threshold_every: u64,
     bar: ProgressBar,
+    /// The run, as the bar calls it.
+    name: String,
+    n_epochs: u64,
     /// One per epoch so far.
     pub(crate) epochs: Vec<EpochRecord>,
     /// Thresholds so far, thinned.
@@ -56,7 +62,10 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// A recorder of a run with this many groups, steps and epochs.
     pub(crate) fn new(n_groups: usize, steps: u64, epochs: u64, bar: ProgressBar) -> Self {
+        let message = bar.message();
         Self {
+            name: message.split(EPOCH).next().unwrap_or_default().to_owned(),
+            n_epochs: epochs,
             groups: vec![GroupMeans::default(); n_groups],
             gradient_every: (steps / epochs / GRADIENTS_PER_EPOCH).max(1),
             threshold_every: steps.div_ceil(THRESHOLD_POINTS).max(1),
@@ -116,5 +125,6 @@ impl Observer for Recorder {
             record.mean_gradient_norm.push(means.mean_gradient.take());
         }
         self.epochs.push(record);
+        self.bar.set_message(format!("{}{EPOCH}{} of {}", self.name, self.epochs.len(), self.n_epochs));
     }
 }

@@ -8,7 +8,6 @@ use anyhow::{Context, bail};
 use dp_accounting::{Ledger, Rounding, decimal};
 use dp_clipping::registry;
 use dp_train::{DType, Device, Execution, Model};
-use indicatif::ProgressBar;
 use rayon::prelude::*;
 use serde_json::json;
 
@@ -16,7 +15,7 @@ use super::data_setting::Splits;
 use super::experiment::Experiment;
 use super::plans::{Procedure, procedures};
 use super::privacy;
-use super::progress::training_bar;
+use super::progress::TrainingProgress;
 use super::records::{ExperimentData, RecordCache, SplitSummary};
 use super::run::Run;
 use super::session::Session;
@@ -144,7 +143,7 @@ impl<'a> Prepared<'a> {
     fn train(&self, job: Job, key: &RunKey, shared: &Shared<'_>) -> anyhow::Result<()> {
         let &Shared { session, execution, .. } = shared;
         let records = shared.cache.get(&key.data_digest, || self.data.load(job.seed, &execution.device))?;
-        let run = Run { key, records: &records, session, execution, bar: &shared.bar };
+        let run = Run { key, records: &records, session, execution, bar: &shared.progress.bar };
         let (ledger, outcome) = match &self.procedures[job.method] {
             Procedure::Training(plan) => (privacy::ledger(plan)?, run.train(plan, self.analysis)?),
             Procedure::Search(search) => (privacy::ledger_of_search(search)?, run.search(search)?),
@@ -252,7 +251,7 @@ struct Shared<'a> {
     session: &'a Session,
     execution: &'a Execution,
     cache: RecordCache,
-    bar: ProgressBar,
+    progress: TrainingProgress,
 }
 
 /// Trains all runs of these experiments that the session's records lack, one run on each thread at a time, and stores each as it
@@ -281,7 +280,8 @@ pub(crate) fn run_all(
     }
     let expected =
         missing.iter().map(|&i| experiments[jobs[i].experiment].procedures[jobs[i].method].expected_records()).sum();
-    let shared = Shared { session, execution, cache: RecordCache::default(), bar: training_bar(expected) };
+    let progress = TrainingProgress::begin(missing.len(), expected);
+    let shared = Shared { session, execution, cache: RecordCache::default(), progress };
     // Runs on the same records one after another, so that few records are in memory.
     missing.sort_by_key(|&position| (jobs[position].experiment, jobs[position].seed));
     let pool =
@@ -290,11 +290,13 @@ pub(crate) fn run_all(
         // A bridge hands them out in order.
         missing.into_iter().par_bridge().try_for_each(|position| {
             let (job, key) = (jobs[position], &keys[position]);
-            shared.bar.set_message(format!("{}, seed {}", key.method, key.index + 1));
-            experiments[job.experiment].train(job, key, &shared).with_context(|| key.to_string())
+            shared.progress.bar.set_message(format!("{}, seed {}", key.method, key.index + 1));
+            experiments[job.experiment].train(job, key, &shared).with_context(|| key.to_string())?;
+            shared.progress.run_finished();
+            anyhow::Ok(())
         })
     })?;
-    shared.bar.finish_and_clear();
+    drop(shared);
     if !session.has_all(&keys)? {
         return Ok(None);
     }

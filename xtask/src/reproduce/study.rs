@@ -16,7 +16,7 @@ use super::step_analysis::AnalysisSchedule;
 use super::text_inputs::TextInputs;
 use super::workload;
 use crate::output::{Contents, ReportFolder};
-use crate::report::{self, StudyPresentation};
+use crate::report::{self, Print, StudyPresentation};
 use crate::results::{Database, ExperimentResults, RunKey, StudyResults, compact};
 use crate::shell;
 use crate::terminal::{self, say};
@@ -165,7 +165,7 @@ impl Study {
         let options = &args.options;
         if let Some(path) = &args.from {
             let out = self.claim(options)?;
-            return write(&self.presentation, &compact::read(path, self.name)?, &out);
+            return write(&self.presentation, &compact::read(path, self.name)?, &out, options.print);
         }
         self.narrow(args)?;
         if let Some(parts) = options.slurm {
@@ -189,7 +189,7 @@ impl Study {
             };
             experiments.extend(next);
         }
-        write(&self.presentation, &session.results(experiments)?, &out)
+        write(&self.presentation, &session.results(experiments)?, &out, options.print)
     }
 
     /// Takes the report's directory.
@@ -203,13 +203,22 @@ impl Study {
 }
 
 /// Writes the report, and says in the terminal what is in it.
-fn write(presentation: &StudyPresentation, results: &StudyResults, out: &ReportFolder) -> anyhow::Result<()> {
+fn write(
+    presentation: &StudyPresentation,
+    results: &StudyResults,
+    out: &ReportFolder,
+    print: Print,
+) -> anyhow::Result<()> {
     report::write(results, presentation, out)?;
     let out = out.path();
     if out.starts_with(reports_root()) {
         report::write_index(&reports_root(), Some(&exports_folder()))?;
     }
-    say!("{}", report::terminal_summary(results, presentation)?)?;
+    match print {
+        Print::Full => say!("{}", report::at_length(results, presentation)?)?,
+        Print::Summary => say!("{}", report::short(results, presentation)?)?,
+        Print::None => {}
+    }
     say!("Trained in {:.1} s. Report: {}", results.wall_seconds(), shell::path(&out.join("report.html")))
 }
 
