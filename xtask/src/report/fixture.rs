@@ -58,7 +58,7 @@ pub(crate) fn presentation() -> StudyPresentation {
         vec![Cause::new("dpsgd-f", "A cause.")],
     )
     .unwrap();
-    StudyPresentation { title: "Adult".to_owned(), tables: vec![table], claims: Vec::new() }
+    StudyPresentation { ranked: Vec::new(), title: "Adult".to_owned(), tables: vec![table], claims: Vec::new() }
 }
 
 fn experiment() -> ExperimentResults {

@@ -23,6 +23,7 @@ mod presentation;
 mod privacy;
 mod published;
 mod published_difference;
+mod ranking;
 mod release;
 mod render;
 mod search;
@@ -41,6 +42,7 @@ use self::figures::DrawnFigure;
 pub(crate) use self::index::{refuse_foreign as refuse_foreign_index, write_index};
 pub(crate) use self::plain::{PlainReport, write_plain};
 pub(crate) use self::presentation::{Cause, StudyPresentation, TablePresentation};
+pub(crate) use self::ranking::Ranked;
 use self::release::Release;
 use self::summary::Summary;
 pub(crate) use self::terminal::{Print, short};
@@ -92,6 +94,10 @@ pub(crate) fn committed(
     for figure in &figures {
         let svg = figure.plot.svg().with_context(|| format!("drawing {}", figure.stem))?;
         files.push((format!("plots/{}.svg", figure.stem), svg.into_bytes()));
+    }
+    if !presentation.ranked.is_empty() {
+        let rows = serde_json::json!({ "rows": ranking::rows(results, &presentation.ranked) });
+        files.push(("summary.json".to_owned(), serde_json::to_vec_pretty(&rows).context("serialising a ranking")?));
     }
     Ok(files)
 }

@@ -2,6 +2,7 @@
 
 use super::claims::Claim;
 use super::published::PublishedTable;
+use super::ranking::Ranked;
 
 /// Everything the report needs beyond the records.
 #[derive(Debug, Clone)]
@@ -12,6 +13,8 @@ pub(crate) struct StudyPresentation {
     pub(crate) tables: Vec<TablePresentation>,
     /// What the papers claim.
     pub(crate) claims: Vec<Claim>,
+    /// Experiments whose methods are put side by side in `summary.json` of the committed report; mostly none.
+    pub(crate) ranked: Vec<Ranked>,
 }
 
 /// One published table and the experiment that answers it.

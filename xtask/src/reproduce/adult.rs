@@ -71,6 +71,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     Ok(Study {
         name: "adult",
         presentation: StudyPresentation {
+            ranked: Vec::new(),
             title: "Adult: what privacy costs each sex".to_owned(),
             tables: tables()?,
             claims: claims()?,

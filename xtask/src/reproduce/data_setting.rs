@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
 use dp_data::adult::{self, AdultOptions, AdultTable};
@@ -17,6 +17,7 @@ use ndarray::Array2;
 use rand::rngs::OsRng;
 use rand::{RngCore, TryRngCore};
 
+use super::features::Features;
 use super::records::ExperimentData;
 use super::text_inputs::TextInputs;
 use crate::output::Output;
@@ -27,6 +28,8 @@ use crate::terminal::say;
 pub(crate) struct DataSetting {
     /// Data set, encoding and sampling.
     pub(crate) source: Source,
+    /// What the encoded records become.
+    pub(crate) features: Features,
     /// What models are evaluated on.
     pub(crate) evaluation: EvaluationPart,
     /// Which partitions the seeds have.
@@ -72,7 +75,7 @@ pub(crate) enum EvaluationPart {
 
 impl From<Source> for DataSetting {
     fn from(source: Source) -> Self {
-        Self { source, evaluation: EvaluationPart::Test, splits: Splits::BySeed }
+        Self { source, features: Features::AsEncoded, evaluation: EvaluationPart::Test, splits: Splits::BySeed }
     }
 }
 
@@ -123,19 +126,40 @@ impl Tables {
             Source::Eicu => (&self.eicu()?.provenance, "eicu".to_owned()),
             Source::Mimic => (&self.mimic()?.provenance, self.text_inputs.name.clone()),
         };
+        let encoding = setting.features.name(encoding);
         let split_of = |run| if setting.splits == Splits::First { 0 } else { run };
         let seeds: Vec<u64> =
             (0..n_seeds).map(|run| randomness.stream(Purpose::Split, split_of(run), 0).next_u64()).collect();
         let (n_seeds, setting) = (seeds.len(), *setting);
-        let split = move |seed: usize| {
-            let split = self.split(setting.source, seeds[seed])?;
+        let made = move |seed: u64| {
+            let split = setting.features.of(self.split(setting.source, seed)?)?;
             match setting.evaluation {
                 EvaluationPart::Test => Ok(split),
-                EvaluationPart::TestAndValidation { share } => with_validation(split, share, seeds[seed]),
+                EvaluationPart::TestAndValidation { share } => with_validation(split, share, seed),
+            }
+        };
+        // Features that take long are computed once for the seeds that share a partition.
+        let last: Mutex<Option<(u64, Split)>> = Mutex::default();
+        let split = move |seed: usize| {
+            let seed = seeds[seed];
+            if setting.features == Features::AsEncoded {
+                return made(seed);
+            }
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*last {
+                Some((known, split)) if *known == seed => Ok(split.clone()),
+                _ => Ok(last.insert((seed, made(seed)?)).1.clone()),
             }
         };
         let digest_key = if is_public(provenance) { None } else { Some(digest_key(&self.locator.cache_dir)?) };
-        Ok(ExperimentData { provenance: provenance.clone(), encoding, digest_key, n_seeds, split: Box::new(split) })
+        Ok(ExperimentData {
+            provenance: provenance.clone(),
+            encoding,
+            digest_key,
+            n_seeds,
+            keeps_rows: setting.features != Features::AsEncoded,
+            split: Box::new(split),
+        })
     }
 
     fn split(&self, source: Source, seed: u64) -> anyhow::Result<Split> {

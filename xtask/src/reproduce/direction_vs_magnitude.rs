@@ -62,6 +62,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     Ok(Study {
         name: "direction-vs-magnitude",
         presentation: StudyPresentation {
+            ranked: Vec::new(),
             title: "Errors of direction and of magnitude".to_owned(),
             tables: vec![table],
             claims: vec![claim],

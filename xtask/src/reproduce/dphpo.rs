@@ -40,6 +40,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     Ok(Study {
         name: "dphpo",
         presentation: StudyPresentation {
+            ranked: Vec::new(),
             title: "Constant, adaptive and bounded adaptive clipping where the search is part of ε".to_owned(),
             tables: Vec::new(),
             claims,

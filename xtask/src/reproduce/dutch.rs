@@ -43,6 +43,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     Ok(Study {
         name: "dutch",
         presentation: StudyPresentation {
+            ranked: Vec::new(),
             title: "Dutch census: what privacy costs each sex".to_owned(),
             tables: tables()?,
             claims: claims()?,

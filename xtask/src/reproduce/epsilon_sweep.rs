@@ -42,6 +42,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     Ok(Study {
         name: "epsilon-sweep",
         presentation: StudyPresentation {
+            ranked: Vec::new(),
             title: "Accuracy of each group over ε".to_owned(),
             tables: Vec::new(),
             claims,

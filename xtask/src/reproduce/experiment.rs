@@ -4,6 +4,7 @@ use dp_accounting::{Delta, Epsilon, NoiseMultiplier};
 use dp_clipping::PresetParams;
 use dp_train::{EarlyStopping, LearningRate, Loss, ModelConfig, OptimiserConfig};
 
+use super::conditioned::Goal;
 use super::data_setting::DataSetting;
 use super::random_search::RandomSearch;
 use crate::results::Coordinate;
@@ -96,6 +97,8 @@ pub(crate) struct MethodSetting {
     pub(crate) optimiser: OptimiserConfig,
     /// In place of the experiment's batch size and epochs.
     pub(crate) batches: Option<(BatchSize, u64)>,
+    /// Inputs are conditioned by private releases first; everything above but the noise is then unused.
+    pub(crate) conditioned: Option<Goal>,
     /// Rate, bound and batch size are searched for, within the method's guarantee; those above are then unused.
     pub(crate) search: Option<RandomSearch>,
 }
@@ -112,6 +115,7 @@ impl MethodSetting {
             noise: None,
             optimiser: OptimiserConfig::default(),
             batches: None,
+            conditioned: None,
             search: None,
         }
     }

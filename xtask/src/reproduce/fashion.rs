@@ -18,6 +18,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     Ok(Study {
         name: "fashion",
         presentation: StudyPresentation {
+            ranked: Vec::new(),
             title: "Fashion-MNIST: what privacy costs classes that are easily confused".to_owned(),
             tables: vec![table],
             claims: search.claims(&[("worst-class accuracy", "worst_class_accuracy", "total")])?,

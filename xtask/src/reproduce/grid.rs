@@ -24,7 +24,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     let title = "Learning rate and bound: constant, adaptive and bounded adaptive clipping".to_owned();
     Ok(Study {
         name: "grid",
-        presentation: StudyPresentation { title, tables, claims },
+        presentation: StudyPresentation { ranked: Vec::new(), title, tables, claims },
         experiments,
         follow_up: Some(zhao::follow_up(searches.into())),
     })

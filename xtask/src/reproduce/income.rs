@@ -74,6 +74,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     Ok(Study {
         name: "income",
         presentation: StudyPresentation {
+            ranked: Vec::new(),
             title: "Adult: soft against hard clipping".to_owned(),
             tables: vec![
                 with_losses(

@@ -59,6 +59,7 @@ fn study_on(args: &StudyArgs, inputs: &TextInputs) -> anyhow::Result<Study> {
     Ok(Study {
         name: "mimic",
         presentation: StudyPresentation {
+            ranked: Vec::new(),
             title: "MIMIC-III: soft against hard clipping".to_owned(),
             tables: vec![
                 table("soleymani2025-table-1-mimic", include_str!("published/soleymani2025-table1-mimic.tsv"))?,

@@ -58,6 +58,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     Ok(Study {
         name: "mnist",
         presentation: StudyPresentation {
+            ranked: Vec::new(),
             title: "MNIST: what privacy costs a rare class".to_owned(),
             tables: tables(&search.final_id())?,
             claims,

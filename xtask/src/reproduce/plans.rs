@@ -5,6 +5,7 @@ use dp_accounting::{Accountant, Calibration, DpEvent, Epsilon, NoiseMultiplier, 
 use dp_clipping::{ClipConfig, PublicContext, registry};
 use dp_train::{BatchPlan, Plan, PrivacyConfig, PublicFacts, TrainConfig};
 
+use super::conditioned::ConditionedPlan;
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use super::random_search::SearchPlan;
 
@@ -12,6 +13,8 @@ use super::random_search::SearchPlan;
 pub(crate) enum Procedure {
     /// One training run.
     Training(Box<Plan>),
+    /// One training run on inputs that are conditioned first.
+    Conditioned(Box<ConditionedPlan>),
     /// A search, which is several.
     Search(SearchPlan),
 }
@@ -24,14 +27,34 @@ impl Procedure {
     pub(crate) fn config(&self) -> anyhow::Result<serde_json::Value> {
         match self {
             Self::Training(plan) => serde_json::to_value(plan.config()).context("serialising a configuration"),
+            Self::Conditioned(conditioned) => conditioned.config(),
             Self::Search(search) => search.config(),
+        }
+    }
+
+    /// The plan of a run; of a search the first trial's.
+    pub(crate) fn plan(&self) -> &Plan {
+        match self {
+            Self::Training(plan) => plan,
+            Self::Conditioned(conditioned) => conditioned.plan(),
+            Self::Search(search) => search.first_plan(),
+        }
+    }
+
+    /// Whether its ε is a guarantee.
+    pub(crate) fn certified(&self) -> bool {
+        match self {
+            Self::Training(_) | Self::Conditioned(_) => self.plan().certified(),
+            Self::Search(search) => search.certified(),
         }
     }
 
     /// Records that a run will draw, about.
     pub(crate) fn expected_records(&self) -> u64 {
         match self {
-            Self::Training(plan) => (plan.expected_batch_size() * plan.config().batches.steps as f64) as u64,
+            Self::Training(_) | Self::Conditioned(_) => {
+                (self.plan().expected_batch_size() * self.plan().config().batches.steps as f64) as u64
+            }
             Self::Search(search) => search.expected_records() as u64,
         }
     }
@@ -46,9 +69,13 @@ pub(crate) fn procedures(
     facts: PublicFacts,
     given: &[String],
 ) -> anyhow::Result<Vec<Procedure>> {
-    let procedure = |setting: &MethodSetting| match &setting.search {
-        None => plan_of(experiment, setting, facts, given).map(|plan| Procedure::Training(Box::new(plan))),
-        Some(search) => SearchPlan::new(experiment, setting, search, facts, given).map(Procedure::Search),
+    let procedure = |setting: &MethodSetting| match (&setting.search, setting.conditioned) {
+        (Some(search), _) => SearchPlan::new(experiment, setting, search, facts, given).map(Procedure::Search),
+        (None, Some(goal)) => {
+            let plan = ConditionedPlan::new(experiment, setting, goal, facts, given)?;
+            Ok(Procedure::Conditioned(Box::new(plan)))
+        }
+        (None, None) => plan_of(experiment, setting, facts, given).map(|plan| Procedure::Training(Box::new(plan))),
     };
     let named = |setting| procedure(setting).with_context(|| format!("{}: {}", experiment.id, setting.id));
     experiment.methods.iter().map(named).collect()

@@ -19,6 +19,8 @@ pub(crate) struct ExperimentData<'a> {
     pub(crate) digest_key: Option<[u8; 32]>,
     /// Number of splits.
     pub(crate) n_seeds: usize,
+    /// Whether methods ask for the rows of the records on the host.
+    pub(crate) keeps_rows: bool,
     /// The split of a seed, 0-based; the same at every call.
     pub(crate) split: Box<dyn Fn(usize) -> anyhow::Result<Split> + Sync + 'a>,
 }
@@ -46,13 +48,16 @@ impl ExperimentData<'_> {
     /// # Errors
     /// If the split cannot be made, or the device fails.
     pub(crate) fn load(&self, seed: usize, device: &Device) -> anyhow::Result<SeedRecords> {
-        let Split { train, test, validation, .. } = (self.split)(seed)?;
+        let split = (self.split)(seed)?;
+        let kept = self.keeps_rows.then(|| split.clone());
+        let Split { train, test, validation, .. } = split;
         // By value: each part is dropped as soon as it has been copied.
         let on_device = |part: Dataset| to_records(&part, device);
         Ok(SeedRecords {
             train: on_device(train)?,
             test: on_device(test)?,
             validation: validation.map(on_device).transpose()?,
+            split: kept,
         })
     }
 }
@@ -96,6 +101,8 @@ pub(crate) struct SeedRecords {
     pub(crate) train: Records,
     pub(crate) test: Records,
     pub(crate) validation: Option<Records>,
+    /// The same on the host, where methods transform rows.
+    pub(crate) split: Option<Split>,
 }
 
 /// Records that runs share, by their digest.
@@ -134,7 +141,11 @@ fn facts(part: &Dataset) -> PublicFacts {
     }
 }
 
-fn to_records(part: &Dataset, device: &Device) -> anyhow::Result<Records> {
+/// A part of a split on the device.
+///
+/// # Errors
+/// If the device fails.
+pub(crate) fn to_records(part: &Dataset, device: &Device) -> anyhow::Result<Records> {
     let features = part.features.as_standard_layout();
     let features = features.as_slice().context("features are not contiguous")?;
     Ok(Records::new(features, &part.labels, &part.groups, facts(part), DType::F32, device)?)
@@ -177,7 +188,7 @@ mod tests {
     fn one_record() -> anyhow::Result<SeedRecords> {
         let facts = PublicFacts { n_records: 1, n_inputs: 1, n_classes: 2, n_groups: 1 };
         let records = Records::new(&[0.0], &[0], &[0], facts, DType::F32, &Device::Cpu)?;
-        Ok(SeedRecords { train: records.clone(), test: records, validation: None })
+        Ok(SeedRecords { train: records.clone(), test: records, validation: None, split: None })
     }
 
     #[test]

@@ -52,6 +52,7 @@ fn run_on(
         provenance,
         encoding: "none".to_owned(),
         n_seeds: 2,
+        keeps_rows: false,
         split: Box::new(move |seed| Ok(split(seed + moved))),
     };
     let execution = Execution::default();

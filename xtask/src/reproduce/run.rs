@@ -6,6 +6,7 @@ use anyhow::Context;
 use dp_train::{Execution, Plan};
 use indicatif::ProgressBar;
 
+use super::conditioned::ConditionedPlan;
 use super::random_search::SearchPlan;
 use super::records::SeedRecords;
 use super::session::Session;
@@ -38,6 +39,21 @@ impl Run<'_> {
             None => None,
         };
         match self.variant(plan, 0, analysis)? {
+            Ok(model) => model.into_run(self.key.index, || started.elapsed().as_secs_f64()),
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// Conditions the inputs, and trains on what they became.
+    pub(super) fn train_conditioned(
+        &self,
+        conditioned: &ConditionedPlan,
+    ) -> anyhow::Result<Result<RunRecord, Failure>> {
+        let started = Instant::now();
+        let mut rng = self.session.conditioning_stream(self.key)?;
+        let (plan, records) = conditioned.prepare(self.records, &self.execution.device, &mut rng)?;
+        let streams = self.session.streams(self.key, 0)?;
+        match train(&plan, &records, streams, self.execution, None, self.bar)? {
             Ok(model) => model.into_run(self.key.index, || started.elapsed().as_secs_f64()),
             Err(failure) => Ok(Err(failure)),
         }

@@ -95,10 +95,7 @@ impl<'a> Prepared<'a> {
         is_there: impl Fn(&RunKey) -> anyhow::Result<bool>,
         execution: &Execution,
     ) -> anyhow::Result<Workload> {
-        let plan = match self.procedures.last().context("an experiment needs a method")? {
-            Procedure::Training(plan) => plan,
-            Procedure::Search(search) => search.first_plan(),
-        };
+        let plan = self.procedures.last().context("an experiment needs a method")?.plan();
         let records = self.data.load(0, &execution.device)?;
         let (mut runs, mut drawn) = (0, 0.0);
         for position in (0..self.n_jobs(n_seeds)).filter(|position| is_here(*position)) {
@@ -146,6 +143,9 @@ impl<'a> Prepared<'a> {
         let run = Run { key, records: &records, session, execution, bar: &shared.progress.bar };
         let (ledger, outcome) = match &self.procedures[job.method] {
             Procedure::Training(plan) => (privacy::ledger(plan)?, run.train(plan, self.analysis)?),
+            Procedure::Conditioned(conditioned) => {
+                (privacy::ledger(conditioned.plan())?, run.train_conditioned(conditioned)?)
+            }
             Procedure::Search(search) => (privacy::ledger_of_search(search)?, run.search(search)?),
         };
         let method = self.method(job.method, &ledger)?;
@@ -189,17 +189,16 @@ impl<'a> Prepared<'a> {
 
     fn privacy(&self, method: usize, ledger: &Ledger) -> anyhow::Result<Option<PrivacyRecord>> {
         let procedure = &self.procedures[method];
-        let certified = match procedure {
-            Procedure::Training(plan) => plan.certified(),
-            Procedure::Search(search) => search.certified(),
-        };
+        let certified = procedure.certified();
         // Held while it is computed: another run is about to compute the same.
         let mut known = self.privacy.lock().unwrap_or_else(PoisonError::into_inner);
         match known.entry((certified, ledger.digest())) {
             Entry::Occupied(entry) => Ok(entry.get().clone()),
             Entry::Vacant(entry) => {
                 let record = match procedure {
-                    Procedure::Training(plan) => privacy::record(plan, self.experiment.published.as_ref())?,
+                    Procedure::Training(_) | Procedure::Conditioned(_) => {
+                        privacy::record(procedure.plan(), self.experiment.published.as_ref())?
+                    }
                     Procedure::Search(search) => Some(privacy::record_of_search(search, self.experiment.delta)?),
                 };
                 Ok(entry.insert(record).clone())

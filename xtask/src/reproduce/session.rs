@@ -119,6 +119,11 @@ impl Session {
         Ok(self.secret.derived(&self.name(key)).stream(Purpose::Analysis, index(key)?, 0))
     }
 
+    /// The stream of the releases before a training.
+    pub(crate) fn conditioning_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
+        Ok(self.secret.derived(&self.name(key)).stream(Purpose::Conditioning, index(key)?, 0))
+    }
+
     /// The stream that a search draws from: number and points of its trials, noise of their scores.
     pub(crate) fn search_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
         let search = self.secret.derived(&self.name(key)).derived("search");

@@ -42,6 +42,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     Ok(Study {
         name: "uniform-clipping",
         presentation: StudyPresentation {
+            ranked: Vec::new(),
             title: "A larger clipping bound for everyone, or one for each group".to_owned(),
             tables,
             claims,

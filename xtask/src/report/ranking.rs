@@ -1,0 +1,97 @@
+//! Methods side by side, as data: what a table or a chart of them is made from.
+
+use fair_metrics::{macro_accuracy, worst_class_accuracy};
+use serde::Serialize;
+
+use super::landscape;
+use crate::results::{ExperimentResults, MethodResults, RunRecord, StudyResults};
+
+/// Which experiments compare methods, and which method is recommended there.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ranked {
+    /// The experiment.
+    pub(crate) experiment: &'static str,
+    /// The data, in a word.
+    pub(crate) data: &'static str,
+    /// The recommended method, without its ε.
+    pub(crate) recommended: &'static str,
+}
+
+/// A method on a data set at an ε: means over seeds, on test records.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct RankingRow {
+    data: &'static str,
+    features: String,
+    model: String,
+    method: String,
+    /// `null` without privacy.
+    epsilon: Option<f64>,
+    seeds: usize,
+    accuracy: Option<f64>,
+    /// Mean of the class recalls.
+    #[serde(rename = "macro")]
+    macro_accuracy: Option<f64>,
+    /// The least class recall.
+    worst: Option<f64>,
+    /// Accuracy of the most accurate group over that of the least.
+    gap: Option<f64>,
+    recommended: bool,
+}
+
+/// Every method of the ranked experiments, in their order.
+pub(super) fn rows(results: &StudyResults, ranked: &[Ranked]) -> Vec<RankingRow> {
+    let mut rows = Vec::new();
+    for ranked in ranked {
+        let found = results.experiments.iter().find(|experiment| experiment.id == ranked.experiment);
+        if let Some(experiment) = found.filter(|experiment| !landscape::is_grid(experiment)) {
+            rows.extend(experiment.methods.iter().map(|method| row(experiment, method, *ranked)));
+        }
+    }
+    rows
+}
+
+fn row(experiment: &ExperimentResults, method: &MethodResults, ranked: Ranked) -> RankingRow {
+    let mean = |value: &dyn Fn(&RunRecord) -> Option<f64>| {
+        let values: Option<Vec<f64>> = method.runs.iter().map(value).collect();
+        values.filter(|values| !values.is_empty()).map(|values| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    let gap = |run: &RunRecord| {
+        let groups: Vec<f64> = run.test.groups.iter().filter_map(|group| group.accuracy).collect();
+        let least = groups.iter().copied().reduce(f64::min)?;
+        Some(groups.iter().copied().reduce(f64::max)? - least)
+    };
+    RankingRow {
+        data: ranked.data,
+        features: experiment.dataset.encoding.clone(),
+        model: experiment.model.name.clone(),
+        method: method.base.clone(),
+        epsilon: method.coordinates.iter().find(|coordinate| coordinate.name == "ε").map(|coordinate| coordinate.value),
+        seeds: method.runs.len(),
+        accuracy: mean(&|run| run.test.overall.accuracy),
+        macro_accuracy: mean(&|run| macro_accuracy(&run.test.class_recall)),
+        worst: mean(&|run| worst_class_accuracy(&run.test.class_recall)),
+        gap: mean(&gap),
+        recommended: method.base == ranked.recommended,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn methods_are_ranked_by_means_over_seeds() {
+        let results = fixture::study();
+        let ranked = Ranked { experiment: "esipova-adult", data: "adult", recommended: "dpsgd-f" };
+        let rows = rows(&results, &[ranked, Ranked { experiment: "not-run", ..ranked }]);
+        let methods = &results.experiments[0].methods;
+        assert_eq!(rows.len(), methods.len());
+        for (row, method) in rows.iter().zip(methods) {
+            assert_eq!((row.seeds, row.recommended), (method.runs.len(), method.base == "dpsgd-f"));
+            assert!(row.gap.unwrap() >= 0.0 && row.accuracy.unwrap() <= 1.0);
+        }
+        let json = serde_json::to_value(&rows[0]).unwrap();
+        assert!(json["macro"].is_number() || json["macro"].is_null(), "{json}");
+    }
+}
