@@ -66,7 +66,7 @@ impl Summary {
 
 impl Tally {
     /// Counts the rows of a section's tables by the tint of their first cell, which is the verdict.
-    fn of(document: &Document, section: &str) -> Self {
+    pub(super) fn of(document: &Document, section: &str) -> Self {
         let mut tally = Self::default();
         let blocks = document.sections.iter().filter(|candidate| candidate.id == section).flat_map(|s| &s.blocks);
         for block in blocks {
