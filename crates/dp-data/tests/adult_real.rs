@@ -43,7 +43,8 @@ fn counts_are_the_published_ones() {
 #[test]
 fn every_input_varies_in_the_full_data() {
     let Some(table) = table() else { return };
-    for encoding in Encoding::ALL {
+    // Declared bins follow no record: some of them are empty.
+    for encoding in Encoding::ALL.into_iter().filter(|encoding| *encoding != Encoding::Binned) {
         let split = adult::split(&table, &AdultOptions::new(encoding, 3)).unwrap();
         for (column, name) in split.train.feature_names.iter().enumerate() {
             let used =

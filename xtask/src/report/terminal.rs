@@ -82,7 +82,7 @@ fn experiment_lines(experiment: &ExperimentResults, n_lines: usize) -> anyhow::R
     }
     let mut rows = vec![header(experiment)];
     for (method, cost) in chosen(experiment, n_lines - 1)? {
-        rows.push(row(experiment, method, cost.as_ref())?);
+        rows.push(row(experiment, method, cost.as_ref()));
     }
     let n_left = experiment.methods.len() + 1 - rows.len();
     if n_left > 0 {
@@ -122,7 +122,7 @@ fn header(experiment: &ExperimentResults) -> Vec<String> {
     cells
 }
 
-fn row(experiment: &ExperimentResults, method: &MethodResults, cost: Option<&Cost>) -> anyhow::Result<Vec<String>> {
+fn row(experiment: &ExperimentResults, method: &MethodResults, cost: Option<&Cost>) -> Vec<String> {
     let epsilon = method.privacy.as_ref().and_then(|privacy| {
         privacy.epsilons.iter().min_by(|a, b| a.epsilon.epsilon().get().total_cmp(&b.epsilon.epsilon().get()))
     });
@@ -147,7 +147,7 @@ fn row(experiment: &ExperimentResults, method: &MethodResults, cost: Option<&Cos
     let gap = cost.and_then(|cost| cost.gap);
     cells.push(gap.map_or_else(String::new, |gap| number::fixed(100.0 * gap, 2)));
     cells.push(cost.map_or_else(String::new, |cost| cost.payer.clone()));
-    Ok(cells)
+    cells
 }
 
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {

@@ -56,7 +56,7 @@ impl Drop for TrainingProgress {
     }
 }
 
-const LOG_INTERVAL: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
 /// `12 of 70 runs finished, 34 % of the work after 5 min, about 10 min left; dpsgd, seed 3, epoch 12`.
 fn log_line(n_finished: usize, n_runs: usize, bar: &ProgressBar, seconds: f64) -> String {

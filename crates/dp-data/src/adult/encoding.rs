@@ -394,7 +394,7 @@ mod tests {
     fn unknown_name() {
         insta::assert_snapshot!(
             "tran".parse::<Encoding>().unwrap_err(),
-            @"encoding `tran` is not one of esipova, xu, soleymani, zhao"
+            @"encoding `tran` is not one of esipova, xu, soleymani, zhao, binned"
         );
     }
 }
