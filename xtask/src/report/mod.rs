@@ -42,7 +42,7 @@ use self::figures::DrawnFigure;
 pub(crate) use self::index::{refuse_foreign as refuse_foreign_index, write_index};
 pub(crate) use self::plain::{PlainReport, write_plain};
 pub(crate) use self::presentation::{Cause, StudyPresentation, TablePresentation};
-pub(crate) use self::ranking::Ranked;
+pub(crate) use self::ranking::{Judged, Ranked};
 use self::release::Release;
 use self::summary::Summary;
 pub(crate) use self::terminal::{Print, short};

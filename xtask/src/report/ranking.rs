@@ -3,7 +3,7 @@
 use fair_metrics::{macro_accuracy, worst_class_accuracy};
 use serde::Serialize;
 
-use super::landscape;
+use super::{landscape, number};
 use crate::results::{ExperimentResults, MethodResults, RunRecord, StudyResults};
 
 /// Which experiments compare methods, and which method is recommended there.
@@ -15,6 +15,19 @@ pub(crate) struct Ranked {
     pub(crate) data: &'static str,
     /// The recommended method, without its ε.
     pub(crate) recommended: &'static str,
+    /// The workspace's own methods; all others are of the papers.
+    pub(crate) own: &'static [&'static str],
+    /// What decides which of the papers' methods is best.
+    pub(crate) judged: Judged,
+}
+
+/// The figure that matters on a data set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Judged {
+    /// Share of right answers.
+    Accuracy,
+    /// The least class recall.
+    WorstClass,
 }
 
 /// A method on a data set at an ε: means over seeds, on test records.
@@ -50,6 +63,46 @@ pub(super) fn rows(results: &StudyResults, ranked: &[Ranked]) -> Vec<RankingRow>
     rows
 }
 
+/// A line for each data set and ε: the recommended method beside the best one of the papers. Nothing where either is missing.
+pub(super) fn cells(results: &StudyResults, ranked: &[Ranked]) -> Vec<Vec<String>> {
+    let percent = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| number::fixed(100.0 * value, 1));
+    let figures = |row: &RankingRow| [row.accuracy, row.macro_accuracy, row.worst].map(percent);
+    let header = [
+        "data",
+        "ε",
+        "recommended: accuracy %",
+        "macro",
+        "worst class",
+        "the papers' best: accuracy %",
+        "macro",
+        "worst class",
+        "",
+    ];
+    let mut lines = Vec::new();
+    for ranked in ranked {
+        let rows = rows(results, std::slice::from_ref(ranked));
+        let judged = |row: &RankingRow| match ranked.judged {
+            Judged::Accuracy => row.accuracy,
+            Judged::WorstClass => row.worst,
+        };
+        for ours in rows.iter().filter(|row| row.recommended) {
+            let rivals =
+                rows.iter().filter(|row| row.epsilon == ours.epsilon && !ranked.own.contains(&row.method.as_str()));
+            let best = rivals.filter_map(|row| Some((row, judged(row)?))).max_by(|a, b| a.1.total_cmp(&b.1));
+            let (Some(epsilon), Some((best, _))) = (ours.epsilon, best) else { continue };
+            let mut line = vec![ranked.data.to_owned(), epsilon.to_string()];
+            line.extend(figures(ours));
+            line.extend(figures(best));
+            line.push(best.method.clone());
+            lines.push(line);
+        }
+    }
+    if !lines.is_empty() {
+        lines.insert(0, header.map(str::to_owned).to_vec());
+    }
+    lines
+}
+
 fn row(experiment: &ExperimentResults, method: &MethodResults, ranked: Ranked) -> RankingRow {
     let mean = |value: &dyn Fn(&RunRecord) -> Option<f64>| {
         let values: Option<Vec<f64>> = method.runs.iter().map(value).collect();
@@ -83,7 +136,13 @@ mod tests {
     #[test]
     fn methods_are_ranked_by_means_over_seeds() {
         let results = fixture::study();
-        let ranked = Ranked { experiment: "esipova-adult", data: "adult", recommended: "dpsgd-f" };
+        let ranked = Ranked {
+            experiment: "esipova-adult",
+            data: "adult",
+            recommended: "dpsgd-f",
+            own: &["dpsgd-f"],
+            judged: Judged::Accuracy,
+        };
         let rows = rows(&results, &[ranked, Ranked { experiment: "not-run", ..ranked }]);
         let methods = &results.experiments[0].methods;
         assert_eq!(rows.len(), methods.len());

@@ -6,7 +6,7 @@ use super::document::{Document, Mark};
 use super::fairness::{Cost, cost_of};
 use super::metric::REFERENCE;
 use super::summary::Tally;
-use super::{StudyPresentation, answers, claims, landscape, number, summary};
+use super::{StudyPresentation, answers, claims, landscape, number, ranking, summary};
 use crate::results::{ExperimentResults, MethodResults, StudyResults};
 
 /// How much of a report a command prints.
@@ -41,6 +41,19 @@ pub(crate) fn short(results: &StudyResults, presentation: &StudyPresentation) ->
     if let Some(seed) = results.seed {
         lines.push(format!("THESE RUNS ARE NOT PRIVATE: their noise follows from the seed {seed}."));
     }
+    let ranking = ranking::cells(results, &presentation.ranked);
+    if ranking.is_empty() {
+        lines.extend(by_experiment(results)?);
+    } else {
+        lines.extend(aligned(&ranking));
+    }
+    lines.extend(verdicts(results, presentation)?);
+    Ok(lines.join("\n"))
+}
+
+/// A table for each of the first experiments.
+fn by_experiment(results: &StudyResults) -> anyhow::Result<Vec<String>> {
+    let mut lines = Vec::new();
     let n_experiments = results.experiments.len().max(1);
     let shown = n_experiments.min(LINES / 3);
     for experiment in &results.experiments[..shown.min(results.experiments.len())] {
@@ -49,8 +62,7 @@ pub(crate) fn short(results: &StudyResults, presentation: &StudyPresentation) ->
     if n_experiments > shown {
         lines.push(format!("… and {} more experiments in the report.", n_experiments - shown));
     }
-    lines.extend(verdicts(results, presentation)?);
-    Ok(lines.join("\n"))
+    Ok(lines)
 }
 
 /// How many rows and claims came to which verdict, where there can be one.
@@ -180,10 +192,34 @@ fn aligned(rows: &[Vec<String>]) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::report::fixture::{presentation, study};
+    use crate::report::{Judged, Ranked};
+    use crate::results::Coordinate;
 
     #[test]
     fn the_answer_of_a_study() {
         insta::assert_snapshot!(short(&study(), &presentation()).unwrap());
+    }
+
+    /// A comparison of methods answers with the recommended one beside the best of the others, at every ε.
+    #[test]
+    fn the_answer_of_a_comparison() {
+        let mut study = study();
+        let experiment = &mut study.experiments[0];
+        for method in &mut experiment.methods {
+            if method.base != REFERENCE {
+                method.coordinates = vec![Coordinate { name: "ε".to_owned(), value: 0.5 }];
+            }
+        }
+        let names: Vec<String> = experiment.methods.iter().map(|method| method.base.clone()).collect();
+        let own: &'static [&'static str] = &["dpsgd-f"];
+        assert!(names.iter().any(|name| name == own[0]) && names.len() > 2, "{names:?}");
+        let ranked =
+            Ranked { experiment: "esipova-adult", data: "adult", recommended: own[0], own, judged: Judged::Accuracy };
+        let presentation = StudyPresentation { ranked: vec![ranked], ..presentation() };
+        let text = short(&study, &presentation).unwrap();
+        let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("adult")).collect();
+        assert_eq!(lines.len(), 1, "{text}");
+        assert!(lines[0].starts_with("adult  0.5"), "{text}");
     }
 
     /// However many methods and experiments there are.

@@ -6,8 +6,13 @@ use anyhow::{Context, bail, ensure};
 use dp_accounting::{DpEvent, Ledger, NoiseMultiplier};
 use dp_clipping::{PresetParams, registry};
 use dp_data::Dataset;
-use dp_train::conditioning::{ClassCounts, Conditioning, ConditioningConfig, GaussianBudget};
-use dp_train::{BatchPlan, Device, LearningRate, Loss, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, TrainConfig};
+use dp_train::conditioning::{
+    ClassCounts, Conditioning, ConditioningConfig, GaussianBudget, RecallBiases, RecallBiasesConfig,
+};
+use dp_train::{
+    BatchPlan, Device, Engine, Execution, LearningRate, Loss, OptimiserConfig, Plan, PrivacyConfig, PublicFacts,
+    TrainConfig,
+};
 use ndarray::Array2;
 use rand_chacha::ChaCha20Rng;
 
@@ -21,14 +26,17 @@ pub(crate) enum Goal {
     Accuracy,
     /// Right answers in every class: noisy class priors go into the loss.
     WorstClass,
+    /// The same, and biases towards equal recall found by noisy counts of right answers.
+    EqualRecall,
 }
 
 impl Goal {
     /// Name of the method.
-    pub(crate) fn method(self) -> &'static str {
+    pub(crate) const fn method(self) -> &'static str {
         match self {
             Self::Accuracy => "conditioned",
             Self::WorstClass => "conditioned-adjusted",
+            Self::EqualRecall => "conditioned-fair",
         }
     }
 }
@@ -37,6 +45,13 @@ impl Goal {
 const MEAN: f64 = 0.015;
 const COVARIANCE: f64 = 0.09;
 const COUNTS: f64 = 0.004;
+const RECALL: f64 = 0.045;
+/// Rounds of counts of right answers.
+const ROUNDS: u64 = 12;
+/// Nats by which the first of them moves a class whose recall is 1 below the mean.
+const BIAS_STEP: f64 = 3.0;
+/// Half of the biases found: a model is surer of its training records than of others.
+const BIAS_SHARE: f64 = 0.5;
 /// Full batches.
 const STEPS: u64 = 60;
 
@@ -44,7 +59,17 @@ const STEPS: u64 = 60;
 pub(crate) struct ConditionedPlan {
     conditioning: ConditioningConfig,
     class_counts: Option<NoiseMultiplier>,
+    recall: Option<RecallBiasesConfig>,
     plan: Plan,
+}
+
+/// What the releases before a training made.
+pub(crate) struct Prepared {
+    /// The plan with its priors.
+    pub(crate) plan: Plan,
+    /// Records with conditioned inputs.
+    pub(crate) records: SeedRecords,
+    class_counts: Option<ClassCounts>,
 }
 
 impl ConditionedPlan {
@@ -59,7 +84,7 @@ impl ConditionedPlan {
         facts: PublicFacts,
         given: &[String],
     ) -> anyhow::Result<Self> {
-        let Noise::Within(epsilon) = setting.noise.unwrap_or(experiment.noise) else {
+        let Noise::WithinByPld(epsilon) = setting.noise.unwrap_or(experiment.noise) else {
             bail!("{}: its noise follows from ε", setting.id);
         };
         let budget = GaussianBudget::new(epsilon, experiment.delta)?;
@@ -68,9 +93,22 @@ impl ConditionedPlan {
             covariance: Some(budget.noise_multiplier(COVARIANCE, 1)?),
             ..ConditioningConfig::default()
         };
-        let counts = if goal == Goal::WorstClass { COUNTS } else { 0.0 };
+        let (counts, recall) = match goal {
+            Goal::Accuracy => (0.0, 0.0),
+            Goal::WorstClass => (COUNTS, 0.0),
+            Goal::EqualRecall => (COUNTS, RECALL),
+        };
         let class_counts = (counts > 0.0).then(|| budget.noise_multiplier(counts, 1)).transpose()?;
-        let gradients = budget.noise_multiplier(1.0 - MEAN - COVARIANCE - counts, STEPS)?;
+        let gradients = budget.noise_multiplier(1.0 - MEAN - COVARIANCE - counts - recall, STEPS)?;
+        let recall = match recall {
+            0.0 => None,
+            share => Some(RecallBiasesConfig {
+                rounds: ROUNDS,
+                noise_multiplier: budget.noise_multiplier(share, ROUNDS)?,
+                step: BIAS_STEP,
+                share: BIAS_SHARE,
+            }),
+        };
         // A row with its constant: the gradient's bound for a residual of norm 1.
         let sq_row = conditioning.row_norm.powi(2) + 1.0;
         let clipping =
@@ -87,11 +125,12 @@ impl ConditionedPlan {
                 LearningRate::Cosine { first, last: 0.0 },
             )
         };
-        let paid = events(&conditioning, class_counts);
-        Ok(Self { conditioning, class_counts, plan: Plan::new(config, facts)?.given(given).paid(paid) })
+        let paid = paid(&conditioning, class_counts, recall.as_ref());
+        let plan = Plan::new(config, facts)?.given(given).paid(paid);
+        Ok(Self { conditioning, class_counts, recall, plan })
     }
 
-    /// The plan of the training, with what was paid before it. The priors, which are not known yet, are not in its loss.
+    /// The plan of the training, with what is paid beside it. The priors, which are not known yet, are not in its loss.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -104,10 +143,13 @@ impl ConditionedPlan {
         let mut config = serde_json::to_value(self.plan.config()).context("serialising a configuration")?;
         config["conditioning"] = serde_json::to_value(self.conditioning).context("serialising a conditioning")?;
         config["class_counts"] = serde_json::to_value(self.class_counts).context("serialising a noise multiplier")?;
+        if let Some(recall) = &self.recall {
+            config["recall_biases"] = serde_json::to_value(recall).context("serialising rounds of counts")?;
+        }
         Ok(config)
     }
 
-    /// Makes the releases: the plan with their priors, and the records with their inputs conditioned.
+    /// Makes the releases before the training: the plan with their priors, and the records with their inputs conditioned.
     ///
     /// # Errors
     /// If the rows are not at hand, or the device fails.
@@ -116,7 +158,7 @@ impl ConditionedPlan {
         records: &SeedRecords,
         device: &Device,
         rng: &mut ChaCha20Rng,
-    ) -> anyhow::Result<(Plan, SeedRecords)> {
+    ) -> anyhow::Result<Prepared> {
         let split = records.split.as_ref().context("conditioning needs the rows of the records")?;
         let mut ledger = Ledger::new(Plan::RELATION);
         let train = &split.train;
@@ -124,22 +166,21 @@ impl ConditionedPlan {
         // Runs go side by side, each on one thread.
         let threads = NonZeroUsize::MIN;
         let conditioning = Conditioning::fit(&self.conditioning, rows, train.n_inputs(), threads, rng, &mut ledger)?;
-        let plan = match self.class_counts {
+        let n_classes = train.class_names.len();
+        let class_counts = self
+            .class_counts
+            .map(|sigma| ClassCounts::fit(&train.labels, n_classes, sigma, rng, &mut ledger))
+            .transpose()?;
+        let plan = match &class_counts {
             None => self.plan.clone(),
-            Some(sigma) => {
-                let n_classes = train.class_names.len();
-                let counts = ClassCounts::fit(&train.labels, n_classes, sigma, rng, &mut ledger)?;
+            Some(counts) => {
                 let loss = Loss::PriorAdjustedCrossEntropy { priors: counts.priors() };
                 let config = TrainConfig { loss, ..self.plan.config().clone() };
-                let paid = events(&self.conditioning, self.class_counts);
+                let paid = paid(&self.conditioning, self.class_counts, self.recall.as_ref());
                 Plan::new(config, self.plan.facts())?.given(self.plan.conditions().to_vec()).paid(paid)
             }
         };
-        let mut announced = Ledger::new(Plan::RELATION);
-        for event in events(&self.conditioning, self.class_counts) {
-            announced.record(&event, 1)?;
-        }
-        ensure!(ledger.digest() == announced.digest(), "what was released differs from what the plan announced");
+        as_announced(&ledger, before(&self.conditioning, self.class_counts))?;
         let transformed = |part: &Dataset| {
             let features = conditioning.apply(self::rows(part)?, threads)?;
             let features = Array2::from_shape_vec(part.features.dim(), features)?;
@@ -151,13 +192,63 @@ impl ConditionedPlan {
             validation: split.validation.as_ref().map(transformed).transpose()?,
             split: None,
         };
-        Ok((plan, records))
+        Ok(Prepared { plan, records, class_counts })
+    }
+
+    /// Makes the releases after the training: biases towards equal recall, where they are wanted, become part of the model.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub(crate) fn finish(
+        &self,
+        prepared: &Prepared,
+        engine: &mut Engine,
+        execution: &Execution,
+        rng: &mut ChaCha20Rng,
+    ) -> anyhow::Result<()> {
+        let (Some(config), Some(counts)) = (&self.recall, &prepared.class_counts) else { return Ok(()) };
+        let train = &prepared.records.train;
+        let logits = engine.evaluate(train, execution.micro_batch)?.logits;
+        let mut ledger = Ledger::new(Plan::RELATION);
+        let found = RecallBiases::fit(config, &logits, train.labels(), counts, rng, &mut ledger)?;
+        as_announced(&ledger, rounds(config))?;
+        let parameters = engine.model().parameters();
+        let mut values = parameters.to_vec()?;
+        // A linear model's parameters end with the biases of its classes.
+        let first = values.len().checked_sub(found.biases().len()).context("a model has a bias for each class")?;
+        for (value, bias) in values[first..].iter_mut().zip(found.biases()) {
+            *value += bias;
+        }
+        Ok(parameters.set(&values)?)
     }
 }
 
 /// What is released before the training, in order.
-fn events(conditioning: &ConditioningConfig, class_counts: Option<NoiseMultiplier>) -> Vec<DpEvent> {
+fn before(conditioning: &ConditioningConfig, class_counts: Option<NoiseMultiplier>) -> Vec<DpEvent> {
     conditioning.events().into_iter().chain(class_counts.map(DpEvent::gaussian)).collect()
+}
+
+/// The counts of right answers after it.
+fn rounds(config: &RecallBiasesConfig) -> impl Iterator<Item = DpEvent> {
+    (0..config.rounds).map(|_| DpEvent::gaussian(config.noise_multiplier))
+}
+
+/// Everything that is released beside the training.
+fn paid(
+    conditioning: &ConditioningConfig,
+    class_counts: Option<NoiseMultiplier>,
+    recall: Option<&RecallBiasesConfig>,
+) -> Vec<DpEvent> {
+    before(conditioning, class_counts).into_iter().chain(recall.into_iter().flat_map(rounds)).collect()
+}
+
+fn as_announced(ledger: &Ledger, events: impl IntoIterator<Item = DpEvent>) -> anyhow::Result<()> {
+    let mut announced = Ledger::new(Plan::RELATION);
+    for event in events {
+        announced.record(&event, 1)?;
+    }
+    ensure!(ledger.digest() == announced.digest(), "what was released differs from what the plan announced");
+    Ok(())
 }
 
 fn rows(part: &Dataset) -> anyhow::Result<&[f32]> {

@@ -74,8 +74,10 @@ pub(crate) enum BatchSize {
 pub(crate) enum Noise {
     /// This noise multiplier.
     Multiplier(NoiseMultiplier),
-    /// The smallest noise multiplier that keeps the run, its counts included, within this ε (RDP, improved conversion).
+    /// The smallest noise multiplier that keeps the run, its counts included, within this ε (RDP, improved conversion), as in the papers.
     Within(Epsilon),
+    /// The same by the PLD accountant, which wastes nothing of ε.
+    WithinByPld(Epsilon),
 }
 
 /// A method with the settings the paper gave it.
@@ -131,6 +133,12 @@ impl MethodSetting {
     /// The same method within this ε.
     pub(crate) fn within(mut self, epsilon: f64) -> anyhow::Result<Self> {
         self.noise = Some(Noise::Within(Epsilon::new(epsilon)?));
+        Ok(self.at("ε", epsilon))
+    }
+
+    /// The same method within this ε, by the PLD accountant.
+    pub(crate) fn within_by_pld(mut self, epsilon: f64) -> anyhow::Result<Self> {
+        self.noise = Some(Noise::WithinByPld(Epsilon::new(epsilon)?));
         Ok(self.at("ε", epsilon))
     }
 }

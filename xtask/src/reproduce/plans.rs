@@ -1,7 +1,7 @@
 //! From an experiment's settings to a checked plan for each of its methods.
 
 use anyhow::Context;
-use dp_accounting::{Accountant, Calibration, DpEvent, Epsilon, NoiseMultiplier, RdpAccountant};
+use dp_accounting::{Accountant, Calibration, DpEvent, NoiseMultiplier, PldAccountant, RdpAccountant};
 use dp_clipping::{ClipConfig, PublicContext, registry};
 use dp_train::{BatchPlan, Plan, PrivacyConfig, PublicFacts, TrainConfig};
 
@@ -121,7 +121,15 @@ fn plan(
         let clipping = registry::find(setting.name)?.config(&setting.params);
         let noise_multiplier = match setting.noise.unwrap_or(experiment.noise) {
             Noise::Multiplier(multiplier) => multiplier,
-            Noise::Within(epsilon) => calibrate(epsilon, experiment, &clipping, &batches, facts)?,
+            Noise::Within(epsilon) => {
+                let rdp = Calibration::new(Plan::RELATION, epsilon, experiment.delta)?;
+                calibrate(&rdp, &clipping, &batches, facts)?
+            }
+            Noise::WithinByPld(epsilon) => {
+                let pld = PldAccountant::new(Plan::RELATION);
+                let pld = Calibration::of_remaining_budget(pld, epsilon, experiment.delta)?;
+                calibrate(&pld, &clipping, &batches, facts)?
+            }
         };
         Some(PrivacyConfig::new(clipping, noise_multiplier, experiment.delta))
     };
@@ -135,10 +143,9 @@ fn plan(
     Ok(Plan::new(config, facts)?)
 }
 
-/// The smallest noise multiplier with which all steps, counts included, stay within `epsilon`.
-fn calibrate(
-    epsilon: Epsilon,
-    experiment: &Experiment,
+/// The smallest noise multiplier with which all steps, counts included, stay within the target.
+fn calibrate<A: Accountant + Clone>(
+    calibration: &Calibration<A>,
     clipping: &ClipConfig,
     batches: &BatchPlan,
     facts: PublicFacts,
@@ -153,7 +160,7 @@ fn calibrate(
             Err(_) => DpEvent::NonPrivate,
         }
     };
-    Ok(Calibration::new(Plan::RELATION, epsilon, experiment.delta)?.noise_multiplier(run)?)
+    Ok(calibration.noise_multiplier(run)?)
 }
 
 /// The largest number of steps of `plan` whose ε, counts included, is at most that of all steps without counts.

@@ -51,10 +51,13 @@ impl Run<'_> {
     ) -> anyhow::Result<Result<RunRecord, Failure>> {
         let started = Instant::now();
         let mut rng = self.session.conditioning_stream(self.key)?;
-        let (plan, records) = conditioned.prepare(self.records, &self.execution.device, &mut rng)?;
+        let prepared = conditioned.prepare(self.records, &self.execution.device, &mut rng)?;
         let streams = self.session.streams(self.key, 0)?;
-        match train(&plan, &records, streams, self.execution, None, self.bar)? {
-            Ok(model) => model.into_run(self.key.index, || started.elapsed().as_secs_f64()),
+        match train(&prepared.plan, &prepared.records, streams, self.execution, None, self.bar)? {
+            Ok(mut model) => {
+                conditioned.finish(&prepared, model.engine_mut(), self.execution, &mut rng)?;
+                model.into_run(self.key.index, || started.elapsed().as_secs_f64())
+            }
             Err(failure) => Ok(Err(failure)),
         }
     }

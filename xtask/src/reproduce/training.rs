@@ -1,7 +1,7 @@
 //! One model, trained as a plan says.
 
 use anyhow::{Context, ensure};
-use dp_train::{Execution, Plan, RandomStreams, RunCounts, TrainError, Trainer};
+use dp_train::{Engine, Execution, Plan, RandomStreams, RunCounts, TrainError, Trainer};
 use indicatif::ProgressBar;
 
 use super::evaluation::evaluate;
@@ -62,6 +62,11 @@ pub(crate) fn train<'a>(
 }
 
 impl TrainedModel<'_> {
+    /// The model, to read or change its parameters.
+    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        self.trainer.engine_mut()
+    }
+
     /// What the model says about the validation records; `None` without any.
     ///
     /// # Errors
