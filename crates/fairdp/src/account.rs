@@ -59,7 +59,7 @@ impl Account {
         self.add(Release {
             part: planned.part,
             purpose: planned.purpose.clone(),
-            event: planned.event(),
+            event: planned.event.clone(),
             count: planned.count,
         })
     }
@@ -106,19 +106,30 @@ impl Account {
 
     /// What a record met: training or test.
     pub fn event(&self) -> DpEvent {
-        let of = |ledger: &Ledger| {
-            let steps = ledger.entries().iter().map(|entry| entry.event().clone().repeated(entry.count()));
-            DpEvent::Composed(steps.collect())
-        };
-        DpEvent::OneOf(vec![of(&self.training), of(&self.test)])
+        DpEvent::OneOf([Part::Training, Part::Test].map(|part| self.event_of(part)).to_vec())
     }
 
-    /// ε by privacy loss distributions.
+    fn ledger(&self, part: Part) -> &Ledger {
+        match part {
+            Part::Training => &self.training,
+            Part::Test => &self.test,
+        }
+    }
+
+    fn event_of(&self, part: Part) -> DpEvent {
+        let entries = self.ledger(part).entries().iter();
+        DpEvent::Composed(entries.map(|entry| entry.event().clone().repeated(entry.count())).collect())
+    }
+
+    /// ε by privacy loss distributions: the largest of the parts', since which part a record is in depends on its number alone.
     ///
     /// # Errors
     /// The accountant's.
     pub fn epsilon(&self, delta: Delta) -> Result<EpsilonBound> {
-        Ok(self.pld()?.epsilon(delta)?)
+        let (training, test) = (self.epsilon_of(Part::Training, delta)?, self.epsilon_of(Part::Test, delta)?);
+        let lower = training.lower.into_iter().chain(test.lower).max_by(|a, b| a.get().total_cmp(&b.get()));
+        let larger = if test.epsilon.get() > training.epsilon.get() { test } else { training };
+        Ok(EpsilonBound { lower, ..larger })
     }
 
     /// ε by Rényi divergences: an accountant that shares nothing with the first but the events.
@@ -136,13 +147,7 @@ impl Account {
     /// # Errors
     /// The accountant's.
     pub fn epsilon_of(&self, part: Part, delta: Delta) -> Result<EpsilonBound> {
-        let ledger = match part {
-            Part::Training => &self.training,
-            Part::Test => &self.test,
-        };
-        let mut accountant = PldAccountant::new(RELATION);
-        ledger.compose_into(&mut accountant)?;
-        Ok(accountant.epsilon(delta)?)
+        Ok(self.accountant(part)?.epsilon(delta)?)
     }
 
     /// Digests of both chains.
@@ -155,18 +160,32 @@ impl Account {
     /// # Errors
     /// The accountant's.
     pub fn attacks(&self, delta: Delta) -> Result<Attacks> {
-        let accountant = self.pld()?;
-        let trade_off = TradeOff::new(&accountant);
-        Ok(Attacks {
-            gaussian_mu: trade_off.gaussian_mu(delta.get())?.guaranteed,
-            false_negative_rate_at_1_percent: trade_off.false_negative_rate(0.01)?.guaranteed,
-            false_negative_rate_at_10_percent: trade_off.false_negative_rate(0.1)?.guaranteed,
-        })
+        let mut worst =
+            Attacks { gaussian_mu: 0.0, false_negative_rate_at_1_percent: 1.0, false_negative_rate_at_10_percent: 1.0 };
+        for accountant in self.accountants(delta)? {
+            let trade_off = TradeOff::new(&accountant);
+            let missed = |rate: f64| trade_off.false_negative_rate(rate).map(|bound| bound.guaranteed);
+            worst.gaussian_mu = worst.gaussian_mu.max(trade_off.gaussian_mu(delta.get())?.guaranteed);
+            worst.false_negative_rate_at_1_percent = worst.false_negative_rate_at_1_percent.min(missed(0.01)?);
+            worst.false_negative_rate_at_10_percent = worst.false_negative_rate_at_10_percent.min(missed(0.1)?);
+        }
+        Ok(worst)
     }
 
-    fn pld(&self) -> Result<PldAccountant> {
+    /// One for what a record meets, where one part is the worse one in every respect; else one for each part.
+    fn accountants(&self, delta: Delta) -> Result<Vec<PldAccountant>> {
+        let mut whole = PldAccountant::new(RELATION);
+        whole.compose(&self.event(), 1)?;
+        // Of alternatives neither of which is always worse there is no distribution.
+        if whole.epsilon(delta)?.method.is_some() {
+            return Ok(vec![whole]);
+        }
+        [Part::Training, Part::Test].iter().map(|&part| self.accountant(part)).collect()
+    }
+
+    fn accountant(&self, part: Part) -> Result<PldAccountant> {
         let mut accountant = PldAccountant::new(RELATION);
-        accountant.compose(&self.event(), 1)?;
+        self.ledger(part).compose_into(&mut accountant)?;
         Ok(accountant)
     }
 }

@@ -19,13 +19,8 @@ pub struct Planned {
     pub count: u64,
     /// Standard deviation of its noise over what one unit can change.
     pub noise_multiplier: NoiseMultiplier,
-}
-
-impl Planned {
-    /// The event of one release.
-    pub fn event(&self) -> DpEvent {
-        DpEvent::gaussian(self.noise_multiplier)
-    }
+    /// What one of them releases.
+    pub event: DpEvent,
 }
 
 /// The budget of Gaussian releases on all records: together they are one Gaussian release with `μ² = Σ 1/σ²`, so ε and δ fix
@@ -46,6 +41,7 @@ impl Budget {
     /// `count` releases that take this share together, rounded towards privacy.
     pub(crate) fn planned(self, part: Part, purpose: &str, share: f64, count: u64) -> Result<Planned> {
         let noise_multiplier = NoiseMultiplier::new(self.sigma * (count as f64 / share).sqrt() * (1.0 + 1e-9))?;
-        Ok(Planned { part, purpose: purpose.to_owned(), share, count, noise_multiplier })
+        let event = DpEvent::gaussian(noise_multiplier);
+        Ok(Planned { part, purpose: purpose.to_owned(), share, count, noise_multiplier, event })
     }
 }

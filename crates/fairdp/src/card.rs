@@ -40,6 +40,7 @@ pub(crate) fn html(model: &Model, statement: &Statement, fairness: &FairnessRepo
     if !statement.given.is_empty() {
         let _ = writeln!(page, "<p><b>Not covered:</b> {}.</p>", escaped(&statement.given.join("; ")));
     }
+    let _ = writeln!(page, "<p>Model: {}. Method: {}.</p>", escaped(&statement.model), escaped(&statement.method));
     groups(&mut page, fairness);
     curves(&mut page, model);
     page.push_str("</body></html>\n");
@@ -83,7 +84,11 @@ fn cell(rate: Rate) -> String {
 fn curves(page: &mut String, model: &Model) {
     let encoding = model.encoding();
     let classes = model.classes();
-    let n_outputs = model.biases().len();
+    let [layer] = model.layers() else {
+        page.push_str("<p>A network has no curve of one column: what a column does depends on the others.</p>\n");
+        return;
+    };
+    let n_outputs = layer.biases.len();
     page.push_str(
         "<h2>What each column does</h2>\n<p>Change of the log-odds, from the released weights: it costs nothing.</p>\n",
     );
@@ -91,7 +96,7 @@ fn curves(page: &mut String, model: &Model) {
         if block.kind == BlockKind::Constant {
             continue;
         }
-        for (output, weights) in model.weights().chunks_exact(encoding.width()).enumerate() {
+        for (output, weights) in layer.weights.chunks_exact(encoding.width()).enumerate() {
             let scale = f64::from(encoding.scale());
             let effect: Vec<f64> =
                 weights[block.features.clone()].iter().map(|&weight| f64::from(weight) * scale).collect();

@@ -68,6 +68,9 @@ pub enum FairdpError {
     /// A privacy parameter or a ledger was refused.
     #[error("accounting: {0}")]
     Accounting(#[from] dp_accounting::AccountingError),
+    /// A method's settings were refused, or a training run stopped.
+    #[error("training: {0}")]
+    Train(#[from] dp_train::TrainError),
     /// A metric is not defined.
     #[error("metrics: {0}")]
     Metric(#[from] fair_metrics::MetricError),

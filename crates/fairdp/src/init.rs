@@ -28,6 +28,10 @@ pub struct InitOptions {
     pub delta: Option<f64>,
     /// Share of the records for the test; a fifth unless given.
     pub test_fraction: Option<f64>,
+    /// `model.kind`; `auto` unless given.
+    pub model: Option<String>,
+    /// `method.name`; `auto` unless given.
+    pub method: Option<String>,
     /// Whether training goes ahead on what was read here.
     pub accept_uncovered: bool,
 }
@@ -94,8 +98,14 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
             quoted(unit)
         );
     }
-    text.push_str("\n[model]\nkind = \"auto\"  # additive: one curve per number, one value per category\n");
+    let model = quoted(options.model.as_deref().unwrap_or("auto"));
+    let _ = writeln!(
+        text,
+        "\n[model]\nkind = {model}  # \"additive\": one curve per number, one value per category; \"mlp\""
+    );
     text.push_str("decision = \"compromise\"  # or \"accuracy\", \"balanced\"\n");
+    let method = quoted(options.method.as_deref().unwrap_or("auto"));
+    let _ = writeln!(text, "\n[method]\nname = {method}  # or a name from `fairdp methods`");
     for name in &options.groups {
         group(&mut text, find(name, "--group")?);
     }

@@ -3,7 +3,9 @@
 mod account;
 mod bounds;
 mod budget;
+mod by_method;
 mod card;
+mod choice;
 mod config;
 mod diagnostics;
 mod error;
@@ -12,6 +14,7 @@ mod fit;
 mod groups;
 mod init;
 mod key;
+mod methods;
 mod model;
 mod onnx;
 mod output;
@@ -29,14 +32,15 @@ pub use account::{Account, Attacks, Part, RELATION, Release};
 pub use budget::Planned;
 pub use config::{
     BinsEntry, Bounds, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Decision, Fairness, From, GroupEntry,
-    LabelEntry, Missing, ModelEntry, ModelKind, PrivacyEntry, TableEntry, TestEntry, UnitEntry,
+    LabelEntry, MethodEntry, Missing, ModelEntry, ModelKind, PrivacyEntry, TableEntry, TestEntry, UnitEntry,
 };
 pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
 pub use fairness::{FairnessReport, GroupRates, Rate};
 pub use fit::{FitOptions, FitPlan, Fitted, fit};
 pub use init::{InitOptions, init};
-pub use model::Model;
+pub use methods::{MethodLine, methods};
+pub use model::{Layer, Model};
 pub use predict::predict;
 pub use statement::{Program, STATEMENT_VERSION, Statement, Unit};
 pub use thresholds::Thresholds;

@@ -16,18 +16,37 @@ use crate::solver::{Linear, sigmoid, softmax};
 /// Names of the files of a release that a prediction reads.
 pub(crate) const WEIGHTS: &str = "model.safetensors";
 pub(crate) const PIPELINE: &str = "pipeline.json";
-const WEIGHT: &str = "weight";
-const BIAS: &str = "bias";
+const ADDITIVE: &str = "additive";
+const MLP: &str = "mlp";
 
-/// A model of one's own table.
+/// A model of one's own table: layers on the encoded features, with tanh between them.
 #[derive(Debug, Clone)]
 pub struct Model {
     pipeline: Pipeline,
     encoding: Encoding,
-    /// `[n_outputs, width]`.
-    weights: Vec<f32>,
+    layers: Vec<Layer>,
+}
+
+/// A linear layer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layer {
+    /// `[n_outputs, n_inputs]` row-major.
+    pub weights: Vec<f32>,
     /// One per output.
-    biases: Vec<f32>,
+    pub biases: Vec<f32>,
+}
+
+impl Layer {
+    pub(crate) fn of(linear: &Linear) -> Self {
+        Self {
+            weights: linear.weights.iter().flatten().map(|&weight| weight as f32).collect(),
+            biases: linear.intercepts.iter().map(|&bias| bias as f32).collect(),
+        }
+    }
+
+    fn n_inputs(&self) -> usize {
+        self.weights.len() / self.biases.len()
+    }
 }
 
 /// What a model is besides its weights.
@@ -36,6 +55,9 @@ pub struct Model {
 pub(crate) struct Pipeline {
     pub(crate) version: u32,
     pub(crate) kind: String,
+    /// Widths of hidden layers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hidden: Vec<usize>,
     pub(crate) schema: Schema,
     /// Shares of the classes, from noisy counts.
     pub(crate) priors: Vec<f64>,
@@ -58,7 +80,8 @@ impl Pipeline {
         let offsets = priors.iter().map(|prior| -weight * prior.ln()).collect();
         Self {
             version: PIPELINE_VERSION,
-            kind: "additive".into(),
+            kind: ADDITIVE.into(),
+            hidden: Vec::new(),
             schema,
             priors,
             decision,
@@ -69,11 +92,11 @@ impl Pipeline {
 }
 
 impl Model {
-    pub(crate) fn new(pipeline: Pipeline, linear: &Linear) -> Result<Self> {
+    pub(crate) fn new(mut pipeline: Pipeline, layers: Vec<Layer>) -> Result<Self> {
         let encoding = Encoding::new(&pipeline.schema)?;
-        let weights = linear.weights.iter().flatten().map(|&weight| weight as f32).collect();
-        let biases = linear.intercepts.iter().map(|&bias| bias as f32).collect();
-        Ok(Self { pipeline, encoding, weights, biases })
+        pipeline.hidden = layers.iter().rev().skip(1).rev().map(|layer| layer.biases.len()).collect();
+        pipeline.kind = if pipeline.hidden.is_empty() { ADDITIVE } else { MLP }.into();
+        Ok(Self { pipeline, encoding, layers })
     }
 
     /// Reads `model.safetensors` and `pipeline.json` of a release.
@@ -94,6 +117,10 @@ impl Model {
         if !by_group || pipeline.offsets.iter().any(|offsets| offsets.len() != n_classes) {
             return Err(FairdpError::file(&path, "offsets: expected one per class, once or for every group"));
         }
+        if pipeline.hidden.is_empty() != (pipeline.kind == ADDITIVE) || ![ADDITIVE, MLP].contains(&&*pipeline.kind) {
+            let problem = format!("kind `{}` with hidden layers of {:?}", pipeline.kind, pipeline.hidden);
+            return Err(FairdpError::file(&path, problem));
+        }
         let path = release.join(WEIGHTS);
         let bytes = fs::read(&path).map_err(FairdpError::io("read", &path))?;
         let file = SafeTensors::deserialize(&bytes).map_err(|error| FairdpError::file(&path, error))?;
@@ -110,23 +137,31 @@ impl Model {
             }
             Ok(values)
         };
-        let weights = values(WEIGHT, &[n_outputs, encoding.width()])?;
-        let biases = values(BIAS, &[n_outputs])?;
-        Ok(Self { pipeline, encoding, weights, biases })
+        let sizes = [&[encoding.width()], &pipeline.hidden[..], &[n_outputs]].concat();
+        let layer = |(place, pair): (usize, &[usize])| -> Result<Layer> {
+            let [weight, bias] = names(&pipeline, place);
+            Ok(Layer { weights: values(&weight, &[pair[1], pair[0]])?, biases: values(&bias, &[pair[1]])? })
+        };
+        let layers = sizes.windows(2).enumerate().map(layer).collect::<Result<_>>()?;
+        Ok(Self { pipeline, encoding, layers })
     }
 
     /// The bytes of `model.safetensors`: a function of the weights alone.
     pub(crate) fn safetensors(&self) -> Result<Vec<u8>> {
         let bytes = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
-        let (weights, biases) = (bytes(&self.weights), bytes(&self.biases));
         let broken = |error: safetensors::SafeTensorError| FairdpError::file(Path::new(WEIGHTS), error);
-        let shape = vec![self.biases.len(), self.encoding.width()];
-        let tensors = [
-            (WEIGHT, TensorView::new(Dtype::F32, shape, &weights).map_err(broken)?),
-            (BIAS, TensorView::new(Dtype::F32, vec![self.biases.len()], &biases).map_err(broken)?),
-        ];
-        let metadata = HashMap::from([("format".to_owned(), "fairdp additive 1".to_owned())]);
-        safetensors::serialize(tensors, Some(metadata)).map_err(broken)
+        let mut tensors = Vec::new();
+        for (place, layer) in self.layers.iter().enumerate() {
+            let [weight, bias] = names(&self.pipeline, place);
+            tensors.push((weight, vec![layer.biases.len(), layer.n_inputs()], bytes(&layer.weights)));
+            tensors.push((bias, vec![layer.biases.len()], bytes(&layer.biases)));
+        }
+        let mut views = Vec::new();
+        for (name, shape, bytes) in &tensors {
+            views.push((name, TensorView::new(Dtype::F32, shape.clone(), bytes).map_err(broken)?));
+        }
+        let metadata = HashMap::from([("format".to_owned(), format!("fairdp {} 1", self.pipeline.kind))]);
+        safetensors::serialize(views, Some(metadata)).map_err(broken)
     }
 
     pub(crate) fn pipeline(&self) -> &Pipeline {
@@ -147,14 +182,9 @@ impl Model {
         &self.pipeline.schema.label.classes
     }
 
-    /// Weights on the encoded features, `[n_outputs, width]` row-major: one output for two classes, else one per class.
-    pub fn weights(&self) -> &[f32] {
-        &self.weights
-    }
-
-    /// One per output.
-    pub fn biases(&self) -> &[f32] {
-        &self.biases
+    /// The layers: one for an additive model, of `[n_outputs, width]`, with one output for two classes, else one per class.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
     }
 
     /// Whether decisions depend on the group.
@@ -165,12 +195,28 @@ impl Model {
     #[expect(clippy::needless_pass_by_value, reason = "an iterator is handed over, and gone through once per output")]
     /// Fills the probabilities of the classes for a row's features: positions and values.
     pub fn probabilities(&self, features: impl Iterator<Item = (usize, f32)> + Clone, out: &mut [f64]) {
-        let width = self.encoding.width();
-        let logit = |output: usize| {
-            let weights = &self.weights[output * width..(output + 1) * width];
+        let unit = |layer: &Layer, output: usize| {
+            let width = layer.n_inputs();
+            let weights = &layer.weights[output * width..(output + 1) * width];
             let sum: f64 = features.clone().map(|(j, value)| f64::from(weights[j]) * f64::from(value)).sum();
-            sum + f64::from(self.biases[output])
+            sum + f64::from(layer.biases[output])
         };
+        let (first, others) = (&self.layers[0], &self.layers[1..]);
+        let mut hidden: Vec<f64> = Vec::new();
+        if !others.is_empty() {
+            hidden.extend((0..first.biases.len()).map(|output| unit(first, output)));
+        }
+        for layer in others {
+            for value in &mut hidden {
+                *value = libm::tanh(*value);
+            }
+            let next = layer.weights.chunks_exact(layer.n_inputs()).zip(&layer.biases).map(|(weights, bias)| {
+                let sum: f64 = weights.iter().zip(&hidden).map(|(&weight, value)| f64::from(weight) * value).sum();
+                sum + f64::from(*bias)
+            });
+            hidden = next.collect();
+        }
+        let logit = |output: usize| if others.is_empty() { unit(first, output) } else { hidden[output] };
         if let [negative, positive] = out {
             let z = logit(0);
             (*negative, *positive) = (sigmoid(-z), sigmoid(z));
@@ -194,4 +240,10 @@ impl Model {
         }
         best.0
     }
+}
+
+/// Names of a layer's weight and bias in the file.
+fn names(pipeline: &Pipeline, place: usize) -> [String; 2] {
+    let prefix = if pipeline.hidden.is_empty() { String::new() } else { format!("fc{}.", place + 1) };
+    ["weight", "bias"].map(|name| format!("{prefix}{name}"))
 }

@@ -89,6 +89,11 @@ impl<'a> PartRows<'a> {
         rows
     }
 
+    /// The group of every record.
+    pub(crate) fn groups(&self) -> Vec<usize> {
+        (0..self.members.len()).map(|index| self.table.group(self.members.row(index)) as usize).collect()
+    }
+
     fn fill(&self, range: Range<usize>, block: &mut SparseBlock) {
         block.clear();
         for index in range {

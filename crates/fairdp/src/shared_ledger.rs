@@ -77,10 +77,14 @@ pub(crate) fn enter(
 impl SharedLedger {
     /// A record may be trained on in one fit and tested on in another.
     fn epsilon(&self) -> Result<f64> {
-        let mut accountant = PldAccountant::new(RELATION);
-        for fit in &self.fits {
-            accountant.compose(&Account::of(fit.releases.iter().cloned())?.event(), 1)?;
+        let delta = Delta::new(self.delta)?;
+        let accounts =
+            self.fits.iter().map(|fit| Account::of(fit.releases.iter().cloned())).collect::<Result<Vec<_>>>()?;
+        if let [one] = &accounts[..] {
+            return Ok(one.epsilon(delta)?.epsilon.get());
         }
-        Ok(accountant.epsilon(Delta::new(self.delta)?)?.epsilon.get())
+        let mut accountant = PldAccountant::new(RELATION);
+        accounts.iter().try_for_each(|account| accountant.compose(&account.event(), 1))?;
+        Ok(accountant.epsilon(delta)?.epsilon.get())
     }
 }

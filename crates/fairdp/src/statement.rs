@@ -58,6 +58,10 @@ pub struct Statement {
     pub trust: String,
     /// Why this δ.
     pub delta_reason: String,
+    /// Which model, and why.
+    pub model: String,
+    /// Which method, and why.
+    pub method: String,
     /// How records were drawn.
     pub sampling: String,
     /// How settings were chosen.
@@ -106,6 +110,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) unit: Unit,
     pub(crate) records: [usize; 2],
     pub(crate) test_figures: String,
+    pub(crate) model: String,
+    pub(crate) method: String,
     pub(crate) tuning: String,
     pub(crate) sampling: String,
     pub(crate) total_epsilon: Option<f64>,
@@ -163,6 +169,8 @@ impl Statement {
                 facts.delta,
                 training + test
             ),
+            model: facts.model,
+            method: facts.method,
             sampling: facts.sampling,
             tuning: facts.tuning,
             test_figures: facts.test_figures,
@@ -234,6 +242,8 @@ impl Statement {
                 self.attacks.gaussian_mu
             ),
         );
+        item("Model", self.model.clone());
+        item("Method", self.method.clone());
         item("Sampling", self.sampling.clone());
         item("Settings", self.tuning.clone());
         item("Test figures", self.test_figures.clone());

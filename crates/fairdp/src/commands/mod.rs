@@ -53,6 +53,12 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// The methods that a configuration can name, each in one line.
+    Methods {
+        /// Machine-readable output.
+        #[arg(long)]
+        json: bool,
+    },
     /// ε, δ, noise, rate or steps of private training with given settings.
     Account(account::AccountArgs),
     /// Write a generated table to try things on.
@@ -101,6 +107,12 @@ struct InitArgs {
     /// Share of the records for the test; 0.2 unless given.
     #[arg(long)]
     test_fraction: Option<f64>,
+    /// The model: `additive` or `mlp`; `auto` unless given.
+    #[arg(long)]
+    model: Option<String>,
+    /// How it is trained: a name from `fairdp methods`; `auto` unless given.
+    #[arg(long)]
+    method: Option<String>,
     /// Trains on what is read from the records here; the statement then says what is not covered.
     #[arg(long)]
     accept_uncovered: bool,
@@ -191,6 +203,8 @@ fn execute(command: Command) -> Result<(), Failure> {
                 epsilon: args.epsilon,
                 delta: args.delta,
                 test_fraction: args.test_fraction,
+                model: args.model,
+                method: args.method,
                 accept_uncovered: args.accept_uncovered,
             };
             out.write_all(fairdp::init(&args.table, &options)?.as_bytes())?;
@@ -208,6 +222,7 @@ fn execute(command: Command) -> Result<(), Failure> {
             let verified = fairdp::verify(&folder)?;
             summary::verified(&mut out, &verified, json)?;
         }
+        Command::Methods { json } => summary::methods(&mut out, json)?,
         Command::Account(args) => args.answer(&mut out)?,
         Command::Example { rows, columns, seed } => Example { rows, columns, seed }.write(&mut out)?,
     }

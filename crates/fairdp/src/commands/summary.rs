@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use dp_accounting::{Rounding, decimal};
+use dp_accounting::{DpEvent, Rounding, decimal};
 use fairdp::{FairnessReport, FitPlan, Fitted, GroupRates, Rate, Statement, Verified};
 
 /// Groups that are printed; the others are in the file.
@@ -12,6 +12,7 @@ const GROUPS: usize = 8;
 /// Every release with its share, before anything runs.
 pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
     writeln!(out, "epsilon {} at delta {:e}", plan.epsilon, plan.delta)?;
+    writeln!(out, "model: {}\nmethod: {}", plan.model, plan.method)?;
     for entry in &plan.uncovered {
         writeln!(out, "not covered: {entry}")?;
     }
@@ -27,7 +28,34 @@ pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
             release.noise_multiplier.get()
         )?;
     }
+    for release in plan.releases.iter().filter(|release| !matches!(release.event, DpEvent::Gaussian { .. })) {
+        writeln!(out, "{}: each is {}", release.purpose, release.event)?;
+    }
     writeln!(out, "A record is trained on or tested on, never both: each part may spend the whole budget.")
+}
+
+/// One line per method.
+pub(super) fn methods(out: &mut impl Write, json: bool) -> io::Result<()> {
+    let methods = fairdp::methods();
+    if json {
+        serde_json::to_writer_pretty(&mut *out, &methods)?;
+        return writeln!(out);
+    }
+    for method in methods {
+        let mut notes = Vec::new();
+        if method.needs_groups {
+            notes.push("needs groups".to_owned());
+        }
+        if !method.counts.is_empty() {
+            notes.push(format!("pays for counts: {}", method.counts.join(", ")));
+        }
+        if !method.certified {
+            notes.push("no guarantee: refused by fit".to_owned());
+        }
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+        writeln!(out, "{:<26} {}{notes}", method.name, method.summary)?;
+    }
+    Ok(())
 }
 
 /// At most 25 lines.
@@ -60,6 +88,7 @@ fn privacy(out: &mut impl Write, statement: &Statement) -> io::Result<()> {
         writeln!(out, "not covered: {} constants that were read from the records", statement.given.len())?;
     }
     let (training, test) = (statement.records["training"], statement.records["test"]);
+    writeln!(out, "model: {}\nmethod: {}", statement.model, statement.method)?;
     writeln!(out, "unit: {}; {training} records for training, {test} for the test", statement.unit.what)
 }
 

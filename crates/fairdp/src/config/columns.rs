@@ -156,6 +156,15 @@ impl ColumnEntry {
 }
 
 impl GroupEntry {
+    /// How many groups it makes.
+    pub(crate) fn n_groups(&self) -> usize {
+        match (&self.values, &self.edges) {
+            (Some(values), _) => values.len() + usize::from(self.other) + usize::from(self.missing),
+            (None, Some(edges)) => edges.len() + 1 + usize::from(self.missing),
+            (None, None) => 1,
+        }
+    }
+
     pub(crate) fn group(&self) -> Result<GroupColumn> {
         let groups = match (&self.values, &self.edges) {
             (Some(values), None) => {

@@ -1,12 +1,14 @@
 //! What a person declares of a table and asks for: a TOML document, checked key by key.
 
 mod columns;
-mod nearest;
+mod method;
+pub(crate) mod nearest;
 pub(crate) mod read;
 
 use serde::Deserialize;
 
 pub use self::columns::{BinsEntry, Bounds, ColumnEntry, ColumnKind, GroupEntry, Missing};
+pub use self::method::MethodEntry;
 
 /// The version of configurations that this program reads.
 pub const CONFIG_VERSION: u32 = 1;
@@ -42,6 +44,9 @@ pub struct Config {
     /// What is trained.
     #[serde(default)]
     pub model: ModelEntry,
+    /// How it is trained.
+    #[serde(default)]
+    pub method: MethodEntry,
     /// Columns whose values are groups; several make their intersections.
     #[serde(default)]
     pub group: Vec<GroupEntry>,
@@ -130,6 +135,8 @@ pub struct ModelEntry {
     /// Which.
     #[serde(default)]
     pub kind: ModelKind,
+    /// Widths of a network's hidden layers; one of 32 unless given.
+    pub hidden: Option<Vec<usize>>,
     /// How classes become decisions.
     #[serde(default)]
     pub decision: Decision,
@@ -144,6 +151,8 @@ pub enum ModelKind {
     Auto,
     /// A sum of one curve per number and one value per category: logistic or softmax regression on the encoded columns.
     Additive,
+    /// A network on the encoded columns, tanh after every hidden layer: it can find what columns do together.
+    Mlp,
 }
 
 /// Which class is answered where the model gives probabilities.

@@ -8,10 +8,15 @@ pub(super) fn explain(message: &str) -> String {
     };
     let Some((unknown, expected)) = rest.split_once("`, expected ") else { return message.to_owned() };
     let known = expected.split('`').skip(1).step_by(2);
-    match known.min_by_key(|name| distance(unknown, name)) {
+    match nearest(unknown, known) {
         Some(nearest) => format!("unknown name `{unknown}`; the nearest known one is `{nearest}`"),
         None => message.to_owned(),
     }
+}
+
+/// The known name that takes the fewest changes.
+pub(crate) fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known.min_by_key(|name| distance(unknown, name))
 }
 
 /// Letters to insert, remove or replace (Levenshtein).

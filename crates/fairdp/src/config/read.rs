@@ -7,6 +7,7 @@ use dp_data::table::{Csv, Label, Schema, TableFiles, TableFormat};
 
 use super::nearest::explain;
 use super::{CONFIG_VERSION, ColumnKind, Config, Fairness, From};
+use crate::choice::Choice;
 use crate::error::{FairdpError, Result};
 
 impl Config {
@@ -98,6 +99,7 @@ impl Config {
             let message = "fairness: thresholds by group need a [[group]] and two classes".to_owned();
             return refuse("fairness", message);
         }
+        self.choice()?;
         let inputs = || self.column.iter().filter(|column| column.kind != ColumnKind::Drop);
         if inputs().any(|column| column.name == self.label.column) {
             let message = format!("column `{}` is the label: it cannot be an input", self.label.column);
@@ -120,6 +122,17 @@ impl Config {
             return refuse("[[column]]", "no column is an input".into());
         }
         Ok(())
+    }
+
+    /// What is trained, and how.
+    pub(crate) fn choice(&self) -> Result<Choice, (String, String)> {
+        let records_per_unit = self.unit.as_ref().map_or(1, |unit| unit.max_records);
+        Choice::new(&self.model, &self.method, !self.group.is_empty(), records_per_unit)
+    }
+
+    /// The number of groups: of all intersections, where several columns make them.
+    pub(crate) fn n_groups(&self) -> usize {
+        self.group.iter().map(super::GroupEntry::n_groups).product()
     }
 
     /// The constants that were read from the records and that nobody declared public or paid for: one line each.

@@ -15,6 +15,9 @@ use crate::solver::State;
 /// Time between two checkpoints.
 const INTERVAL: Duration = Duration::from_secs(5);
 
+/// The file in which `dp_train` keeps where it is, beside `checkpoint.json`.
+pub(super) const TRAINER_CHECKPOINT: &str = "training.safetensors";
+
 /// `private/checkpoint.json`: as secret as the noise; removed when the run has ended.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,6 +99,10 @@ impl Checkpoints {
 
     /// The run has ended: nobody needs the key any more.
     pub(crate) fn end(self) -> Result<()> {
+        let beside = self.path.with_file_name(TRAINER_CHECKPOINT);
+        if beside.exists() {
+            fs::remove_file(&beside).map_err(FairdpError::io("remove", &beside))?;
+        }
         fs::remove_file(&self.path).map_err(FairdpError::io("remove", &self.path))
     }
 }

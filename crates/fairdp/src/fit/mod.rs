@@ -2,15 +2,17 @@
 
 mod checkpoint;
 mod run;
+mod training;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use dp_accounting::{Delta, Epsilon};
+use dp_accounting::{Accountant as _, Calibration, Delta, DpEvent, Epsilon, PldAccountant};
 
-use crate::account::Part;
+use crate::account::{Part, RELATION};
 use crate::bounds;
 use crate::budget::{Budget, Planned};
+use crate::choice::{Choice, Method, Named};
 use crate::config::{Config, Fairness};
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
@@ -65,6 +67,11 @@ pub struct FitPlan {
     pub releases: Vec<Planned>,
     /// What was read from the records and is not covered: empty unless it was accepted.
     pub uncovered: Vec<String>,
+    /// The model, and why this one.
+    pub model: String,
+    /// The method, and why this one.
+    pub method: String,
+    choice: Choice,
 }
 
 impl FitPlan {
@@ -88,7 +95,7 @@ impl FitPlan {
         }
         let budget = Budget::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?;
         let thresholds = if config.fairness == Fairness::None { 0.0 } else { THRESHOLDS };
-        let steps = steps_for(n_records);
+        let choice = config.choice().map_err(|(_, message)| FairdpError::Refused(message))?;
         let n_bounds = bounds::paid_for(config).count();
         let bounds = if n_bounds > 0 { BOUNDS } else { 0.0 };
         let mut releases = Vec::new();
@@ -98,15 +105,22 @@ impl FitPlan {
         releases.extend([
             budget.planned(Part::Training, "class counts", COUNTS, 1)?,
             budget.planned(Part::Training, "mean squares of the features", SQUARES, 1)?,
-            budget.planned(Part::Training, "gradients", 1.0 - COUNTS - SQUARES - thresholds - bounds, steps)?,
         ]);
+        let before = releases.len();
         if thresholds > 0.0 {
             releases.push(budget.planned(Part::Training, "scores by group and class", thresholds, 1)?);
         }
+        let share = 1.0 - COUNTS - SQUARES - thresholds - bounds;
+        let gradients = match &choice.method {
+            Method::FullDescent => budget.planned(Part::Training, "gradients", share, steps_for(n_records))?,
+            Method::Named(named) => calibrated(config, named, &releases, share)?,
+        };
+        releases.insert(before, gradients);
         if config.test.fraction.unwrap_or(0.0) > 0.0 || config.test.files.is_some() {
             releases.push(budget.planned(Part::Test, "answers by group and class", 1.0, 1)?);
         }
-        Ok(Self { epsilon, delta, releases, uncovered })
+        let (model, method) = (choice.model_text(config.model.kind), choice.method_text());
+        Ok(Self { epsilon, delta, releases, uncovered, model, method, choice })
     }
 
     /// A release by its purpose.
@@ -114,6 +128,28 @@ impl FitPlan {
         let found = self.releases.iter().find(|release| release.purpose == purpose);
         found.ok_or_else(|| FairdpError::Refused(format!("{purpose}: not in the plan")))
     }
+}
+
+/// The steps of a method by name: with the least noise that keeps them and the other releases within the budget.
+fn calibrated(config: &Config, named: &Named, others: &[Planned], share: f64) -> Result<Planned> {
+    let (epsilon, delta) = (Epsilon::new(config.privacy.epsilon)?, Delta::new(config.privacy.delta)?);
+    let (n_groups, units) = (config.n_groups(), config.unit.as_ref().map_or(1, |unit| unit.max_records));
+    let mut spent = PldAccountant::new(RELATION);
+    others.iter().try_for_each(|release| spent.compose(&release.event, release.count))?;
+    let step = |sigma| named.event(sigma, n_groups, units);
+    let noise_multiplier = Calibration::of_remaining_budget(spent, epsilon, delta)?.noise_multiplier(|sigma| {
+        // Noise for which that of the counts is out of range is no candidate.
+        step(sigma).map_or(DpEvent::NonPrivate, |event| event.repeated(named.steps))
+    })?;
+    let event = step(noise_multiplier)?;
+    Ok(Planned {
+        part: Part::Training,
+        purpose: "gradients".into(),
+        share,
+        count: named.steps,
+        noise_multiplier,
+        event,
+    })
 }
 
 /// The purpose of a column's bounds.

@@ -7,12 +7,14 @@ use std::time::Instant;
 
 use dp_data::table::{EncodedFile, EncodedTable, TableCounts};
 
-use super::checkpoint::Checkpoints;
+use super::checkpoint::{Checkpoints, TRAINER_CHECKPOINT};
+use super::training::Training;
 use super::{FitOptions, FitPlan, Fitted, bounds_of};
 use crate::account::Account;
 use crate::bounds;
 use crate::card;
-use crate::config::{Config, Fairness, ModelKind};
+use crate::choice::Method;
+use crate::config::{Config, Fairness};
 use crate::diagnostics::{Answers, Diagnostics};
 use crate::error::{FairdpError, Result};
 use crate::fairness::{FairnessReport, NoisyCounts};
@@ -25,7 +27,7 @@ use crate::release::{Files, PRIVATE, RELEASE};
 use crate::seal::sha256;
 use crate::shared_ledger;
 use crate::solver::rows::RowSource as _;
-use crate::solver::{self, Settings, Streams as _};
+use crate::solver::{Settings, Streams as _};
 use crate::statement::{Facts, Program, Statement, Unit};
 use crate::thresholds::Scores;
 
@@ -120,23 +122,21 @@ pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&
         None => None,
     };
     let classes = schema.label.classes.clone();
-    let linear = pool.install(|| {
-        let rows = PartRows::new(&tables.training, &tables.training_members, &left_out);
-        let facts = feature_facts(&tables.training);
-        let every = settings.steps.div_ceil(4);
-        solver::train(&rows, classes.len(), facts, &settings, &key, saved, &mut |state| {
-            if state.step % every == 0 {
-                say(format!("step {} of {}", state.step, settings.steps));
-            }
-            checkpoints.save(state)
-        })
-    })?;
-    let kind = match config.model.kind {
-        ModelKind::Auto | ModelKind::Additive => "additive",
+    let training = Training {
+        plan: &plan,
+        settings: &settings,
+        n_classes: classes.len(),
+        n_groups: tables.training.encoding().group_names().len(),
+        threads: options.threads,
+        pool: &pool,
+        key: &key,
     };
-    let pipeline =
-        Pipeline { kind: kind.into(), ..Pipeline::new(schema, linear.priors.clone(), config.model.decision) };
-    let mut model = Model::new(pipeline, &linear)?;
+    let rows = PartRows::new(&tables.training, &tables.training_members, &left_out);
+    let facts = feature_facts(&tables.training);
+    let place = private.join(TRAINER_CHECKPOINT);
+    let trained = training.run(&rows, facts, Some((saved, &mut checkpoints, &place)), &mut say)?;
+    let pipeline = Pipeline::new(schema, trained.priors, config.model.decision);
+    let mut model = Model::new(pipeline, trained.layers)?;
 
     let groups = model.encoding().group_names().to_vec();
     let thresholds = match config.fairness {
@@ -178,13 +178,9 @@ pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&
     let mut diagnostics = Diagnostics::of(&answers, sizes, &groups, classes.len(), tables.counts.clone())?;
     if options.reference {
         say("training without privacy".into());
-        let linear = pool.install(|| {
-            let rows = PartRows::new(&tables.training, &tables.training_members, &left_out);
-            let facts = feature_facts(&tables.training);
-            solver::train(&rows, classes.len(), facts, &settings.without_noise()?, &key, None, &mut |_| Ok(()))
-        })?;
-        let pipeline = Pipeline::new(model.encoding().schema().clone(), linear.priors.clone(), config.model.decision);
-        let reference = Model::new(pipeline, &linear)?;
+        let trained = training.without_privacy(&rows, facts, &mut say)?;
+        let pipeline = Pipeline::new(model.encoding().schema().clone(), trained.priors, config.model.decision);
+        let reference = Model::new(pipeline, trained.layers)?;
         let answers = if has_test {
             self::answers(&reference, tables.test_table(), &tables.test_members, &test_left_out)
         } else {
@@ -202,18 +198,16 @@ pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&
         covers: covers(has_test),
         unit: match &config.unit {
             None => Unit { what: "one record (a row of the table)".into(), max_records: 1 },
-            Some(unit) => Unit {
-                what: format!("all records with one value of `{}`", unit.column),
-                max_records: unit.max_records,
-            },
+            Some(unit) => {
+                Unit { what: format!("all records with one value of `{}`", unit.column), max_records: unit.max_records }
+            }
         },
         records: [sizes.0, sizes.1],
         test_figures: test_figures(has_test, fairness.noise_std),
         tuning: "none: every setting follows from public numbers and from the releases below".into(),
-        sampling: "none: every step uses all training records, so nothing is amplified and nothing assumed of a sampler; \
-                   training and test records were divided by this program, by the record's number or by a keyed hash of its \
-                   unit"
-            .into(),
+        model: plan.model.clone(),
+        method: plan.method.clone(),
+        sampling: sampling(&plan),
         total_epsilon,
         program: program()?,
     })?;
@@ -328,6 +322,26 @@ fn test_figures(has_test: bool, std: f64) -> String {
     } else {
         "none: all records were trained on".into()
     }
+}
+
+/// How records came into batches and parts.
+fn sampling(plan: &FitPlan) -> String {
+    let rate = match &plan.choice.method {
+        Method::Named(named) => named.sampling_rate.get(),
+        Method::FullDescent => 1.0,
+    };
+    let batches = if rate < 1.0 {
+        format!(
+            "Poisson: this program drew every record into every batch with probability {rate}, independently, by ChaCha20; \
+             which records a batch has is not released"
+        )
+    } else {
+        "none: every step uses all training records, so nothing is amplified and nothing assumed of a sampler".into()
+    };
+    format!(
+        "{batches}; training and test records were divided by this program, by the record's number or by a keyed hash of its \
+         unit"
+    )
 }
 
 /// This program.

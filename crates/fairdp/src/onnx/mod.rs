@@ -15,19 +15,28 @@ use crate::model::Model;
 /// The file's bytes: a function of the model alone.
 pub(crate) fn onnx(model: &Model) -> Vec<u8> {
     let encoding = model.encoding();
-    let (width, n_outputs) = (encoding.width(), model.biases().len());
+    let width = encoding.width();
     let mut graph = Graph::default();
-    let features = features::features(&mut graph, encoding);
-    // The constant feature is last: its weight joins the bias.
-    let (mut weights, mut biases) = (Vec::with_capacity(n_outputs * (width - 1)), Vec::with_capacity(n_outputs));
-    for (row, bias) in model.weights().chunks_exact(width).zip(model.biases()) {
-        weights.extend_from_slice(&row[..width - 1]);
-        biases.push(bias + row[width - 1] * encoding.scale());
+    let mut values = features::features(&mut graph, encoding);
+    for (place, layer) in model.layers().iter().enumerate() {
+        let n_outputs = layer.biases.len();
+        let (mut weights, mut biases) = (layer.weights.clone(), layer.biases.clone());
+        if place == 0 {
+            // The constant feature is last: its weight joins the bias.
+            let rows = || layer.weights.chunks_exact(width);
+            weights = rows().flat_map(|row| &row[..width - 1]).copied().collect();
+            biases = rows().zip(&layer.biases).map(|(row, bias)| bias + row[width - 1] * encoding.scale()).collect();
+        } else {
+            values = graph.apply("Tanh", &format!("hidden {place}"), &[&values], &[]);
+        }
+        let n_inputs = weights.len() / n_outputs;
+        let weights = graph.floats("weights", &[n_outputs, n_inputs], &weights);
+        let biases = graph.floats("biases", &[n_outputs], &biases);
+        let transposed = [Attribute::Integer("transB", 1)];
+        values = graph.apply("Gemm", "logits", &[&values, &weights, &biases], &transposed);
     }
-    let weights = graph.floats("weights", &[n_outputs, width - 1], &weights);
-    let biases = graph.floats("biases", &[n_outputs], &biases);
-    let inputs = [features.as_str(), &weights, &biases];
-    let logits = graph.apply("Gemm", "logits", &inputs, &[Attribute::Integer("transB", 1)]);
+    let logits = values;
+    let n_outputs = model.layers().last().map_or(0, |layer| layer.biases.len());
     let probabilities = graph.output("probabilities", Element::Float, Some(model.classes().len()));
     if n_outputs == 1 {
         let positive = graph.apply("Sigmoid", "positive", &[&logits], &[]);

@@ -25,6 +25,30 @@ pub(crate) struct State {
     sum: Vec<f64>,
 }
 
+/// How fast a run goes: from public numbers and released class shares.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pace {
+    pub(crate) rate: f64,
+    pub(crate) momentum: f64,
+    pub(crate) ridge: f64,
+}
+
+impl Pace {
+    /// `noise`: that of the whole run's mean gradient in one direction, on features of mean square 1.
+    pub(crate) fn of(noise: f64, n_records: usize, width: usize, priors: &[f64], facts: FeatureFacts) -> Self {
+        let variance = RESIDUAL * priors.iter().map(|prior| prior * (1.0 - prior)).fold(0.0, f64::max);
+        // What it does to a logit.
+        let in_logits = noise * (width as f64).sqrt() / variance;
+        Self {
+            momentum: (MOST_MOMENTUM - 0.3 * in_logits).clamp(0.0, MOST_MOMENTUM),
+            ridge: (1.0 / n_records as f64 + noise * noise / variance) / PRIOR_VARIANCE,
+            // The curvature of a loss is its residuals' variance: small where all classes but one are rare. Steps of four over
+            // the eigenvalue are stable whatever it is.
+            rate: (0.19 / (2.0 * variance)).clamp(1.0, 4.0) / facts.largest_eigenvalue,
+        }
+    }
+}
+
 /// What does not change from step to step.
 struct Descent<'a> {
     n_outputs: usize,
@@ -64,15 +88,8 @@ pub(super) fn descend(
     let descent = Descent { n_outputs, width, scales, offsets, grid: Grid::new(bound, rows.len()) };
 
     let std = settings.gradients.get() * bound * settings.records_per_unit as f64;
-    let variance = RESIDUAL * priors.iter().map(|prior| prior * (1.0 - prior)).fold(0.0, f64::max);
-    // The noise of the whole run in one direction, and what it does to a logit.
-    let noise = std / (settings.steps as f64).sqrt() / n;
-    let in_logits = noise * (width as f64).sqrt() / variance;
-    let momentum = (MOST_MOMENTUM - 0.3 * in_logits).clamp(0.0, MOST_MOMENTUM);
-    let ridge = (1.0 / n + noise * noise / variance) / PRIOR_VARIANCE;
-    // The curvature of a loss is its residuals' variance: small where all classes but one are rare. Steps of four over the
-    // eigenvalue are stable whatever it is.
-    let rate = (0.19 / (2.0 * variance)).clamp(1.0, 4.0) / facts.largest_eigenvalue;
+    let Pace { rate, momentum, ridge } =
+        Pace::of(std / (settings.steps as f64).sqrt() / n, rows.len(), width, priors, facts);
 
     let size = n_outputs * width;
     let mut state = saved.unwrap_or_else(|| State {

@@ -25,11 +25,10 @@ use dp_accounting::NoiseMultiplier;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::descent::{State, sigmoid, softmax};
+pub(crate) use self::descent::{Pace, State, sigmoid, softmax};
 use self::exact::{Grid, sum_rows};
 use self::rows::RowSource;
-pub(crate) use self::scales::FeatureFacts;
-use self::scales::Scales;
+pub(crate) use self::scales::{FeatureFacts, Scales};
 
 /// Noise of every release and what follows from public numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,12 +98,33 @@ pub(crate) fn train(
     saved: Option<State>,
     progress: &mut (dyn FnMut(&State) -> crate::Result<()> + Send),
 ) -> crate::Result<Linear> {
+    let prepared = prepare(rows, n_classes, facts, settings, streams);
+    descent::descend(rows, &prepared.priors, facts, &prepared.scales, settings, streams, saved, progress)
+}
+
+/// What is released before the first gradient.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Prepared {
+    /// Shares of the classes.
+    pub(crate) priors: Vec<f64>,
+    /// Factors of the features, and the length of a row.
+    pub(crate) scales: Scales,
+}
+
+/// Releases class counts and mean squares.
+pub(crate) fn prepare(
+    rows: &impl RowSource,
+    n_classes: usize,
+    facts: FeatureFacts,
+    settings: &Settings,
+    streams: &impl Streams,
+) -> Prepared {
     let units = settings.records_per_unit;
     let counts = class_counts(rows, n_classes, settings.counts, units, &mut streams.stream("class counts", 0));
     let total: f64 = counts.iter().sum();
     let priors: Vec<f64> = counts.iter().map(|count| count / total).collect();
     let scales = Scales::fit(rows, facts, settings.squares, units as f64, &mut streams.stream("feature squares", 0));
-    descent::descend(rows, &priors, facts, &scales, settings, streams, saved, progress)
+    Prepared { priors, scales }
 }
 
 /// The steps that a run takes: more where the rarest class is rare, since the curvature of its loss is small.

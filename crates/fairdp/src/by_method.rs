@@ -1,0 +1,263 @@
+//! Training by a method of `dp_clipping::registry`: gradients of single records, bounded by the method and summed by `dp_train`.
+//!
+//! Class counts and mean squares are released as for [`crate::solver`]. Features are then scaled to mean square 1 and rows to a
+//! public length, the intercepts start at the classes' shares, and `dp_train` takes the steps. The features of a released model
+//! are those of the encoding again: the scales become part of the first layer.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use dp_accounting::{Delta, DpEvent, NoiseMultiplier};
+use dp_train::{
+    Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, Execution, LearningRate, Loss, ModelConfig,
+    Observer, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, RandomStreams, Records, StepView, TrainConfig,
+    Trainer,
+};
+
+use crate::choice::{Architecture, Named};
+use crate::error::{FairdpError, Result};
+use crate::key::Key;
+use crate::model::Layer;
+use crate::parts::PartRows;
+use crate::solver::rows::RowSource as _;
+use crate::solver::{FeatureFacts, Pace, Prepared, Streams as _};
+
+/// Bytes of all features: they are held in memory as they are.
+const MOST_BYTES: usize = 4 << 30;
+/// Rate of the first step of a network's optimiser, which scales every coordinate by itself.
+const NETWORK_RATE: f64 = 0.02;
+/// Seconds between two checkpoints.
+const INTERVAL: u64 = 5;
+
+/// What a run is besides its records.
+pub(crate) struct Run<'a> {
+    pub(crate) architecture: &'a Architecture,
+    pub(crate) named: &'a Named,
+    /// Of the gradients, over what a unit can change; without one the run is not private.
+    pub(crate) noise_multiplier: Option<NoiseMultiplier>,
+    pub(crate) delta: Delta,
+    pub(crate) records_per_unit: u64,
+    pub(crate) n_classes: usize,
+    pub(crate) n_groups: usize,
+    pub(crate) threads: NonZeroUsize,
+    /// Where a checkpoint is kept while it runs.
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// Names the streams of this run among those of the key.
+    pub(crate) stream: u64,
+}
+
+/// Trains a model: its layers on the features as they are.
+pub(crate) fn train(
+    rows: &PartRows<'_>,
+    prepared: &Prepared,
+    facts: FeatureFacts,
+    run: &Run<'_>,
+    key: &Key,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Vec<Layer>> {
+    let inputs = Inputs::new(rows, prepared, facts, run)?;
+    let records = inputs.records(rows, run)?;
+    let plan = Plan::new(config(rows, prepared, facts, run)?, records.facts())?;
+    if let Some(sigma) = run.noise_multiplier {
+        compare(&run.named.event(sigma.times(run.records_per_unit)?, run.n_groups, 1)?, plan.step_event())?;
+    }
+    let stream = |purpose: &str| key.stream(purpose, run.stream);
+    let streams = RandomStreams {
+        initialisation: stream("initial weights"),
+        sampling: stream("batches"),
+        noise: stream("noise of gradients"),
+        counts: stream("noise of counts"),
+        dropout: stream("dropout"),
+    };
+    let execution = Execution { threads: run.threads, ..Execution::default() };
+    let mut trainer = Trainer::new(&plan, &records, streams, execution)?;
+    inputs.begin(&mut trainer, prepared)?;
+    if let Some(path) = &run.checkpoint {
+        if path.exists() {
+            trainer.restore_checkpoint(path)?;
+        }
+        trainer = trainer.with_checkpoints(Checkpoints::new(path, CheckpointInterval::Seconds(INTERVAL)))?;
+    }
+    trainer.run(&mut Steps(progress))?;
+    inputs.layers(&mut trainer)
+}
+
+/// The event of the account is that of the run.
+fn compare(accounted: &DpEvent, trained: &DpEvent) -> Result<()> {
+    let inner = match trained {
+        DpEvent::PoissonSampled { sampling_rate, event } if sampling_rate.get() >= 1.0 => event,
+        event => event,
+    };
+    if accounted == inner {
+        return Ok(());
+    }
+    Err(FairdpError::Refused(format!("a step would release {inner}, and {accounted} was accounted for")))
+}
+
+fn config(rows: &PartRows<'_>, prepared: &Prepared, facts: FeatureFacts, run: &Run<'_>) -> Result<TrainConfig> {
+    let named = run.named;
+    let bound = prepared.scales.row_bound;
+    let loss = if run.n_classes == 2 { Loss::BceWithLogits } else { Loss::SoftmaxCrossEntropy };
+    let batches = BatchPlan { sampling_rate: named.sampling_rate, steps: named.steps, epochs: 1 };
+    let sigma = run.noise_multiplier.map_or(0.0, NoiseMultiplier::get) * run.records_per_unit as f64;
+    let expected = named.sampling_rate.get() * rows.len() as f64;
+    let noise = sigma * bound / (named.steps as f64).sqrt() / expected;
+    let pace = Pace::of(noise, rows.len(), rows.width(), &prepared.priors, facts);
+    let (model, rate, optimiser, l2) = match run.architecture {
+        Architecture::Additive => (
+            ModelConfig::LogisticRegression,
+            pace.rate * bound * bound,
+            OptimiserConfig::Momentum { momentum: pace.momentum, nesterov: true },
+            pace.ridge / (bound * bound),
+        ),
+        Architecture::Mlp { hidden } => (
+            ModelConfig::Mlp { hidden: hidden.clone(), activation: Activation::Tanh },
+            NETWORK_RATE,
+            OptimiserConfig::Adam { beta_1: 0.9, beta_2: 0.999, epsilon: 1e-8 },
+            0.0,
+        ),
+    };
+    let first = named.learning_rate.unwrap_or(rate);
+    let privacy = match run.noise_multiplier {
+        None => None,
+        Some(sigma) => Some(PrivacyConfig {
+            require_guarantee: true,
+            ..PrivacyConfig::new(named.clipping, sigma.times(run.records_per_unit)?, run.delta)
+        }),
+    };
+    Ok(TrainConfig {
+        optimiser,
+        l2,
+        privacy,
+        ..TrainConfig::new(model, loss, batches, LearningRate::Cosine { first, last: 0.0 })
+    })
+}
+
+/// Noise of a unit of several records.
+trait Times: Sized {
+    fn times(self, records: u64) -> Result<Self>;
+}
+
+impl Times for NoiseMultiplier {
+    fn times(self, records: u64) -> Result<Self> {
+        Ok(Self::new(self.get() * records as f64)?)
+    }
+}
+
+/// How features become a model's inputs: all but the constant, each times its factor.
+struct Inputs {
+    factors: Vec<f64>,
+    constant: usize,
+    /// Root of the mean square length of a row.
+    length: f64,
+}
+
+impl Inputs {
+    fn new(rows: &PartRows<'_>, prepared: &Prepared, facts: FeatureFacts, run: &Run<'_>) -> Result<Self> {
+        let needed = rows.len().saturating_mul(rows.width()).saturating_mul(size_of::<f32>());
+        if needed > MOST_BYTES {
+            return Err(FairdpError::Refused(format!(
+                "{} records of {} features are {:.1} GiB in memory, as `{}` needs them: at most {:.0} GiB; fewer columns or \
+                 bins, or the additive model with method \"auto\", which reads them again in every step",
+                rows.len(),
+                rows.width(),
+                needed as f64 / 2f64.powi(30),
+                run.named.name,
+                MOST_BYTES as f64 / 2f64.powi(30)
+            )));
+        }
+        // The gradients of a network's first two layers are then about as long as each other.
+        let length = match run.architecture {
+            Architecture::Additive => 1.0,
+            Architecture::Mlp { hidden } => (hidden[0] as f64).sqrt(),
+        };
+        let scale = length / prepared.scales.row_bound;
+        let factors = prepared.scales.factors.iter().map(|factor| factor * scale).collect();
+        Ok(Self { factors, constant: facts.constant.0, length })
+    }
+
+    /// The records as `dp_train` takes them. One that was blanked has no numbers for features: it adds 0 to every sum and count.
+    fn records(&self, rows: &PartRows<'_>, run: &Run<'_>) -> Result<Records> {
+        let width = rows.width() - 1;
+        let mut features = vec![0.0_f32; rows.len() * width];
+        let mut labels = vec![0; rows.len()];
+        rows.visit(0..rows.len(), &mut |index, row| {
+            let inputs = &mut features[index * width..(index + 1) * width];
+            labels[index] = row.label as u32;
+            if row.is_blank() {
+                inputs.fill(f32::NAN);
+            }
+            for (column, value) in row.features().filter(|(column, _)| *column != self.constant) {
+                inputs[column] = (value * self.factors[column]) as f32;
+            }
+        });
+        let facts =
+            PublicFacts { n_records: rows.len(), n_inputs: width, n_classes: run.n_classes, n_groups: run.n_groups };
+        Ok(Records::new(&features, &labels, &rows.groups(), facts, DType::F32, &Device::Cpu)?)
+    }
+
+    /// Sets the first parameters: what the class counts say, and first layers that see inputs of this length as of any other.
+    fn begin(&self, trainer: &mut Trainer<'_>, prepared: &Prepared) -> Result<()> {
+        let parameters = trainer.engine_mut().model().parameters();
+        let mut values = parameters.to_vec().map_err(dp_train::TrainError::from)?;
+        let specs = parameters.specs();
+        let is_linear = specs.len() == 2;
+        let mut start = 0;
+        for (place, spec) in specs.iter().enumerate() {
+            let size: usize = spec.shape.iter().product();
+            let part = &mut values[start..start + size];
+            if place == 0 {
+                let factor = if is_linear { 0.0 } else { ((self.factors.len() - 1) as f64).sqrt() / self.length };
+                for value in part {
+                    *value *= factor;
+                }
+            } else if place + 1 == specs.len() {
+                let priors = &prepared.priors;
+                for (class, value) in part.iter_mut().enumerate() {
+                    *value = if size == 1 { (priors[1] / priors[0]).ln() } else { priors[class].ln() };
+                }
+            }
+            start += size;
+        }
+        Ok(parameters.set(&values).map_err(dp_train::TrainError::from)?)
+    }
+
+    /// The layers, the first one on the features as they are.
+    fn layers(&self, trainer: &mut Trainer<'_>) -> Result<Vec<Layer>> {
+        let parameters = trainer.engine_mut().model().parameters();
+        let values = parameters.to_vec().map_err(dp_train::TrainError::from)?;
+        let mut layers = Vec::new();
+        let mut rest = &values[..];
+        for pair in parameters.specs().chunks_exact(2) {
+            let [outputs, inputs] = pair[0].shape[..] else {
+                return Err(FairdpError::Refused(format!("{} is no matrix", pair[0].name)));
+            };
+            let (weights, after) = rest.split_at(outputs * inputs);
+            let (biases, after) = after.split_at(outputs);
+            rest = after;
+            let weights = if layers.is_empty() { self.unscaled(weights) } else { weights.to_vec() };
+            let single = |values: &[f64]| values.iter().map(|&value| value as f32).collect();
+            layers.push(Layer { weights: single(&weights), biases: single(biases) });
+        }
+        Ok(layers)
+    }
+
+    /// Weights on the features as they are, with one of 0 for the constant, which is last.
+    fn unscaled(&self, weights: &[f64]) -> Vec<f64> {
+        let width = self.factors.len();
+        let rows = weights.chunks_exact(width - 1);
+        rows.flat_map(|row| {
+            row.iter().zip(&self.factors).map(|(weight, factor)| weight * factor).chain(std::iter::once(0.0))
+        })
+        .collect()
+    }
+}
+
+/// Counts steps.
+struct Steps<'a>(&'a mut dyn FnMut(u64));
+
+impl Observer for Steps<'_> {
+    fn on_step(&mut self, view: &StepView<'_>) {
+        (self.0)(view.step + 1);
+    }
+}

@@ -1,0 +1,231 @@
+//! What is trained, and by which method: the names of a configuration, with the reason for each.
+
+use dp_accounting::{DpEvent, NoiseMultiplier, SamplingRate};
+use dp_clipping::{ClipConfig, PresetParams, PublicContext, registry};
+
+use crate::config::nearest::nearest;
+use crate::config::{MethodEntry, ModelEntry, ModelKind};
+use crate::error::Result;
+
+/// Width of a network's hidden layer unless one is given.
+const HIDDEN: usize = 32;
+/// Steps of a method by name unless they are given.
+const STEPS: u64 = 100;
+/// More than anyone needs; the ledger and the noise stay in their ranges.
+const MOST_STEPS: u64 = 1_000_000;
+const MOST_HIDDEN: usize = 4_096;
+
+/// What is trained, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Choice {
+    pub(crate) architecture: Architecture,
+    pub(crate) method: Method,
+}
+
+/// The model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Architecture {
+    /// One curve per number, one value per category.
+    Additive,
+    /// A network with these hidden layers.
+    Mlp { hidden: Vec<usize> },
+}
+
+impl Architecture {
+    /// The first threshold unless one is given: about the length of the gradient of a record that the model is wrong about. A
+    /// smaller one would shorten the gradients of the rare class, about which a model is wrong more often, and with them its
+    /// probability.
+    fn clip_norm(&self) -> f64 {
+        match self {
+            Self::Additive => 1.0,
+            // Half of the square of tanh, and the bias.
+            Self::Mlp { hidden } => (1.0 + hidden.iter().sum::<usize>() as f64 / 2.0).sqrt(),
+        }
+    }
+}
+
+/// The method.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Method {
+    /// [`crate::solver`]: steps over all records, whose rows are bounded in advance.
+    FullDescent,
+    /// A method of the registry.
+    Named(Named),
+}
+
+/// A method of the registry with its settings.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Named {
+    pub(crate) name: &'static str,
+    pub(crate) clipping: ClipConfig,
+    pub(crate) sampling_rate: SamplingRate,
+    pub(crate) steps: u64,
+    pub(crate) learning_rate: Option<f64>,
+    /// Whether a person named it.
+    is_asked_for: bool,
+}
+
+impl Choice {
+    /// # Errors
+    /// A key, and what is wrong with it.
+    pub(crate) fn new(
+        model: &ModelEntry,
+        method: &MethodEntry,
+        has_groups: bool,
+        records_per_unit: u64,
+    ) -> Result<Self, (String, String)> {
+        let refuse = |key: &str, message: String| Err((key.to_owned(), message));
+        let architecture = match (model.kind, &model.hidden) {
+            (ModelKind::Auto | ModelKind::Additive, None) => Architecture::Additive,
+            (ModelKind::Auto | ModelKind::Additive, Some(_)) => {
+                return refuse("hidden", "model.hidden: expected with kind = \"mlp\" alone".into());
+            }
+            (ModelKind::Mlp, None) => Architecture::Mlp { hidden: vec![HIDDEN] },
+            (ModelKind::Mlp, Some(hidden)) => {
+                if hidden.is_empty() || hidden.iter().any(|width| !(1..=MOST_HIDDEN).contains(width)) {
+                    let expected = format!("one width or more, each from 1 to {MOST_HIDDEN}");
+                    return refuse("hidden", format!("model.hidden = {hidden:?}: expected {expected}"));
+                }
+                Architecture::Mlp { hidden: hidden.clone() }
+            }
+        };
+        let name = method.name.as_deref().unwrap_or("auto");
+        if name == "auto" && architecture == Architecture::Additive {
+            let keys = [
+                ("sampling_rate", method.sampling_rate.is_some()),
+                ("steps", method.steps.is_some()),
+                ("learning_rate", method.learning_rate.is_some()),
+                ("settings", method.settings.is_some()),
+            ];
+            if let Some((key, _)) = keys.iter().find(|(_, is_given)| *is_given) {
+                return refuse(key, format!("method.{key}: expected with a method by name alone (`fairdp methods`)"));
+            }
+            return Ok(Self { architecture, method: Method::FullDescent });
+        }
+        let named = Named::new(name, method, &architecture, has_groups, records_per_unit)?;
+        Ok(Self { architecture, method: Method::Named(named) })
+    }
+
+    /// The model, for people, and why this one.
+    pub(crate) fn model_text(&self, kind: ModelKind) -> String {
+        match (&self.architecture, kind) {
+            (Architecture::Additive, ModelKind::Auto) => {
+                "additive, the default: the same for every table, so that the choice tells nothing of the records; with few \
+                 weights, so that there is little noise; its curves can be read"
+                    .into()
+            }
+            (Architecture::Additive, _) => "additive, as asked for".into(),
+            (Architecture::Mlp { hidden }, _) => format!("a network with hidden layers of {hidden:?}, as asked for"),
+        }
+    }
+
+    /// The method, for people, and why this one.
+    pub(crate) fn method_text(&self) -> String {
+        match &self.method {
+            Method::FullDescent => {
+                "steps over all records, the default: rows are bounded before the first step, so that there is no threshold to \
+                 choose, and at equal ε the noise of a run is least when every step uses every record"
+                    .into()
+            }
+            Method::Named(named) if named.is_asked_for => format!("{}, as asked for", named.name),
+            Method::Named(named) => format!(
+                "{}, the default for a network: one constant threshold, so that the whole share goes to the gradients and none \
+                 to counts",
+                named.name
+            ),
+        }
+    }
+}
+
+impl Named {
+    fn new(
+        name: &str,
+        method: &MethodEntry,
+        architecture: &Architecture,
+        has_groups: bool,
+        records_per_unit: u64,
+    ) -> Result<Self, (String, String)> {
+        let refuse = |key: &str, message: String| Err((key.to_owned(), message));
+        let is_asked_for = name != "auto";
+        let Ok(entry) = registry::find(if is_asked_for { name } else { "dpsgd" }) else {
+            let known = std::iter::once("auto").chain(registry::methods().iter().map(|entry| entry.name));
+            let meant = nearest(name, known).unwrap_or("auto");
+            let message = format!("method.name = \"{name}\": unknown; the nearest known one is `{meant}`");
+            return refuse("name = ", message);
+        };
+        let settings =
+            method.settings.unwrap_or(PresetParams { clip_norm: architecture.clip_norm(), ..Default::default() });
+        let clipping = entry.config(&settings);
+        if let Err(error) = clipping.validate() {
+            return refuse("settings", format!("method.settings: {error}"));
+        }
+        if !clipping.certified() {
+            let message = format!(
+                "method.name = \"{name}\": records influence each other's gradients in it, so that no ε would hold; expected a \
+                 method with a guarantee (`fairdp methods`)"
+            );
+            return refuse("name = ", message);
+        }
+        if clipping.needs_groups() && !has_groups {
+            let message = format!("method.name = \"{name}\": it treats groups differently, and there is no [[group]]");
+            return refuse("name = ", message);
+        }
+        let rate = method.sampling_rate.unwrap_or(1.0);
+        let Some(sampling_rate) = SamplingRate::new(rate).ok().filter(|_| rate > 0.0) else {
+            let message = format!("method.sampling_rate = {rate}: expected above 0, at most 1");
+            return refuse("sampling_rate", message);
+        };
+        if rate < 1.0 && records_per_unit > 1 {
+            // Records of one unit would be in different batches, and no amplification is known for that.
+            let message = format!(
+                "method.sampling_rate = {rate}: expected 1 where a unit has several records: they would be drawn one by one"
+            );
+            return refuse("sampling_rate", message);
+        }
+        let steps = method.steps.unwrap_or(STEPS);
+        if !(1..=MOST_STEPS).contains(&steps) {
+            return refuse("steps", format!("method.steps = {steps}: expected 1 to {MOST_STEPS}"));
+        }
+        if let Some(rate) = method.learning_rate
+            && !(rate.is_finite() && rate > 0.0)
+        {
+            let message = format!("method.learning_rate = {rate}: expected a finite number above 0");
+            return refuse("learning_rate", message);
+        }
+        let named = Self {
+            name: entry.name,
+            clipping,
+            sampling_rate,
+            steps,
+            learning_rate: method.learning_rate,
+            is_asked_for,
+        };
+        match named.event(NoiseMultiplier::new(1.0).map_err(|error| (String::new(), error.to_string()))?, 1, 1) {
+            Ok(_) => Ok(named),
+            Err(error) => refuse("settings", format!("method.settings: {error}")),
+        }
+    }
+
+    /// What one step releases of a unit, where the noise of the gradients is this many times what a unit can change.
+    ///
+    /// With several records per unit every step uses all records, and all noise is larger by their number.
+    pub(crate) fn event(
+        &self,
+        noise_multiplier: NoiseMultiplier,
+        n_groups: usize,
+        records_per_unit: u64,
+    ) -> Result<DpEvent> {
+        let units = records_per_unit as f64;
+        let context =
+            PublicContext { n_groups, expected_batch_size: 1.0, noise_multiplier: noise_multiplier.get() * units };
+        let mut multipliers = vec![noise_multiplier];
+        for multiplier in self.clipping.count_noise_multipliers(&context) {
+            multipliers.push(NoiseMultiplier::new(multiplier / units)?);
+        }
+        let query = match multipliers[..] {
+            [gradient] => DpEvent::gaussian(gradient),
+            _ => DpEvent::joint_gaussian(multipliers),
+        };
+        Ok(if self.sampling_rate.get() < 1.0 { query.poisson_sampled(self.sampling_rate) } else { query })
+    }
+}

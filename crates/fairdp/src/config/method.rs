@@ -1,0 +1,20 @@
+//! `[method]`: how a model is trained.
+
+use dp_clipping::PresetParams;
+use serde::Deserialize;
+
+/// `[method]`. All keys but the name are for methods by name.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MethodEntry {
+    /// `auto`, or a name from `fairdp methods`; `auto` unless given.
+    pub name: Option<String>,
+    /// Probability with which a record enters a step's batch; 1, all records in every step, unless given.
+    pub sampling_rate: Option<f64>,
+    /// Steps; 100 unless given.
+    pub steps: Option<u64>,
+    /// Rate of the first step; it falls to 0 along a cosine.
+    pub learning_rate: Option<f64>,
+    /// What the method's paper calls its hyper-parameters; the paper's unless given.
+    pub settings: Option<PresetParams>,
+}

@@ -1,0 +1,46 @@
+//! The methods that a configuration can name.
+
+use dp_clipping::{PresetParams, PublicContext, registry};
+use serde::Serialize;
+
+/// A method in one line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MethodLine {
+    /// What `method.name` is.
+    pub name: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// Where it was published.
+    pub source: &'static str,
+    /// Counts that each of its steps releases besides the gradients.
+    pub counts: Vec<String>,
+    /// Whether it treats groups differently.
+    pub needs_groups: bool,
+    /// Whether an ε holds for it; `fit` refuses the others.
+    pub certified: bool,
+}
+
+/// `auto` and every method of the registry, in the order of its tables.
+pub fn methods() -> Vec<MethodLine> {
+    let context = PublicContext { n_groups: 2, expected_batch_size: 1.0, noise_multiplier: 1.0 };
+    let auto = MethodLine {
+        name: "auto",
+        summary: "the default: steps over all records on rows that are bounded in advance; dpsgd for a network",
+        source: "docs/your-own-table.md",
+        counts: Vec::new(),
+        needs_groups: false,
+        certified: true,
+    };
+    let named = registry::methods().iter().map(|entry| {
+        let config = entry.config(&PresetParams::default());
+        MethodLine {
+            name: entry.name,
+            summary: entry.summary,
+            source: entry.source,
+            counts: config.queries(&context).into_iter().map(|query| query.name).collect(),
+            needs_groups: config.needs_groups(),
+            certified: config.certified(),
+        }
+    });
+    std::iter::once(auto).chain(named).collect()
+}

@@ -1,0 +1,110 @@
+//! Any method of the registry, and networks, from a configuration to a release that holds.
+
+#![expect(clippy::unwrap_used, reason = "a failing test may panic")]
+
+mod program;
+
+use std::fs;
+
+use program::{declared, done, json, refused};
+
+/// `[method]` and `[model]` in the place of the proposed ones.
+fn with(model: &'static str, method: &'static str) -> impl Fn(String) -> String {
+    move |config: String| {
+        config
+            .replace("kind = \"auto\"", &format!("kind = {model}"))
+            .replace("name = \"auto\"", &format!("name = {method}"))
+    }
+}
+
+#[test]
+fn a_method_by_name_spends_the_budget_and_its_counts_are_in_the_ledger() {
+    let folder = declared(4_000, with("\"additive\"", "\"dpsgd-global-adapt\"\nsampling_rate = 0.2\nsteps = 40"));
+    let here = folder.path();
+    let plan = done(here, &["fit", "fairdp.toml", "--plan"]);
+    assert!(plan.contains("method: dpsgd-global-adapt, as asked for"), "{plan}");
+    done(here, &["fit", "fairdp.toml", "--out", "run", "-q"]);
+    let statement = json(here.join("run/release/statement.json"));
+    let epsilon = statement["epsilon"].as_f64().unwrap();
+    assert!(epsilon <= 1.0 && epsilon > 0.999, "{epsilon}");
+    assert_eq!(statement["mark"], "certified");
+    let gradients =
+        statement["events"].as_array().unwrap().iter().find(|event| event["purpose"] == "gradients").unwrap();
+    assert_eq!(gradients["count"], 40);
+    let event = gradients["event"].to_string();
+    assert!(event.contains("poisson") && event.contains("joint"), "{event}");
+    assert!(statement["sampling"].as_str().unwrap().starts_with("Poisson: "));
+    done(here, &["verify", "run"]);
+    let diagnostics = json(here.join("run/private/diagnostics.json"));
+    assert!(diagnostics["auc"].as_f64().unwrap() > 0.6, "{diagnostics}");
+}
+
+#[test]
+fn a_seed_gives_the_same_network_on_any_number_of_threads() {
+    let folder = declared(2_500, with("\"mlp\"\nhidden = [8, 4]", "\"auto\"\nsteps = 20"));
+    let here = folder.path();
+    let model = |out: &str, threads: &str| {
+        done(here, &["fit", "fairdp.toml", "--out", out, "--threads", threads, "--seed", "1", "-q"]);
+        fs::read(here.join(out).join("release/model.safetensors")).unwrap()
+    };
+    assert!(model("a", "1") == model("b", "2"));
+    let statement = json(here.join("a/release/statement.json"));
+    assert!(statement["method"].as_str().unwrap().starts_with("dpsgd, the default for a network: "), "{statement}");
+    assert_eq!(json(here.join("a/release/pipeline.json"))["hidden"], serde_json::json!([8, 4]));
+    done(here, &["verify", "a"]);
+    done(here, &["predict", "a", "table.csv", "--out", "p.csv"]);
+    assert_eq!(fs::read_to_string(here.join("p.csv")).unwrap().lines().count(), 2_501);
+    assert!(fs::read_to_string(here.join("a/release/card.html")).unwrap().contains("no curve"));
+}
+
+#[test]
+fn three_classes_and_a_network() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let rows: Vec<String> = (0..6_000)
+        .map(|i| format!("{},{}\n", (i * 37) % 100, ["low", "middle", "high"][((i * 37) % 100 + (i * 7) % 20) / 40]))
+        .collect();
+    fs::write(here.join("t.csv"), format!("x,y\n{}", rows.concat())).unwrap();
+    let config =
+        done(here, &["init", "t.csv", "--label", "y", "--epsilon", "2", "--model", "mlp", "--method", "automatic"]);
+    fs::write(here.join("c.toml"), config.replace("from = \"data\"", "public = true")).unwrap();
+    done(here, &["fit", "c.toml", "--out", "run", "-q", "--seed", "1"]);
+    let diagnostics = json(here.join("run/private/diagnostics.json"));
+    assert!(diagnostics["accuracy"].as_f64().unwrap() > 0.7, "{diagnostics}");
+}
+
+#[test]
+fn what_a_method_cannot_do_is_refused_by_key() {
+    let refusal = |model: &'static str, method: &'static str| {
+        let folder = declared(2_000, with(model, method));
+        let (code, message) = refused(folder.path(), &["fit", "fairdp.toml", "--plan"]);
+        assert_eq!(code, 2, "{message}");
+        message
+    };
+    let message = refusal("\"auto\"", "\"dpsdg-f\"");
+    assert!(
+        message.contains("fairdp.toml:31: method.name = \"dpsdg-f\": unknown; the nearest known one is `dpsgd-f`"),
+        "{message}"
+    );
+    let message = refusal("\"auto\"", "\"fairlens\"");
+    assert!(message.contains("no ε would hold"), "{message}");
+    let message = refusal("\"auto\"", "\"dpsgd\"\nsampling_rate = 1.5");
+    assert!(message.contains("method.sampling_rate = 1.5: expected above 0, at most 1"), "{message}");
+    let message = refusal("\"auto\"", "\"auto\"\nsteps = 3");
+    assert!(message.contains("method.steps: expected with a method by name alone"), "{message}");
+    let message = refusal("\"auto\"", "\"dpsgd\"\nsettings = { clip_nrom = 1 }");
+    assert!(message.contains("the nearest known one is `clip_norm`"), "{message}");
+    let message = refusal("\"additive\"\nhidden = [3]", "\"auto\"");
+    assert!(message.contains("model.hidden: expected with kind = \"mlp\" alone"), "{message}");
+}
+
+#[test]
+fn every_method_is_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = done(folder.path(), &["methods"]);
+    let listed: Vec<&str> = text.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let known: Vec<&str> = dp_clipping::registry::methods().iter().map(|entry| entry.name).collect();
+    assert_eq!((listed[0], &listed[1..]), ("auto", &known[..]));
+    let listed: serde_json::Value = serde_json::from_str(&done(folder.path(), &["methods", "--json"])).unwrap();
+    assert_eq!(listed.as_array().unwrap().len(), known.len() + 1);
+}

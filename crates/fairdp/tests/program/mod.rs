@@ -1,0 +1,44 @@
+//! Runs the program on generated tables.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use dp_data::table::example::Example;
+
+pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fairdp")).current_dir(folder).args(arguments).output().unwrap()
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs it, and fails with what it said unless it ends well.
+pub(crate) fn done(folder: &Path, arguments: &[&str]) -> String {
+    let output = program(folder, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Runs it, and returns the exit code and the message.
+pub(crate) fn refused(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let output = program(folder, arguments);
+    (output.status.code().unwrap(), text(&output.stderr))
+}
+
+/// A folder with `table.csv` and a configuration whose entries are declared public.
+pub(crate) fn declared(rows: u64, change: impl Fn(String) -> String) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut csv = Vec::new();
+    Example { rows, ..Example::default() }.write(&mut csv).unwrap();
+    fs::write(folder.path().join("table.csv"), csv).unwrap();
+    let config = done(folder.path(), &["init", "table.csv", "--label", "outcome", "--group", "group"]);
+    let config = change(config.replace("from = \"data\"", "public = true"));
+    fs::write(folder.path().join("fairdp.toml"), config).unwrap();
+    folder
+}
+
+pub(crate) fn json(path: PathBuf) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
