@@ -241,24 +241,31 @@ pub(crate) fn invert(
     delta: f64,
     start: f64,
 ) -> (f64, f64) {
-    let upper = if more(0.0).is_at_most(delta) {
-        0.0
-    } else {
-        let mut high = start.max(f64::MIN_POSITIVE);
-        while !more(high).is_at_most(delta) {
-            high *= 2.0;
-            if !high.is_finite() {
-                return (0.0, f64::INFINITY);
-            }
-        }
-        last_true(high, 0.0, |epsilon| more(epsilon).is_at_most(delta))
-    };
+    let upper = invert_from_above(more, delta, start);
+    if !upper.is_finite() {
+        return (0.0, f64::INFINITY);
+    }
     let lower = if less(0.0).is_at_least(delta) {
         last_true(0.0, upper, |epsilon| less(epsilon).is_at_least(delta))
     } else {
         0.0
     };
     (lower, upper)
+}
+
+/// The upper of both bounds alone.
+fn invert_from_above(more: impl Fn(f64) -> Profile, delta: f64, start: f64) -> f64 {
+    if more(0.0).is_at_most(delta) {
+        return 0.0;
+    }
+    let mut high = start.max(f64::MIN_POSITIVE);
+    while !more(high).is_at_most(delta) {
+        high *= 2.0;
+        if !high.is_finite() {
+            return f64::INFINITY;
+        }
+    }
+    last_true(high, 0.0, |epsilon| more(epsilon).is_at_most(delta))
 }
 
 /// Bisection from where something holds towards where it need not: the last point found at which it does.
@@ -278,17 +285,18 @@ fn last_true(holds: f64, fails: f64, at: impl Fn(f64) -> bool) -> f64 {
     holds
 }
 
-/// Bounds on the smallest ε of the Gaussian mechanism, `μ = sensitivity/σ` being known to a relative error.
-pub(crate) fn gaussian_epsilon(mu: f64, mu_error: f64, delta: f64) -> (f64, f64) {
-    if mu == 0.0 {
-        return (0.0, 0.0);
+/// Upper bound on the smallest ε of the Gaussian mechanism, `μ = sensitivity/σ` being known to a relative error.
+pub(crate) fn gaussian_epsilon_at_most(mu: f64, mu_error: f64, delta: f64) -> f64 {
+    if mu == 0.0 || !mu.is_finite() {
+        return mu;
     }
-    if !mu.is_finite() {
-        return (f64::INFINITY, f64::INFINITY);
-    }
-    let (least, largest) = (mu * (1.0 - mu_error), mu * (1.0 + mu_error));
-    let start = largest * (0.5 * largest + (-2.0 * libm::log(delta)).sqrt());
-    invert(|epsilon| gaussian_profile(least, epsilon), |epsilon| gaussian_profile(largest, epsilon), delta, start)
+    let largest = mu * (1.0 + mu_error);
+    invert_from_above(|epsilon| gaussian_profile(largest, epsilon), delta, beyond(largest, delta))
+}
+
+/// About an ε whose δ is smaller.
+fn beyond(mu: f64, delta: f64) -> f64 {
+    mu * (0.5 * mu + (-2.0 * libm::log(delta)).sqrt())
 }
 
 /// Bounds on δ of the Gaussian mechanism, `μ = sensitivity/σ` being known to a relative error.
@@ -344,6 +352,14 @@ mod tests {
         lower <= exact && exact <= upper && upper - lower <= width * upper
     }
 
+    /// Bounds on the smallest ε, `μ` being exact.
+    fn gaussian_epsilon(mu: f64, delta: f64) -> (f64, f64) {
+        let profile = |epsilon: f64| gaussian_profile(mu, epsilon);
+        let (lower, upper) = invert(profile, profile, delta, beyond(mu, delta));
+        assert_eq!(gaussian_epsilon_at_most(mu, 0.0, delta), upper);
+        (lower, upper)
+    }
+
     #[test]
     fn delta_at_zero_is_the_total_variation() {
         // ε = 0: Φ(μ/2) - Φ(-μ/2) = erf(μ/√8), by mpmath 1.3 with 50 digits.
@@ -374,7 +390,7 @@ mod tests {
     fn epsilon_inverts_delta_out_to_tiny_delta() {
         for mu in [1e-4, 0.05, 0.3, 1.0, 20.0, 1e5] {
             for delta in [1.0 - 1e-9, 0.9, 1e-2, 1e-6, 1e-30, 1e-200] {
-                let (lower, upper) = gaussian_epsilon(mu, 0.0, delta);
+                let (lower, upper) = gaussian_epsilon(mu, delta);
                 assert!(upper == 0.0 || (upper - lower) < 1e-9 * upper, "{mu} {delta}: [{lower}, {upper}]");
                 assert!(
                     gaussian_delta(mu, 0.0, upper).0 <= delta
@@ -388,10 +404,10 @@ mod tests {
     #[test]
     fn corners_enclose_values_of_fifty_digits() {
         let exact = 7.308_033_377_113_851e-8;
-        let (lower, upper) = gaussian_epsilon(1.0, 0.0, 0.382_924_9);
+        let (lower, upper) = gaussian_epsilon(1.0, 0.382_924_9);
         assert!(lower <= exact && exact <= upper && upper - lower < 1e-13, "[{lower}, {upper}]");
         // σ = 1, T = 100.
-        let (lower, upper) = gaussian_epsilon(10.0, 0.0, 0.999_999);
+        let (lower, upper) = gaussian_epsilon(10.0, 0.999_999);
         assert!(
             lower <= 1.124_472_302_591_755 && 1.124_472_302_591_755 <= upper && upper - lower < 1e-9,
             "[{lower}, {upper}]"

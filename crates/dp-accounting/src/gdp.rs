@@ -1,7 +1,7 @@
 //! The central-limit estimate by Gaussian differential privacy.
 
 use crate::composition::{Composition, Mechanism};
-use crate::gaussian::{gaussian_delta, gaussian_epsilon};
+use crate::gaussian::{gaussian_delta, gaussian_epsilon_at_most};
 use crate::limits::{self, OverComposition};
 use crate::{
     Accountant, AccountingError, Certainty, Delta, DeltaBound, DpEvent, Epsilon, EpsilonBound, NeighbouringRelation,
@@ -102,8 +102,7 @@ impl Accountant for GdpAccountant {
             return Ok(bound);
         }
         let (mu, rounding, certainty) = self.mu();
-        let (_, epsilon) = gaussian_epsilon(mu, rounding, delta.get());
-        let epsilon = Epsilon::new(epsilon)?;
+        let epsilon = Epsilon::new(gaussian_epsilon_at_most(mu, rounding, delta.get()))?;
         Ok(EpsilonBound { epsilon, lower: None, certainty, order: None, method: None })
     }
 

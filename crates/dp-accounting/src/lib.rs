@@ -27,6 +27,7 @@ mod parameters;
 mod pld;
 mod rdp;
 mod relation;
+mod simd;
 mod statement;
 mod trade_off;
 mod trials;

@@ -1,6 +1,6 @@
 //! A slice of `cargo xtask audit accounting`: bounds against a second implementation in 200-bit arithmetic.
 
-use dp_accounting::audit::{Evidence, check};
+use dp_accounting::audit::{Evidence, check, check_further};
 use dp_accounting::{
     Accountant, Delta, DpEvent, NeighbouringRelation, NoiseMultiplier, PldAccountant, RdpAccountant, SamplingRate,
 };
@@ -13,6 +13,16 @@ fn no_bound_is_violated() {
     }
     let judged = findings.iter().filter(|finding| finding.evidence != Evidence::None).count();
     assert!(judged > 20, "{judged} of {} settings were judged", findings.len());
+}
+
+#[test]
+fn no_bound_of_the_further_stream_is_violated() {
+    let findings: Vec<_> = (0..36).map(|index| check_further(2_026, index)).collect();
+    for finding in &findings {
+        assert!(finding.violations.is_empty(), "{}: {:?}", finding.setting, finding.violations);
+    }
+    let judged = findings.iter().filter(|finding| finding.evidence != Evidence::None).count();
+    assert!(judged > 18, "{judged} of {} settings were judged", findings.len());
 }
 
 /// Settings of one referee's attack, with values of 60 digits: ε, δ = 1e-5, one step.

@@ -3,13 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::ball::Ball;
-use super::exact::{Direction, gaussian_delta, sampled_gaussian_delta};
-use super::inversion::Inversion;
-use super::settings::{Setting, Steps};
-use crate::{
-    Accountant, AccountingError, Delta, DpEvent, Epsilon, NeighbouringRelation, NoiseMultiplier, PldAccountant,
-    RdpAccountant, SamplingRate,
-};
+use super::truth::Truth;
+use crate::{Accountant, AccountingError, Delta, DpEvent, Epsilon, NeighbouringRelation, PldAccountant, RdpAccountant};
 
 /// How the true profile was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +14,8 @@ pub enum Evidence {
     Formula,
     /// By inverting the characteristic function of the loss.
     Inversion,
+    /// Within two bounds, one of them close.
+    Bounds,
     /// Not at all: only the accountants' own order was checked.
     None,
 }
@@ -39,6 +36,19 @@ pub struct Finding {
     pub slowest: Duration,
 }
 
+impl Finding {
+    /// Of a setting that is refused.
+    pub(super) fn unanswered(error: &AccountingError) -> Self {
+        Self {
+            kind: "refused".to_owned(),
+            setting: String::new(),
+            evidence: Evidence::None,
+            violations: vec![format!("no setting: {error}")],
+            slowest: Duration::ZERO,
+        }
+    }
+}
+
 /// The accountants' answers.
 struct Answers {
     pld: (f64, f64),
@@ -48,72 +58,24 @@ struct Answers {
     slowest: Duration,
 }
 
-/// The true profile.
-enum Truth {
-    Gaussian { squared_mu: Ball },
-    OneSampled { q: f64, sigma: f64 },
-    Inverted(Inversion),
+/// A composition and a δ, and what is known of the composition's profile.
+pub(super) struct Case {
+    pub(super) kind: String,
+    pub(super) setting: String,
+    pub(super) parts: Vec<(DpEvent, u64)>,
+    pub(super) relation: NeighbouringRelation,
+    pub(super) delta: f64,
+    pub(super) truth: Option<Truth>,
 }
 
-impl Truth {
-    fn of(setting: &Setting) -> Option<Self> {
-        let square = |sigma: f64| Ball::exact(sigma) * Ball::exact(sigma);
-        match setting.steps[..] {
-            [Steps { q, sigma, count: 1 }] if q < 1.0 => Some(Self::OneSampled { q, sigma }),
-            _ if setting.steps.iter().all(|steps| steps.q >= 1.0) => {
-                let one = |steps: &Steps| Ball::from_count(steps.count) / square(steps.sigma);
-                let squared_mu = setting.steps.iter().map(one).fold(Ball::exact(0.0), |sum, one| sum + one);
-                Some(Self::Gaussian { squared_mu })
-            }
-            _ => Inversion::new(&setting.steps).map(Self::Inverted),
-        }
-    }
-
-    const fn evidence(&self) -> Evidence {
-        match self {
-            Self::Inverted(_) => Evidence::Inversion,
-            _ => Evidence::Formula,
-        }
-    }
-
-    /// δ in both directions at each ε; `None` where that takes too long.
-    fn deltas(&self, epsilons: &[f64]) -> Option<Vec<[Ball; 2]>> {
-        const BOTH: [Direction; 2] = [Direction::Remove, Direction::Add];
-        match self {
-            Self::Gaussian { squared_mu } => {
-                let delta = |epsilon: &f64| gaussian_delta(squared_mu, &Ball::exact(*epsilon));
-                Some(epsilons.iter().map(delta).map(|delta| [delta.clone(), delta]).collect())
-            }
-            Self::OneSampled { q, sigma } => {
-                let delta = |epsilon: &f64, direction: Direction| {
-                    sampled_gaussian_delta(*q, *sigma, direction, &Ball::exact(*epsilon))
-                };
-                Some(epsilons.iter().map(|epsilon| BOTH.map(|direction| delta(epsilon, direction))).collect())
-            }
-            Self::Inverted(inversion) => {
-                // One direction is enough of a truth, with a bound on the other, which often has no loss as large as ε.
-                let [remove, add] = BOTH.map(|direction| inversion.delta(direction, epsilons));
-                if remove.is_none() && add.is_none() {
-                    return None;
-                }
-                let [remove, add] = [(remove, Direction::Remove), (add, Direction::Add)]
-                    .map(|(deltas, direction)| deltas.unwrap_or_else(|| inversion.at_most(direction, epsilons)));
-                Some(remove.into_iter().zip(add).map(<[Ball; 2]>::from).collect())
-            }
-        }
-    }
-}
-
-impl Setting {
+impl Case {
     fn answers(&self) -> Result<Answers, AccountingError> {
         let mut slowest = Duration::ZERO;
-        let mut pld = PldAccountant::new(NeighbouringRelation::AddRemove);
-        let mut rdp = RdpAccountant::new(NeighbouringRelation::AddRemove);
-        for steps in &self.steps {
-            let event = DpEvent::gaussian(NoiseMultiplier::new(steps.sigma)?);
-            let event = event.poisson_sampled(SamplingRate::new(steps.q)?);
-            pld.compose(&event, steps.count)?;
-            rdp.compose(&event, steps.count)?;
+        let mut pld = PldAccountant::new(self.relation);
+        let mut rdp = RdpAccountant::new(self.relation);
+        for (event, count) in &self.parts {
+            pld.compose(event, *count)?;
+            rdp.compose(event, *count)?;
         }
         let delta = Delta::new(self.delta)?;
         let mut timed = |ask: &mut dyn FnMut() -> Result<(f64, f64), AccountingError>| {
@@ -137,8 +99,8 @@ impl Setting {
 
     pub(super) fn check(&self) -> Finding {
         let mut finding = Finding {
-            kind: self.kind.to_string(),
-            setting: self.to_string(),
+            kind: self.kind.clone(),
+            setting: self.setting.clone(),
             evidence: Evidence::None,
             violations: Vec::new(),
             slowest: Duration::ZERO,
@@ -161,15 +123,15 @@ impl Setting {
                 answers.rdp
             ));
         }
-        let Some(truth) = Truth::of(self) else { return finding };
+        let Some(truth) = &self.truth else { return finding };
         let asked = Ball::exact(self.delta);
         let is_above =
-            |delta: f64, deltas: &[Ball; 2]| deltas.iter().any(|one| Ball::exact(delta).is_certainly_below(one));
+            |delta: f64, deltas: &[Ball]| deltas.iter().any(|one| Ball::exact(delta).is_certainly_below(one));
         let is_below =
-            |delta: f64, deltas: &[Ball; 2]| deltas.iter().all(|one| one.is_certainly_below(&Ball::exact(delta)));
+            |delta: f64, deltas: &[Ball]| deltas.iter().all(|one| one.is_certainly_below(&Ball::exact(delta)));
         // Close to each other, the ends need one inversion.
         let questions = [lower, upper, at].map(|epsilon| if epsilon.is_finite() { epsilon } else { 0.0 });
-        let Some(deltas) = truth.deltas(&questions) else { return finding };
+        let Some(deltas) = truth.deltas(self.relation, &questions) else { return finding };
         finding.evidence = truth.evidence();
         let [at_lower, at_upper, there] = &deltas[..] else { return finding };
         // The profile falls, so ε is too small an upper bound exactly if δ is still larger there.
@@ -180,7 +142,9 @@ impl Setting {
             violations.push(format!("the lower end of [{lower:?}, {upper:?}] is above ε"));
         }
         // Where RDP is above an upper end that holds, it holds.
-        if answers.rdp < upper && truth.deltas(&[answers.rdp]).is_some_and(|deltas| is_above(self.delta, &deltas[0])) {
+        if answers.rdp < upper
+            && truth.deltas(self.relation, &[answers.rdp]).is_some_and(|deltas| is_above(self.delta, &deltas[0]))
+        {
             violations.push(format!("RDP's {:?} is below ε", answers.rdp));
         }
         if at.is_finite() && (is_above(delta_upper, there) || (delta_lower > 0.0 && is_below(delta_lower, there))) {

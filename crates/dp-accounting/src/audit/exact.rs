@@ -21,8 +21,8 @@ pub(super) fn gaussian_delta(squared_mu: &Ball, epsilon: &Ball) -> Ball {
 }
 
 /// `δ(ε)` of one Poisson-sampled Gaussian. For `ε = 0` and above.
-pub(super) fn sampled_gaussian_delta(q: f64, sigma: f64, direction: Direction, epsilon: &Ball) -> Ball {
-    let (q, sigma, one) = (Ball::exact(q), Ball::exact(sigma), Ball::exact(1.0));
+pub(super) fn sampled_gaussian_delta(q: &Ball, sigma: f64, direction: Direction, epsilon: &Ball) -> Ball {
+    let (q, sigma, one) = (q.clone(), Ball::exact(sigma), Ball::exact(1.0));
     let ratio = match direction {
         Direction::Remove => epsilon.exp(),
         Direction::Add => (-epsilon.clone()).exp(),
@@ -139,7 +139,7 @@ mod tests {
             // Replacing a record moves the sum by twice its bound.
             judge(&event, NeighbouringRelation::ReplaceOne, delta, |epsilon| {
                 vec![if q < 1.0 {
-                    sampled_gaussian_delta(q, 0.5 * sigma, Direction::Remove, epsilon)
+                    sampled_gaussian_delta(&Ball::exact(q), 0.5 * sigma, Direction::Remove, epsilon)
                 } else {
                     gaussian_delta(&(Ball::exact(4.0) / (Ball::exact(sigma) * Ball::exact(sigma))), epsilon)
                 }]

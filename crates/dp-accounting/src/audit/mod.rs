@@ -8,20 +8,31 @@
 //! assert!(finding.violations.is_empty(), "{finding:?}");
 //! ```
 
+mod allocation;
 mod ball;
 mod check;
 mod exact;
 mod fixed;
+mod further;
 mod inversion;
 mod normal;
 mod settings;
+mod truth;
 mod turning;
 
 pub use check::{Evidence, Finding};
 
+use crate::NeighbouringRelation;
+
 /// Checks the `index`-th setting of a seed.
 pub fn check(seed: u64, index: u64) -> Finding {
-    settings::Setting::random(seed, index).check()
+    let setting = settings::Setting::random(seed, index);
+    setting.case(NeighbouringRelation::AddRemove).map_or_else(|error| Finding::unanswered(&error), |case| case.check())
+}
+
+/// The same of another stream: one direction alone, batches cut to a physical size and random allocation.
+pub fn check_further(seed: u64, index: u64) -> Finding {
+    further::random(seed, index).map_or_else(|error| Finding::unanswered(&error), |case| case.check())
 }
 
 /// From now on, in this program, Rényi moments are too low where nearly every record is in the batch: a fault that was once there, and that an

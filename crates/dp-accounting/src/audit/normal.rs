@@ -58,4 +58,13 @@ mod tests {
         let half = survival(&Ball::exact(0.0)) - Ball::exact(0.5);
         assert!(half.is_certainly_below(&Ball::exact(1e-60)) && (-half).is_certainly_below(&Ball::exact(1e-60)));
     }
+    #[test]
+    fn radii_stay_small() {
+        for i in -80..400 {
+            let value = survival(&(Ball::exact(f64::from(i)) / Ball::exact(10.0)));
+            let (one, little) = (Ball::exact(1.0), Ball::exact(1e-45));
+            let (above, below) = (value.clone() * (one.clone() + little.clone()), value * (one - little));
+            assert!(below.is_certainly_below(&above), "at {i} tenths");
+        }
+    }
 }

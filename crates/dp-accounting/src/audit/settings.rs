@@ -1,5 +1,9 @@
 //! Settings to be audited: random ones, and ones chosen where bounds are weakest.
 
+use super::check::Case;
+use super::truth::Truth;
+use crate::{AccountingError, DpEvent, NeighbouringRelation, NoiseMultiplier, SamplingRate};
+
 /// Equal Poisson-sampled Gaussians; on the whole data with a rate of 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Steps {
@@ -80,10 +84,17 @@ impl std::fmt::Display for Setting {
 
 /// SplitMix64 (Steele, Lea & Flood 2014).
 #[derive(Debug, Clone)]
-struct Random(u64);
+pub(super) struct Random(u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    /// Numbers of the `index`-th setting of a seed.
+    pub(super) fn of(seed: u64, index: u64) -> Self {
+        let mut random = Self(seed);
+        random.0 ^= random.next().wrapping_add(index.wrapping_mul(0xd134_2543_de82_ef95));
+        random
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -101,21 +112,34 @@ impl Random {
     }
 
     /// Uniform in the logarithm.
-    fn scale(&mut self, low: f64, high: f64) -> f64 {
+    pub(super) fn scale(&mut self, low: f64, high: f64) -> f64 {
         self.between(low.ln(), high.ln()).exp()
     }
 
-    fn one_in(&mut self, n: u64) -> bool {
+    pub(super) fn one_in(&mut self, n: u64) -> bool {
         self.next().is_multiple_of(n)
     }
 }
 
+impl Steps {
+    pub(super) fn event(&self) -> Result<DpEvent, AccountingError> {
+        let event = DpEvent::gaussian(NoiseMultiplier::new(self.sigma)?);
+        Ok(event.poisson_sampled(SamplingRate::new(self.q)?))
+    }
+}
+
 impl Setting {
+    /// What is asked of it, under add-remove or one half of that.
+    pub(super) fn case(&self, relation: NeighbouringRelation) -> Result<Case, AccountingError> {
+        let parts = self.steps.iter().map(|steps| Ok((steps.event()?, steps.count)));
+        let parts = parts.collect::<Result<_, AccountingError>>()?;
+        let (kind, setting, truth) = (self.kind.to_string(), self.to_string(), Truth::of(&self.steps));
+        Ok(Case { kind, setting, parts, relation, delta: self.delta, truth })
+    }
+
     /// The `index`-th setting of a seed.
     pub(super) fn random(seed: u64, index: u64) -> Self {
-        let mut random = Random(seed);
-        random.0 ^= random.next().wrapping_add(index.wrapping_mul(0xd134_2543_de82_ef95));
-        let random = &mut random;
+        let random = &mut Random::of(seed, index);
         let kind = Kind::ALL[(random.next() % Kind::ALL.len() as u64) as usize];
         let few = |random: &mut Random| if random.one_in(2) { 1 } else { random.scale(2.0, 60.0) as u64 };
         let one = |q, sigma, count| vec![Steps { q, sigma, count }];

@@ -78,7 +78,7 @@ fn log_excess_moment(q: f64, mu: f64, order: f64) -> Option<f64> {
     if 4.0 * reach / step > MAX_NODES {
         return None;
     }
-    let mut sum = Sum { integrand: Integrand { q, mu, order }, step, logs: Vec::new(), largest: f64::NEG_INFINITY };
+    let mut sum = Sum { integrand: Integrand::new(q, mu, order), step, logs: Vec::new(), largest: f64::NEG_INFINITY };
     // Where maxima tend to be; only the order of work depends on it.
     for u in [0.0, 1.0, 2.0 * mu, order * mu] {
         sum.largest = sum.largest.max(sum.integrand.log_term(u) - 1.0);
@@ -102,13 +102,20 @@ struct Integrand {
     q: f64,
     mu: f64,
     order: f64,
+    /// Logarithms of the rate and of the binomial coefficient `α(α-1)/2`, which every term needs.
+    log_q: f64,
+    log_pairs: f64,
 }
 
 impl Integrand {
+    fn new(q: f64, mu: f64, order: f64) -> Self {
+        Self { q, mu, order, log_q: libm::log(q), log_pairs: libm::log(0.5 * order * (order - 1.0)) }
+    }
+
     /// `ln w`, for `y = μu - μ²/2`.
     fn log_ratio(self, y: f64) -> f64 {
         if y > LARGEST_EXPONENT {
-            y + libm::log(self.q) + libm::log1p((1.0 - self.q) / self.q * libm::exp(-y))
+            y + self.log_q + libm::log1p((1.0 - self.q) / self.q * libm::exp(-y))
         } else {
             libm::log1p(self.q * libm::expm1(y))
         }
@@ -116,30 +123,20 @@ impl Integrand {
 
     /// Upper bound on the logarithm of a term.
     fn log_term(self, u: f64) -> f64 {
-        let Self { q, mu, order } = self;
+        let Self { q, mu, order, log_pairs, .. } = self;
         let y = mu * u - 0.5 * mu * mu;
         // Of y itself, of the node and of μ.
         let y_error = 6.0 * EPSILON * (mu * u.abs() + mu * mu);
         let log_density = -0.5 * u * u + 2.0 * EPSILON * u * u;
-        let log_ratio = self.log_ratio(y);
-        let power = order * log_ratio;
-        if power > 30.0 {
-            // g = w^α·(1 - α·w^(1-α) + (α-1)·w^-α), the difference as an exponential less 1.
-            let ratio_error = y_error + 8.0 * EPSILON * (1.0 + log_ratio.abs() + y.abs() + libm::log(q).abs());
-            let exponent = libm::log1p(order - 1.0) - (order - 1.0) * log_ratio;
-            let rest = -libm::expm1(exponent) + (order - 1.0) * libm::exp(-power);
-            let rest_error = 4.0 * EPSILON * (1.0 + (order - 1.0) * log_ratio) * libm::exp(exponent).max(rest)
-                + (order - 1.0) * ratio_error * (libm::exp(exponent) + libm::exp(-power));
-            let factor = (rest + rest_error).min(1.0);
-            return log_density + power + libm::log(factor) + order * ratio_error + 4.0 * EPSILON * power;
-        }
-        let (above, above_error) = if y > LARGEST_EXPONENT {
+        if y > LARGEST_EXPONENT {
+            let log_ratio = self.log_ratio(y);
             let above = libm::expm1(log_ratio);
-            (above, (1.0 + above) * (y_error + 8.0 * EPSILON * y))
-        } else {
-            let above = q * libm::expm1(y);
-            (above, q * libm::exp(y) * y_error + 4.0 * EPSILON * above.abs())
-        };
+            let above_error = (1.0 + above) * (y_error + 8.0 * EPSILON * y);
+            return self.log_excess(log_density, (y, y_error), log_ratio, (above, above_error));
+        }
+        let growth = libm::expm1(y);
+        let above = q * growth;
+        let above_error = q * (1.0 + growth) * y_error + 4.0 * EPSILON * above.abs();
         if above.abs() * order < 0.03 && above.abs() < 0.03 {
             // Binomial series from the second term; the closed form would lose half the digits. The terms left out are below 1e-17 of the first.
             let (mut term, mut sum) = (1.0, 1.0);
@@ -152,11 +149,30 @@ impl Integrand {
                 }
             }
             let rounding = 32.0 * EPSILON + (order + 2.0) * above_error;
-            return log_density
-                + libm::log(0.5 * order * (order - 1.0))
-                + 2.0 * libm::log(above.abs() + above_error)
-                + libm::log(sum)
-                + rounding;
+            return log_density + log_pairs + 2.0 * libm::log(above.abs() + above_error) + libm::log(sum) + rounding;
+        }
+        self.log_excess(log_density, (y, y_error), libm::log1p(above), (above, above_error))
+    }
+
+    /// Upper bound on `ln φ·g` away from `w = 1`, from `y` and its error, `ln w`, and `w - 1` and its error.
+    fn log_excess(
+        self,
+        log_density: f64,
+        (y, y_error): (f64, f64),
+        log_ratio: f64,
+        (above, above_error): (f64, f64),
+    ) -> f64 {
+        let Self { order, log_q, .. } = self;
+        let power = order * log_ratio;
+        if power > 30.0 {
+            // g = w^α·(1 - α·w^(1-α) + (α-1)·w^-α), the difference as an exponential less 1.
+            let ratio_error = y_error + 8.0 * EPSILON * (1.0 + log_ratio.abs() + y.abs() + log_q.abs());
+            let exponent = libm::log1p(order - 1.0) - (order - 1.0) * log_ratio;
+            let rest = -libm::expm1(exponent) + (order - 1.0) * libm::exp(-power);
+            let rest_error = 4.0 * EPSILON * (1.0 + (order - 1.0) * log_ratio) * libm::exp(exponent).max(rest)
+                + (order - 1.0) * ratio_error * (libm::exp(exponent) + libm::exp(-power));
+            let factor = (rest + rest_error).min(1.0);
+            return log_density + power + libm::log(factor) + order * ratio_error + 4.0 * EPSILON * power;
         }
         // w^α - 1 - α(w - 1), and what may be wrong with each of its parts.
         let moment = libm::expm1(power);

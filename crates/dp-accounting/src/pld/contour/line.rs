@@ -7,6 +7,7 @@ use super::loss::{Direction, Loss, Steps};
 use super::moment::Tilted;
 use super::nodes::relative_error;
 use super::plan::Plan;
+use super::turns::{characteristic_excess, summing_error};
 
 /// Samples of `ψ(t)/((c + it)(c + 1 + it))` at `t = h, 2h, …`, `ψ` being the characteristic function of the loss under the tilt, about `centre`.
 #[derive(Debug, Clone)]
@@ -39,15 +40,11 @@ pub(super) struct LogBounds {
 }
 
 impl Line {
-    /// Samples the contour; `None` when a moment takes too many nodes.
-    pub(super) fn new(loss: &Loss, direction: Direction, plan: &Plan) -> Option<Self> {
+    /// Samples the contour; `None` when a moment takes too many nodes. `real` is for moments at real powers: nodes that others share.
+    pub(super) fn new(real: &mut Loss, direction: Direction, plan: &Plan) -> Option<Self> {
         let (order, spacing, n) = (plan.order, 2.0 * std::f64::consts::PI / plan.period, plan.n_terms);
         let power = direction.power(order);
-        let mut loss = loss.clone();
-        for steps in &mut loss.steps {
-            let step = steps.step_for(power, n as f64 * spacing);
-            steps.nodes = steps.nodes.with_step(step, plan.max_nodes);
-        }
+        let mut loss = real.refined(|steps| steps.step_for(power, n as f64 * spacing), plan.max_nodes);
         let tilted = loss.tilted(direction, order)?;
         let cumulants = loss.cumulants_of(&tilted, direction, order);
         // ln|ψ| and its phase, and how much ln|ψ| may be too small.
@@ -97,7 +94,7 @@ impl Line {
             libm::exp(loss.log_fading(&loss.decays(&tilted), beyond)) / (std::f64::consts::PI * spacing * n as f64);
         for (order_of_bound, bound) in [(plan.order_above, &mut line.above), (plan.order_below, &mut line.below)] {
             if order_of_bound > 0.0 {
-                let other = loss.cumulants(direction, order_of_bound)?;
+                let other = real.cumulants(direction, order_of_bound)?;
                 bound.1 = other.log_moment + other.error + log_largest_weight(order_of_bound);
             }
             bound.1 += cumulants.error - cumulants.log_moment;
@@ -185,8 +182,7 @@ struct Rounding {
 
 impl Rounding {
     fn up_to(tilted: &Tilted, losses: &[f64], t: f64) -> Self {
-        // The recurrence rounds once or twice what it has, and its factor a little more often; then lanes and chunks are summed.
-        let sum = f64::EPSILON * (8 * RESTART + tilted.nodes.len() / LANES + 32) as f64;
+        let sum = summing_error(tilted.nodes.len());
         let (mut size, mut error) = (0.0, 0.0);
         for (i, x) in losses.iter().enumerate() {
             let chord = tilted.weights[i] * (t * x.abs()).min(2.0);
@@ -198,44 +194,4 @@ impl Rounding {
         }
         Self { size, error }
     }
-}
-
-/// Losses whose terms are turned side by side.
-const LANES: usize = 8;
-
-/// Terms between two restarts of the recurrence.
-const RESTART: usize = 32;
-
-/// `Σ weights·(e^(iktx) - 1)` for `k = 1, …, n`.
-///
-/// `e^(ix) - 1` is turned by `d ← d + (1 + d)·d₁`, which keeps its relative precision however small `x` is.
-fn characteristic_excess(losses: &[f64], weights: &[f64], t: f64, n: usize) -> Vec<Complex64> {
-    let mut sums = vec![Complex64::new(0.0, 0.0); n];
-    for (losses, weights) in losses.chunks(LANES).zip(weights.chunks(LANES)) {
-        let (mut angle, mut weight) = ([0.0; LANES], [0.0; LANES]);
-        weight[..weights.len()].copy_from_slice(weights);
-        angle.iter_mut().zip(losses).for_each(|(angle, x)| *angle = t * x);
-        let (turn_re, turn_im) = turns(&angle, 1.0);
-        for (block, sums) in sums.chunks_mut(RESTART).enumerate() {
-            let (mut re, mut im) = turns(&angle, (block * RESTART) as f64);
-            for sum in sums {
-                let (mut sum_re, mut sum_im) = (0.0, 0.0);
-                for lane in 0..LANES {
-                    let (a, b) = (1.0 + re[lane], im[lane]);
-                    re[lane] += a * turn_re[lane] - b * turn_im[lane];
-                    im[lane] += a * turn_im[lane] + b * turn_re[lane];
-                    sum_re += weight[lane] * re[lane];
-                    sum_im += weight[lane] * im[lane];
-                }
-                *sum += Complex64::new(sum_re, sum_im);
-            }
-        }
-    }
-    sums
-}
-
-/// Real and imaginary parts of `e^(ik·angle) - 1`.
-fn turns<const N: usize>(angle: &[f64; N], k: f64) -> ([f64; N], [f64; N]) {
-    let halves = angle.map(|angle| libm::sin(0.5 * k * angle));
-    (halves.map(|half| -2.0 * half * half), angle.map(|angle| libm::sin(k * angle)))
 }

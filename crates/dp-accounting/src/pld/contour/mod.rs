@@ -18,9 +18,10 @@ mod loss;
 mod moment;
 mod nodes;
 mod plan;
+mod turns;
 
-use line::Line;
-use loss::{Direction, Loss, Steps};
+use line::{Line, LogBounds};
+use loss::{Cumulants, Direction, Loss, Steps};
 use plan::Plan;
 
 use super::bracket::{Bracket, Effort, Guess, Question};
@@ -72,7 +73,7 @@ pub(super) fn bracket(
         return integral.bracket(Direction::Add);
     }
     let mut best = integral.bracket(Direction::Remove)?;
-    if directions[1] && !integral.is_dominated(Direction::Add, best.lower) {
+    if directions[1] && !integral.is_at_most(Direction::Add, best.lower) {
         let other = integral.bracket(Direction::Add)?;
         best = Bracket { lower: best.lower.max(other.lower), upper: best.upper.max(other.upper) };
     }
@@ -98,7 +99,8 @@ impl Integral {
         let plans = plan::plans(&mut self.loss, direction, self.planned, self.start, log_tolerance, budget)?;
         let mut best: Option<Bracket> = None;
         for plan in plans {
-            let Some(found) = Line::new(&self.loss, direction, &plan).and_then(|line| self.along(&line, &plan)) else {
+            let Some(found) = Line::new(&mut self.loss, direction, &plan).and_then(|line| self.along(&line, &plan))
+            else {
                 continue;
             };
             // Both ends are proven, so brackets always overlap.
@@ -121,21 +123,37 @@ impl Integral {
         }
     }
 
-    /// Whether a Chernoff bound shows that a direction's answer is at most `value`.
-    fn is_dominated(&mut self, direction: Direction, value: f64) -> bool {
+    /// Whether it is easily shown that a direction's answer is at most `value`: by a Chernoff bound, or by a short integral at `value` alone.
+    fn is_at_most(&mut self, direction: Direction, value: f64) -> bool {
         let (epsilon, log_delta) = match self.question {
             Question::Epsilon { delta } => (value, libm::log(delta)),
             Question::Delta { epsilon } => (epsilon, libm::log(value)),
         };
-        (-1..=4).any(|i| {
-            let order = self.start * 1.5_f64.powi(i);
-            self.loss.cumulants(direction, order).is_some_and(|cumulants| {
-                let log_bound = cumulants.log_moment + cumulants.error - order * epsilon + log_largest_weight(order);
-                log_bound + 8.0 * f64::EPSILON * (cumulants.log_moment.abs() + order * epsilon) <= log_delta - 1e-12
-            })
-        })
+        // More than the rounding of both.
+        let allowed = log_delta - 1e-12 * (1.0 + log_delta.abs());
+        let bound = |cumulants: Cumulants, order: f64| {
+            let log_bound = cumulants.log_moment + cumulants.error - order * epsilon + log_largest_weight(order);
+            log_bound + 8.0 * f64::EPSILON * (cumulants.log_moment.abs() + order * epsilon)
+        };
+        let sketched = |loss: &mut Loss, order: f64| Some((order, bound(loss.sketched(direction, order)?, order)));
+        let orders = (-1..=4).map(|i| self.start * 1.5_f64.powi(i));
+        let best = orders.filter_map(|order| sketched(&mut self.loss, order)).min_by(|a, b| a.1.total_cmp(&b.1));
+        if let Some((order, sketch)) = best
+            && sketch <= allowed
+            && self.loss.cumulants(direction, order).is_some_and(|cumulants| bound(cumulants, order) <= allowed)
+        {
+            return true;
+        }
+        let budget = PRODUCTS_PER_POINT * self.effort.max_points as f64;
+        let planned = Question::Delta { epsilon };
+        let plans = plan::plans(&mut self.loss, direction, planned, self.start, libm::log(LOOSE), budget);
+        let line = plans.into_iter().flatten().next().and_then(|plan| Line::new(&mut self.loss, direction, &plan));
+        line.is_some_and(|line| line.log_delta(epsilon).upper <= allowed)
     }
 }
+
+/// Relative error of δ where it need only be compared.
+const LOOSE: f64 = 0.02;
 
 /// Brackets the ε at which the profile crosses a δ.
 fn crossing(line: &Line, log_delta: f64, start: f64, slope: f64) -> Option<Bracket> {
@@ -146,36 +164,42 @@ fn crossing(line: &Line, log_delta: f64, start: f64, slope: f64) -> Option<Brack
     if is_above(0.0) {
         return Some(Bracket { lower: 0.0, upper: 0.0 });
     }
-    let excess = |epsilon: f64| {
-        let bounds = line.log_delta(epsilon);
-        // Far from where the line was planned only the upper bound may be left; it still says which way to go.
+    // Far from where the line was planned only the upper bound may be left; it still says which way to go.
+    let excess = |bounds: LogBounds| {
         let middle = 0.5 * (bounds.lower + bounds.upper);
         if middle.is_finite() { middle - log_delta } else { bounds.upper - log_delta }
     };
     let (mut epsilon, mut slope) = (start, -slope);
-    let mut value = excess(epsilon);
+    let mut bounds = line.log_delta(epsilon);
     for _ in 0..20 {
+        let value = excess(bounds);
         let next = (epsilon - value / slope).max(0.0);
-        let at_next = excess(next);
+        let change = (next - epsilon).abs();
+        let width = bounds.upper - bounds.lower;
+        if width.is_finite() && value.abs() <= 0.05 * width || change <= 1e-15 * next {
+            break;
+        }
+        bounds = line.log_delta(next);
+        let at_next = excess(bounds);
         if !at_next.is_finite() {
             return None;
         }
         let secant = (at_next - value) / (next - epsilon);
-        if secant < 0.0 {
+        // Over less, rounding is all of the difference.
+        if secant < 0.0 && change > 1e-9 * next {
             slope = secant;
         }
-        let settled = (next - epsilon).abs() <= 1e-15 * next;
-        (epsilon, value) = (next, at_next);
-        if settled || value == 0.0 {
-            break;
-        }
+        epsilon = next;
     }
-    let bounds = line.log_delta(epsilon);
-    let width = (bounds.upper - bounds.lower + value.abs() + 2.0 * slack) / -slope + 2.0 * f64::EPSILON * epsilon;
-    let margins = || (0..12).map(|i| 0.75 * width * 2.0_f64.powi(i));
-    let upper = margins().map(|margin| epsilon + margin).find(|epsilon| is_above(*epsilon))?;
-    let lower =
-        margins().map(|margin| (epsilon - margin).max(0.0)).find(|epsilon| *epsilon == 0.0 || is_below(*epsilon))?;
+    // As far as the slope says, and further where it says too little.
+    let margins = |distance: f64| {
+        let first = 1.01 * (distance.max(0.0) + 2.0 * slack) / -slope + 2.0 * f64::EPSILON * epsilon;
+        (0..14).map(move |i| first * 2.0_f64.powi(i))
+    };
+    let upper = margins(bounds.upper - log_delta).map(|margin| epsilon + margin).find(|epsilon| is_above(*epsilon))?;
+    let lower = margins(log_delta - bounds.lower)
+        .map(|margin| (epsilon - margin).max(0.0))
+        .find(|epsilon| *epsilon == 0.0 || is_below(*epsilon))?;
     Some(Bracket { lower, upper })
 }
 

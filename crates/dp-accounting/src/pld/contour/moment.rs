@@ -22,6 +22,14 @@ pub(super) struct Tilted {
     pub(super) weight_errors: Vec<f64>,
 }
 
+/// `ln F(P)`, and mean and variance of `ln w` under the tilt, to a few digits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sketch {
+    pub(super) log_moment: f64,
+    pub(super) mean: f64,
+    pub(super) variance: f64,
+}
+
 impl Nodes {
     /// Tilts by a real power outside (0, 1); what lies beyond `e^-log_cut` of the whole is left out and bounded.
     ///
@@ -95,6 +103,25 @@ impl Nodes {
             deviation,
             outside: 1.001 * outside,
         })
+    }
+
+    /// The same without any error: for plans, which may be as rough as they like.
+    pub(super) fn sketched(&mut self, power: f64, log_cut: f64) -> Option<Sketch> {
+        let (right, _) = self.walk(Side::Right, power, log_cut, f64::NEG_INFINITY)?;
+        let largest = right.iter().map(|(_, log)| *log).fold(f64::NEG_INFINITY, f64::max);
+        let (left, _) = self.walk(Side::Left, power, log_cut, largest)?;
+        let largest = left.iter().map(|(_, log)| *log).fold(largest, f64::max);
+        let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
+        for (node, log) in left.iter().chain(&right) {
+            let weight = libm::exp(log - largest);
+            sum += weight;
+            first += weight * node.log_ratio;
+            second += weight * node.log_ratio * node.log_ratio;
+        }
+        let (mean, square) = (first / sum, second / sum);
+        let log_moment = largest + libm::log(sum * self.step) - LOG_SQRT_TAU;
+        let variance = (square - mean * mean).max(1e-14 * square);
+        (log_moment.is_finite() && variance > 0.0).then_some(Sketch { log_moment, mean, variance })
     }
 
     /// Nodes on one side with `ln φ·w^P`, up to a constant, until what remains is provably below `e^-log_cut`; with a factor by which the last

@@ -34,7 +34,7 @@ struct Saddle {
 impl Saddle {
     /// The point whose saddle lies at an order.
     fn at(loss: &mut Loss, direction: Direction, order: f64) -> Option<Self> {
-        let cumulants = loss.cumulants(direction, order)?;
+        let cumulants = loss.sketched(direction, order)?;
         let (first, second) = (order.recip(), (order + 1.0).recip());
         let epsilon = cumulants.mean - first - second;
         let curvature = cumulants.variance + first * first + second * second;
@@ -44,10 +44,13 @@ impl Saddle {
 
     /// The smallest order at which the integrand on the real line is at most `e^slack` times as large as at the saddle.
     fn smaller_order(&self, loss: &mut Loss, direction: Direction, slack: f64) -> Option<f64> {
-        let mut at = |order: f64| Some(exponent(loss.cumulants(direction, order)?.log_moment, order, self.epsilon));
+        if slack <= 0.0 {
+            return Some(self.order);
+        }
+        let mut at = |order: f64| Some(exponent(loss.sketched(direction, order)?.log_moment, order, self.epsilon));
         let allowed = at(self.order)? + slack;
         let (mut low, mut high) = (0.0, self.order);
-        for _ in 0..if slack > 0.0 { 8 } else { 0 } {
+        for _ in 0..8 {
             let middle = 0.5 * (low + high);
             if at(middle)? > allowed {
                 low = middle;
@@ -194,27 +197,33 @@ impl Contour {
     fn alias_free_period(&self, loss: &mut Loss, direction: Direction, epsilon: f64) -> Option<(f64, f64, f64)> {
         // δ(x)e^(cx)/E[e^(cY)] ≤ weight(d)·E[e^(dY)]/E[e^(cY)]·e^((c-d)x): the x beyond which that is allowed.
         let mut excess = |other: f64| {
-            let log_moment = if other > 0.0 { loss.cumulants(direction, other)?.log_moment } else { 0.0 };
+            let log_moment = if other > 0.0 { loss.sketched(direction, other)?.log_moment } else { 0.0 };
             Some(log_largest_weight(other) + log_moment - self.log_moment - self.log_allowed + 1.0)
         };
         let curvature = self.variance + (self.order * self.order).recip();
         let scale = (-2.0 * self.log_allowed.min(-8.0) / curvature).sqrt();
         let shifts = || (-4..=10).map(|i| scale * 0.7_f64.powi(i));
-        let mut above: Option<(f64, f64)> = None;
-        for shift in shifts() {
-            let Some(reach) = excess(self.order + shift).map(|excess| excess / shift - epsilon) else { continue };
-            match above {
-                Some((best, _)) if reach >= best => break,
-                _ => above = Some((reach, self.order + shift)),
+        // From far to near as long as that helps.
+        let mut nearest = |sign: f64, offset: f64| {
+            let mut best: Option<(f64, f64)> = None;
+            for order in shifts().map(|shift| self.order + sign * shift).filter(|order| *order > 0.0) {
+                let Some(reach) = excess(order).map(|excess| excess / (order - self.order).abs() + offset) else {
+                    continue;
+                };
+                match best {
+                    Some((least, _)) if reach >= least => break,
+                    _ => best = Some((reach, order)),
+                }
             }
-        }
+            best
+        };
+        let above = nearest(1.0, -epsilon);
+        let below = nearest(-1.0, epsilon);
         // At order 0 the bound is δ ≤ 1.
-        let mut below = (excess(0.0)? / self.order + epsilon, 0.0);
-        for shift in shifts().filter(|shift| *shift < self.order) {
-            let Some(reach) = excess(self.order - shift).map(|excess| excess / shift + epsilon) else { continue };
-            if reach < below.0 {
-                below = (reach, self.order - shift);
-            }
+        let mut below = below.unwrap_or((f64::INFINITY, 0.0));
+        let at_zero = excess(0.0)? / self.order + epsilon;
+        if at_zero <= below.0 {
+            below = (at_zero, 0.0);
         }
         let (reach_above, order_above) = above?;
         let period = reach_above.max(below.0);
