@@ -19,6 +19,22 @@ pub enum Part {
     Training,
     /// Those that it is tested on.
     Test,
+    /// Those that the trials of a search are compared on.
+    Validation,
+}
+
+impl Part {
+    /// All of them.
+    pub(crate) const ALL: [Self; 3] = [Self::Training, Self::Test, Self::Validation];
+
+    /// For people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Training => "training",
+            Self::Test => "test",
+            Self::Validation => "validation",
+        }
+    }
 }
 
 /// One release with its purpose.
@@ -42,11 +58,13 @@ pub struct Account {
     releases: Vec<Release>,
     training: Ledger,
     test: Ledger,
+    validation: Ledger,
 }
 
 impl Default for Account {
     fn default() -> Self {
-        Self { releases: Vec::new(), training: Ledger::new(RELATION), test: Ledger::new(RELATION) }
+        let [training, test, validation] = [0; 3].map(|_| Ledger::new(RELATION));
+        Self { releases: Vec::new(), training, test, validation }
     }
 }
 
@@ -68,6 +86,7 @@ impl Account {
         let ledger = match release.part {
             Part::Training => &mut self.training,
             Part::Test => &mut self.test,
+            Part::Validation => &mut self.validation,
         };
         ledger.record(&release.event, release.count)?;
         self.releases.push(release);
@@ -95,7 +114,8 @@ impl Account {
     /// [`FairdpError::Refused`] with what differs.
     pub fn verify(&self) -> Result<()> {
         let again = Self::of(self.releases.iter().cloned())?;
-        for (name, ours, theirs) in [("training", &self.training, &again.training), ("test", &self.test, &again.test)] {
+        for part in Part::ALL {
+            let (ours, theirs, name) = (self.ledger(part), again.ledger(part), part.name());
             ours.verify()?;
             if ours != theirs {
                 return Err(FairdpError::Refused(format!("the {name} ledger is not that of the releases beside it")));
@@ -104,15 +124,16 @@ impl Account {
         Ok(())
     }
 
-    /// What a record met: training or test.
+    /// What a record met: one of the parts.
     pub fn event(&self) -> DpEvent {
-        DpEvent::OneOf([Part::Training, Part::Test].map(|part| self.event_of(part)).to_vec())
+        DpEvent::OneOf(Part::ALL.map(|part| self.event_of(part)).to_vec())
     }
 
     fn ledger(&self, part: Part) -> &Ledger {
         match part {
             Part::Training => &self.training,
             Part::Test => &self.test,
+            Part::Validation => &self.validation,
         }
     }
 
@@ -126,10 +147,12 @@ impl Account {
     /// # Errors
     /// The accountant's.
     pub fn epsilon(&self, delta: Delta) -> Result<EpsilonBound> {
-        let (training, test) = (self.epsilon_of(Part::Training, delta)?, self.epsilon_of(Part::Test, delta)?);
-        let lower = training.lower.into_iter().chain(test.lower).max_by(|a, b| a.get().total_cmp(&b.get()));
-        let larger = if test.epsilon.get() > training.epsilon.get() { test } else { training };
-        Ok(EpsilonBound { lower, ..larger })
+        let bounds = Part::ALL.iter().map(|&part| self.epsilon_of(part, delta)).collect::<Result<Vec<_>>>()?;
+        let lower = bounds.iter().filter_map(|bound| bound.lower).max_by(|a, b| a.get().total_cmp(&b.get()));
+        // The first of equals: training.
+        let largest = bounds.into_iter().reduce(|a, b| if b.epsilon.get() > a.epsilon.get() { b } else { a });
+        let largest = largest.ok_or_else(|| FairdpError::Refused("an account without parts".into()))?;
+        Ok(EpsilonBound { lower, ..largest })
     }
 
     /// ε by Rényi divergences: an accountant that shares nothing with the first but the events.
@@ -150,9 +173,9 @@ impl Account {
         Ok(self.accountant(part)?.epsilon(delta)?)
     }
 
-    /// Digests of both chains.
-    pub fn digests(&self) -> [String; 2] {
-        [self.training.digest(), self.test.digest()]
+    /// Digests of the chains of training, test and validation.
+    pub fn digests(&self) -> [String; 3] {
+        Part::ALL.map(|part| self.ledger(part).digest())
     }
 
     /// What an attacker can achieve.
@@ -160,16 +183,19 @@ impl Account {
     /// # Errors
     /// The accountant's.
     pub fn attacks(&self, delta: Delta) -> Result<Attacks> {
-        let mut worst =
-            Attacks { gaussian_mu: 0.0, false_negative_rate_at_1_percent: 1.0, false_negative_rate_at_10_percent: 1.0 };
+        let (mut mu, mut missed_at_1, mut missed_at_10) = (0.0_f64, 1.0_f64, 1.0_f64);
         for accountant in self.accountants(delta)? {
             let trade_off = TradeOff::new(&accountant);
             let missed = |rate: f64| trade_off.false_negative_rate(rate).map(|bound| bound.guaranteed);
-            worst.gaussian_mu = worst.gaussian_mu.max(trade_off.gaussian_mu(delta.get())?.guaranteed);
-            worst.false_negative_rate_at_1_percent = worst.false_negative_rate_at_1_percent.min(missed(0.01)?);
-            worst.false_negative_rate_at_10_percent = worst.false_negative_rate_at_10_percent.min(missed(0.1)?);
+            mu = mu.max(trade_off.gaussian_mu(delta.get())?.guaranteed);
+            missed_at_1 = missed_at_1.min(missed(0.01)?);
+            missed_at_10 = missed_at_10.min(missed(0.1)?);
         }
-        Ok(worst)
+        Ok(Attacks {
+            gaussian_mu: mu.is_finite().then_some(mu),
+            false_negative_rate_at_1_percent: missed_at_1,
+            false_negative_rate_at_10_percent: missed_at_10,
+        })
     }
 
     /// One for what a record meets, where one part is the worse one in every respect; else one for each part.
@@ -180,7 +206,7 @@ impl Account {
         if whole.epsilon(delta)?.method.is_some() {
             return Ok(vec![whole]);
         }
-        [Part::Training, Part::Test].iter().map(|&part| self.accountant(part)).collect()
+        Part::ALL.iter().map(|&part| self.accountant(part)).collect()
     }
 
     fn accountant(&self, part: Part) -> Result<PldAccountant> {
@@ -194,8 +220,8 @@ impl Account {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attacks {
-    /// The Gaussian mechanism that is no more private.
-    pub gaussian_mu: f64,
+    /// The Gaussian mechanism that is no more private, where one is known.
+    pub gaussian_mu: Option<f64>,
     /// Records that an attacker misses at least, with one false alarm in a hundred.
     pub false_negative_rate_at_1_percent: f64,
     /// The same with one in ten.

@@ -27,7 +27,7 @@ const MOST_BYTES: usize = 4 << 30;
 /// Rate of the first step of a network's optimiser, which scales every coordinate by itself.
 const NETWORK_RATE: f64 = 0.02;
 /// Seconds between two checkpoints.
-const INTERVAL: u64 = 5;
+const INTERVAL: u64 = 1;
 
 /// What a run is besides its records.
 pub(crate) struct Run<'a> {
@@ -42,8 +42,6 @@ pub(crate) struct Run<'a> {
     pub(crate) threads: NonZeroUsize,
     /// Where a checkpoint is kept while it runs.
     pub(crate) checkpoint: Option<PathBuf>,
-    /// Names the streams of this run among those of the key.
-    pub(crate) stream: u64,
 }
 
 /// Trains a model: its layers on the features as they are.
@@ -61,7 +59,7 @@ pub(crate) fn train(
     if let Some(sigma) = run.noise_multiplier {
         compare(&run.named.event(sigma.times(run.records_per_unit)?, run.n_groups, 1)?, plan.step_event())?;
     }
-    let stream = |purpose: &str| key.stream(purpose, run.stream);
+    let stream = |purpose: &str| key.stream(purpose, 0);
     let streams = RandomStreams {
         initialisation: stream("initial weights"),
         sampling: stream("batches"),

@@ -106,6 +106,14 @@ impl Choice {
         Ok(Self { architecture, method: Method::Named(named) })
     }
 
+    /// Probability with which a record enters a step's batch.
+    pub(crate) fn sampling_rate(&self) -> f64 {
+        match &self.method {
+            Method::FullDescent => 1.0,
+            Method::Named(named) => named.sampling_rate.get(),
+        }
+    }
+
     /// The model, for people, and why this one.
     pub(crate) fn model_text(&self, kind: ModelKind) -> String {
         match (&self.architecture, kind) {

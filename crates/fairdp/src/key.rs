@@ -44,6 +44,11 @@ impl Key {
         u64::from_le_bytes(std::array::from_fn(|i| digest[i]))
     }
 
+    /// An independent key with a name: of one trial, say.
+    pub(crate) fn derived(&self, purpose: &str, number: u64) -> Self {
+        Self { bits: hex::encode(self.digest(purpose, number)), seed: self.seed }
+    }
+
     /// A name for the run that tells nothing of the key.
     pub(crate) fn name(&self) -> String {
         hex::encode(self.digest("name", 0))

@@ -20,6 +20,7 @@ mod onnx;
 mod output;
 mod parts;
 mod predict;
+mod predictions;
 mod release;
 mod seal;
 mod shared_ledger;
@@ -31,13 +32,14 @@ mod verify;
 pub use account::{Account, Attacks, Part, RELATION, Release};
 pub use budget::Planned;
 pub use config::{
-    BinsEntry, Bounds, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Decision, Fairness, From, GroupEntry,
-    LabelEntry, MethodEntry, Missing, ModelEntry, ModelKind, PrivacyEntry, TableEntry, TestEntry, UnitEntry,
+    BinsEntry, Bounds, CONFIG_VERSION, CandidateEntry, ColumnEntry, ColumnKind, Config, Decision, Fairness, From,
+    GroupEntry, LabelEntry, MethodEntry, Missing, ModelEntry, ModelKind, PrivacyEntry, TableEntry, TestEntry,
+    TuningEntry, UnitEntry,
 };
 pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
 pub use fairness::{FairnessReport, GroupRates, Rate};
-pub use fit::{FitOptions, FitPlan, Fitted, fit};
+pub use fit::{FitOptions, FitPlan, Fitted, Progress, fit};
 pub use init::{InitOptions, init};
 pub use methods::{MethodLine, methods};
 pub use model::{Layer, Model};

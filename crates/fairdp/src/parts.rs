@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use dp_data::table::{BlockKind, EncodedTable};
 
+use crate::account::Part;
 use crate::key::Key;
 use crate::solver::FeatureFacts;
 use crate::solver::rows::{RowSource, SparseBlock, SparseRow};
@@ -37,20 +38,45 @@ impl Members {
     }
 }
 
-/// Training and test records: by the record's public number, or by a keyed hash of its unit, so that no record moves another.
-pub(crate) fn split(table: &EncodedTable, has_units: bool, fraction: f64, key: &Key) -> (Members, Members) {
-    let n = table.rows();
-    if fraction <= 0.0 {
-        return (Members::All(n), Members::Some(Vec::new()));
-    }
-    let number = |row: usize| if has_units { table.unit(row) } else { row as u64 };
-    let (test, training) = (0..n as u32).partition(|&row| is_test(number(row as usize), fraction, key));
-    (Members::Some(training), Members::Some(test))
+/// Shares of the records: of all for the test, of the others for comparing trials.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Shares {
+    pub(crate) test: f64,
+    pub(crate) validation: f64,
 }
 
-/// Whether the record of this number, or the unit, is tested on.
-pub(crate) fn is_test(number: u64, fraction: f64, key: &Key) -> bool {
-    (key.hash("test part", number) as f64) < fraction * 2f64.powi(64)
+impl Shares {
+    /// The part of the record of this number, or of the unit: by a keyed hash, so that no record moves another.
+    pub(crate) fn part(self, number: u64, key: &Key) -> Part {
+        if is_drawn("test part", number, self.test, key) {
+            Part::Test
+        } else if is_drawn("validation part", number, self.validation, key) {
+            Part::Validation
+        } else {
+            Part::Training
+        }
+    }
+}
+
+/// Training, test and validation records, by their public numbers or their units.
+pub(crate) fn split(table: &EncodedTable, has_units: bool, shares: Shares, key: &Key) -> [Members; 3] {
+    let n = table.rows();
+    if shares.test <= 0.0 && shares.validation <= 0.0 {
+        return [Members::All(n), Members::Some(Vec::new()), Members::Some(Vec::new())];
+    }
+    let mut parts = [const { Vec::new() }; 3];
+    for row in 0..n as u32 {
+        let number = if has_units { table.unit(row as usize) } else { u64::from(row) };
+        let part = shares.part(number, key);
+        if let Some(place) = Part::ALL.iter().position(|one| *one == part) {
+            parts[place].push(row);
+        }
+    }
+    parts.map(Members::Some)
+}
+
+fn is_drawn(purpose: &str, number: u64, fraction: f64, key: &Key) -> bool {
+    (key.hash(purpose, number) as f64) < fraction * 2f64.powi(64)
 }
 
 /// Records beyond the most of a unit: they are left out, in the order of the table.

@@ -8,10 +8,11 @@ use crate::error::Result;
 use crate::groups::GroupReader;
 use crate::model::Model;
 use crate::output::{self, Readers};
+use crate::predictions::Predictions;
 use crate::release::RELEASE;
 
-/// Writes one line per row of a table, in its order: `row` (from 1), `prediction`, and `p_<class>` for every class. Labels are not
-/// needed. Returns the number of rows.
+/// Writes one line per row of a table, in its order: `row` (from 1), `prediction`, and `p_<class>` for every class; as Parquet if the
+/// name of the file ends so, else as CSV. Labels are not needed. Returns the number of rows.
 ///
 /// # Errors
 /// [`FairdpError::File`](crate::FairdpError::File) for a release that is damaged; [`FairdpError::Data`](crate::FairdpError::Data) with file, line and column for a row that does not
@@ -34,11 +35,7 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path) -> Result<u64> {
     let mut n = 0;
     let mut failed = None;
     let written = output::write_with(out, Readers::Default, |file| {
-        let mut lines = csv::Writer::from_writer(file);
-        let mut header = vec!["row".to_owned(), "prediction".to_owned()];
-        header.extend(model.classes().iter().map(|class| format!("p_{class}")));
-        lines.write_record(&header)?;
-        let mut fields = Vec::new();
+        let mut predictions = Predictions::new(out, model.classes(), file)?;
         loop {
             let mut next = || -> Result<Option<usize>> {
                 if !reader.read(&mut row)? {
@@ -58,14 +55,9 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path) -> Result<u64> {
             n += 1;
             model.probabilities(features.iter().copied().enumerate(), &mut probabilities);
             let class = model.decide(&probabilities, group);
-            fields.clear();
-            fields.push(n.to_string());
-            fields.push(model.classes()[class].clone());
-            fields.extend(probabilities.iter().map(f64::to_string));
-            lines.write_record(&fields)?;
+            predictions.push(n, class, &probabilities)?;
         }
-        lines.flush()?;
-        Ok(())
+        predictions.end()
     });
     match failed {
         Some(error) => Err(error),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use dp_accounting::{Delta, Mark, MarkedEpsilon, NeighbouringRelation, Scope};
+use dp_accounting::{Certainty, Delta, Mark, MarkedEpsilon, NeighbouringRelation, Scope};
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Account, Attacks, Part, RELATION, Release};
@@ -52,8 +52,8 @@ pub struct Statement {
     pub records: BTreeMap<String, usize>,
     /// Every release with its native parameters, in order.
     pub events: Vec<Release>,
-    /// Digests of the chained ledgers of training and test.
-    pub chain: [String; 2],
+    /// Digests of the chained ledgers of training, test and validation.
+    pub chain: [String; 3],
     /// Who has to be trusted.
     pub trust: String,
     /// Why this δ.
@@ -108,7 +108,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) uncovered: Vec<String>,
     pub(crate) covers: Vec<String>,
     pub(crate) unit: Unit,
-    pub(crate) records: [usize; 2],
+    /// By part, in the order of [`Part::ALL`].
+    pub(crate) records: [usize; 3],
     pub(crate) test_figures: String,
     pub(crate) model: String,
     pub(crate) method: String,
@@ -134,8 +135,18 @@ impl Statement {
         };
         let marked = MarkedEpsilon::new(&bound, &scope);
         let rdp = account.epsilon_by_rdp(delta)?;
-        let [training, test] = facts.records;
-        let method = bound.method.map_or_else(String::new, |method| format!(" ({method})"));
+        let records = facts.records;
+        let accountant = match (&bound.certainty, bound.method) {
+            (Certainty::FallBack { reason }, _) => reason.clone(),
+            (_, Some(method)) => format!("privacy loss distributions ({method})"),
+            (_, None) => "privacy loss distributions".into(),
+        };
+        let mut epsilon_of_parts = BTreeMap::new();
+        for (part, n_records) in Part::ALL.into_iter().zip(records) {
+            if part != Part::Validation || n_records > 0 {
+                epsilon_of_parts.insert(part.name().to_owned(), account.epsilon_of(part, delta)?.epsilon.get());
+            }
+        }
         Ok(Self {
             private: facts.seed.is_none(),
             seed: facts.seed,
@@ -145,18 +156,15 @@ impl Statement {
             mark: marked.mark(),
             epsilon_lower: bound.lower.map(dp_accounting::Epsilon::get),
             epsilon_rdp: rdp.epsilon.get(),
-            accountant: format!("privacy loss distributions{method}"),
-            epsilon_of_parts: BTreeMap::from([
-                ("training".into(), account.epsilon_of(Part::Training, delta)?.epsilon.get()),
-                ("test".into(), account.epsilon_of(Part::Test, delta)?.epsilon.get()),
-            ]),
+            accountant,
+            epsilon_of_parts,
             attacks: account.attacks(delta)?,
             covers: marked.covers().to_vec(),
             not_covered: marked.not_covered().to_vec(),
             given: marked.given().to_vec(),
             unit: facts.unit,
             relation: RELATION,
-            records: BTreeMap::from([("training".into(), training), ("test".into(), test)]),
+            records: Part::ALL.into_iter().zip(records).map(|(part, n)| (part.name().to_owned(), n)).collect(),
             events: account.releases().to_vec(),
             chain: account.digests(),
             trust:
@@ -167,7 +175,7 @@ impl Statement {
                 "δ = {:e} is below one over the number of records ({}): a mechanism that publishes a record at random would \
                  not pass it.",
                 facts.delta,
-                training + test
+                records.iter().sum::<usize>()
             ),
             model: facts.model,
             method: facts.method,
@@ -228,18 +236,24 @@ impl Statement {
                 self.relation
             ),
         );
-        item("Records", format!("{} for training, {} for the test", self.records["training"], self.records["test"]));
+        let n = |part: Part| self.records.get(part.name()).copied().unwrap_or_default();
+        let validation = match n(Part::Validation) {
+            0 => String::new(),
+            n => format!(", {n} to compare trials on"),
+        };
+        let (training, test) = (n(Part::Training), n(Part::Test));
+        item("Records", format!("{training} for training, {test} for the test{validation}"));
         item("Trust", self.trust.clone());
         item("Found by", format!("{}; by Rényi divergences ε would be {:.3}", self.accountant, self.epsilon_rdp));
         item("δ", self.delta_reason.clone());
+        let gaussian = self.attacks.gaussian_mu;
         item(
             "Attacks",
             format!(
-                "no test for one unit misses fewer than {:.1} % with one false alarm in a hundred, {:.1} % with one in ten; \
-                 as private as a Gaussian with μ = {:.4}",
+                "no test for one unit misses fewer than {:.1} % with one false alarm in a hundred, {:.1} % with one in ten{}",
                 100.0 * self.attacks.false_negative_rate_at_1_percent,
                 100.0 * self.attacks.false_negative_rate_at_10_percent,
-                self.attacks.gaussian_mu
+                gaussian.map_or(String::new(), |mu| format!("; as private as a Gaussian with μ = {mu:.4}")),
             ),
         );
         item("Model", self.model.clone());
@@ -260,7 +274,7 @@ impl Statement {
         );
         text.push_str("\n| records | release | what was done | times |\n|---|---|---|---|\n");
         for release in &self.events {
-            let part = if release.part == Part::Training { "training" } else { "test" };
+            let part = release.part.name();
             let _ = writeln!(text, "| {part} | {} | {} | {} |", release.purpose, release.event, release.count);
         }
         let parts: Vec<String> =

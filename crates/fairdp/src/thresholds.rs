@@ -45,6 +45,12 @@ fn edge(bin: usize) -> f64 {
     -RANGE + 2.0 * RANGE * bin as f64 / BINS as f64
 }
 
+/// Training records below which not even two groups can have thresholds of their own: public, so it is known beforehand.
+pub(crate) fn least_records(noise_multiplier: NoiseMultiplier, records_per_unit: u64) -> usize {
+    let of_one_class = ENOUGH * noise_multiplier.get() * records_per_unit as f64 * (BINS as f64).sqrt();
+    (2.0 * 2.0 * of_one_class).ceil() as usize
+}
+
 impl Scores {
     /// **Guarantee.** A record is in one cell: a unit of `k` records changes the counts by at most `k`.
     pub(crate) fn release(

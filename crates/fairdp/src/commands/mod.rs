@@ -1,13 +1,15 @@
 //! The command line: a thin layer over the library.
 
 mod account;
+mod bar;
 mod summary;
 
-use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use self::bar::Shown;
 use clap::{Args, Parser, Subcommand};
 use dp_data::table::example::Example;
 use fairdp::{Config, FairdpError, FitOptions, FitPlan, InitOptions};
@@ -36,7 +38,7 @@ enum Command {
         /// The table: files or patterns.
         #[arg(required = true)]
         table: Vec<String>,
-        /// The CSV file to write.
+        /// The file to write: CSV, or Parquet if its name ends in .parquet.
         #[arg(long)]
         out: PathBuf,
     },
@@ -245,16 +247,9 @@ fn fit(args: FitArgs, out: &mut impl Write) -> Result<(), Failure> {
         reference: args.reference,
         keep_encoded: args.keep_encoded,
     };
-    let is_terminal = io::stderr().is_terminal();
-    let fitted = fairdp::fit(&args.config, &options, &mut |line| {
-        if !args.quiet {
-            // On a terminal one line is written over the other.
-            let _ = if is_terminal { write!(io::stderr(), "\r\x1b[K{line}") } else { writeln!(io::stderr(), "{line}") };
-        }
-    });
-    if is_terminal && !args.quiet {
-        let _ = write!(io::stderr(), "\r\x1b[K");
-    }
+    let shown = Shown::new(args.quiet);
+    let fitted = fairdp::fit(&args.config, &options, &mut |progress| shown.note(progress));
+    shown.end();
     summary::fitted(out, &fitted?, &options.out, args.json)?;
     Ok(())
 }

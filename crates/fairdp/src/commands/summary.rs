@@ -12,13 +12,15 @@ const GROUPS: usize = 8;
 /// Every release with its share, before anything runs.
 pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
     writeln!(out, "epsilon {} at delta {:e}", plan.epsilon, plan.delta)?;
-    writeln!(out, "model: {}\nmethod: {}", plan.model, plan.method)?;
+    for (model, method) in plan.candidates() {
+        writeln!(out, "model: {model}\nmethod: {method}")?;
+    }
     for entry in &plan.uncovered {
         writeln!(out, "not covered: {entry}")?;
     }
     writeln!(out, "{:<10} {:<32} {:>7} {:>6} {:>16}", "records", "release", "share", "times", "noise multiplier")?;
     for release in &plan.releases {
-        let part = if release.part == fairdp::Part::Training { "training" } else { "test" };
+        let part = release.part.name();
         writeln!(
             out,
             "{part:<10} {:<32} {:>5.1} % {:>6} {:>16.4}",
@@ -31,7 +33,10 @@ pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
     for release in plan.releases.iter().filter(|release| !matches!(release.event, DpEvent::Gaussian { .. })) {
         writeln!(out, "{}: each is {}", release.purpose, release.event)?;
     }
-    writeln!(out, "A record is trained on or tested on, never both: each part may spend the whole budget.")
+    writeln!(
+        out,
+        "A record is in one part alone, by its number or a keyed hash of its unit: each part may spend the whole budget."
+    )
 }
 
 /// One line per method.
@@ -107,6 +112,9 @@ fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Result<()> {
     fairness.groups.iter().take(GROUPS).try_for_each(&mut row)?;
     if fairness.groups.len() > GROUPS {
         writeln!(out, "… {} more groups in fairness.json", fairness.groups.len() - GROUPS)?;
+    }
+    if let Some(thresholds) = fairness.thresholds.as_ref().filter(|thresholds| !thresholds.too_small.is_empty()) {
+        writeln!(out, "groups too small for a threshold of their own: {}", thresholds.too_small.join(", "))?;
     }
     if let Some(worst) = &fairness.worst_group {
         writeln!(out, "served worst: {worst}")?;

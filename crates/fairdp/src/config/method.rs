@@ -18,3 +18,11 @@ pub struct MethodEntry {
     /// What the method's paper calls its hyper-parameters; the paper's unless given.
     pub settings: Option<PresetParams>,
 }
+
+impl MethodEntry {
+    /// Whether nothing is asked for.
+    pub(crate) fn is_auto(&self) -> bool {
+        self.name.as_deref().is_none_or(|name| name == "auto")
+            && *self == Self { name: self.name.clone(), ..Self::default() }
+    }
+}

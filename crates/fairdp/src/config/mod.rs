@@ -4,11 +4,13 @@ mod columns;
 mod method;
 pub(crate) mod nearest;
 pub(crate) mod read;
+mod tuning;
 
 use serde::Deserialize;
 
 pub use self::columns::{BinsEntry, Bounds, ColumnEntry, ColumnKind, GroupEntry, Missing};
 pub use self::method::MethodEntry;
+pub use self::tuning::{CandidateEntry, TuningEntry};
 
 /// The version of configurations that this program reads.
 pub const CONFIG_VERSION: u32 = 1;
@@ -47,6 +49,8 @@ pub struct Config {
     /// How it is trained.
     #[serde(default)]
     pub method: MethodEntry,
+    /// Models and methods between which the records choose, within the budget.
+    pub tuning: Option<TuningEntry>,
     /// Columns whose values are groups; several make their intersections.
     #[serde(default)]
     pub group: Vec<GroupEntry>,

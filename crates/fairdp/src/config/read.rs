@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use dp_data::table::{Csv, Label, Schema, TableFiles, TableFormat};
 
 use super::nearest::explain;
-use super::{CONFIG_VERSION, ColumnKind, Config, Fairness, From};
+use super::{CONFIG_VERSION, ColumnKind, Config, Fairness, From, ModelKind, TuningEntry};
 use crate::choice::Choice;
 use crate::error::{FairdpError, Result};
 
@@ -100,6 +100,15 @@ impl Config {
             return refuse("fairness", message);
         }
         self.choice()?;
+        if let Some(tuning) = &self.tuning {
+            tuning.check()?;
+            if self.model.kind != ModelKind::Auto || self.model.hidden.is_some() || !self.method.is_auto() {
+                let message =
+                    "tuning: its candidates say what [model] and [method] would; leave these `auto`".to_owned();
+                return refuse("[tuning]", message);
+            }
+            self.candidates(tuning)?;
+        }
         let inputs = || self.column.iter().filter(|column| column.kind != ColumnKind::Drop);
         if inputs().any(|column| column.name == self.label.column) {
             let message = format!("column `{}` is the label: it cannot be an input", self.label.column);
@@ -128,6 +137,15 @@ impl Config {
     pub(crate) fn choice(&self) -> Result<Choice, (String, String)> {
         let records_per_unit = self.unit.as_ref().map_or(1, |unit| unit.max_records);
         Choice::new(&self.model, &self.method, !self.group.is_empty(), records_per_unit)
+    }
+
+    /// What a search may train.
+    pub(crate) fn candidates(&self, tuning: &TuningEntry) -> Result<Vec<Choice>, (String, String)> {
+        let records_per_unit = self.unit.as_ref().map_or(1, |unit| unit.max_records);
+        let candidates = tuning.candidate.iter();
+        candidates
+            .map(|entry| Choice::new(&entry.model(), &entry.method, !self.group.is_empty(), records_per_unit))
+            .collect()
     }
 
     /// The number of groups: of all intersections, where several columns make them.

@@ -13,7 +13,7 @@ use crate::seal::{sealed, sha256, unsealed};
 use crate::solver::State;
 
 /// Time between two checkpoints.
-const INTERVAL: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The file in which `dp_train` keeps where it is, beside `checkpoint.json`.
 pub(super) const TRAINER_CHECKPOINT: &str = "training.safetensors";

@@ -1,23 +1,26 @@
 //! From a configuration to a release.
 
+mod candidates;
 mod checkpoint;
+mod journal;
 mod run;
+mod search;
 mod training;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use dp_accounting::{Accountant as _, Calibration, Delta, DpEvent, Epsilon, PldAccountant};
+use dp_accounting::{Delta, Epsilon};
 
-use crate::account::{Part, RELATION};
+use self::candidates::{Candidate, Limits};
+pub use self::journal::Progress;
+use crate::account::Part;
 use crate::bounds;
 use crate::budget::{Budget, Planned};
-use crate::choice::{Choice, Method, Named};
 use crate::config::{Config, Fairness};
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
-use crate::solver::steps_for;
 use crate::statement::Statement;
 
 /// Shares of the training part's budget, of `μ²`. Noise falls with the root of a share: what is counted once needs little.
@@ -67,11 +70,7 @@ pub struct FitPlan {
     pub releases: Vec<Planned>,
     /// What was read from the records and is not covered: empty unless it was accepted.
     pub uncovered: Vec<String>,
-    /// The model, and why this one.
-    pub model: String,
-    /// The method, and why this one.
-    pub method: String,
-    choice: Choice,
+    candidates: Vec<Candidate>,
 }
 
 impl FitPlan {
@@ -95,7 +94,6 @@ impl FitPlan {
         }
         let budget = Budget::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?;
         let thresholds = if config.fairness == Fairness::None { 0.0 } else { THRESHOLDS };
-        let choice = config.choice().map_err(|(_, message)| FairdpError::Refused(message))?;
         let n_bounds = bounds::paid_for(config).count();
         let bounds = if n_bounds > 0 { BOUNDS } else { 0.0 };
         let mut releases = Vec::new();
@@ -111,16 +109,29 @@ impl FitPlan {
             releases.push(budget.planned(Part::Training, "scores by group and class", thresholds, 1)?);
         }
         let share = 1.0 - COUNTS - SQUARES - thresholds - bounds;
-        let gradients = match &choice.method {
-            Method::FullDescent => budget.planned(Part::Training, "gradients", share, steps_for(n_records))?,
-            Method::Named(named) => calibrated(config, named, &releases, share)?,
+        let limits = Limits { config, budget, n_records, share, others: &releases };
+        let candidates = match &config.tuning {
+            None => {
+                let (candidate, gradients) = limits.single()?;
+                releases.insert(before, gradients);
+                vec![candidate]
+            }
+            Some(tuning) => {
+                let (candidates, [gradients, scores]) = limits.search(tuning)?;
+                releases.insert(before, gradients);
+                releases.push(scores);
+                candidates
+            }
         };
-        releases.insert(before, gradients);
         if config.test.fraction.unwrap_or(0.0) > 0.0 || config.test.files.is_some() {
             releases.push(budget.planned(Part::Test, "answers by group and class", 1.0, 1)?);
         }
-        let (model, method) = (choice.model_text(config.model.kind), choice.method_text());
-        Ok(Self { epsilon, delta, releases, uncovered, model, method, choice })
+        Ok(Self { epsilon, delta, releases, uncovered, candidates })
+    }
+
+    /// The model and the method of everything that may be trained, each with its reason.
+    pub fn candidates(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.candidates.iter().map(|candidate| (&*candidate.model, &*candidate.method))
     }
 
     /// A release by its purpose.
@@ -130,38 +141,16 @@ impl FitPlan {
     }
 }
 
-/// The steps of a method by name: with the least noise that keeps them and the other releases within the budget.
-fn calibrated(config: &Config, named: &Named, others: &[Planned], share: f64) -> Result<Planned> {
-    let (epsilon, delta) = (Epsilon::new(config.privacy.epsilon)?, Delta::new(config.privacy.delta)?);
-    let (n_groups, units) = (config.n_groups(), config.unit.as_ref().map_or(1, |unit| unit.max_records));
-    let mut spent = PldAccountant::new(RELATION);
-    others.iter().try_for_each(|release| spent.compose(&release.event, release.count))?;
-    let step = |sigma| named.event(sigma, n_groups, units);
-    let noise_multiplier = Calibration::of_remaining_budget(spent, epsilon, delta)?.noise_multiplier(|sigma| {
-        // Noise for which that of the counts is out of range is no candidate.
-        step(sigma).map_or(DpEvent::NonPrivate, |event| event.repeated(named.steps))
-    })?;
-    let event = step(noise_multiplier)?;
-    Ok(Planned {
-        part: Part::Training,
-        purpose: "gradients".into(),
-        share,
-        count: named.steps,
-        noise_multiplier,
-        event,
-    })
-}
-
 /// The purpose of a column's bounds.
 fn bounds_of(column: &str) -> String {
     format!("bounds of `{column}`")
 }
 
-/// Trains, tests, and writes `release/` and `private/`; `progress` gets a line about each stage.
+/// Trains, tests, and writes `release/` and `private/`; `progress` is told of each stage and step.
 ///
 /// # Errors
 /// Those of [`FitPlan::new`]; [`FairdpError::Data`] for a table that does not fit its schema; [`FairdpError::Refused`] for a
 /// budget that would drown the model in noise, and for a folder that is not empty.
-pub fn fit(config: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&str) + Send)) -> Result<Fitted> {
+pub fn fit(config: &Path, options: &FitOptions, progress: &mut (dyn FnMut(Progress<'_>) + Send)) -> Result<Fitted> {
     run::fit(config, options, progress)
 }

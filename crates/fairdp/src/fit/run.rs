@@ -3,18 +3,19 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use dp_data::table::{EncodedFile, EncodedTable, TableCounts};
 
+use super::candidates::trials;
 use super::checkpoint::{Checkpoints, TRAINER_CHECKPOINT};
+use super::journal::{Journal, Progress};
+use super::search::search;
 use super::training::Training;
 use super::{FitOptions, FitPlan, Fitted, bounds_of};
-use crate::account::Account;
+use crate::account::{Account, Part};
 use crate::bounds;
 use crate::card;
-use crate::choice::Method;
-use crate::config::{Config, Fairness};
+use crate::config::{Config, Fairness, TuningEntry};
 use crate::diagnostics::{Answers, Diagnostics};
 use crate::error::{FairdpError, Result};
 use crate::fairness::{FairnessReport, NoisyCounts};
@@ -22,14 +23,14 @@ use crate::key::Key;
 use crate::model::{Model, PIPELINE, Pipeline, WEIGHTS};
 use crate::onnx::onnx;
 use crate::output::{self, Readers};
-use crate::parts::{Members, PartRows, beyond, feature_facts, is_test, split};
+use crate::parts::{Members, PartRows, Shares, beyond, feature_facts, split};
 use crate::release::{Files, PRIVATE, RELEASE};
 use crate::seal::sha256;
 use crate::shared_ledger;
+use crate::solver::Streams as _;
 use crate::solver::rows::RowSource as _;
-use crate::solver::{Settings, Streams as _};
 use crate::statement::{Facts, Program, Statement, Unit};
-use crate::thresholds::Scores;
+use crate::thresholds::{Scores, least_records};
 
 /// Noise in a logit, in standard deviations of a typical one, beyond which a model would say nothing.
 const DROWNED: f64 = 20.0;
@@ -42,6 +43,7 @@ struct Tables {
     test: Option<EncodedTable>,
     training_members: Members,
     test_members: Members,
+    validation_members: Members,
 }
 
 impl Tables {
@@ -51,27 +53,29 @@ impl Tables {
 }
 
 #[expect(clippy::too_many_lines, reason = "the stages of a run, one after another")]
-pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&str) + Send)) -> Result<Fitted> {
-    let start = Instant::now();
+pub(super) fn fit(
+    path: &Path,
+    options: &FitOptions,
+    progress: &mut (dyn FnMut(Progress<'_>) + Send),
+) -> Result<Fitted> {
     let text = fs::read_to_string(path).map_err(FairdpError::io("read", path))?;
     let config = Config::read(path)?;
     // Everything that can be refused without a record is refused before one is read.
     FitPlan::new(&config, path, 0)?;
     let private = begin(options)?;
-    let mut log = Vec::new();
-    let mut say = |line: String| {
-        progress(&line);
-        log.push(format!("{:8.2} s  {line}", start.elapsed().as_secs_f64()));
-    };
+    let mut journal = Journal::new(progress);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.get()).build();
     let pool = pool.map_err(|error| FairdpError::Refused(format!("no threads: {error}")))?;
     let mut checkpoints = Checkpoints::begin(&private, &text, options.seed, options.resume)?;
     let key = checkpoints.checkpoint.key.clone();
 
-    let fraction = if config.test.files.is_some() { 0.0 } else { config.test.fraction.unwrap_or(0.0) };
-    let released = release_bounds(&config, path, fraction, &key, &mut say)?;
+    let shares = Shares {
+        test: if config.test.files.is_some() { 0.0 } else { config.test.fraction.unwrap_or(0.0) },
+        validation: config.tuning.as_ref().map_or(0.0, TuningEntry::fraction),
+    };
+    let released = release_bounds(&config, path, shares, &key, &mut journal)?;
     let schema = config.schema(&|name| released.get(name).cloned())?;
-    say(format!("reading {}", config.table.files.join(", ")));
+    journal.stage(format!("reading {}", config.table.files.join(", ")));
     let place = private.join("encoded");
     let place = if options.keep_encoded { EncodedFile::Kept(&place) } else { EncodedFile::Temporary(&private) };
     let (training, counts) = pool.install(|| {
@@ -84,31 +88,28 @@ pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&
             Some(EncodedTable::create(&files, &schema, EncodedFile::Temporary(&private))?.0)
         }
     };
-    let (training_members, test_members) = split(&training, config.unit.is_some(), fraction, &key);
+    let [training_members, test_members, validation_members] = split(&training, config.unit.is_some(), shares, &key);
     let test_members = test.as_ref().map_or(test_members, |test| Members::All(test.rows()));
-    let tables = Tables { training, counts, test, training_members, test_members };
+    let tables = Tables { training, counts, test, training_members, test_members, validation_members };
     let n = tables.training_members.len();
     let plan = FitPlan::new(&config, path, n)?;
-    say(format!(
+    journal.stage(format!(
         "{} records of {} features; {n} to train on, {} to test on",
         tables.training.rows(),
         tables.training.width(),
         tables.test_members.len()
     ));
+    let max_records = config.unit.as_ref().map_or(1, |unit| unit.max_records);
     refuse_drowned(&plan, n, tables.training.width())?;
+    if config.fairness != Fairness::None {
+        let planned = plan.release("scores by group and class")?;
+        refuse_short(&config, n, least_records(planned.noise_multiplier, max_records))?;
+    }
     let saved = checkpoints.bind(key.name_of(&tables.training))?;
 
-    let max_records = config.unit.as_ref().map_or(1, |unit| unit.max_records);
     let left_out = match &config.unit {
         Some(unit) => beyond(&tables.training, &tables.training_members, unit.max_records),
         None => Vec::new(),
-    };
-    let settings = Settings {
-        counts: plan.release("class counts")?.noise_multiplier,
-        squares: plan.release("mean squares of the features")?.noise_multiplier,
-        gradients: plan.release("gradients")?.noise_multiplier,
-        steps: plan.release("gradients")?.count,
-        records_per_unit: max_records,
     };
     let mut account = Account::default();
     for release in &plan.releases {
@@ -124,17 +125,31 @@ pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&
     let classes = schema.label.classes.clone();
     let training = Training {
         plan: &plan,
-        settings: &settings,
+        records_per_unit: max_records,
         n_classes: classes.len(),
         n_groups: tables.training.encoding().group_names().len(),
         threads: options.threads,
         pool: &pool,
-        key: &key,
+        facts: feature_facts(&tables.training),
     };
     let rows = PartRows::new(&tables.training, &tables.training_members, &left_out);
-    let facts = feature_facts(&tables.training);
     let place = private.join(TRAINER_CHECKPOINT);
-    let trained = training.run(&rows, facts, Some((saved, &mut checkpoints, &place)), &mut say)?;
+    let (trained, candidate) = match &config.tuning {
+        None => {
+            let candidate = &plan.candidates[0];
+            let kept = Some((saved, &mut checkpoints, &*place));
+            let prepared = training.prepare(candidate, &rows, &key)?;
+            (training.run(candidate, &rows, &prepared, &key, kept, &mut journal)?, candidate)
+        }
+        Some(tuning) => {
+            let left_out = match &config.unit {
+                Some(unit) => beyond(&tables.training, &tables.validation_members, unit.max_records),
+                None => Vec::new(),
+            };
+            let validation = PartRows::new(&tables.training, &tables.validation_members, &left_out);
+            search(&training, trials(tuning)?, [&rows, &validation], &schema, &key, &mut journal)?
+        }
+    };
     let pipeline = Pipeline::new(schema, trained.priors, config.model.decision);
     let mut model = Model::new(pipeline, trained.layers)?;
 
@@ -142,7 +157,7 @@ pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&
     let thresholds = match config.fairness {
         Fairness::None => None,
         mode => {
-            say("choosing thresholds".into());
+            journal.stage("choosing thresholds");
             let planned = plan.release("scores by group and class")?;
             let answers = answers(&model, &tables.training, &tables.training_members, &left_out);
             let mut rng = key.stream("scores", 0);
@@ -161,7 +176,7 @@ pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&
         _ => Vec::new(),
     };
     let (mut fairness, answers) = if has_test {
-        say("testing".into());
+        journal.stage("testing");
         let answers = answers(&model, tables.test_table(), &tables.test_members, &test_left_out);
         let planned = plan.release("answers by group and class")?;
         let shape = (groups.len(), classes.len());
@@ -174,11 +189,11 @@ pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&
         (FairnessReport::unmeasured(&classes), answers)
     };
     fairness.thresholds = thresholds;
-    let sizes = (n, tables.test_members.len());
+    let (sizes, n_validation) = ((n, tables.test_members.len()), tables.validation_members.len());
     let mut diagnostics = Diagnostics::of(&answers, sizes, &groups, classes.len(), tables.counts.clone())?;
     if options.reference {
-        say("training without privacy".into());
-        let trained = training.without_privacy(&rows, facts, &mut say)?;
+        journal.stage("training without privacy");
+        let trained = training.without_privacy(candidate, &rows, &key, &mut journal)?;
         let pipeline = Pipeline::new(model.encoding().schema().clone(), trained.priors, config.model.decision);
         let reference = Model::new(pipeline, trained.layers)?;
         let answers = if has_test {
@@ -202,11 +217,11 @@ pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&
                 Unit { what: format!("all records with one value of `{}`", unit.column), max_records: unit.max_records }
             }
         },
-        records: [sizes.0, sizes.1],
+        records: [sizes.0, sizes.1, n_validation],
         test_figures: test_figures(has_test, fairness.noise_std),
-        tuning: "none: every setting follows from public numbers and from the releases below".into(),
-        model: plan.model.clone(),
-        method: plan.method.clone(),
+        tuning: tuning(&config, &plan),
+        model: candidate.model.clone(),
+        method: candidate.method.clone(),
         sampling: sampling(&plan),
         total_epsilon,
         program: program()?,
@@ -219,8 +234,8 @@ pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&
     files.add("card.html", card::html(&model, &statement, &fairness));
     output::write(&private.join("diagnostics.json"), json(&diagnostics)?.as_bytes(), Readers::Owner)?;
     output::write(&private.join("config.toml"), text.as_bytes(), Readers::Owner)?;
-    say("done".into());
-    output::write(&private.join("log.txt"), (log.join("\n") + "\n").as_bytes(), Readers::Owner)?;
+    journal.stage("done");
+    output::write(&private.join("log.txt"), journal.text().as_bytes(), Readers::Owner)?;
     files.publish(&options.out, statement.clone(), &account)?;
     checkpoints.end()?;
     Ok(Fitted { statement, fairness, diagnostics })
@@ -230,16 +245,16 @@ pub(super) fn fit(path: &Path, options: &FitOptions, progress: &mut (dyn FnMut(&
 fn release_bounds(
     config: &Config,
     path: &Path,
-    fraction: f64,
+    shares: Shares,
     key: &Key,
-    say: &mut dyn FnMut(String),
+    journal: &mut Journal<'_>,
 ) -> Result<HashMap<String, Vec<f64>>> {
     if bounds::paid_for(config).next().is_none() {
         return Ok(HashMap::new());
     }
-    say("releasing bounds".into());
+    journal.stage("releasing bounds");
     let plan = FitPlan::new(config, path, 0)?;
-    let counts = bounds::count(config, &|row| !is_test(row, fraction, key))?;
+    let counts = bounds::count(config, &|row| shares.part(row, key) == Part::Training)?;
     let release = |(name, counts): (String, Vec<f64>)| {
         let purpose = bounds_of(&name);
         let sigma = plan.release(&purpose)?.noise_multiplier;
@@ -267,21 +282,36 @@ fn begin(options: &FitOptions) -> Result<PathBuf> {
 
 /// Refuses a run whose model would be noise, and says what would do.
 fn refuse_drowned(plan: &FitPlan, n_records: usize, width: usize) -> Result<()> {
-    let gradients = plan.release("gradients")?;
-    let one = gradients.noise_multiplier.get() / (gradients.count as f64).sqrt();
-    // A row's length is about the root of the number of features; a balanced class has a variance of a quarter, halved.
-    let in_logits = one * width as f64 / (n_records.max(1) as f64 * 0.125);
-    if in_logits <= DROWNED {
+    for candidate in &plan.candidates {
+        let rate = candidate.choice.sampling_rate();
+        let one = candidate.noise_multiplier.get() / (candidate.steps as f64).sqrt() / rate;
+        // A row's length is about the root of the number of features; a balanced class has a variance of a quarter, halved.
+        let in_logits = one * width as f64 / (n_records.max(1) as f64 * 0.125);
+        if in_logits > DROWNED {
+            let factor = in_logits / DROWNED;
+            return Err(FairdpError::Refused(format!(
+                "{n_records} records are too few for {width} features at ε = {}: the noise would be {in_logits:.0} times a \
+                 logit. About {:.0} records, or ε = {:.1}, or {:.0} features (fewer columns or bins) would do",
+                plan.epsilon,
+                n_records as f64 * factor,
+                plan.epsilon * factor,
+                (width as f64 / factor).floor().max(1.0)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses thresholds by group where no group could have one of its own, and says what would do.
+fn refuse_short(config: &Config, n_records: usize, least: usize) -> Result<()> {
+    if n_records >= least {
         return Ok(());
     }
-    let factor = in_logits / DROWNED;
+    let epsilon = config.privacy.epsilon;
     Err(FairdpError::Refused(format!(
-        "{n_records} records are too few for {width} features at ε = {}: the noise would be {in_logits:.0} times a logit. \
-         About {:.0} records, or ε = {:.1}, or {:.0} features (fewer columns or bins) would do",
-        plan.epsilon,
-        n_records as f64 * factor,
-        plan.epsilon * factor,
-        (width as f64 / factor).floor().max(1.0)
+        "fairness: {n_records} training records are too few for thresholds by group at ε = {epsilon}: two groups need {least} \
+         at least. So many, or about ε = {:.1}, or fairness = \"none\" would do",
+        epsilon * least as f64 / n_records.max(1) as f64
     )))
 }
 
@@ -324,22 +354,35 @@ fn test_figures(has_test: bool, std: f64) -> String {
     }
 }
 
-/// How records came into batches and parts.
-fn sampling(plan: &FitPlan) -> String {
-    let rate = match &plan.choice.method {
-        Method::Named(named) => named.sampling_rate.get(),
-        Method::FullDescent => 1.0,
-    };
-    let batches = if rate < 1.0 {
-        format!(
-            "Poisson: this program drew every record into every batch with probability {rate}, independently, by ChaCha20; \
-             which records a batch has is not released"
-        )
-    } else {
-        "none: every step uses all training records, so nothing is amplified and nothing assumed of a sampler".into()
+/// How settings were chosen.
+fn tuning(config: &Config, plan: &FitPlan) -> String {
+    let Some(tuning) = &config.tuning else {
+        return "none: every setting follows from public numbers and from the releases below".into();
     };
     format!(
-        "{batches}; training and test records were divided by this program, by the record's number or by a keyed hash of its \
+        "the best of a random number of trials, {} expected, each a candidate out of {} that was drawn without a look at the \
+         records; compared by the noisy sum of 1 less the Brier score over records that were neither trained nor tested on \
+         (Papernot and Steinke 2022); the other trials and their number stay secret",
+        tuning.mean_trials,
+        plan.candidates.len()
+    )
+}
+
+/// How records came into batches and parts.
+fn sampling(plan: &FitPlan) -> String {
+    let mut rates: Vec<f64> = plan.candidates.iter().map(|candidate| candidate.choice.sampling_rate()).collect();
+    rates.retain(|rate| *rate < 1.0);
+    let batches = if rates.is_empty() {
+        "none: every step uses all training records, so nothing is amplified and nothing assumed of a sampler".into()
+    } else {
+        format!(
+            "Poisson: this program drew every record into every batch with probability {}, independently, by ChaCha20; which \
+             records a batch has is not released",
+            rates.iter().map(f64::to_string).collect::<Vec<_>>().join(" or ")
+        )
+    };
+    format!(
+        "{batches}; the parts of the records were divided by this program, by the record's number or by a keyed hash of its \
          unit"
     )
 }

@@ -6,24 +6,26 @@ use std::path::Path;
 use dp_accounting::Delta;
 
 use super::FitPlan;
+use super::candidates::Candidate;
 use super::checkpoint::Checkpoints;
+use super::journal::Journal;
 use crate::by_method::{self, Run};
 use crate::choice::Method;
 use crate::error::Result;
 use crate::key::Key;
 use crate::model::Layer;
 use crate::parts::PartRows;
-use crate::solver::{self, FeatureFacts, Settings, State};
+use crate::solver::{self, FeatureFacts, Prepared, Settings, State};
 
 /// What training needs besides records.
 pub(super) struct Training<'a> {
     pub(super) plan: &'a FitPlan,
-    pub(super) settings: &'a Settings,
+    pub(super) records_per_unit: u64,
     pub(super) n_classes: usize,
     pub(super) n_groups: usize,
     pub(super) threads: NonZeroUsize,
     pub(super) pool: &'a rayon::ThreadPool,
-    pub(super) key: &'a Key,
+    pub(super) facts: FeatureFacts,
 }
 
 /// A model without its pipeline.
@@ -37,60 +39,78 @@ pub(super) struct Trained {
 pub(super) type Kept<'a> = (Option<State>, &'a mut Checkpoints, &'a Path);
 
 impl Training<'_> {
-    /// Trains with the plan's noise.
+    fn settings(&self, candidate: &Candidate) -> Result<Settings> {
+        Ok(Settings {
+            counts: self.plan.release("class counts")?.noise_multiplier,
+            squares: self.plan.release("mean squares of the features")?.noise_multiplier,
+            gradients: candidate.noise_multiplier,
+            steps: candidate.steps,
+            records_per_unit: self.records_per_unit,
+        })
+    }
+
+    /// Releases what comes before the first gradient.
+    pub(super) fn prepare(&self, candidate: &Candidate, rows: &PartRows<'_>, key: &Key) -> Result<Prepared> {
+        let settings = self.settings(candidate)?;
+        Ok(self.pool.install(|| solver::prepare(rows, self.n_classes, self.facts, &settings, key)))
+    }
+
+    /// Trains with the candidate's noise.
     pub(super) fn run(
         &self,
+        candidate: &Candidate,
         rows: &PartRows<'_>,
-        facts: FeatureFacts,
+        prepared: &Prepared,
+        key: &Key,
         kept: Option<Kept<'_>>,
-        say: &mut (dyn FnMut(String) + Send),
+        journal: &mut Journal<'_>,
     ) -> Result<Trained> {
-        self.with(self.settings, true, rows, facts, kept, say)
+        let settings = self.settings(candidate)?;
+        self.with(candidate, &settings, true, rows, prepared, key, kept, journal)
     }
 
     /// The same next to without noise: for comparison, never for release.
     pub(super) fn without_privacy(
         &self,
+        candidate: &Candidate,
         rows: &PartRows<'_>,
-        facts: FeatureFacts,
-        say: &mut (dyn FnMut(String) + Send),
+        key: &Key,
+        journal: &mut Journal<'_>,
     ) -> Result<Trained> {
-        self.with(&self.settings.without_noise()?, false, rows, facts, None, say)
+        let settings = self.settings(candidate)?.without_noise()?;
+        let prepared = self.pool.install(|| solver::prepare(rows, self.n_classes, self.facts, &settings, key));
+        self.with(candidate, &settings, false, rows, &prepared, key, None, journal)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the parts of one computation, each of another origin")]
     fn with(
         &self,
+        candidate: &Candidate,
         settings: &Settings,
         is_private: bool,
         rows: &PartRows<'_>,
-        facts: FeatureFacts,
+        prepared: &Prepared,
+        key: &Key,
         kept: Option<Kept<'_>>,
-        say: &mut (dyn FnMut(String) + Send),
+        journal: &mut Journal<'_>,
     ) -> Result<Trained> {
         let (saved, mut checkpoints, place) = match kept {
             Some((saved, checkpoints, place)) => (saved, Some(checkpoints), Some(place)),
             None => (None, None, None),
         };
-        let n_steps = self.plan.release("gradients")?.count;
-        let mut note = |step: u64| {
-            if is_private && step.is_multiple_of(n_steps.div_ceil(4)) {
-                say(format!("step {step} of {n_steps}"));
-            }
-        };
-        match &self.plan.choice.method {
+        let layers = match &candidate.choice.method {
             Method::FullDescent => {
                 let linear = self.pool.install(|| {
-                    solver::train(rows, self.n_classes, facts, settings, self.key, saved, &mut |state| {
-                        note(state.step);
+                    solver::train(rows, prepared, self.facts, settings, key, saved, &mut |state| {
+                        journal.step(state.step, settings.steps);
                         checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.save(state))
                     })
                 })?;
-                Ok(Trained { layers: vec![Layer::of(&linear)], priors: linear.priors })
+                vec![Layer::of(&linear)]
             }
             Method::Named(named) => {
-                let prepared = self.pool.install(|| solver::prepare(rows, self.n_classes, facts, settings, self.key));
                 let run = Run {
-                    architecture: &self.plan.choice.architecture,
+                    architecture: &candidate.choice.architecture,
                     named,
                     noise_multiplier: is_private.then_some(settings.gradients),
                     delta: Delta::new(self.plan.delta)?,
@@ -99,11 +119,10 @@ impl Training<'_> {
                     n_groups: self.n_groups,
                     threads: self.threads,
                     checkpoint: place.map(Path::to_path_buf),
-                    stream: 0,
                 };
-                let layers = by_method::train(rows, &prepared, facts, &run, self.key, &mut note)?;
-                Ok(Trained { layers, priors: prepared.priors })
+                by_method::train(rows, prepared, self.facts, &run, key, &mut |done| journal.step(done, named.steps))?
             }
-        }
+        };
+        Ok(Trained { layers, priors: prepared.priors.clone() })
     }
 }

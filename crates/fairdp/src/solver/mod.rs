@@ -88,17 +88,16 @@ pub(crate) fn class_counts(
     noisy.into_iter().map(|count| count.max(std)).collect()
 }
 
-/// Trains a model; `progress` is called after every step with the state that the run can be continued from.
+/// Trains a model on what was released first; `progress` is called after every step with the state that the run can be continued from.
 pub(crate) fn train(
     rows: &impl RowSource,
-    n_classes: usize,
+    prepared: &Prepared,
     facts: FeatureFacts,
     settings: &Settings,
     streams: &impl Streams,
     saved: Option<State>,
     progress: &mut (dyn FnMut(&State) -> crate::Result<()> + Send),
 ) -> crate::Result<Linear> {
-    let prepared = prepare(rows, n_classes, facts, settings, streams);
     descent::descend(rows, &prepared.priors, facts, &prepared.scales, settings, streams, saved, progress)
 }
 

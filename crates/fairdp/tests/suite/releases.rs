@@ -1,13 +1,10 @@
 //! The program from a table to a release, on generated tables.
 
-#![expect(clippy::unwrap_used, reason = "a failing test may panic")]
-
-mod program;
-
 use std::fs;
 use std::process::Command;
 
-use program::{declared, done, json, refused};
+use crate::program::{declared, done, json, refused};
+use dp_data::table::{Row, TableFiles};
 
 #[test]
 fn from_a_table_to_a_release_that_holds() {
@@ -247,4 +244,33 @@ fn three_classes_are_a_softmax() {
     assert!(diagnostics["accuracy"].as_f64().unwrap() > 0.75, "{diagnostics}");
     done(here, &["predict", "run", "t.csv", "--out", "p.csv"]);
     assert!(fs::read_to_string(here.join("p.csv")).unwrap().starts_with("row,prediction,p_high,p_low,p_middle\n"));
+}
+
+/// Predictions in Parquet are those in CSV, and a table in Parquet is predicted as the same one in CSV.
+#[test]
+fn predictions_in_parquet_are_read_back() {
+    let folder = declared(2_500, |config| config);
+    let here = folder.path();
+    done(here, &["fit", "fairdp.toml", "--out", "run", "--seed", "1", "-q"]);
+    done(here, &["predict", "run", "table.csv", "--out", "p.csv"]);
+    done(here, &["predict", "run", "table.csv", "--out", "p.parquet"]);
+    let rows = |name: &str| {
+        let files = TableFiles::new(&[here.join(name).to_str().unwrap().to_owned()]).unwrap();
+        let mut reader = files.open().unwrap();
+        let columns = reader.columns().to_vec();
+        let (mut rows, mut row) = (vec![columns.clone()], Row::default());
+        while reader.read(&mut row).unwrap() {
+            rows.push((0..columns.len()).map(|column| row.field(column).to_owned()).collect());
+        }
+        rows
+    };
+    let found = rows("p.parquet");
+    assert_eq!(found.len(), 2_501);
+    assert_eq!(found, rows("p.csv"));
+    // What is predicted from a Parquet table: the inputs of `p.parquet` are its own probabilities.
+    let config = done(here, &["init", "p.parquet", "--label", "prediction", "--accept-uncovered"]);
+    fs::write(here.join("c.toml"), config.replace("delta = 1e-5", "delta = 1e-6")).unwrap();
+    done(here, &["fit", "c.toml", "--out", "again", "-q"]);
+    done(here, &["predict", "again", "p.parquet", "--out", "q.parquet"]);
+    assert_eq!(rows("q.parquet").len(), 2_501);
 }

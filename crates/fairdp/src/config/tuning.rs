@@ -1,0 +1,62 @@
+//! `[tuning]`: settings that are chosen on the records, within the budget.
+
+use serde::Deserialize;
+
+use super::{MethodEntry, ModelEntry, ModelKind};
+
+/// `[tuning]`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TuningEntry {
+    /// Expected number of trials, above 1 and at most 1,000; their number is drawn, and secret.
+    pub mean_trials: f64,
+    /// Share of the training records on which trials are compared, above 0 and at most 0.5; 0.1 unless given.
+    pub validation: Option<f64>,
+    /// What a trial may be: each draws one, all with the same probability.
+    pub candidate: Vec<CandidateEntry>,
+}
+
+/// `[[tuning.candidate]]`: what `[model]` and `[method]` would say.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CandidateEntry {
+    /// As `model.kind`.
+    #[serde(default)]
+    pub kind: ModelKind,
+    /// As `model.hidden`.
+    pub hidden: Option<Vec<usize>>,
+    /// As `[method]`.
+    #[serde(default)]
+    pub method: MethodEntry,
+}
+
+impl TuningEntry {
+    /// Share of the training records on which trials are compared.
+    pub(crate) fn fraction(&self) -> f64 {
+        self.validation.unwrap_or(0.1)
+    }
+
+    /// A key, and what is wrong with it.
+    pub(crate) fn check(&self) -> Result<(), (String, String)> {
+        let refuse = |key: &str, message: String| Err((key.to_owned(), message));
+        let (mean, fraction) = (self.mean_trials, self.fraction());
+        if !(mean > 1.0 && mean <= 1_000.0) {
+            return refuse("mean_trials", format!("tuning.mean_trials = {mean}: expected above 1, at most 1000"));
+        }
+        if !(fraction > 0.0 && fraction <= 0.5) {
+            return refuse("validation", format!("tuning.validation = {fraction}: expected above 0, at most 0.5"));
+        }
+        if self.candidate.len() < 2 {
+            let message = format!("tuning.candidate has {} entries: expected at least 2", self.candidate.len());
+            return refuse("[[tuning.candidate]]", message);
+        }
+        Ok(())
+    }
+}
+
+impl CandidateEntry {
+    /// The model of this candidate.
+    pub(crate) fn model(&self) -> ModelEntry {
+        ModelEntry { kind: self.kind, hidden: self.hidden.clone(), ..ModelEntry::default() }
+    }
+}

@@ -1,0 +1,158 @@
+//! The noise of everything that may be trained, so that all of it stays within the budget.
+
+use dp_accounting::{
+    Accountant as _, Calibration, Delta, DpEvent, Epsilon, NoiseMultiplier, PldAccountant, RdpAccountant, TrialCount,
+};
+
+use crate::account::{Part, RELATION};
+use crate::budget::{Budget, Planned};
+use crate::choice::{Choice, Method, Named};
+use crate::config::{Config, TuningEntry};
+use crate::error::{FairdpError, Result};
+use crate::solver::steps_for;
+
+/// Something that may be trained, with its noise.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Candidate {
+    pub(crate) choice: Choice,
+    /// The model, for people, and why this one.
+    pub(crate) model: String,
+    /// The method, for people, and why this one.
+    pub(crate) method: String,
+    /// Of one step's gradients.
+    pub(crate) noise_multiplier: NoiseMultiplier,
+    pub(crate) steps: u64,
+}
+
+/// What is public of a fit besides its candidates.
+pub(super) struct Limits<'a> {
+    pub(super) config: &'a Config,
+    pub(super) budget: Budget,
+    pub(super) n_records: usize,
+    /// Share of the gradients in the budget.
+    pub(super) share: f64,
+    /// The other releases on training records.
+    pub(super) others: &'a [Planned],
+}
+
+impl Limits<'_> {
+    /// The one thing that is trained, and its release.
+    pub(super) fn single(&self) -> Result<(Candidate, Planned)> {
+        let config = self.config;
+        let choice = config.choice().map_err(|(_, message)| FairdpError::Refused(message))?;
+        let steps = self.steps(&choice);
+        let planned = match &choice.method {
+            Method::FullDescent => self.budget.planned(Part::Training, "gradients", self.share, steps)?,
+            Method::Named(named) => self.calibrated(named)?,
+        };
+        let (model, method) = (choice.model_text(config.model.kind), choice.method_text());
+        let candidate = Candidate { choice, model, method, noise_multiplier: planned.noise_multiplier, steps };
+        Ok((candidate, planned))
+    }
+
+    fn steps(&self, choice: &Choice) -> u64 {
+        match &choice.method {
+            Method::FullDescent => steps_for(self.n_records),
+            Method::Named(named) => named.steps,
+        }
+    }
+
+    /// The steps of a method by name: with the least noise that keeps them and the other releases within the budget.
+    fn calibrated(&self, named: &Named) -> Result<Planned> {
+        let mut spent = PldAccountant::new(RELATION);
+        self.others.iter().try_for_each(|release| spent.compose(&release.event, release.count))?;
+        let step = |sigma| self.named_step(named, sigma);
+        let (epsilon, delta) = self.target()?;
+        let noise_multiplier = Calibration::of_remaining_budget(spent, epsilon, delta)?.noise_multiplier(|sigma| {
+            // Noise for which that of the counts is out of range is no candidate.
+            step(sigma).map_or(DpEvent::NonPrivate, |event| event.repeated(named.steps))
+        })?;
+        Ok(Planned {
+            part: Part::Training,
+            purpose: "gradients".into(),
+            share: self.share,
+            count: named.steps,
+            noise_multiplier,
+            event: step(noise_multiplier)?,
+        })
+    }
+
+    fn target(&self) -> Result<(Epsilon, Delta)> {
+        Ok((Epsilon::new(self.config.privacy.epsilon)?, Delta::new(self.config.privacy.delta)?))
+    }
+
+    fn named_step(&self, named: &Named, sigma: NoiseMultiplier) -> Result<DpEvent> {
+        let units = self.config.unit.as_ref().map_or(1, |unit| unit.max_records);
+        named.event(sigma, self.config.n_groups(), units)
+    }
+
+    /// All candidates of a search, its training and its comparisons.
+    ///
+    /// A trial draws a candidate without a look at the records, trains it on training records and compares it on validation
+    /// records, which no other part has. So a training record meets the best of all trainings, and a validation record the best
+    /// of all comparisons (Papernot and Steinke 2022, Theorem 2): each part may spend the whole budget. Every candidate's noise
+    /// is what it would need alone, times a factor that all share.
+    pub(super) fn search(&self, tuning: &TuningEntry) -> Result<(Vec<Candidate>, [Planned; 2])> {
+        let choices = self.config.candidates(tuning).map_err(|(_, message)| FairdpError::Refused(message))?;
+        let trials = trials(tuning)?;
+        let (epsilon, delta) = self.target()?;
+        let alone = |choice: &Choice| -> Result<f64> {
+            let calibration = Calibration::new(RELATION, epsilon, delta)?.with_relative_tolerance(1e-4)?;
+            let sigma =
+                calibration.noise_multiplier(|sigma| self.trial(choice, sigma).unwrap_or(DpEvent::NonPrivate))?;
+            Ok(sigma.get())
+        };
+        let alone = choices.iter().map(alone).collect::<Result<Vec<f64>>>()?;
+        let event = |factor: f64| -> Result<DpEvent> {
+            let one = |(choice, sigma): (&Choice, &f64)| self.trial(choice, NoiseMultiplier::new(sigma * factor)?);
+            Ok(DpEvent::OneOf(choices.iter().zip(&alone).map(one).collect::<Result<_>>()?).best_of(trials))
+        };
+        let mut spent = RdpAccountant::new(RELATION);
+        self.others.iter().try_for_each(|release| spent.compose(&release.event, release.count))?;
+        let calibration = Calibration::of_remaining_budget(spent, epsilon, delta)?.with_relative_tolerance(1e-6)?;
+        let factor = calibration.noise_multiplier(|factor| event(factor.get()).unwrap_or(DpEvent::NonPrivate))?;
+        let training = Planned {
+            part: Part::Training,
+            purpose: "gradients of the best trial".into(),
+            share: self.share,
+            count: 1,
+            noise_multiplier: factor,
+            event: event(factor.get())?,
+        };
+        let compare = |sigma| DpEvent::gaussian(sigma).best_of(trials);
+        let sigma = Calibration::new(RELATION, epsilon, delta)?.noise_multiplier(compare)?;
+        let validation = Planned {
+            part: Part::Validation,
+            purpose: "score of the best trial".into(),
+            share: 1.0,
+            count: 1,
+            noise_multiplier: sigma,
+            event: compare(sigma),
+        };
+        let candidate = |((choice, alone), entry): ((Choice, f64), &crate::config::CandidateEntry)| {
+            Ok(Candidate {
+                model: format!("{}; one of {} candidates", choice.model_text(entry.kind), tuning.candidate.len()),
+                method: choice.method_text(),
+                noise_multiplier: NoiseMultiplier::new(alone * factor.get())?,
+                steps: self.steps(&choice),
+                choice,
+            })
+        };
+        let candidates = choices.into_iter().zip(alone).zip(&tuning.candidate).map(candidate);
+        Ok((candidates.collect::<Result<_>>()?, [training, validation]))
+    }
+
+    /// All steps of one candidate.
+    fn trial(&self, choice: &Choice, sigma: NoiseMultiplier) -> Result<DpEvent> {
+        let step = match &choice.method {
+            Method::FullDescent => DpEvent::gaussian(sigma),
+            Method::Named(named) => self.named_step(named, sigma)?,
+        };
+        Ok(step.repeated(self.steps(choice)))
+    }
+}
+
+/// How many trials there are: geometric, so that there is one at least.
+pub(super) fn trials(tuning: &TuningEntry) -> Result<TrialCount> {
+    Ok(TrialCount::negative_binomial(1.0, 1.0 / tuning.mean_trials)?)
+}

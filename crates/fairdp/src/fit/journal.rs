@@ -1,0 +1,47 @@
+//! What a run tells of itself while it goes on.
+
+use std::time::Instant;
+
+/// Where a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress<'a> {
+    /// A stage begins.
+    Stage(&'a str),
+    /// Steps of training that are done.
+    Step {
+        /// So far.
+        done: u64,
+        /// Of all.
+        of: u64,
+    },
+}
+
+/// Tells it, and keeps a log for the private folder.
+pub(super) struct Journal<'a> {
+    progress: &'a mut (dyn FnMut(Progress<'_>) + Send),
+    start: Instant,
+    log: Vec<String>,
+}
+
+impl<'a> Journal<'a> {
+    pub(super) fn new(progress: &'a mut (dyn FnMut(Progress<'_>) + Send)) -> Self {
+        Self { progress, start: Instant::now(), log: Vec::new() }
+    }
+
+    pub(super) fn stage(&mut self, line: impl Into<String>) {
+        let line = line.into();
+        (self.progress)(Progress::Stage(&line));
+        self.log.push(format!("{:8.2} s  {line}", self.start.elapsed().as_secs_f64()));
+    }
+
+    pub(super) fn step(&mut self, done: u64, of: u64) {
+        (self.progress)(Progress::Step { done, of });
+        if done.is_multiple_of(of.div_ceil(4)) {
+            self.log.push(format!("{:8.2} s  step {done} of {of}", self.start.elapsed().as_secs_f64()));
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        self.log.join("\n") + "\n"
+    }
+}

@@ -1,0 +1,11 @@
+//! The program, from a table to a release.
+
+#![expect(clippy::unwrap_used, reason = "a failing test may panic")]
+
+#[cfg(unix)]
+mod kills;
+mod methods;
+mod program;
+mod releases;
+mod tuning;
+mod units;

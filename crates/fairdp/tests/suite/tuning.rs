@@ -1,0 +1,56 @@
+//! Settings that are chosen on the records, within the budget.
+
+use std::fs;
+
+use crate::program::{declared, done, json, refused};
+
+const TUNING: &str = "\n[tuning]\nmean_trials = 2\nvalidation = 0.2\n\n[[tuning.candidate]]\n\n\
+                      [[tuning.candidate]]\nmethod = { name = \"dpsgd\", steps = 30, sampling_rate = 0.5 }\n\n\
+                      [[tuning.candidate]]\nkind = \"mlp\"\nhidden = [4]\nmethod = { steps = 20 }\n";
+
+#[test]
+fn a_search_is_within_the_budget_and_says_so() {
+    let folder = declared(4_000, |config| config + TUNING);
+    let here = folder.path();
+    let plan = done(here, &["fit", "fairdp.toml", "--plan"]);
+    assert!(plan.contains("validation") && plan.contains("best of negative-binomially many"), "{plan}");
+    assert_eq!(plan.matches("model: ").count(), 3, "{plan}");
+    let model = |out: &str, threads: &str| {
+        done(here, &["fit", "fairdp.toml", "--out", out, "--threads", threads, "--seed", "4", "-q"]);
+        fs::read(here.join(out).join("release/model.safetensors")).unwrap()
+    };
+    assert!(model("a", "1") == model("b", "2"));
+    done(here, &["verify", "a"]);
+    let statement = json(here.join("a/release/statement.json"));
+    let epsilon = statement["epsilon"].as_f64().unwrap();
+    assert!(epsilon <= 1.0 && epsilon > 0.99, "{epsilon}");
+    assert_eq!(statement["mark"], "certified");
+    assert!(statement["tuning"].as_str().unwrap().starts_with("the best of a random number of trials, 2 expected"));
+    assert!(statement["accountant"].as_str().unwrap().contains("RDP"), "{statement}");
+    let records = &statement["records"];
+    let n = |part: &str| records[part].as_u64().unwrap();
+    assert_eq!(n("training") + n("test") + n("validation"), 4_000);
+    assert!(n("validation") > 500 && n("validation") < 800, "{records}");
+    let of_parts = &statement["epsilon_of_parts"];
+    assert!(of_parts["validation"].as_f64().unwrap() > 0.99, "{of_parts}");
+    // What was tried and lost is in no file of the release.
+    assert_eq!(statement["events"].as_array().unwrap().iter().filter(|event| event["part"] == "validation").count(), 1);
+}
+
+#[test]
+fn a_search_that_says_too_little_is_refused_by_key() {
+    let refusal = |from: &'static str, to: &'static str| {
+        let folder = declared(2_000, |config| config + &TUNING.replace(from, to));
+        let (code, message) = refused(folder.path(), &["fit", "fairdp.toml", "--plan"]);
+        assert_eq!(code, 2, "{message}");
+        message
+    };
+    let message = refusal("mean_trials = 2", "mean_trials = 1");
+    assert!(message.contains("tuning.mean_trials = 1: expected above 1, at most 1000"), "{message}");
+    let message = refusal("validation = 0.2", "validation = 0.7");
+    assert!(message.contains("tuning.validation = 0.7: expected above 0, at most 0.5"), "{message}");
+    let message = refusal("mean_trials", "mean_trails");
+    assert!(message.contains("the nearest known one is `mean_trials`"), "{message}");
+    let message = refusal("name = \"dpsgd\"", "name = \"dpsdg\"");
+    assert!(message.contains("the nearest known one is `dpsgd`"), "{message}");
+}
