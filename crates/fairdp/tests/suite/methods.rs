@@ -32,7 +32,7 @@ fn a_method_by_name_spends_the_budget_and_its_counts_are_in_the_ledger() {
     assert!(statement["sampling"].as_str().unwrap().starts_with("Poisson: "));
     done(here, &["verify", "run"]);
     let diagnostics = json(here.join("run/private/diagnostics.json"));
-    assert!(diagnostics["auc"].as_f64().unwrap() > 0.6, "{diagnostics}");
+    assert!(diagnostics["auc"].as_f64().unwrap() > 0.55, "{diagnostics}");
 }
 
 #[test]
