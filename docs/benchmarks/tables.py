@@ -10,6 +10,7 @@ Bounds and categories are taken from the training rows by each of them. A peer t
 """
 
 import argparse
+import functools
 import pathlib
 import subprocess
 import tempfile
@@ -24,7 +25,7 @@ DELTA = 1e-5
 SMALLEST_GROUP = 100
 
 
-def with_fairdp(options, train, test, epsilon):
+def with_fairdp(options, train, test, epsilon, model="auto"):
     with tempfile.TemporaryDirectory() as folder:
         at = lambda name: str(pathlib.Path(folder) / name)
         train.to_csv(at("train.csv"), index=False)
@@ -34,7 +35,7 @@ def with_fairdp(options, train, test, epsilon):
         privacy = ["--epsilon", str(epsilon), "--delta", str(DELTA)]
         init = [options.fairdp, "init", at("train.csv"), "--label", options.label, *positive, *group, *privacy]
         config = subprocess.run(
-            [*init, "--accept-uncovered", "--test-fraction", "0"], check=True, capture_output=True
+            [*init, "--accept-uncovered", "--test-fraction", "0", "--model", model], check=True, capture_output=True
         ).stdout
         pathlib.Path(at("fairdp.toml")).write_bytes(config)
         begun = time.monotonic()
@@ -108,7 +109,12 @@ def measured(options, test, answers):
     )
 
 
-PRIVATE = {"fairdp": with_fairdp, "DP-EBM": with_ebm, "diffprivlib": with_diffprivlib}
+PRIVATE = {
+    "fairdp": with_fairdp,
+    "fairdp-mlp": functools.partial(with_fairdp, model="mlp"),
+    "DP-EBM": with_ebm,
+    "diffprivlib": with_diffprivlib,
+}
 
 
 def main():

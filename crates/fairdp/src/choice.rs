@@ -237,3 +237,37 @@ impl Named {
         Ok(if self.sampling_rate.get() < 1.0 { query.poisson_sampled(self.sampling_rate) } else { query })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(settings: &str) -> Named {
+        let method = format!("name = \"dpsgd-global-adapt\"\n{settings}");
+        let method: MethodEntry = toml::from_str(&method).unwrap();
+        match Choice::new(&ModelEntry::default(), &method, false, 1).unwrap().method {
+            Method::Named(named) => named,
+            Method::FullDescent => unreachable!("a method was named"),
+        }
+    }
+
+    /// Of a unit of two records a run has twice the noise: 6 for the gradients. Counts with ten times that have 60, which is 30 over
+    /// what the unit can change; counts with 20 whatever the gradients have are 10 over it.
+    #[test]
+    fn noise_over_what_a_unit_changes() {
+        let sigma = NoiseMultiplier::new(3.0).unwrap();
+        let event = |settings| named(settings).event(sigma, 2, 2).unwrap().to_string();
+        assert_eq!(event(""), "joint Gaussian (noise multipliers 3, 30)");
+        assert_eq!(
+            event("settings = { count_noise = { multiplier = 20 } }"),
+            "joint Gaussian (noise multipliers 3, 10)"
+        );
+    }
+
+    #[test]
+    fn batches_are_in_the_event() {
+        let sigma = NoiseMultiplier::new(1.0).unwrap();
+        let event = named("sampling_rate = 0.25").event(sigma, 2, 1).unwrap();
+        assert_eq!(event.to_string(), "Poisson-sampled (rate 0.25) joint Gaussian (noise multipliers 1, 10)");
+    }
+}

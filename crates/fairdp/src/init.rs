@@ -141,11 +141,12 @@ fn classes(label: &ColumnGuess, positive: Option<&str>) -> Result<Vec<String>> {
 
 /// A power of ten, at most 1e-5, below half of one over the number of records.
 fn default_delta(rows: u64) -> f64 {
-    let mut delta = 1e-5;
-    while delta > 0.5 / rows.max(1) as f64 {
-        delta /= 10.0;
+    // A quotient is the number that is printed; tenths of tenths are not.
+    let mut inverse = 1e5;
+    while 1.0 / inverse > 0.5 / rows.max(1) as f64 {
+        inverse *= 10.0;
     }
-    delta
+    1.0 / inverse
 }
 
 fn group(text: &mut String, found: &ColumnGuess) {
@@ -234,6 +235,6 @@ mod tests {
     #[test]
     fn deltas_are_below_one_over_n() {
         assert_eq!((default_delta(100), default_delta(45_222)), (1e-5, 1e-5));
-        assert!(default_delta(10_000_000) < 1e-7);
+        assert_eq!((default_delta(60_000).to_string(), default_delta(10_000_000)), ("0.000001".into(), 1e-8));
     }
 }

@@ -347,7 +347,7 @@ fn test_figures(has_test: bool, std: f64) -> String {
     if has_test {
         format!(
             "from counts by group, class and answer on records that were not trained on, each with Gaussian noise of standard \
-             deviation {std:.2}; a record is trained on or tested on, never both, so ε is the larger of the two"
+             deviation {std:.2}; a record is in one part alone, so ε is the largest of the parts'"
         )
     } else {
         "none: all records were trained on".into()

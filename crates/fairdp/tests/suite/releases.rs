@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::program::{declared, done, json, refused};
+use crate::program::{declared, done, json, program, refused};
 use dp_data::table::{Row, TableFiles};
 
 #[test]
@@ -273,4 +273,21 @@ fn predictions_in_parquet_are_read_back() {
     done(here, &["fit", "c.toml", "--out", "again", "-q"]);
     done(here, &["predict", "again", "p.parquet", "--out", "q.parquet"]);
     assert_eq!(rows("q.parquet").len(), 2_501);
+}
+
+/// A bar is for terminals: elsewhere there are lines, and with `-q` none.
+#[test]
+fn progress_is_plain_lines_in_a_log() {
+    let folder = declared(2_500, |config| config);
+    let said = |out: &str, more: &[&str]| {
+        let output = program(folder.path(), &[&["fit", "fairdp.toml", "--out", out], more].concat());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let lines = said("a", &[]);
+    assert!(
+        lines.starts_with("reading ") && lines.contains("\nstep 75 of 100\n") && lines.ends_with("done\n"),
+        "{lines}"
+    );
+    assert!(!lines.contains(['\r', '\x1b']), "{lines}");
+    assert_eq!(said("b", &["-q"]), "");
 }
