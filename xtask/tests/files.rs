@@ -157,6 +157,26 @@ fn damaged_records_are_refused_and_repaired() {
     assert!(run(folder.path(), "results export saved.db").status.success());
 }
 
+/// The folder is no checkout: what is recorded was built in.
+#[test]
+fn the_revision_is_that_of_the_program() {
+    let folder = with_records();
+    let results: serde_json::Value =
+        serde_json::from_slice(&fs::read(folder.path().join("o/results.json")).unwrap()).unwrap();
+    let sessions = results["sessions"].as_array().unwrap();
+    assert!(sessions.iter().all(|session| session["code_revision"] == env!("XTASK_CODE_REVISION")), "{sessions:?}");
+}
+
+#[test]
+fn an_empty_object_is_no_record() {
+    let folder = with_records();
+    let path = folder.path().join("o/records.db");
+    rusqlite::Connection::open(&path).unwrap().execute("UPDATE run SET record = '{}'", ()).unwrap();
+    for line in ["results export o/records.db", "results merge new.db o/records.db"] {
+        assert!(refusal(folder.path(), line).contains("`cargo xtask results repair` saves what is whole"));
+    }
+}
+
 #[test]
 fn standard_output_may_be_full() {
     let folder = with_records();

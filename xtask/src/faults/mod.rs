@@ -30,7 +30,7 @@ pub(crate) struct FaultsArgs {
     /// Print JSON instead of the table.
     #[arg(long)]
     json: bool,
-    /// Write the page of figures here.
+    /// Write the page of figures here; of an earlier page, the sections after the tables stay.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -80,7 +80,10 @@ pub(crate) fn run(args: &FaultsArgs) -> anyhow::Result<()> {
     let n_unsound = tallies.iter().filter(|tally| !tally.is_sound()).count();
     ensure!(n_unsound == 0, "{n_unsound} of {} kinds of faults led to something that must not be", tallies.len());
     if let Some(output) = output {
-        output.write_bytes(page.as_bytes())?;
+        // What was written by hand has headings, what is generated none.
+        let earlier = args.out.as_deref().and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default();
+        let by_hand = earlier.find("\n## ").map_or("", |start| &earlier[start..]);
+        output.write_bytes((page + by_hand).as_bytes())?;
         say!("{}", shell::path(args.out.as_deref().unwrap_or(&workspace_root())))?;
     }
     Ok(())

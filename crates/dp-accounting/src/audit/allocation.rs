@@ -7,11 +7,12 @@ use super::ball::Ball;
 use super::exact::Direction;
 use super::normal::survival;
 
-/// Cells of u.
-const CELLS: u32 = 64;
+/// Cells of u, for bounds some percent apart, and for a bound that need not be close.
+pub(super) const FINE: u32 = 64;
+pub(super) const COARSE: u32 = 12;
 
 /// δ at an ε, as all numbers between a lower and an upper bound.
-pub(super) fn pair_delta(sigma: f64, direction: Direction, epsilon: &Ball) -> Ball {
+pub(super) fn pair_delta(sigma: f64, direction: Direction, epsilon: &Ball, cells: u32) -> Ball {
     let mu = Ball::exact(1.0) / Ball::exact(sigma);
     let half = || Ball::exact(0.5);
     let drift = mu.clone() * mu.clone() * half();
@@ -23,7 +24,7 @@ pub(super) fn pair_delta(sigma: f64, direction: Direction, epsilon: &Ball) -> Ba
     };
     let (low, high) = (-4.5, 7.0 + sigma.recip());
     let ends: Vec<Ball> =
-        (0..=CELLS).map(|i| Ball::exact(low + (high - low) * f64::from(i) / f64::from(CELLS))).collect();
+        (0..=cells).map(|i| Ball::exact(low + (high - low) * f64::from(i) / f64::from(cells))).collect();
     // Probability beyond an end, and the mean of W there.
     let beyond: Vec<[Ball; 2]> = ends.iter().map(|u| [survival(u), survival(&(u.clone() - mu.clone()))]).collect();
     let ratios: Vec<Ball> = ends.iter().map(&ratio).collect();
@@ -85,7 +86,7 @@ mod tests {
             (2.0, 0.5, 0.018_326_594_760_935_13, 0.017_397_485_846_783_53),
         ] {
             for (direction, exact) in [(Direction::Remove, removed), (Direction::Add, added)] {
-                let delta = pair_delta(sigma, direction, &Ball::exact(epsilon));
+                let delta = pair_delta(sigma, direction, &Ball::exact(epsilon), FINE);
                 assert!(!delta.is_certainly_below(&Ball::exact(exact * (1.0 - 1e-14))), "{sigma} {epsilon}");
                 assert!(!Ball::exact(exact * (1.0 + 1e-14)).is_certainly_below(&delta), "{sigma} {epsilon}");
                 // And closely.

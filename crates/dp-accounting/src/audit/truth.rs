@@ -1,6 +1,6 @@
 //! True privacy profiles, or bounds on them, by formula or by inversion.
 
-use super::allocation::pair_delta;
+use super::allocation::{COARSE, FINE, pair_delta};
 use super::ball::Ball;
 use super::check::Evidence;
 use super::exact::{Direction, gaussian_delta, sampled_gaussian_delta};
@@ -98,13 +98,15 @@ impl Truth {
                 let mu = Ball::exact(1.0) / Ball::exact(*sigma);
                 each(&|_, epsilon| gaussian_delta(&(mu.clone() * mu.clone()), epsilon))
             }
-            Self::Allocated { sigma, steps: 2 } => each(&|direction, epsilon| pair_delta(*sigma, direction, epsilon)),
+            Self::Allocated { sigma, steps: 2 } => {
+                each(&|direction, epsilon| pair_delta(*sigma, direction, epsilon, FINE))
+            }
             Self::Allocated { sigma, steps } => {
                 // The mean of more ratios is less spread (a reversed martingale), and more than the mean of one and of the others' means.
                 let q = Ball::exact(1.0) / Ball::from_count(*steps);
                 each(&|direction, epsilon| {
                     let least = sampled_gaussian_delta(&q, *sigma, direction, epsilon);
-                    least.hull(&pair_delta(*sigma, direction, epsilon))
+                    least.hull(&pair_delta(*sigma, direction, epsilon, COARSE))
                 })
             }
         }

@@ -137,7 +137,7 @@ impl Resolved {
             }),
             WhichAccountant::Pld | WhichAccountant::All => {
                 let calibration = Calibration::of_remaining_budget(self.pld()?, target, delta)?;
-                self.find_by(&calibration.with_relative_tolerance(1e-4)?, unknown)
+                self.find_by(&calibration, unknown)
             }
         }
     }
