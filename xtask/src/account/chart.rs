@@ -42,6 +42,7 @@ pub(super) fn draw(case: &Resolved, path: &Path) -> anyhow::Result<()> {
         y_label: "ε".to_owned(),
         series: vec![rdp, pld],
         y_range: None,
+        log2_x: false,
     };
     let svg = Plot { title: case.to_string(), panels: vec![Panel::Lines(panel)], n_columns: 1 }.svg()?;
     let is_png = path.extension().is_some_and(|extension| extension == "png");

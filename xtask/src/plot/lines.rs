@@ -10,7 +10,7 @@ use plotters::element::{PathElement, Polygon};
 use plotters::prelude::SVGBackend;
 use plotters::style::Color;
 
-use super::panel::{Area, Drawn, Key, draw_marker, head, text_style};
+use super::panel::{Area, Drawn, Key, draw_marker, head, head_height, n_legend_rows, text_style};
 use super::theme::{self, px, size};
 
 /// Lines with standard-error bands on common axes.
@@ -22,6 +22,8 @@ pub(crate) struct LinePanel {
     pub(crate) series: Vec<Series>,
     /// Range of the y axis; `None` fits the panel's own values.
     pub(crate) y_range: Option<(f64, f64)>,
+    /// Whether equal ratios of `x`, which is then positive, are equally far apart, with ticks at powers of two.
+    pub(crate) log2_x: bool,
 }
 
 /// One line.
@@ -44,12 +46,22 @@ pub(crate) struct Point {
 /// Values that span more than this factor are drawn on a logarithmic axis.
 const LOG_FACTOR: f64 = 10.0;
 
+/// Rows of legend that the usual height has room for.
+const LEGEND_ROWS: usize = 2;
+
 impl LinePanel {
+    /// The usual height, and more for a long legend: the chart keeps its size.
+    pub(super) fn height(&self) -> u32 {
+        let names: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
+        let n_rows = n_legend_rows(&names, Key::Line).max(LEGEND_ROWS);
+        theme::PANEL.1 + head_height(n_rows) - head_height(LEGEND_ROWS)
+    }
+
     pub(super) fn draw(&self, area: &Area<'_>) -> Drawn {
         let names: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
         let body = head(area, &self.title, &names, Key::Line)?;
         let points = || self.series.iter().flat_map(|series| &series.points);
-        let (x_low, x_high) = extent(points().map(|p| p.x)).context("a panel without points")?;
+        let (x_low, x_high) = extent(points().map(|p| self.place(p.x))).context("a panel without points")?;
         let x_range = x_low..if x_high > x_low { x_high } else { x_low + 1.0 };
         let (low, high) = match self.y_range {
             Some(range) => range,
@@ -60,6 +72,11 @@ impl LinePanel {
         } else {
             self.draw_chart(&body, x_range, low..high)
         }
+    }
+
+    /// Where on the axis an `x` lies.
+    fn place(&self, x: f64) -> f64 {
+        if self.log2_x { x.log2() } else { x }
     }
 
     fn draw_chart<Y>(&self, area: &Area<'_>, x_range: std::ops::Range<f64>, y_range: Y) -> Drawn
@@ -88,12 +105,14 @@ impl LinePanel {
             .y_desc(self.y_label.as_str())
             .x_labels(6)
             .y_labels(6)
-            .x_label_formatter(&|x| tick(*x))
+            .x_label_formatter(&|x| tick(if self.log2_x { x.exp2() } else { *x }))
             .y_label_formatter(&|y| tick(*y))
             .draw()
             .context("drawing axes")?;
         for (index, series) in self.series.iter().enumerate() {
-            draw_series(&mut chart, area, index, series)?;
+            let points: Vec<Point> =
+                series.points.iter().map(|point| Point { x: self.place(point.x), ..*point }).collect();
+            draw_series(&mut chart, area, index, &points)?;
         }
         Ok(())
     }
@@ -105,21 +124,21 @@ fn draw_series<Y: Ranged<ValueType = f64>>(
     chart: &mut Chart<'_, '_, Y>,
     area: &Area<'_>,
     index: usize,
-    series: &Series,
+    points: &[Point],
 ) -> Drawn {
     let colour = theme::series_colour(index);
-    let upper = series.points.iter().map(|p| (p.x, p.high));
-    let lower = series.points.iter().rev().map(|p| (p.x, p.low));
+    let upper = points.iter().map(|p| (p.x, p.high));
+    let lower = points.iter().rev().map(|p| (p.x, p.low));
     let outline: Vec<(f64, f64)> = upper.chain(lower).collect();
     chart.draw_series(std::iter::once(Polygon::new(outline, colour.mix(0.22).filled()))).context("drawing a band")?;
-    let line: Vec<(f64, f64)> = series.points.iter().map(|p| (p.x, p.mean)).collect();
+    let line: Vec<(f64, f64)> = points.iter().map(|p| (p.x, p.mean)).collect();
     chart
         .draw_series(std::iter::once(PathElement::new(line, colour.stroke_width(theme::LINE))))
         .context("drawing a line")?;
     // About six markers a line, staggered between series so that lines on top of each other still show both shapes.
-    let spacing = series.points.len().div_ceil(6).max(1);
+    let spacing = points.len().div_ceil(6).max(1);
     let (x0, y0) = area.get_base_pixel();
-    for point in series.points.iter().skip((index * spacing / 2).min(series.points.len() / 2)).step_by(spacing) {
+    for point in points.iter().skip((index * spacing / 2).min(points.len() / 2)).step_by(spacing) {
         let (x, y) = chart.plotting_area().map_coordinate(&(point.x, point.mean));
         draw_marker(area, index, (x - x0, y - y0))?;
     }

@@ -109,7 +109,8 @@ impl Plot {
 impl Panel {
     fn height(&self) -> u32 {
         match self {
-            Self::Lines(_) | Self::Heat(_) => theme::PANEL.1,
+            Self::Lines(panel) => panel.height(),
+            Self::Heat(_) => theme::PANEL.1,
             Self::Bars(panel) => panel.height(),
         }
     }

@@ -93,6 +93,7 @@ fn over(
             y_label: "accuracy (%)".to_owned(),
             series,
             y_range: None,
+            log2_x: false,
         }));
     }
     if panels.is_empty() {

@@ -22,6 +22,9 @@ pub(crate) struct DrawnFigure {
 /// Most points of a line: more than the pixels can show only make the file large.
 const MAX_POINTS: usize = 120;
 
+/// Of more methods, curves over epochs are not drawn: nobody compares so many panels.
+const MAX_PANELS: usize = 30;
+
 /// Every plot of an experiment that its records can fill.
 pub(crate) fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<DrawnFigure>> {
     let figures = [
@@ -106,6 +109,9 @@ fn over_epochs(
     quantity: &EpochQuantity,
 ) -> anyhow::Result<Option<DrawnFigure>> {
     let mut panels = Vec::new();
+    if experiment.methods.len() > MAX_PANELS {
+        return Ok(None);
+    }
     for method in &experiment.methods {
         let series = epoch_series(experiment, method, quantity)?;
         if !series.is_empty() {
@@ -115,6 +121,7 @@ fn over_epochs(
                 y_label: quantity.axis.to_owned(),
                 series,
                 y_range: None,
+                log2_x: false,
             });
         }
     }
@@ -149,6 +156,9 @@ fn epoch_series(
 /// Thresholds of the methods whose threshold moves; the others have nothing to show.
 fn thresholds(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Option<DrawnFigure>> {
     let mut panels = Vec::new();
+    if experiment.methods.len() > MAX_PANELS {
+        return Ok(None);
+    }
     for method in &experiment.methods {
         let records = || method.runs.iter().flat_map(|run| &run.thresholds);
         let width = records().map(|record| record.values.len()).max().unwrap_or(0);
@@ -172,6 +182,7 @@ fn thresholds(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Res
             y_label: if width == 1 { "threshold Z or C" } else { "clipping bound C of the group" }.to_owned(),
             series,
             y_range: None,
+            log2_x: false,
         });
     }
     Ok(figure(experiment, mark, "thresholds", "Clipping thresholds over steps", panels))

@@ -28,6 +28,7 @@ mod release;
 mod render;
 mod search;
 mod setting;
+mod side_by_side;
 mod summary;
 mod terminal;
 mod verdict;
@@ -114,10 +115,13 @@ fn statements(results: &StudyResults) -> anyhow::Result<Vec<fairness::MethodStat
 fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::Result<(Document, Vec<DrawnFigure>)> {
     let mark_of = |experiment: &ExperimentResults| Mark::new(experiment.dataset.synthetic, results.quick);
     let answers = answers(results, presentation)?;
-    let mut sections = vec![release(results), summary(&answers)];
+    let (mut sections, mut all_figures) = match side_by_side::section(results, &presentation.ranked)? {
+        Some((section, figures)) => (vec![section], figures),
+        None => (Vec::new(), Vec::new()),
+    };
+    sections.extend([release(results), summary(&answers)]);
     sections.extend(claims::section(results, presentation)?);
     sections.extend(answers.iter().map(|(answer, mark)| answer.section(*mark)));
-    let mut all_figures = Vec::new();
     for experiment in &results.experiments {
         let mut figures = if landscape::is_grid(experiment) {
             landscape::figures(&landscape::on_validation(experiment), mark_of(experiment))?

@@ -187,6 +187,7 @@ fn figure(results: &ToyResults) -> Plot {
             y_label: y_label.to_owned(),
             series: series.collect(),
             y_range: None,
+            log2_x: false,
         })
     };
     Plot {

@@ -187,6 +187,7 @@ fn panel(mark: Option<Mark>, title: &str, y_label: &str, series: Vec<Series>) ->
         y_label: y_label.to_owned(),
         series: series.into_iter().filter(|series| !series.points.is_empty()).collect(),
         y_range: None,
+        log2_x: false,
     }
 }
 
