@@ -107,18 +107,31 @@ fn best_rival<'a>(ranked: Ranked, curves: &'a [Curve<'_>], epsilon: f64) -> Opti
     rivals.filter_map(|curve| Some((curve.base, mean_at(curve, epsilon)?))).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
+/// The recommended method beside the best of the papers', at ε = 1 or nearest to it, and at how many ε it is ahead.
 fn sentence(experiment: &ExperimentResults, ranked: Ranked, curves: &[Curve<'_>]) -> String {
     let ours = curves.iter().find(|curve| curve.base == ranked.recommended);
-    let parts: Vec<String> = epsilons(curves)
+    let pairs: Vec<(f64, f64, &str, f64)> = epsilons(curves)
         .into_iter()
         .filter_map(|epsilon| {
-            let mean = mean_at(ours?, epsilon)?;
             let (name, best) = best_rival(ranked, curves, epsilon)?;
-            let [mean, best] = [mean, best].map(|mean| number::fixed(mean, DECIMALS));
-            Some(format!("{mean} % at ε = {epsilon}, where the best of the papers' methods, {name}, has {best} %"))
+            Some((epsilon, mean_at(ours?, epsilon)?, name, best))
         })
         .collect();
-    format!("{}: {} of {} is {}.", experiment.title, ranked.judged.words(), ranked.recommended, parts.join("; "))
+    let Some((epsilon, mean, name, best)) = pairs.iter().min_by(|a, b| a.0.ln().abs().total_cmp(&b.0.ln().abs()))
+    else {
+        return format!("{}: {} was not run beside a method of the papers.", experiment.title, ranked.recommended);
+    };
+    let ahead = pairs.iter().filter(|(_, mean, _, best)| mean > best).count();
+    format!(
+        "{}. At ε = {epsilon}, {} has a {} of {} %; the best of the papers' methods, {name}, has {} %. It is ahead at {ahead} of {} values \
+         of ε.",
+        experiment.title,
+        ranked.recommended,
+        ranked.judged.words(),
+        number::fixed(*mean, DECIMALS),
+        number::fixed(*best, DECIMALS),
+        pairs.len(),
+    )
 }
 
 fn table(

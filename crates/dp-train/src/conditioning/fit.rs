@@ -265,7 +265,7 @@ impl Conditioning {
     }
 
     /// Rows less the mean, of norm 1; rows of zeros stay.
-    fn centre(&self, rows: &[f32], out: &mut [f32]) {
+    pub(super) fn centre(&self, rows: &[f32], out: &mut [f32]) {
         let pairs = rows.chunks_exact(self.n_features).zip(out.chunks_exact_mut(self.n_features));
         for (row, out) in pairs {
             out.copy_from_slice(row);

@@ -53,6 +53,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(all(test, feature = "audit"))]
+mod audit;
 mod budget;
 mod class_counts;
 mod file;

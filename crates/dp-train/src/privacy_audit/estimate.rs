@@ -49,7 +49,7 @@ pub(super) fn upper_bound(k: u32, n: u32, failure: f64) -> f64 {
 /// where it was. Wrong with probability `failure` at most; 0 if nothing can be said.
 ///
 /// A μ-Gaussian mechanism leaves every test with `Φ⁻¹(1 − false alarms) − Φ⁻¹(misses) ≤ μ` (Dong et al. 2022).
-pub(super) fn mu_of_many_runs(false_alarms: (u32, u32), misses: (u32, u32), failure: f64) -> f64 {
+pub(crate) fn mu_of_many_runs(false_alarms: (u32, u32), misses: (u32, u32), failure: f64) -> f64 {
     let alarms = upper_bound(false_alarms.0, false_alarms.1, failure / 2.0);
     let misses = upper_bound(misses.0, misses.1, failure / 2.0);
     (normal_quantile(1.0 - alarms) - normal_quantile(misses)).max(0.0)

@@ -28,6 +28,8 @@ use dp_accounting::{Delta, DpEvent};
 use dp_clipping::registry;
 use serde::Serialize;
 
+#[cfg(test)]
+pub(crate) use self::estimate::mu_of_many_runs;
 use self::mechanism::{Guess, ManyCanaries, N_GROUPS, OneCanary, Statistics};
 pub use self::plant::Plant;
 use crate::error::{Result, TrainError};
