@@ -123,12 +123,11 @@ fn sentence(experiment: &ExperimentResults, ranked: Ranked, curves: &[Curve<'_>]
     };
     let ahead = pairs.iter().filter(|(_, mean, _, best)| mean > best).count();
     format!(
-        "{}. At ε = {epsilon}, {} has a {} of {} %; the best of the papers' methods, {name}, has {} %. It is ahead at {ahead} of {} values \
-         of ε.",
+        "{}. At ε = {epsilon}, {} has {} % {}; the best of the papers' methods, {name}, has {} %. It is ahead at {ahead} of {} values of ε.",
         experiment.title,
         ranked.recommended,
-        ranked.judged.words(),
         number::fixed(*mean, DECIMALS),
+        ranked.judged.words(),
         number::fixed(*best, DECIMALS),
         pairs.len(),
     )
@@ -174,9 +173,7 @@ fn table(
             mark,
             &format!("{} in per cent, by method and ε: {}", capital(ranked.judged.words()), experiment.title),
         ),
-        columns: std::iter::once("Method".to_owned())
-            .chain(epsilons.iter().map(|epsilon| format!("{COORDINATE} = {epsilon}")))
-            .collect(),
+        columns: std::iter::once("Method".to_owned()).chain(epsilons.iter().map(ToString::to_string)).collect(),
         rows,
         notes: vec![format!(
             "Mean ± standard error over {seeds} seeds, on test records. The reference has no ε; it is \
@@ -253,7 +250,7 @@ mod tests {
         let (section, figures) = section(&results, &[ranked]).unwrap().unwrap();
         assert_eq!((section.blocks.len(), figures.len()), (3, 1));
         let Block::Table(table) = &section.blocks[1] else { panic!("{:?}", section.blocks[1]) };
-        assert_eq!(table.columns, ["Method", "ε = 0.5"]);
+        assert_eq!(table.columns, ["Method", "0.5"]);
         assert!(table.rows.iter().any(|row| row.header == "dpsgd-f (recommended)"));
         assert_eq!(table.rows.iter().filter(|row| row.cells[0].lines[0].ends_with("(best)")).count(), 1);
         assert!(figures[0].plot.svg().unwrap().contains("dpsgd-f"));
