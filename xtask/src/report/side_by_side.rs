@@ -9,7 +9,7 @@ use super::metric::{Column, REFERENCE};
 use super::number;
 use super::ranking::{Judged, Ranked};
 use crate::plot::{LinePanel, Panel, Plot, Point, Series};
-use crate::results::{ExperimentResults, StudyResults};
+use crate::results::{ExperimentResults, MethodResults, StudyResults};
 
 /// The coordinate that methods are compared along.
 const COORDINATE: &str = "ε";
@@ -175,11 +175,24 @@ fn table(
         ),
         columns: std::iter::once("Method".to_owned()).chain(epsilons.iter().map(ToString::to_string)).collect(),
         rows,
-        notes: vec![format!(
-            "Mean ± standard error over {seeds} seeds, on test records. The reference has no ε; it is \
-                             trained as the papers' methods are, so that it is no upper limit of others."
-        )],
+        notes: vec![
+            format!("Mean ± standard error over {seeds} seeds, on test records."),
+            marks(experiment),
+            "The reference has no ε; it is trained as the papers' methods are, so that it is no upper limit of others."
+                .to_owned(),
+        ],
     })
+}
+
+/// What the ε at the head of the columns are worth.
+fn marks(experiment: &ExperimentResults) -> String {
+    let is_nominal = |method: &&MethodResults| method.privacy.as_ref().is_some_and(|privacy| !privacy.certified);
+    let nominal: Vec<&str> =
+        experiment.methods.iter().filter(is_nominal).map(|method| method.method.as_str()).collect();
+    if nominal.is_empty() {
+        return "Columns are values of ε: for every method a certified upper bound.".to_owned();
+    }
+    format!("Columns are values of ε: certified upper bounds, but nominal for {}.", nominal.join(", "))
 }
 
 fn figure(experiment: &ExperimentResults, ranked: Ranked, curves: &[Curve<'_>], mark: Option<Mark>) -> DrawnFigure {

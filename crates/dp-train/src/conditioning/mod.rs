@@ -53,7 +53,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#[cfg(all(test, feature = "audit"))]
+#[cfg(test)]
+#[cfg(feature = "audit")]
 mod audit;
 mod budget;
 mod class_counts;
