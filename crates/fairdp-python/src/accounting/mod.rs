@@ -1,0 +1,6 @@
+//! `fairdp.accounting`.
+
+use pyo3::prelude::*;
+
+#[pymodule]
+pub(crate) mod accounting {}

@@ -1,0 +1,19 @@
+//! What the Python package `fairdp` has of Rust: see the package's README and its type stubs.
+
+mod accounting;
+
+use pyo3::prelude::*;
+
+/// The compiled part of the package. Its modules under `python/fairdp` are what users import.
+#[pymodule]
+mod _fairdp {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::accounting::accounting;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
