@@ -1,6 +1,8 @@
 //! What the Python package `fairdp` has of Rust: see the package's README and its type stubs.
 
 mod accounting;
+mod errors;
+mod metrics;
 
 use pyo3::prelude::*;
 
@@ -11,6 +13,10 @@ mod _fairdp {
 
     #[pymodule_export]
     use crate::accounting::accounting;
+    #[pymodule_export]
+    use crate::errors::MetricError;
+    #[pymodule_export]
+    use crate::metrics::metrics;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

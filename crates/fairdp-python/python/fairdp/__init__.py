@@ -1,5 +1,5 @@
 """Differentially private training that is fair to every group."""
 
-from fairdp._fairdp import __version__
+from fairdp._fairdp import MetricError, __version__
 
-__all__ = ["__version__"]
+__all__ = ["MetricError", "__version__"]

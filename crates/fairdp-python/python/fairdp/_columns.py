@@ -1,0 +1,115 @@
+"""Arrays, pandas and polars in; the same kind of frame out. Neither pandas nor polars is imported here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def library(*values: Any) -> str:
+    """The first of ``pandas`` and ``polars`` that one of the values belongs to, else ``numpy``."""
+    for value in values:
+        for name in ("pandas", "polars"):
+            module = sys.modules.get(name)
+            if module is not None and isinstance(value, (module.DataFrame, module.Series)):
+                return name
+    return "numpy"
+
+
+def vector(values: Any, name: str) -> np.ndarray:
+    """One value per record."""
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ValueError(f"`{name}` has the shape {array.shape}, expected one value per record")
+    return array
+
+
+def is_missing(array: np.ndarray) -> np.ndarray:
+    """Whether each value is ``None``, ``NaN`` or ``NaT``."""
+    if array.dtype.kind in "fcmM":
+        missing: np.ndarray = np.isnan(array) if array.dtype.kind in "fc" else np.isnat(array)
+        return missing
+    if array.dtype.kind != "O":
+        return np.zeros(array.shape, dtype=bool)
+    return np.array([value is None or value is _pandas_na() or value != value for value in array], dtype=bool)
+
+
+def _pandas_na() -> Any:
+    pandas = sys.modules.get("pandas")
+    return pandas.NA if pandas is not None else None
+
+
+def columns(values: Any, base_name: str, name: str) -> list[tuple[str, np.ndarray]]:
+    """Named columns of a frame, a mapping, a series or an array; unnamed ones are ``base_name`` with their number."""
+    if values is None:
+        return []
+    if isinstance(values, Mapping):
+        return [(str(key), vector(column, f"{name}[{key!r}]")) for key, column in values.items()]
+    if library(values) != "numpy" and hasattr(values, "columns"):
+        return [(str(column), vector(values[column], f"{name}[{column!r}]")) for column in values.columns]
+    if library(values) != "numpy":
+        return [(str(values.name or f"{base_name}_0"), vector(values, name))]
+    array = np.asarray(values, dtype=object if isinstance(values, list) else None)
+    if array.ndim == 1:
+        array = array[:, np.newaxis]
+    if array.ndim != 2:
+        raise ValueError(f"`{name}` has the shape {array.shape}, expected one column or several")
+    return [(f"{base_name}_{number}", array[:, number]) for number in range(array.shape[1])]
+
+
+def levels(column: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct values, sorted, and each record's position among them."""
+    if is_missing(column).any():
+        row = int(np.flatnonzero(is_missing(column))[0])
+        raise ValueError(f"`{name}`: record {row} has no value; make missing values a group of their own, or leave them out")
+    try:
+        found, positions = np.unique(column, return_inverse=True)
+    except TypeError:
+        # Values of different types have no order; that of their texts is as good.
+        found = np.array(sorted(set(column.tolist()), key=lambda value: (type(value).__name__, str(value))), dtype=object)
+        index = {value: position for position, value in enumerate(found)}
+        positions = np.array([index[value] for value in column.tolist()])
+    return found, positions.reshape(-1).astype(np.int64)
+
+
+def frame(kind: str, keys: Sequence[tuple[str, Any]], values: Mapping[str, Any]) -> Any:
+    """Key columns and values: a pandas frame indexed by the keys, a polars frame, or a dictionary of arrays."""
+    if kind == "pandas":
+        import pandas
+
+        if not keys:
+            return pandas.DataFrame(dict(values))
+        if len(keys) == 1:
+            index: Any = pandas.Index(keys[0][1], name=keys[0][0])
+        else:
+            index = pandas.MultiIndex.from_arrays([column for _, column in keys], names=[name for name, _ in keys])
+        return pandas.DataFrame(dict(values), index=index)
+    whole = {**dict(keys), **values}
+    if kind == "polars":
+        import polars
+
+        return polars.DataFrame({name: _plain(column) for name, column in whole.items()})
+    return {name: np.asarray(column) for name, column in whole.items()}
+
+
+def row(kind: str, values: Mapping[str, Any]) -> Any:
+    """One value per name: a pandas series, a polars frame of one row, or a dictionary."""
+    if kind == "pandas":
+        import pandas
+
+        return pandas.Series(dict(values))
+    if kind == "polars":
+        import polars
+
+        return polars.DataFrame({name: [value] for name, value in values.items()})
+    return dict(values)
+
+
+def _plain(column: Any) -> Any:
+    array = np.asarray(column)
+    return array.tolist() if array.dtype.kind == "O" else array

@@ -1,0 +1,81 @@
+//! One metric over all records and by group.
+
+use fair_metrics::{Distance, Measured, MetricFrame, Stratum};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors::metric_error;
+
+/// A metric of every stratum (one, without control features) and of every group in it; `None` where it is undefined.
+#[pyclass(frozen, module = "fairdp._fairdp.metrics")]
+pub(crate) struct Frame(pub(super) MetricFrame);
+
+/// An interval's ends, overall and by group.
+type Ends = ((f64, f64), Vec<(f64, f64)>);
+
+#[pymethods]
+impl Frame {
+    /// Of each stratum.
+    fn overall(&self) -> Vec<Option<f64>> {
+        self.of(|stratum| stratum.overall.value)
+    }
+
+    /// Of each group of each stratum, the last feature varying fastest.
+    fn by_group(&self) -> Vec<Vec<Option<f64>>> {
+        self.of(|stratum| stratum.by_group.iter().map(|group| group.measured.value).collect())
+    }
+
+    /// Records of each group of each stratum.
+    fn n_records(&self) -> Vec<Vec<usize>> {
+        self.of(|stratum| stratum.by_group.iter().map(|group| group.n_records).collect())
+    }
+
+    /// Least value over groups.
+    fn group_min(&self) -> Vec<Option<f64>> {
+        self.of(Stratum::group_min)
+    }
+
+    /// Greatest value over groups.
+    fn group_max(&self) -> Vec<Option<f64>> {
+        self.of(Stratum::group_max)
+    }
+
+    /// Greatest difference.
+    fn difference(&self, method: &str) -> PyResult<Vec<Option<f64>>> {
+        let distance = distance(method)?;
+        Ok(self.of(|stratum| stratum.difference(distance)))
+    }
+
+    /// Least ratio.
+    fn ratio(&self, method: &str) -> PyResult<Vec<Option<f64>>> {
+        let distance = distance(method)?;
+        Ok(self.of(|stratum| stratum.ratio(distance)))
+    }
+
+    /// Exact intervals of a share of records: of each stratum and of its groups.
+    fn exact_intervals(&self, level: f64) -> PyResult<Vec<Ends>> {
+        let ends = |measured: &Measured| -> PyResult<(f64, f64)> {
+            let interval = measured.rate_interval(level).map_err(metric_error)?;
+            Ok((interval.low, interval.high))
+        };
+        let of = |stratum: &Stratum| -> PyResult<Ends> {
+            let by_group = stratum.by_group.iter().map(|group| ends(&group.measured)).collect::<PyResult<_>>()?;
+            Ok((ends(&stratum.overall)?, by_group))
+        };
+        self.0.strata().iter().map(of).collect()
+    }
+}
+
+impl Frame {
+    fn of<T>(&self, value: impl Fn(&Stratum) -> T) -> Vec<T> {
+        self.0.strata().iter().map(value).collect()
+    }
+}
+
+fn distance(method: &str) -> PyResult<Distance> {
+    match method {
+        "between_groups" => Ok(Distance::BetweenGroups),
+        "to_overall" => Ok(Distance::ToOverall),
+        _ => Err(PyValueError::new_err(format!("method = {method:?}: expected \"between_groups\" or \"to_overall\""))),
+    }
+}

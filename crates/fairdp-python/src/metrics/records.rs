@@ -1,0 +1,134 @@
+//! Decisions on records with their groups: what every metric is computed from.
+
+use fair_metrics::{
+    Attribute, BinaryRate, BootstrapInterval, Decisions, EmptyClass, Measured, MetricError, MetricFrame,
+    frame_intervals,
+};
+use numpy::PyReadonlyArray1;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error as NoSuchName;
+
+use super::frame::Frame;
+use crate::errors::metric_error;
+
+/// A column of groups: its name, each record's position in the list of its levels, and how many levels there are.
+type Column<'py> = (String, PyReadonlyArray1<'py, i64>, usize);
+/// An interval with the number of resamples in which its statistic was undefined.
+type Ends = Option<(f64, f64, usize)>;
+/// Of one stratum: overall, by group, difference, ratio.
+type StratumEnds = (Ends, Vec<Ends>, Ends, Ends);
+
+/// Whether each record is positive and was predicted so, its weight and its groups.
+#[pyclass(frozen, module = "fairdp._fairdp.metrics")]
+pub(crate) struct Records {
+    labels: Vec<bool>,
+    predictions: Vec<bool>,
+    weights: Option<Vec<f64>>,
+    attributes: Vec<Attribute>,
+    controls: Vec<Attribute>,
+    empty_class: EmptyClass,
+}
+
+#[pymethods]
+impl Records {
+    #[new]
+    #[pyo3(signature = (labels, predictions, weights, attributes, controls, zero_where_empty))]
+    fn new(
+        labels: PyReadonlyArray1<'_, bool>,
+        predictions: PyReadonlyArray1<'_, bool>,
+        weights: Option<PyReadonlyArray1<'_, f64>>,
+        attributes: Vec<Column<'_>>,
+        controls: Vec<Column<'_>>,
+        zero_where_empty: bool,
+    ) -> PyResult<Self> {
+        let records = Self {
+            labels: labels.as_array().to_vec(),
+            predictions: predictions.as_array().to_vec(),
+            weights: weights.map(|weights| weights.as_array().to_vec()),
+            attributes: attributes.into_iter().map(attribute).collect::<PyResult<_>>()?,
+            controls: controls.into_iter().map(attribute).collect::<PyResult<_>>()?,
+            empty_class: if zero_where_empty { EmptyClass::Zero } else { EmptyClass::Undefined },
+        };
+        records.decisions().map_err(metric_error)?;
+        Ok(records)
+    }
+
+    /// A rate over all records; `None` where it is undefined.
+    fn rate(&self, py: Python<'_>, name: &str) -> PyResult<Option<f64>> {
+        let rate = rate(name)?;
+        let decisions = self.decisions().map_err(metric_error)?;
+        Ok(py.detach(|| decisions.rate(rate).value))
+    }
+
+    /// A rate over all records and by group.
+    fn frame(&self, py: Python<'_>, name: &str) -> PyResult<Frame> {
+        let rate = rate(name)?;
+        let frame = || MetricFrame::new(&self.attributes, &self.controls, self.metric(rate)?);
+        py.detach(frame).map(Frame).map_err(metric_error)
+    }
+
+    /// Bootstrap intervals of a rate: one entry per stratum.
+    fn intervals(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        level: f64,
+        n_resamples: usize,
+        seed: u64,
+    ) -> PyResult<Vec<StratumEnds>> {
+        let rate = rate(name)?;
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let mut intervals = || {
+            let metric = self.metric(rate)?;
+            frame_intervals(&self.attributes, &self.controls, n_resamples, level, &mut rng, metric)
+        };
+        let strata = py.detach(&mut intervals).map_err(metric_error)?;
+        let ends = |interval: Option<BootstrapInterval>| {
+            interval.map(|interval| (interval.low, interval.high, interval.n_undefined))
+        };
+        let strata = strata.into_iter().map(|stratum| {
+            let by_group = stratum.by_group.into_iter().map(ends).collect();
+            (ends(stratum.overall), by_group, ends(stratum.difference), ends(stratum.ratio))
+        });
+        Ok(strata.collect())
+    }
+}
+
+impl Records {
+    fn decisions(&self) -> Result<Decisions<'_, bool>, MetricError> {
+        let decisions = Decisions::new(&self.labels, &self.predictions, &true)?.with_empty_class(self.empty_class);
+        match &self.weights {
+            Some(weights) => decisions.with_weights(weights),
+            None => Ok(decisions),
+        }
+    }
+
+    /// A rate of some rows. A group without a record has none, whatever an empty class has.
+    fn metric(&self, rate: BinaryRate) -> Result<impl Fn(&[usize]) -> Result<Measured, MetricError> + '_, MetricError> {
+        let decisions = self.decisions()?;
+        Ok(move |rows: &[usize]| {
+            if rows.is_empty() {
+                return Ok(Measured { n: 0, value: None });
+            }
+            Ok(decisions.on_rows(rows.iter().copied(), rate))
+        })
+    }
+}
+
+/// A rate by its name.
+fn rate(name: &str) -> PyResult<BinaryRate> {
+    BinaryRate::deserialize(name.into_deserializer())
+        .map_err(|error: NoSuchName| PyValueError::new_err(error.to_string()))
+}
+
+fn attribute((name, positions, n_levels): Column<'_>) -> PyResult<Attribute> {
+    // A negative position is beyond every list.
+    let positions: Vec<usize> =
+        positions.as_array().iter().map(|&position| usize::try_from(position).unwrap_or(usize::MAX)).collect();
+    Attribute::new(name, &positions, (0..n_levels).map(|level| level.to_string())).map_err(metric_error)
+}
