@@ -1,10 +1,17 @@
 //! The Rust errors as Python exceptions: one class per crate, with the Rust text.
 
+use dp_accounting::AccountingError as RustAccountingError;
 use fair_metrics::MetricError as RustMetricError;
 use pyo3::exceptions::PyValueError;
 use pyo3::{PyErr, create_exception};
 
+create_exception!(fairdp, AccountingError, PyValueError, "An accounting question has no answer.");
 create_exception!(fairdp, MetricError, PyValueError, "A metric cannot be computed from these arguments.");
+
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
+pub(crate) fn accounting_error(error: RustAccountingError) -> PyErr {
+    AccountingError::new_err(error.to_string())
+}
 
 #[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 pub(crate) fn metric_error(error: RustMetricError) -> PyErr {

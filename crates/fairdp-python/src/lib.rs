@@ -1,8 +1,11 @@
 //! What the Python package `fairdp` has of Rust: see the package's README and its type stubs.
 
 mod accounting;
+mod count;
 mod errors;
+mod interruptible;
 mod metrics;
+mod names;
 
 use pyo3::prelude::*;
 
@@ -14,7 +17,7 @@ mod _fairdp {
     #[pymodule_export]
     use crate::accounting::accounting;
     #[pymodule_export]
-    use crate::errors::MetricError;
+    use crate::errors::{AccountingError, MetricError};
     #[pymodule_export]
     use crate::metrics::metrics;
 

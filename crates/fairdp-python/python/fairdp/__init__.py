@@ -1,5 +1,28 @@
-"""Differentially private training that is fair to every group."""
+"""Differentially private training that is fair to every group.
 
-from fairdp._fairdp import MetricError, __version__
+>>> import fairdp
+>>> bound = fairdp.accounting.epsilon(noise_multiplier=1, sampling_rate=256/36178, steps=2826, delta=1e-6)
+>>> print(bound)
+epsilon at most 2.4133 (certified), at least 2.4132, at delta 1e-6, by contour integral
 
-__all__ = ["MetricError", "__version__"]
+Modules are imported when they are used first: what needs scikit-learn or PyTorch does not keep the
+rest from being imported without them.
+"""
+
+from importlib import import_module as _import_module
+
+from fairdp._fairdp import AccountingError, MetricError, __version__
+
+_MODULES = ("accounting", "metrics")
+
+__all__ = ["AccountingError", "MetricError", "__version__", *_MODULES]
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        return _import_module(f"fairdp.{name}")
+    raise AttributeError(f"module 'fairdp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

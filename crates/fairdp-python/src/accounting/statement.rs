@@ -1,0 +1,110 @@
+//! The paragraph an auditor needs.
+
+use dp_accounting::{Delta, Scope, Statement as Inner};
+use pyo3::prelude::*;
+
+use super::ledger::Ledger;
+use crate::names::name_of;
+use crate::{errors, interruptible};
+
+/// What was protected, from whom, and how well.
+#[pyclass(frozen, eq, module = "fairdp.accounting")]
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Statement(pub(crate) Inner);
+
+#[pymethods]
+impl Statement {
+    /// States what an accountant says of a ledger.
+    #[new]
+    #[pyo3(signature = (ledger, delta, *, unit_of_privacy, covered, not_covered = Vec::new(), given = Vec::new(), accountant = None),
+           text_signature = "(ledger, delta, *, unit_of_privacy, covered, not_covered=(), given=(), accountant='pld')")]
+    fn new(
+        ledger: &Bound<'_, Ledger>,
+        delta: f64,
+        unit_of_privacy: String,
+        covered: Vec<String>,
+        not_covered: Vec<String>,
+        given: Vec<String>,
+        accountant: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let py = ledger.py();
+        let pld = "pld".into_pyobject(py)?.into_any();
+        let kind = ledger.get().composed(accountant.unwrap_or(&pld))?;
+        let ledger = ledger.get().inner();
+        let scope = Scope { unit_of_privacy, covered, not_covered, given };
+        let statement = interruptible::run(py, None, move || Inner::new(&ledger, &kind, Delta::new(delta)?, scope))?;
+        statement.map(Self).map_err(errors::accounting_error)
+    }
+
+    /// Epsilon, an upper bound unless `mark` is "nominal".
+    #[getter]
+    fn epsilon(&self) -> f64 {
+        self.0.epsilon.epsilon().get()
+    }
+
+    /// A proven lower bound on epsilon, or None.
+    #[getter]
+    fn epsilon_lower(&self) -> Option<f64> {
+        self.0.epsilon_lower.map(dp_accounting::Epsilon::get)
+    }
+
+    /// Delta.
+    #[getter]
+    fn delta(&self) -> f64 {
+        self.0.delta.get()
+    }
+
+    /// "certified", "conditional" or "nominal".
+    #[getter]
+    fn mark(&self) -> String {
+        name_of(&self.0.epsilon.mark())
+    }
+
+    /// What it is conditional on.
+    #[getter]
+    fn given(&self) -> Vec<String> {
+        self.0.epsilon.given().to_vec()
+    }
+
+    /// What is released under it.
+    #[getter]
+    fn covers(&self) -> Vec<String> {
+        self.0.epsilon.covers().to_vec()
+    }
+
+    /// What is not under it.
+    #[getter]
+    fn not_covered(&self) -> Vec<String> {
+        self.0.epsilon.not_covered().to_vec()
+    }
+
+    /// Digest of the ledger.
+    #[getter]
+    fn ledger_digest(&self) -> &str {
+        &self.0.ledger_digest
+    }
+
+    /// As JSON.
+    fn to_json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.0).map_err(|error| errors::AccountingError::new_err(error.to_string()))
+    }
+
+    /// From JSON.
+    #[staticmethod]
+    fn from_json(text: &str) -> PyResult<Self> {
+        serde_json::from_str(text).map(Self).map_err(|error| errors::AccountingError::new_err(error.to_string()))
+    }
+
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<(Py<PyAny>, (String,))> {
+        let from_json = slf.get_type().getattr("from_json")?;
+        Ok((from_json.unbind(), (slf.get().to_json()?,)))
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Statement: epsilon {:.4} at delta {:e}>", self.0.epsilon, self.0.delta.get())
+    }
+}

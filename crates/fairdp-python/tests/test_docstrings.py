@@ -1,0 +1,16 @@
+"""Every example in a docstring gives what it says."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+
+MODULES = ("fairdp", "fairdp.accounting")
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_hold(name):
+    failed, attempted = doctest.testmod(importlib.import_module(name))
+    assert attempted > 0 and failed == 0
