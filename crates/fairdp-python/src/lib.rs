@@ -3,6 +3,7 @@
 mod accounting;
 mod count;
 mod errors;
+mod estimator;
 mod interruptible;
 mod metrics;
 mod names;
@@ -17,7 +18,9 @@ mod _fairdp {
     #[pymodule_export]
     use crate::accounting::accounting;
     #[pymodule_export]
-    use crate::errors::{AccountingError, MetricError};
+    use crate::errors::{AccountingError, FairDPError, MetricError};
+    #[pymodule_export]
+    use crate::estimator::estimator;
     #[pymodule_export]
     use crate::metrics::metrics;
 

@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-MODULES = ("fairdp", "fairdp.accounting")
+MODULES = ("fairdp", "fairdp.accounting", "fairdp.estimator", "fairdp.metrics")
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -65,8 +66,10 @@ fn fits(c: &mut Criterion) {
                         ledger: None,
                         reference: false,
                         keep_encoded: false,
+                        program: None,
                     };
-                    let fitted = fit(&config, &options, &mut |_| {}).expect("a configuration that was declared");
+                    let fitted = fit(&config, &options, &mut |_| ControlFlow::Continue(()))
+                        .expect("a configuration that was declared");
                     assert!(fitted.diagnostics.auc.is_some_and(|auc| auc > 0.7));
                 },
                 BatchSize::PerIteration,

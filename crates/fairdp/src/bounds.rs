@@ -32,7 +32,7 @@ pub(crate) fn paid_for(config: &Config) -> impl Iterator<Item = &ColumnEntry> {
 
 /// Exact counts by column. **Not private.**
 pub(crate) fn count(config: &Config, is_training: &dyn Fn(u64) -> bool) -> Result<HashMap<String, Vec<f64>>> {
-    let files = config.files(&config.table.files)?;
+    let files = config.training_files()?;
     let mut reader = files.open()?;
     let mut columns = Vec::new();
     for entry in paid_for(config) {

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use dp_accounting::{Delta, DpEvent, NoiseMultiplier};
 use dp_train::{
     Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, Execution, LearningRate, Loss, ModelConfig,
-    Observer, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, RandomStreams, Records, StepView, TrainConfig,
-    Trainer,
+    Observer, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, RandomStreams, Records, StepState, StepView,
+    TrainConfig, Trainer,
 };
 
 use crate::choice::{Architecture, Named};
@@ -51,7 +51,7 @@ pub(crate) fn train(
     facts: FeatureFacts,
     run: &Run<'_>,
     key: &Key,
-    progress: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Vec<Layer>> {
     let inputs = Inputs::new(rows, prepared, facts, run)?;
     let records = inputs.records(rows, run)?;
@@ -76,7 +76,12 @@ pub(crate) fn train(
         }
         trainer = trainer.with_checkpoints(Checkpoints::new(path, CheckpointInterval::Seconds(INTERVAL)))?;
     }
-    trainer.run(&mut Steps(progress))?;
+    let mut steps = Steps { progress, ended: None };
+    let run = trainer.run(&mut steps);
+    match steps.ended {
+        Some(error) => return Err(error),
+        None => run?,
+    };
     inputs.layers(&mut trainer)
 }
 
@@ -251,11 +256,23 @@ impl Inputs {
     }
 }
 
-/// Counts steps.
-struct Steps<'a>(&'a mut dyn FnMut(u64));
+/// Counts steps, and ends the run where whoever is told says so.
+struct Steps<'a> {
+    progress: &'a mut dyn FnMut(u64) -> Result<()>,
+    ended: Option<FairdpError>,
+}
 
 impl Observer for Steps<'_> {
+    fn wants_state(&self, _step: u64) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Called only once the run is to end: any error does, and the one that is kept takes its place.
+    fn before_step(&mut self, state: &StepState<'_>) -> dp_train::Result<()> {
+        Err(dp_train::TrainError::Diverged { step: state.step })
+    }
+
     fn on_step(&mut self, view: &StepView<'_>) {
-        (self.0)(view.step + 1);
+        self.ended = (self.progress)(view.step + 1).err();
     }
 }

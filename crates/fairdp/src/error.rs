@@ -44,6 +44,9 @@ pub enum FairdpError {
         /// The problems.
         problems: Vec<String>,
     },
+    /// The progress callback asked for an end.
+    #[error("interrupted; a run in a folder that is kept can be continued")]
+    Interrupted,
     /// A file cannot be read or written.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {

@@ -104,36 +104,47 @@ impl Model {
     /// # Errors
     /// [`FairdpError::Io`], [`FairdpError::File`] for files that are damaged or do not fit each other.
     pub fn load(release: &Path) -> Result<Self> {
-        let path = release.join(PIPELINE);
-        let text = fs::read_to_string(&path).map_err(FairdpError::io("read", &path))?;
-        let pipeline: Pipeline = serde_json::from_str(&text).map_err(|error| FairdpError::file(&path, error))?;
+        let [pipeline, weights] = [PIPELINE, WEIGHTS].map(|name| release.join(name));
+        let read = |path: &Path| fs::read(path).map_err(FairdpError::io("read", path));
+        Self::of_files([(&pipeline, &read(&pipeline)?), (&weights, &read(&weights)?)])
+    }
+
+    /// A model from the bytes of a release's `pipeline.json` and `model.safetensors`.
+    ///
+    /// # Errors
+    /// [`FairdpError::File`] for bytes that are damaged or do not fit each other.
+    pub fn from_bytes(pipeline: &[u8], weights: &[u8]) -> Result<Self> {
+        Self::of_files([(Path::new(PIPELINE), pipeline), (Path::new(WEIGHTS), weights)])
+    }
+
+    fn of_files([(path, text), (weights_path, bytes)]: [(&Path, &[u8]); 2]) -> Result<Self> {
+        let pipeline: Pipeline = serde_json::from_slice(text).map_err(|error| FairdpError::file(path, error))?;
         if pipeline.version != PIPELINE_VERSION {
             let problem = format!("version {}: this program reads {PIPELINE_VERSION}", pipeline.version);
-            return Err(FairdpError::file(&path, problem));
+            return Err(FairdpError::file(path, problem));
         }
         let encoding = Encoding::new(&pipeline.schema)?;
         let (n_classes, n_groups) = (pipeline.schema.label.classes.len(), encoding.group_names().len());
         let by_group = pipeline.offsets.len() == n_groups || pipeline.offsets.len() == 1;
         if !by_group || pipeline.offsets.iter().any(|offsets| offsets.len() != n_classes) {
-            return Err(FairdpError::file(&path, "offsets: expected one per class, once or for every group"));
+            return Err(FairdpError::file(path, "offsets: expected one per class, once or for every group"));
         }
         if pipeline.hidden.is_empty() != (pipeline.kind == ADDITIVE) || ![ADDITIVE, MLP].contains(&&*pipeline.kind) {
             let problem = format!("kind `{}` with hidden layers of {:?}", pipeline.kind, pipeline.hidden);
-            return Err(FairdpError::file(&path, problem));
+            return Err(FairdpError::file(path, problem));
         }
-        let path = release.join(WEIGHTS);
-        let bytes = fs::read(&path).map_err(FairdpError::io("read", &path))?;
-        let file = SafeTensors::deserialize(&bytes).map_err(|error| FairdpError::file(&path, error))?;
+        let path = weights_path;
+        let file = SafeTensors::deserialize(bytes).map_err(|error| FairdpError::file(path, error))?;
         let n_outputs = if n_classes == 2 { 1 } else { n_classes };
         let values = |name: &str, shape: &[usize]| -> Result<Vec<f32>> {
-            let tensor = file.tensor(name).map_err(|error| FairdpError::file(&path, error))?;
+            let tensor = file.tensor(name).map_err(|error| FairdpError::file(path, error))?;
             if tensor.dtype() != Dtype::F32 || tensor.shape() != shape {
                 let problem = format!("{name}: {:?} {:?}, expected F32 {shape:?}", tensor.dtype(), tensor.shape());
-                return Err(FairdpError::file(&path, problem));
+                return Err(FairdpError::file(path, problem));
             }
             let values: Vec<f32> = tensor.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
             if values.iter().any(|value| !value.is_finite()) {
-                return Err(FairdpError::file(&path, format!("{name}: a value that is not finite")));
+                return Err(FairdpError::file(path, format!("{name}: a value that is not finite")));
             }
             Ok(values)
         };

@@ -1,24 +1,28 @@
-//! Which files make up a table, and in which format.
+//! Which files make up a table, and in which format; or a table in memory.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::memory_source::MemoryTable;
 use super::reader::TableReader;
 use crate::error::DataError;
 
 /// The files of one table, in the order in which they are read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TableFiles {
     paths: Vec<PathBuf>,
     format: TableFormat,
 }
 
 /// How a table's files are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum TableFormat {
     /// Text with a delimiter; each file may be compressed by gzip (`.gz`) or Zstandard (`.zst`).
     Csv(Csv),
     /// Apache Parquet: flat columns, uncompressed or by Snappy, gzip, Zstandard or LZ4.
     Parquet,
+    /// No file: a table that is in memory.
+    Memory(Arc<MemoryTable>),
 }
 
 /// Details of a delimited text.
@@ -65,6 +69,11 @@ impl TableFiles {
         Ok(Self { paths, format })
     }
 
+    /// No files: a table that is in memory, whose name stands for a path in errors.
+    pub fn in_memory(table: MemoryTable) -> Self {
+        Self { paths: vec![table.name().to_path_buf()], format: TableFormat::Memory(Arc::new(table)) }
+    }
+
     /// The same files, read as delimited text with these details.
     #[must_use]
     pub fn with_csv(self, csv: Csv) -> Self {
@@ -77,8 +86,8 @@ impl TableFiles {
     }
 
     /// Their format.
-    pub fn format(&self) -> TableFormat {
-        self.format
+    pub fn format(&self) -> &TableFormat {
+        &self.format
     }
 
     /// Begins to read. The header of every file is compared with the first one's when its turn comes.

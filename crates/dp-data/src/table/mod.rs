@@ -1,4 +1,4 @@
-//! One's own table: read from CSV or Parquet as a stream, checked against a declared schema, and encoded once into bounded features.
+//! One's own table: read from CSV, Parquet or memory as a stream, checked against a declared schema, and encoded once into bounded features.
 //!
 //! A table becomes inputs for private training in three steps:
 //!
@@ -49,6 +49,7 @@ mod files;
 mod guess;
 mod knots;
 mod map;
+mod memory_source;
 mod parquet_source;
 mod parse;
 mod reader;
@@ -59,6 +60,7 @@ pub use encoded::{EncodedFile, EncodedTable};
 pub use encoding::{BlockKind, Encoding, FeatureBlock, RowEncoder};
 pub use files::{Csv, TableFiles, TableFormat};
 pub use guess::{ColumnGuess, Guess, GuessedKind};
+pub use memory_source::{MemoryColumn, MemoryTable};
 pub use reader::{Row, TableReader};
 pub use schema::{BadRows, Bins, Column, GroupColumn, GroupValues, Label, Schema};
 pub use tally::{ColumnTally, TableCounts};

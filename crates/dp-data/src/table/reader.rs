@@ -7,6 +7,7 @@ use csv::StringRecord;
 
 use super::csv_source::CsvSource;
 use super::files::{TableFiles, TableFormat};
+use super::memory_source::MemorySource;
 use super::parquet_source::ParquetSource;
 use crate::error::{DataError, Position};
 
@@ -23,6 +24,7 @@ pub struct TableReader {
 enum Source {
     Csv(Box<CsvSource>),
     Parquet(Box<ParquetSource>),
+    Memory(MemorySource),
 }
 
 /// One row: a text per column, without blanks around it.
@@ -100,6 +102,7 @@ impl TableReader {
             let found = match &mut self.source {
                 Source::Csv(source) => source.read(row),
                 Source::Parquet(source) => source.read(row),
+                Source::Memory(source) => Ok(source.read(row)),
             };
             if found? {
                 return Ok(true);
@@ -134,8 +137,9 @@ impl Source {
     fn open(files: &TableFiles, index: usize) -> Result<Self, DataError> {
         let path = &files.paths()[index];
         match files.format() {
-            TableFormat::Csv(csv) => CsvSource::open(path, csv).map(|source| Self::Csv(Box::new(source))),
+            TableFormat::Csv(csv) => CsvSource::open(path, *csv).map(|source| Self::Csv(Box::new(source))),
             TableFormat::Parquet => ParquetSource::open(path).map(|source| Self::Parquet(Box::new(source))),
+            TableFormat::Memory(table) => Ok(Self::Memory(MemorySource::new(Arc::clone(table)))),
         }
     }
 
@@ -143,6 +147,7 @@ impl Source {
         match self {
             Self::Csv(source) => source.columns(),
             Self::Parquet(source) => source.columns(),
+            Self::Memory(source) => source.columns(),
         }
     }
 }

@@ -11,18 +11,28 @@ rest from being imported without them.
 
 from importlib import import_module as _import_module
 
-from fairdp._fairdp import AccountingError, MetricError, __version__
+from fairdp._fairdp import AccountingError, FairDPError, MetricError, __version__
+from fairdp._leaks import PrivacyLeakWarning
 
 _MODULES = ("accounting", "metrics")
 
-__all__ = ["AccountingError", "MetricError", "__version__", *_MODULES]
+__all__ = [
+    "AccountingError",
+    "FairDPError",
+    "MetricError",
+    "PrivacyLeakWarning",
+    "__version__",
+    *_MODULES,
+]
 
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         return _import_module(f"fairdp.{name}")
+    if name == "FairDPClassifier":
+        return _import_module("fairdp.estimator").FairDPClassifier
     raise AttributeError(f"module 'fairdp' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "FairDPClassifier"})

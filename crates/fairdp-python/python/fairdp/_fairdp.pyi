@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 __version__: str
 
 class MetricError(ValueError): ...
+class FairDPError(ValueError): ...
 
 _Column = tuple[str, NDArray[np.int64], int]
 _Ends = tuple[float, float, int] | None
@@ -326,3 +328,26 @@ class accounting:
     ) -> accounting.Answered: ...
     @staticmethod
     def answer_lines(lines: Sequence[str], *, progress: _Progress = None) -> list[str]: ...
+_Values = NDArray[np.float64] | tuple[list[str], NDArray[np.uint32]]
+
+class estimator:
+    @staticmethod
+    def fit(
+        config: str,
+        columns: Sequence[tuple[str, _Values]],
+        out: Path,
+        seed: int | None,
+        n_threads: int,
+        program: str | None,
+        progress: Callable[[str, int, int], object] | None,
+    ) -> None: ...
+    @staticmethod
+    def verify(folder: Path) -> str: ...
+
+    class Model:
+        def __new__(cls, pipeline: bytes, weights: bytes) -> estimator.Model: ...
+        def classes(self) -> list[str]: ...
+        def needs_groups(self) -> bool: ...
+        def answers(
+            self, columns: Sequence[tuple[str, _Values]]
+        ) -> tuple[NDArray[np.int64], NDArray[np.float64]]: ...

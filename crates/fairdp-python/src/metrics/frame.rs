@@ -4,7 +4,7 @@ use fair_metrics::{Distance, Measured, MetricFrame, Stratum};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::errors::metric_error;
+use crate::errors;
 
 /// A metric of every stratum (one, without control features) and of every group in it; `None` where it is undefined.
 #[pyclass(frozen, module = "fairdp._fairdp.metrics")]
@@ -55,7 +55,7 @@ impl Frame {
     /// Exact intervals of a share of records: of each stratum and of its groups.
     fn exact_intervals(&self, level: f64) -> PyResult<Vec<Ends>> {
         let ends = |measured: &Measured| -> PyResult<(f64, f64)> {
-            let interval = measured.rate_interval(level).map_err(metric_error)?;
+            let interval = measured.rate_interval(level).map_err(errors::metric_error)?;
             Ok((interval.low, interval.high))
         };
         let of = |stratum: &Stratum| -> PyResult<Ends> {

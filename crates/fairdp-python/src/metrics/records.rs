@@ -14,7 +14,7 @@ use serde::de::IntoDeserializer;
 use serde::de::value::Error as NoSuchName;
 
 use super::frame::Frame;
-use crate::errors::metric_error;
+use crate::errors;
 
 /// A column of groups: its name, each record's position in the list of its levels, and how many levels there are.
 type Column<'py> = (String, PyReadonlyArray1<'py, i64>, usize);
@@ -54,14 +54,14 @@ impl Records {
             controls: controls.into_iter().map(attribute).collect::<PyResult<_>>()?,
             empty_class: if zero_where_empty { EmptyClass::Zero } else { EmptyClass::Undefined },
         };
-        records.decisions().map_err(metric_error)?;
+        records.decisions().map_err(errors::metric_error)?;
         Ok(records)
     }
 
     /// A rate over all records; `None` where it is undefined.
     fn rate(&self, py: Python<'_>, name: &str) -> PyResult<Option<f64>> {
         let rate = rate(name)?;
-        let decisions = self.decisions().map_err(metric_error)?;
+        let decisions = self.decisions().map_err(errors::metric_error)?;
         Ok(py.detach(|| decisions.rate(rate).value))
     }
 
@@ -69,7 +69,7 @@ impl Records {
     fn frame(&self, py: Python<'_>, name: &str) -> PyResult<Frame> {
         let rate = rate(name)?;
         let frame = || MetricFrame::new(&self.attributes, &self.controls, self.metric(rate)?);
-        py.detach(frame).map(Frame).map_err(metric_error)
+        py.detach(frame).map(Frame).map_err(errors::metric_error)
     }
 
     /// Bootstrap intervals of a rate: one entry per stratum.
@@ -87,7 +87,7 @@ impl Records {
             let metric = self.metric(rate)?;
             frame_intervals(&self.attributes, &self.controls, n_resamples, level, &mut rng, metric)
         };
-        let strata = py.detach(&mut intervals).map_err(metric_error)?;
+        let strata = py.detach(&mut intervals).map_err(errors::metric_error)?;
         let ends = |interval: Option<BootstrapInterval>| {
             interval.map(|interval| (interval.low, interval.high, interval.n_undefined))
         };
@@ -130,5 +130,5 @@ fn attribute((name, positions, n_levels): Column<'_>) -> PyResult<Attribute> {
     // A negative position is beyond every list.
     let positions: Vec<usize> =
         positions.as_array().iter().map(|&position| usize::try_from(position).unwrap_or(usize::MAX)).collect();
-    Attribute::new(name, &positions, (0..n_levels).map(|level| level.to_string())).map_err(metric_error)
+    Attribute::new(name, &positions, (0..n_levels).map(|level| level.to_string())).map_err(errors::metric_error)
 }

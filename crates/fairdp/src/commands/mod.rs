@@ -6,6 +6,7 @@ mod summary;
 
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -246,9 +247,13 @@ fn fit(args: FitArgs, out: &mut impl Write) -> Result<(), Failure> {
         ledger: args.ledger,
         reference: args.reference,
         keep_encoded: args.keep_encoded,
+        program: None,
     };
     let shown = Shown::new(args.quiet);
-    let fitted = fairdp::fit(&args.config, &options, &mut |progress| shown.note(progress));
+    let fitted = fairdp::fit(&args.config, &options, &mut |progress| {
+        shown.note(progress);
+        ControlFlow::Continue(())
+    });
     shown.end();
     summary::fitted(out, &fitted?, &options.out, args.json)?;
     Ok(())

@@ -34,6 +34,9 @@ pub struct Config {
     pub fairness: Fairness,
     /// The files.
     pub table: TableEntry,
+    /// A table in memory, in the place of the files.
+    #[serde(skip)]
+    pub(crate) in_memory: Option<dp_data::table::TableFiles>,
     /// The column to predict.
     pub label: LabelEntry,
     /// What may be spent.

@@ -199,16 +199,21 @@ impl Config {
         })
     }
 
-    /// The training table's files.
+    /// The training table: the one in memory, or that of the files.
+    pub(crate) fn training_files(&self) -> Result<TableFiles> {
+        self.in_memory.clone().map_or_else(|| self.files(&self.table.files), Ok)
+    }
+
+    /// A table's files.
     ///
     /// # Errors
     /// [`FairdpError::Data`] for files that are not there or of no known format.
     pub fn files(&self, patterns: &[String]) -> Result<TableFiles> {
         let files = TableFiles::new(patterns)?;
-        Ok(match files.format() {
-            TableFormat::Csv(csv) => files.with_csv(self.csv(csv)?),
-            TableFormat::Parquet => files,
-        })
+        match *files.format() {
+            TableFormat::Csv(csv) => Ok(files.with_csv(self.csv(csv)?)),
+            _ => Ok(files),
+        }
     }
 
     fn csv(&self, by_ending: Csv) -> Result<Csv> {

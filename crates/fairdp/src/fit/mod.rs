@@ -7,10 +7,13 @@ mod run;
 mod search;
 mod training;
 
+use std::fs;
 use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use dp_accounting::{Delta, Epsilon};
+use dp_data::table::{MemoryTable, TableFiles};
 
 use self::candidates::{Candidate, Limits};
 pub use self::journal::Progress;
@@ -46,6 +49,8 @@ pub struct FitOptions {
     pub reference: bool,
     /// Keeps the encoded table, a copy of private records, in the private folder.
     pub keep_encoded: bool,
+    /// The file that the statement names as the program, where it is a library of another one; this process's unless given.
+    pub program: Option<PathBuf>,
 }
 
 /// What a run left.
@@ -146,11 +151,36 @@ fn bounds_of(column: &str) -> String {
     format!("bounds of `{column}`")
 }
 
-/// Trains, tests, and writes `release/` and `private/`; `progress` is told of each stage and step.
+/// Trains, tests, and writes `release/` and `private/`; `progress` is told of each stage and step, and may end the run.
 ///
 /// # Errors
 /// Those of [`FitPlan::new`]; [`FairdpError::Data`] for a table that does not fit its schema; [`FairdpError::Refused`] for a
-/// budget that would drown the model in noise, and for a folder that is not empty.
-pub fn fit(config: &Path, options: &FitOptions, progress: &mut (dyn FnMut(Progress<'_>) + Send)) -> Result<Fitted> {
-    run::fit(config, options, progress)
+/// budget that would drown the model in noise, and for a folder that is not empty; [`FairdpError::Interrupted`] if `progress`
+/// ended it.
+pub fn fit(
+    config: &Path,
+    options: &FitOptions,
+    progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
+) -> Result<Fitted> {
+    let text = fs::read_to_string(config).map_err(FairdpError::io("read", config))?;
+    run::fit((&text, &Config::read(config)?, config), options, progress)
+}
+
+/// The same for a table in memory: `config` is the text of a configuration whose `table.files` play no part. The records are
+/// written nowhere but encoded, to a file without a name in the private folder.
+///
+/// # Errors
+/// As [`fit`].
+pub fn fit_table(
+    config: &str,
+    table: MemoryTable,
+    options: &FitOptions,
+    progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
+) -> Result<Fitted> {
+    let path = Path::new("configuration");
+    let mut parsed = Config::from_toml(config, path)?;
+    let table = TableFiles::in_memory(table);
+    parsed.table.files = table.paths().iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    parsed.in_memory = Some(table);
+    run::fit((config, &parsed, path), options, progress)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use dp_data::table::{EncodedFile, EncodedTable, TableCounts};
@@ -54,33 +55,30 @@ impl Tables {
 
 #[expect(clippy::too_many_lines, reason = "the stages of a run, one after another")]
 pub(super) fn fit(
-    path: &Path,
+    (text, config, path): (&str, &Config, &Path),
     options: &FitOptions,
-    progress: &mut (dyn FnMut(Progress<'_>) + Send),
+    progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
-    let text = fs::read_to_string(path).map_err(FairdpError::io("read", path))?;
-    let config = Config::read(path)?;
     // Everything that can be refused without a record is refused before one is read.
-    FitPlan::new(&config, path, 0)?;
+    FitPlan::new(config, path, 0)?;
     let private = begin(options)?;
     let mut journal = Journal::new(progress);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.get()).build();
     let pool = pool.map_err(|error| FairdpError::Refused(format!("no threads: {error}")))?;
-    let mut checkpoints = Checkpoints::begin(&private, &text, options.seed, options.resume)?;
+    let mut checkpoints = Checkpoints::begin(&private, text, options.seed, options.resume)?;
     let key = checkpoints.checkpoint.key.clone();
 
     let shares = Shares {
         test: if config.test.files.is_some() { 0.0 } else { config.test.fraction.unwrap_or(0.0) },
         validation: config.tuning.as_ref().map_or(0.0, TuningEntry::fraction),
     };
-    let released = release_bounds(&config, path, shares, &key, &mut journal)?;
+    let released = release_bounds(config, path, shares, &key, &mut journal)?;
     let schema = config.schema(&|name| released.get(name).cloned())?;
-    journal.stage(format!("reading {}", config.table.files.join(", ")));
+    journal.stage(format!("reading {}", config.table.files.join(", ")))?;
     let place = private.join("encoded");
     let place = if options.keep_encoded { EncodedFile::Kept(&place) } else { EncodedFile::Temporary(&private) };
-    let (training, counts) = pool.install(|| {
-        EncodedTable::create(&config.files(&config.table.files)?, &schema, place).map_err(FairdpError::from)
-    })?;
+    let (training, counts) =
+        pool.install(|| EncodedTable::create(&config.training_files()?, &schema, place).map_err(FairdpError::from))?;
     let test = match &config.test.files {
         None => None,
         Some(files) => {
@@ -92,13 +90,13 @@ pub(super) fn fit(
     let test_members = test.as_ref().map_or(test_members, |test| Members::All(test.rows()));
     let tables = Tables { training, counts, test, training_members, test_members, validation_members };
     let n = tables.training_members.len();
-    let plan = FitPlan::new(&config, path, n)?;
+    let plan = FitPlan::new(config, path, n)?;
     journal.stage(format!(
         "{} records of {} features; {n} to train on, {} to test on",
         tables.training.rows(),
         tables.training.width(),
         tables.test_members.len()
-    ));
+    ))?;
     let max_records = config.unit.as_ref().map_or(1, |unit| unit.max_records);
     refuse_drowned(&plan, n, tables.training.width())?;
     if config.fairness != Fairness::None {
@@ -157,7 +155,7 @@ pub(super) fn fit(
     let thresholds = match config.fairness {
         Fairness::None => None,
         mode => {
-            journal.stage("choosing thresholds");
+            journal.stage("choosing thresholds")?;
             let planned = plan.release("scores by group and class")?;
             let answers = answers(&model, &tables.training, &tables.training_members, &left_out);
             let mut rng = key.stream("scores", 0);
@@ -176,7 +174,7 @@ pub(super) fn fit(
         _ => Vec::new(),
     };
     let (mut fairness, answers) = if has_test {
-        journal.stage("testing");
+        journal.stage("testing")?;
         let answers = answers(&model, tables.test_table(), &tables.test_members, &test_left_out);
         let planned = plan.release("answers by group and class")?;
         let shape = (groups.len(), classes.len());
@@ -192,7 +190,7 @@ pub(super) fn fit(
     let (sizes, n_validation) = ((n, tables.test_members.len()), tables.validation_members.len());
     let mut diagnostics = Diagnostics::of(&answers, sizes, &groups, classes.len(), tables.counts.clone())?;
     if options.reference {
-        journal.stage("training without privacy");
+        journal.stage("training without privacy")?;
         let trained = training.without_privacy(candidate, &rows, &key, &mut journal)?;
         let pipeline = Pipeline::new(model.encoding().schema().clone(), trained.priors, config.model.decision);
         let reference = Model::new(pipeline, trained.layers)?;
@@ -219,12 +217,12 @@ pub(super) fn fit(
         },
         records: [sizes.0, sizes.1, n_validation],
         test_figures: test_figures(has_test, fairness.noise_std),
-        tuning: tuning(&config, &plan),
+        tuning: tuning(config, &plan),
         model: candidate.model.clone(),
         method: candidate.method.clone(),
         sampling: sampling(&plan),
         total_epsilon,
-        program: program()?,
+        program: program(options.program.as_deref())?,
     })?;
     let mut files = Files::default();
     files.add(WEIGHTS, model.safetensors()?);
@@ -234,7 +232,7 @@ pub(super) fn fit(
     files.add("card.html", card::html(&model, &statement, &fairness));
     output::write(&private.join("diagnostics.json"), json(&diagnostics)?.as_bytes(), Readers::Owner)?;
     output::write(&private.join("config.toml"), text.as_bytes(), Readers::Owner)?;
-    journal.stage("done");
+    journal.stage("done")?;
     output::write(&private.join("log.txt"), journal.text().as_bytes(), Readers::Owner)?;
     files.publish(&options.out, statement.clone(), &account)?;
     checkpoints.end()?;
@@ -252,7 +250,7 @@ fn release_bounds(
     if bounds::paid_for(config).next().is_none() {
         return Ok(HashMap::new());
     }
-    journal.stage("releasing bounds");
+    journal.stage("releasing bounds")?;
     let plan = FitPlan::new(config, path, 0)?;
     let counts = bounds::count(config, &|row| shares.part(row, key) == Part::Training)?;
     let release = |(name, counts): (String, Vec<f64>)| {
@@ -387,9 +385,12 @@ fn sampling(plan: &FitPlan) -> String {
     )
 }
 
-/// This program.
-fn program() -> Result<Program> {
-    let path = std::env::current_exe().map_err(FairdpError::io("find", Path::new("this program")))?;
+/// The program that runs.
+fn program(path: Option<&Path>) -> Result<Program> {
+    let path = match path {
+        Some(path) => path.to_path_buf(),
+        None => std::env::current_exe().map_err(FairdpError::io("find", Path::new("this program")))?,
+    };
     let bytes = fs::read(&path).map_err(FairdpError::io("read", &path))?;
     Ok(Program { version: env!("CARGO_PKG_VERSION").into(), sha256: sha256(&bytes) })
 }

@@ -35,7 +35,7 @@ pub(super) fn search<'a>(
     let n_trials = trials.quantile(key.stream("number of trials", 0).random::<f64>());
     let mut best: Option<(f64, Trained, &Candidate)> = None;
     for trial in 0..n_trials {
-        journal.stage("a trial");
+        journal.stage("a trial")?;
         let key = key.derived("trial", trial);
         let candidate = &candidates[key.stream("candidate", 0).random_range(0..candidates.len())];
         let trained = training.run(candidate, rows, &prepared, &key, None, journal)?;

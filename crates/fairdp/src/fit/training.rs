@@ -102,7 +102,7 @@ impl Training<'_> {
             Method::FullDescent => {
                 let linear = self.pool.install(|| {
                     solver::train(rows, prepared, self.facts, settings, key, saved, &mut |state| {
-                        journal.step(state.step, settings.steps);
+                        journal.step(state.step, settings.steps)?;
                         checkpoints.as_mut().map_or(Ok(()), |checkpoints| checkpoints.save(state))
                     })
                 })?;

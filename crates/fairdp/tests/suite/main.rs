@@ -4,6 +4,7 @@
 
 #[cfg(unix)]
 mod kills;
+mod memory;
 mod methods;
 mod program;
 mod releases;

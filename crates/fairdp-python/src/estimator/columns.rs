@@ -1,0 +1,30 @@
+//! Columns as Python hands them over.
+
+use dp_data::table::{MemoryColumn, MemoryTable};
+use fairdp::FairdpError;
+use numpy::PyReadonlyArray1;
+use pyo3::prelude::*;
+
+use crate::errors;
+
+/// Numbers, or texts as a list of those that occur with one position per record.
+#[derive(FromPyObject)]
+pub(super) enum Column<'py> {
+    Numbers(PyReadonlyArray1<'py, f64>),
+    Texts(Vec<String>, PyReadonlyArray1<'py, u32>),
+}
+
+/// A table with the name `X`.
+pub(super) fn table(columns: Vec<(String, Column<'_>)>) -> PyResult<MemoryTable> {
+    let column = |(name, column): (String, Column<'_>)| {
+        let values = match column {
+            Column::Numbers(values) => MemoryColumn::Numbers(values.as_array().to_vec()),
+            Column::Texts(levels, positions) => {
+                MemoryColumn::Texts { levels, positions: positions.as_array().to_vec() }
+            }
+        };
+        (name, values)
+    };
+    let columns = columns.into_iter().map(column).collect();
+    MemoryTable::new("X", columns).map_err(|error| errors::fairdp_error(FairdpError::from(error)))
+}

@@ -1,0 +1,98 @@
+//! Training in a thread of its own, while the thread that asked listens for Ctrl-C and tells the callback.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use fairdp::{FitOptions, Progress};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use super::columns::{Column, table};
+use crate::errors;
+
+/// Time between two looks for signals.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What the callback is told: the stage, and steps done of all (0 of 0 where a stage begins).
+type Message = (String, u64, u64);
+
+/// Trains on a table in memory and leaves the run's folder in `out`. The GIL is free meanwhile.
+#[pyfunction]
+#[pyo3(signature = (config, columns, out, seed, n_threads, program, progress))]
+#[expect(clippy::too_many_arguments, reason = "called by one Python function, with names")]
+pub(super) fn fit(
+    py: Python<'_>,
+    config: &str,
+    columns: Vec<(String, Column<'_>)>,
+    out: PathBuf,
+    seed: Option<u64>,
+    n_threads: usize,
+    program: Option<PathBuf>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<()> {
+    let table = table(columns)?;
+    let options = FitOptions {
+        out,
+        seed,
+        threads: NonZeroUsize::new(n_threads).unwrap_or(NonZeroUsize::MIN),
+        resume: false,
+        ledger: None,
+        reference: false,
+        keep_encoded: false,
+        program,
+    };
+    let stop = AtomicBool::new(false);
+    py.detach(|| {
+        let (sender, receiver) = channel();
+        thread::scope(|scope| {
+            let run = scope.spawn(|| {
+                let sender = sender;
+                let mut stage = String::new();
+                fairdp::fit_table(config, table, &options, &mut |progress| {
+                    let message = match progress {
+                        Progress::Stage(line) => {
+                            line.clone_into(&mut stage);
+                            (stage.clone(), 0, 0)
+                        }
+                        Progress::Step { done, of } => (stage.clone(), done, of),
+                    };
+                    // Nobody listens once a signal came.
+                    let _ = sender.send(message);
+                    if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                })
+            });
+            let heard = listen(&receiver, progress.as_ref());
+            stop.store(true, Ordering::Relaxed);
+            let ended = run.join().map_err(|_| PyRuntimeError::new_err("the training thread panicked"))?;
+            heard?;
+            ended.map(drop).map_err(errors::fairdp_error)
+        })
+    })
+}
+
+/// Passes messages on until the run has ended, a signal came or the callback raised.
+fn listen(messages: &Receiver<Message>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
+    loop {
+        match (messages.recv_timeout(PAUSE), progress) {
+            (Ok(message), Some(progress)) => Python::attach(|py| {
+                py.check_signals()?;
+                progress.call1(py, message).map(drop)
+            })?,
+            (Ok(_), None) => {}
+            (Err(RecvTimeoutError::Timeout), _) => Python::attach(|py| py.check_signals())?,
+            (Err(RecvTimeoutError::Disconnected), _) => return Ok(()),
+        }
+    }
+}
+
+/// Checks a release, or a run's folder, and returns its statement as JSON.
+#[pyfunction]
+pub(super) fn verify(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
+    let verified = py.detach(|| fairdp::verify(&folder)).map_err(errors::fairdp_error)?;
+    serde_json::to_string(&verified.statement).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}

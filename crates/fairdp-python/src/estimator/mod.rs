@@ -1,0 +1,15 @@
+//! What `fairdp.FairDPClassifier` stands on: training, predicting and checking, on tables in memory.
+
+mod columns;
+mod fit;
+mod model;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+pub(crate) mod estimator {
+    #[pymodule_export]
+    use super::fit::{fit, verify};
+    #[pymodule_export]
+    use super::model::Model;
+}

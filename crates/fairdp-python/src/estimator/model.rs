@@ -1,0 +1,51 @@
+//! A released model.
+
+use dp_data::table::TableFiles;
+use fairdp::Predictor;
+use numpy::{PyArray1, PyArray2, PyArrayMethods as _};
+use pyo3::prelude::*;
+
+use super::columns::{Column, table};
+use crate::errors;
+
+/// Answers of a model: each record's class, as a position, and the probabilities of all classes.
+type Answers<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f64>>);
+
+/// A model from the bytes of a release's `pipeline.json` and `model.safetensors`.
+#[pyclass(frozen, module = "fairdp._fairdp.estimator")]
+pub(crate) struct Model(fairdp::Model);
+
+#[pymethods]
+impl Model {
+    #[new]
+    fn new(pipeline: &[u8], weights: &[u8]) -> PyResult<Self> {
+        fairdp::Model::from_bytes(pipeline, weights).map(Self).map_err(errors::fairdp_error)
+    }
+
+    /// The classes, in the order of the probabilities.
+    fn classes(&self) -> Vec<String> {
+        self.0.classes().to_vec()
+    }
+
+    /// Whether decisions depend on the group.
+    fn needs_groups(&self) -> bool {
+        self.0.needs_groups()
+    }
+
+    /// What the model says of every record.
+    fn answers<'py>(&self, py: Python<'py>, columns: Vec<(String, Column<'py>)>) -> PyResult<Answers<'py>> {
+        let files = TableFiles::in_memory(table(columns)?);
+        let answers = || -> fairdp::Result<_> {
+            let mut predictor = Predictor::new(&self.0, &files)?;
+            let (mut classes, mut probabilities) = (Vec::new(), Vec::new());
+            while let Some((class, row)) = predictor.answer()? {
+                classes.push(class as i64);
+                probabilities.extend_from_slice(row);
+            }
+            Ok((classes, probabilities))
+        };
+        let (classes, probabilities) = py.detach(answers).map_err(errors::fairdp_error)?;
+        let shape = [classes.len(), self.0.classes().len()];
+        Ok((PyArray1::from_vec(py, classes), PyArray1::from_vec(py, probabilities).reshape(shape)?))
+    }
+}

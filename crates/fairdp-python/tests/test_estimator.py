@@ -1,0 +1,268 @@
+"""The classifier keeps scikit-learn's contract, and says what it spent and what no ε covers."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas
+import polars
+import pytest
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from fairdp import FairDPClassifier, FairDPError, PrivacyLeakWarning
+
+DECLARED = {
+    "bounds": {"age": (0, 100)},
+    "categories": {"job": ["clerk", "nurse"]},
+    "classes": [0, 1],
+    "groups": {"sex": ["f", "m"]},
+}
+
+
+def people(n=3000, seed=0):
+    """A table in which outcomes depend on age and job, and less so for one group."""
+    rng = np.random.default_rng(seed)
+    frame = pandas.DataFrame(
+        {
+            "age": rng.integers(18, 91, n),
+            "job": rng.choice(["clerk", "nurse", "other"], n),
+            "full_time": rng.random(n) < 0.7,
+        }
+    )
+    sex = pandas.Series(rng.choice(["f", "m"], n, p=[0.3, 0.7]), name="sex")
+    score = (frame.age - 50) / 15 + (frame.job == "clerk") + (sex == "f") * rng.normal(size=n)
+    return frame, (score + 0.3 * rng.normal(size=n) > 0.3).astype(int), sex
+
+
+# Nothing is expected to fail. The checks fit tables of 20 rows, which an ordinary ε refuses: hence this one.
+@parametrize_with_checks([FairDPClassifier(epsilon=1000.0)])
+def test_scikit_learns_contract(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        check(estimator)
+
+
+def test_what_is_declared_is_certified():
+    X, y, sex = people()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = FairDPClassifier(epsilon=2.0, **DECLARED).fit(X, y, sensitive_features=sex)
+    assert 1.9 < model.epsilon_ <= 2.0
+    assert model.statement_["mark"] == "certified" and model.statement_["private"] and model.statement_["given"] == []
+    assert {group["group"] for group in model.fairness_["groups"]} == {"f", "m"}
+    assert model.score(X, y) > 0.8
+    probabilities = model.predict_proba(X)
+    assert probabilities.shape == (3000, 2) and np.allclose(probabilities.sum(axis=1), 1)
+    assert (model.classes_[probabilities.argmax(axis=1)] == model.predict(X)).all()
+
+
+def test_what_is_taken_from_the_records_is_named():
+    X, y, sex = people()
+    with pytest.warns(PrivacyLeakWarning, match="bounds of `age`, values of `job`, the classes, values of `sex`"):
+        model = FairDPClassifier().fit(X, y, sensitive_features=sex)
+    assert model.statement_["mark"] == "conditional"
+    assert len(model.statement_["given"]) == 4
+    assert b"Not covered by" in model.release_["statement.md"]
+
+
+def test_bounds_can_be_paid_for():
+    X, y, _ = people()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = FairDPClassifier(2.0, bounds="private", categories=DECLARED["categories"], classes=[0, 1]).fit(X, y)
+    assert any("bounds of `age`" in event["purpose"] for event in model.statement_["events"])
+    assert model.epsilon_ <= 2.0 and model.score(X, y) > 0.75
+
+
+def test_a_seed_repeats_a_run_and_takes_its_privacy():
+    X, y, _ = people()
+    of = lambda seed: FairDPClassifier(**DECLARED | {"groups": None}, random_state=seed).fit(X, y)
+    first, again, other = of(1), of(1), of(2)
+    assert first.release_["model.safetensors"] == again.release_["model.safetensors"]
+    assert first.release_["model.safetensors"] != other.release_["model.safetensors"]
+    assert first.statement_["private"] is False and first.statement_["seed"] == 1
+    assert of(None).statement_["private"] is True
+    assert of(None).release_["model.safetensors"] != of(None).release_["model.safetensors"]
+
+
+def test_the_kind_of_table_does_not_matter():
+    X, y, sex = people()
+    options = {**DECLARED, "random_state": 3}
+    by_pandas = FairDPClassifier(**options).fit(X, y, sensitive_features=sex)
+    in_polars = polars.DataFrame({name: X[name].tolist() for name in X})
+    by_polars = FairDPClassifier(**options).fit(in_polars, y, sensitive_features=polars.Series("sex", sex.tolist()))
+    assert by_pandas.release_["model.safetensors"] == by_polars.release_["model.safetensors"]
+    assert (by_pandas.predict(X) == by_polars.predict(in_polars)).all()
+    assert list(by_polars.feature_names_in_) == list(X.columns)
+    codes = np.column_stack([X.age, X.job.map({"clerk": 0, "nurse": 1, "other": 2}), X.full_time])
+    by_numpy = FairDPClassifier(
+        bounds={"x0": (0, 100), "x2": (0, 1)}, categories={"x1": [0, 1]}, classes=[0, 1], random_state=3
+    ).fit(codes, y)
+    assert by_numpy.score(codes, y) > 0.75
+
+
+def test_classes_are_any_values():
+    X, y, _ = people()
+    labels = np.where(y == 1, "yes", "no")
+    model = FairDPClassifier(**DECLARED | {"groups": None, "classes": ["yes", "no"]}).fit(X, labels)
+    assert model.classes_.tolist() == ["no", "yes"] and set(model.predict(X)) == {"no", "yes"}
+    three = np.digitize(X.age, [40, 60])
+    model = FairDPClassifier(3.0, **DECLARED | {"groups": None, "classes": [0, 1, 2]}).fit(X, three)
+    assert model.predict_proba(X).shape == (3000, 3) and model.score(X, three) > 0.7
+    with pytest.raises(ValueError, match="classes: y has 2, which is not among"):
+        FairDPClassifier(**DECLARED).fit(X, three)
+    with pytest.raises(ValueError, match="one class"):
+        FairDPClassifier().fit(X, np.zeros(3000, dtype=int))
+
+
+def test_thresholds_by_group_need_the_groups():
+    X, y, sex = people(8000)
+    model = FairDPClassifier(4.0, **DECLARED, fairness="equalized-odds").fit(X, y, sensitive_features=sex)
+    assert set(model.fairness_["thresholds"]) and model.predict(X, sensitive_features=sex).shape == (8000,)
+    assert model.predict_proba(X).shape == (8000, 2)
+    with pytest.raises(ValueError, match="decisions depend on `sex`"):
+        model.predict(X)
+    with pytest.raises(ValueError, match="`sex` holds 2 values, expected 8000"):
+        model.predict(X, sensitive_features={"sex": ["f", "m"]})
+
+
+def test_a_method_by_name_and_a_network():
+    X, y, sex = people()
+    method = {"method": "dpsgd-f", "method_options": {"steps": 20}}
+    model = FairDPClassifier(4.0, **DECLARED, **method).fit(X, y, sensitive_features=sex)
+    assert "dpsgd-f" in model.statement_["method"]
+    model = FairDPClassifier(8.0, **DECLARED, model="mlp", hidden=[8]).fit(X, y, sensitive_features=sex)
+    assert "[8]" in model.statement_["model"]
+    with pytest.raises(FairDPError, match="unknown; the nearest known one is `dpsgd-f`"):
+        FairDPClassifier(**DECLARED, method="dpsgd-ff").fit(X, y, sensitive_features=sex)
+
+
+def test_records_of_one_person_are_protected_together():
+    X, y, _ = people()
+    person = np.repeat(np.arange(1000), 3)
+    model = FairDPClassifier(4.0, **DECLARED | {"groups": None}, max_records_per_unit=2).fit(X, y, units=person)
+    assert model.statement_["unit"]["max_records"] == 2
+
+
+def test_what_is_refused_names_the_column():
+    X, y, sex = people()
+    with pytest.raises(ValueError, match="contains NaN: column `age`, record 7"):
+        FairDPClassifier(**DECLARED).fit(X.assign(age=X.age.where(X.index != 7)), y)
+    with pytest.raises(ValueError, match="bounds: there is no column 'agee'"):
+        FairDPClassifier(bounds={"agee": (0, 1)}).fit(X, y)
+    with pytest.raises(ValueError, match="there is no sensitive feature 'sex'"):
+        FairDPClassifier(**DECLARED).fit(X, y)
+    with pytest.raises(TypeError, match="column `when` holds datetime64"):
+        FairDPClassifier(**DECLARED).fit(X.assign(when=pandas.Timestamp("2020-01-01")), y)
+    with pytest.raises(FairDPError, match="privacy.epsilon = -1"):
+        FairDPClassifier(-1.0, **DECLARED).fit(X, y, sensitive_features=sex)
+    with pytest.raises(FairDPError, match="privacy.delta = 1e-3: expected below one over the number of records"):
+        FairDPClassifier(1.0, 1e-3, **DECLARED).fit(X, y, sensitive_features=sex)
+    with pytest.raises(FairDPError, match="records are too few"):
+        FairDPClassifier(0.01, **DECLARED).fit(X[:100], y[:100], sensitive_features=sex[:100])
+    with pytest.raises(FairDPError, match="column `sex`: `x` is not"):
+        FairDPClassifier(**DECLARED).fit(X, y, sensitive_features=sex.where(sex.index != 5, "x"))
+
+
+def test_missing_categories_can_be_a_feature():
+    X, y, _ = people()
+    X.loc[::10, "job"] = None
+    declared = {**DECLARED, "groups": None, "categories": {"job": ["clerk", "nurse", None]}}
+    model = FairDPClassifier(**declared).fit(X, y)
+    assert json.loads(model.release_["pipeline.json"])["schema"]["columns"][1][1]["missing"] is True
+    assert model.predict(X[:20]).shape == (20,)
+
+
+def test_a_release_is_saved_and_verified(tmp_path):
+    X, y, _ = people()
+    model = FairDPClassifier(**DECLARED | {"groups": None}).fit(X, y)
+    model.save(tmp_path / "release")
+    names = {path.name for path in (tmp_path / "release").iterdir()}
+    assert {"statement.json", "statement.md", "model.safetensors", "model.onnx", "card.html"} <= names
+    with pytest.raises(FileExistsError):
+        model.save(tmp_path / "release")
+    assert (pickle.loads(pickle.dumps(model)).predict(X) == model.predict(X)).all()
+
+
+def test_nothing_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    seen = []
+
+    def watch(stage, done, of):
+        for path in tmp_path.iterdir():
+            seen.append(stat.S_IMODE(path.stat().st_mode))
+            for file in path.rglob("*"):
+                assert not file.is_file() or b"nurse" not in file.read_bytes() or file.name == "config.toml"
+
+    X, y, _ = people()
+    FairDPClassifier(**DECLARED | {"groups": None}).fit(X, y, progress=watch)
+    assert set(seen) == {0o700} and list(tmp_path.iterdir()) == []
+
+
+def test_progress_is_told_and_may_end_the_run():
+    X, y, _ = people()
+    model = FairDPClassifier(**DECLARED | {"groups": None})
+    told = []
+    model.fit(X, y, progress=lambda *message: told.append(message))
+    assert told[0][0].startswith("reading") and told[-1][0] == "done"
+    assert [done for _, done, of in told if of] == list(range(1, 101))
+
+    class EnoughError(Exception):
+        pass
+
+    def end(stage, done, of):
+        if done == 3:
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        model.fit(X, y, progress=end)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of another kind")
+def test_control_c_ends_a_fit():
+    X, y, _ = people(20_000)
+    options = {"method": "dpsgd", "method_options": {"steps": 1_000_000}}
+    model = FairDPClassifier(8.0, **DECLARED | {"groups": None}, **options)
+    began = threading.Event()
+
+    def interrupt():
+        began.wait(60)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y, progress=lambda stage, done, of: began.set() if done else None)
+    thread.join()
+    assert time.monotonic() - start < 60
+
+
+def test_threads_fit_and_predict_side_by_side():
+    X, y, _ = people()
+    of = lambda seed: FairDPClassifier(**DECLARED | {"groups": None}, random_state=seed).fit(X, y).predict(X)
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(of, range(4)))
+    assert all((mine == of(seed)).all() for seed, mine in enumerate(together))
+
+
+def test_it_is_an_estimator_like_any_other():
+    X, y, _ = people()
+    model = FairDPClassifier(**DECLARED | {"groups": None}, random_state=0)
+    assert cross_val_score(model, X, y, cv=3).mean() > 0.75
+
+
+def test_importing_the_package_needs_neither_scikit_learn_nor_torch():
+    code = "import sys, fairdp; print([name for name in ('sklearn', 'torch', 'pandas', 'polars') if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
