@@ -1,7 +1,8 @@
 //! Everything that touched the records of a run, by part: a record is trained on or tested on, never both.
 
+use dp_accounting::audit::{Opinion, judge};
 use dp_accounting::{
-    Accountant, Delta, DpEvent, EpsilonBound, Ledger, NeighbouringRelation, PldAccountant, RdpAccountant, TradeOff,
+    Accountant, Delta, DpEvent, Epsilon, EpsilonBound, Ledger, NeighbouringRelation, PldAccountant, RdpAccountant, TradeOff,
 };
 use serde::{Deserialize, Serialize};
 
@@ -163,6 +164,16 @@ impl Account {
         let mut accountant = RdpAccountant::new(RELATION);
         accountant.compose(&self.event(), 1)?;
         Ok(accountant.epsilon(delta)?)
+    }
+
+    /// What arithmetic of 200 bits, with formulas of its own, says of an ε for every part: the weakest of its opinions.
+    pub fn judge(&self, epsilon: Epsilon, delta: Delta) -> Opinion {
+        let opinions = Part::ALL.map(|part| {
+            let entries = self.ledger(part).entries().iter();
+            let released: Vec<_> = entries.map(|entry| (entry.event().clone(), entry.count())).collect();
+            judge(&released, RELATION, epsilon, delta)
+        });
+        opinions.into_iter().max().unwrap_or(Opinion::NotJudged)
     }
 
     /// ε of each part alone.

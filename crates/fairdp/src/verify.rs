@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dp_accounting::{Delta, Mark};
+use dp_accounting::audit::Opinion;
+use dp_accounting::{Delta, Epsilon, Mark};
 
 use crate::account::Account;
 use crate::error::{FairdpError, Result};
@@ -22,6 +23,8 @@ pub struct Verified {
     pub epsilon: f64,
     /// ε by the second.
     pub epsilon_rdp: f64,
+    /// What arithmetic of 200 bits says of the statement's ε: never [`Opinion::Refuted`].
+    pub opinion: Opinion,
     /// Files that were compared with their digests.
     pub files: usize,
     /// Whether the private ledger was there and compared too.
@@ -32,7 +35,8 @@ pub struct Verified {
 ///
 /// - every file has the digest that the statement gives, and there is no file without one;
 /// - the statement has the digest of its own seal, and says as text what it says as data;
-/// - ε follows from the events, by two accountants, and the chain of the ledgers does;
+/// - ε follows from the events, by two accountants, and the chain of the ledgers does; arithmetic of 200 bits,
+///   with formulas of its own, does not refute it;
 /// - in a run's folder: the private ledger is unchanged and names the same files and events.
 ///
 /// # Errors
@@ -63,8 +67,9 @@ pub fn verify(folder: &Path) -> Result<Verified> {
         problems.push(error.to_string());
     }
     match recomputed {
-        Some((epsilon, epsilon_rdp)) if problems.is_empty() => {
-            Ok(Verified { statement, epsilon, epsilon_rdp, files: files.len() + 1, with_ledger: ledger.is_some() })
+        Some((epsilon, epsilon_rdp, opinion)) if problems.is_empty() => {
+            let (files, with_ledger) = (files.len() + 1, ledger.is_some());
+            Ok(Verified { statement, epsilon, epsilon_rdp, opinion, files, with_ledger })
         }
         _ => Err(FairdpError::NotVerified { problems }),
     }
@@ -120,8 +125,8 @@ fn compare(
     }
 }
 
-/// ε again, by two accountants.
-fn check_statement(path: &Path, statement: &Statement) -> Result<(f64, f64)> {
+/// ε again, by two accountants, and a second opinion on it.
+fn check_statement(path: &Path, statement: &Statement) -> Result<(f64, f64, Opinion)> {
     if statement.version != STATEMENT_VERSION {
         let found = statement.version;
         return Err(FairdpError::file(path, format!("version {found}: this program reads {STATEMENT_VERSION}")));
@@ -146,11 +151,16 @@ fn check_statement(path: &Path, statement: &Statement) -> Result<(f64, f64)> {
             format!("two accountants contradict each other: {rdp} and at least {lower}"),
         ));
     }
+    let opinion = account.judge(Epsilon::new(statement.epsilon * slack)?, delta);
+    if opinion == Opinion::Refuted {
+        let epsilon = statement.epsilon;
+        return Err(FairdpError::file(path, format!("says ε = {epsilon}, which arithmetic of 200 bits refutes")));
+    }
     let conditional = !statement.given.is_empty();
     if (statement.mark == Mark::Certified) == conditional {
         return Err(FairdpError::file(path, "its mark does not fit what it is given"));
     }
-    Ok((epsilon, rdp))
+    Ok((epsilon, rdp, opinion))
 }
 
 fn check_ledger(

@@ -11,6 +11,7 @@
 mod allocation;
 mod ball;
 mod check;
+mod claim;
 mod exact;
 mod fixed;
 mod further;
@@ -21,6 +22,7 @@ mod truth;
 mod turning;
 
 pub use check::{Evidence, Finding};
+pub use claim::{Opinion, judge};
 
 use crate::NeighbouringRelation;
 

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use dp_accounting::audit::Opinion;
 use dp_accounting::{DpEvent, Rounding, decimal};
 use fairdp::{FairnessReport, FitPlan, Fitted, GroupRates, Rate, Statement, Verified};
 
@@ -133,9 +134,11 @@ fn cell(rate: Rate) -> String {
 }
 
 pub(super) fn verified(out: &mut impl Write, verified: &Verified, json: bool) -> io::Result<()> {
+    let is_confirmed = matches!(verified.opinion, Opinion::Confirmed(_));
     if json {
         let answer = serde_json::json!({
             "verified": true, "epsilon": verified.epsilon, "epsilon_rdp": verified.epsilon_rdp,
+            "confirmed_in_200_bits": is_confirmed,
             "delta": verified.statement.delta, "mark": verified.statement.mark, "private": verified.statement.private,
             "files": verified.files, "with_ledger": verified.with_ledger,
         });
@@ -151,6 +154,8 @@ pub(super) fn verified(out: &mut impl Write, verified: &Verified, json: bool) ->
         decimal(verified.epsilon_rdp, 3, Rounding::Up),
         statement.mark
     )?;
+    let opinion = if is_confirmed { "confirmed" } else { "neither confirmed nor refuted" };
+    writeln!(out, "epsilon is {opinion} by other formulas in arithmetic of 200 bits")?;
     if !statement.private {
         writeln!(out, "not private: it was run with a seed")?;
     }
