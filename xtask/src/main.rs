@@ -10,7 +10,6 @@ mod data;
 mod device;
 mod faults;
 mod output;
-mod plot;
 mod replay;
 mod report;
 mod reproduce;

@@ -2,7 +2,8 @@
 
 use dp_accounting::audit::{Opinion, judge};
 use dp_accounting::{
-    Accountant, Delta, DpEvent, Epsilon, EpsilonBound, Ledger, NeighbouringRelation, PldAccountant, RdpAccountant, TradeOff,
+    Accountant, Delta, DpEvent, Epsilon, EpsilonBound, Ledger, NeighbouringRelation, PldAccountant, RdpAccountant,
+    TradeOff,
 };
 use serde::{Deserialize, Serialize};
 

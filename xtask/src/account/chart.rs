@@ -5,9 +5,9 @@ use std::path::Path;
 
 use anyhow::ensure;
 use dp_accounting::{Accountant, Asked, Delta, Epsilon, Resolved};
+use fair_report::plot::{LinePanel, Panel, Plot, Point, Series, png};
 
 use crate::output::Output;
-use crate::plot::{LinePanel, Panel, Plot, Point, Series, png};
 
 /// Points of each line.
 const POINTS: u64 = 24;

@@ -15,10 +15,12 @@ use fair_metrics::{
     Compared, Direction, EffectAnswer, Estimate, Interval, SIGNIFICANCE, Size, TestedClaim, compare, holm,
     resampled_t_interval, t_interval,
 };
+use fair_report::number;
+use fair_report::{Block, Cell, Row, Section, Table, Tone};
 
-use super::document::{Block, Cell, Mark, Row, Section, Table, Tone, marked};
+use super::estimate::mean_and_error;
+use super::mark::{Mark, marked};
 use super::metric::{Column, paired};
-use super::number;
 use super::presentation::StudyPresentation;
 use super::published_difference::{PublishedEffect, published_effect};
 use crate::results::{ExperimentResults, MethodResults, StudyResults};
@@ -211,7 +213,7 @@ pub(crate) fn section(results: &StudyResults, presentation: &StudyPresentation) 
         return Ok(None);
     }
     blocks.push(Block::List(notes(judged.len())));
-    Ok(Some(Section { id: "claims".to_owned(), title: "Claims".to_owned(), level: 2, blocks }))
+    Ok(Some(Section::new("claims", "Claims", blocks)))
 }
 
 /// Every claim whose methods were run, with its verdict.
@@ -354,9 +356,9 @@ fn words(comparison: &Smaller, test: &Tested, with_size: bool) -> String {
     let mut text = format!(
         "{} {} against {} {}: difference {}",
         name(smaller),
-        number::estimate(&test.smaller, 4),
+        mean_and_error(&test.smaller, 4),
         name(larger),
-        number::estimate(&test.larger, 4),
+        mean_and_error(&test.larger, 4),
         difference(&test.compared.difference),
     );
     if let Some(interval) = test.on_new_records {

@@ -1,10 +1,12 @@
 //! Published tables with our figures beside them.
 
 use fair_metrics::{Compared, Estimate, SIGNIFICANCE};
+use fair_report::number;
+use fair_report::{Block, Cell, Row, Section, Table, Tone};
 
-use super::document::{Block, Cell, Mark, Row, Section, Table, Tone, marked};
+use super::estimate::mean_and_error;
+use super::mark::{Mark, marked};
 use super::metric::{Column, paired};
-use super::number;
 use super::presentation::TablePresentation;
 use super::published::{Printed, PublishedCell, PublishedTable};
 use super::verdict::{Agreement, Comparison, MAX_RELATIVE, Ours, Verdict, absolute_tolerance, compare, judge};
@@ -122,7 +124,7 @@ impl<'a> Answer<'a> {
             })
             .collect();
         let title = format!("{} ({})", published.citation, published.data);
-        Section { id: self.presentation.id.clone(), title, level: 2, blocks }
+        Section::new(self.presentation.id.clone(), title, blocks)
     }
 
     fn notes(&self, mark: Option<Mark>) -> Vec<String> {
@@ -265,7 +267,7 @@ fn figure_cell(cell: Option<&AnswerCell<'_>>, mark: Option<Mark>) -> Cell {
         standard_error: ours.standard_error.map(|error| error * unit),
         ..ours
     };
-    let mut lines = vec![number::estimate(&ours, decimals), paper];
+    let mut lines = vec![mean_and_error(&ours, decimals), paper];
     let mut tone = Tone::Plain;
     if let Some(comparison) = cell.comparison {
         let (symbol, agreement_tone) = match comparison.agreement {

@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn captions_name_the_published_figures() {
         let experiment = fixture::study().experiments.remove(0);
-        let mut figures = figures::figures(&experiment, None).unwrap();
+        let mut figures = figures::figures(&experiment, &[], None).unwrap();
         cite(&mut figures);
         let of = |stem: &str| figures.iter().find(|figure| figure.stem == stem).unwrap().caption.as_str();
         assert!(of("esipova-adult-loss").ends_with(" Counterpart of Esipova 2023, Figure 8 (top)."));
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn of_ten_digits_two_are_drawn() {
         let mut experiment = fixture::study().experiments.remove(0);
-        let mut figures = figures::figures(&experiment, None).unwrap();
+        let mut figures = figures::figures(&experiment, &[], None).unwrap();
         let whole = note_omitted(&experiment, figures.remove(0));
         assert_eq!(drawn_groups(&experiment).count(), 2);
         assert!(whole.caption.ends_with("MLP 2×256 tanh."));

@@ -1,13 +1,13 @@
 //! Accuracy by group over what an experiment varies, for example ε.
 
 use fair_metrics::Estimate;
+use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
 
 use super::counterparts;
-use super::document::{Mark, marked};
 use super::figures::DrawnFigure;
 use super::landscape;
+use super::mark::{Mark, marked};
 use super::metric::{Column, REFERENCE};
-use crate::plot::{LinePanel, Panel, Plot, Point, Series};
 use crate::results::{ExperimentResults, MethodResults};
 
 /// A coordinate that curves run over, and the end of the file name.

@@ -18,13 +18,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
+use fair_report::number;
 
+use super::StudyPresentation;
 use super::claims::judge;
 use super::comparison::Answer;
 use super::metric::Column;
 use super::published::PublishedTable;
 use super::verdict::Verdict;
-use super::{StudyPresentation, number};
 use crate::reproduce::committed::presentation;
 use crate::reproduce::options::{exports_folder, workspace_root};
 use crate::results::{StudyResults, compact};

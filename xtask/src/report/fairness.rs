@@ -4,13 +4,14 @@ use fair_metrics::{
     EqualCostAnswer, Estimate, FairnessStatement, PairedRuns, SIGNIFICANCE, XU_TOLERANCE, compare, macro_accuracy,
     worst_class_accuracy,
 };
-
+use fair_report::number;
+use fair_report::{Block, Cell, Row, Table, Tone};
 use serde::Serialize;
 
 use super::decomposition;
-use super::document::{Block, Cell, Mark, Row, Table, Tone, marked};
+use super::estimate::mean_and_error;
+use super::mark::{Mark, marked};
 use super::metric::{Column, REFERENCE, excessive_risks, paired, privacy_costs, reference_run, widest_gap};
-use super::number;
 use crate::results::{ExperimentResults, GroupMetrics, MethodResults, RunRecord};
 
 /// The method that others are tested against.
@@ -47,7 +48,7 @@ fn performance(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Re
         .map(|method| {
             let percent = |value: &dyn Fn(&RunRecord) -> Option<f64>| {
                 let values: Vec<Option<f64>> = method.runs.iter().map(|run| value(run).map(|v| 100.0 * v)).collect();
-                Ok::<Cell, anyhow::Error>(Cell::plain(number::estimate(&Estimate::over_seeds(&values)?, 2)))
+                Ok::<Cell, anyhow::Error>(Cell::plain(mean_and_error(&Estimate::over_seeds(&values)?, 2)))
             };
             let mut cells = vec![percent(&|run| run.test.overall.accuracy)?];
             for index in 0..groups.len() {
@@ -169,7 +170,7 @@ fn cost_row(experiment: &ExperimentResults, method: &MethodResults) -> anyhow::R
     let costs = privacy_costs(experiment, method);
     let risks = excessive_risks(experiment, method);
     let mut cells = by_group(&costs, 100.0, 2)?;
-    cells.push(Cell::plain(number::estimate(&scaled(widest_gap(&costs)?, 100.0), 2)));
+    cells.push(Cell::plain(mean_and_error(&scaled(widest_gap(&costs)?, 100.0), 2)));
     cells.push(match statement.equal_cost.answer {
         EqualCostAnswer::Holds => Cell::toned("holds", Tone::Good),
         EqualCostAnswer::Fails => Cell::toned("fails", Tone::Bad),
@@ -177,7 +178,7 @@ fn cost_row(experiment: &ExperimentResults, method: &MethodResults) -> anyhow::R
         EqualCostAnswer::Undefined => Cell::plain("undefined"),
     });
     cells.extend(by_group(&risks, 1.0, 3)?);
-    cells.push(Cell::plain(number::estimate(&widest_gap(&risks)?, 3)));
+    cells.push(Cell::plain(mean_and_error(&widest_gap(&risks)?, 3)));
     cells.push(Cell::prose(statement.payer.to_string()));
     Ok(Row { header: method.method.clone(), cells })
 }
@@ -207,7 +208,7 @@ fn test_metric(runs: &[&RunRecord], of: fn(&GroupMetrics) -> Option<f64>) -> Vec
 fn by_group(by_seed: &[Vec<Option<f64>>], scale: f64, decimals: usize) -> anyhow::Result<Vec<Cell>> {
     group_estimates(by_seed)?
         .into_iter()
-        .map(|estimate| Ok(Cell::plain(number::estimate(&scaled(estimate, scale), decimals))))
+        .map(|estimate| Ok(Cell::plain(mean_and_error(&scaled(estimate, scale), decimals))))
         .collect()
 }
 

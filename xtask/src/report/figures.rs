@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use fair_metrics::Estimate;
+use fair_report::plot::{Dot, DotPanel, DotSeries, LinePanel, Panel, Plot, Point, Series, y_range};
 
-use super::document::{Mark, marked};
+use super::label::label;
+use super::mark::{Mark, marked};
 use super::metric::Column;
+use super::presentation::TablePresentation;
 use super::{counterparts, curves};
-use crate::plot::{Bar, BarPanel, BarSeries, LinePanel, Panel, Plot, Point, Series, y_range};
 use crate::results::{EpochRecord, ExperimentResults, MethodResults};
 
 /// A plot with its words.
@@ -26,9 +28,13 @@ const MAX_POINTS: usize = 120;
 const MAX_PANELS: usize = 30;
 
 /// Every plot of an experiment that its records can fill.
-pub(crate) fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<DrawnFigure>> {
+pub(crate) fn figures(
+    experiment: &ExperimentResults,
+    tables: &[TablePresentation],
+    mark: Option<Mark>,
+) -> anyhow::Result<Vec<DrawnFigure>> {
     let figures = [
-        Some(accuracy(experiment, mark)?),
+        Some(accuracy(experiment, tables, mark)?),
         over_epochs(experiment, mark, &LOSS)?,
         over_epochs(experiment, mark, &GRADIENT_NORM)?,
         over_epochs(experiment, mark, &MEAN_GRADIENT_NORM)?,
@@ -39,38 +45,59 @@ pub(crate) fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> any
     Ok(figures)
 }
 
-fn accuracy(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<DrawnFigure> {
+/// Ends the name of the file of the plot that says most.
+pub(super) const ACCURACY: &str = "accuracy";
+
+fn accuracy(
+    experiment: &ExperimentResults,
+    tables: &[TablePresentation],
+    mark: Option<Mark>,
+) -> anyhow::Result<DrawnFigure> {
+    let published = |method: &MethodResults, column: &Column| {
+        // Under a mark nothing is comparable.
+        let mut tables = tables.iter().filter(|table| mark.is_none() && table.experiment == experiment.id);
+        tables.find_map(|table| Some(table.published.cell(&method.method, column)?.value.value))
+    };
     let series = experiment
         .dataset
         .groups
         .iter()
         .map(|group| {
             let column = Column::parse("accuracy_pct", &group.name)?;
-            let bars = experiment
+            let dots = experiment
                 .methods
                 .iter()
                 .map(|method| {
                     let estimate = column.estimate(experiment, method)?;
-                    Ok(estimate.mean.map(|mean| Bar { mean, standard_error: estimate.standard_error }))
+                    let published = published(method, &column);
+                    Ok(estimate.mean.map(|mean| Dot { mean, standard_error: estimate.standard_error, published }))
                 })
-                .collect::<anyhow::Result<Vec<Option<Bar>>>>()?;
-            Ok(BarSeries { name: group.name.clone(), bars })
+                .collect::<anyhow::Result<Vec<Option<Dot>>>>()?;
+            Ok(DotSeries { name: group.name.clone(), dots })
         })
-        .collect::<anyhow::Result<Vec<BarSeries>>>()?;
-    let alt = alt_of_bars(experiment, &series);
-    let panel = BarPanel {
+        .collect::<anyhow::Result<Vec<DotSeries>>>()?;
+    let is_compared = series.iter().flat_map(|series| &series.dots).flatten().any(|dot| dot.published.is_some());
+    let alt = alt_of_dots(experiment, &series);
+    let panel = DotPanel {
         title: marked(mark, "Accuracy by group"),
         x_label: "accuracy on the test records (%)".to_owned(),
-        categories: experiment.methods.iter().map(|method| method.method.clone()).collect(),
+        categories: experiment.methods.iter().map(label).collect(),
         series,
-        x_max: Some(100.0),
+        limits: (0.0, 100.0),
         decimals: 1,
     };
     Ok(DrawnFigure {
-        stem: format!("{}-accuracy", experiment.id),
-        caption: marked(mark, &format!("Accuracy by group, mean ± standard error over seeds. {}.", experiment.title)),
+        stem: format!("{}-{ACCURACY}", experiment.id),
+        caption: marked(
+            mark,
+            &format!(
+                "Accuracy by group, mean ± standard error over seeds{}. {}.",
+                if is_compared { "; hollow diamonds are the paper's" } else { "" },
+                experiment.title
+            ),
+        ),
         alt,
-        plot: Plot { title: marked(mark, &experiment.title), panels: vec![Panel::Bars(panel)], n_columns: 1 },
+        plot: Plot { title: marked(mark, &experiment.title), panels: vec![Panel::Dots(panel)], n_columns: 1 },
     })
 }
 
@@ -237,7 +264,7 @@ fn mean_points(values: impl Iterator<Item = (u64, Option<f64>)>) -> anyhow::Resu
     Ok(points)
 }
 
-fn alt_of_bars(experiment: &ExperimentResults, series: &[BarSeries]) -> String {
+fn alt_of_dots(experiment: &ExperimentResults, series: &[DotSeries]) -> String {
     let methods: Vec<String> = experiment
         .methods
         .iter()
@@ -245,15 +272,15 @@ fn alt_of_bars(experiment: &ExperimentResults, series: &[BarSeries]) -> String {
         .map(|(index, method)| {
             let values: Vec<String> = series
                 .iter()
-                .map(|series| match series.bars[index] {
-                    Some(bar) => format!("{} {:.1} %", series.name, bar.mean),
+                .map(|series| match series.dots[index] {
+                    Some(dot) => format!("{} {:.1} %", series.name, dot.mean),
                     None => format!("{} undefined", series.name),
                 })
                 .collect();
-            format!("{}: {}", method.method, values.join(", "))
+            format!("{}: {}", label(method), values.join(", "))
         })
         .collect();
-    format!("Bar chart of accuracy by group. {}.", methods.join("; "))
+    format!("Dot chart of accuracy by group. {}.", methods.join("; "))
 }
 
 /// First and last value of every line: the shape in words.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use askama::Template;
+use fair_report::number;
 
-use super::number;
 use super::summary::{Summary, Tally};
 use crate::output::Output;
 
@@ -32,6 +32,7 @@ struct Export {
 #[derive(Template)]
 #[template(path = "index.html")]
 struct Index {
+    style: &'static str,
     entries: Vec<Entry>,
     exports: Vec<Export>,
 }
@@ -88,7 +89,7 @@ pub(crate) fn write_index(root: &Path, exports: Option<&Path>) -> anyhow::Result
         }
         _ => Vec::new(),
     };
-    let page = Index { entries, exports }.render().context("rendering the index")?;
+    let page = Index { style: fair_report::STYLE, entries, exports }.render().context("rendering the index")?;
     output.write_bytes(page.as_bytes())?;
     Ok(path)
 }

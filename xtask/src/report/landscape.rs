@@ -1,10 +1,12 @@
 //! An experiment that searched a grid of learning rates and bounds: heat maps and the best point of each method.
 
-use super::document::{Block, Cell, Mark, Row, Table, marked};
+use fair_report::plot::{HeatPanel, Panel, Plot};
+use fair_report::{Block, Cell, Row, Table};
+
+use super::estimate::mean_and_error;
 use super::figures::DrawnFigure;
+use super::mark::{Mark, marked};
 use super::metric::Column;
-use super::number;
-use crate::plot::{HeatPanel, Panel, Plot};
 use crate::results::{ExperimentResults, MethodResults};
 
 /// Names of the grid's coordinates.
@@ -67,7 +69,7 @@ pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyh
                 Cell::plain(coordinate(method, BOUND).map_or_else(|| "–".to_owned(), |bound| bound.to_string())),
             ];
             for (_, column) in &columns {
-                cells.push(Cell::plain(number::estimate(&column.estimate(experiment, method)?, 3)));
+                cells.push(Cell::plain(mean_and_error(&column.estimate(experiment, method)?, 3)));
             }
             Ok(Row { header: method.base.clone(), cells })
         })

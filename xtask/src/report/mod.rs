@@ -2,22 +2,24 @@
 
 #[cfg(test)]
 mod accessibility;
+mod answer;
 mod claims;
 mod comparison;
 mod counterparts;
 mod curves;
 mod decomposition;
-mod document;
 #[cfg(test)]
 mod documented;
+mod estimate;
 mod fairness;
 mod figures;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod index;
+mod label;
 pub(crate) mod landscape;
+mod mark;
 pub(crate) mod metric;
-mod number;
 mod plain;
 mod presentation;
 mod privacy;
@@ -25,7 +27,6 @@ mod published;
 mod published_difference;
 mod ranking;
 mod release;
-mod render;
 mod search;
 mod setting;
 mod side_by_side;
@@ -34,13 +35,16 @@ mod terminal;
 mod verdict;
 
 use anyhow::Context;
+use fair_report::plot;
+use fair_report::{Block, Document, Section};
 
+use self::answer::drawn;
 pub(crate) use self::claims::Claim;
 use self::comparison::Answer;
-pub(crate) use self::document::Mark;
-use self::document::{Block, Document, Figure, Section, marked};
 use self::figures::DrawnFigure;
 pub(crate) use self::index::{refuse_foreign as refuse_foreign_index, write_index};
+pub(crate) use self::mark::Mark;
+use self::mark::marked;
 pub(crate) use self::plain::{PlainReport, write_plain};
 pub(crate) use self::presentation::{Cause, StudyPresentation, TablePresentation};
 pub(crate) use self::ranking::{Judged, Ranked};
@@ -49,7 +53,6 @@ use self::summary::Summary;
 pub(crate) use self::terminal::{Print, short};
 use self::verdict::Verdict;
 use crate::output::ReportFolder;
-use crate::plot;
 use crate::results::{ExperimentResults, StudyResults, compact};
 
 /// Writes `report.md`, `report.html`, `release.json` (what ε covers), `results.json` (everything, most of it not for release), `runs.json.gz`, `fairness.json`, `summary.json` and `plots/` to the
@@ -70,8 +73,8 @@ pub(crate) fn write(
         write("runs.json.gz", &compact::pack(results)?)?;
         write("release.json", &serde_json::to_vec_pretty(&Release::of(results)).context("serialising the release")?)?;
         write("fairness.json", &serde_json::to_vec_pretty(&statements(results)?).context("serialising statements")?)?;
-        write("report.md", render::markdown(&document)?.as_bytes())?;
-        write("report.html", render::html(&document)?.as_bytes())?;
+        write("report.md", fair_report::markdown(&document)?.as_bytes())?;
+        write("report.html", fair_report::html(&document)?.as_bytes())?;
         for figure in &figures {
             let svg = figure.plot.svg().with_context(|| format!("drawing {}", figure.stem))?;
             write(&format!("plots/{}.svg", figure.stem), svg.as_bytes())?;
@@ -91,7 +94,7 @@ pub(crate) fn committed(
     presentation: &StudyPresentation,
 ) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let (document, figures) = compose(results, presentation)?;
-    let mut files = vec![("report.md".to_owned(), render::markdown(&document)?.into_bytes())];
+    let mut files = vec![("report.md".to_owned(), fair_report::markdown(&document)?.into_bytes())];
     for figure in &figures {
         let svg = figure.plot.svg().with_context(|| format!("drawing {}", figure.stem))?;
         files.push((format!("plots/{}.svg", figure.stem), svg.into_bytes()));
@@ -115,38 +118,53 @@ fn statements(results: &StudyResults) -> anyhow::Result<Vec<fairness::MethodStat
 fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::Result<(Document, Vec<DrawnFigure>)> {
     let mark_of = |experiment: &ExperimentResults| Mark::new(experiment.dataset.synthetic, results.quick);
     let answers = answers(results, presentation)?;
-    let (mut sections, mut all_figures) = match side_by_side::section(results, &presentation.ranked)? {
-        Some((section, figures)) => (vec![section], figures),
-        None => (Vec::new(), Vec::new()),
-    };
-    sections.extend([release(results), summary(&answers)]);
-    sections.extend(claims::section(results, presentation)?);
-    sections.extend(answers.iter().map(|(answer, mark)| answer.section(*mark)));
+    let mut figures = Vec::new();
     for experiment in &results.experiments {
-        let mut figures = if landscape::is_grid(experiment) {
-            landscape::figures(&landscape::on_validation(experiment), mark_of(experiment))?
-        } else {
-            let mut figures = figures::figures(experiment, mark_of(experiment))?;
-            figures.extend(decomposition::figures(experiment, mark_of(experiment))?);
-            figures
-        };
-        counterparts::cite(&mut figures);
-        for figure in &mut figures {
-            figure.alt = marked(mark_of(experiment), &figure.alt);
-        }
-        let seeded = results.seed.is_some();
-        sections.extend(experiment_sections(experiment, seeded, mark_of(experiment), &figures)?);
-        all_figures.extend(figures);
+        figures.push(figures_of(experiment, presentation, mark_of(experiment))?);
     }
-    sections.push(Section {
-        id: "how-it-was-run".to_owned(),
-        title: "How it was run".to_owned(),
-        level: 2,
-        blocks: setting::study(results),
-    });
-    let document =
-        Document { title: presentation.title.clone(), mark: Mark::new(results.synthetic, results.quick), sections };
+    let (answer, mut all_figures) = match side_by_side::section(results, &presentation.ranked)? {
+        Some((section, figures)) => (Some(section), figures),
+        None => (answer::section(results, figures.iter().flatten())?, Vec::new()),
+    };
+    let is_shown = |figure: &DrawnFigure| answer.as_ref().is_some_and(|section| answer::shows(section, figure));
+    let mut details = Vec::new();
+    for (experiment, figures) in results.experiments.iter().zip(&figures) {
+        let plots = figures.iter().filter(|figure| !is_shown(figure)).map(|figure| Ok(Block::Figure(drawn(figure)?)));
+        let plots = plots.collect::<anyhow::Result<_>>()?;
+        details.extend(experiment_sections(experiment, results.seed.is_some(), mark_of(experiment), plots)?);
+    }
+    let mut sections: Vec<Section> = answer.into_iter().chain([release(results), summary(&answers)]).collect();
+    sections.extend(claims::section(results, presentation)?);
+    sections.extend(answers.iter().map(|(answer, mark)| answer.section(*mark).folded()));
+    sections.extend(details);
+    all_figures.extend(figures.into_iter().flatten());
+    sections.push(Section::new("how-it-was-run", "How it was run", setting::study(results)).folded());
+    let document = Document {
+        title: presentation.title.clone(),
+        mark: Mark::new(results.synthetic, results.quick).map(Into::into),
+        sections,
+    };
     Ok((document, all_figures))
+}
+
+/// The plots of one experiment.
+fn figures_of(
+    experiment: &ExperimentResults,
+    presentation: &StudyPresentation,
+    mark: Option<Mark>,
+) -> anyhow::Result<Vec<DrawnFigure>> {
+    let mut figures = if landscape::is_grid(experiment) {
+        landscape::figures(&landscape::on_validation(experiment), mark)?
+    } else {
+        let mut figures = figures::figures(experiment, &presentation.tables, mark)?;
+        figures.extend(decomposition::figures(experiment, mark)?);
+        figures
+    };
+    counterparts::cite(&mut figures);
+    for figure in &mut figures {
+        figure.alt = marked(mark, &figure.alt);
+    }
+    Ok(figures)
 }
 
 /// Every published table whose experiment was run, answered.
@@ -177,23 +195,18 @@ pub(crate) fn at_length(results: &StudyResults, presentation: &StudyPresentation
         if experiment.methods.iter().any(|method| method.method == metric::REFERENCE) {
             blocks.push(Block::List(fairness::in_words(experiment, mark)?));
         }
-        sections.push(Section { id: experiment.id.clone(), title: experiment.title.clone(), level: 2, blocks });
+        sections.push(Section::new(&experiment.id, &experiment.title, blocks));
     }
-    render::markdown(&Document {
+    Ok(fair_report::markdown(&Document {
         title: presentation.title.clone(),
-        mark: Mark::new(results.synthetic, results.quick),
+        mark: Mark::new(results.synthetic, results.quick).map(Into::into),
         sections,
-    })
+    })?)
 }
 
 /// What may be released of what follows.
 fn release(results: &StudyResults) -> Section {
-    Section {
-        id: "release".to_owned(),
-        title: "What may be released".to_owned(),
-        level: 2,
-        blocks: privacy::what_may_be_released(results),
-    }
+    Section::new("release", "What may be released", privacy::what_may_be_released(results))
 }
 
 fn summary(answers: &[(Answer<'_>, Option<Mark>)]) -> Section {
@@ -216,33 +229,17 @@ fn summary(answers: &[(Answer<'_>, Option<Mark>)]) -> Section {
         blocks.push(Block::Paragraph("What the verdicts mean:".to_owned()));
         blocks.push(Block::List(comparison::verdict_definition()));
     }
-    Section { id: "verdicts".to_owned(), title: "Verdicts".to_owned(), level: 2, blocks }
+    Section::new("verdicts", "Verdicts", blocks)
 }
 
 fn experiment_sections(
     experiment: &ExperimentResults,
     seeded: bool,
     mark: Option<Mark>,
-    figures: &[DrawnFigure],
+    plots: Vec<Block>,
 ) -> anyhow::Result<Vec<Section>> {
-    let part = |name: &str, title: &str, blocks| Section {
-        id: format!("{}-{name}", experiment.id),
-        title: title.to_owned(),
-        level: 3,
-        blocks,
-    };
-    let plots = figures
-        .iter()
-        .map(|figure| {
-            Ok(Block::Figure(Figure {
-                stem: figure.stem.clone(),
-                caption: figure.caption.clone(),
-                alt: figure.alt.clone(),
-                panels: figure.plot.panel_svgs()?,
-            }))
-        })
-        .collect::<anyhow::Result<Vec<Block>>>()?;
-    let head = Section { id: experiment.id.clone(), title: experiment.title.clone(), level: 2, blocks: Vec::new() };
+    let part = |name: &str, title: &str, blocks| Section::part(format!("{}-{name}", experiment.id), title, blocks);
+    let head = Section::new(&experiment.id, &experiment.title, Vec::new()).folded();
     let mut sections = vec![head];
     if landscape::is_grid(experiment) {
         sections.push(part("grid", "Grid", landscape::blocks(&landscape::on_validation(experiment), mark)?));
@@ -257,7 +254,9 @@ fn experiment_sections(
             sections.push(part("why", "Why clipping is unfair", why));
         }
     }
-    sections.push(part("plots", "Plots", plots));
+    if !plots.is_empty() {
+        sections.push(part("plots", "Plots", plots));
+    }
     sections.push(part("setting", "Data, model and runs", setting::experiment(experiment, mark)));
     Ok(sections)
 }
@@ -276,7 +275,7 @@ mod tests {
     }
 
     fn markdown(results: &StudyResults) -> String {
-        render::markdown(&compose(results, &presentation()).unwrap().0).unwrap()
+        fair_report::markdown(&compose(results, &presentation()).unwrap().0).unwrap()
     }
 
     /// Captions of the tables of a Markdown report.
@@ -295,7 +294,7 @@ mod tests {
         results.synthetic = true;
         results.experiments[0].dataset.synthetic = true;
         let (document, figures) = compose(&results, &presentation()).unwrap();
-        let text = render::markdown(&document).unwrap();
+        let text = fair_report::markdown(&document).unwrap();
         assert!(captions(&text).len() >= 8);
         for caption in captions(&text) {
             assert!(caption.starts_with("**SYNTHETIC: "), "{caption}");

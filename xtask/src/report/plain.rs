@@ -1,11 +1,11 @@
 //! A report that is not made from stored runs: text, results and plots of its own, found and described by the index like any other.
 
 use anyhow::Context;
+use fair_report::plot::{self, Plot};
 use serde::Serialize;
 
 use super::summary::{Plot as SummaryPlot, Summary, Tally};
 use crate::output::ReportFolder;
-use crate::plot::{self, Plot};
 
 /// What it consists of.
 pub(crate) struct PlainReport<'a> {

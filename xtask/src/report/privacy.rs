@@ -2,10 +2,12 @@
 
 use dp_accounting::{Accountant, Delta, DpEvent, PldAccountant, Rounding, Scope, decimal};
 use dp_train::Plan;
+use fair_report::number;
+use fair_report::{Block, Cell, Row, Table, Tone};
 use serde::Deserialize;
 
-use super::document::{Block, Cell, Mark, Row, Table, Tone, marked};
-use super::{number, search};
+use super::mark::{Mark, marked};
+use super::search;
 use crate::results::{ExperimentResults, MethodResults, PrivacyRecord, StudyResults, mark_epsilon};
 
 /// What a reader may take from a report, and what not: the top of every one.

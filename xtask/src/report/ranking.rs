@@ -1,9 +1,10 @@
 //! Methods side by side, as data: what a table or a chart of them is made from.
 
 use fair_metrics::{macro_accuracy, worst_class_accuracy};
+use fair_report::number;
 use serde::Serialize;
 
-use super::{landscape, number};
+use super::landscape;
 use crate::results::{ExperimentResults, MethodResults, RunRecord, StudyResults};
 
 /// Which experiments compare methods, and which method is recommended there.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::document::Mark;
+use super::mark::Mark;
 use crate::results::{PrivacyRecord, StudyResults, ThresholdRecord};
 
 /// What may be released of a study, if its randomness is secret. The parameters themselves are not kept by a study.

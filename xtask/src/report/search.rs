@@ -1,7 +1,9 @@
 //! Searches within ε: how many trials they made and what they chose.
 
-use super::document::{Cell, Mark, Row, Table, marked};
-use super::number;
+use fair_report::number;
+use fair_report::{Cell, Row, Table};
+
+use super::mark::{Mark, marked};
 use crate::results::{ExperimentResults, SearchRecord, TrialRecord};
 
 /// One row per method that searches; `None` if none does.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::document::{Block, Cell, Mark, Row, Table, marked};
-use super::number;
+use fair_report::number;
+use fair_report::{Block, Cell, Row, Table};
+
+use super::mark::{Mark, marked};
 use crate::results::{ExperimentResults, RunRecord, StudyResults};
 use crate::shell;
 

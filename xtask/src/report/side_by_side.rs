@@ -1,14 +1,17 @@
 //! The opening of a comparison: which method is best at which ε, as a sentence, a table and a figure for each data set.
 
 use fair_metrics::Estimate;
+use fair_report::number;
+use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
+use fair_report::{Block, Cell, Row, Section, Table, Tone};
 
-use super::document::{Block, Cell, Figure, Mark, Row, Section, Table, Tone, marked};
+use super::answer::drawn;
+use super::estimate::mean_and_error;
 use super::figures::DrawnFigure;
 use super::landscape;
+use super::mark::{Mark, marked};
 use super::metric::{Column, REFERENCE};
-use super::number;
 use super::ranking::{Judged, Ranked};
-use crate::plot::{LinePanel, Panel, Plot, Point, Series};
 use crate::results::{ExperimentResults, MethodResults, StudyResults};
 
 /// The coordinate that methods are compared along.
@@ -44,15 +47,10 @@ pub(super) fn section(
         blocks.push(Block::Paragraph(sentence(experiment, *ranked, &curves)));
         blocks.push(Block::Table(table(experiment, *ranked, &column, &curves, mark)?));
         let figure = figure(experiment, *ranked, &curves, mark);
-        blocks.push(Block::Figure(Figure {
-            stem: figure.stem.clone(),
-            caption: figure.caption.clone(),
-            alt: figure.alt.clone(),
-            panels: figure.plot.panel_svgs()?,
-        }));
+        blocks.push(Block::Figure(drawn(&figure)?));
         figures.push(figure);
     }
-    let section = Section { id: "answer".to_owned(), title: "The answer".to_owned(), level: 2, blocks };
+    let section = Section::new("answer", "The answer", blocks);
     Ok((!figures.is_empty()).then_some((section, figures)))
 }
 
@@ -148,7 +146,7 @@ fn table(
     let mut rows = Vec::new();
     if let Some(reference) = experiment.methods.iter().find(|method| method.method == REFERENCE) {
         let estimate = column.estimate(experiment, reference)?;
-        let cells = epsilons.iter().map(|_| Cell::plain(number::estimate(&estimate, DECIMALS))).collect();
+        let cells = epsilons.iter().map(|_| Cell::plain(mean_and_error(&estimate, DECIMALS))).collect();
         rows.push(Row { header: REFERENCE.to_owned(), cells });
     }
     for curve in curves {
@@ -159,7 +157,7 @@ fn table(
                 |(_, estimate)| {
                     let is_best = estimate.mean.is_some() && estimate.mean == best(epsilon);
                     let tone = if is_best { Tone::Good } else { Tone::Plain };
-                    let text = number::estimate(estimate, DECIMALS);
+                    let text = mean_and_error(estimate, DECIMALS);
                     Cell::toned(if is_best { format!("{text} (best)") } else { text }, tone)
                 },
             )

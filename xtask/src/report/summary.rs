@@ -1,8 +1,8 @@
 //! What an index says of a report.
 
+use fair_report::{Block, Document, Tone};
 use serde::{Deserialize, Serialize};
 
-use super::document::{Block, Document, Tone};
 use crate::results::StudyResults;
 
 /// A report in a few facts, written beside it as `summary.json`.
@@ -54,7 +54,7 @@ impl Summary {
         });
         Self {
             title: document.title.clone(),
-            mark: document.mark.map(|mark| mark.label().to_owned()),
+            mark: document.mark.map(|mark| mark.label.to_owned()),
             rows: Tally::of(document, "verdicts"),
             claims: Tally::of(document, "claims"),
             n_runs: results.experiments.iter().flat_map(|e| &e.methods).map(|method| method.runs.len()).sum(),

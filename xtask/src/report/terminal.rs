@@ -1,12 +1,13 @@
 //! What a finished study says in a terminal: the answer, on one screen.
 
 use clap::ValueEnum;
+use fair_report::{Document, aligned, number};
 
-use super::document::{Document, Mark};
 use super::fairness::{Cost, cost_of};
+use super::mark::Mark;
 use super::metric::REFERENCE;
 use super::summary::Tally;
-use super::{StudyPresentation, answers, claims, landscape, number, ranking, summary};
+use super::{StudyPresentation, answers, claims, landscape, ranking, summary};
 use crate::results::{ExperimentResults, MethodResults, StudyResults};
 
 /// How much of a report a command prints.
@@ -45,7 +46,7 @@ pub(crate) fn short(results: &StudyResults, presentation: &StudyPresentation) ->
     if ranking.is_empty() {
         lines.extend(by_experiment(results)?);
     } else {
-        lines.extend(aligned(&ranking));
+        lines.extend(columns(&ranking));
     }
     lines.extend(verdicts(results, presentation)?);
     Ok(lines.join("\n"))
@@ -100,7 +101,7 @@ fn experiment_lines(experiment: &ExperimentResults, n_lines: usize) -> anyhow::R
     if n_left > 0 {
         rows[0][0] = format!("{} (+{n_left} methods)", experiment.id);
     }
-    Ok(aligned(&rows))
+    Ok(columns(&rows))
 }
 
 /// The methods that have room: the reference, the baseline, and those whose privacy costs differ least between groups.
@@ -171,21 +172,10 @@ fn percent(fraction: Option<f64>) -> String {
     fraction.map_or_else(|| "–".to_owned(), |fraction| number::fixed(100.0 * fraction, 2))
 }
 
-/// Columns under each other: the first two and the last from the left, figures from the right.
-fn aligned(rows: &[Vec<String>]) -> Vec<String> {
+/// The first two columns and the last are text.
+fn columns(rows: &[Vec<String>]) -> Vec<String> {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<usize> = (0..n_columns).map(|column| width(column).unwrap_or(0)).collect();
-    let line = |row: &Vec<String>| {
-        let mut line = String::new();
-        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-            let gap = if column == 0 { "" } else { "  " };
-            let is_text = column < 2 || column + 1 == n_columns;
-            line += &if is_text { format!("{gap}{cell:<width$}") } else { format!("{gap}{cell:>width$}") };
-        }
-        line.trim_end().to_owned()
-    };
-    rows.iter().map(line).collect()
+    aligned(rows, |column| column < 2 || column + 1 == n_columns)
 }
 
 #[cfg(test)]

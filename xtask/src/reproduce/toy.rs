@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use dp_clipping::{ClipBatch, CountNoise, PresetParams, PublicContext, registry};
+use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use rand_distr::{Distribution, Normal};
@@ -15,7 +16,6 @@ use serde::Serialize;
 
 use super::options::reports_root;
 use crate::output::{Contents, ReportFolder};
-use crate::plot::{LinePanel, Panel, Plot, Point, Series};
 use crate::report::{self, PlainReport};
 use crate::shell;
 use crate::terminal::say;

@@ -27,7 +27,8 @@ fn findings(page: &Path) -> Option<Vec<String>> {
     let browser = ["chromium", "chromium-browser", "google-chrome"]
         .into_iter()
         .find(|name| Command::new(name).arg("--version").output().is_ok_and(|output| output.status.success()))?;
-    let html = fs::read_to_string(page).unwrap();
+    // What is folded is checked, too.
+    let html = fs::read_to_string(page).unwrap().replace("<details>", "<details open>");
     let script = format!("<script>{}</script></body>", include_str!("checks.js"));
     let light = html.replace("(prefers-color-scheme: dark)", "not all").replace("</body>", &script);
     let dark = html.replace("@media (prefers-color-scheme: dark)", "@media all").replace("</body>", &script);

@@ -71,8 +71,8 @@ mod tests {
     use dp_train::analysis::{Sampled, StepDecomposition};
 
     use super::*;
-    use crate::report::document::Block;
     use crate::report::fixture;
+    use fair_report::Block;
 
     fn sampled(mean: f64) -> Sampled {
         Sampled { mean, standard_error: Some(0.1 * mean.abs()) }

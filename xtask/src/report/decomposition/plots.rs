@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use dp_train::analysis::{RiskGapBounds, StepDecomposition};
 use fair_metrics::Estimate;
+use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
 
 use super::{OfGroup, analysed, analyses, widest_pair};
-use crate::plot::{LinePanel, Panel, Plot, Point, Series};
 use crate::report::counterparts;
-use crate::report::document::{Mark, marked};
 use crate::report::figures::DrawnFigure;
+use crate::report::mark::{Mark, marked};
 use crate::results::{ExperimentResults, MethodResults};
 
 /// A quantity of a group at a step.

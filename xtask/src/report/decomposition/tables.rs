@@ -2,10 +2,11 @@
 
 use dp_train::analysis::{GroupTerms, RiskGapBounds, StepDecomposition};
 use fair_metrics::Estimate;
+use fair_report::{Block, Cell, Row, Table};
 
 use super::{OfGroup, analysed, analyses, widest_pair};
-use crate::report::document::{Block, Cell, Mark, Row, Table, marked};
-use crate::report::number;
+use crate::report::estimate::mean_and_error;
+use crate::report::mark::{Mark, marked};
 use crate::results::{ExperimentResults, MethodResults};
 
 /// Terms, norms and bounds as tables; nothing unless runs were analysed.
@@ -110,7 +111,7 @@ fn norms(experiment: &ExperimentResults, methods: &[&MethodResults], mark: Optio
     let rows = by_group(experiment, methods, &|method, group| {
         let cell = |of: fn(&GroupTerms) -> Option<f64>, digits| {
             let estimate = over_runs(method, &|step| of(step.groups.get(group)?.as_ref()?))?;
-            Ok(Cell::plain(number::estimate(&estimate, digits)))
+            Ok(Cell::plain(mean_and_error(&estimate, digits)))
         };
         [
             cell(|group| group.sample_norm, 3),

@@ -1,6 +1,5 @@
 //! Lines over epochs or steps, each with a band.
 
-use anyhow::Context;
 use plotters::chart::{ChartBuilder, ChartContext};
 use plotters::coord::cartesian::Cartesian2d;
 use plotters::coord::combinators::{BindKeyPoints, IntoLogRange};
@@ -12,35 +11,45 @@ use plotters::style::Color;
 
 use super::panel::{Area, Drawn, Key, draw_marker, head, head_height, n_legend_rows, text_style};
 use super::theme::{self, px, size};
+use crate::error::{Context, ReportError};
 
 /// Lines with standard-error bands on common axes.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct LinePanel {
-    pub(crate) title: String,
-    pub(crate) x_label: String,
-    pub(crate) y_label: String,
-    pub(crate) series: Vec<Series>,
+pub struct LinePanel {
+    /// Above the panel.
+    pub title: String,
+    /// Below its axis.
+    pub x_label: String,
+    /// Beside its axis.
+    pub y_label: String,
+    /// In the order of the legend.
+    pub series: Vec<Series>,
     /// Range of the y axis; `None` fits the panel's own values.
-    pub(crate) y_range: Option<(f64, f64)>,
+    pub y_range: Option<(f64, f64)>,
     /// Whether equal ratios of `x`, which is then positive, are equally far apart, with ticks at powers of two.
-    pub(crate) log2_x: bool,
+    pub log2_x: bool,
 }
 
 /// One line.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Series {
-    pub(crate) name: String,
+pub struct Series {
+    /// In the legend.
+    pub name: String,
     /// In order of `x`.
-    pub(crate) points: Vec<Point>,
+    pub points: Vec<Point>,
 }
 
 /// A mean and the ends of its band.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Point {
-    pub(crate) x: f64,
-    pub(crate) mean: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+pub struct Point {
+    /// Where it is.
+    pub x: f64,
+    /// The value.
+    pub mean: f64,
+    /// Lower end of its band.
+    pub low: f64,
+    /// Upper end of its band.
+    pub high: f64,
 }
 
 /// Values that span more than this factor are drawn on a logarithmic axis.
@@ -61,11 +70,11 @@ impl LinePanel {
         let names: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
         let body = head(area, &self.title, &names, Key::Line)?;
         let points = || self.series.iter().flat_map(|series| &series.points);
-        let (x_low, x_high) = extent(points().map(|p| self.place(p.x))).context("a panel without points")?;
+        let (x_low, x_high) = extent(points().map(|p| self.place(p.x))).ok_or(ReportError::Empty)?;
         let x_range = x_low..if x_high > x_low { x_high } else { x_low + 1.0 };
         let (low, high) = match self.y_range {
             Some(range) => range,
-            None => y_range(points().copied()).context("a panel without points")?,
+            None => y_range(points().copied()).ok_or(ReportError::Empty)?,
         };
         if is_logarithmic(low, high) {
             self.draw_chart(&body, x_range, (low..high).log_scale().with_key_points(log_ticks(low, high)))
@@ -146,7 +155,7 @@ fn draw_series<Y: Ranged<ValueType = f64>>(
 }
 
 /// A range of the y axis that shows all these points with their bands; several panels may have it in common.
-pub(crate) fn y_range(points: impl Iterator<Item = Point> + Clone) -> Option<(f64, f64)> {
+pub fn y_range(points: impl Iterator<Item = Point> + Clone) -> Option<(f64, f64)> {
     let (low, high) = extent(points.clone().flat_map(|p| [p.low, p.high, p.mean]))?;
     let (smallest_mean, _) = extent(points.map(|p| p.mean))?;
     if is_logarithmic(smallest_mean, high) {

@@ -1,37 +1,26 @@
 //! Numbers as tables print them.
 
-use fair_metrics::Estimate;
-
-/// `12.3 ± 0.4`, `12.3` without a standard error, `undefined` without a mean.
-pub(crate) fn estimate(estimate: &Estimate, decimals: usize) -> String {
-    match (estimate.mean, estimate.standard_error) {
-        (Some(mean), Some(error)) => format!("{} ± {error:.decimals$}", fixed(mean, decimals)),
-        (Some(mean), None) => fixed(mean, decimals),
-        (None, _) => format!("undefined (n = {})", estimate.n),
-    }
-}
-
 /// A number with a true minus sign, and without one in front of a zero.
-pub(crate) fn fixed(value: f64, decimals: usize) -> String {
+pub fn fixed(value: f64, decimals: usize) -> String {
     let digits = format!("{:.decimals$}", value.abs());
     let is_zero = digits.bytes().all(|byte| matches!(byte, b'0' | b'.'));
     if value < 0.0 && !is_zero { format!("−{digits}") } else { digits }
 }
 
 /// A number that shows its sign unless it rounds to zero.
-pub(crate) fn signed(value: f64, decimals: usize) -> String {
+pub fn signed(value: f64, decimals: usize) -> String {
     let text = fixed(value, decimals);
     let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
     if text.starts_with('−') || is_zero { text } else { format!("+{text}") }
 }
 
 /// A probability: `0.031`, `4.2e-5` when small.
-pub(crate) fn p_value(p: f64) -> String {
+pub fn p_value(p: f64) -> String {
     if p >= 0.001 || p == 0.0 { format!("{p:.3}") } else { format!("{p:.1e}") }
 }
 
 /// A whole number with thin spaces between thousands.
-pub(crate) fn count(n: u64) -> String {
+pub fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -54,14 +43,6 @@ mod tests {
         assert_eq!(signed(0.06, 1), "+0.1");
         assert_eq!(signed(-0.06, 1), "−0.1");
         assert_eq!(signed(0.04, 1), "0.0");
-    }
-
-    #[test]
-    fn estimates() {
-        let full = Estimate { mean: Some(-1.25), standard_error: Some(0.5), n: 2, n_undefined: 0 };
-        assert_eq!(estimate(&full, 2), "−1.25 ± 0.50");
-        assert_eq!(estimate(&Estimate { standard_error: None, ..full }, 0), "−1");
-        assert_eq!(estimate(&Estimate { mean: None, n: 0, ..full }, 2), "undefined (n = 0)");
     }
 
     #[test]

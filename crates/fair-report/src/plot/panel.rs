@@ -1,6 +1,5 @@
 //! A plot is a grid of panels; a panel is one chart with its title and legend.
 
-use anyhow::Context;
 use plotters::backend::SVGBackend;
 use plotters::coord::Shift;
 use plotters::drawing::{DrawingArea, IntoDrawingArea};
@@ -9,30 +8,31 @@ use plotters::prelude::Rectangle;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontDesc, FontFamily, FontStyle, RGBColor, TextStyle};
 
-use super::bars::BarPanel;
+use super::dots::DotPanel;
 use super::font;
 use super::heatmap::HeatPanel;
 use super::lines::LinePanel;
 use super::theme::{self, px, size};
+use crate::error::{Context, Result};
 
 /// Several panels that are read together.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Plot {
+pub struct Plot {
     /// Above the panels.
-    pub(crate) title: String,
+    pub title: String,
     /// In reading order.
-    pub(crate) panels: Vec<Panel>,
+    pub panels: Vec<Panel>,
     /// Panels side by side in the file.
-    pub(crate) n_columns: usize,
+    pub n_columns: usize,
 }
 
 /// One chart.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Panel {
+pub enum Panel {
     /// Lines with bands.
     Lines(LinePanel),
-    /// Horizontal bars.
-    Bars(BarPanel),
+    /// Dots by category.
+    Dots(DotPanel),
     /// Colours on a grid.
     Heat(HeatPanel),
 }
@@ -41,7 +41,7 @@ pub(crate) enum Panel {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Key {
     Line,
-    Bar,
+    Dot,
 }
 
 impl Key {
@@ -49,13 +49,13 @@ impl Key {
     fn width(self) -> i32 {
         match self {
             Self::Line => px(30),
-            Self::Bar => px(18),
+            Self::Dot => px(18),
         }
     }
 }
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-pub(super) type Drawn = anyhow::Result<()>;
+pub(super) type Drawn = Result<()>;
 
 /// Space around text at the edges, in pixels.
 const EDGE: i32 = 10;
@@ -65,7 +65,7 @@ impl Plot {
     ///
     /// # Errors
     /// If the plotting library fails.
-    pub(crate) fn svg(&self) -> anyhow::Result<String> {
+    pub fn svg(&self) -> Result<String> {
         let n_columns = self.n_columns.clamp(1, self.panels.len().max(1));
         let n_rows = self.panels.len().div_ceil(n_columns);
         let width = theme::PANEL.0 * n_columns as u32;
@@ -93,7 +93,7 @@ impl Plot {
     ///
     /// # Errors
     /// If the plotting library fails.
-    pub(crate) fn panel_svgs(&self) -> anyhow::Result<Vec<String>> {
+    pub fn panel_svgs(&self) -> Result<Vec<String>> {
         self.panels
             .iter()
             .map(|panel| {
@@ -111,21 +111,21 @@ impl Panel {
         match self {
             Self::Lines(panel) => panel.height(),
             Self::Heat(_) => theme::PANEL.1,
-            Self::Bars(panel) => panel.height(),
+            Self::Dots(panel) => panel.height(),
         }
     }
 
     fn draw(&self, area: &Area<'_>) -> Drawn {
         match self {
             Self::Lines(panel) => panel.draw(area),
-            Self::Bars(panel) => panel.draw(area),
+            Self::Dots(panel) => panel.draw(area),
             Self::Heat(panel) => panel.draw(area),
         }
     }
 }
 
 /// Draws in units and declares the size in pixels.
-fn draw((width, height): (u32, u32), paint: impl FnOnce(&Area<'_>) -> Drawn) -> anyhow::Result<String> {
+fn draw((width, height): (u32, u32), paint: impl FnOnce(&Area<'_>) -> Drawn) -> Result<String> {
     font::register()?;
     let (unit_width, unit_height) = (size(width), size(height));
     let mut svg = String::new();
@@ -143,7 +143,7 @@ pub(super) fn text_style(pixels: u32, colour: RGBColor) -> TextStyle<'static> {
 }
 
 /// Breaks a title into lines that fit.
-fn wrap(title: &str, width: u32) -> anyhow::Result<Vec<String>> {
+fn wrap(title: &str, width: u32) -> Result<Vec<String>> {
     font::register()?;
     let style = text_style(theme::TITLE_SIZE, theme::INK);
     let limit = size(width) - size(2 * EDGE.unsigned_abs());
@@ -162,7 +162,7 @@ fn wrap(title: &str, width: u32) -> anyhow::Result<Vec<String>> {
 }
 
 /// Draws the panel's title and legend and returns the area below them.
-pub(super) fn head<'a>(area: &Area<'a>, title: &str, series: &[&str], key: Key) -> anyhow::Result<Area<'a>> {
+pub(super) fn head<'a>(area: &Area<'a>, title: &str, series: &[&str], key: Key) -> Result<Area<'a>> {
     let (width, _) = area.dim_in_pixel();
     let rows = legend_rows(series, key, width.cast_signed())?;
     let (head, body) = area.split_vertically(size(head_height(rows.len())));
@@ -189,7 +189,7 @@ pub(super) fn head_height(n_rows: usize) -> u32 {
 }
 
 /// Positions in the legend and the room that each takes, in rows that fit.
-fn legend_rows(series: &[&str], key: Key, width: i32) -> anyhow::Result<Vec<Vec<(usize, i32)>>> {
+fn legend_rows(series: &[&str], key: Key, width: i32) -> Result<Vec<Vec<(usize, i32)>>> {
     font::register()?;
     let style = text_style(theme::LABEL_SIZE, theme::INK);
     let mut rows: Vec<Vec<(usize, i32)>> = Vec::new();
@@ -216,7 +216,7 @@ pub(super) fn n_legend_rows(series: &[&str], key: Key) -> usize {
 }
 
 /// Draws the key of a series and returns the room it takes.
-fn draw_key(area: &Area<'_>, index: usize, (x, y): (i32, i32), key: Key) -> anyhow::Result<i32> {
+fn draw_key(area: &Area<'_>, index: usize, (x, y): (i32, i32), key: Key) -> Result<i32> {
     let colour = theme::series_colour(index);
     match key {
         Key::Line => {
@@ -224,10 +224,7 @@ fn draw_key(area: &Area<'_>, index: usize, (x, y): (i32, i32), key: Key) -> anyh
             area.draw(&PathElement::new(line, colour.stroke_width(theme::LINE))).context("drawing a legend")?;
             draw_marker(area, index, (x + px(12), y))?;
         }
-        Key::Bar => {
-            let corners = [(x, y - px(6)), (x + px(12), y + px(6))];
-            area.draw(&Rectangle::new(corners, colour.filled())).context("drawing a legend")?;
-        }
+        Key::Dot => draw_marker(area, index, (x + px(6), y))?,
     }
     Ok(key.width())
 }

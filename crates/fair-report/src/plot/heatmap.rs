@@ -1,6 +1,5 @@
 //! Values on a grid as colours, with a scale beside them.
 
-use anyhow::Context;
 use plotters::element::Text;
 use plotters::prelude::Rectangle;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
@@ -9,19 +8,23 @@ use plotters::style::{Color, RGBColor};
 use super::lines::{extent, tick};
 use super::panel::{Area, Drawn, text_style};
 use super::theme::{self, px};
+use crate::error::Context;
 
 /// A cell per pair of values.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct HeatPanel {
-    pub(crate) title: String,
-    pub(crate) x_label: String,
-    pub(crate) y_label: String,
+pub struct HeatPanel {
+    /// Above the panel.
+    pub title: String,
+    /// Below its axis.
+    pub x_label: String,
+    /// Beside its axis.
+    pub y_label: String,
     /// Ascending, from the left.
-    pub(crate) x_values: Vec<f64>,
+    pub x_values: Vec<f64>,
     /// Ascending, from the bottom.
-    pub(crate) y_values: Vec<f64>,
+    pub y_values: Vec<f64>,
     /// `[y][x]`; `None` where it is undefined, which leaves the cell empty.
-    pub(crate) values: Vec<Vec<Option<f64>>>,
+    pub values: Vec<Vec<Option<f64>>>,
 }
 
 /// Dark to light, of growing lightness: it also reads without colour. After viridis.

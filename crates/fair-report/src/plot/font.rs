@@ -5,6 +5,8 @@ use std::sync::{Arc, OnceLock};
 use plotters::style::{FontStyle, register_font};
 use resvg::usvg::fontdb::Database;
 
+use crate::error::{ReportError, Result};
+
 /// Name under which plots ask for the font. Browsers have their own font of this generic name.
 pub(super) const FAMILY: &str = "sans-serif";
 
@@ -12,12 +14,11 @@ pub(super) const FAMILY: &str = "sans-serif";
 ///
 /// # Errors
 /// If the embedded font cannot be parsed.
-pub(super) fn register() -> anyhow::Result<()> {
+pub(super) fn register() -> Result<()> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     let registered =
         REGISTERED.get_or_init(|| register_font(FAMILY, FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT).is_ok());
-    anyhow::ensure!(*registered, "the embedded plot font cannot be parsed");
-    Ok(())
+    if *registered { Ok(()) } else { Err(ReportError::Font) }
 }
 
 /// A font database that holds the embedded font alone and uses it for every generic family.

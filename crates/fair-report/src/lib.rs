@@ -1,0 +1,17 @@
+#![doc = include_str!("../README.md")]
+
+mod document;
+mod error;
+#[cfg(test)]
+mod fixture;
+mod html;
+mod markdown;
+pub mod number;
+pub mod plot;
+mod terminal;
+
+pub use document::{Block, Cell, Document, Figure, Mark, Row, Section, Table, Tone};
+pub use error::{ReportError, Result};
+pub use html::{STYLE, html};
+pub use markdown::markdown;
+pub use terminal::aligned;

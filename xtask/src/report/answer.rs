@@ -1,0 +1,91 @@
+//! The opening of a report: what came out of each experiment, in a sentence and a figure.
+
+use fair_report::{Block, Figure, Section, number};
+
+use super::fairness::{Cost, cost_of};
+use super::figures::{ACCURACY, DrawnFigure};
+use super::label::label;
+use super::landscape;
+use super::mark::{Mark, marked};
+use super::metric::REFERENCE;
+use crate::results::{ExperimentResults, MethodResults, StudyResults};
+
+/// The method that others are compared with.
+const BASELINE: &str = "dpsgd";
+
+/// Of more experiments, figures would hide the answer: they are in the details.
+const MAX_FIGURES: usize = 4;
+
+/// The section, with those figures of accuracy that come first; `None` if nothing can be compared.
+///
+/// # Errors
+/// If an experiment's records are inconsistent, or a figure cannot be drawn.
+pub(super) fn section<'a>(
+    results: &StudyResults,
+    figures: impl Iterator<Item = &'a DrawnFigure> + Clone,
+) -> anyhow::Result<Option<Section>> {
+    let experiments: Vec<&ExperimentResults> =
+        results.experiments.iter().filter(|experiment| !landscape::is_grid(experiment)).collect();
+    let mut blocks = Vec::new();
+    for experiment in &experiments {
+        let mark = Mark::new(experiment.dataset.synthetic, results.quick);
+        let Some(sentence) = sentence(experiment)? else { continue };
+        blocks.push(Block::Paragraph(marked(mark, &sentence)));
+        let stem = format!("{}-{ACCURACY}", experiment.id);
+        let figure = figures.clone().find(|figure| figure.stem == stem);
+        if let Some(figure) = figure.filter(|_| experiments.len() <= MAX_FIGURES) {
+            blocks.push(Block::Figure(drawn(figure)?));
+        }
+    }
+    Ok((!blocks.is_empty()).then(|| Section::new("answer", "The answer", blocks)))
+}
+
+/// Whether a section shows a figure.
+pub(super) fn shows(section: &Section, figure: &DrawnFigure) -> bool {
+    section.blocks.iter().any(|block| matches!(block, Block::Figure(shown) if shown.stem == figure.stem))
+}
+
+/// A figure on the page.
+///
+/// # Errors
+/// If it cannot be drawn.
+pub(super) fn drawn(figure: &DrawnFigure) -> anyhow::Result<Figure> {
+    Ok(Figure {
+        stem: figure.stem.clone(),
+        caption: figure.caption.clone(),
+        alt: figure.alt.clone(),
+        panels: figure.plot.panel_svgs()?,
+    })
+}
+
+/// Who pays under the baseline, and under the private method whose costs differ least; `None` without a reference.
+fn sentence(experiment: &ExperimentResults) -> anyhow::Result<Option<String>> {
+    let mut costs = Vec::new();
+    if experiment.methods.iter().any(|method| method.method == REFERENCE) {
+        for method in experiment.methods.iter().filter(|method| method.method != REFERENCE) {
+            if let Cost { gap: Some(gap), payer } = cost_of(experiment, method)? {
+                costs.push((method, gap, payer));
+            }
+        }
+    }
+    let Some(evenest) = costs.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else { return Ok(None) };
+    let in_words = |(method, gap, payer): &(&MethodResults, f64, String)| {
+        format!("{}{} {} points (who pays: {payer})", label(method), epsilon(method), number::fixed(100.0 * gap, 1))
+    };
+    let baseline = costs.iter().find(|(method, ..)| method.base == BASELINE && method.method != evenest.0.method);
+    let beside = baseline.map_or_else(String::new, |baseline| format!("; {}", in_words(baseline)));
+    Ok(Some(format!(
+        "{}. The widest gap between what privacy costs two groups in accuracy, least of {} private methods: {}{beside}.",
+        experiment.title,
+        costs.len(),
+        in_words(evenest),
+    )))
+}
+
+/// The least ε that an accountant found, with its mark.
+fn epsilon(method: &MethodResults) -> String {
+    let least = method.privacy.as_ref().and_then(|privacy| {
+        privacy.epsilons.iter().min_by(|a, b| a.epsilon.epsilon().get().total_cmp(&b.epsilon.epsilon().get()))
+    });
+    least.map_or_else(String::new, |record| format!(" at ε = {:.2}", record.epsilon))
+}
