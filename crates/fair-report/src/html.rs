@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use crate::document::{Block, Cell, Document, Section, Tone};
+use crate::document::{Block, Cell, Document, Row, Section, Tone};
 use crate::error::{Context, Result};
 
 /// The style sheet of every page; it is part of what [`html`] makes.
@@ -41,6 +41,13 @@ fn chapters(mut sections: &[Section]) -> Vec<Chapter<'_>> {
         sections = rest;
     }
     chapters
+}
+
+impl Row {
+    /// Whether its header is a sentence, which wraps, rather than a name.
+    fn is_long(&self) -> bool {
+        self.header.chars().count() > 32
+    }
 }
 
 impl Cell {

@@ -58,7 +58,7 @@ pub(super) fn drawn(figure: &DrawnFigure) -> anyhow::Result<Figure> {
     })
 }
 
-/// Who pays under the baseline, and under the private method whose costs differ least; `None` without a reference.
+/// The private method whose costs differ least between groups, and the baseline beside it; `None` without a reference.
 fn sentence(experiment: &ExperimentResults) -> anyhow::Result<Option<String>> {
     let mut costs = Vec::new();
     if experiment.methods.iter().any(|method| method.method == REFERENCE) {
@@ -70,14 +70,19 @@ fn sentence(experiment: &ExperimentResults) -> anyhow::Result<Option<String>> {
     }
     let Some(evenest) = costs.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else { return Ok(None) };
     let in_words = |(method, gap, payer): &(&MethodResults, f64, String)| {
-        format!("{}{} {} points (who pays: {payer})", label(method), epsilon(method), number::fixed(100.0 * gap, 1))
+        format!("{} points{}; who pays: {payer}", number::fixed(100.0 * gap, 1), epsilon(method))
     };
-    let baseline = costs.iter().find(|(method, ..)| method.base == BASELINE && method.method != evenest.0.method);
-    let beside = baseline.map_or_else(String::new, |baseline| format!("; {}", in_words(baseline)));
+    let (best, ..) = evenest;
+    // Beside it under the same conditions.
+    let baseline = costs.iter().find(|(method, ..)| {
+        method.base == BASELINE && method.method != best.method && method.coordinates == best.coordinates
+    });
+    let beside = baseline.map_or_else(String::new, |found| format!(" {}: {}.", label(found.0), in_words(found)));
     Ok(Some(format!(
-        "{}. The widest gap between what privacy costs two groups in accuracy, least of {} private methods: {}{beside}.",
+        "{}. Of {} private methods, {} has the smallest gap between what privacy costs the groups in accuracy: {}.{beside}",
         experiment.title,
         costs.len(),
+        label(best),
         in_words(evenest),
     )))
 }
