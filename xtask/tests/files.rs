@@ -75,7 +75,7 @@ fn marks_are_in_every_export() {
     let fairness = fs::read_to_string(folder.path().join("o/fairness.json")).unwrap();
     assert!(fairness.contains("SYNTHETIC, QUICK"), "{fairness}");
     let html = fs::read_to_string(folder.path().join("o/report.html")).unwrap();
-    assert!(html.contains("SYNTHETIC, QUICK: Bar chart"));
+    assert!(html.contains("SYNTHETIC, QUICK: Dot chart"));
     let again = run(folder.path(), "reproduce adult --from o/results.json --out again");
     assert!(
         again.status.success()

@@ -20,10 +20,7 @@ const MAX_FIGURES: usize = 4;
 ///
 /// # Errors
 /// If an experiment's records are inconsistent, or a figure cannot be drawn.
-pub(super) fn section<'a>(
-    results: &StudyResults,
-    figures: impl Iterator<Item = &'a DrawnFigure> + Clone,
-) -> anyhow::Result<Option<Section>> {
+pub(super) fn section(results: &StudyResults, figures: &[Vec<DrawnFigure>]) -> anyhow::Result<Option<Section>> {
     let experiments: Vec<&ExperimentResults> =
         results.experiments.iter().filter(|experiment| !landscape::is_grid(experiment)).collect();
     let mut blocks = Vec::new();
@@ -32,7 +29,7 @@ pub(super) fn section<'a>(
         let Some(sentence) = sentence(experiment)? else { continue };
         blocks.push(Block::Paragraph(marked(mark, &sentence)));
         let stem = format!("{}-{ACCURACY}", experiment.id);
-        let figure = figures.clone().find(|figure| figure.stem == stem);
+        let figure = figures.iter().flatten().find(|figure| figure.stem == stem);
         if let Some(figure) = figure.filter(|_| experiments.len() <= MAX_FIGURES) {
             blocks.push(Block::Figure(drawn(figure)?));
         }

@@ -124,7 +124,7 @@ fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::
     }
     let (answer, mut all_figures) = match side_by_side::section(results, &presentation.ranked)? {
         Some((section, figures)) => (Some(section), figures),
-        None => (answer::section(results, figures.iter().flatten())?, Vec::new()),
+        None => (answer::section(results, &figures)?, Vec::new()),
     };
     let is_shown = |figure: &DrawnFigure| answer.as_ref().is_some_and(|section| answer::shows(section, figure));
     let mut details = Vec::new();

@@ -101,7 +101,7 @@ pub(super) fn fit(
     refuse_drowned(&plan, n, tables.training.width())?;
     if config.fairness != Fairness::None {
         let planned = plan.release("scores by group and class")?;
-        refuse_short(&config, n, least_records(planned.noise_multiplier, max_records))?;
+        refuse_short(config, n, least_records(planned.noise_multiplier, max_records))?;
     }
     let saved = checkpoints.bind(key.name_of(&tables.training))?;
 
