@@ -132,7 +132,9 @@ mod tests {
     /// What is said of an ε so many times the certified one.
     fn opinion(released: &[(DpEvent, u64)], relation: NeighbouringRelation, factor: f64) -> Opinion {
         let mut accountant = PldAccountant::new(relation);
-        released.iter().for_each(|(event, count)| accountant.compose(event, *count).unwrap());
+        for (event, count) in released {
+            accountant.compose(event, *count).unwrap();
+        }
         let delta = Delta::new(1e-6).unwrap();
         let epsilon = accountant.epsilon(delta).unwrap().epsilon.get();
         judge(released, relation, Epsilon::new(epsilon * factor).unwrap(), delta)
