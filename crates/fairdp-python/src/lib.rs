@@ -1,6 +1,7 @@
 //! What the Python package `fairdp` has of Rust: see the package's README and its type stubs.
 
 mod accounting;
+mod clipping;
 mod count;
 mod errors;
 mod estimator;
@@ -18,7 +19,9 @@ mod _fairdp {
     #[pymodule_export]
     use crate::accounting::accounting;
     #[pymodule_export]
-    use crate::errors::{AccountingError, FairDPError, MetricError};
+    use crate::clipping::clipping;
+    #[pymodule_export]
+    use crate::errors::{AccountingError, ClipError, FairDPError, MetricError};
     #[pymodule_export]
     use crate::estimator::estimator;
     #[pymodule_export]

@@ -11,13 +11,14 @@ rest from being imported without them.
 
 from importlib import import_module as _import_module
 
-from fairdp._fairdp import AccountingError, FairDPError, MetricError, __version__
+from fairdp._fairdp import AccountingError, ClipError, FairDPError, MetricError, __version__
 from fairdp._leaks import PrivacyLeakWarning
 
-_MODULES = ("accounting", "metrics")
+_MODULES = ("accounting", "clipping", "metrics")
 
 __all__ = [
     "AccountingError",
+    "ClipError",
     "FairDPError",
     "MetricError",
     "PrivacyLeakWarning",

@@ -1,6 +1,8 @@
 from fairdp import accounting as accounting
+from fairdp import clipping as clipping
 from fairdp import metrics as metrics
 from fairdp._fairdp import AccountingError as AccountingError
+from fairdp._fairdp import ClipError as ClipError
 from fairdp._fairdp import FairDPError as FairDPError
 from fairdp._fairdp import MetricError as MetricError
 from fairdp._fairdp import __version__ as __version__

@@ -19,6 +19,23 @@ use crate::errors;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DpEvent(pub(crate) Event);
 
+impl DpEvent {
+    pub(crate) const fn of(event: Event) -> Self {
+        Self(event)
+    }
+
+    /// Gaussian queries on one Poisson batch; a single one is a plain Gaussian.
+    pub(crate) fn of_queries(multipliers: &[f64], sampling_rate: f64) -> PyResult<Self> {
+        event(noises(multipliers).and_then(|multipliers| {
+            let queries = match multipliers.as_slice() {
+                [one] => Event::gaussian(*one),
+                _ => Event::joint_gaussian(multipliers),
+            };
+            queries.poisson_sampled_at(sampling_rate)
+        }))
+    }
+}
+
 /// An event, or the exception.
 fn event(result: Result<Event, AccountingError>) -> PyResult<DpEvent> {
     result.map(DpEvent).map_err(errors::accounting_error)

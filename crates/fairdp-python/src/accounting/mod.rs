@@ -11,6 +11,8 @@ mod statement;
 mod trade_off;
 mod trials;
 
+pub(crate) use events::DpEvent;
+
 use pyo3::prelude::*;
 
 #[pymodule]

@@ -1,0 +1,48 @@
+//! The registry.
+
+use dp_clipping::{PresetParams, registry};
+use pyo3::prelude::*;
+
+/// A named method.
+#[pyclass(frozen, get_all, module = "fairdp.clipping")]
+pub(crate) struct MethodEntry {
+    /// Its one name everywhere.
+    name: &'static str,
+    /// As papers write it.
+    label: &'static str,
+    /// What it does.
+    summary: &'static str,
+    /// Where it was published.
+    source: &'static str,
+    /// Where it differs from what was published, and why; empty if nowhere.
+    differs: &'static str,
+    /// Whether its bound is a proven sensitivity.
+    certified: bool,
+    /// Whether group labels influence training.
+    needs_groups: bool,
+}
+
+#[pymethods]
+impl MethodEntry {
+    fn __repr__(&self) -> String {
+        format!("<MethodEntry: {}: {}>", self.name, self.summary)
+    }
+}
+
+/// Every named method, in the order of the tables.
+#[pyfunction]
+pub(crate) fn methods() -> Vec<MethodEntry> {
+    let entry = |entry: &registry::MethodEntry| {
+        let config = entry.config(&PresetParams::default());
+        MethodEntry {
+            name: entry.name,
+            label: entry.label,
+            summary: entry.summary,
+            source: entry.source,
+            differs: entry.differs,
+            certified: config.certified(),
+            needs_groups: config.needs_groups(),
+        }
+    };
+    registry::methods().iter().map(entry).collect()
+}
