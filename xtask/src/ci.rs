@@ -31,6 +31,8 @@ enum Check {
     Faults,
     /// Tests of text encoders, which the feature `bert` brings
     Bert,
+    /// The Python package's wheel and its tests, where there is a Python
+    Python,
     /// The README's test command
     Test,
 }
@@ -39,9 +41,10 @@ enum Check {
 const BERT: &str = "--features=xtask/bert";
 
 impl Check {
-    /// Arguments for cargo, and an environment variable to set.
+    /// The arguments of a program, cargo but for one check, and an environment variable to set.
     fn command(self) -> (&'static [&'static str], Option<(&'static str, &'static str)>) {
         match self {
+            Self::Python => (&[concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/fairdp-python/check.sh")], None),
             Self::Fmt => (&["fmt", "--all", "--check"], None),
             Self::Clippy => (
                 &["clippy", "--release", "--workspace", "--all-targets", BERT, "--locked", "--", "-D", "warnings"],
@@ -61,9 +64,9 @@ impl Check {
 /// Runs the checks and stops at the first that fails.
 ///
 /// # Errors
-/// If a check fails or cargo cannot be started.
+/// If a check fails or its program cannot be started.
 pub(crate) fn run(args: &CiArgs) -> anyhow::Result<()> {
-    let all = [Check::Fmt, Check::Clippy, Check::Doc, Check::Faults, Check::Bert, Check::Test];
+    let all = [Check::Fmt, Check::Clippy, Check::Doc, Check::Faults, Check::Bert, Check::Python, Check::Test];
     let checks = if args.only.is_empty() { &all[..] } else { &args.only };
     let cases = if args.random_cases {
         let seed = OsRng.try_next_u64().context("a seed for property tests, from the operating system")?;
@@ -74,15 +77,19 @@ pub(crate) fn run(args: &CiArgs) -> anyhow::Result<()> {
     };
     for check in checks {
         let (arguments, variable) = check.command();
-        eprintln!("$ cargo {}", arguments.join(" "));
-        let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        let (name, program) = match check {
+            Check::Python => ("bash", "bash".into()),
+            _ => ("cargo", std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())),
+        };
+        eprintln!("$ {name} {}", arguments.join(" "));
+        let status = Command::new(program)
             .args(arguments)
             .envs(variable)
             .envs(cases.clone())
             .status()
-            .context("cannot start cargo")?;
+            .with_context(|| format!("cannot start {name}"))?;
         if !status.success() {
-            bail!("cargo {} failed", arguments.join(" "));
+            bail!("{name} {} failed", arguments.join(" "));
         }
     }
     Ok(())

@@ -24,7 +24,8 @@ type Message = (String, u64, u64);
 /// Trains on a table in memory and leaves the run's folder in `out`. The GIL is free meanwhile.
 #[pyfunction]
 #[pyo3(signature = (config, columns, out, seed, n_threads, program, progress))]
-#[expect(clippy::too_many_arguments, reason = "called by one Python function, with names")]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
+#[expect(clippy::too_many_arguments, reason = "called by one Python function")]
 pub(super) fn fit(
     py: Python<'_>,
     config: &str,
@@ -49,6 +50,7 @@ pub(super) fn fit(
     let stop = AtomicBool::new(false);
     py.detach(|| {
         let (sender, receiver) = channel();
+        let is_told = progress.is_some();
         thread::scope(|scope| {
             let run = scope.spawn(|| {
                 let sender = sender;
@@ -61,8 +63,10 @@ pub(super) fn fit(
                         }
                         Progress::Step { done, of } => (stage.clone(), done, of),
                     };
-                    // Nobody listens once a signal came.
-                    let _ = sender.send(message);
+                    if is_told {
+                        // Nobody listens once a signal came.
+                        let _ = sender.send(message);
+                    }
                     if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 })
             });
@@ -78,20 +82,24 @@ pub(super) fn fit(
 /// Passes messages on until the run has ended, a signal came or the callback raised.
 fn listen(messages: &Receiver<Message>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
     loop {
-        match (messages.recv_timeout(PAUSE), progress) {
-            (Ok(message), Some(progress)) => Python::attach(|py| {
-                py.check_signals()?;
-                progress.call1(py, message).map(drop)
-            })?,
-            (Ok(_), None) => {}
-            (Err(RecvTimeoutError::Timeout), _) => Python::attach(|py| py.check_signals())?,
-            (Err(RecvTimeoutError::Disconnected), _) => return Ok(()),
-        }
+        let message = match messages.recv_timeout(PAUSE) {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        };
+        Python::attach(|py| {
+            py.check_signals()?;
+            match (message, progress) {
+                (Some(message), Some(progress)) => progress.call1(py, message).map(drop),
+                _ => Ok(()),
+            }
+        })?;
     }
 }
 
 /// Checks a release, or a run's folder, and returns its statement as JSON.
 #[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
 pub(super) fn verify(py: Python<'_>, folder: PathBuf) -> PyResult<String> {
     let verified = py.detach(|| fairdp::verify(&folder)).map_err(errors::fairdp_error)?;
     serde_json::to_string(&verified.statement).map_err(|error| PyRuntimeError::new_err(error.to_string()))

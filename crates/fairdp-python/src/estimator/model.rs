@@ -9,7 +9,7 @@ use super::columns::{Column, table};
 use crate::errors;
 
 /// Answers of a model: each record's class, as a position, and the probabilities of all classes.
-type Answers<'py> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray2<f64>>);
+type Answers<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f64>>);
 
 /// A model from the bytes of a release's `pipeline.json` and `model.safetensors`.
 #[pyclass(frozen, module = "fairdp._fairdp.estimator")]
@@ -39,7 +39,7 @@ impl Model {
             let mut predictor = Predictor::new(&self.0, &files)?;
             let (mut classes, mut probabilities) = (Vec::new(), Vec::new());
             while let Some((class, row)) = predictor.answer()? {
-                classes.push(class as i64);
+                classes.push(class as u64);
                 probabilities.extend_from_slice(row);
             }
             Ok((classes, probabilities))

@@ -37,6 +37,7 @@ pub(crate) struct Records {
 #[pymethods]
 impl Records {
     #[new]
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
     #[pyo3(signature = (labels, predictions, weights, attributes, controls, zero_where_empty))]
     fn new(
         labels: PyReadonlyArray1<'_, bool>,
