@@ -9,6 +9,26 @@ pub(crate) fn arguments() -> Vec<String> {
     std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
+/// The arguments of this command without the places on this machine (`--out`, `--data-dir`): what a record that
+/// others read tells of them.
+pub(crate) fn portable_arguments() -> Vec<String> {
+    without_places(arguments())
+}
+
+fn without_places(words: Vec<String>) -> Vec<String> {
+    const PLACES: [&str; 2] = ["--out", "--data-dir"];
+    let mut kept = Vec::with_capacity(words.len());
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        if PLACES.contains(&word.as_str()) {
+            words.next();
+        } else if !PLACES.iter().any(|place| word.strip_prefix(place).is_some_and(|rest| rest.starts_with('='))) {
+            kept.push(word);
+        }
+    }
+    kept
+}
+
 /// A word, quoted where the shell would see more than a word in it.
 pub(crate) fn quote(word: &OsStr) -> String {
     let bytes = word.as_encoded_bytes();
@@ -71,6 +91,13 @@ mod tests {
         assert_eq!(quoted("a\nrm -rf \\b'"), r"$'a\nrm -rf \\b\''");
         assert_eq!(quoted(""), "''");
         assert_eq!(line(&["cargo xtask".to_owned(), "a b".to_owned()]), "cargo xtask 'a b'");
+    }
+
+    #[test]
+    fn places_are_not_told() {
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let told = without_places(words("reproduce adult --out /home/me/run --seed 1 --data-dir=/data --quick"));
+        assert_eq!(told, words("reproduce adult --seed 1 --quick"));
     }
 
     #[cfg(unix)]

@@ -64,7 +64,7 @@ impl Session {
         };
         let code_revision = host::code_revision();
         let record = SessionRecord {
-            command: std::iter::once("cargo xtask".to_owned()).chain(shell::arguments()).collect(),
+            command: std::iter::once("cargo xtask".to_owned()).chain(shell::portable_arguments()).collect(),
             code_revision: code_revision.clone(),
             host: host::description(),
             threads: options.n_threads(),
