@@ -69,7 +69,7 @@ pub(super) fn cells(results: &StudyResults, ranked: &[Ranked]) -> Vec<Vec<String
     let percent = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| number::fixed(100.0 * value, 1));
     let figures = |row: &RankingRow| [row.accuracy, row.macro_accuracy, row.worst].map(percent);
     let header = [
-        "data",
+        "data, model",
         "ε",
         "recommended: accuracy %",
         "macro",
@@ -91,7 +91,7 @@ pub(super) fn cells(results: &StudyResults, ranked: &[Ranked]) -> Vec<Vec<String
                 rows.iter().filter(|row| row.epsilon == ours.epsilon && !ranked.own.contains(&row.method.as_str()));
             let best = rivals.filter_map(|row| Some((row, judged(row)?))).max_by(|a, b| a.1.total_cmp(&b.1));
             let (Some(epsilon), Some((best, _))) = (ours.epsilon, best) else { continue };
-            let mut line = vec![ranked.data.to_owned(), epsilon.to_string()];
+            let mut line = vec![format!("{}, {}", ranked.data, ours.model), epsilon.to_string()];
             line.extend(figures(ours));
             line.extend(figures(best));
             line.push(best.method.clone());

@@ -209,7 +209,7 @@ mod tests {
         let text = short(&study, &presentation).unwrap();
         let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("adult")).collect();
         assert_eq!(lines.len(), 1, "{text}");
-        assert!(lines[0].starts_with("adult  0.5"), "{text}");
+        assert!(lines[0].starts_with("adult, mlp-2x256-tanh  0.5"), "{text}");
     }
 
     /// However many methods and experiments there are.

@@ -12,6 +12,7 @@ use super::data_setting::{DataSetting, EvaluationPart, Source, Splits};
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use super::features::Features;
 use super::images::few_eights;
+use super::pixels::{self, Network};
 use super::study::{FollowUp, Study, StudyArgs};
 use super::zhao::VALIDATION;
 use crate::report::landscape::{BOUND, RATE, best_points, coordinate, on_validation};
@@ -19,7 +20,7 @@ use crate::report::{Claim, Judged, Ranked, StudyPresentation, TablePresentation}
 use crate::results::ExperimentResults;
 
 /// The clipping methods of the papers, and their baselines.
-const RIVALS: [&str; 9] = [
+pub(super) const RIVALS: [&str; 9] = [
     "dpsgd",
     "dpsgd-f",
     "dpsgd-global",
@@ -46,11 +47,13 @@ const STEPS: u64 = 60;
 const QUICK_SHARE: f64 = 0.05;
 
 /// What is recommended where.
-const RANKED: [Ranked; 4] = [
+const RANKED: [Ranked; 6] = [
     ranked("beyond-adult", "adult", Goal::Accuracy),
     ranked("beyond-dutch", "dutch", Goal::Accuracy),
     ranked("beyond-mnist-skewed", "mnist-skewed", Goal::WorstClass),
     ranked("beyond-fashion", "fashion", Goal::WorstClass),
+    pixels::ranked("beyond-mnist-skewed-pixels", "mnist-skewed"),
+    pixels::ranked("beyond-fashion-pixels", "fashion"),
 ];
 
 const fn ranked(experiment: &'static str, data: &'static str, goal: Goal) -> Ranked {
@@ -102,6 +105,28 @@ fn settings(quick: bool) -> [Setting; 4] {
     ]
 }
 
+/// The image sets again, as pixels. A quick run leaves them out.
+fn networks(quick: bool) -> Vec<Network> {
+    if quick {
+        return Vec::new();
+    }
+    let source = |collection, rare| Source::Images { collection, rare, share: None };
+    vec![
+        Network {
+            id: "beyond-mnist-skewed-pixels",
+            grid_id: "beyond-mnist-skewed-pixels-grid",
+            title: "MNIST with class 8 rare, convolutional network on pixels",
+            source: source(Collection::Mnist, Some(few_eights(585))),
+        },
+        Network {
+            id: "beyond-fashion-pixels",
+            grid_id: "beyond-fashion-pixels-grid",
+            title: "Fashion-MNIST, convolutional network on pixels",
+            source: source(Collection::FashionMnist, None),
+        },
+    ]
+}
+
 /// ε at which all are compared.
 fn epsilons(quick: bool) -> &'static [f64] {
     if quick { &[1.0, 4.0] } else { &[0.5, 1.0, 2.0, 4.0, 8.0] }
@@ -121,6 +146,10 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             claims.extend(setting.claims(epsilon)?);
         }
     }
+    let networks = networks(quick);
+    for network in &networks {
+        experiments.push(network.grid()?);
+    }
     let table = |id, experiment: &str, text| {
         let table = TablePresentation::new(id, experiment, text, Vec::new())?;
         anyhow::Ok(table.noted(
@@ -133,7 +162,8 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     ];
     let follow_up: FollowUp = Box::new(move |results| {
         let best = settings.iter().map(|setting| setting.best(results, quick)).collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(best.into_iter().flatten().collect())
+        let networks = networks.iter().map(|network| network.best(results)).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(best.into_iter().chain(networks).flatten().collect())
     });
     Ok(Study {
         name: "beyond",

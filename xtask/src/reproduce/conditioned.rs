@@ -17,6 +17,7 @@ use ndarray::Array2;
 use rand_chacha::ChaCha20Rng;
 
 use super::experiment::{Experiment, MethodSetting, Noise};
+use super::plans::plan_of;
 use super::records::{SeedRecords, to_records};
 
 /// What a model is wanted for.
@@ -55,9 +56,13 @@ const BIAS_SHARE: f64 = 0.5;
 /// Full batches.
 const STEPS: u64 = 60;
 
+/// Name of DPSGD with noisy class priors in the loss.
+pub(crate) const ADJUSTED: &str = "adjusted";
+
 /// What is released before a training, and how it trains then.
 pub(crate) struct ConditionedPlan {
-    conditioning: ConditioningConfig,
+    /// `None` where inputs stay as they are.
+    conditioning: Option<ConditioningConfig>,
     class_counts: Option<NoiseMultiplier>,
     recall: Option<RecallBiasesConfig>,
     plan: Plan,
@@ -125,9 +130,30 @@ impl ConditionedPlan {
                 LearningRate::Cosine { first, last: 0.0 },
             )
         };
-        let paid = paid(&conditioning, class_counts, recall.as_ref());
+        let conditioning = Some(conditioning);
+        let paid = paid(conditioning.as_ref(), class_counts, recall.as_ref());
         let plan = Plan::new(config, facts)?.given(given).paid(paid);
         Ok(Self { conditioning, class_counts, recall, plan })
+    }
+
+    /// DPSGD as the setting has it, on inputs as they are, with noisy class priors in the loss.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub(crate) fn adjusted(
+        experiment: &Experiment,
+        setting: &MethodSetting,
+        facts: PublicFacts,
+        given: &[String],
+    ) -> anyhow::Result<Self> {
+        let Noise::WithinByPld(epsilon) = setting.noise.unwrap_or(experiment.noise) else {
+            bail!("{}: its noise follows from ε", setting.id);
+        };
+        let counts = GaussianBudget::new(epsilon, experiment.delta)?.noise_multiplier(COUNTS, 1)?;
+        let paid = before(None, Some(counts));
+        let dpsgd = MethodSetting { name: "dpsgd", ..setting.clone() };
+        let plan = plan_of(experiment, &dpsgd, facts, given, &paid)?;
+        Ok(Self { conditioning: None, class_counts: Some(counts), recall: None, plan })
     }
 
     /// The plan of the training, with what is paid beside it. The priors, which are not known yet, are not in its loss.
@@ -141,7 +167,9 @@ impl ConditionedPlan {
     /// If it cannot be serialised.
     pub(crate) fn config(&self) -> anyhow::Result<serde_json::Value> {
         let mut config = serde_json::to_value(self.plan.config()).context("serialising a configuration")?;
-        config["conditioning"] = serde_json::to_value(self.conditioning).context("serialising a conditioning")?;
+        if let Some(conditioning) = self.conditioning {
+            config["conditioning"] = serde_json::to_value(conditioning).context("serialising a conditioning")?;
+        }
         config["class_counts"] = serde_json::to_value(self.class_counts).context("serialising a noise multiplier")?;
         if let Some(recall) = &self.recall {
             config["recall_biases"] = serde_json::to_value(recall).context("serialising rounds of counts")?;
@@ -159,40 +187,45 @@ impl ConditionedPlan {
         device: &Device,
         rng: &mut ChaCha20Rng,
     ) -> anyhow::Result<Prepared> {
-        let split = records.split.as_ref().context("conditioning needs the rows of the records")?;
         let mut ledger = Ledger::new(Plan::RELATION);
-        let train = &split.train;
-        let rows = rows(train)?;
         // Runs go side by side, each on one thread.
         let threads = NonZeroUsize::MIN;
-        let conditioning = Conditioning::fit(&self.conditioning, rows, train.n_inputs(), threads, rng, &mut ledger)?;
-        let n_classes = train.class_names.len();
+        let conditioned = match &self.conditioning {
+            None => records.clone(),
+            Some(config) => {
+                let split = records.split.as_ref().context("conditioning needs the rows of the records")?;
+                let train = &split.train;
+                let conditioning =
+                    Conditioning::fit(config, rows(train)?, train.n_inputs(), threads, rng, &mut ledger)?;
+                let transformed = |part: &Dataset| {
+                    let features = conditioning.apply(rows(part)?, threads)?;
+                    let features = Array2::from_shape_vec(part.features.dim(), features)?;
+                    to_records(&Dataset { features, ..without_rows(part) }, device)
+                };
+                SeedRecords {
+                    train: transformed(train)?,
+                    test: transformed(&split.test)?,
+                    validation: split.validation.as_ref().map(transformed).transpose()?,
+                    split: None,
+                }
+            }
+        };
+        let n_classes = self.plan.facts().n_classes;
         let class_counts = self
             .class_counts
-            .map(|sigma| ClassCounts::fit(&train.labels, n_classes, sigma, rng, &mut ledger))
+            .map(|sigma| ClassCounts::fit(conditioned.train.labels(), n_classes, sigma, rng, &mut ledger))
             .transpose()?;
         let plan = match &class_counts {
             None => self.plan.clone(),
             Some(counts) => {
                 let loss = Loss::PriorAdjustedCrossEntropy { priors: counts.priors() };
                 let config = TrainConfig { loss, ..self.plan.config().clone() };
-                let paid = paid(&self.conditioning, self.class_counts, self.recall.as_ref());
+                let paid = paid(self.conditioning.as_ref(), self.class_counts, self.recall.as_ref());
                 Plan::new(config, self.plan.facts())?.given(self.plan.conditions().to_vec()).paid(paid)
             }
         };
-        as_announced(&ledger, before(&self.conditioning, self.class_counts))?;
-        let transformed = |part: &Dataset| {
-            let features = conditioning.apply(self::rows(part)?, threads)?;
-            let features = Array2::from_shape_vec(part.features.dim(), features)?;
-            to_records(&Dataset { features, ..without_rows(part) }, device)
-        };
-        let records = SeedRecords {
-            train: transformed(train)?,
-            test: transformed(&split.test)?,
-            validation: split.validation.as_ref().map(transformed).transpose()?,
-            split: None,
-        };
-        Ok(Prepared { plan, records, class_counts })
+        as_announced(&ledger, before(self.conditioning.as_ref(), self.class_counts))?;
+        Ok(Prepared { plan, records: conditioned, class_counts })
     }
 
     /// Makes the releases after the training: biases towards equal recall, where they are wanted, become part of the model.
@@ -224,8 +257,8 @@ impl ConditionedPlan {
 }
 
 /// What is released before the training, in order.
-fn before(conditioning: &ConditioningConfig, class_counts: Option<NoiseMultiplier>) -> Vec<DpEvent> {
-    conditioning.events().into_iter().chain(class_counts.map(DpEvent::gaussian)).collect()
+fn before(conditioning: Option<&ConditioningConfig>, class_counts: Option<NoiseMultiplier>) -> Vec<DpEvent> {
+    conditioning.into_iter().flat_map(ConditioningConfig::events).chain(class_counts.map(DpEvent::gaussian)).collect()
 }
 
 /// The counts of right answers after it.
@@ -235,7 +268,7 @@ fn rounds(config: &RecallBiasesConfig) -> impl Iterator<Item = DpEvent> {
 
 /// Everything that is released beside the training.
 fn paid(
-    conditioning: &ConditioningConfig,
+    conditioning: Option<&ConditioningConfig>,
     class_counts: Option<NoiseMultiplier>,
     recall: Option<&RecallBiasesConfig>,
 ) -> Vec<DpEvent> {

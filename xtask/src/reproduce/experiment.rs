@@ -101,6 +101,8 @@ pub(crate) struct MethodSetting {
     pub(crate) batches: Option<(BatchSize, u64)>,
     /// Inputs are conditioned by private releases first; everything above but the noise is then unused.
     pub(crate) conditioned: Option<Goal>,
+    /// DPSGD with noisy class priors in the loss, which are paid for within the method's ε.
+    pub(crate) adjusted: bool,
     /// Rate, bound and batch size are searched for, within the method's guarantee; those above are then unused.
     pub(crate) search: Option<RandomSearch>,
 }
@@ -118,6 +120,7 @@ impl MethodSetting {
             optimiser: OptimiserConfig::default(),
             batches: None,
             conditioned: None,
+            adjusted: false,
             search: None,
         }
     }

@@ -25,6 +25,7 @@ mod income;
 mod mimic;
 pub(crate) mod mnist;
 pub(crate) mod options;
+mod pixels;
 mod plans;
 mod privacy;
 pub(crate) mod progress;

@@ -75,13 +75,17 @@ pub(crate) fn procedures(
             let plan = ConditionedPlan::new(experiment, setting, goal, facts, given)?;
             Ok(Procedure::Conditioned(Box::new(plan)))
         }
-        (None, None) => plan_of(experiment, setting, facts, given).map(|plan| Procedure::Training(Box::new(plan))),
+        (None, None) if setting.adjusted => {
+            let plan = ConditionedPlan::adjusted(experiment, setting, facts, given)?;
+            Ok(Procedure::Conditioned(Box::new(plan)))
+        }
+        (None, None) => plan_of(experiment, setting, facts, given, &[]).map(|plan| Procedure::Training(Box::new(plan))),
     };
     let named = |setting| procedure(setting).with_context(|| format!("{}: {}", experiment.id, setting.id));
     experiment.methods.iter().map(named).collect()
 }
 
-/// The plan of a method that is trained once.
+/// The plan of a method that is trained once, beside other releases that are `paid` for within an ε of its own.
 ///
 /// # Errors
 /// If it is refused.
@@ -90,6 +94,7 @@ pub(crate) fn plan_of(
     setting: &MethodSetting,
     facts: PublicFacts,
     given: &[String],
+    paid: &[DpEvent],
 ) -> anyhow::Result<Plan> {
     let batch_plan = match experiment.counting {
         BatchCounting::Exact => BatchPlan::exact,
@@ -101,12 +106,12 @@ pub(crate) fn plan_of(
         BatchSize::Full => facts.n_records,
     };
     let batches = batch_plan(facts.n_records, batch_size, epochs)?;
-    let plan = plan(experiment, setting, batches, facts)?.given(given);
+    let plan = plan(experiment, setting, batches, facts, paid)?.given(given);
     if !experiment.matches_dpsgd_budget || plan.count_noise_multipliers().is_empty() {
         return Ok(plan);
     }
     let steps = steps_within_dpsgd_budget(experiment, &plan)?;
-    Ok(self::plan(experiment, setting, BatchPlan { steps, ..batches }, facts)?.given(given))
+    Ok(self::plan(experiment, setting, BatchPlan { steps, ..batches }, facts, paid)?.given(given))
 }
 
 fn plan(
@@ -114,6 +119,7 @@ fn plan(
     setting: &MethodSetting,
     batches: BatchPlan,
     facts: PublicFacts,
+    paid: &[DpEvent],
 ) -> anyhow::Result<Plan> {
     let privacy = if setting.name == NON_PRIVATE {
         None
@@ -126,7 +132,10 @@ fn plan(
                 calibrate(&rdp, &clipping, &batches, facts)?
             }
             Noise::WithinByPld(epsilon) => {
-                let pld = PldAccountant::new(Plan::RELATION);
+                let mut pld = PldAccountant::new(Plan::RELATION);
+                for event in paid {
+                    pld.compose(event, 1)?;
+                }
                 let pld = Calibration::of_remaining_budget(pld, epsilon, experiment.delta)?;
                 calibrate(&pld, &clipping, &batches, facts)?
             }
@@ -140,7 +149,7 @@ fn plan(
         privacy,
         ..TrainConfig::new(experiment.model.clone(), experiment.loss.clone(), batches, setting.learning_rate)
     };
-    Ok(Plan::new(config, facts)?)
+    Ok(Plan::new(config, facts)?.paid(paid.to_vec()))
 }
 
 /// The smallest noise multiplier with which all steps, counts included, stay within the target.

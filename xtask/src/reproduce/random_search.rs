@@ -79,7 +79,7 @@ impl SearchPlan {
             let mut point = zhao::strategy(setting.name, rate, search.bounds.first().copied());
             point.noise = Some(Noise::Within(search.epsilon));
             point.batches = Some((BatchSize::Records(batch_size.min(facts.n_records)), experiment.epochs));
-            plans::plan_of(experiment, &point, facts, given)
+            plans::plan_of(experiment, &point, facts, given, &[])
         };
         let calibration = Calibration::new(Plan::RELATION, search.epsilon, experiment.delta)?;
         Ok(Self {

@@ -97,6 +97,7 @@ impl SplitSummary {
 }
 
 /// The records of one seed.
+#[derive(Clone)]
 pub(crate) struct SeedRecords {
     pub(crate) train: Records,
     pub(crate) test: Records,
