@@ -29,6 +29,7 @@ mod ranking;
 mod release;
 mod search;
 mod setting;
+mod shares;
 mod side_by_side;
 mod summary;
 mod terminal;

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::mark::{Mark, marked};
 use super::search;
+use super::shares::{self, Shares};
 use crate::results::{ExperimentResults, MethodResults, PrivacyRecord, StudyResults, mark_epsilon};
 
 /// What a reader may take from a report, and what not: the top of every one.
@@ -232,7 +233,7 @@ fn row(method: &MethodResults, privacy: &PrivacyRecord, seeded: bool, mark: Opti
             as_published,
             published_cell(privacy, mark),
             Cell::plain(format!("{:e}", privacy.delta)),
-            Cell { prose: true, ..Cell::lines(mechanism(privacy), Tone::Plain) },
+            Cell { prose: true, ..Cell::lines(mechanism(method, privacy), Tone::Plain) },
         ],
     }
 }
@@ -256,13 +257,18 @@ fn published_cell(privacy: &PrivacyRecord, mark: Option<Mark>) -> Cell {
 }
 
 /// The ledger in a few words.
-fn mechanism(privacy: &PrivacyRecord) -> Vec<String> {
+fn mechanism(method: &MethodResults, privacy: &PrivacyRecord) -> Vec<String> {
     let mut lines = Vec::new();
+    let releases = shares::beside_the_gradients(&method.config);
+    let shares = Shares::of(&releases, privacy);
+    lines.extend(releases.iter().map(|release| {
+        format!("{}: noise multiplier {}{}", release.name, release.noise_multiplier, shares.of_release(release))
+    }));
     if let (Some(steps), Some(rate)) = (privacy.steps, privacy.sampling_rate) {
         lines.push(format!("{} steps, Poisson rate {rate:.5}", number::count(steps)));
     }
     if let Some(multiplier) = privacy.noise_multiplier {
-        lines.push(format!("gradient: noise multiplier {multiplier}"));
+        lines.push(format!("gradient: noise multiplier {multiplier}{}", shares.of_gradients()));
     }
     if let Some(search) = &privacy.search {
         lines.push(format!(
