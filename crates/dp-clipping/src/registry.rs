@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClipConfig, ClipError, CountNoise, PublicContext, methods};
+use crate::{ClipConfig, ClipError, CountNoise, PublicContext, controllers::ShareOf, methods};
 
 /// The settings a study varies. A preset reads those it needs; `None` means the value of the method's paper.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -22,10 +22,13 @@ pub struct PresetParams {
     pub rate: Option<f64>,
     /// Target γ of the geometric controllers; η_Z of Global-Adapt.
     pub target: Option<f64>,
-    /// Lower bound `C_LB` of the bounded methods; a tenth of the first threshold by default.
+    /// Lower bound `C_LB` of the bounded methods, a tenth of the first threshold by default; of `adaptive` and `soft-adaptive`, which have
+    /// none by default.
     pub lower_bound: Option<f64>,
     /// Noise of every count.
     pub count_noise: CountNoise,
+    /// What DPSGD-F divides a group's share of clipped gradients by.
+    pub share_of: ShareOf,
     /// FairLens's γ1 and γ2; both 1 by default.
     pub fairlens_weights: Option<[f64; 2]>,
 }
@@ -40,6 +43,7 @@ impl Default for PresetParams {
             target: None,
             lower_bound: None,
             count_noise: CountNoise::default(),
+            share_of: ShareOf::default(),
             fairlens_weights: None,
         }
     }

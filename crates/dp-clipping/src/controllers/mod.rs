@@ -5,6 +5,7 @@ pub mod geometric;
 pub mod per_group;
 
 pub use geometric::{Bits, Counted};
+pub use per_group::ShareOf;
 
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,9 @@ pub enum Controller {
     PerGroup {
         /// `C0`.
         base: f64,
+        /// What a group's share of clipped gradients is divided by.
+        #[serde(default)]
+        share_of: ShareOf,
         /// Noise of the counts.
         count_noise: CountNoise,
     },
@@ -91,8 +95,8 @@ impl Controller {
                 let next = geometric::next_threshold(current, fraction, counted, target, rate, lower_bound);
                 Control { thresholds: vec![current], query: Some(query), next: Some(next) }
             }
-            Self::PerGroup { base, count_noise } => {
-                per_group::step(base, count_noise.multiplier(context), batch, context, release)
+            Self::PerGroup { base, share_of, count_noise } => {
+                per_group::step(base, share_of, count_noise.multiplier(context), batch, context, release)
             }
         }
     }
@@ -119,7 +123,7 @@ impl Controller {
                 }
                 count_noise.validate()
             }
-            Self::PerGroup { base, count_noise } => {
+            Self::PerGroup { base, count_noise, .. } => {
                 check_threshold("base", base)?;
                 count_noise.validate()
             }

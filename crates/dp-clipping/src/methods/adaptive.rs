@@ -35,4 +35,16 @@ mod tests {
         let next = step(&mut *method, &[], &[]);
         assert!((next.thresholds[0] - (-0.05_f64).exp()).abs() < 1e-15);
     }
+
+    #[test]
+    fn a_lower_bound_holds() {
+        let params = PresetParams { clip_norm: 1.0, lower_bound: Some(0.98), ..PresetParams::default() };
+        let mut method = noiseless(&ENTRY, &params, 4.0);
+        step(&mut *method, &[0.5, 0.5, 0.5, 2.0], &[0, 1, 0, 1]);
+        assert_eq!(step(&mut *method, &[], &[]).thresholds, vec![0.98]);
+        // As in Opacus, a bound above the first threshold takes effect with the first update.
+        let mut method = noiseless(&ENTRY, &PresetParams { clip_norm: 0.1, lower_bound: Some(1.0), ..params }, 4.0);
+        assert_eq!(step(&mut *method, &[0.5], &[0]).thresholds, vec![0.1]);
+        assert_eq!(step(&mut *method, &[0.5], &[0]).thresholds, vec![1.0]);
+    }
 }

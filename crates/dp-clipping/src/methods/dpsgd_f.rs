@@ -16,11 +16,12 @@ pub const ENTRY: MethodEntry = MethodEntry {
     source: "Xu 2021, Alg. 2; Esipova 2023, Alg. 3",
     differs: "As in Xu's text the noise scales with the largest threshold over all groups: Esipova's Alg. 3 prints C0, \
               and that code takes the largest among groups present in the batch, which is private. Counts are clamped \
-              at 0 as in the published code; a group with no count, or no clipped gradient at all, gets C0.",
+              at 0 as in the published code; a group with no count, or no clipped gradient at all, gets C0. That code divides \
+              a group's share by the mean of all groups' shares in place of the batch's: `share_of` chooses.",
     preset: |params| {
         ClipConfig::new(
             ScaleRule::Hard,
-            Controller::PerGroup { base: params.clip_norm, count_noise: params.count_noise },
+            Controller::PerGroup { base: params.clip_norm, share_of: params.share_of, count_noise: params.count_noise },
             Weights::Uniform,
         )
     },

@@ -5,14 +5,14 @@ use crate::{
     controllers::{Bits, Counted},
 };
 
-/// Andrew 2021: the fraction within the threshold, target γ = ½ (the median), rate 0.2, centred bits.
+/// Andrew 2021: the fraction within the threshold, target γ = ½ (the median), rate 0.2, centred bits; no lower bound unless one is given.
 pub(super) fn andrew(params: &PresetParams) -> Controller {
     Controller::Geometric {
         initial: params.clip_norm,
         target: params.target.unwrap_or(0.5),
         tolerance: params.tolerance.unwrap_or(1.0),
         rate: params.rate.unwrap_or(0.2),
-        lower_bound: 0.0,
+        lower_bound: params.lower_bound.unwrap_or(0.0),
         counted: Counted::Within,
         bits: Bits::Centred,
         count_noise: params.count_noise,

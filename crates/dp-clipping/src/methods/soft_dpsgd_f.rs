@@ -14,7 +14,7 @@ pub const ENTRY: MethodEntry = MethodEntry {
     preset: |params| {
         ClipConfig::new(
             ScaleRule::Tanh,
-            Controller::PerGroup { base: params.clip_norm, count_noise: params.count_noise },
+            Controller::PerGroup { base: params.clip_norm, share_of: params.share_of, count_noise: params.count_noise },
             Weights::Uniform,
         )
     },

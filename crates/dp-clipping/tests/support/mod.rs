@@ -2,7 +2,7 @@
 
 use dp_clipping::{
     ClipConfig, Controller, CountNoise, PresetParams, ScaleRule, Weights,
-    controllers::{Bits, Counted},
+    controllers::{Bits, Counted, ShareOf},
     registry,
 };
 use proptest::prelude::*;
@@ -48,7 +48,10 @@ fn controller() -> impl Strategy<Value = Controller> {
     prop_oneof![
         magnitude().prop_map(|threshold| Controller::Constant { threshold }),
         geometric,
-        (magnitude(), count_noise()).prop_map(|(base, count_noise)| Controller::PerGroup { base, count_noise }),
+        (magnitude(), any::<bool>(), count_noise()).prop_map(|(base, of_groups, count_noise)| {
+            let share_of = if of_groups { ShareOf::Groups } else { ShareOf::Batch };
+            Controller::PerGroup { base, share_of, count_noise }
+        }),
     ]
 }
 

@@ -96,8 +96,17 @@ pub(crate) fn method(
         (None, Some(factor)) => CountNoise::TimesGradient(factor),
         (None, None) => CountNoise::default(),
     };
-    let params =
-        PresetParams { clip_norm, upper_bound, tolerance, rate, target, lower_bound, count_noise, fairlens_weights };
+    let params = PresetParams {
+        clip_norm,
+        upper_bound,
+        tolerance,
+        rate,
+        target,
+        lower_bound,
+        count_noise,
+        fairlens_weights,
+        ..PresetParams::default()
+    };
     let config = registry::find(name).map_err(errors::clip_error)?.config(&params);
     let context = PublicContext { n_groups: groups, expected_batch_size, noise_multiplier };
     Method::build(name.to_owned(), config, context, seed)
