@@ -113,6 +113,36 @@ pub(crate) fn sample_groups(
     Ok(chosen)
 }
 
+/// The `chosen` rows and the others of `rows`, each in the random order of all `n_positions`.
+pub(crate) fn set_apart(
+    n_positions: usize,
+    chosen: &[usize],
+    rows: &[usize],
+    rng: &mut ChaCha20Rng,
+) -> (Vec<usize>, Vec<usize>) {
+    let mut is_chosen = vec![false; n_positions];
+    for &row in chosen {
+        is_chosen[row] = true;
+    }
+    in_order(&shuffled(n_positions, rng), rows).into_iter().partition(|&row| is_chosen[row])
+}
+
+/// Those of `rows` that are `positive`, drawn again with replacement until there are `positives_per_100` of them for every 100 others;
+/// nothing where there are as many already.
+pub(crate) fn drawn_again(
+    rows: &[usize],
+    positive: impl Fn(usize) -> bool,
+    positives_per_100: usize,
+    rng: &mut ChaCha20Rng,
+) -> Vec<usize> {
+    let positives: Vec<usize> = rows.iter().copied().filter(|&row| positive(row)).collect();
+    let wanted = (rows.len() - positives.len()) * positives_per_100 / 100;
+    if positives.is_empty() {
+        return Vec::new();
+    }
+    (positives.len()..wanted).map(|_| positives[rng.random_range(0..positives.len())]).collect()
+}
+
 /// What a guarantee is conditional on where records are drawn by their group.
 pub(crate) fn drawn_by_group() -> InputConstant {
     InputConstant::from_records("the choice of records", "draws fixed numbers of each group from the private ones")

@@ -99,14 +99,14 @@ pub(crate) fn run(args: &AnalyseArgs) -> anyhow::Result<()> {
 /// # Errors
 /// If a setting is out of range.
 pub(crate) fn study(name: &str, args: &StudyArgs) -> anyhow::Result<Option<Study>> {
-    let (name, title, mut study) = match name {
-        "analyse-adult" => ("analyse-adult", "Adult", adult::study(args)?),
-        "analyse-dutch" => ("analyse-dutch", "Dutch census", dutch::study(args)?),
-        "analyse-celeba" => ("analyse-celeba", "CelebA", celeba::study(args)?),
-        "analyse-mnist" => ("analyse-mnist", "MNIST", mnist::study(args)?),
+    let (title, mut study) = match name {
+        "analyse-adult" => ("Adult", adult::study(args)?),
+        "analyse-dutch" => ("Dutch census", dutch::study(args)?),
+        "analyse-celeba" => ("CelebA", celeba::study(args)?),
+        "analyse-mnist" => ("MNIST", mnist::study(args)?),
         _ => return Ok(None),
     };
-    study.name = name;
+    study.name.insert_str(0, "analyse-");
     study.presentation.title = format!("{title}: why clipping is unfair");
     Ok(Some(study))
 }

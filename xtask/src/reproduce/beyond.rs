@@ -98,7 +98,11 @@ fn settings(quick: bool) -> [Setting; 4] {
         table(
             "dutch",
             "Dutch",
-            Source::Dutch { encoding: dutch::Encoding::Esipova, sampling: dutch::Sampling::Original },
+            Source::Dutch {
+                encoding: dutch::Encoding::Esipova,
+                sampling: dutch::Sampling::Original,
+                group_by: dutch::GroupBy::Sex,
+            },
         ),
         images("mnist-skewed", "MNIST with class 8 rare", Collection::Mnist, Some(few_eights(585))),
         images("fashion", "Fashion-MNIST", Collection::FashionMnist, None),
@@ -166,7 +170,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         Ok(best.into_iter().chain(networks).flatten().collect())
     });
     Ok(Study {
-        name: "beyond",
+        name: "beyond".to_owned(),
         presentation: StudyPresentation {
             ranked: RANKED.to_vec(),
             title: "Beyond clipping: conditioned training against the papers' methods, on the same features".to_owned(),
@@ -191,7 +195,7 @@ impl Setting {
     fn searched(&self, quick: bool) -> &'static [f64] {
         match self.features {
             Features::Scattering => &[1.0, 4.0],
-            Features::AsEncoded | Features::UnitRows => epsilons(quick),
+            Features::AsEncoded | Features::StandardPixels | Features::UnitRows => epsilons(quick),
         }
     }
 
@@ -311,7 +315,9 @@ impl Setting {
     fn claims(&self, epsilon: f64) -> anyhow::Result<Vec<Claim>> {
         let (goal, metric, words) = match self.features {
             Features::Scattering => (Goal::WorstClass, "worst_class_accuracy", "worst-class accuracy"),
-            Features::AsEncoded | Features::UnitRows => (Goal::Accuracy, "accuracy", "accuracy"),
+            Features::AsEncoded | Features::StandardPixels | Features::UnitRows => {
+                (Goal::Accuracy, "accuracy", "accuracy")
+            }
         };
         let rivals: Vec<String> = RIVALS.iter().map(|name| format!("{name} ε={epsilon}")).collect();
         let rivals: Vec<&str> = rivals.iter().map(String::as_str).collect();

@@ -34,7 +34,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     )?;
     let table = include_str!("published/esipova2023-table3-celeba.tsv");
     Ok(Study {
-        name: "celeba",
+        name: "celeba".to_owned(),
         presentation: StudyPresentation {
             ranked: Vec::new(),
             title: "CelebA: what privacy costs people with eyeglasses".to_owned(),

@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 
 use super::TRAINING;
 use super::options::exports_folder;
-use super::study::StudyArgs;
+use super::study::{Protocol, StudyArgs};
 use crate::analyse;
 use crate::output::Output;
 use crate::report::{self, StudyPresentation};
@@ -109,7 +109,9 @@ impl CommittedReport {
 
 /// What a study's report says beyond its records, with the study's usual options.
 pub(crate) fn presentation(study: &str) -> anyhow::Result<StudyPresentation> {
-    let args = Defaults::try_parse_from(["reproduce"]).context("the usual options of a study")?.study;
+    let mut args = Defaults::try_parse_from(["reproduce"]).context("the usual options of a study")?.study;
+    let (study, protocol) = Protocol::of_report(study);
+    args.protocol = protocol;
     if let Some(analysis) = analyse::study(study, &args)? {
         return Ok(analysis.presentation);
     }
@@ -160,6 +162,17 @@ mod tests {
             }
         }
         (n_marked, unmarked)
+    }
+
+    #[test]
+    fn what_follows_the_code_stands_beside_the_text() {
+        for study in ["adult", "dutch", "grid", "income", "mnist"] {
+            let text = presentation(study).unwrap();
+            let code = presentation(&format!("{study}-code")).unwrap();
+            assert_eq!(code.title, format!("{}, as in the authors' code", text.title));
+            // No published table but those of the text.
+            assert!(code.tables.iter().all(|table| text.tables.iter().any(|other| other.id == table.id)), "{study}");
+        }
     }
 
     #[test]

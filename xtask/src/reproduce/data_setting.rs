@@ -51,8 +51,8 @@ pub(crate) enum Splits {
 pub(crate) enum Source {
     /// Adult.
     Adult { encoding: adult::Encoding, sampling: adult::Sampling, scaling: ScalingFit, group_by: adult::GroupBy },
-    /// Dutch census, groups by sex.
-    Dutch { encoding: dutch::Encoding, sampling: dutch::Sampling },
+    /// Dutch census.
+    Dutch { encoding: dutch::Encoding, sampling: dutch::Sampling, group_by: dutch::GroupBy },
     /// MNIST or Fashion-MNIST, groups are the classes; of the training images only a share, where one is given.
     Images { collection: Collection, rare: Option<RareClass>, share: Option<f64> },
     /// CelebA, groups by eyeglasses; of each part only a share, where one is given.
@@ -169,8 +169,8 @@ impl Tables {
                     AdultOptions { sampling, scaling_fit: scaling, group_by, ..AdultOptions::new(encoding, seed) };
                 adult::split(self.adult()?, &options)?
             }
-            Source::Dutch { encoding, sampling } => {
-                dutch::split(self.dutch()?, &DutchOptions { sampling, ..DutchOptions::new(encoding, seed) })?
+            Source::Dutch { encoding, sampling, group_by } => {
+                dutch::split(self.dutch()?, &DutchOptions { sampling, group_by, ..DutchOptions::new(encoding, seed) })?
             }
             Source::Images { collection, rare, share } => {
                 let split = mnist::split(self.images(collection)?, &MnistOptions { rare, seed })?;

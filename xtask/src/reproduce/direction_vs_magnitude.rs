@@ -60,7 +60,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         &["direction-only"],
     )?;
     Ok(Study {
-        name: "direction-vs-magnitude",
+        name: "direction-vs-magnitude".to_owned(),
         presentation: StudyPresentation {
             ranked: Vec::new(),
             title: "Errors of direction and of magnitude".to_owned(),

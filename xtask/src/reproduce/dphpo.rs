@@ -38,7 +38,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         experiments.push(experiment(&data, trials)?);
     }
     Ok(Study {
-        name: "dphpo",
+        name: "dphpo".to_owned(),
         presentation: StudyPresentation {
             ranked: Vec::new(),
             title: "Constant, adaptive and bounded adaptive clipping where the search is part of ε".to_owned(),

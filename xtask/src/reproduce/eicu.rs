@@ -4,7 +4,7 @@ use dp_train::{Loss, ModelConfig};
 
 use super::data_setting::Source;
 use super::soleymani::{self, Schedule, Setting};
-use super::study::{Study, StudyArgs};
+use super::study::{Protocol, Study, StudyArgs};
 use crate::report::{StudyPresentation, TablePresentation};
 
 const ID: &str = "eicu";
@@ -22,12 +22,13 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             reference: Schedule { batch_size: 32, epochs: epochs(30), rate: 1e-5 },
             private: Schedule { batch_size: 64, epochs: epochs(60), rate: 1e-3 },
             clip_norms: &[0.1],
+            protocol: Protocol::Text,
         },
         vec![soleymani::normalisation_note()],
     )?;
     let table = |id, text| TablePresentation::new(id, ID, text, Vec::new());
     Ok(Study {
-        name: "eicu",
+        name: "eicu".to_owned(),
         presentation: StudyPresentation {
             ranked: Vec::new(),
             title: "GOSSIS-1-eICU: soft against hard clipping".to_owned(),

@@ -40,7 +40,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         }
     }
     Ok(Study {
-        name: "epsilon-sweep",
+        name: "epsilon-sweep".to_owned(),
         presentation: StudyPresentation {
             ranked: Vec::new(),
             title: "Accuracy of each group over ε".to_owned(),

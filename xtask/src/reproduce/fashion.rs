@@ -16,7 +16,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         Vec::new(),
     )?;
     Ok(Study {
-        name: "fashion",
+        name: "fashion".to_owned(),
         presentation: StudyPresentation {
             ranked: Vec::new(),
             title: "Fashion-MNIST: what privacy costs classes that are easily confused".to_owned(),

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use anyhow::Context;
-use dp_data::{Dataset, Split};
+use dp_data::{Dataset, InputConstant, Split};
 use dp_train::conditioning::unit_rows;
 use dp_train::scattering::{ImageFeatures, ImageFeaturesConfig};
 use ndarray::Array2;
@@ -15,6 +15,8 @@ use super::images;
 pub(crate) enum Features {
     /// They stay as they are.
     AsEncoded,
+    /// Pixels less MNIST's mean, over its deviation, both as the field knows them.
+    StandardPixels,
     /// Rows of norm 1.
     UnitRows,
     /// Images of MNIST's size become rows of norm 1 by a wavelet scattering transform.
@@ -26,6 +28,7 @@ impl Features {
     pub(crate) fn name(self, encoding: String) -> String {
         match self {
             Self::AsEncoded => encoding,
+            Self::StandardPixels => format!("{encoding}, standardised"),
             Self::UnitRows => format!("{encoding}, rows of norm 1"),
             Self::Scattering => "scattering, rows of norm 1".to_owned(),
         }
@@ -39,6 +42,7 @@ impl Features {
         for part in [&mut split.train, &mut split.test].into_iter().chain(&mut split.validation) {
             match self {
                 Self::AsEncoded => {}
+                Self::StandardPixels => part.features.mapv_inplace(|pixel| (pixel - MNIST_MEAN) / MNIST_DEVIATION),
                 Self::UnitRows => {
                     let n_inputs = part.n_inputs();
                     let rows = part.features.as_slice_mut().context("features are not contiguous")?;
@@ -47,9 +51,17 @@ impl Features {
                 Self::Scattering => scatter(part)?,
             }
         }
+        if self == Self::StandardPixels {
+            let why = "uses mean and deviation of MNIST's own training images, as everybody publishes them";
+            split.constants.push(InputConstant::from_records("the scaling", why));
+        }
         Ok(split)
     }
 }
+
+/// Of the pixels of MNIST's training images, in `[0, 1]`.
+const MNIST_MEAN: f32 = 0.1307;
+const MNIST_DEVIATION: f32 = 0.3081;
 
 fn scatter(part: &mut Dataset) -> anyhow::Result<()> {
     let features = ImageFeatures::new(ImageFeaturesConfig::default(), images::SHAPE)?;

@@ -7,7 +7,7 @@ use dp_train::Loss;
 
 use super::data_setting::Source;
 use super::soleymani::{self, Schedule, Setting};
-use super::study::{Study, StudyArgs};
+use super::study::{Protocol, Study, StudyArgs};
 use super::text_inputs::TextInputs;
 use crate::report::{StudyPresentation, TablePresentation};
 
@@ -52,12 +52,13 @@ fn study_on(args: &StudyArgs, inputs: &TextInputs) -> anyhow::Result<Study> {
             reference: Schedule { batch_size: 40, epochs: epochs(20), rate: 1e-3 },
             private: Schedule { batch_size: 500, epochs: epochs(200), rate: 1e-3 },
             clip_norms: &[0.1],
+            protocol: Protocol::Text,
         },
         departures,
     )?;
     let table = |id, text| TablePresentation::new(id, ID, text, Vec::new());
     Ok(Study {
-        name: "mimic",
+        name: "mimic".to_owned(),
         presentation: StudyPresentation {
             ranked: Vec::new(),
             title: "MIMIC-III: soft against hard clipping".to_owned(),

@@ -3,7 +3,7 @@
 use clap::Parser;
 use dp_accounting::{Delta, Epsilon, NoiseMultiplier, TrialCount};
 use dp_clipping::PresetParams;
-use dp_data::dutch::{Encoding, Sampling};
+use dp_data::dutch::{Encoding, GroupBy, Sampling};
 use dp_data::{Dataset, Provenance, Split};
 use dp_train::{Execution, LearningRate, Loss, ModelConfig};
 use ndarray::Array2;
@@ -99,7 +99,8 @@ fn experiment(methods: &[&'static str]) -> anyhow::Result<Experiment> {
         title: "A line".to_owned(),
         departures: Vec::new(),
         // Names no data that is read: the splits are made here.
-        data: Source::Dutch { encoding: Encoding::Esipova, sampling: Sampling::Original }.into(),
+        data: Source::Dutch { encoding: Encoding::Esipova, sampling: Sampling::Original, group_by: GroupBy::Sex }
+            .into(),
         seeds: 2,
         model: ModelConfig::LogisticRegression,
         loss: Loss::BceWithLogits,

@@ -6,6 +6,7 @@ use dp_train::{EarlyStopping, LearningRate, Loss, ModelConfig, Normalisation, Op
 
 use super::data_setting::{DataSetting, EvaluationPart, Source};
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
+use super::study::Protocol;
 use crate::report::Claim;
 
 /// The private methods of the tables, by their registry names.
@@ -36,6 +37,7 @@ pub(crate) struct Setting {
     pub(crate) private: Schedule,
     /// Clipping norms, or first thresholds. Methods bear them in their names if there are several.
     pub(crate) clip_norms: &'static [f64],
+    pub(crate) protocol: Protocol,
 }
 
 /// The experiment with the reference and every method of the tables.
@@ -47,7 +49,8 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
     let mut methods = vec![reference];
     for name in METHODS {
         for &clip_norm in setting.clip_norms {
-            let params = PresetParams { clip_norm, ..PresetParams::default() };
+            let params =
+                PresetParams { clip_norm, lower_bound: lower_bound(setting.protocol, name), ..PresetParams::default() };
             let mut method = MethodSetting::new(name, LearningRate::Constant(setting.private.rate), params);
             method.optimiser = ADAM;
             methods.push(if setting.clip_norms.len() > 1 { method.at("C", clip_norm) } else { method });
@@ -66,10 +69,7 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
          only their order is compared."
             .to_owned(),
         "The reference, too, takes Adam's steps; the paper does not say which optimiser its own has.".to_owned(),
-        "Adaptive thresholds start at the paper's C. Target (the paper: \"e.g., median\"), rate and noise of their counts are not printed; \
-         here those of Andrew 2021. The paper trains with Opacus, whose adaptive optimiser takes a smallest and a largest threshold; \
-         none is printed, and here there is none."
-            .to_owned(),
+        bounds_note(setting.protocol),
     ];
     all_departures.extend(departures);
     Ok(Experiment {
@@ -95,6 +95,21 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
         methods,
         published: None,
     })
+}
+
+/// The lower bound of adaptive thresholds: under [`Protocol::Code`] Opacus's default.
+fn lower_bound(protocol: Protocol, method: &str) -> Option<f64> {
+    (protocol == Protocol::Code && matches!(method, "adaptive" | "soft-adaptive")).then_some(1.0)
+}
+
+fn bounds_note(protocol: Protocol) -> String {
+    let start = "Adaptive thresholds start at the paper's C. Target (the paper: \"e.g., median\"), rate and noise of their counts are not printed; \
+                 here those of Andrew 2021. The paper trains with Opacus, whose adaptive optimiser takes a smallest and a largest threshold; \
+                 none is printed, and here";
+    match protocol {
+        Protocol::Text => format!("{start} there is none."),
+        Protocol::Code => format!("{start} the smallest is 1, Opacus's default (likely)."),
+    }
 }
 
 /// The paper does not say how many groups its GroupNorm has.

@@ -32,7 +32,8 @@ pub(crate) struct StudyArgs {
     /// Only these experiments (comma-separated; an unknown name lists them) [default: all].
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     experiment: Vec<String>,
-    /// Esipova's settings as the paper's text has them, or as the authors' published code does. Other papers' are not affected.
+    /// The settings as the papers' texts have them, or as the authors' code has them or is thought to, as a study of its own (adult, dutch,
+    /// grid, income, mnist).
     #[arg(long, value_enum, default_value_t = Protocol::Text)]
     pub(crate) protocol: Protocol,
     /// Where hyper-parameters are searched, select on the test part, as published. Figures are then marked.
@@ -51,14 +52,24 @@ pub(crate) struct StudyArgs {
 pub(crate) enum Protocol {
     /// The paper.
     Text,
-    /// The authors' code.
+    /// The authors' code, or what explains their figures; reports say for each setting how sure that is.
     Code,
+}
+
+/// The end of the name of a study that follows the authors' code.
+const CODE_SUFFIX: &str = "-code";
+
+impl Protocol {
+    /// The study that a report's name stands for, and what it follows.
+    pub(crate) fn of_report(name: &str) -> (&str, Self) {
+        name.strip_suffix(CODE_SUFFIX).map_or((name, Self::Text), |study| (study, Self::Code))
+    }
 }
 
 /// What is run, and what is said about it.
 pub(crate) struct Study {
-    /// Name on the command line.
-    pub(crate) name: &'static str,
+    /// Name on the command line, with an ending of its own under [`Protocol::Code`].
+    pub(crate) name: String,
     /// Tables and claims.
     pub(crate) presentation: StudyPresentation,
     /// What is trained.
@@ -89,6 +100,7 @@ impl StudyArgs {
             ("--records", options.has_own_records()),
             ("--from", self.from.is_some()),
             ("--slurm", options.slurm.is_some()),
+            ("--protocol", self.protocol == Protocol::Code),
         ];
         if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
             bail!("{name}: an option of one study, and these are all");
@@ -98,6 +110,16 @@ impl StudyArgs {
 }
 
 impl Study {
+    /// The study under this protocol. What follows the authors' code has a name, and so records and a report, of its own.
+    #[must_use]
+    pub(crate) fn under(mut self, protocol: Protocol) -> Self {
+        if protocol == Protocol::Code {
+            self.name.push_str(CODE_SUFFIX);
+            self.presentation.title.push_str(", as in the authors' code");
+        }
+        self
+    }
+
     /// Keeps the tables that were asked for and the experiments that they need; the reference of each experiment stays.
     fn narrow(&mut self, args: &StudyArgs) -> anyhow::Result<()> {
         let tables = &mut self.presentation.tables;
@@ -163,13 +185,16 @@ impl Study {
         analysis: Option<AnalysisSchedule>,
     ) -> anyhow::Result<()> {
         let options = &args.options;
+        if args.protocol == Protocol::Code && Protocol::of_report(&self.name).1 == Protocol::Text {
+            bail!("--protocol code: {} has settings of its papers' texts alone; expected text", self.name);
+        }
         if let Some(path) = &args.from {
             let out = self.claim(options)?;
-            return write(&self.presentation, &compact::read(path, self.name)?, &out, options.print);
+            return write(&self.presentation, &compact::read(path, &self.name)?, &out, options.print);
         }
         self.narrow(args)?;
         if let Some(parts) = options.slurm {
-            return terminal::write(format_args!("{}", slurm::script(self.name, options, parts)?));
+            return terminal::write(format_args!("{}", slurm::script(&self.name, options, parts)?));
         }
         let execution = options.device.execution()?;
         let tables = Tables::new(options.data.locator(), text_inputs);
@@ -178,7 +203,7 @@ impl Study {
         }
         // First of all: a study may take days, and its report must then have a place.
         let out = self.claim(options)?;
-        let session = Session::begin(self.name, options)?;
+        let session = Session::begin(&self.name, options)?;
         let Some(mut experiments) = train(self.experiments, &tables, options, &session, &execution, analysis)? else {
             return say!("{}", session.how_to_merge());
         };
@@ -194,11 +219,11 @@ impl Study {
 
     /// Takes the report's directory.
     fn claim(&self, options: &StudyOptions) -> anyhow::Result<ReportFolder> {
-        let out = options.out(self.name);
+        let out = options.out(&self.name);
         if out.starts_with(reports_root()) {
             report::refuse_foreign_index(&reports_root().join("index.html"))?;
         }
-        ReportFolder::claim(&out, self.name, &self.presentation.title, Contents::ReportAndRecords)
+        ReportFolder::claim(&out, &self.name, &self.presentation.title, Contents::ReportAndRecords)
     }
 }
 
@@ -232,7 +257,7 @@ impl Study {
         execution: &Execution,
         analysis: Option<AnalysisSchedule>,
     ) -> anyhow::Result<()> {
-        let stored = stored(self.name, options)?;
+        let stored = stored(&self.name, options)?;
         let split_seed = match &stored {
             Some(stored) => stored.source()?.split_seed,
             None => options.seed.or(options.split_seed).unwrap_or(0),

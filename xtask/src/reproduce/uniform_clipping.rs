@@ -40,7 +40,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         claims.push(if id == MNIST { claim } else { claim.ours("the paper asks this of MNIST alone") });
     }
     Ok(Study {
-        name: "uniform-clipping",
+        name: "uniform-clipping".to_owned(),
         presentation: StudyPresentation {
             ranked: Vec::new(),
             title: "A larger clipping bound for everyone, or one for each group".to_owned(),

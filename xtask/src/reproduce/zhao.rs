@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use dp_accounting::{Delta, Epsilon};
-use dp_clipping::PresetParams;
+use dp_clipping::{CountNoise, PresetParams};
 use dp_data::mnist::{Collection, RareClass};
 use dp_data::{ScalingFit, adult, dutch};
 use dp_train::{LearningRate, Loss, ModelConfig, ZhaoCnnLayout};
@@ -10,7 +10,7 @@ use dp_train::{LearningRate, Loss, ModelConfig, ZhaoCnnLayout};
 use super::data_setting::{DataSetting, EvaluationPart, Source, Splits};
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use super::images;
-use super::study::{FollowUp, StudyArgs};
+use super::study::{FollowUp, Protocol, StudyArgs};
 use crate::report::Claim;
 use crate::report::landscape::{BOUND, RATE, best_points, coordinate, on_validation};
 use crate::results::ExperimentResults;
@@ -29,6 +29,14 @@ pub(crate) const VALIDATION: EvaluationPart = EvaluationPart::TestAndValidation 
 const GRID_SEEDS: u32 = 1;
 /// Runs of the best points, as in the paper.
 const SEEDS: u32 = 10;
+
+/// Training records under [`Protocol::Code`]: 70 % of 14,000 of each sex.
+const CODE_RECORDS: usize = 19_600;
+
+/// What the settings under [`Protocol::Code`] are.
+const CODE: &str = "As in the published trainer (established, by its source): 14,000 records of each sex, of which 70 % are trained on and the \
+                    others chosen by, and a count's noise multiplier of a tenth of the batch. Its groups are the last input column, which is \
+                    sex on Adult and marital status 4 on Dutch.";
 
 /// The three strategies that the paper compares, by their registry names.
 pub(crate) const STRATEGIES: [&str; 3] = ["bounded-adaptive", "dpsgd-normalised", "unbounded-adaptive"];
@@ -51,6 +59,8 @@ pub(crate) struct Search {
     pub(crate) strides: (usize, usize),
     /// Select on the test part, as published.
     pub(crate) select_on_test: bool,
+    /// Whose partition, groups and counts.
+    pub(crate) protocol: Protocol,
 }
 
 impl Search {
@@ -67,21 +77,23 @@ impl Search {
     pub(crate) fn grids(&self) -> anyhow::Result<Vec<Experiment>> {
         let grid = |&epsilon: &f64| {
             let part = if self.select_on_test {
-                "Heat maps and best points are computed on the TEST PART, as published."
+                "Heat maps and best points are computed on the TEST PART, as published.".to_owned()
             } else {
-                "A fifth of the training part is held out for validation; heat maps and best points are computed on it. The paper \
-                 searches on the test part; `--select-on-test` does."
+                format!(
+                    "{} of the training part is held out for validation; heat maps and best points are computed on it. The paper \
+                     searches on the test part; `--select-on-test` does.",
+                    if self.protocol == Protocol::Text { "A fifth" } else { "30 %" }
+                )
             };
             let mut departures =
-                vec![part.to_owned(), "One run a point; the best points are then trained with more seeds.".to_owned()];
+                vec![part, "One run a point; the best points are then trained with more seeds.".to_owned()];
             if self.strides != (1, 1) {
                 let (rate, bound) = self.strides;
                 departures.push(format!("Of the paper's grid every {rate}th rate and every {bound}th bound."));
             }
             let title = format!("Zhao 2025: {}, the grid at ε = {epsilon}", self.title);
-            let evaluation = if self.select_on_test { EvaluationPart::Test } else { VALIDATION };
             let id = self.grid_id(epsilon);
-            self.experiment(id, title, evaluation, GRID_SEEDS, grid(epsilon, self.strides)?, departures)
+            self.experiment(id, title, self.evaluation(), GRID_SEEDS, grid(epsilon, self.strides)?, departures)
         };
         self.epsilons.iter().map(grid).collect()
     }
@@ -109,6 +121,8 @@ impl Search {
         }
         let how = if self.select_on_test {
             "SELECTED ON THE TEST PART, as published: the accuracies below are too high. "
+        } else if self.protocol == Protocol::Code {
+            "Selected on validation records, which are not trained on afterwards either; one partition for all seeds. "
         } else {
             "Selected on validation records; the test part was held out of the search and is the same for every seed, so that \
              seeds differ in initial parameters, batches and noise. "
@@ -118,7 +132,20 @@ impl Search {
             "The reference without privacy, which the paper does not have, takes plain steps with rate 1.".to_owned(),
         ];
         let title = format!("Zhao 2025: {}, best points of the grid", self.title);
-        self.experiment(self.final_id(), title, EvaluationPart::Test, SEEDS, methods, departures).map(Some)
+        let evaluation = match self.protocol {
+            Protocol::Text => EvaluationPart::Test,
+            Protocol::Code => self.evaluation(),
+        };
+        self.experiment(self.final_id(), title, evaluation, SEEDS, methods, departures).map(Some)
+    }
+
+    /// What the points of the grid are evaluated on.
+    fn evaluation(&self) -> EvaluationPart {
+        match (self.select_on_test, self.protocol) {
+            (true, _) => EvaluationPart::Test,
+            (false, Protocol::Text) => VALIDATION,
+            (false, Protocol::Code) => EvaluationPart::TestAndValidation { share: 0.3 },
+        }
     }
 
     fn experiment(
@@ -127,9 +154,19 @@ impl Search {
         title: String,
         evaluation: EvaluationPart,
         seeds: u32,
-        methods: Vec<MethodSetting>,
-        departures: Vec<String>,
+        mut methods: Vec<MethodSetting>,
+        mut departures: Vec<String>,
     ) -> anyhow::Result<Experiment> {
+        if self.protocol == Protocol::Code {
+            let records = match self.batch_size {
+                BatchSize::Records(records) => records,
+                BatchSize::Full => CODE_RECORDS,
+            };
+            for method in &mut methods {
+                method.params.count_noise = CountNoise::Multiplier(records as f64 / 10.0);
+            }
+            departures.push(CODE.to_owned());
+        }
         let setting = Setting {
             id,
             title,
@@ -175,6 +212,19 @@ pub(crate) fn censuses(args: &StudyArgs) -> [Search; 2] {
         epsilons: [0.1, 0.2, 0.5],
         strides: if args.options.quick { (3, 5) } else { (1, 1) },
         select_on_test: args.select_on_test,
+        protocol: args.protocol,
+    };
+    let dutch = match args.protocol {
+        Protocol::Text => Source::Dutch {
+            encoding: dutch::Encoding::Zhao,
+            sampling: dutch::Sampling::Original,
+            group_by: dutch::GroupBy::Sex,
+        },
+        Protocol::Code => Source::Dutch {
+            encoding: dutch::Encoding::Zhao,
+            sampling: dutch::Sampling::BalancedTraining { per_group: 14_000 },
+            group_by: dutch::GroupBy::MaritalStatus,
+        },
     };
     [
         search(
@@ -188,12 +238,7 @@ pub(crate) fn censuses(args: &StudyArgs) -> [Search; 2] {
             },
             BatchSize::Full,
         ),
-        search(
-            "dutch",
-            "Dutch, batches of 10,000",
-            Source::Dutch { encoding: dutch::Encoding::Zhao, sampling: dutch::Sampling::Original },
-            BatchSize::Records(10_000),
-        ),
+        search("dutch", "Dutch, batches of 10,000", dutch, BatchSize::Records(10_000)),
     ]
 }
 
@@ -214,6 +259,7 @@ pub(crate) fn images(args: &StudyArgs, collection: Collection, rare: Option<Rare
         epsilons: [1.0, 2.0, 4.0],
         strides: if quick { (5, 13) } else { (1, 1) },
         select_on_test: args.select_on_test,
+        protocol: Protocol::Text,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Which records take part, and in which part.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::{AdultRecord, GroupBy};
@@ -28,6 +30,14 @@ pub enum Sampling {
     BalancedTraining {
         /// Training records of each sex.
         per_group: usize,
+    },
+    /// As `Balanced`, then incomes above 50,000 are drawn again, with replacement, until there are so many for every 100 below, and only
+    /// then is the whole divided: copies of a record may be in both parts, and one person may be several training records.
+    Oversampled {
+        /// Records of each sex before any is drawn again.
+        per_group: usize,
+        /// Records above 50,000 for every 100 below.
+        positives_per_100: usize,
     },
 }
 
@@ -68,23 +78,37 @@ impl Sampling {
                 ));
                 [Keep::Exactly(per_group); 2]
             }
+            Self::Oversampled { per_group, positives_per_100 } => {
+                notes.push(format!(
+                    "Exactly {per_group} records of each sex, drawn without replacement; then incomes above 50,000 drawn again, with \
+                     replacement, until there are {positives_per_100} for every 100 below. Copies of a record may be in both parts: \
+                     test figures are too good."
+                ));
+                [Keep::Exactly(per_group); 2]
+            }
         };
         let mut rng = split::stream(seed, Stream::Sampling);
-        let rows = split::sample_groups(n_positions, &sexes, &keep, GroupBy::Sex.groups(), &mut rng)?;
-        let mut rng = split::stream(seed, Stream::Split);
-        let (train, test) = if let Self::BalancedTraining { .. } = self {
-            let mut in_training = vec![false; n_positions];
-            for &row in &rows {
-                in_training[row] = true;
+        let mut rows = split::sample_groups(n_positions, &sexes, &keep, GroupBy::Sex.groups(), &mut rng)?;
+        let mut split_rng = split::stream(seed, Stream::Split);
+        let (train, test) = match self {
+            Self::BalancedTraining { .. } => {
+                let all: Vec<usize> = records.iter().map(|&(position, _)| position).collect();
+                split::set_apart(n_positions, &rows, &all, &mut split_rng)
             }
-            let mut takes_part = vec![false; n_positions];
-            for &(position, _) in records {
-                takes_part[position] = true;
+            Self::Oversampled { positives_per_100, .. } => {
+                let rich: HashSet<usize> =
+                    records.iter().filter(|(_, record)| record.over_50k).map(|&(position, _)| position).collect();
+                let copies = split::drawn_again(&rows, |row| rich.contains(&row), positives_per_100, &mut rng);
+                notes.push(format!("{} records are copies.", copies.len()));
+                rows.extend(copies);
+                let places: Vec<usize> = (0..rows.len()).collect();
+                let (train, test) = test_fraction.divide(rows.len(), &places, &mut split_rng);
+                let row_of = |places: Vec<usize>| places.into_iter().map(|place| rows[place]).collect();
+                (row_of(train), row_of(test))
             }
-            let order = split::shuffled(n_positions, &mut rng).into_iter().filter(|&position| takes_part[position]);
-            order.partition(|&position| in_training[position])
-        } else {
-            test_fraction.divide(n_positions, &rows, &mut rng)
+            Self::Original | Self::Balanced { .. } | Self::BalancedOnAverage { .. } => {
+                test_fraction.divide(n_positions, &rows, &mut split_rng)
+            }
         };
         notes.push(format!("Random split: {} training and {} test records.", train.len(), test.len()));
         Ok([train, test])
@@ -95,6 +119,10 @@ impl Sampling {
         match self {
             Self::Original => None,
             Self::Balanced { .. } | Self::BalancedTraining { .. } => Some(split::drawn_by_group()),
+            Self::Oversampled { .. } => Some(InputConstant::from_records(
+                "the choice of records",
+                "draws fixed numbers of each sex, and some records several times; ε is that of one copy",
+            )),
             Self::BalancedOnAverage { .. } => Some(InputConstant::from_records(
                 "the choice of records",
                 "keeps each with a probability that follows from the numbers of private ones of its group",
@@ -105,7 +133,7 @@ impl Sampling {
 
 #[cfg(test)]
 mod tests {
-    use super::super::AdultOptions;
+    use super::super::{AdultOptions, AdultTable, Encoding, SYNTHETIC_SEED, split};
 
     const TEXT: &str = "encoding = 'zhao'\nsampling = { balanced-training = { per_group = 14000 } }\ntest_fraction = \
                         0.2\nscaling_fit = 'train-only'\ngroup_by = 'sex'\nseed = 7\n";
@@ -121,5 +149,21 @@ mod tests {
         assert!(unknown.contains("unknown field `sample`"), "{unknown}");
         let unknown = error(&TEXT.replace("per_group", "n"));
         assert!(unknown.contains("available keys: per_group"), "{unknown}");
+    }
+
+    #[test]
+    fn incomes_above_are_drawn_again() {
+        let table = AdultTable::synthetic(SYNTHETIC_SEED).unwrap();
+        let sampling = super::Sampling::Oversampled { per_group: 14_000, positives_per_100: 60 };
+        let options = AdultOptions { sampling, ..AdultOptions::new(Encoding::Soleymani, 1) };
+        let parts = split(&table, &options).unwrap();
+        let labels = [&parts.train.labels[..], &parts.test.labels].concat();
+        let n_rich = labels.iter().filter(|&&label| label == 1).count();
+        assert_eq!(n_rich, (labels.len() - n_rich) * 60 / 100);
+        assert_eq!(parts.test.len(), (0.2 * labels.len() as f64).round() as usize);
+        // Enough as it is: nothing is drawn again.
+        let sampling = super::Sampling::Oversampled { per_group: 14_000, positives_per_100: 1 };
+        let parts = split(&table, &AdultOptions { sampling, ..options }).unwrap();
+        assert_eq!(parts.train.len() + parts.test.len(), 28_000);
     }
 }

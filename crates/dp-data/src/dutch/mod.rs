@@ -1,8 +1,10 @@
-//! Dutch census of 2001: does a person have a high-level occupation? Groups by sex.
+//! Dutch census of 2001: does a person have a high-level occupation? Groups by sex, or by marital status.
 
 mod arff;
 mod encoding;
 mod export;
+mod groups;
+mod sampling;
 mod schema;
 mod synthetic;
 
@@ -13,18 +15,18 @@ use serde::{Deserialize, Serialize};
 
 pub use self::arff::DutchRecord;
 pub use self::encoding::Encoding;
-use self::schema::{OCCUPATION, SEX};
+pub use self::groups::GroupBy;
+pub use self::sampling::Sampling;
+use self::schema::OCCUPATION;
 use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
 use crate::provenance::{Provenance, sha256_hex};
-use crate::split::{self, Keep, Stream, TestFraction};
+use crate::split::TestFraction;
 
 /// The seed of the generated extract that stands in for the published file.
 pub const SYNTHETIC_SEED: u64 = 2001;
-
-const GROUPS: [&str; 2] = ["male", "female"];
 
 /// Every record with where it came from.
 #[derive(Debug, Clone)]
@@ -36,11 +38,6 @@ pub struct DutchTable {
 }
 
 impl DutchRecord {
-    /// 0 male (code 1), 1 female (code 2).
-    fn group(&self) -> usize {
-        usize::from(self.code(SEX) == "2")
-    }
-
     /// 1 for a high-level occupation (`2_1`).
     fn label(&self) -> u32 {
         u32::from(self.code(OCCUPATION) == "2_1")
@@ -93,22 +90,6 @@ pub fn synthetic_text(seed: u64) -> String {
     synthetic::census(seed)
 }
 
-/// Which records take part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Sampling {
-    /// All: 30,147 men and 30,273 women.
-    #[default]
-    Original,
-    /// Exactly so many, drawn without replacement; Xu's unbalanced data have 30,000 men and 10,000 women.
-    Exactly {
-        /// Men.
-        male: usize,
-        /// Women.
-        female: usize,
-    },
-}
-
 /// How a table becomes a training and a test part.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -119,14 +100,23 @@ pub struct DutchOptions {
     pub sampling: Sampling,
     /// Share of the records that is held out.
     pub test_fraction: TestFraction,
+    /// Which groups. Has no influence on which records are drawn and where they go.
+    #[serde(default)]
+    pub group_by: GroupBy,
     /// Decides which records are drawn and where they go.
     pub seed: u64,
 }
 
 impl DutchOptions {
-    /// All records, 80/20.
+    /// All records, 80/20, groups by sex.
     pub fn new(encoding: Encoding, seed: u64) -> Self {
-        Self { encoding, sampling: Sampling::default(), test_fraction: TestFraction::default(), seed }
+        Self {
+            encoding,
+            sampling: Sampling::default(),
+            test_fraction: TestFraction::default(),
+            group_by: GroupBy::default(),
+            seed,
+        }
     }
 }
 
@@ -145,26 +135,14 @@ impl DutchOptions {
 /// # Ok::<(), dp_data::DataError>(())
 /// ```
 pub fn split(table: &DutchTable, options: &DutchOptions) -> Result<Split, DataError> {
-    let DutchOptions { encoding, sampling, test_fraction, seed } = *options;
-    let groups: Vec<usize> = table.records.iter().map(DutchRecord::group).collect();
-    let (keep, note) = match sampling {
-        Sampling::Original => ([Keep::All; 2], format!("All {} records take part.", groups.len())),
-        Sampling::Exactly { male, female } => (
-            [Keep::Exactly(male), Keep::Exactly(female)],
-            format!("Exactly {male} men and {female} women, drawn without replacement."),
-        ),
-    };
-    let numbered: Vec<(usize, usize)> = groups.iter().copied().enumerate().collect();
-    let mut rng = split::stream(seed, Stream::Sampling);
-    let rows = split::sample_groups(groups.len(), &numbered, &keep, &GROUPS, &mut rng)?;
-    let (train, test) = test_fraction.divide(groups.len(), &rows, &mut split::stream(seed, Stream::Split));
-    let notes = vec![
+    let DutchOptions { encoding, sampling, test_fraction, group_by, seed } = *options;
+    let mut notes = vec![
         "The published file is already filtered (adults with a high- or low-level occupation); nothing is dropped."
             .into(),
-        note,
-        format!("Random split: {} training and {} test records.", train.len(), test.len()),
-        encoding.note().into(),
     ];
+    let [train, test] = sampling.divide(&table.records, test_fraction, seed, &mut notes)?;
+    notes.push(encoding.note().into());
+    notes.extend(group_by.note().map(String::from));
     let features = encoding.features();
     let encode = |part: &[usize]| {
         let records: Vec<&DutchRecord> = part.iter().map(|&row| &table.records[row]).collect();
@@ -173,16 +151,13 @@ pub fn split(table: &DutchTable, options: &DutchOptions) -> Result<Split, DataEr
                 features[column].encode(records[row])
             }),
             labels: records.iter().map(|record| record.label()).collect(),
-            groups: records.iter().map(|record| record.group()).collect(),
+            groups: records.iter().map(|record| group_by.group_of(record)).collect(),
             feature_names: features.iter().map(|feature| feature.name.clone()).collect(),
             class_names: vec!["low-level".into(), "high-level".into()],
-            group_names: GROUPS.map(String::from).to_vec(),
-            group_attribute: "sex".into(),
+            group_names: group_by.groups().map(String::from).to_vec(),
+            group_attribute: group_by.name().into(),
         }
     };
-    let constants = match sampling {
-        Sampling::Original => Vec::new(),
-        Sampling::Exactly { .. } => vec![split::drawn_by_group()],
-    };
+    let constants = sampling.constant().into_iter().collect();
     Ok(Split { train: encode(&train), test: encode(&test), validation: None, notes, constants })
 }

@@ -13,6 +13,8 @@ pub(super) struct Column {
 pub(super) const SEX: usize = 0;
 /// Position of a column with two codes.
 pub(super) const PREVIOUS_RESIDENCE: usize = 4;
+/// Position of the last column before the label's.
+pub(super) const MARITAL_STATUS: usize = 10;
 /// Position of the label's column.
 pub(super) const OCCUPATION: usize = 11;
 
@@ -72,8 +74,8 @@ mod tests {
     #[test]
     fn positions() {
         assert_eq!(
-            [SEX, PREVIOUS_RESIDENCE, OCCUPATION].map(|index| COLUMNS[index].name),
-            ["sex", "prev_residence_place", "occupation"]
+            [SEX, PREVIOUS_RESIDENCE, MARITAL_STATUS, OCCUPATION].map(|index| COLUMNS[index].name),
+            ["sex", "prev_residence_place", "Marital_status", "occupation"]
         );
     }
 }

@@ -1,0 +1,91 @@
+//! Which records take part, and in which part.
+
+use serde::{Deserialize, Serialize};
+
+use super::GroupBy;
+use super::arff::DutchRecord;
+use crate::constants::InputConstant;
+use crate::error::DataError;
+use crate::split::{self, Keep, Stream, TestFraction};
+
+/// Which records take part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Sampling {
+    /// All: 30,147 men and 30,273 women.
+    #[default]
+    Original,
+    /// Exactly so many, drawn without replacement.
+    Exactly {
+        /// Men (code 1).
+        male: usize,
+        /// Women (code 2).
+        female: usize,
+    },
+    /// All of them: exactly this many men and as many women to train on, every other record to test on, as in Zhao's published code.
+    BalancedTraining {
+        /// Training records of each sex.
+        per_group: usize,
+    },
+}
+
+impl Sampling {
+    /// Rows of the training and of the test part, each in random order; adds one sentence per choice.
+    pub(super) fn divide(
+        self,
+        records: &[DutchRecord],
+        test_fraction: TestFraction,
+        seed: u64,
+        notes: &mut Vec<String>,
+    ) -> Result<[Vec<usize>; 2], DataError> {
+        let (keep, note) = match self {
+            Self::Original => ([Keep::All; 2], format!("All {} records take part.", records.len())),
+            Self::Exactly { male, female } => (
+                [Keep::Exactly(male), Keep::Exactly(female)],
+                format!("Exactly {male} men and {female} women, drawn without replacement."),
+            ),
+            Self::BalancedTraining { per_group } => (
+                [Keep::Exactly(per_group); 2],
+                format!("Exactly {per_group} records of each sex to train on, every other record to test on."),
+            ),
+        };
+        notes.push(note);
+        let n = records.len();
+        let sexes: Vec<(usize, usize)> =
+            records.iter().enumerate().map(|(row, record)| (row, GroupBy::Sex.group_of(record))).collect();
+        let mut rng = split::stream(seed, Stream::Sampling);
+        let rows = split::sample_groups(n, &sexes, &keep, &GroupBy::Sex.groups(), &mut rng)?;
+        let mut rng = split::stream(seed, Stream::Split);
+        let (train, test) = if let Self::BalancedTraining { .. } = self {
+            let all: Vec<usize> = (0..n).collect();
+            split::set_apart(n, &rows, &all, &mut rng)
+        } else {
+            test_fraction.divide(n, &rows, &mut rng)
+        };
+        notes.push(format!("Random split: {} training and {} test records.", train.len(), test.len()));
+        Ok([train, test])
+    }
+
+    /// What depends on the records in the choice.
+    pub(super) fn constant(self) -> Option<InputConstant> {
+        match self {
+            Self::Original => None,
+            Self::Exactly { .. } | Self::BalancedTraining { .. } => Some(split::drawn_by_group()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{DutchOptions, DutchTable, Encoding, SYNTHETIC_SEED, split};
+    use super::*;
+
+    #[test]
+    fn balanced_training_leaves_the_rest_for_testing() {
+        let table = DutchTable::synthetic(SYNTHETIC_SEED).unwrap();
+        let sampling = Sampling::BalancedTraining { per_group: 14_000 };
+        let parts = split(&table, &DutchOptions { sampling, ..DutchOptions::new(Encoding::Zhao, 1) }).unwrap();
+        assert_eq!((parts.train.len(), parts.test.len()), (28_000, 60_420 - 28_000));
+        assert_eq!(parts.train.groups.iter().filter(|&&group| group == 1).count(), 14_000);
+    }
+}
