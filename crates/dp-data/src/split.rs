@@ -127,20 +127,18 @@ pub(crate) fn set_apart(
     in_order(&shuffled(n_positions, rng), rows).into_iter().partition(|&row| is_chosen[row])
 }
 
-/// Those of `rows` that are `positive`, drawn again with replacement until there are `positives_per_100` of them for every 100 others;
-/// nothing where there are as many already.
+/// `n` of those `rows` that are `positive`, drawn again with replacement; nothing if there are none.
 pub(crate) fn drawn_again(
     rows: &[usize],
     positive: impl Fn(usize) -> bool,
-    positives_per_100: usize,
+    n: usize,
     rng: &mut ChaCha20Rng,
 ) -> Vec<usize> {
     let positives: Vec<usize> = rows.iter().copied().filter(|&row| positive(row)).collect();
-    let wanted = (rows.len() - positives.len()) * positives_per_100 / 100;
     if positives.is_empty() {
         return Vec::new();
     }
-    (positives.len()..wanted).map(|_| positives[rng.random_range(0..positives.len())]).collect()
+    (0..n).map(|_| positives[rng.random_range(0..positives.len())]).collect()
 }
 
 /// What a guarantee is conditional on where records are drawn by their group.

@@ -31,13 +31,13 @@ pub enum Sampling {
         /// Training records of each sex.
         per_group: usize,
     },
-    /// As `Balanced`, then incomes above 50,000 are drawn again, with replacement, until there are so many for every 100 below, and only
-    /// then is the whole divided: copies of a record may be in both parts, and one person may be several training records.
+    /// As `Balanced`, then so many copies of incomes above 50,000 are drawn with replacement, and only then is the whole divided: copies
+    /// of a record may be in both parts, and one person may be several training records.
     Oversampled {
         /// Records of each sex before any is drawn again.
         per_group: usize,
-        /// Records above 50,000 for every 100 below.
-        positives_per_100: usize,
+        /// Copies of records above 50,000.
+        copies: usize,
     },
 }
 
@@ -78,11 +78,10 @@ impl Sampling {
                 ));
                 [Keep::Exactly(per_group); 2]
             }
-            Self::Oversampled { per_group, positives_per_100 } => {
+            Self::Oversampled { per_group, copies } => {
                 notes.push(format!(
-                    "Exactly {per_group} records of each sex, drawn without replacement; then incomes above 50,000 drawn again, with \
-                     replacement, until there are {positives_per_100} for every 100 below. Copies of a record may be in both parts: \
-                     test figures are too good."
+                    "Exactly {per_group} records of each sex, drawn without replacement; then {copies} copies of incomes above 50,000, \
+                     drawn with replacement. Copies of a record may be in both parts: test figures are too good."
                 ));
                 [Keep::Exactly(per_group); 2]
             }
@@ -95,12 +94,10 @@ impl Sampling {
                 let all: Vec<usize> = records.iter().map(|&(position, _)| position).collect();
                 split::set_apart(n_positions, &rows, &all, &mut split_rng)
             }
-            Self::Oversampled { positives_per_100, .. } => {
+            Self::Oversampled { copies, .. } => {
                 let rich: HashSet<usize> =
                     records.iter().filter(|(_, record)| record.over_50k).map(|&(position, _)| position).collect();
-                let copies = split::drawn_again(&rows, |row| rich.contains(&row), positives_per_100, &mut rng);
-                notes.push(format!("{} records are copies.", copies.len()));
-                rows.extend(copies);
+                rows.extend(split::drawn_again(&rows, |row| rich.contains(&row), copies, &mut rng));
                 let places: Vec<usize> = (0..rows.len()).collect();
                 let (train, test) = test_fraction.divide(rows.len(), &places, &mut split_rng);
                 let row_of = |places: Vec<usize>| places.into_iter().map(|place| rows[place]).collect();
@@ -154,16 +151,17 @@ mod tests {
     #[test]
     fn incomes_above_are_drawn_again() {
         let table = AdultTable::synthetic(SYNTHETIC_SEED).unwrap();
-        let sampling = super::Sampling::Oversampled { per_group: 14_000, positives_per_100: 60 };
-        let options = AdultOptions { sampling, ..AdultOptions::new(Encoding::Soleymani, 1) };
-        let parts = split(&table, &options).unwrap();
-        let labels = [&parts.train.labels[..], &parts.test.labels].concat();
-        let n_rich = labels.iter().filter(|&&label| label == 1).count();
-        assert_eq!(n_rich, (labels.len() - n_rich) * 60 / 100);
-        assert_eq!(parts.test.len(), (0.2 * labels.len() as f64).round() as usize);
-        // Enough as it is: nothing is drawn again.
-        let sampling = super::Sampling::Oversampled { per_group: 14_000, positives_per_100: 1 };
-        let parts = split(&table, &AdultOptions { sampling, ..options }).unwrap();
-        assert_eq!(parts.train.len() + parts.test.len(), 28_000);
+        let labels = |sampling: super::Sampling| {
+            let options = AdultOptions { sampling, ..AdultOptions::new(Encoding::Soleymani, 1) };
+            let parts = split(&table, &options).unwrap();
+            assert_eq!(parts.test.len(), (0.2 * (parts.train.len() + parts.test.len()) as f64).round() as usize);
+            let labels = [&parts.train.labels[..], &parts.test.labels].concat();
+            (labels.iter().filter(|&&label| label == 1).count(), labels.len())
+        };
+        let (n_rich, n) = labels(super::Sampling::Balanced { per_group: 14_000 });
+        assert_eq!(
+            labels(super::Sampling::Oversampled { per_group: 14_000, copies: 7_400 }),
+            (n_rich + 7_400, n + 7_400)
+        );
     }
 }
