@@ -20,11 +20,28 @@ pub enum Coupling {
         gamma_1: f64,
         /// Weight γ2 of the noise regulariser R2.
         gamma_2: f64,
+        /// Whose regularisers.
+        #[serde(default)]
+        form: FairlensForm,
     },
     /// The sum keeps the unclipped direction and the clipped length: `(‖ḡ_B‖/‖g_B‖)·g_B`.
     MagnitudeOnly,
     /// The sum keeps the clipped direction and the unclipped length: `(‖g_B‖/‖ḡ_B‖)·ḡ_B`.
     DirectionOnly,
+}
+
+/// What FairLens adds to the gradients of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FairlensForm {
+    /// Algorithm 4 of Esipova 2023: R2 is of predicted probabilities, clipping factors in R1 count as constants, and every record gets the
+    /// same vector, the gradient of both regularisers.
+    #[default]
+    Paper,
+    /// The trainer that printed the paper's rows, of which a public fork of the authors' code has a copy: R2 is the difference between groups
+    /// of the mean of `o(1 − o)` over the model's raw outputs `o`, clipping factors are differentiated, and every record keeps its own
+    /// share of the regularisers' gradient.
+    Code,
 }
 
 impl Coupling {
@@ -60,7 +77,7 @@ impl Coupling {
     }
 
     pub(crate) fn validate(&self) -> Result<(), ClipError> {
-        if let Self::Fairlens { gamma_1, gamma_2 } = *self {
+        if let Self::Fairlens { gamma_1, gamma_2, .. } = *self {
             check("gamma_1", gamma_1, 0.0.., "a finite number of at least 0")?;
             check("gamma_2", gamma_2, 0.0.., "a finite number of at least 0")?;
         }

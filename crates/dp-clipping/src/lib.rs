@@ -26,7 +26,7 @@ pub use config::ClipConfig;
 pub use context::PublicContext;
 pub use controllers::{Controller, Counted};
 pub use count::{CountNoise, CountQuery};
-pub use coupling::Coupling;
+pub use coupling::{Coupling, FairlensForm};
 pub use error::ClipError;
 pub use gradients::clip_gradients;
 pub use method::{AdvanceScale, ClipMethod, MethodState};

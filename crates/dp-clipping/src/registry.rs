@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClipConfig, ClipError, CountNoise, PublicContext, controllers::ShareOf, methods};
+use crate::{ClipConfig, ClipError, CountNoise, FairlensForm, PublicContext, controllers::ShareOf, methods};
 
 /// The settings a study varies. A preset reads those it needs; `None` means the value of the method's paper.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -31,6 +31,8 @@ pub struct PresetParams {
     pub share_of: ShareOf,
     /// FairLens's γ1 and γ2; both 1 by default.
     pub fairlens_weights: Option<[f64; 2]>,
+    /// Whose FairLens.
+    pub fairlens_form: FairlensForm,
 }
 
 impl Default for PresetParams {
@@ -45,6 +47,7 @@ impl Default for PresetParams {
             count_noise: CountNoise::default(),
             share_of: ShareOf::default(),
             fairlens_weights: None,
+            fairlens_form: FairlensForm::default(),
         }
     }
 }

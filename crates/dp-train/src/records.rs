@@ -1,6 +1,6 @@
 //! The records a model is trained or evaluated on.
 
-use candle_core::{DType, Device, Tensor};
+use candle_core::{DType, Device, Tensor, WithDType};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -223,6 +223,18 @@ impl Records {
 
     pub(crate) fn dtype(&self) -> DType {
         self.features.dtype()
+    }
+
+    /// Labels and groups of these rows.
+    pub(crate) fn labels_and_groups(&self, rows: &[usize]) -> (Vec<u32>, Vec<usize>) {
+        rows.iter().map(|&row| (self.labels[row], self.groups[row])).unzip()
+    }
+
+    /// The features of these rows, `[rows, n_inputs]`, in memory that the processor reads.
+    pub(crate) fn inputs<T: WithDType>(&self, rows: &[usize]) -> Result<Vec<T>> {
+        let features = Tensor::zeros((rows.len(), self.facts().n_inputs), self.dtype(), self.features.device())?;
+        self.gather(rows, &features)?;
+        Ok(features.to_dtype(T::DTYPE)?.flatten_all()?.to_vec1()?)
     }
 
     /// Copies the features of `rows` into `destination`, `[rows, n_inputs]`.

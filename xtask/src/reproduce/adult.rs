@@ -38,7 +38,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             global: GlobalSetting { rate: global_rate, upper_bound: 50.0 },
             global_adapt: GlobalSetting { rate: 0.2, upper_bound: 50.0 },
             tolerance: 1.0,
-            with_fairlens: true,
+            fairlens: Some(esipova::fairlens(args.protocol)),
             published: esipova::budget(3.41, 92, 20),
         },
         vec![

@@ -27,7 +27,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             global: GlobalSetting { rate: 0.1, upper_bound: 100.0 },
             global_adapt: GlobalSetting { rate: 0.1, upper_bound: 100.0 },
             tolerance: 0.7,
-            with_fairlens: false,
+            fairlens: None,
             published: esipova::budget(2.49, 636, 30),
         },
         Vec::new(),

@@ -22,8 +22,12 @@ const UNBALANCED: Sampling = Sampling::Exactly { male: 30_000, female: 10_000 };
 pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     let epochs = args.options.epochs(20);
     let mut experiments = match args.protocol {
-        Protocol::Text => vec![esipova(Setting::Text, epochs)?, esipova(Setting::Squashed, epochs)?],
-        Protocol::Code => vec![esipova(Setting::Squashed, epochs)?, esipova(Setting::Code, epochs)?],
+        Protocol::Text => {
+            vec![esipova(Setting::Text, args.protocol, epochs)?, esipova(Setting::Squashed, args.protocol, epochs)?]
+        }
+        Protocol::Code => {
+            vec![esipova(Setting::Squashed, args.protocol, epochs)?, esipova(Setting::Code, args.protocol, epochs)?]
+        }
     };
     experiments.extend(xu_experiments(args.protocol, epochs)?);
     Ok(Study {
@@ -92,7 +96,7 @@ enum Setting {
     Code,
 }
 
-fn esipova(setting: Setting, epochs: u64) -> anyhow::Result<Experiment> {
+fn esipova(setting: Setting, protocol: Protocol, epochs: u64) -> anyhow::Result<Experiment> {
     let (id, title) = match setting {
         Setting::Text => (ESIPOVA, "Esipova 2023: Dutch, logistic regression"),
         Setting::Squashed => {
@@ -133,7 +137,7 @@ fn esipova(setting: Setting, epochs: u64) -> anyhow::Result<Experiment> {
             global: GlobalSetting { rate: 2.0, upper_bound: 1.0 },
             global_adapt: GlobalSetting { rate: 1.0, upper_bound: 50.0 },
             tolerance: 1.0,
-            with_fairlens: true,
+            fairlens: Some(esipova::fairlens(protocol)),
             published: esipova::budget(2.27, 189, 20),
         },
         vec![followed],

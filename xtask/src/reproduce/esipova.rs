@@ -1,7 +1,7 @@
 //! What the experiments of Esipova et al. 2023 have in common (settings: appendix B.2).
 
 use dp_accounting::{Delta, NoiseMultiplier};
-use dp_clipping::PresetParams;
+use dp_clipping::{FairlensForm, PresetParams};
 use dp_train::{LearningRate, Loss, ModelConfig};
 
 use super::data_setting::DataSetting;
@@ -34,8 +34,8 @@ pub(crate) struct Setting {
     pub(crate) global_adapt: GlobalSetting,
     /// τ of DPSGD-Global-Adapt.
     pub(crate) tolerance: f64,
-    /// Whether the paper's table has FairLens.
-    pub(crate) with_fairlens: bool,
+    /// Whose FairLens; `None` if the paper's table has none.
+    pub(crate) fairlens: Option<FairlensForm>,
     pub(crate) published: PublishedBudget,
 }
 
@@ -67,9 +67,17 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
         "ε covers the noisy counts of DPSGD-F and DPSGD-Global-Adapt; the paper's does not.".to_owned(),
     ];
     let mut methods = vec![method(NON_PRIVATE, setting.rate, None), method("dpsgd", setting.rate, None)];
-    if setting.with_fairlens {
+    if let Some(form) = setting.fairlens {
         all_departures.push("FairLens has no proof: its ε is nominal.".to_owned());
-        methods.push(method("fairlens", setting.rate, None));
+        if form == FairlensForm::Code {
+            all_departures.push(
+                "FairLens is that of the trainer that printed the table (established: a public fork of the authors' code has it)."
+                    .to_owned(),
+            );
+        }
+        let mut fairlens = method("fairlens", setting.rate, None);
+        fairlens.params.fairlens_form = form;
+        methods.push(fairlens);
     }
     methods.push(method("dpsgd-f", setting.rate, None));
     methods.push(global("dpsgd-global", setting.global));
@@ -94,6 +102,14 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
         methods,
         published: Some(setting.published),
     })
+}
+
+/// Whose FairLens a protocol follows.
+pub(crate) fn fairlens(protocol: Protocol) -> FairlensForm {
+    match protocol {
+        Protocol::Text => FairlensForm::Paper,
+        Protocol::Code => FairlensForm::Code,
+    }
 }
 
 /// A budget as Opacus computes it from the length of a data loader.

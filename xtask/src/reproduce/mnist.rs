@@ -35,7 +35,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             global: GlobalSetting { rate: 0.2, upper_bound: 100.0 },
             global_adapt: GlobalSetting { rate: 0.1, upper_bound: 50.0 },
             tolerance: 0.7,
-            with_fairlens: false,
+            fairlens: None,
             published: esipova::budget(5.90, 214, 60),
         },
         vec![

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use dp_clipping::Coupling;
+use dp_clipping::{Coupling, FairlensForm};
 use dp_train::analysis::{Analyser, AnalysisSettings, DecompositionObserver};
 use dp_train::{Observer, OptimiserConfig, Plan, Records, StepState};
 use rand::RngCore;
@@ -39,7 +39,8 @@ impl<'a> StepAnalysis<'a> {
     ) -> anyhow::Result<Option<Self>> {
         let config = plan.config();
         let coupling = config.privacy.as_ref().map(|privacy| privacy.clipping.coupling);
-        let has_both_errors = matches!(coupling, Some(Coupling::None | Coupling::Fairlens { .. }));
+        let has_both_errors =
+            matches!(coupling, Some(Coupling::None | Coupling::Fairlens { form: FairlensForm::Paper, .. }));
         if !has_both_errors || config.optimiser != (OptimiserConfig::Sgd {}) {
             return Ok(None);
         }

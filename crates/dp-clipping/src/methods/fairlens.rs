@@ -17,11 +17,12 @@ pub const ENTRY: MethodEntry = MethodEntry {
     source: "Tran et al. 2021; Esipova 2023, Alg. 4",
     differs: "Not certified: the published privacy claim does not hold, because the regulariser couples the records of \
               a batch. Esipova's code configures it but does not implement it. In the gradient of its regulariser R1 the \
-              clipping factors count as constants; R1 is the mean over pairs of groups and R2 the mean over groups.",
+              clipping factors count as constants; R1 is the mean over pairs of groups and R2 the mean over groups. The trainer \
+              that printed the paper's rows does otherwise: `fairlens_form` chooses.",
     preset: |params| {
         let [gamma_1, gamma_2] = params.fairlens_weights.unwrap_or([1.0, 1.0]);
         ClipConfig {
-            coupling: Coupling::Fairlens { gamma_1, gamma_2 },
+            coupling: Coupling::Fairlens { gamma_1, gamma_2, form: params.fairlens_form },
             ..ClipConfig::new(ScaleRule::Hard, Controller::Constant { threshold: params.clip_norm }, Weights::Uniform)
         }
     },

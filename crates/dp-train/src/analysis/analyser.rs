@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use candle_core::DType;
-use dp_clipping::{Coupling, MethodState};
+use dp_clipping::{Coupling, FairlensForm, MethodState};
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
@@ -64,12 +64,18 @@ impl<'a> Analyser<'a> {
                 "a private plan: without clipping there is no error of it",
             ));
         };
-        if matches!(privacy.clipping.coupling, Coupling::MagnitudeOnly | Coupling::DirectionOnly) {
+        let taken_apart = match privacy.clipping.coupling {
+            Coupling::None | Coupling::Fairlens { form: FairlensForm::Paper, .. } => true,
+            Coupling::Fairlens { form: FairlensForm::Code, .. } | Coupling::MagnitudeOnly | Coupling::DirectionOnly => {
+                false
+            }
+        };
+        if !taken_apart {
             let coupling = format!("{:?}", privacy.clipping.coupling);
             return Err(TrainError::invalid(
                 "privacy.clipping.coupling",
                 coupling,
-                "None or Fairlens, whose steps have both errors of clipping and noise",
+                "None or the paper's Fairlens, whose steps have both errors of clipping and noise",
             ));
         }
         if config.optimiser != (OptimiserConfig::Sgd {}) {

@@ -1,7 +1,7 @@
 //! What one thread of an analysis works with.
 
 use candle_core::DType;
-use dp_clipping::{ClipMethod, Coupling};
+use dp_clipping::ClipMethod;
 
 use super::curvature::Curvature;
 use super::vector::add_scaled;
@@ -10,7 +10,7 @@ use crate::error::{Result, TrainError};
 use crate::parameters::ParameterVector;
 use crate::plan::Plan;
 use crate::records::Records;
-use crate::trainer::{FairLens, Usable};
+use crate::trainer::{FairLens, Regularised, Usable};
 
 /// An engine for gradients in the number type of the records, and one for curvature in `f64`.
 pub(super) struct Worker {
@@ -25,15 +25,11 @@ impl Worker {
     pub(super) fn new(plan: &Plan, records: &Records) -> Result<Self> {
         let config = plan.config();
         let engine = Engine::new(&config.model, config.loss.clone(), records, records.device())?;
-        let fairlens = match plan.coupling() {
-            Coupling::Fairlens { gamma_1, gamma_2 } => Some(FairLens::new(config, records, [gamma_1, gamma_2])?),
-            _ => None,
-        };
         Ok(Self {
             sum: engine.zero_gradient()?,
             engine,
             curvature: Curvature::new(&config.model, config.loss.clone(), &records.select(&[], DType::F64)?)?,
-            fairlens,
+            fairlens: FairLens::of(config, records)?,
         })
     }
 
@@ -87,7 +83,10 @@ impl Worker {
         expected_batch_size: f64,
     ) -> Result<Option<Vec<f64>>> {
         let Some(fairlens) = &mut self.fairlens else { return Ok(None) };
-        fairlens.regularise(method, records, batch, expected_batch_size, self.curvature.origin()).map(Some)
+        match fairlens.regularise(method, records, batch, expected_batch_size, self.curvature.origin())? {
+            Regularised::Common(vector) => Ok(Some(vector)),
+            Regularised::Own => Err(TrainError::mismatch("FairLens of an analysis", "the paper's form", "the code's")),
+        }
     }
 
     /// `Σ w_i g_i` for each list of weights, after [`Self::norms`] of the same rows.

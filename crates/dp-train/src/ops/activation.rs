@@ -32,7 +32,8 @@ impl Activation {
         }
     }
 
-    fn forward<T: Element>(self, values: &mut [T]) {
+    /// Every value of a slice, in place.
+    pub(crate) fn forward<T: Element>(self, values: &mut [T]) {
         match self {
             Self::Tanh => map_in_place(values, T::tanh),
             // `if` and not `max`, which would turn NaN into 0 and hide it.

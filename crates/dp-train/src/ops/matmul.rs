@@ -22,7 +22,7 @@ pub(crate) enum Operand {
 
 /// A matrix in a slice: element `(i, j)` is `values[i · row_stride + j · column_stride]`. Rows may overlap.
 #[derive(Clone, Copy)]
-pub(super) struct Matrix<'a, T> {
+pub(crate) struct Matrix<'a, T> {
     values: &'a [T],
     rows: usize,
     columns: usize,
@@ -41,7 +41,7 @@ impl<'a, T: Element> Matrix<'a, T> {
     }
 
     /// `rows` rows of `columns` adjacent values, each `row_stride` values after the one before.
-    pub(super) fn strided(values: &'a [T], rows: usize, columns: usize, row_stride: usize) -> Result<Self> {
+    pub(crate) fn strided(values: &'a [T], rows: usize, columns: usize, row_stride: usize) -> Result<Self> {
         let needed = if rows * columns == 0 { 0 } else { (rows - 1) * row_stride + columns };
         if needed > values.len() {
             return Err(Error::Msg(format!("values of a matrix: expected at least {needed}, got {}", values.len())));
@@ -70,7 +70,7 @@ impl<'a, T: Element> Matrix<'a, T> {
     }
 
     /// Rows and columns exchanged.
-    pub(super) fn transposed(self) -> Self {
+    pub(crate) fn transposed(self) -> Self {
         let Self { values, rows, columns, row_stride, column_stride } = self;
         Self { values, rows: columns, columns: rows, row_stride: column_stride, column_stride: row_stride }
     }
@@ -97,7 +97,7 @@ const DEPTH: usize = 512;
 ///
 /// The last way adds `a_k b_k` in the order of `k`, in whichever tile and lane a result lies. The version
 /// of `gemm` is pinned, and a test compares rows alone with rows in company over all ways.
-pub(super) fn product<T: Element>(
+pub(crate) fn product<T: Element>(
     dst: &mut [T],
     dst_stride: usize,
     lhs: Matrix<'_, T>,

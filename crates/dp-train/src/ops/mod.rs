@@ -38,12 +38,13 @@ pub(crate) use conv::{
     UnpackWeight, WeightOrder,
 };
 pub(crate) use dropout::Dropout;
+pub(crate) use element::Element;
 pub(crate) use embedding::{EmbeddingForward, EmbeddingSqNorms, EmbeddingSum};
 pub(crate) use flatten::SwapAxes;
 pub(crate) use gather::GatherRows;
 pub(crate) use integers::{AddToIntegers, FromIntegers, Summand};
 pub(crate) use label::ScaleByLabel;
-pub(crate) use matmul::{MatMul, Operand};
+pub(crate) use matmul::{MatMul, Matrix, Operand, product};
 pub(crate) use noise::Privatise;
 pub(crate) use norm::{NormBackward, NormForward, NormGeometry, NormParameterGradients, NormStatistics};
 pub(crate) use optimiser::{AdamUpdate, Scale, ScaleAdd, ScaleAddSquare};

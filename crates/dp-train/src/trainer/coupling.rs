@@ -3,20 +3,20 @@
 use dp_clipping::{ClipConfig, Coupling};
 
 use super::Trainer;
-use super::fairlens::Usable;
+use super::fairlens::{Regularised, Usable};
 use super::gradient::{Pass, Weighting};
 use crate::error::{Result, TrainError};
 
 impl Trainer<'_> {
-    /// With FairLens, the vector that its regularisers add to every per-sample gradient of the batch; the norms become those of the
-    /// regularised gradients. With other methods nothing.
-    pub(super) fn regularise(&mut self, rows: &[usize], pass: &mut Pass) -> Result<Option<Vec<f64>>> {
+    /// With FairLens, what its regularisers add to the per-sample gradients of the batch; the norms become those of the regularised
+    /// gradients. With other methods nothing.
+    pub(super) fn regularise(&mut self, rows: &[usize], pass: &mut Pass) -> Result<Option<Regularised>> {
         let (Some(fairlens), Some(method)) = (&mut self.fairlens, &self.method) else { return Ok(None) };
         let usable: Vec<usize> = (0..rows.len()).filter(|i| !pass.blanked.contains(i)).collect();
         let usable_rows: Vec<usize> = usable.iter().map(|&i| rows[i]).collect();
         let mut norms: Vec<f64> = usable.iter().map(|&i| pass.norms[i]).collect();
         let parameters = self.engine.model().parameters().to_vec()?;
-        let vector = fairlens.regularise(
+        let addition = fairlens.regularise(
             method.as_ref(),
             self.records,
             Usable { rows: &usable_rows, norms: &mut norms },
@@ -26,7 +26,7 @@ impl Trainer<'_> {
         for (i, norm) in usable.into_iter().zip(norms) {
             pass.norms[i] = norm;
         }
-        Ok(Some(vector))
+        Ok(Some(addition))
     }
 
     /// Turns the clipped sum of the batch into what the coupling trains with.
@@ -36,11 +36,22 @@ impl Trainer<'_> {
         groups: &[usize],
         pass: &Pass,
         weighting: &Weighting,
-        addition: Option<&[f64]>,
+        addition: Option<&Regularised>,
     ) -> Result<()> {
-        if let Some(vector) = addition {
-            let alpha = weighting.scales.iter().sum();
-            self.plain()?.add(alpha, vector)?;
+        match addition {
+            Some(Regularised::Common(vector)) => {
+                let alpha = weighting.scales.iter().sum();
+                self.plain()?.add(alpha, vector)?;
+            }
+            Some(Regularised::Own) => {
+                let usable = (0..rows.len()).filter(|i| !pass.blanked.contains(i));
+                let scales: Vec<f64> = usable.map(|i| weighting.scales[i]).collect();
+                let sum = self.fairlens.as_ref().map_or(Ok(None), |fairlens| fairlens.weighted_sum(&scales))?;
+                if let Some(sum) = sum {
+                    self.plain()?.set(&sum)?;
+                }
+            }
+            None => {}
         }
         let coupling = self.plan.coupling();
         if adds_noise(coupling) {

@@ -79,7 +79,7 @@ impl Trainer<'_> {
         // Before anything of the step is used: what cannot be recorded is not released.
         self.ledger.record(self.plan.step_event(), 1)?;
         self.second_pass(rows, groups, &pass, &weighting.scales, wants_groups)?;
-        self.couple(rows, groups, &pass, &weighting, addition.as_deref())?;
+        self.couple(rows, groups, &pass, &weighting, addition.as_ref())?;
         Ok((pass, weighting))
     }
 

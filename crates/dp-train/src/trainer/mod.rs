@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(feature = "audit")]
 pub use self::audit::{BeforeNoise, FixedStep};
 pub(crate) use self::coupling::{adds_noise, check_coupling};
-pub(crate) use self::fairlens::{FairLens, Usable};
+pub(crate) use self::fairlens::{FairLens, Regularised, Usable};
 use crate::blocks::Blocks;
 use crate::checkpoint::{Checkpoints, DataDigests};
 use crate::dropout::DropoutKey;
@@ -144,10 +144,7 @@ impl<'a> Trainer<'a> {
         let mut engine = Engine::new(&config.model, config.loss.clone(), records, &execution.device)?
             .with_threads(execution.threads)?;
         engine.model_mut().initialise(&mut streams.initialisation)?;
-        let fairlens = match plan.coupling() {
-            Coupling::Fairlens { gamma_1, gamma_2 } => Some(FairLens::new(config, records, [gamma_1, gamma_2])?),
-            _ => None,
-        };
+        let fairlens = FairLens::of(config, records)?;
         let method = match &config.privacy {
             Some(privacy) => Some(privacy.clipping.build(plan.context())?),
             None => None,

@@ -142,9 +142,9 @@ fn what_a_document_says_wrong_is_named_with_its_line() {
 fn what_is_not_covered_is_refused_with_a_reason() {
     assert_snapshot!(refused("expected_size = 250", "expected_size = 250\nsampler = \"fixed-size\""), @"line 12: batches.sampler = fixed-size: expected poisson, the only sampler that the accounting of a step is valid for");
     assert_snapshot!(refused("delta = 1e-5", "delta = 0.001"), @"line 25: privacy.delta = 0.001: expected less than 1/n = 1.000e-3");
-    assert_snapshot!(refused("\"dpsgd-f\"", "\"fairlens\"\nrequire_guarantee = true"), @"line 21: privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0 }: expected None: a guarantee is required, and there is none where records influence each other's gradients");
+    assert_snapshot!(refused("\"dpsgd-f\"", "\"fairlens\"\nrequire_guarantee = true"), @"line 21: privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0, form: Paper }: expected None: a guarantee is required, and there is none where records influence each other's gradients");
     let target = "\"fairlens\"\nsettings = { clip_norm = 0.5 }\ntarget_epsilon = 1.0";
-    assert_snapshot!(refused("\"dpsgd-f\"\nsettings = { clip_norm = 0.5 }\nnoise_multiplier = 1.5", target), @"line 21: privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0 }: expected None: a guarantee is required, and there is none where records influence each other's gradients");
+    assert_snapshot!(refused("\"dpsgd-f\"\nsettings = { clip_norm = 0.5 }\nnoise_multiplier = 1.5", target), @"line 21: privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0, form: Paper }: expected None: a guarantee is required, and there is none where records influence each other's gradients");
     let allowed = read(&TEXT.replace("delta = 1e-5", "delta = 0.001\nallow_large_delta = true"));
     assert!(allowed.privacy.unwrap().allow_large_delta);
 }

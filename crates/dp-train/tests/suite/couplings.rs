@@ -56,7 +56,8 @@ fn fairlens_without_regularisers_is_dpsgd() {
     let run = |name: &str, weights: Option<[f64; 2]>| {
         let mut privacy = privacy(name);
         if let Some([gamma_1, gamma_2]) = weights {
-            privacy.clipping.coupling = dp_clipping::Coupling::Fairlens { gamma_1, gamma_2 };
+            privacy.clipping.coupling =
+                dp_clipping::Coupling::Fairlens { gamma_1, gamma_2, form: dp_clipping::FairlensForm::Paper };
         }
         let plan = Plan::new(config(model(), batches(0.5, 4), Some(privacy)), records.facts()).unwrap();
         let mut trainer = Trainer::new(&plan, &records, streams(4), Execution::default()).unwrap();

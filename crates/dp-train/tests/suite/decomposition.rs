@@ -293,7 +293,7 @@ fn what_cannot_be_analysed_is_refused() {
     );
     insta::assert_snapshot!(
         refuse(private(lr.clone(), 1, "direction-only"), settings),
-        @"privacy.clipping.coupling = DirectionOnly: expected None or Fairlens, whose steps have both errors of clipping and noise"
+        @"privacy.clipping.coupling = DirectionOnly: expected None or the paper's Fairlens, whose steps have both errors of clipping and noise"
     );
     insta::assert_snapshot!(
         refuse(private(lr.clone(), 1, "dpsgd"), AnalysisSettings { batches: 1, ..settings }),

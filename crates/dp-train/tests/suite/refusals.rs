@@ -70,10 +70,10 @@ fn privacy_settings() {
     assert_snapshot!(with(privacy_with("dpsgd", 1.0, &no_clip_norm)), @"clipping: threshold is 0, expected 2^-60 to 2^60");
     let multi_class = PublicFacts { n_classes: 3, ..FACTS };
     let fairlens = Plan::new(TrainConfig { privacy: Some(privacy("fairlens")), ..base() }, multi_class);
-    assert_snapshot!(fairlens.unwrap_err(), @"privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0 }: expected None: FairLens is defined for two classes");
+    assert_snapshot!(fairlens.unwrap_err(), @"privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0, form: Paper }: expected None: FairLens is defined for two classes");
     let mut per_group = privacy("dpsgd-f");
     per_group.clipping.coupling = privacy("fairlens").clipping.coupling;
-    assert_snapshot!(with(per_group), @"privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0 }: expected None: FairLens needs clipping factors that depend on the record alone");
+    assert_snapshot!(with(per_group), @"privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0, form: Paper }: expected None: FairLens needs clipping factors that depend on the record alone");
     let no_groups = Plan::new(base(), PublicFacts { n_groups: 0, ..FACTS });
     assert_snapshot!(no_groups.unwrap_err(), @"clipping: n_groups is 0, expected at least 1");
 }

@@ -1,0 +1,423 @@
+//! A network of linear layers over a batch: gradients, their products with a direction, and the derivatives of a function of them.
+
+use crate::error::Result;
+use crate::loss::Loss;
+use crate::models::ModelConfig;
+use crate::ops::{Activation, Element, Matrix, product};
+
+/// The parameters of a linear layer, or a vector of their shape.
+pub(super) struct Affine<T> {
+    inputs: usize,
+    outputs: usize,
+    /// `[outputs, inputs]`
+    weight: Vec<T>,
+    /// `[outputs]`
+    bias: Vec<T>,
+}
+
+impl<T: Element> Affine<T> {
+    fn zeros(&self) -> Self {
+        let &Self { inputs, outputs, .. } = self;
+        Self { inputs, outputs, weight: vec![T::ZERO; inputs * outputs], bias: vec![T::ZERO; outputs] }
+    }
+
+    fn weight(&self) -> Result<Matrix<'_, T>> {
+        Ok(Matrix::strided(&self.weight, self.outputs, self.inputs, self.inputs)?)
+    }
+
+    /// `x Wᵀ + b` for every row of `x`, `[rows, inputs]`.
+    fn forward(&self, x: &[T], rows: usize) -> Result<Vec<T>> {
+        let mut out = self.bias.repeat(rows);
+        let x = Matrix::strided(x, rows, self.inputs, self.inputs)?;
+        product(&mut out, self.outputs, x, self.weight()?.transposed(), true)?;
+        Ok(out)
+    }
+
+    /// `out += d W` for every row of `d`, `[rows, outputs]`.
+    fn backward(&self, d: &[T], rows: usize, out: &mut [T]) -> Result<()> {
+        let d = Matrix::strided(d, rows, self.outputs, self.outputs)?;
+        Ok(product(out, self.inputs, d, self.weight()?, true)?)
+    }
+
+    /// `out += t Wᵀ` for every row of `t`, `[rows, inputs]`.
+    fn backward_transposed(&self, t: &[T], rows: usize, out: &mut [T]) -> Result<()> {
+        let t = Matrix::strided(t, rows, self.inputs, self.inputs)?;
+        Ok(product(out, self.outputs, t, self.weight()?.transposed(), true)?)
+    }
+
+    /// `W += dᵀ x` over the rows.
+    fn add_outer(&mut self, d: &[T], x: &[T], rows: usize) -> Result<()> {
+        let d = Matrix::strided(d, rows, self.outputs, self.outputs)?.transposed();
+        let x = Matrix::strided(x, rows, self.inputs, self.inputs)?;
+        Ok(product(&mut self.weight, self.inputs, d, x, true)?)
+    }
+
+    /// `b += Σ d` over the rows.
+    fn add_rows(&mut self, d: &[T]) {
+        for row in d.chunks_exact(self.outputs) {
+            for (sum, &value) in self.bias.iter_mut().zip(row) {
+                *sum += value;
+            }
+        }
+    }
+}
+
+/// A vector of the shape of the parameters, layer by layer.
+pub(super) type Direction<T> = Vec<Affine<T>>;
+
+/// The vector as one list, in the order of the model's parameters.
+pub(super) fn flat<T: Element>(direction: &Direction<T>) -> Vec<f64> {
+    direction.iter().flat_map(|layer| layer.weight.iter().chain(&layer.bias)).map(|value| value.to_f64()).collect()
+}
+
+/// Linear layers with pointwise activations between them, and a loss of two classes: of the margin `m`, the only output or the difference
+/// of both, `p = σ(m)` is the probability of class 1, `c_y (p − y)` the derivative of the loss with respect to `m`.
+pub(super) struct Network<T> {
+    layers: Direction<T>,
+    /// After each layer; none leaves the values as they are.
+    activations: Vec<Option<Activation>>,
+    /// `c_y`
+    class_weights: [f64; 2],
+}
+
+/// A batch on its way through the network and back. Rows of layer `l` have as many values as it has outputs.
+pub(super) struct Tape<T> {
+    rows: usize,
+    labels: Vec<u32>,
+    /// Inputs of every layer, and the outputs of the last.
+    inputs: Vec<Vec<T>>,
+    /// Derivatives of each record's loss with respect to what the layers give, before the activations.
+    deltas: Vec<Vec<T>>,
+    /// The same behind the activations.
+    behind: Vec<Vec<T>>,
+    /// Probability of class 1.
+    pub(super) probabilities: Vec<f64>,
+}
+
+/// Derivatives of a function of a batch with respect to what a tape holds. Missing parts are 0.
+pub(super) struct Adjoints<T> {
+    /// Of the deltas.
+    pub(super) deltas: Vec<Vec<T>>,
+    /// Of the inputs of every layer but the first, and of the outputs of the last.
+    pub(super) inputs: Vec<Vec<T>>,
+}
+
+/// A weighted sum of the gradients of a batch.
+pub(super) struct Summed<'a, T> {
+    /// Of each record.
+    pub(super) weights: &'a [f64],
+    /// `Σ_i weights[i] g_i`.
+    pub(super) sum: &'a Direction<T>,
+    /// [`Network::along`] it.
+    pub(super) along: Vec<Vec<T>>,
+}
+
+impl<T: Element> Network<T> {
+    /// The network of this model, its parameters still 0; `None` for a model of other layers, or a loss of other form.
+    pub(super) fn of(model: &ModelConfig, loss: &Loss, n_inputs: usize) -> Option<Self> {
+        let (n_outputs, class_weights) = match loss {
+            Loss::SoftmaxCrossEntropy => (2, [1.0; 2]),
+            Loss::WeightedSoftmaxCrossEntropy { class_weights } => (2, class_weights.as_slice().try_into().ok()?),
+            Loss::BceWithLogits => (1, [1.0; 2]),
+            Loss::WeightedBceWithLogits { positive_weight } => (1, [1.0, *positive_weight]),
+            Loss::PriorAdjustedCrossEntropy { .. } => return None,
+        };
+        let (hidden, between, last) = match model {
+            ModelConfig::LogisticRegression => (&[][..], None, None),
+            ModelConfig::SquashedRegression => (&[][..], None, Some(Activation::Sigmoid)),
+            ModelConfig::Mlp { hidden, activation } if activation.is_function_of_output() => {
+                (&hidden[..], Some(*activation), None)
+            }
+            _ => return None,
+        };
+        let widths = [&[n_inputs], hidden, &[n_outputs]].concat();
+        let layer = |pair: &[usize]| {
+            let &[inputs, outputs] = pair else { return None };
+            Some(Affine { inputs, outputs, weight: vec![T::ZERO; inputs * outputs], bias: vec![T::ZERO; outputs] })
+        };
+        let layers: Direction<T> = widths.windows(2).filter_map(layer).collect();
+        let mut activations = vec![between; hidden.len()];
+        activations.push(last);
+        Some(Self { layers, activations, class_weights })
+    }
+
+    /// Moves to these parameters.
+    pub(super) fn set(&mut self, parameters: &[f64]) {
+        let mut values = parameters.iter().map(|&value| T::from_f64(value));
+        for layer in &mut self.layers {
+            for (parameter, value) in layer.weight.iter_mut().chain(&mut layer.bias).zip(&mut values) {
+                *parameter = value;
+            }
+        }
+    }
+
+    /// The direction 0.
+    pub(super) fn zeros(&self) -> Direction<T> {
+        self.layers.iter().map(Affine::zeros).collect()
+    }
+
+    /// The way of a batch, `features` `[rows, n_inputs]`, through the network and back.
+    pub(super) fn tape(&self, features: Vec<T>, labels: &[u32]) -> Result<Tape<T>> {
+        let rows = labels.len();
+        let mut inputs = vec![features];
+        for (index, (layer, activation)) in self.layers.iter().zip(&self.activations).enumerate() {
+            let mut out = layer.forward(&inputs[index], rows)?;
+            if let Some(activation) = activation {
+                activation.forward(&mut out);
+            }
+            inputs.push(out);
+        }
+        let last = self.layers.len() - 1;
+        let outputs = inputs[last + 1].chunks_exact(self.layers[last].outputs);
+        let probabilities: Vec<f64> = outputs.map(|row| 1.0 / (1.0 + (-margin(row)).exp())).collect();
+        let mut behind = vec![Vec::new(); last + 1];
+        behind[last] = probabilities
+            .iter()
+            .zip(labels)
+            .flat_map(|(&p, &y)| self.of_margin(self.class_weights[y as usize] * (p - f64::from(y))))
+            .collect();
+        let mut deltas = vec![Vec::new(); last + 1];
+        for index in (0..=last).rev() {
+            deltas[index] = self.times_slope(index, behind[index].clone(), &inputs);
+            if index > 0 {
+                let mut out = vec![T::ZERO; rows * self.layers[index].inputs];
+                self.layers[index].backward(&deltas[index], rows, &mut out)?;
+                behind[index - 1] = out;
+            }
+        }
+        Ok(Tape { rows, labels: labels.to_vec(), inputs, deltas, behind, probabilities })
+    }
+
+    /// The outputs' derivatives, given that of the margin.
+    fn of_margin(&self, derivative: f64) -> impl Iterator<Item = T> + use<T> {
+        let n_outputs = self.layers.last().map_or(0, |layer| layer.outputs);
+        let pair = [T::from_f64(-derivative), T::from_f64(derivative)];
+        pair.into_iter().skip(2 - n_outputs)
+    }
+
+    /// `d φ'` of a layer's activation.
+    fn times_slope(&self, layer: usize, mut d: Vec<T>, inputs: &[Vec<T>]) -> Vec<T> {
+        let pairs = d.iter_mut().zip(&inputs[layer + 1]);
+        match self.activations[layer] {
+            Some(Activation::Tanh) => pairs.for_each(|(d, &y)| *d *= T::ONE - y * y),
+            Some(Activation::Sigmoid) => pairs.for_each(|(d, &y)| *d *= y * (T::ONE - y)),
+            Some(_) => pairs.for_each(|(d, &y)| *d = if y > T::ZERO { *d } else { T::ZERO }),
+            None => {}
+        }
+        d
+    }
+
+    /// `d φ''` of a layer's activation.
+    fn times_curvature(&self, layer: usize, mut d: Vec<T>, inputs: &[Vec<T>]) -> Vec<T> {
+        let pairs = d.iter_mut().zip(&inputs[layer + 1]);
+        match self.activations[layer] {
+            Some(Activation::Tanh) => pairs.for_each(|(d, &y)| *d *= (T::ZERO - y - y) * (T::ONE - y * y)),
+            Some(Activation::Sigmoid) => pairs.for_each(|(d, &y)| *d *= y * (T::ONE - y) * (T::ONE - y - y)),
+            _ => d.fill(T::ZERO),
+        }
+        d
+    }
+
+    /// `Σ_i weights[i] g_i`.
+    pub(super) fn weighted_gradient(&self, tape: &Tape<T>, weights: &[f64]) -> Result<Direction<T>> {
+        self.weighted_sum(tape, &tape.deltas, weights)
+    }
+
+    /// `Σ_i weights[i] d_i ⊗ (a_i, 1)` by layer.
+    pub(super) fn weighted_sum(&self, tape: &Tape<T>, d: &[Vec<T>], weights: &[f64]) -> Result<Direction<T>> {
+        let mut sum = self.zeros();
+        for (layer, (d, x)) in sum.iter_mut().zip(d.iter().zip(&tape.inputs)) {
+            let mut d = d.clone();
+            scale_rows(&mut d, layer.outputs, weights);
+            layer.add_outer(&d, x, tape.rows)?;
+            layer.add_rows(&d);
+        }
+        Ok(sum)
+    }
+
+    /// What the layers would give, were these their parameters: `V a_i + b` by layer.
+    pub(super) fn along(tape: &Tape<T>, direction: &Direction<T>) -> Result<Vec<Vec<T>>> {
+        direction.iter().zip(&tape.inputs).map(|(layer, x)| layer.forward(x, tape.rows)).collect()
+    }
+
+    /// `⟨g_i, v⟩` by record, from [`Self::along`] of `v`.
+    pub(super) fn slopes(&self, tape: &Tape<T>, along: &[Vec<T>]) -> Vec<f64> {
+        let mut slopes = vec![0.0; tape.rows];
+        for ((layer, d), v) in self.layers.iter().zip(&tape.deltas).zip(along) {
+            let rows = d.chunks_exact(layer.outputs).zip(v.chunks_exact(layer.outputs));
+            for (slope, (d, v)) in slopes.iter_mut().zip(rows) {
+                *slope += d.iter().zip(v).map(|(&d, &v)| d.to_f64() * v.to_f64()).sum::<f64>();
+            }
+        }
+        slopes
+    }
+
+    /// `‖d_i‖²` and `‖a_i‖² + 1` by layer and record, the factors of the squared norm of `d_i ⊗ (a_i, 1)`.
+    pub(super) fn sq_norms(&self, tape: &Tape<T>, d: &[Vec<T>]) -> Vec<Vec<[f64; 2]>> {
+        let sq = |row: &[T]| row.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>();
+        let of_layer = |((layer, d), x): ((&Affine<T>, &Vec<T>), &Vec<T>)| {
+            let rows = d.chunks_exact(layer.outputs).zip(x.chunks_exact(layer.inputs));
+            rows.map(|(d, x)| [sq(d), sq(x) + 1.0]).collect()
+        };
+        self.layers.iter().zip(d).zip(&tape.inputs).map(of_layer).collect()
+    }
+
+    /// Derivatives of `⟨u, w⟩` of two weighted sums of gradients, times `factor`.
+    pub(super) fn inner_product(
+        &self,
+        tape: &Tape<T>,
+        factor: f64,
+        u: Summed<'_, T>,
+        w: Summed<'_, T>,
+    ) -> Result<Adjoints<T>> {
+        let scaled = |weights: &[f64]| -> Vec<f64> { weights.iter().map(|weight| factor * weight).collect() };
+        let (of_u, of_w) = (scaled(u.weights), scaled(w.weights));
+        let mut deltas = Vec::new();
+        let mut inputs = vec![Vec::new()];
+        for (index, (mut along_w, mut along_u)) in w.along.into_iter().zip(u.along).enumerate() {
+            let (n_outputs, n_inputs) = (self.layers[index].outputs, self.layers[index].inputs);
+            scale_rows(&mut along_w, n_outputs, &of_u);
+            scale_rows(&mut along_u, n_outputs, &of_w);
+            along_w.iter_mut().zip(&along_u).for_each(|(w, &u)| *w += u);
+            deltas.push(along_w);
+            if index > 0 {
+                let mut out = vec![T::ZERO; tape.rows * n_inputs];
+                for (weights, direction) in [(&of_u, w.sum), (&of_w, u.sum)] {
+                    let mut d = tape.deltas[index].clone();
+                    scale_rows(&mut d, n_outputs, weights);
+                    direction[index].backward(&d, tape.rows, &mut out)?;
+                }
+                inputs.push(out);
+            }
+        }
+        inputs.push(vec![T::ZERO; tape.rows * self.layers.last().map_or(0, |layer| layer.outputs)]);
+        Ok(Adjoints { deltas, inputs })
+    }
+
+    /// Derivatives with respect to what every layer gives before its activation, of a function with these derivatives with respect to the tape;
+    /// those with respect to the parameters are added to `gradient`, if it is asked for.
+    pub(super) fn sweep(
+        &self,
+        tape: &Tape<T>,
+        adjoints: Adjoints<T>,
+        mut gradient: Option<&mut Direction<T>>,
+    ) -> Result<Vec<Vec<T>>> {
+        let Adjoints { mut deltas, mut inputs } = adjoints;
+        let last = self.layers.len() - 1;
+        let mut before = Vec::with_capacity(last + 1);
+        // The way back, in reverse: from the first layer's deltas to the loss.
+        for index in 0..=last {
+            let d = std::mem::take(&mut deltas[index]);
+            let mut curved = d.clone();
+            curved.iter_mut().zip(&tape.behind[index]).for_each(|(d, &b)| *d *= b);
+            before.push(self.times_curvature(index, curved, &tape.inputs));
+            let t = self.times_slope(index, d, &tape.inputs);
+            if index < last {
+                self.layers[index + 1].backward_transposed(&t, tape.rows, &mut deltas[index + 1])?;
+                if let Some(gradient) = &mut gradient {
+                    gradient[index + 1].add_outer(&tape.deltas[index + 1], &t, tape.rows)?;
+                }
+            } else {
+                self.add_second_derivative(tape, &t, &mut inputs[last + 1]);
+            }
+        }
+        // The way there, in reverse.
+        for index in (0..=last).rev() {
+            let activated = std::mem::take(&mut inputs[index + 1]);
+            let slopes = self.times_slope(index, activated, &tape.inputs);
+            before[index].iter_mut().zip(&slopes).for_each(|(sum, &d)| *sum += d);
+            if let Some(gradient) = &mut gradient {
+                gradient[index].add_outer(&before[index], &tape.inputs[index], tape.rows)?;
+                gradient[index].add_rows(&before[index]);
+            }
+            if index > 0 {
+                self.layers[index].backward(&before[index], tape.rows, &mut inputs[index])?;
+            }
+        }
+        Ok(before)
+    }
+
+    /// Adds the Hessian of every record's loss with respect to the outputs, times `t`.
+    fn add_second_derivative(&self, tape: &Tape<T>, t: &[T], outputs: &mut [T]) {
+        let n_outputs = self.layers.last().map_or(1, |layer| layer.outputs);
+        let rows = t.chunks_exact(n_outputs).zip(outputs.chunks_exact_mut(n_outputs));
+        for ((t, out), (&p, &y)) in rows.zip(tape.probabilities.iter().zip(&tape.labels)) {
+            let second = self.class_weights[y as usize] * p * (1.0 - p) * margin(t);
+            out.iter_mut().zip(self.of_margin(second)).for_each(|(out, value)| *out += value);
+        }
+    }
+
+    /// Adds derivatives with respect to the probabilities of class 1, and those with respect to each output given it, to the adjoints of the
+    /// outputs.
+    pub(super) fn add_to_outputs(
+        &self,
+        tape: &Tape<T>,
+        adjoints: &mut Adjoints<T>,
+        of_probability: impl Fn(usize) -> f64,
+        of_output: impl Fn(usize, f64) -> f64,
+    ) {
+        let last = self.layers.len();
+        let n_outputs = self.layers.last().map_or(1, |layer| layer.outputs);
+        let rows = adjoints.inputs[last].chunks_exact_mut(n_outputs).zip(tape.inputs[last].chunks_exact(n_outputs));
+        for (i, (out, outputs)) in rows.enumerate() {
+            let p = tape.probabilities[i];
+            let by_margin = self.of_margin(of_probability(i) * p * (1.0 - p));
+            for ((out, by_margin), output) in out.iter_mut().zip(by_margin).zip(outputs) {
+                *out += by_margin + T::from_f64(of_output(i, output.to_f64()));
+            }
+        }
+    }
+
+    /// Adds `factors[i] (d_i (‖a_i‖² + 1), a_i ‖d_i‖²)`, the derivatives of half the squared norms of the gradients, to the adjoints.
+    pub(super) fn add_to_norms(&self, tape: &Tape<T>, adjoints: &mut Adjoints<T>, factors: &[f64]) {
+        let sq_norms = self.sq_norms(tape, &tape.deltas);
+        for (index, layer) in self.layers.iter().enumerate() {
+            let add = |out: &mut [T], values: &[T], width: usize, other: usize| {
+                let rows = out.chunks_exact_mut(width).zip(values.chunks_exact(width));
+                for ((out, values), (factor, sq)) in rows.zip(factors.iter().zip(&sq_norms[index])) {
+                    let factor = T::from_f64(factor * sq[other]);
+                    out.iter_mut().zip(values).for_each(|(out, &value)| *out += factor * value);
+                }
+            };
+            add(&mut adjoints.deltas[index], &tape.deltas[index], layer.outputs, 1);
+            if index > 0 {
+                add(&mut adjoints.inputs[index], &tape.inputs[index], layer.inputs, 0);
+            }
+        }
+    }
+
+    /// Outputs of a record.
+    pub(super) fn n_outputs(&self) -> usize {
+        self.layers.last().map_or(0, |layer| layer.outputs)
+    }
+}
+
+impl<T: Element> Tape<T> {
+    /// The outputs of every record, `[rows, n_outputs]`.
+    pub(super) fn outputs(&self) -> &[T] {
+        self.inputs.last().map_or(&[], Vec::as_slice)
+    }
+
+    /// Derivatives of each record's loss with respect to what the layers give.
+    pub(super) fn deltas(&self) -> &[Vec<T>] {
+        &self.deltas
+    }
+}
+
+/// The only output, or the second less the first.
+fn margin<T: Element>(outputs: &[T]) -> f64 {
+    match outputs {
+        [only] => only.to_f64(),
+        [zero, one, ..] => one.to_f64() - zero.to_f64(),
+        [] => 0.0,
+    }
+}
+
+fn scale_rows<T: Element>(rows: &mut [T], width: usize, weights: &[f64]) {
+    for (row, &weight) in rows.chunks_exact_mut(width).zip(weights) {
+        let weight = T::from_f64(weight);
+        for value in row {
+            *value *= weight;
+        }
+    }
+}
