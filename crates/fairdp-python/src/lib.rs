@@ -6,6 +6,7 @@ mod count;
 mod errors;
 mod estimator;
 mod interruptible;
+mod json;
 mod metrics;
 mod names;
 

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use super::trials::TrialCount;
 use crate::count::Count;
-use crate::errors;
+use crate::{errors, json};
 
 /// One privacy-relevant thing that a program did, or a composition of such things.
 ///
@@ -234,18 +234,17 @@ impl DpEvent {
 
     /// As JSON.
     pub(crate) fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string(&self.0).map_err(|error| errors::AccountingError::new_err(error.to_string()))
+        json::to_json(&self.0)
     }
 
     /// From JSON; numbers out of range are errors.
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Self> {
-        serde_json::from_str(text).map(Self).map_err(|error| errors::AccountingError::new_err(error.to_string()))
+        json::from_json(text).map(Self)
     }
 
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<(Py<PyAny>, (String,))> {
-        let from_json = slf.get_type().getattr("from_json")?;
-        Ok((from_json.unbind(), (slf.get().to_json()?,)))
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<json::Reduced> {
+        json::reduce(slf, slf.get().to_json()?)
     }
 
     fn __hash__(&self) -> PyResult<u64> {

@@ -10,7 +10,7 @@ use super::bounds::{DeltaBound, EpsilonBound};
 use super::events::DpEvent;
 use crate::count::Count;
 use crate::names::{name_of, named};
-use crate::{errors, interruptible};
+use crate::{errors, interruptible, json};
 
 /// Events with counts in the order of their release, chained by SHA-256.
 #[pyclass(frozen, module = "fairdp.accounting")]
@@ -36,10 +36,6 @@ impl Ledger {
         ledger.compose_into(&mut kind).map_err(errors::accounting_error)?;
         Ok(kind)
     }
-}
-
-fn not_a_ledger(error: &serde_json::Error) -> PyErr {
-    errors::AccountingError::new_err(error.to_string())
 }
 
 #[pymethods]
@@ -88,14 +84,13 @@ impl Ledger {
 
     /// As JSON, with digests.
     fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string(&*self.lock()).map_err(|error| not_a_ledger(&error))
+        json::to_json(&*self.lock())
     }
 
     /// From JSON; entries that do not match their digests are an error.
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Self> {
-        let ledger = serde_json::from_str(text).map_err(|error| not_a_ledger(&error))?;
-        Ok(Self(Mutex::new(ledger)))
+        Ok(Self(Mutex::new(json::from_json(text)?)))
     }
 
     /// Epsilon of the whole ledger at a delta; `accountant` is a name, or an accountant that composed something before.
@@ -139,9 +134,8 @@ impl Ledger {
         self.inner() == other.inner()
     }
 
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<(Py<PyAny>, (String,))> {
-        let from_json = slf.get_type().getattr("from_json")?;
-        Ok((from_json.unbind(), (slf.get().to_json()?,)))
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<json::Reduced> {
+        json::reduce(slf, slf.get().to_json()?)
     }
 
     fn __copy__(&self) -> Self {

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::ledger::Ledger;
 use crate::names::name_of;
-use crate::{errors, interruptible};
+use crate::{errors, interruptible, json};
 
 /// What was protected, from whom, and how well.
 #[pyclass(frozen, eq, module = "fairdp.accounting")]
@@ -86,18 +86,17 @@ impl Statement {
 
     /// As JSON.
     fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string(&self.0).map_err(|error| errors::AccountingError::new_err(error.to_string()))
+        json::to_json(&self.0)
     }
 
     /// From JSON.
     #[staticmethod]
     fn from_json(text: &str) -> PyResult<Self> {
-        serde_json::from_str(text).map(Self).map_err(|error| errors::AccountingError::new_err(error.to_string()))
+        json::from_json(text).map(Self)
     }
 
-    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<(Py<PyAny>, (String,))> {
-        let from_json = slf.get_type().getattr("from_json")?;
-        Ok((from_json.unbind(), (slf.get().to_json()?,)))
+    fn __reduce__(slf: &Bound<'_, Self>) -> PyResult<json::Reduced> {
+        json::reduce(slf, slf.get().to_json()?)
     }
 
     fn __str__(&self) -> String {
