@@ -16,6 +16,9 @@ Once `register()` was called, Opacus takes the accountant by name:
 0.81
 
 `make_private` is Opacus's with a clipping method of `fairdp.clipping`; `FairDPOptimizer` is what it makes.
+FairLens is refused: its regularisers need second derivatives of the batch's losses, and an optimizer
+sees gradients only. The analyses of one error of clipping (`magnitude-only`, `direction-only`) work in
+hooks mode alone, since they need every record's gradient.
 """
 
 from __future__ import annotations
@@ -270,6 +273,7 @@ def make_private(
     `settings` are those of `clipping.method`, `groups` the number of groups, `noise_multiplier` that of the gradient;
     counts and their noise are in the engine's ledger too. Batches are Poisson samples and there is one process.
     A `seed`, which is for experiments, makes noise repeatable and nothing private.
+    FairLens is a ValueError: see the module's documentation.
     """
     if grad_sample_mode not in ("hooks", "ghost"):
         raise ValueError(f"grad_sample_mode is {grad_sample_mode!r}, expected 'hooks' or 'ghost'")
