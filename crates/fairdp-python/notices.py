@@ -28,7 +28,8 @@ def cargo(*arguments: str) -> str:
 
 
 def linked_crates() -> dict[tuple[str, str], str]:
-    """Licence identifiers by name and version: all that is linked, and neither built with nor ours."""
+    """Licence identifiers by name and version: all that is linked, and neither built with nor ours.
+    """
     kinds = ["--edges", "normal,no-proc-macro", "--target", "all"]
     lines = cargo("tree", "--package", "fairdp-python", *kinds, "--prefix", "none", "--format", "{p}\t{l}")
     crates = {}

@@ -4,8 +4,9 @@
     cargo xtask data export adult > adult.csv
     python docs/benchmarks/estimators.py adult.csv
 
-scikit-learn 1.6.1 is one that all three import under. Bounds are those of the table's documentation, and so are the
-categories, which are read here from the whole file. `sex` is not among the inputs. diffprivlib has δ = 0.
+scikit-learn 1.6.1 is one that all three import under. Bounds are those of the table's
+documentation, and so are the categories, which are read here from the whole file. `sex` is not
+among the inputs. diffprivlib has δ = 0.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def estimators(epsilon, values):
 
 
 def measured(estimator, X, y, sex):
-    """Means over splits: accuracy, balanced accuracy, AUC, difference of equalized odds, seconds of a fit."""
+    """Means over splits: accuracy, balanced accuracy, AUC, difference of equalized odds, seconds of
+    a fit.
+    """
     rows = []
     for split in range(SPLITS):
         parts = train_test_split(X, y, sex, test_size=0.2, random_state=split)

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""By how much one record moves the clipped sum: Opacus, jax_privacy and this workspace under the same attacks.
+"""By how much one record moves the clipped sum: Opacus, jax_privacy and this workspace under the
+same attacks.
 
     pip install torch opacus jax jax-privacy
     cargo run --release -p xtask -- replay --known --json > known.json
     python docs/benchmarks/sensitivity.py --known known.json
 
-An attack is a batch, parameters, and a record. The sum of clipped gradients is formed with the record and without it,
-by each library's own code for private training, noise set aside. A ratio is the change of the sum over the clipping
-norm; the proof of DP-SGD allows 1. Where products may differ in their last bits, attacks place copies of a record at a
-discontinuity and try several such places: the largest ratio counts.
+An attack is a batch, parameters, and a record. The sum of clipped gradients is formed with the
+record and without it, by each library's own code for private training, noise set aside. A ratio is
+the change of the sum over the clipping norm; the proof of DP-SGD allows 1. Where products may
+differ in their last bits, attacks place copies of a record at a discontinuity and try several such
+places: the largest ratio counts.
 """
 import argparse
 import functools
@@ -138,8 +140,10 @@ def initial(layers, rng):
 
 
 def kink(n_inputs, width, n):
-    """Copies of a record whose hidden units are at 0, up to the rounding of a product. Libraries change their way to a
-    product at different numbers of rows: this one, at which ours once did, and those of torch."""
+    """Copies of a record whose hidden units are at 0, up to the rounding of a product. Libraries
+    change their way to a product at different numbers of rows: this one, at which ours once did,
+    and those of torch.
+    """
     layers = [(n_inputs, width), "relu", (width, 2)]
     rng = np.random.default_rng(1)
     for n in (2, 5, 16, n):
@@ -180,8 +184,10 @@ def one_feature(value):
 
 
 def stagnating(n):
-    """The bias alone decides. Half of the records lift the sum over a power of two, the others are just above half a
-    unit in the last place there. The record is one of the first half, and comes first."""
+    """The bias alone decides. Half of the records lift the sum over a power of two, the others are
+    just above half a unit in the last place there. The record is one of the first half, and comes
+    first.
+    """
     layers = [(1, 2)]
     clip_norm = 1 / 1024
     n_large = n // 2 + 1

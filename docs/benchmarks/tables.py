@@ -5,8 +5,9 @@
     cargo xtask data export adult > adult.csv
     python tables.py target/release/fairdp adult.csv --label income --positive '>50K' --group sex
 
-Every method sees the training rows of a split as a user would give them, with its defaults, and answers for the test rows.
-Bounds and categories are taken from the training rows by each of them. A peer that is not installed is left out.
+Every method sees the training rows of a split as a user would give them, with its defaults, and
+answers for the test rows. Bounds and categories are taken from the training rows by each of them. A
+peer that is not installed is left out.
 """
 
 import argparse

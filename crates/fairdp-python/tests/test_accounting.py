@@ -126,7 +126,8 @@ def test_answers_are_brackets_and_grow_with_steps(sigma, rate, steps, log_delta)
 )
 @settings(max_examples=200, deadline=None)
 def test_nonsense_is_an_error_that_names_it(sigma, rate, steps, delta):
-    # Whatever comes in, what comes out is an answer or a ValueError; extreme sizes are for the Rust suite.
+    # Whatever comes in, what comes out is an answer or a ValueError; extreme sizes are for the Rust
+    # suite.
     if not (0.3 <= sigma <= 100 and 1e-4 <= rate <= 1 and 0 <= steps <= 10_000 and 1e-12 <= delta <= 1):
         if not 0 <= steps < 2**64 or math.isnan(sigma) or math.isnan(rate) or math.isnan(delta) or rate > 1:
             with pytest.raises(ValueError):
@@ -328,7 +329,9 @@ def test_answer_asks_all_accountants():
 
 
 def slow_ledger():
-    """A question that takes long: many different losses that have no formula, and a bracket that cannot be had."""
+    """A question that takes long: many different losses that have no formula, and a bracket that
+    cannot be had.
+    """
     ledger = Ledger()
     for i in range(40):
         ledger.record(DpEvent.laplace(1.0 + i / 100).poisson_sampled(0.1 + i / 1000), 1000)

@@ -44,7 +44,8 @@ def people(n=3000, seed=0):
     return frame, (score + 0.3 * rng.normal(size=n) > 0.3).astype(int), sex
 
 
-# Nothing is expected to fail. The checks fit tables of 20 rows, which an ordinary ε refuses: hence this one.
+# Nothing is expected to fail. The checks fit tables of 20 rows, which an ordinary ε refuses: hence
+# this one.
 @parametrize_with_checks([FairDPClassifier(epsilon=1000.0)])
 def test_scikit_learns_contract(estimator, check):
     with warnings.catch_warnings():

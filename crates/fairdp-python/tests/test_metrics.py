@@ -1,4 +1,6 @@
-"""Rates by group equal Fairlearn's; intervals surround what they are about; frames come back as they came in."""
+"""Rates by group equal Fairlearn's; intervals surround what they are about; frames come back as
+they came in.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ THEIRS = {
 
 @st.composite
 def decisions(draw):
-    """Labels, predictions, two features and weights: groups of one record, empty classes and constants included."""
+    """Labels, predictions, two features and weights: groups of one record, empty classes and
+    constants included.
+    """
     n = draw(st.integers(1, 40))
     bits = st.lists(st.integers(0, 1), min_size=n, max_size=n)
     level = st.sampled_from(draw(st.sampled_from([["a"], ["a", "b"], ["a", "b", "c", "d", "e"]])))
@@ -122,7 +126,8 @@ def test_parities_are_fairlearns(name, drawn, method, agg):
         warnings.simplefilter("ignore")
         ours, theirs = getattr(metrics, name)(y_true, y_pred, **options), getattr(fairlearn, name)(y_true, y_pred, **options)
     if name == "equalized_odds_ratio" and math.isnan(ours):
-        # One of the two ratios is 0 to 0. Fairlearn then answers the other one or nan, whichever comes first.
+        # One of the two ratios is 0 to 0. Fairlearn then answers the other one or nan, whichever
+        # comes first.
         return
     assert close(ours, theirs), (ours, theirs)
 

@@ -1,7 +1,8 @@
 """Differentially private training that is fair to every group.
 
 >>> import fairdp
->>> bound = fairdp.accounting.epsilon(noise_multiplier=1, sampling_rate=256/36178, steps=2826, delta=1e-6)
+>>> bound = fairdp.accounting.epsilon(
+...     noise_multiplier=1, sampling_rate=256/36178, steps=2826, delta=1e-6)
 >>> print(bound)
 epsilon at most 2.4133 (certified), at least 2.4132, at delta 1e-6, by contour integral
 

@@ -1,4 +1,6 @@
-"""Arrays, pandas and polars in; the same kind of frame out. Neither pandas nor polars is imported here."""
+"""Arrays, pandas and polars in; the same kind of frame out. Neither pandas nor polars is imported
+here.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def _pandas_na() -> Any:
 
 
 def columns(values: Any, base_name: str, name: str) -> list[tuple[str, np.ndarray]]:
-    """Named columns of a frame, a mapping, a series or an array; unnamed ones are ``base_name`` with their number."""
+    """Named columns of a frame, a mapping, a series or an array; unnamed ones are ``base_name``
+    with their number.
+    """
     if values is None:
         return []
     if isinstance(values, Mapping):
@@ -78,7 +82,9 @@ def levels(column: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def frame(kind: str, keys: Sequence[tuple[str, Any]], values: Mapping[str, Any]) -> Any:
-    """Key columns and values: a pandas frame indexed by the keys, a polars frame, or a dictionary of arrays."""
+    """Key columns and values: a pandas frame indexed by the keys, a polars frame, or a dictionary
+    of arrays.
+    """
     if kind == "pandas":
         import pandas
 

@@ -1,4 +1,6 @@
-"""What the package has of Rust. Its modules are attributes of one extension; here each is written as a class."""
+"""What the package has of Rust. Its modules are attributes of one extension; here each is written
+as a class.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal

@@ -1,4 +1,6 @@
-"""A table as the library takes it: columns of numbers or texts, and the configuration that declares them."""
+"""A table as the library takes it: columns of numbers or texts, and the configuration that declares
+them.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,18 @@ MISSING = ""
 
 
 def text(value: Any) -> str:
-    """A value as the library knows it: whole numbers without a fraction, texts without blanks around them."""
+    """A value as the library knows it: whole numbers without a fraction, texts without blanks
+    around them.
+    """
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     return str(value).strip()
 
 
 def texts(column: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """The texts that occur, and each record's position among them; an empty one stands for a missing value."""
+    """The texts that occur, and each record's position among them; an empty one stands for a
+    missing value.
+    """
     missing = _columns.is_missing(column)
     positions = np.zeros(len(column), dtype=np.uint32)
     if missing.all():

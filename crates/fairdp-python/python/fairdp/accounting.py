@@ -1,6 +1,7 @@
 """Privacy accounting: events, ledgers, accountants, calibration, statements.
 
-The shortest use is one question by its fields; every number it gives is a bound, or says that it is not:
+The shortest use is one question by its fields; every number it gives is a bound, or says that it is
+not:
 
 >>> from fairdp import accounting
 >>> bound = accounting.epsilon(noise_multiplier=1, sampling_rate=256/36178, steps=2826, delta=1e-6)
@@ -15,9 +16,10 @@ What else was done is an event, and a ledger keeps events:
 >>> print(ledger.epsilon(1e-5))
 epsilon at most 1.8475 (certified), at least 1.8474, at delta 1e-5, by contour integral
 
-Do not add up epsilons by hand: record the events, and ask once. Long calls release the interpreter's
-lock, can be interrupted by Ctrl-C, and tell `progress`, if it is given, the seconds so far about ten
-times a second. What is wrong with an argument raises `fairdp.AccountingError`, a `ValueError`.
+Do not add up epsilons by hand: record the events, and ask once. Long calls release the
+interpreter's lock, can be interrupted by Ctrl-C, and tell `progress`, if it is given, the seconds
+so far about ten times a second. What is wrong with an argument raises `fairdp.AccountingError`, a
+`ValueError`.
 """
 
 from __future__ import annotations
@@ -105,15 +107,18 @@ def epsilon(*, delta: float, **question: Unpack[_Question]) -> EpsilonBound:
     """Epsilon at `delta` of what was done, by one accountant.
 
     What was done is `event`, `steps` times; or Gaussian queries on batches: `noise_multiplier` and
-    `count_noise_multipliers`; `sampling_rate`, or `records` with `batch_size`; `steps`, or `epochs`.
+    `count_noise_multipliers`; `sampling_rate`, or `records` with `batch_size`; `steps`, or
+    `epochs`.
 
-    `sampler` is "poisson" (every record on its own) or "fixed-size"; `relation` says which data sets
-    are neighbours; `user_records` how many records come and go together. `accountant` is "pld", a
-    certified bracket of `relative_width`; "rdp", with `orders` and `conversion`; or "gdp", an estimate.
+    `sampler` is "poisson" (every record on its own) or "fixed-size"; `relation` says which data
+    sets are neighbours; `user_records` how many records come and go together. `accountant` is
+    "pld", a certified bracket of `relative_width`; "rdp", with `orders` and `conversion`; or "gdp",
+    an estimate.
 
     >>> epsilon(noise_multiplier=0.8, sampling_rate=0.01, steps=1000, delta=1e-5).mark
     'certified'
-    >>> epsilon(noise_multiplier=0.8, sampling_rate=0.01, steps=1000, delta=1e-5, accountant="gdp").mark
+    >>> epsilon(
+    ...     noise_multiplier=0.8, sampling_rate=0.01, steps=1000, delta=1e-5, accountant="gdp").mark
     'nominal'
     >>> epsilon(noise_multiplier=0, sampling_rate=0.01, steps=1, delta=1e-5).upper
     inf
@@ -149,7 +154,9 @@ def _found(target_epsilon: float, delta: float, question: _Question, name: str) 
 def noise_multiplier(*, target_epsilon: float, delta: float, **question: Unpack[_Question]) -> float:
     """The smallest noise multiplier that keeps `target_epsilon` at `delta`, rounded up.
 
-    >>> round(noise_multiplier(target_epsilon=3, delta=1e-6, sampling_rate=256/36178, steps=2826, accountant="rdp"), 4)
+    >>> sigma = noise_multiplier(
+    ...     target_epsilon=3, delta=1e-6, sampling_rate=256/36178, steps=2826, accountant="rdp")
+    >>> round(sigma, 4)
     0.947
     """
     return _found(target_epsilon, delta, question, "noise_multiplier")

@@ -4,12 +4,14 @@ A method never sees a gradient, so it clips gradients from anywhere. One step of
 
 >>> import numpy as np
 >>> from fairdp import clipping
->>> method = clipping.method("dpsgd-f", clip_norm=1.0, groups=2, noise_multiplier=1.0, expected_batch_size=4)
+>>> method = clipping.method(
+...     "dpsgd-f", clip_norm=1.0, groups=2, noise_multiplier=1.0, expected_batch_size=4)
 >>> scales, bound, queries = method.clip([0.5, 3.0, 0.2, 8.0], groups=[0, 0, 1, 1])
 >>> scales.shape, len(queries), bool((scales * [0.5, 3.0, 0.2, 8.0] <= bound).all())
 ((4,), 1, True)
 
-Or from the per-sample gradients, NumPy arrays or whatever has DLPack (PyTorch, JAX), without a copy:
+Or from the per-sample gradients, NumPy arrays or whatever has DLPack (PyTorch, JAX), without a
+copy:
 
 >>> dpsgd = clipping.method("dpsgd", noise_multiplier=1.0, expected_batch_size=2)
 >>> total, clipped = dpsgd.clip_and_sum(np.array([[3.0, 4.0], [0.3, 0.4]], dtype=np.float32))
@@ -18,8 +20,9 @@ Or from the per-sample gradients, NumPy arrays or whatever has DLPack (PyTorch, 
 >>> clipping.NoiseSource().add_to(total, dpsgd.noise_multiplier * clipped.bound)
 
 What must be charged for a step is known before the first one: `step_noise_multipliers`, or `event`.
-Random bits are the operating system's; with a `seed`, which is for experiments, nothing is private, and
-`is_private` says so. The noise is rounded exactly to a public grid, which floating point alone is not.
+Random bits are the operating system's; with a `seed`, which is for experiments, nothing is private,
+and `is_private` says so. The noise is rounded exactly to a public grid, which floating point alone
+is not.
 """
 
 from __future__ import annotations
@@ -73,7 +76,9 @@ def _groups(groups: Any) -> NDArray[np.int64] | None:
 
 
 class Method:
-    """A clipping method with its state; threads may share it. Made by `method` and `method_of_config`."""
+    """A clipping method with its state; threads may share it. Made by `method` and
+    `method_of_config`.
+    """
 
     def __init__(self, inner: _rust.Method) -> None:
         self._inner = inner
@@ -81,9 +86,11 @@ class Method:
     def clip(self, norms: Any, groups: Any = None) -> Clipped:
         """Scales for one Poisson batch; thresholds move on to the next step.
 
-        An empty batch is a step of noise alone. A norm that is not finite gets scale 0 and counts nowhere.
+        An empty batch is a step of noise alone. A norm that is not finite gets scale 0 and counts
+        nowhere.
 
-        >>> method("dpsgd", noise_multiplier=1, expected_batch_size=4).clip([float("nan"), 0.5]).scales.tolist()
+        >>> plain = method("dpsgd", noise_multiplier=1, expected_batch_size=4)
+        >>> plain.clip([float("nan"), 0.5]).scales.tolist()
         [0.0, 1.0]
         """
         return self._inner.clip(_array(norms).astype(np.float64, copy=False).reshape(-1), _groups(groups))
@@ -91,16 +98,21 @@ class Method:
     def clip_and_sum(self, gradients: Any, groups: Any = None) -> tuple[NDArray[Any], Clipped]:
         """Clips per-sample gradients `[batch, params]`, float32 or float64, and sums them.
 
-        The sum changes by at most the bound when one record is added or removed; it has no noise yet.
+        The sum changes by at most the bound when one record is added or removed; it has no noise
+        yet.
         """
         return self._inner.clip_and_sum(_array(gradients), _groups(groups))
 
     def scale_in_advance(self, norm: float, group: int = 0) -> float | None:
-        """The scale that the next step gives to a record of that norm, or None where it depends on the batch."""
+        """The scale that the next step gives to a record of that norm, or None where it depends on
+        the batch.
+        """
         return self._inner.scale_in_advance(norm, group)
 
     def recombine(self, clipped_sum: Any, plain_sum: Any) -> NDArray[np.float64]:
-        """The sum with which methods train that keep one error of clipping alone, given the sum without clipping."""
+        """The sum with which methods train that keep one error of clipping alone, given the sum
+        without clipping.
+        """
         sums = (_array(values).astype(np.float64, copy=False).reshape(-1) for values in (clipped_sum, plain_sum))
         return self._inner.recombine(*sums)
 
@@ -121,9 +133,11 @@ class Method:
         self._inner.restore(state)
 
     def event(self, sampling_rate: float) -> DpEvent:
-        """A step's event on Poisson batches, counts included. Without a certificate, or noise, it is non-private.
+        """A step's event on Poisson batches, counts included. Without a certificate, or noise, it
+        is non-private.
 
-        >>> print(method("dpsgd-f", groups=2, noise_multiplier=1, expected_batch_size=4).event(0.01))
+        >>> by_group = method("dpsgd-f", groups=2, noise_multiplier=1, expected_batch_size=4)
+        >>> print(by_group.event(0.01))
         Poisson-sampled (rate 0.01) joint Gaussian (noise multipliers 1, 10)
         """
         return self._inner.event(sampling_rate)
@@ -165,7 +179,9 @@ class Method:
 
     @property
     def coupling(self) -> str:
-        """How the records of a batch act on each other: "none", "fairlens", "magnitude-only" or "direction-only"."""
+        """How the records of a batch act on each other: "none", "fairlens", "magnitude-only" or
+        "direction-only".
+        """
         return self._inner.coupling
 
     @property
@@ -188,7 +204,8 @@ class Method:
 
 
 class NoiseSource:
-    """Gaussian noise from a cryptographic stream, keyed by the operating system or, for experiments, a seed.
+    """Gaussian noise from a cryptographic stream, keyed by the operating system or, for
+    experiments, a seed.
 
     >>> values = np.zeros(10_000)
     >>> NoiseSource().add_to(values, 2.0)
@@ -200,7 +217,9 @@ class NoiseSource:
         self._inner = _rust.NoiseSource(seed)
 
     def add_to(self, values: Any, std: float) -> None:
-        """Adds noise to a vector in place; what comes out are multiples of about std/256, whatever the values were."""
+        """Adds noise to a vector in place; what comes out are multiples of about std/256, whatever
+        the values were.
+        """
         self._inner.add_to(_array(values), std)
 
     @property
@@ -231,13 +250,14 @@ def method(
 ) -> Method:
     """A method of the registry at its first step; what is left out is its paper's value.
 
-    `clip_norm` is the clipping norm or the first threshold; `upper_bound` the Z of the global methods;
-    `tolerance`, `rate` and `target` move the thresholds of adaptive ones, `lower_bound` holds them up.
-    Counts get `count_noise_multiplier`, or `count_noise_times_gradient` (10) times the gradient's.
+    `clip_norm` is the clipping norm or the first threshold; `upper_bound` the Z of the global
+    methods; `tolerance`, `rate` and `target` move the thresholds of adaptive ones, `lower_bound`
+    holds them up. Counts get `count_noise_multiplier`, or `count_noise_times_gradient` (10) times
+    the gradient's.
 
     >>> method("dpsdg", noise_multiplier=1, expected_batch_size=4)
     Traceback (most recent call last):
-    fairdp.ClipError: unknown clipping method `dpsdg`, expected one of dpsgd, dpsgd-normalised, naive, ...
+    fairdp.ClipError: unknown clipping method `dpsdg`, expected one of dpsgd, ...
     """
     return Method(
         _rust.method(
@@ -267,7 +287,9 @@ def method_of_config(
     groups: int = 1,
     seed: int | None = None,
 ) -> Method:
-    """Any cell of the grid of rules, threshold controllers and weights, from JSON such as `Method.config` gives."""
+    """Any cell of the grid of rules, threshold controllers and weights, from JSON such as
+    `Method.config` gives.
+    """
     return Method(
         _rust.method_of_config(
             config,

@@ -27,44 +27,54 @@ Progress = Callable[[str, int, int], object]
 
 
 class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that is (ε, δ)-differentially private in its records, with a statement that can be checked.
+    """A classifier that is (ε, δ)-differentially private in its records, with a statement that can
+    be checked.
 
-    Every call of :meth:`fit` spends ``epsilon`` anew: a search over parameters by cross-validation spends it once per fit.
+    Every call of :meth:`fit` spends ``epsilon`` anew: a search over parameters by cross-validation
+    spends it once per fit.
 
     Parameters
     ----------
     epsilon, delta
-        What the release may cost, of one record or of one unit. ``delta`` must be below one over the number of records.
+        What the release may cost, of one record or of one unit. ``delta`` must be below one over
+        the number of records.
     bounds
-        The range of numbers: a pair for all columns, or a mapping from column to pair. ``"private"`` in the place of a pair
-        pays for bounds within ``epsilon``. Values beyond a bound are set to it. Columns of an array are ``x0``, ``x1``, …
+        The range of numbers: a pair for all columns, or a mapping from column to pair.
+        ``"private"`` in the place of a pair pays for bounds within ``epsilon``. Values beyond a
+        bound are set to it. Columns of an array are ``x0``, ``x1``, …
     categories
-        A mapping from column to the list of its values; ``None`` in a list gives missing values a feature. Values that are not
-        listed share a feature. A column of numbers that is named here is a category.
+        A mapping from column to the list of its values; ``None`` in a list gives missing values a
+        feature. Values that are not listed share a feature. A column of numbers that is named here
+        is a category.
     classes
         The classes. The last one in sorted order is the positive one of two.
     groups
         A mapping from sensitive feature to the list of its groups.
     bins
-        Bins of every column of numbers; 16 unless given. Fewer bins are fewer features, and less noise.
+        Bins of every column of numbers; 16 unless given. Fewer bins are fewer features, and less
+        noise.
     model, hidden
-        ``"additive"`` (``"auto"``: one curve per number, one value per category) or ``"mlp"`` with hidden layers of these widths.
+        ``"additive"`` (``"auto"``: one curve per number, one value per category) or ``"mlp"`` with
+        hidden layers of these widths.
     method, method_options
-        ``"auto"``, or a clipping method with ``sampling_rate``, ``steps``, ``learning_rate`` and ``settings``.
+        ``"auto"``, or a clipping method with ``sampling_rate``, ``steps``, ``learning_rate`` and
+        ``settings``.
     fairness
-        ``"none"``, or thresholds by group: ``"worst-group"``, ``"equalized-odds"``. :meth:`predict` then needs
-        ``sensitive_features``.
+        ``"none"``, or thresholds by group: ``"worst-group"``, ``"equalized-odds"``. :meth:`predict`
+        then needs ``sensitive_features``.
     decision
-        ``"accuracy"`` answers the most probable class, as scikit-learn does; ``"balanced"`` and ``"compromise"`` answer rare
-        classes more often.
+        ``"accuracy"`` answers the most probable class, as scikit-learn does; ``"balanced"`` and
+        ``"compromise"`` answer rare classes more often.
     test_fraction
-        Share of the records that are not trained on; ``fairness_`` is about them. They cost no more: each record is used once.
+        Share of the records that are not trained on; ``fairness_`` is about them. They cost no
+        more: each record is used once.
     max_records_per_unit
         Records of one unit that are used, where ``units`` are given to :meth:`fit`.
     n_jobs
         Threads, -1 for all cores. They change no bit of the model.
     random_state
-        Makes the run repeatable **and not private**: whoever knows it can take the noise off. The statement says so.
+        Makes the run repeatable **and not private**: whoever knows it can take the noise off. The
+        statement says so.
 
     Attributes
     ----------
@@ -81,7 +91,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (2000, 2))
     >>> y = (X[:, 0] + 0.2 * rng.normal(size=2000) > 0).astype(int)
-    >>> model = FairDPClassifier(epsilon=2.0, bounds=(-1, 1), classes=[0, 1], random_state=0).fit(X, y)
+    >>> model = FairDPClassifier(epsilon=2.0, bounds=(-1, 1), classes=[0, 1], random_state=0)
+    >>> model = model.fit(X, y)
     >>> model.epsilon_ <= 2.0, model.statement_["mark"], model.statement_["private"]
     (True, 'certified', False)
     >>> bool(model.score(X, y) > 0.85)
@@ -138,8 +149,9 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> FairDPClassifier:
         """Trains on an array of numbers, or on a pandas or polars frame of numbers and texts.
 
-        ``sensitive_features`` are the groups that ``fairness_`` is about, ``units`` whose record each is. ``progress`` is called
-        with the stage, the steps done and all steps. Ctrl-C ends the run; nothing is then released.
+        ``sensitive_features`` are the groups that ``fairness_`` is about, ``units`` whose record
+        each is. ``progress`` is called with the stage, the steps done and all steps. Ctrl-C ends
+        the run; nothing is then released.
         """
         name = getattr(y, "name", None)
         columns, y = self._inputs(X, y)
@@ -158,7 +170,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
             warnings.warn(message, PrivacyLeakWarning, stacklevel=2)
         config = self._config(table, label, unit)
-        # 0700. It holds the run's folder until the release was read; records lie in it encoded, in a file without a name.
+        # 0700. It holds the run's folder until the release was read; records lie in it encoded, in
+        # a file without a name.
         with tempfile.TemporaryDirectory(prefix="fairdp-") as folder:
             out = Path(folder) / "run"
             _rust.fit(config, table.columns, out, self._seed(), self._threads(), _fairdp.__file__, progress)
@@ -170,7 +183,9 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
-        """The class of each record. ``sensitive_features`` are needed where decisions depend on the group."""
+        """The class of each record. ``sensitive_features`` are needed where decisions depend on the
+        group.
+        """
         check_is_fitted(self)
         answers: np.ndarray = self.classes_[self._answers(X, sensitive_features, for_decisions=True)[0]]
         return answers
@@ -181,7 +196,9 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._answers(X, None, for_decisions=False)[1]
 
     def save(self, folder: str | os.PathLike[str]) -> None:
-        """Writes the release to a folder that is new or empty, and checks it as ``fairdp verify`` does."""
+        """Writes the release to a folder that is new or empty, and checks it as ``fairdp verify``
+        does.
+        """
         check_is_fitted(self)
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
@@ -331,7 +348,9 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def is_number(values: Any, column: np.ndarray) -> bool:
-    """Whether a column holds numbers; a frame's own type decides, for missing numbers make objects of an array."""
+    """Whether a column holds numbers; a frame's own type decides, for missing numbers make objects
+    of an array.
+    """
     if column.dtype.kind in "iuf":
         return True
     kind = str(getattr(values, "dtype", "")).lower()

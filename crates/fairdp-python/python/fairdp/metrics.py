@@ -1,21 +1,23 @@
 """Rates of binary decisions by group, with intervals, under the names of Fairlearn.
 
-Labels, predictions, groups and weights may be NumPy arrays, lists, pandas or polars; a frame comes back as pandas if
-pandas came in, as polars if polars did, and otherwise as a dictionary of arrays.
+Labels, predictions, groups and weights may be NumPy arrays, lists, pandas or polars; a frame comes
+back as pandas if pandas came in, as polars if polars did, and otherwise as a dictionary of arrays.
 
 >>> from fairdp import metrics
 >>> y_true, y_pred = [1, 0, 1, 1, 0, 0], [1, 0, 0, 1, 1, 0]
 >>> sex = ["f", "f", "f", "m", "m", "m"]
 >>> float(metrics.demographic_parity_difference(y_true, y_pred, sensitive_features=sex))
 0.3333333333333333
->>> table = metrics.frame(y_true, y_pred, sensitive_features={"sex": sex}, metrics=["true_positive_rate"])
+>>> table = metrics.frame(
+...     y_true, y_pred, sensitive_features={"sex": sex}, metrics=["true_positive_rate"])
 >>> table.by_group
 {'sex': array(['f', 'm'], dtype='<U1'), 'true_positive_rate': array([0.5, 1. ])}
 >>> table.difference()
 {'true_positive_rate': 0.5}
 
-Where a rate has no records in its denominator it is 0, as in Fairlearn, unless ``empty="undefined"`` is given; a group
-without any record has no rates (``nan``) and is left out of comparisons. Undefined ratios (0 to 0) are ``nan``.
+Where a rate has no records in its denominator it is 0, as in Fairlearn, unless
+``empty="undefined"`` is given; a group without any record has no rates (``nan``) and is left out of
+comparisons. Undefined ratios (0 to 0) are ``nan``.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ Method = Literal["between_groups", "to_overall"]
 
 
 class MetricFrame:
-    """Rates over all records and by group, for every level of the control features; made by :func:`frame`."""
+    """Rates over all records and by group, for every level of the control features; made by
+    :func:`frame`.
+    """
 
     def __init__(
         self,
@@ -112,7 +116,9 @@ class MetricFrame:
         return self._per_stratum(lambda name, frame: self._extreme(name, frame, max) or frame.group_max())
 
     def difference(self, method: Method = "between_groups") -> Any:
-        """The greatest difference between two groups, or of a group to all records (``method="to_overall"``)."""
+        """The greatest difference between two groups, or of a group to all records
+        (``method="to_overall"``).
+        """
         return self._per_stratum(lambda _, frame: frame.difference(method), rates_only=True)
 
     def ratio(self, method: Method = "between_groups") -> Any:
@@ -122,10 +128,11 @@ class MetricFrame:
     def intervals(self, level: float = 0.95, n_resamples: int = 1000, random_state: int = 0) -> Any:
         """An interval of every number: one row per metric and statistic.
 
-        The columns are the control and sensitive features (empty where a row is about all groups), ``metric``,
-        ``statistic`` (``overall``, ``group``, ``difference``, ``ratio``), ``value``, ``low``, ``high``, ``interval`` and
-        ``n_undefined``. Shares of records without weights get the exact interval of Clopper and Pearson; everything else
-        a bootstrap over records, expanded for small groups, of which ``n_undefined`` resamples were undefined.
+        The columns are the control and sensitive features (empty where a row is about all groups),
+        ``metric``, ``statistic`` (``overall``, ``group``, ``difference``, ``ratio``), ``value``,
+        ``low``, ``high``, ``interval`` and ``n_undefined``. Shares of records without weights get
+        the exact interval of Clopper and Pearson; everything else a bootstrap over records,
+        expanded for small groups, of which ``n_undefined`` resamples were undefined.
         """
         rows: list[dict[str, Any]] = []
         for name, frame in self._frames.items():
@@ -198,8 +205,9 @@ def frame(
 ) -> MetricFrame:
     """Rates over all records and by group.
 
-    ``metrics`` are names of :data:`METRICS` and ``count``; all of them unless given. Every label that is not
-    ``pos_label`` is negative; it is 1 where labels are 0 and 1 or -1 and 1, and must be given otherwise.
+    ``metrics`` are names of :data:`METRICS` and ``count``; all of them unless given. Every label
+    that is not ``pos_label`` is negative; it is 1 where labels are 0 and 1 or -1 and 1, and must be
+    given otherwise.
     """
     names = [*METRICS, "count"] if metrics is None else list(metrics)
     for name in names:
@@ -317,7 +325,9 @@ def equalized_odds_ratio(
     agg: Literal["worst_case", "mean"] = "worst_case",
     pos_label: Any = None,
 ) -> float:
-    """The lesser of the true-positive and the false-positive rates' ratios, or their mean; ``nan`` if either is."""
+    """The lesser of the true-positive and the false-positive rates' ratios, or their mean; ``nan``
+    if either is.
+    """
     values = _compared("ratio", _ODDS, y_true, y_pred, sensitive_features, method, sample_weight, pos_label)
     return _aggregated(values, agg, min)
 

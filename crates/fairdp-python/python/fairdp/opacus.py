@@ -6,19 +6,20 @@ Once `register()` was called, Opacus takes the accountant by name:
 >>> fairdp.opacus.register()
 >>> from opacus.accountants import create_accountant
 >>> from opacus.accountants.utils import get_noise_multiplier
->>> accountant = create_accountant("fairdp")            # PrivacyEngine(accountant="fairdp") does the same
+>>> accountant = create_accountant("fairdp")  # PrivacyEngine(accountant="fairdp") does the same
 >>> for _ in range(1000):
 ...     accountant.step(noise_multiplier=1.0, sample_rate=0.01)
 >>> len(accountant), round(accountant.get_epsilon(delta=1e-5), 4)
 (1000, 1.8282)
 >>> round(get_noise_multiplier(
-...     target_epsilon=3.0, target_delta=1e-5, sample_rate=0.01, steps=1000, accountant="fairdp"), 2)
+...     target_epsilon=3.0, target_delta=1e-5, sample_rate=0.01, steps=1000,
+...     accountant="fairdp"), 2)
 0.81
 
-`make_private` is Opacus's with a clipping method of `fairdp.clipping`; `FairDPOptimizer` is what it makes.
-FairLens is refused: its regularisers need second derivatives of the batch's losses, and an optimizer
-sees gradients only. The analyses of one error of clipping (`magnitude-only`, `direction-only`) work in
-hooks mode alone, since they need every record's gradient.
+`make_private` is Opacus's with a clipping method of `fairdp.clipping`; `FairDPOptimizer` is what it
+makes. FairLens is refused: its regularisers need second derivatives of the batch's losses, and an
+optimizer sees gradients only. The analyses of one error of clipping (`magnitude-only`,
+`direction-only`) work in hooks mode alone, since they need every record's gradient.
 """
 
 from __future__ import annotations
@@ -43,9 +44,11 @@ __all__ = ["Accountant", "FairDPOptimizer", "make_private", "register"]
 
 
 class Accountant(IAccountant):  # type: ignore[misc,unused-ignore]
-    """Opacus's interface to the certified accountant: epsilon is the upper end of a bracket, by PLD.
+    """Opacus's interface to the certified accountant: epsilon is the upper end of a bracket, by
+    PLD.
 
-    Neighbours differ by one added or removed record and batches are Poisson samples, as Opacus assumes.
+    Neighbours differ by one added or removed record and batches are Poisson samples, as Opacus
+    assumes.
     """
 
     history: list[tuple[float, float, int]]
@@ -76,7 +79,9 @@ class Accountant(IAccountant):  # type: ignore[misc,unused-ignore]
         return accountant.epsilon(delta)
 
     def get_epsilon(self, delta: float, *args: Any, **kwargs: Any) -> float:
-        """The epsilon spent so far at this delta: an upper bound, infinity where steps had no noise."""
+        """The epsilon spent so far at this delta: an upper bound, infinity where steps had no
+        noise.
+        """
         if any(noise_multiplier == 0 for noise_multiplier, _, _ in self.history):
             return math.inf
         return self.bound(delta).upper
@@ -97,13 +102,15 @@ def register() -> None:
 
 
 class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
-    """A step of a clipping method: scales and count queries by `method`, noise exact on a public grid.
+    """A step of a clipping method: scales and count queries by `method`, noise exact on a public
+    grid.
 
     Give the groups of a batch to `set_groups` before its backward pass, if `method.needs_groups`.
-    `noise_multiplier` is that of all queries of a step together, `(Σ σ_j⁻²)^(-1/2)`, which is what any accountant must
-    be told: one Gaussian mechanism with it has the trade-off curve of the joint one. It is 0 where nothing is certified.
-    Norms and sums are formed in float64, except in ghost mode: there they are Opacus's, in the gradients' precision.
-    Batches in parts (`BatchMemoryManager`) are for methods whose scales do not depend on the batch's counts.
+    `noise_multiplier` is that of all queries of a step together, `(Σ σ_j⁻²)^(-1/2)`, which is what
+    any accountant must be told: one Gaussian mechanism with it has the trade-off curve of the joint
+    one. It is 0 where nothing is certified. Norms and sums are formed in float64, except in ghost
+    mode: there they are Opacus's, in the gradients' precision. Batches in parts
+    (`BatchMemoryManager`) are for methods whose scales do not depend on the batch's counts.
     """
 
     def __init__(
@@ -187,7 +194,8 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
             _check_processed_flag(p.grad_sample)
         flat = [self._get_flat_grad_sample(p).detach() for p in self.params]
         n_records = len(flat[0])
-        # A record with a gradient that is not finite has scale 0: its entries may not reach the sum, as 0 · ∞ would.
+        # A record with a gradient that is not finite has scale 0: its entries may not reach the
+        # sum, as 0 · ∞ would.
         squares = torch.zeros(n_records, dtype=torch.float64, device=flat[0].device)
         for gradients in flat:
             squares += gradients.reshape(n_records, -1).double().square().sum(dim=1).to(squares.device)
@@ -206,7 +214,8 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
         """Adds the step's noise to the sum and leaves it in `p.grad`."""
         values = self._joined("summed_grad")
         if self.method.coupling != "none":
-            # Analyses of one error of clipping: nothing is certified, and noise would hide the error.
+            # Analyses of one error of clipping: nothing is certified, and noise would hide the
+            # error.
             values = self.method.recombine(values, self._joined("plain_grad"))
         elif self.method.noise_multiplier > 0:
             self._noise.add_to(values, self.method.noise_multiplier * self.max_grad_norm)
@@ -232,7 +241,9 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
 
 
 class _GhostOptimizer(FairDPOptimizer):
-    """The same where Opacus knows norms alone: weights out, and `p.grad` is the clipped sum after the second pass."""
+    """The same where Opacus knows norms alone: weights out, and `p.grad` is the clipped sum after
+    the second pass.
+    """
 
     def __init__(self, optimizer: torch.optim.Optimizer, *, method: clipping.Method, **settings: Any) -> None:
         if method.coupling != "none":
@@ -268,12 +279,13 @@ def make_private(
     seed: int | None = None,
     **kwargs: Any,
 ) -> tuple[Any, ...]:
-    """`engine.make_private` with a method of `fairdp.clipping`: module, optimizer and loader; in ghost mode also the loss.
+    """`engine.make_private` with a method of `fairdp.clipping`: module, optimizer and loader; in
+    ghost mode also the loss.
 
-    `settings` are those of `clipping.method`, `groups` the number of groups, `noise_multiplier` that of the gradient;
-    counts and their noise are in the engine's ledger too. Batches are Poisson samples and there is one process.
-    A `seed`, which is for experiments, makes noise repeatable and nothing private.
-    FairLens is a ValueError: see the module's documentation.
+    `settings` are those of `clipping.method`, `groups` the number of groups, `noise_multiplier`
+    that of the gradient; counts and their noise are in the engine's ledger too. Batches are Poisson
+    samples and there is one process. A `seed`, which is for experiments, makes noise repeatable and
+    nothing private. FairLens is a ValueError: see the module's documentation.
     """
     if grad_sample_mode not in ("hooks", "ghost"):
         raise ValueError(f"grad_sample_mode is {grad_sample_mode!r}, expected 'hooks' or 'ghost'")
