@@ -84,6 +84,10 @@ HARD = [
     {"noise_multiplier": 50.0, "sampling_rate": 0.001, "steps": 1_000, "delta": 1e-18},
     {"noise_multiplier": 500.0, "sampling_rate": 0.01, "steps": 10_000, "delta": 1e-5},
     {"noise_multiplier": 1.0, "sampling_rate": 0.1, "steps": 10_000, "delta": 1e-18},
+    # prv_accountant's issues 17 and 42.
+    {"noise_multiplier": 4.0, "sampling_rate": 0.00033, "steps": 10_000, "delta": 1.1e-18},
+    {"noise_multiplier": 4.0, "sampling_rate": 0.00038, "steps": 10_000, "delta": 1.13e-18},
+    {"noise_multiplier": 1.0, "sampling_rate": 0.2, "steps": 500, "delta": 1e-5},
 ]
 
 
