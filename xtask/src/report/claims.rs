@@ -130,6 +130,12 @@ impl Claim {
         Ok(Self { text: text.to_owned(), source, comparisons, addition: None })
     }
 
+    /// The experiments and methods that it is about.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &str)> {
+        let quantities = self.comparisons.iter().flat_map(|comparison| [&comparison.smaller, &comparison.larger]);
+        quantities.map(|quantity| (quantity.experiment.as_str(), quantity.method.as_str()))
+    }
+
     /// Marks a claim that the paper does not make, and says why it is ours.
     #[must_use]
     pub(crate) fn ours(self, why: &'static str) -> Self {

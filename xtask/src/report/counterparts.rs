@@ -15,7 +15,7 @@ const fn counterpart(experiment: &'static str, plot: &'static str, figure: &'sta
 }
 
 /// In the order of the papers. Their figures that are drawings (Esipova's 1, 2 and 6) have no counterpart.
-const COUNTERPARTS: [Counterpart; 48] = [
+const COUNTERPARTS: [Counterpart; 71] = [
     counterpart("esipova-dutch", "loss", "Esipova 2023, Figure 3 (top)"),
     counterpart("esipova-dutch", "mean-gradient-norm", "Esipova 2023, Figure 3 (bottom)"),
     counterpart("esipova-dutch-squashed", "loss", "Esipova 2023, Figure 3 (top)"),
@@ -64,6 +64,29 @@ const COUNTERPARTS: [Counterpart; 48] = [
     counterpart("xu-mnist", "thresholds", "Xu 2021, Figure 2"),
     counterpart("sweep-epochs-mnist", "over-epochs", "Xu 2021, Figure 3 (a)"),
     counterpart("sweep-noise-mnist", "over-epsilon", "Xu 2021, Figure 3 (b)"),
+    counterpart("zhao-fashion-mnist", "thresholds", "Zhao 2025, Figure 1 (right)"),
+    counterpart("zhao-mnist", "over-epsilon", "Zhao 2025, Figure 2 (b)"),
+    counterpart("zhao-fashion-mnist", "over-epsilon", "Zhao 2025, Figure 2 (b)"),
+    counterpart("zhao-adult", "over-epsilon", "Zhao 2025, Figure 3"),
+    counterpart("zhao-dutch", "over-epsilon", "Zhao 2025, Figure 3"),
+    counterpart("zhao-fashion-mnist-grid-4", "bounded-adaptive-landscape", "Zhao 2025, Figure 5"),
+    counterpart("zhao-fashion-mnist-grid-4", "dpsgd-normalised-landscape", "Zhao 2025, Figure 5"),
+    counterpart("zhao-mnist-grid-1", "bounded-adaptive-landscape", "Zhao 2025, Figure 6"),
+    counterpart("zhao-mnist-grid-1", "dpsgd-normalised-landscape", "Zhao 2025, Figure 6"),
+    counterpart("zhao-adult-grid-0.1", "bounded-adaptive-landscape", "Zhao 2025, Figure 7"),
+    counterpart("zhao-adult-grid-0.1", "dpsgd-normalised-landscape", "Zhao 2025, Figure 7"),
+    counterpart("zhao-dutch-grid-0.1", "bounded-adaptive-landscape", "Zhao 2025, Figure 8"),
+    counterpart("zhao-dutch-grid-0.1", "dpsgd-normalised-landscape", "Zhao 2025, Figure 8"),
+    counterpart("income-simple", "loss-gaps", "Soleymani 2025, Figure 2 (C = 0.1)"),
+    counterpart("income-simple", "losses", "Soleymani 2025, Figure 3 (C = 0.1)"),
+    counterpart("income-complex", "loss-gaps", "Soleymani 2025, Figure 2 (part)"),
+    counterpart("income-complex", "losses", "Soleymani 2025, Figure 3 (part)"),
+    counterpart("eicu", "loss-gaps", "Soleymani 2025, Figure 2 (part)"),
+    counterpart("eicu", "losses", "Soleymani 2025, Figure 3 (part)"),
+    counterpart("mimic", "loss-gaps", "Soleymani 2025, Figure 2 (part)"),
+    counterpart("mimic", "losses", "Soleymani 2025, Figure 3 (part)"),
+    counterpart("income-simple", "loss-gaps", "Soleymani 2025, Figure 4"),
+    counterpart("income-simple", "losses", "Soleymani 2025, Figure 5"),
 ];
 
 /// The classes of MNIST that both papers draw over time, and compare in their tables.

@@ -1,4 +1,4 @@
-//! The figures of `docs/reproductions.md`, checked against the records.
+//! The figures of `docs/reproductions.md` and of the pages in `docs/papers`, checked against the records.
 //!
 //! A figure or a verdict in the text is followed by a comment that says where it is from, parts separated by ` / `:
 //!
@@ -199,9 +199,16 @@ fn problems(text: &str, records: &mut Records) -> (Vec<String>, usize) {
 
 #[test]
 fn every_figure_of_the_documentation_is_in_the_records() {
-    let path = workspace_root().join("docs/reproductions.md");
-    let (problems, n_checked) = problems(&std::fs::read_to_string(path).unwrap(), &mut Records::default());
-    assert!(problems.is_empty(), "{}", problems.join("\n"));
+    let docs = workspace_root().join("docs");
+    let pages = std::fs::read_dir(docs.join("papers")).unwrap().map(|entry| entry.unwrap().path());
+    let mut records = Records::default();
+    let (mut all, mut n_checked) = (Vec::new(), 0);
+    for path in std::iter::once(docs.join("reproductions.md")).chain(pages) {
+        let (problems, n) = problems(&std::fs::read_to_string(&path).unwrap(), &mut records);
+        all.extend(problems.into_iter().map(|problem| format!("{}, {problem}", path.display())));
+        n_checked += n;
+    }
+    assert!(all.is_empty(), "{}", all.join("\n"));
     assert!(n_checked >= 100, "{n_checked}");
 }
 

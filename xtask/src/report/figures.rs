@@ -9,7 +9,7 @@ use super::label::label;
 use super::mark::{Mark, marked};
 use super::metric::Column;
 use super::presentation::TablePresentation;
-use super::{counterparts, curves};
+use super::{counterparts, curves, losses};
 use crate::results::{EpochRecord, ExperimentResults, MethodResults};
 
 /// A plot with its words.
@@ -41,6 +41,7 @@ pub(crate) fn figures(
         thresholds(experiment, mark)?,
     ];
     let mut figures: Vec<DrawnFigure> = figures.into_iter().flatten().collect();
+    figures.extend(losses::figures(experiment, tables, mark)?);
     figures.extend(curves::figures(experiment, mark)?);
     Ok(figures)
 }

@@ -1,5 +1,6 @@
 //! An experiment that searched a grid of learning rates and bounds: heat maps and the best point of each method.
 
+use anyhow::bail;
 use fair_report::plot::{HeatPanel, Panel, Plot};
 use fair_report::{Block, Cell, Row, Table};
 
@@ -26,22 +27,56 @@ pub(crate) fn coordinate(method: &MethodResults, name: &str) -> Option<f64> {
     method.coordinates.iter().find(|coordinate| coordinate.name == name).map(|coordinate| coordinate.value)
 }
 
-/// The same runs with the metrics of the validation records in the place of the test records' (unless there are none).
-pub(crate) fn on_validation(experiment: &ExperimentResults) -> ExperimentResults {
-    let mut experiment = experiment.clone();
-    for run in experiment.methods.iter_mut().flat_map(|method| &mut method.runs) {
-        if let Some(validation) = run.validation.take() {
-            run.test = validation;
-        }
-    }
-    experiment
+/// The part of the records that the points of a grid are judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Held out of training and test part.
+    Validation,
+    /// As published.
+    Test,
 }
 
-/// The point with the greatest mean macro accuracy, for each method of a grid; the first of equals.
+impl Part {
+    /// What these records were searched on: validation records, if any run has some.
+    fn of(experiment: &ExperimentResults) -> Self {
+        let mut runs = experiment.methods.iter().flat_map(|method| &method.runs);
+        if runs.any(|run| run.validation.is_some()) { Self::Validation } else { Self::Test }
+    }
+
+    /// The same runs with this part's metrics in the place of the test part's.
+    fn in_place_of_test(self, experiment: &ExperimentResults) -> anyhow::Result<ExperimentResults> {
+        let mut experiment = experiment.clone();
+        if self == Self::Test {
+            return Ok(experiment);
+        }
+        for method in &mut experiment.methods {
+            for run in &mut method.runs {
+                let Some(validation) = run.validation.take() else {
+                    bail!(
+                        "{}: {}, run {}: no metrics of validation records to judge it by",
+                        experiment.id,
+                        method.method,
+                        run.index
+                    );
+                };
+                run.test = validation;
+            }
+        }
+        Ok(experiment)
+    }
+}
+
+/// The point with the greatest mean macro accuracy on this part, for each method of a grid; the first of equals.
 ///
 /// # Errors
-/// If the metric cannot be computed.
-pub(crate) fn best_points(experiment: &ExperimentResults) -> anyhow::Result<Vec<&MethodResults>> {
+/// If the metric cannot be computed, or a run lacks metrics of the part.
+pub(crate) fn best_points(experiment: &ExperimentResults, part: Part) -> anyhow::Result<Vec<&MethodResults>> {
+    let judged = part.in_place_of_test(experiment)?;
+    let best: Vec<&str> = best_of(&judged)?.into_iter().map(|method| method.method.as_str()).collect();
+    Ok(experiment.methods.iter().filter(|method| best.contains(&method.method.as_str())).collect())
+}
+
+fn best_of(experiment: &ExperimentResults) -> anyhow::Result<Vec<&MethodResults>> {
     let objective = Column::parse(OBJECTIVE, "total")?;
     let mut best: Vec<(&MethodResults, f64)> = Vec::new();
     for method in experiment.methods.iter().filter(|method| coordinate(method, RATE).is_some()) {
@@ -58,10 +93,11 @@ pub(crate) fn best_points(experiment: &ExperimentResults) -> anyhow::Result<Vec<
 /// The best points as a table.
 ///
 /// # Errors
-/// If the experiment's groups are inconsistent.
+/// If the experiment's groups are inconsistent, or some runs of it have validation records and others have none.
 pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<Block>> {
+    let experiment = &Part::of(experiment).in_place_of_test(experiment)?;
     let columns = columns(experiment)?;
-    let rows = best_points(experiment)?
+    let rows = best_of(experiment)?
         .into_iter()
         .map(|method| {
             let mut cells = vec![
@@ -90,8 +126,9 @@ pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyh
 /// Heat maps: a row of panels per method with a bound, a panel per metric.
 ///
 /// # Errors
-/// If the experiment's groups are inconsistent.
+/// As [`blocks`].
 pub(crate) fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<DrawnFigure>> {
+    let experiment = &Part::of(experiment).in_place_of_test(experiment)?;
     let mut figures = Vec::new();
     let mut bases: Vec<&str> = Vec::new();
     for method in experiment.methods.iter().filter(|method| coordinate(method, BOUND).is_some()) {

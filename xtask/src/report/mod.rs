@@ -18,6 +18,7 @@ pub(crate) mod fixture;
 mod index;
 mod label;
 pub(crate) mod landscape;
+mod losses;
 mod mark;
 pub(crate) mod metric;
 mod plain;
@@ -155,7 +156,7 @@ fn figures_of(
     mark: Option<Mark>,
 ) -> anyhow::Result<Vec<DrawnFigure>> {
     let mut figures = if landscape::is_grid(experiment) {
-        landscape::figures(&landscape::on_validation(experiment), mark)?
+        landscape::figures(experiment, mark)?
     } else {
         let mut figures = figures::figures(experiment, &presentation.tables, mark)?;
         figures.extend(decomposition::figures(experiment, mark)?);
@@ -243,7 +244,7 @@ fn experiment_sections(
     let head = Section::new(&experiment.id, &experiment.title, Vec::new()).folded();
     let mut sections = vec![head];
     if landscape::is_grid(experiment) {
-        sections.push(part("grid", "Grid", landscape::blocks(&landscape::on_validation(experiment), mark)?));
+        sections.push(part("grid", "Grid", landscape::blocks(experiment, mark)?));
     } else {
         let privacy = privacy::blocks(experiment, seeded, mark);
         if !privacy.is_empty() {

@@ -15,7 +15,7 @@ use super::images::few_eights;
 use super::pixels::{self, Network};
 use super::study::{FollowUp, Study, StudyArgs};
 use super::zhao::VALIDATION;
-use crate::report::landscape::{BOUND, RATE, best_points, coordinate, on_validation};
+use crate::report::landscape::{BOUND, Part, RATE, best_points, coordinate};
 use crate::report::{Claim, Judged, Ranked, StudyPresentation, TablePresentation};
 use crate::results::ExperimentResults;
 
@@ -232,7 +232,7 @@ impl Setting {
             let Some(grid) = results.iter().find(|experiment| experiment.id == self.grid_id(searched)) else {
                 continue;
             };
-            for best in best_points(&on_validation(grid))? {
+            for best in best_points(grid, Part::Validation)? {
                 let rate = coordinate(best, RATE).context("a point of the grid has a rate")?;
                 if best.base == NON_PRIVATE {
                     if methods.iter().all(|method| method.name != NON_PRIVATE) {

@@ -6,7 +6,7 @@ use dp_train::{ImageShape, ModelConfig};
 use super::data_setting::Source;
 use super::esipova::{self, GlobalSetting};
 use super::images;
-use super::study::{Study, StudyArgs};
+use super::study::{Protocol, Study, StudyArgs};
 use crate::report::{StudyPresentation, TablePresentation};
 
 const ID: &str = "esipova-celeba";
@@ -27,7 +27,8 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             global: GlobalSetting { rate: 0.1, upper_bound: 100.0 },
             global_adapt: GlobalSetting { rate: 0.1, upper_bound: 100.0 },
             tolerance: 0.7,
-            fairlens: None,
+            with_fairlens: false,
+            protocol: Protocol::Text,
             published: esipova::budget(2.49, 636, 30),
         },
         Vec::new(),

@@ -164,6 +164,21 @@ mod tests {
         (n_marked, unmarked)
     }
 
+    /// A table or claim about a method that is not trained would be left out of the report in silence.
+    #[test]
+    fn every_name_is_that_of_something_trained() {
+        for protocol in [Protocol::Text, Protocol::Code] {
+            let mut args = Defaults::try_parse_from(["reproduce"]).unwrap().study;
+            args.protocol = protocol;
+            for (_, make) in TRAINING {
+                make(&args).unwrap().ensure_names().unwrap();
+            }
+            for study in ["analyse-adult", "analyse-dutch", "analyse-celeba", "analyse-mnist"] {
+                analyse::study(study, &args).unwrap().unwrap().ensure_names().unwrap();
+            }
+        }
+    }
+
     #[test]
     fn what_follows_the_code_stands_beside_the_text() {
         for study in ["adult", "dutch", "grid", "income", "mnist"] {

@@ -1,6 +1,7 @@
 //! What the experiments of Esipova et al. 2023 have in common (settings: appendix B.2).
 
 use dp_accounting::{Delta, NoiseMultiplier};
+use dp_clipping::controllers::ShareOf;
 use dp_clipping::{FairlensForm, PresetParams};
 use dp_train::{LearningRate, Loss, ModelConfig};
 
@@ -34,8 +35,10 @@ pub(crate) struct Setting {
     pub(crate) global_adapt: GlobalSetting,
     /// τ of DPSGD-Global-Adapt.
     pub(crate) tolerance: f64,
-    /// Whose FairLens; `None` if the paper's table has none.
-    pub(crate) fairlens: Option<FairlensForm>,
+    /// Whether the paper's table has FairLens.
+    pub(crate) with_fairlens: bool,
+    /// Whose FairLens and DPSGD-F.
+    pub(crate) protocol: Protocol,
     pub(crate) published: PublishedBudget,
 }
 
@@ -67,19 +70,28 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
         "ε covers the noisy counts of DPSGD-F and DPSGD-Global-Adapt; the paper's does not.".to_owned(),
     ];
     let mut methods = vec![method(NON_PRIVATE, setting.rate, None), method("dpsgd", setting.rate, None)];
-    if let Some(form) = setting.fairlens {
+    let is_code = setting.protocol == Protocol::Code;
+    if setting.with_fairlens {
         all_departures.push("FairLens has no proof: its ε is nominal.".to_owned());
-        if form == FairlensForm::Code {
+        let mut fairlens = method("fairlens", setting.rate, None);
+        if is_code {
+            fairlens.params.fairlens_form = FairlensForm::Code;
             all_departures.push(
                 "FairLens is that of the trainer that printed the table (established: a public fork of the authors' code has it)."
                     .to_owned(),
             );
         }
-        let mut fairlens = method("fairlens", setting.rate, None);
-        fairlens.params.fairlens_form = form;
         methods.push(fairlens);
     }
-    methods.push(method("dpsgd-f", setting.rate, None));
+    let mut dpsgd_f = method("dpsgd-f", setting.rate, None);
+    if is_code {
+        dpsgd_f.params.share_of = ShareOf::Groups;
+        all_departures.push(
+            "DPSGD-F divides a group's share of clipped gradients by the mean of the groups' shares, as the authors' code does (established)."
+                .to_owned(),
+        );
+    }
+    methods.push(dpsgd_f);
     methods.push(global("dpsgd-global", setting.global));
     methods.push(global("dpsgd-global-adapt", setting.global_adapt));
     all_departures.extend(departures);
@@ -102,14 +114,6 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
         methods,
         published: Some(setting.published),
     })
-}
-
-/// Whose FairLens a protocol follows.
-pub(crate) fn fairlens(protocol: Protocol) -> FairlensForm {
-    match protocol {
-        Protocol::Text => FairlensForm::Paper,
-        Protocol::Code => FairlensForm::Code,
-    }
 }
 
 /// A budget as Opacus computes it from the length of a data loader.

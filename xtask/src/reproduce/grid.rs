@@ -9,16 +9,27 @@ const DUTCH: &str = include_str!("published/zhao2025-table6-dutch.tsv");
 /// What the published trainer prints as a sex on Dutch, and the groups that it takes for it.
 const STATUSES: [(&str, &str); 2] = [("female", "status 1 to 3"), ("male", "status 4")];
 
-/// Why rows on Dutch differ under the published trainer's settings.
-fn causes(protocol: Protocol, experiment: &str, dutch: &Search) -> Vec<Cause> {
-    if protocol == Protocol::Text || experiment != dutch.final_id() {
-        return Vec::new();
-    }
-    let partition = "All seeds of the paper share one partition, which nobody else has. About 1,900 of its test records have status 4: \
-                     another partition moves their accuracy by 0.9 points (one standard deviation), those of the others by 0.2. The \
-                     printed errors are over seeds alone.";
-    let rows = |strategy: &'static str| dutch.epsilons.map(|epsilon| format!("{strategy} ε={epsilon}"));
-    zhao::STRATEGIES.into_iter().flat_map(rows).map(|row| Cause::new(&row, partition)).collect()
+/// Why rows differ.
+fn causes(protocol: Protocol, search: &Search) -> Vec<Cause> {
+    let adult = "All seeds share one partition, and the paper's is another than ours. Its test part has 2,192 women: their accuracy moves by \
+                 0.6 points (one standard deviation) from partition to partition, men's by 0.3. The printed errors are over seeds alone.";
+    let adult_unbounded = "On women the partition (see the other strategies). On men ours is better by a point: the trainer's 70 % of records \
+                           and its noise of counts were tried (`--protocol code`) and do not explain it.";
+    let dutch_groups = "The published trainer takes the group from the last input column, which on Dutch is marital status 4 and not the \
+                        sex (established, by its source; `--protocol code`).";
+    let dutch_partition = "All seeds share one partition, and the paper's is another than ours. About 1,900 of its test records have status \
+                           4: their accuracy moves by 0.9 points (one standard deviation) from partition to partition, that of the others \
+                           by 0.2. The printed errors are over seeds alone.";
+    let cause = |strategy: &str| match (search.name, protocol) {
+        ("adult", _) if strategy == "unbounded-adaptive" => adult_unbounded,
+        ("adult", _) => adult,
+        (_, Protocol::Text) => dutch_groups,
+        (_, Protocol::Code) => dutch_partition,
+    };
+    let rows = |strategy: &'static str| {
+        search.epsilons.map(|epsilon| Cause::new(&format!("{strategy} ε={epsilon}"), cause(strategy)))
+    };
+    zhao::STRATEGIES.into_iter().flat_map(rows).collect()
 }
 
 /// The study.
@@ -41,12 +52,12 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         experiments.extend(search.grids()?);
         claims.extend(search.claims(&columns)?);
     }
-    let table = |id, experiment: &str, text: &str| {
-        TablePresentation::new(id, experiment, text, causes(args.protocol, experiment, dutch))
+    let table = |id, search: &Search, text: &str| {
+        TablePresentation::new(id, &search.final_id(), text, causes(args.protocol, search))
     };
     let tables = vec![
-        table("zhao2025-table-6-adult", &adult.final_id(), include_str!("published/zhao2025-table6-adult.tsv"))?,
-        table("zhao2025-table-6-dutch", &dutch.final_id(), &dutch_table)?,
+        table("zhao2025-table-6-adult", adult, include_str!("published/zhao2025-table6-adult.tsv"))?,
+        table("zhao2025-table-6-dutch", dutch, &dutch_table)?,
     ];
     let title = "Learning rate and bound: constant, adaptive and bounded adaptive clipping".to_owned();
     Ok(Study {

@@ -35,7 +35,8 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             global: GlobalSetting { rate: 0.2, upper_bound: 100.0 },
             global_adapt: GlobalSetting { rate: 0.1, upper_bound: 50.0 },
             tolerance: 0.7,
-            fairlens: None,
+            with_fairlens: false,
+            protocol: Protocol::Text,
             published: esipova::budget(5.90, 214, 60),
         },
         vec![

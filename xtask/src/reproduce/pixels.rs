@@ -11,7 +11,7 @@ use super::data_setting::{DataSetting, EvaluationPart, Source, Splits};
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use super::images;
 use super::zhao::VALIDATION;
-use crate::report::landscape::{RATE, best_points, coordinate, on_validation};
+use crate::report::landscape::{Part, RATE, best_points, coordinate};
 use crate::report::{Judged, Ranked};
 use crate::results::ExperimentResults;
 
@@ -65,7 +65,7 @@ impl Network {
         let Some(grid) = results.iter().find(|experiment| experiment.id == self.grid_id) else { return Ok(None) };
         let mut methods = Vec::new();
         let mut chosen = Vec::new();
-        for best in best_points(&on_validation(grid))? {
+        for best in best_points(grid, Part::Validation)? {
             let rate = coordinate(best, RATE).context("a point of the grid has a rate")?;
             if best.base == NON_PRIVATE {
                 methods.push(method(NON_PRIVATE, rate));

@@ -120,6 +120,43 @@ impl Study {
         self
     }
 
+    /// Checks that everything that tables, claims and rankings are about is trained: what they name is found, or belongs to an experiment
+    /// that a search will make.
+    ///
+    /// # Errors
+    /// Names what is not found, and where.
+    pub(crate) fn ensure_names(&self) -> anyhow::Result<()> {
+        let ensure = |place: &str, id: &str, name: Option<&str>| match (
+            self.experiments.iter().find(|experiment| experiment.id == id),
+            name,
+        ) {
+            (Some(experiment), Some(name)) if experiment.methods.iter().all(|method| method.id != name) => {
+                bail!("{}: {place} names the method {name}, which {id} does not have", self.name)
+            }
+            (None, _) if self.follow_up.is_none() => {
+                bail!("{}: {place} names the experiment {id}, which the study does not have", self.name)
+            }
+            _ => Ok(()),
+        };
+        for table in &self.presentation.tables {
+            for method in table.published.methods() {
+                ensure(&table.id, &table.experiment, Some(method))?;
+            }
+            for cause in &table.causes {
+                ensure(&table.id, &table.experiment, Some(&cause.method))?;
+            }
+        }
+        for claim in &self.presentation.claims {
+            for (experiment, method) in claim.names() {
+                ensure(&format!("the claim \"{}\"", claim.text), experiment, Some(method))?;
+            }
+        }
+        for ranked in &self.presentation.ranked {
+            ensure("a ranking", ranked.experiment, None)?;
+        }
+        Ok(())
+    }
+
     /// Keeps the tables that were asked for and the experiments that they need; the reference of each experiment stays.
     fn narrow(&mut self, args: &StudyArgs) -> anyhow::Result<()> {
         let tables = &mut self.presentation.tables;
@@ -184,6 +221,7 @@ impl Study {
         text_inputs: TextInputs,
         analysis: Option<AnalysisSchedule>,
     ) -> anyhow::Result<()> {
+        self.ensure_names()?;
         let options = &args.options;
         if args.protocol == Protocol::Code && Protocol::of_report(&self.name).1 == Protocol::Text {
             bail!("--protocol code: {} has settings of its papers' texts alone; expected text", self.name);

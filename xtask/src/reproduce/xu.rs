@@ -12,8 +12,8 @@ use super::experiment::{
     BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise, PublishedAccountant, PublishedBudget,
 };
 use super::images::{self, few_eights};
-use super::study::StudyArgs;
-use crate::report::Claim;
+use super::study::{Protocol, StudyArgs};
+use crate::report::{Cause, Claim};
 
 /// The departures of every experiment.
 pub(crate) fn departures() -> Vec<String> {
@@ -184,6 +184,18 @@ pub(crate) const NORMS: &str = "The paper's \"average gradient norm\" is read as
 /// What the settings under [`Protocol::Code`] rest on.
 const GROUP_SHARES: &str = "DPSGD-F divides a group's share of clipped gradients by the mean of the groups' shares, as in Esipova's published code, \
                             which is said to follow Xu's (likely); the text divides by the share of the batch.";
+
+/// Why rows of DPSGD-F differ under the text's settings.
+pub(crate) fn of_group_shares(protocol: Protocol) -> Vec<Cause> {
+    match protocol {
+        Protocol::Text => vec![Cause::new(
+            "dpsgd-f",
+            "Esipova's code, which is said to follow Xu's, divides a group's share of clipped gradients by the mean of the groups' shares, \
+             the text by the share of the batch (likely; `--protocol code`).",
+        )],
+        Protocol::Code => Vec::new(),
+    }
+}
 
 /// The experiment as the authors' code is thought to have it: `C_k = C0·(1 + r_k / mean r)`, the noise still that of the largest.
 pub(crate) fn as_in_code(mut experiment: Experiment) -> Experiment {

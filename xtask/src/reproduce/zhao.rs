@@ -12,7 +12,7 @@ use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON
 use super::images;
 use super::study::{FollowUp, Protocol, StudyArgs};
 use crate::report::Claim;
-use crate::report::landscape::{BOUND, RATE, best_points, coordinate, on_validation};
+use crate::report::landscape::{BOUND, Part, RATE, best_points, coordinate};
 use crate::results::ExperimentResults;
 
 /// The grid of A.4: ten rates from 1 to 10 and twenty bounds from 0.001 to 50, evenly spaced in the logarithm, as printed.
@@ -102,9 +102,10 @@ impl Search {
     pub(crate) fn best(&self, results: &[ExperimentResults]) -> anyhow::Result<Option<Experiment>> {
         let mut methods: Vec<MethodSetting> = vec![reference(1.0)];
         let mut chosen = Vec::new();
+        let part = if self.select_on_test { Part::Test } else { Part::Validation };
         for epsilon in self.epsilons {
             let Some(grid) = results.iter().find(|experiment| experiment.id == self.grid_id(epsilon)) else { continue };
-            for best in best_points(&on_validation(grid))? {
+            for best in best_points(grid, part)? {
                 let name = STRATEGIES
                     .into_iter()
                     .find(|name| *name == best.base)
