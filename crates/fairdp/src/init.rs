@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use dp_data::table::{Bins, Column, ColumnGuess, Guess, GuessedKind, TableFiles};
+use dp_data::table::{Bins, Column, ColumnGuess, Guess, GuessedKind, MISSING_MARKERS, TableFiles};
 
 use crate::config::read::absolute;
 use crate::error::{FairdpError, Result};
@@ -36,8 +36,6 @@ pub struct InitOptions {
     pub accept_uncovered: bool,
 }
 
-/// Texts that stand for a missing value: a fixed list.
-const MISSING: [&str; 6] = ["", "?", "NA", "N/A", "NaN", "NULL"];
 /// From so many rows on, a public number, finer bins are worth their noise.
 const MANY_ROWS: u64 = 20_000;
 const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
@@ -71,8 +69,19 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
 
     let paths = tables.iter().map(|table| absolute(table)).collect::<Result<Vec<String>>>()?;
     let _ = writeln!(text, "\n[table]\nfiles = {}", list(&paths));
-    let _ = writeln!(text, "missing = {}  # texts that stand for a missing value", list(&MISSING.map(str::to_owned)));
+    let _ = writeln!(
+        text,
+        "missing = {}  # texts that stand for a missing value",
+        list(&MISSING_MARKERS.map(str::to_owned))
+    );
     text.push_str("bad_rows = \"refuse\"  # or \"drop\": rows that do not fit are blanked and counted, in private\n");
+    if guess.broken > 0 {
+        let _ = writeln!(
+            text,
+            "# {} rows have another number of fields, or are not UTF-8: `fit` names the first",
+            guess.broken
+        );
+    }
 
     let label = find(&options.label, "--label")?;
     let classes = classes(label, options.positive.as_deref())?;
@@ -188,7 +197,13 @@ fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {
             let _ =
                 writeln!(text, "kind = \"category\"\nvalues = {}\nother = {other}\nmissing = {missing}", list(&values));
         }
-        Column::Dropped => text.push_str("kind = \"drop\"\n"),
+        Column::Dropped => {
+            let why = match found.kind {
+                GuessedKind::Constant => "one value, or none",
+                _ => "more than 100 different texts, or numbers of the rows",
+            };
+            let _ = writeln!(text, "kind = \"drop\"  # {why}");
+        }
     }
     let _ = writeln!(text, "{MARK}");
 }

@@ -129,6 +129,15 @@ impl Model {
         if !by_group || pipeline.offsets.iter().any(|offsets| offsets.len() != n_classes) {
             return Err(FairdpError::file(path, "offsets: expected one per class, once or for every group"));
         }
+        if pipeline.priors.len() != n_classes {
+            let problem =
+                format!("priors: {} numbers, expected one for each of {n_classes} classes", pipeline.priors.len());
+            return Err(FairdpError::file(path, problem));
+        }
+        if pipeline.hidden.contains(&0) {
+            let problem = format!("hidden layers of {:?}: expected a width of at least 1", pipeline.hidden);
+            return Err(FairdpError::file(path, problem));
+        }
         if pipeline.hidden.is_empty() != (pipeline.kind == ADDITIVE) || ![ADDITIVE, MLP].contains(&&*pipeline.kind) {
             let problem = format!("kind `{}` with hidden layers of {:?}", pipeline.kind, pipeline.hidden);
             return Err(FairdpError::file(path, problem));
@@ -257,4 +266,58 @@ impl Model {
 fn names(pipeline: &Pipeline, place: usize) -> [String; 2] {
     let prefix = if pipeline.hidden.is_empty() { String::new() } else { format!("fc{}.", place + 1) };
     ["weight", "bias"].map(|name| format!("{prefix}{name}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use dp_data::table::{BadRows, Bins, Column, Label};
+
+    use super::*;
+
+    /// A network of one input and its files.
+    fn files() -> (String, Vec<u8>) {
+        let column = Column::Number { low: 0.0, high: 1.0, bins: Bins::Equal(1), missing: None };
+        let schema = Schema {
+            columns: vec![("x".into(), column)],
+            label: Label { column: "y".into(), classes: vec!["0".into(), "1".into()] },
+            groups: Vec::new(),
+            group_as_input: false,
+            unit: None,
+            bad_rows: BadRows::Refuse,
+            missing: vec![String::new()],
+        };
+        let pipeline = Pipeline::new(schema, vec![0.5, 0.5], Decision::Accuracy);
+        let layers = [(2, 3), (3, 1)].map(|(n_inputs, n_outputs)| Layer {
+            weights: vec![0.5; n_inputs * n_outputs],
+            biases: vec![0.25; n_outputs],
+        });
+        let model = Model::new(pipeline, layers.into()).unwrap();
+        (serde_json::to_string(model.pipeline()).unwrap(), model.safetensors().unwrap())
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_each_other_are_named() {
+        let (pipeline, weights) = files();
+        Model::from_bytes(pipeline.as_bytes(), &weights).unwrap();
+        for (from, to, named) in [
+            (
+                "\"hidden\":[3]",
+                "\"hidden\":[0]",
+                "pipeline.json`: hidden layers of [0]: expected a width of at least 1",
+            ),
+            ("\"hidden\":[3]", "\"hidden\":[4]", "model.safetensors`: fc1.weight: F32 [3, 2], expected F32 [4, 2]"),
+            ("\"hidden\":[3]", "\"hidden\":[]", "pipeline.json`: kind `mlp` with hidden layers of []"),
+            (
+                "\"priors\":[0.5,0.5]",
+                "\"priors\":[1.0]",
+                "pipeline.json`: priors: 1 numbers, expected one for each of 2",
+            ),
+            ("\"offsets\":[[", "\"offsets\":[[0.0,", "pipeline.json`: offsets: expected one per class"),
+        ] {
+            let changed = pipeline.replacen(from, to, 1);
+            assert_ne!(changed, pipeline, "{from}");
+            let message = Model::from_bytes(changed.as_bytes(), &weights).unwrap_err().to_string();
+            assert!(message.contains(named), "{message}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! One file of delimited text, compressed or not.
 
 use std::cell::Cell;
-use std::io::{self, BufReader, Chain, Read};
+use std::io::{self, BufRead as _, BufReader, Chain, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -52,13 +52,21 @@ impl CsvSource {
         path: &Path,
         csv: Csv,
     ) -> Result<Self, DataError> {
+        let mut content = BufReader::with_capacity(1 << 16, content);
+        let delimiter = match csv.delimiter {
+            Some(delimiter) => delimiter,
+            None => {
+                let begin = content.fill_buf().map_err(|reason| unreadable(path, compression, 1, reason))?;
+                delimiter_of(begin, csv.quote)
+            }
+        };
         let content = Limited { content, since_record: Cell::new(0) }.chain(io::Cursor::new(format!("\n{END}\n")));
         let reader = ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
             // A carriage return before it is a blank at the end of the line.
             .terminator(Terminator::Any(b'\n'))
-            .delimiter(csv.delimiter)
+            .delimiter(delimiter)
             .quote(csv.quote.unwrap_or(b'"'))
             .quoting(csv.quote.is_some())
             .buffer_capacity(1 << 16)
@@ -138,7 +146,7 @@ impl CsvSource {
             ErrorKind::Utf8 { .. } => DataError::NotUtf8 { path: self.path.to_path_buf(), line: self.line },
             ErrorKind::Io(reason) => {
                 self.is_done = true;
-                self.unreadable(reason)
+                unreadable(&self.path, self.compression, self.line, reason)
             }
             kind => {
                 self.is_done = true;
@@ -146,28 +154,40 @@ impl CsvSource {
             }
         }
     }
+}
 
-    fn unreadable(&self, reason: io::Error) -> DataError {
-        if reason.kind() == io::ErrorKind::FileTooLarge {
-            return self.at().malformed(reason.to_string());
-        }
-        match self.compression {
-            Some(compression) => {
-                let reason = match reason.kind() {
-                    io::ErrorKind::UnexpectedEof => "it is cut short".to_owned(),
-                    _ => reason.to_string(),
-                };
-                let reason = format!("is not a complete {compression} file: {reason} (after line {})", self.line);
-                DataError::Table { path: self.path.to_path_buf(), reason }
-            }
-            None => DataError::Io { action: "read", path: self.path.to_path_buf(), reason },
-        }
+fn unreadable(path: &Path, compression: Option<&str>, line: usize, reason: io::Error) -> DataError {
+    if reason.kind() == io::ErrorKind::FileTooLarge {
+        return Position { path, line }.malformed(reason.to_string());
     }
+    match compression {
+        Some(compression) => {
+            let reason = match reason.kind() {
+                io::ErrorKind::UnexpectedEof => "it is cut short".to_owned(),
+                _ => reason.to_string(),
+            };
+            let reason = format!("is not a complete {compression} file: {reason} (after line {line})");
+            DataError::Table { path: path.into(), reason }
+        }
+        None => DataError::Io { action: "read", path: path.into(), reason },
+    }
+}
+
+/// What is between the names of a header.
+fn delimiter_of(begin: &[u8], quote: Option<u8>) -> u8 {
+    let mut is_quoted = false;
+    let line = begin.iter().copied().take_while(|&byte| byte != b'\n');
+    let outside = line.filter(|&byte| {
+        is_quoted ^= Some(byte) == quote;
+        !is_quoted
+    });
+    let found: Vec<u8> = outside.filter(|byte| b",;\t|".contains(byte)).collect();
+    if found.contains(&b',') { b',' } else { found.first().copied().unwrap_or(b',') }
 }
 
 /// Ends a record that never ends before it fills the memory.
 struct Limited {
-    content: Box<dyn Read + Send>,
+    content: BufReader<Box<dyn Read + Send>>,
     since_record: Cell<u64>,
 }
 
@@ -182,5 +202,17 @@ impl Read for Limited {
             ));
         }
         Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_shows_what_is_between_its_names() {
+        let of = |header: &str| char::from(delimiter_of(header.as_bytes(), Some(b'"')));
+        assert_eq!((of("a,b\n1;2"), of("a;b\n1,5;2"), of("a\tb"), of("a|b;c")), (',', ';', '\t', '|'));
+        assert_eq!((of("\"x, y\";b"), of("\"x; y\",b"), of("a"), of("a;b,c")), (';', ',', ',', ','));
     }
 }

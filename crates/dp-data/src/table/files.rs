@@ -28,15 +28,15 @@ pub enum TableFormat {
 /// Details of a delimited text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Csv {
-    /// Between two fields.
-    pub delimiter: u8,
+    /// Between two fields. `None`: a comma, or where the first line has none outside of quotes, the first semicolon, tab or bar in it.
+    pub delimiter: Option<u8>,
     /// Around a field that holds delimiters or line breaks; doubled inside. `None` if a quote is a character like any other.
     pub quote: Option<u8>,
 }
 
 impl Default for Csv {
     fn default() -> Self {
-        Self { delimiter: b',', quote: Some(b'"') }
+        Self { delimiter: None, quote: Some(b'"') }
     }
 }
 
@@ -128,7 +128,7 @@ fn format_of(path: &Path) -> Result<TableFormat, DataError> {
     let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
     match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("csv" | "txt") => Ok(TableFormat::Csv(Csv::default())),
-        Some("tsv") => Ok(TableFormat::Csv(Csv { delimiter: b'\t', ..Csv::default() })),
+        Some("tsv") => Ok(TableFormat::Csv(Csv { delimiter: Some(b'\t'), ..Csv::default() })),
         Some("parquet") => Ok(TableFormat::Parquet),
         _ => Err(DataError::Table {
             path: path.into(),
@@ -170,7 +170,7 @@ mod tests {
     fn endings_decide_the_format() {
         let format = |name: &str| format_of(Path::new(name));
         assert_eq!(format("a.CSV.gz").unwrap(), TableFormat::Csv(Csv::default()));
-        assert_eq!(format("a.tsv.zst").unwrap(), TableFormat::Csv(Csv { delimiter: b'\t', quote: Some(b'"') }));
+        assert_eq!(format("a.tsv.zst").unwrap(), TableFormat::Csv(Csv { delimiter: Some(b'\t'), quote: Some(b'"') }));
         assert_eq!(format("a.parquet").unwrap(), TableFormat::Parquet);
         insta::assert_snapshot!(
             format("table.xlsx").unwrap_err(),

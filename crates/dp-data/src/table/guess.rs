@@ -8,8 +8,8 @@ use super::reader::{Row, TableReader};
 use super::schema::{Bins, Column};
 use crate::error::DataError;
 
-/// Texts that mostly stand for a missing value.
-const MARKERS: [&str; 9] = ["", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"];
+/// Texts that mostly stand for a missing value: a guess takes them for one.
+pub const MISSING_MARKERS: [&str; 9] = ["", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"];
 
 /// Different texts of a column that are kept; a column with more is no category.
 const MOST_VALUES: usize = 1_000;
@@ -90,7 +90,11 @@ impl Guess {
     /// All texts that were taken for missing values in any column, with the empty one first.
     pub fn markers(&self) -> Vec<String> {
         let found = |marker: &&str| self.columns.iter().any(|column| column.markers.iter().any(|text| text == marker));
-        MARKERS.iter().filter(|marker| marker.is_empty() || found(marker)).map(|&marker| marker.to_owned()).collect()
+        MISSING_MARKERS
+            .iter()
+            .filter(|marker| marker.is_empty() || found(marker))
+            .map(|&marker| marker.to_owned())
+            .collect()
     }
 }
 
@@ -119,7 +123,7 @@ struct Seen {
     /// Different texts with their counts; `None` once there were too many.
     texts: Option<HashMap<String, u64>>,
     /// Texts that may stand for missing values, by their position among the markers.
-    markers: [u64; MARKERS.len()],
+    markers: [u64; MISSING_MARKERS.len()],
     range: Option<(f64, f64)>,
     has_fractions: bool,
     has_words: bool,
@@ -132,7 +136,7 @@ impl Seen {
     fn nothing() -> Self {
         Self {
             texts: Some(HashMap::new()),
-            markers: [0; MARKERS.len()],
+            markers: [0; MISSING_MARKERS.len()],
             range: None,
             has_fractions: false,
             has_words: false,
@@ -142,7 +146,7 @@ impl Seen {
     }
 
     fn add(&mut self, text: &str) {
-        if let Some(marker) = MARKERS.iter().position(|marker| *marker == text) {
+        if let Some(marker) = MISSING_MARKERS.iter().position(|marker| *marker == text) {
             self.markers[marker] += 1;
             return;
         }
@@ -182,7 +186,7 @@ impl Seen {
         };
         let mut values: Vec<(String, u64)> = self.texts.unwrap_or_default().into_iter().collect();
         values.sort_unstable();
-        let markers = MARKERS.iter().zip(self.markers).filter(|(_, count)| *count > 0);
+        let markers = MISSING_MARKERS.iter().zip(self.markers).filter(|(_, count)| *count > 0);
         ColumnGuess {
             name: name.to_owned(),
             kind,

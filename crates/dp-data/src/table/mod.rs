@@ -59,7 +59,7 @@ mod tally;
 pub use encoded::{EncodedFile, EncodedTable};
 pub use encoding::{BlockKind, Encoding, FeatureBlock, RowEncoder};
 pub use files::{Csv, TableFiles, TableFormat};
-pub use guess::{ColumnGuess, Guess, GuessedKind};
+pub use guess::{ColumnGuess, Guess, GuessedKind, MISSING_MARKERS};
 pub use memory_source::{MemoryColumn, MemoryTable};
 pub use reader::{Row, TableReader};
 pub use schema::{BadRows, Bins, Column, GroupColumn, GroupValues, Label, Schema};

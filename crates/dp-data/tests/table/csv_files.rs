@@ -89,7 +89,7 @@ fn other_delimiters_and_no_quotes() {
     a|b
     2: 1,5|x y
     ");
-    let csv = Csv { delimiter: b';', quote: None };
+    let csv = Csv { delimiter: Some(b';'), quote: None };
     insta::assert_snapshot!(read_bytes("t.csv", "a;b\n5\";\"x\n", Some(csv)), @r#"
     a|b
     2: 5"|"x

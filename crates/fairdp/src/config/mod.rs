@@ -68,7 +68,7 @@ pub struct Config {
 pub struct TableEntry {
     /// Paths, or patterns with `*`.
     pub files: Vec<String>,
-    /// Between two fields of a text file; by the file's ending unless given.
+    /// Between two fields of a text file; by the file's ending and its first line unless given.
     pub delimiter: Option<char>,
     /// Around a field that holds delimiters; an empty text for none.
     pub quote: Option<String>,

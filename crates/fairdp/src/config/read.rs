@@ -10,6 +10,13 @@ use super::{CONFIG_VERSION, ColumnKind, Config, Fairness, From, ModelKind, Tunin
 use crate::choice::Choice;
 use crate::error::{FairdpError, Result};
 
+/// Groups, of all intersections: a row's is stored in two bytes.
+const MOST_GROUPS: usize = 65_534;
+/// Classes: one output of the model each.
+const MOST_CLASSES: usize = 2_048;
+/// Counts by group, class and answer.
+const MOST_COUNTS: usize = 1 << 22;
+
 impl Config {
     /// Reads a configuration.
     ///
@@ -99,6 +106,7 @@ impl Config {
             let message = "fairness: thresholds by group need a [[group]] and two classes".to_owned();
             return refuse("fairness", message);
         }
+        self.check_groups()?;
         self.choice()?;
         if let Some(tuning) = &self.tuning {
             tuning.check()?;
@@ -150,7 +158,28 @@ impl Config {
 
     /// The number of groups: of all intersections, where several columns make them.
     pub(crate) fn n_groups(&self) -> usize {
-        self.group.iter().map(super::GroupEntry::n_groups).product()
+        self.group.iter().map(super::GroupEntry::n_groups).fold(1, usize::saturating_mul)
+    }
+
+    /// Answers are counted by group, class and answer: refuses more counts than a table has use for.
+    fn check_groups(&self) -> Result<(), (String, String)> {
+        let n_classes = self.label.classes.len();
+        if n_classes > MOST_CLASSES {
+            let message = format!("label.classes has {n_classes} values: expected at most {MOST_CLASSES}");
+            return Err(("classes".into(), message));
+        }
+        let (n_groups, most) = (self.n_groups(), (MOST_COUNTS / (n_classes * n_classes)).clamp(1, MOST_GROUPS));
+        if n_groups <= most {
+            return Ok(());
+        }
+        let columns: Vec<String> =
+            self.group.iter().map(|group| format!("`{}` ({})", group.column, group.n_groups())).collect();
+        let product = if n_groups == usize::MAX { "too many to count".into() } else { n_groups.to_string() };
+        let message = format!(
+            "group: the intersections of {} are {product} groups: expected at most {most} with {n_classes} classes",
+            columns.join(", ")
+        );
+        Err(("[[group]]".into(), message))
     }
 
     /// The constants that were read from the records and that nobody declared public or paid for: one line each.
@@ -221,7 +250,7 @@ impl Config {
             u8::try_from(letter).map_err(|_| FairdpError::invalid(key, letter, "a character of one byte"))
         };
         let delimiter = match self.table.delimiter {
-            Some(letter) => byte("table.delimiter", letter)?,
+            Some(letter) => Some(byte("table.delimiter", letter)?),
             None => by_ending.delimiter,
         };
         let quote = match self.table.quote.as_deref() {
@@ -250,4 +279,31 @@ fn shortened(values: &[String]) -> String {
     const SHOWN: usize = 5;
     let shown = values.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     if values.len() > SHOWN { format!("{shown}, … ({} values)", values.len()) } else { shown }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_groups(columns: usize, values: usize) -> Result<Config> {
+        let mut text = String::from(
+            "version = 1\n[table]\nfiles = [\"t.csv\"]\n[label]\ncolumn = \"y\"\nclasses = [\"0\", \"1\"]\n\
+             [privacy]\nepsilon = 1\ndelta = 1e-5\n[[column]]\nname = \"x\"\nkind = \"number\"\nlow = 0\nhigh = 1\n",
+        );
+        let values: Vec<String> = (0..values).map(|value| format!("\"{value}\"")).collect();
+        for column in 0..columns {
+            text += &format!("[[group]]\ncolumn = \"g{column}\"\nvalues = [{}]\n", values.join(", "));
+        }
+        Config::from_toml(&text, Path::new("fairdp.toml"))
+    }
+
+    #[test]
+    fn intersections_of_groups_are_limited_and_named() {
+        assert_eq!(with_groups(2, 200).unwrap().n_groups(), 40_000);
+        let message = with_groups(2, 300).unwrap_err().to_string();
+        assert!(message.contains("`g0` (300), `g1` (300) are 90000 groups: expected at most 65534"), "{message}");
+        // Beyond the numbers of the machine.
+        let message = with_groups(11, 100).unwrap_err().to_string();
+        assert!(message.contains("too many to count") && message.starts_with("fairdp.toml:15: "), "{message}");
+    }
 }

@@ -12,6 +12,8 @@ use crate::output::{self, Readers};
 use crate::seal::{sealed, sha256, unsealed};
 use crate::solver::State;
 
+/// Of checkpoints.
+const VERSION: u32 = 1;
 /// Time between two checkpoints.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -50,6 +52,10 @@ impl Checkpoints {
             let differs = |what: &str| {
                 Err(FairdpError::Refused(format!("{} is of another {what}: it cannot be continued", path.display())))
             };
+            if checkpoint.version != VERSION {
+                let problem = format!("version {}: this program reads {VERSION}", checkpoint.version);
+                return Err(FairdpError::file(&path, problem));
+            }
             if checkpoint.config != config {
                 return differs("configuration");
             }
@@ -58,7 +64,7 @@ impl Checkpoints {
             }
             checkpoint
         } else {
-            Checkpoint { version: 1, key: Key::new(seed)?, config, table: None, state: None }
+            Checkpoint { version: VERSION, key: Key::new(seed)?, config, table: None, state: None }
         };
         let mut checkpoints = Self { path, checkpoint, written: Instant::now() };
         if !found {

@@ -6,6 +6,7 @@ use super::exact::{Grid, sum_rows};
 use super::rows::{RowSource, SparseRow};
 use super::scales::{FeatureFacts, Scales};
 use super::{Linear, Settings, Streams};
+use crate::error::FairdpError;
 
 /// Largest share of a step that the next one repeats.
 const MOST_MOMENTUM: f64 = 0.9;
@@ -23,6 +24,21 @@ pub(crate) struct State {
     parameters: Vec<f64>,
     before: Vec<f64>,
     sum: Vec<f64>,
+}
+
+impl State {
+    /// Refuses where another run was.
+    fn checked(self, n_parameters: usize, n_steps: u64) -> crate::Result<Self> {
+        let lengths = [&self.parameters, &self.before, &self.sum].map(Vec::len);
+        if lengths != [n_parameters; 3] || self.step > n_steps {
+            return Err(FairdpError::Refused(format!(
+                "checkpoint.json is of another model: {lengths:?} parameters after step {}, and this run has {n_parameters} and \
+                 {n_steps} steps; start it again in another folder",
+                self.step
+            )));
+        }
+        Ok(self)
+    }
 }
 
 /// How fast a run goes: from public numbers and released class shares.
@@ -92,12 +108,10 @@ pub(super) fn descend(
         Pace::of(std / (settings.steps as f64).sqrt() / n, rows.len(), width, priors, facts);
 
     let size = n_outputs * width;
-    let mut state = saved.unwrap_or_else(|| State {
-        step: 0,
-        parameters: vec![0.0; size],
-        before: vec![0.0; size],
-        sum: vec![0.0; size],
-    });
+    let mut state = match saved {
+        Some(state) => state.checked(size, settings.steps)?,
+        None => State { step: 0, parameters: vec![0.0; size], before: vec![0.0; size], sum: vec![0.0; size] },
+    };
     while state.step < settings.steps {
         let ahead: Vec<f64> =
             state.parameters.iter().zip(&state.before).map(|(now, before)| now + momentum * (now - before)).collect();
@@ -194,5 +208,23 @@ pub(crate) fn softmax(logits: &mut [f64]) {
     }
     for value in logits {
         *value /= total;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_of_another_model_is_refused() {
+        let state = |n: usize, step| State { step, parameters: vec![0.0; n], before: vec![0.0; n], sum: vec![0.0; n] };
+        assert_eq!(state(4, 100).checked(4, 100).unwrap(), state(4, 100));
+        let message = state(3, 7).checked(4, 100).unwrap_err().to_string();
+        assert!(
+            message.contains("of another model: [3, 3, 3] parameters after step 7, and this run has 4"),
+            "{message}"
+        );
+        assert!(state(4, 101).checked(4, 100).is_err());
+        assert!(State { sum: Vec::new(), ..state(4, 1) }.checked(4, 100).is_err());
     }
 }

@@ -246,6 +246,32 @@ fn three_classes_are_a_softmax() {
     assert!(fs::read_to_string(here.join("p.csv")).unwrap().starts_with("row,prediction,p_high,p_low,p_middle\n"));
 }
 
+/// As spreadsheets write tables: semicolons, quotes, a byte-order mark, lines that end in CRLF, missing values in two ways.
+#[test]
+fn tables_of_spreadsheets_need_no_editing() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let row = |i: usize| {
+        let (size, class) = ((i * 37) % 100, ["hoch", "mittel", "niedrig"][((i * 37) % 100 + (i * 7) % 20) / 40]);
+        let size = if i % 50 == 0 { "nan".to_owned() } else { size.to_string() };
+        let town = ["\"He said \"\"hi\"\"; twice\"", "Köln", ""][i % 3];
+        format!("{size};{town};fest;\"{class}\";{}\r\n", ["m", "w"][i % 2])
+    };
+    let rows: String = (0..4_000).map(row).collect();
+    fs::write(here.join("t.csv"), format!("\u{feff}Größe;Stadt;\"fest;stehend\";Klasse;Geschlecht\r\n{rows}")).unwrap();
+    let config = done(here, &["init", "t.csv", "--label", "Klasse", "--group", "Geschlecht", "--epsilon", "4"]);
+    assert!(config.contains("kind = \"drop\"  # one value, or none"), "{config}");
+    fs::write(here.join("c.toml"), config.replace("from = \"data\"", "public = true")).unwrap();
+    done(here, &["fit", "c.toml", "--out", "run", "-q", "--seed", "1"]);
+    let diagnostics = json(here.join("run/private/diagnostics.json"));
+    assert!(diagnostics["accuracy"].as_f64().unwrap() > 0.7, "{diagnostics}");
+    done(here, &["verify", "run"]);
+    done(here, &["predict", "run", "t.csv", "--out", "p.csv"]);
+    let predictions = fs::read_to_string(here.join("p.csv")).unwrap();
+    assert!(predictions.starts_with("row,prediction,p_hoch,p_mittel,p_niedrig\n"), "{predictions}");
+    assert_eq!(predictions.lines().count(), 4_001);
+}
+
 /// Predictions in Parquet are those in CSV, and a table in Parquet is predicted as the same one in CSV.
 #[test]
 fn predictions_in_parquet_are_read_back() {
