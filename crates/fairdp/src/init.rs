@@ -78,7 +78,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     if guess.broken > 0 {
         let _ = writeln!(
             text,
-            "# {} rows have another number of fields, or are not UTF-8: `fit` names the first",
+            "# rows of another number of fields, or that are not UTF-8: {}; `fit` names the first",
             guess.broken
         );
     }

@@ -258,6 +258,8 @@ fn tables_of_spreadsheets_need_no_editing() {
         format!("{size};{town};fest;\"{class}\";{}\r\n", ["m", "w"][i % 2])
     };
     let rows: String = (0..4_000).map(row).collect();
+    fs::write(here.join("short.csv"), "x,y\n1,a\n2\n3,b\n").unwrap();
+    assert!(done(here, &["init", "short.csv", "--label", "y"]).contains("or that are not UTF-8: 1; `fit` names"));
     fs::write(here.join("t.csv"), format!("\u{feff}Größe;Stadt;\"fest;stehend\";Klasse;Geschlecht\r\n{rows}")).unwrap();
     let config = done(here, &["init", "t.csv", "--label", "Klasse", "--group", "Geschlecht", "--epsilon", "4"]);
     assert!(config.contains("kind = \"drop\"  # one value, or none"), "{config}");
