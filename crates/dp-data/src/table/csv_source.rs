@@ -53,12 +53,11 @@ impl CsvSource {
         csv: Csv,
     ) -> Result<Self, DataError> {
         let mut content = BufReader::with_capacity(1 << 16, content);
-        let delimiter = match csv.delimiter {
-            Some(delimiter) => delimiter,
-            None => {
-                let begin = content.fill_buf().map_err(|reason| unreadable(path, compression, 1, reason))?;
-                delimiter_of(begin, csv.quote)
-            }
+        let delimiter = if let Some(delimiter) = csv.delimiter {
+            delimiter
+        } else {
+            let begin = content.fill_buf().map_err(|reason| unreadable(path, compression, 1, reason))?;
+            delimiter_of(begin, csv.quote)
         };
         let content = Limited { content, since_record: Cell::new(0) }.chain(io::Cursor::new(format!("\n{END}\n")));
         let reader = ReaderBuilder::new()

@@ -253,7 +253,7 @@ fn tables_of_spreadsheets_need_no_editing() {
     let here = folder.path();
     let row = |i: usize| {
         let (size, class) = ((i * 37) % 100, ["hoch", "mittel", "niedrig"][((i * 37) % 100 + (i * 7) % 20) / 40]);
-        let size = if i % 50 == 0 { "nan".to_owned() } else { size.to_string() };
+        let size = if i.is_multiple_of(50) { "nan".to_owned() } else { size.to_string() };
         let town = ["\"He said \"\"hi\"\"; twice\"", "Köln", ""][i % 3];
         format!("{size};{town};fest;\"{class}\";{}\r\n", ["m", "w"][i % 2])
     };
