@@ -21,7 +21,7 @@ const EPSILONS: [f64; 2] = [1.0, 4.0];
 const RATES: [f64; 4] = [0.125, 0.5, 2.0, 8.0];
 const BOUND: f64 = 1.0;
 const BATCH_SIZE: usize = 4_000;
-const EPOCHS: u64 = 4;
+const EPOCHS: u64 = 2;
 const SEEDS: u32 = 3;
 
 /// A data set whose pixels a network is trained on.

@@ -9,8 +9,8 @@ use crate::results::{EpochRecord, ThresholdRecord};
 const THRESHOLD_POINTS: u64 = 200;
 /// Evaluations of the groups' mean gradients in an epoch, about.
 const GRADIENTS_PER_EPOCH: u64 = 10;
-/// Steps between two of them where every step is an epoch.
-const FULL_BATCHES_PER_GRADIENT: u64 = 10;
+/// Steps from one to the next at least: each costs as much as a step.
+const STEPS_PER_GRADIENT: u64 = 10;
 
 /// A running mean.
 #[derive(Debug, Clone, Copy, Default)]
@@ -69,11 +69,7 @@ impl Recorder {
             name: message.split(EPOCH).next().unwrap_or_default().to_owned(),
             n_epochs: epochs,
             groups: vec![GroupMeans::default(); n_groups],
-            gradient_every: if steps == epochs {
-                FULL_BATCHES_PER_GRADIENT
-            } else {
-                (steps / epochs / GRADIENTS_PER_EPOCH).max(1)
-            },
+            gradient_every: (steps / epochs / GRADIENTS_PER_EPOCH).max(STEPS_PER_GRADIENT),
             threshold_every: steps.div_ceil(THRESHOLD_POINTS).max(1),
             bar,
             epochs: Vec::new(),
