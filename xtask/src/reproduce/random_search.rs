@@ -21,6 +21,7 @@ use rand::seq::IndexedRandom;
 use rand::{Rng, RngCore};
 use serde_json::json;
 
+use super::evaluation::Failure;
 use super::experiment::{BatchSize, Experiment, MethodSetting, Noise};
 use super::plans;
 use super::training::TrainedModel;
@@ -188,11 +189,18 @@ impl SearchPlan {
     /// The noisy macro accuracy of a model on the validation records.
     ///
     /// # Errors
-    /// If there are no validation records.
-    pub(crate) fn score(&self, model: &mut TrainedModel<'_>, rng: &mut impl RngCore) -> anyhow::Result<f64> {
-        let metrics = model.validation()?.context("a search needs validation records")?;
+    /// If there are no validation records. A loss that is not finite is no error but a [`Failure`].
+    pub(crate) fn score(
+        &self,
+        model: &mut TrainedModel<'_>,
+        rng: &mut impl RngCore,
+    ) -> anyhow::Result<Result<f64, Failure>> {
+        let metrics = match model.validation()? {
+            Ok(metrics) => metrics.context("a search needs validation records")?,
+            Err(failure) => return Ok(Err(failure)),
+        };
         let noise = StepNoise::draw(rng, self.score_noise.get());
-        noisy_macro_accuracy(&metrics, |counts| noise.add_f64(0, counts))
+        noisy_macro_accuracy(&metrics, |counts| noise.add_f64(0, counts)).map(Ok)
     }
 }
 

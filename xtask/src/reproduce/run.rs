@@ -7,11 +7,12 @@ use dp_train::{Execution, Plan};
 use indicatif::ProgressBar;
 
 use super::conditioned::ConditionedPlan;
+use super::evaluation::Failure;
 use super::random_search::SearchPlan;
 use super::records::SeedRecords;
 use super::session::Session;
 use super::step_analysis::{AnalysisSchedule, StepAnalysis};
-use super::training::{Failure, TrainedModel, train};
+use super::training::{TrainedModel, train};
 use crate::results::{RunKey, RunRecord, SearchRecord};
 
 /// A run about to be made.
@@ -72,9 +73,12 @@ impl Run<'_> {
         let mut last_failure = None;
         for (index, trial) in trials.iter().enumerate() {
             let variant = u16::try_from(index).context("number of trials")?;
-            match self.variant(&trial.plan, variant, None)? {
-                Ok(mut model) => {
-                    let score = search.score(&mut model, &mut rng)?;
+            let scored = match self.variant(&trial.plan, variant, None)? {
+                Ok(mut model) => search.score(&mut model, &mut rng)?.map(|score| (score, model)),
+                Err(failure) => Err(failure),
+            };
+            match scored {
+                Ok((score, model)) => {
                     made.push(trial.record(Some(score)));
                     if best.as_ref().is_none_or(|(_, greatest, _)| score > *greatest) {
                         best = Some((index, score, model));

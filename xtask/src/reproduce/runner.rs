@@ -12,6 +12,7 @@ use rayon::prelude::*;
 use serde_json::json;
 
 use super::data_setting::Splits;
+use super::evaluation::Failure;
 use super::experiment::Experiment;
 use super::plans::{Procedure, procedures};
 use super::privacy;
@@ -20,7 +21,6 @@ use super::records::{ExperimentData, RecordCache, SplitSummary};
 use super::run::Run;
 use super::session::Session;
 use super::step_analysis::AnalysisSchedule;
-use super::training::Failure;
 use super::workload::{Workload, throughput};
 use crate::results::{
     Coordinate, DatasetRecord, ExperimentResults, MethodResults, ModelRecord, PrivacyRecord, RunKey, RunProvenance,

@@ -4,16 +4,12 @@ use anyhow::{Context, ensure};
 use dp_train::{Engine, Execution, Plan, RandomStreams, RunCounts, TrainError, Trainer};
 use indicatif::ProgressBar;
 
-use super::evaluation::evaluate;
+use super::evaluation::{Failure, evaluate};
 use super::privacy;
 use super::recorder::Recorder;
 use super::records::SeedRecords;
 use super::step_analysis::StepAnalysis;
 use crate::results::{MetricsRecord, RunRecord};
-
-/// Why a run has no model: something that the method did, and will do again with the same numbers. A fault of the machine is an error.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure(pub(crate) String);
 
 /// A trained model, not yet looked at with test records.
 pub(crate) struct TrainedModel<'a> {
@@ -70,31 +66,34 @@ impl TrainedModel<'_> {
     /// What the model says about the validation records; `None` without any.
     ///
     /// # Errors
-    /// If the device fails.
-    pub(crate) fn validation(&mut self) -> anyhow::Result<Option<MetricsRecord>> {
-        let validation = self.records.validation.as_ref();
-        validation.map(|validation| evaluate(self.trainer.engine_mut(), validation, self.execution)).transpose()
+    /// If the device fails. A loss that is not finite is no error but a [`Failure`].
+    pub(crate) fn validation(&mut self) -> anyhow::Result<Result<Option<MetricsRecord>, Failure>> {
+        let Some(validation) = &self.records.validation else { return Ok(Ok(None)) };
+        Ok(evaluate(self.trainer.engine_mut(), validation, self.execution)?.map(Some))
     }
 
     /// Evaluates the model on all parts: the run of seed `index`, which took this many seconds so far.
     ///
     /// # Errors
-    /// If the device fails. A training loss that is not finite is no error but a [`Failure`].
+    /// If the device fails. A loss that is not finite is no error but a [`Failure`].
     pub(crate) fn into_run(
         mut self,
         index: usize,
         seconds: impl FnOnce() -> f64,
     ) -> anyhow::Result<Result<RunRecord, Failure>> {
-        let validation = self.validation()?;
-        let engine = self.trainer.engine_mut();
-        let train = evaluate(engine, &self.records.train, self.execution)?;
-        if let Some(loss) = train.overall.loss.filter(|loss| !loss.is_finite()) {
-            let reason = format!("the mean loss of the training records is {loss} after the last step");
-            return Ok(Err(Failure(reason)));
-        }
+        let validation = match self.validation()? {
+            Ok(validation) => validation,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let [train, test] = [&self.records.train, &self.records.test]
+            .map(|records| evaluate(self.trainer.engine_mut(), records, self.execution));
+        let (train, test) = match (train?, test?) {
+            (Ok(train), Ok(test)) => (train, test),
+            (Err(failure), _) | (_, Err(failure)) => return Ok(Err(failure)),
+        };
         Ok(Ok(RunRecord {
             index,
-            test: evaluate(engine, &self.records.test, self.execution)?,
+            test,
             validation,
             train,
             analysis: self.analysis.map(StepAnalysis::into_record),
