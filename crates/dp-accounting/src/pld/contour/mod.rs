@@ -28,8 +28,8 @@ use super::bracket::{Bracket, Effort, Guess, Question};
 use super::convolve::log_largest_weight;
 use super::mechanism::PldMechanism;
 
-/// Products of nodes and terms for each point that a grid may have: they cost about the same.
-const PRODUCTS_PER_POINT: f64 = 16.0;
+/// Products of nodes and terms for each point that a grid may have: a quarter of a second at the default number of points.
+const PRODUCTS_PER_POINT: f64 = 128.0;
 
 /// Nodes, on either side of 0, of a real moment at most: there are many such moments to a plan.
 const MAX_NODES: usize = 1 << 13;
