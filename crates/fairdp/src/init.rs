@@ -4,7 +4,12 @@ use std::fmt::Write as _;
 
 use dp_data::table::{Bins, Column, ColumnGuess, Guess, GuessedKind, MISSING_MARKERS, TableFiles};
 
+use serde::Deserialize as _;
+use serde::de::value::StrDeserializer;
+
+use crate::choice::Choice;
 use crate::config::read::absolute;
+use crate::config::{MethodEntry, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
 
 /// What a person says of the table.
@@ -36,6 +41,48 @@ pub struct InitOptions {
     pub accept_uncovered: bool,
 }
 
+impl InitOptions {
+    /// All that can be said before the table is read.
+    fn check(&self) -> Result<()> {
+        let refuse = |option: &str, value: String, expected: &str| Err(FairdpError::invalid(option, value, expected));
+        match (self.epsilon, self.delta, self.test_fraction) {
+            (Some(epsilon), ..) if !(epsilon.is_finite() && epsilon > 0.0) => {
+                return refuse("--epsilon", epsilon.to_string(), "a finite number above 0");
+            }
+            (_, Some(delta), _) if !(delta > 0.0 && delta < 1.0) => {
+                return refuse("--delta", delta.to_string(), "a number above 0 and below 1");
+            }
+            (.., Some(fraction)) if !(0.0..=0.9).contains(&fraction) => {
+                return refuse("--test-fraction", fraction.to_string(), "0 to 0.9");
+            }
+            _ => {}
+        }
+        if self.max_records_per_unit == Some(0) {
+            return refuse("--max-records-per-unit", "0".into(), "at least 1");
+        }
+        if self.unit.as_ref() == Some(&self.label) {
+            return refuse("--unit", self.label.clone(), "another column than the label");
+        }
+        for (place, group) in self.groups.iter().enumerate() {
+            if *group == self.label || self.groups[..place].contains(group) {
+                return refuse("--group", group.clone(), "a column that is neither the label nor another group");
+            }
+        }
+        let kind = self.model.as_deref().map_or(Ok(ModelKind::Auto), |kind| {
+            ModelKind::deserialize(StrDeserializer::<serde::de::value::Error>::new(kind))
+                .map_err(|_| FairdpError::invalid("--model", kind, "auto, additive or mlp"))
+        })?;
+        let method = MethodEntry { name: self.method.clone(), ..MethodEntry::default() };
+        let model = ModelEntry { kind, ..ModelEntry::default() };
+        let records = self.max_records_per_unit.unwrap_or(1);
+        let name = self.method.as_deref().unwrap_or("auto");
+        Choice::new(&model, &method, !self.groups.is_empty(), records).map(drop).map_err(|(_, reason)| {
+            let reason = reason.strip_prefix(&format!("method.name = \"{name}\": ")).unwrap_or(&reason);
+            FairdpError::invalid("--method", name, format!("a method that fits: {reason}"))
+        })
+    }
+}
+
 /// From so many rows on, a public number, finer bins are worth their noise.
 const MANY_ROWS: u64 = 20_000;
 const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
@@ -43,11 +90,17 @@ const MARK: &str = "from = \"data\"  # read from the records: check it, and add 
 /// A configuration for a table, as text.
 ///
 /// # Errors
-/// [`FairdpError::Data`] if the table cannot be read; [`FairdpError::InvalidParameter`] for columns that it does not have, and
-/// a label that is no category.
+/// [`FairdpError::Data`] if the table cannot be read; [`FairdpError::InvalidParameter`] for options out of range or that contradict
+/// each other, before the table is read, for columns that it does not have, and for a label that is no category.
 pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
+    options.check()?;
     let files = TableFiles::new(tables)?;
     let guess = Guess::of(&mut files.open()?)?;
+    if guess.rows == 0 {
+        let expected =
+            guess.first_broken.map_or("a table with rows".into(), |first| format!("rows that can be read: {first}"));
+        return Err(FairdpError::invalid("the table", tables.join(" "), expected));
+    }
     let find = |name: &str, option: &str| {
         guess.columns.iter().find(|column| column.name == name).ok_or_else(|| {
             let known: Vec<&str> = guess.columns.iter().map(|column| column.name.as_str()).collect();
@@ -131,7 +184,11 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
 fn classes(label: &ColumnGuess, positive: Option<&str>) -> Result<Vec<String>> {
     let mut classes: Vec<String> = label.values.iter().map(|(value, _)| value.clone()).collect();
     if !(2..=100).contains(&classes.len()) {
-        let found = label.distinct.map_or("more than a thousand values".into(), |n| format!("{n} values"));
+        let found = match label.distinct {
+            None => "more than a thousand values".to_owned(),
+            Some(1) => "one value".to_owned(),
+            Some(n) => format!("{n} values"),
+        };
         return Err(FairdpError::invalid(
             "--label",
             format!("{} ({found})", label.name),
@@ -198,9 +255,12 @@ fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {
                 writeln!(text, "kind = \"category\"\nvalues = {}\nother = {other}\nmissing = {missing}", list(&values));
         }
         Column::Dropped => {
-            let why = match found.kind {
-                GuessedKind::Constant => "one value, or none",
-                _ => "more than 100 different texts, or numbers of the rows",
+            let why = match found {
+                ColumnGuess { kind: GuessedKind::Constant, .. } => "one value, or none",
+                ColumnGuess { range: Some(_), .. } => {
+                    "numbers of the rows, or too large or too close together to be told apart"
+                }
+                _ => "more than 100 different texts",
             };
             let _ = writeln!(text, "kind = \"drop\"  # {why}");
         }

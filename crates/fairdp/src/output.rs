@@ -1,10 +1,13 @@
 //! The one way in which this crate writes files: a name always holds something complete.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{FairdpError, Result};
+
+/// How an SQLite database begins.
+const DATABASE: &[u8] = b"SQLite format 3\0";
 
 /// Who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +30,8 @@ pub(crate) fn write_with(
     fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
 ) -> Result<()> {
     let attempt = || -> io::Result<()> {
+        let path = &target(path)?;
         let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file's path"))?;
-        if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
         let part = path.with_file_name(format!(".{}.part", name.to_string_lossy()));
         // What a killed process left behind.
         match fs::remove_file(&part) {
@@ -50,6 +51,21 @@ pub(crate) fn write_with(
         sync_folder(path)
     };
     attempt().map_err(FairdpError::io("write", path))
+}
+
+/// The file that a path leads to: a link is followed, and stays.
+fn target(path: &Path) -> io::Result<PathBuf> {
+    let refuse = |reason: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    match fs::metadata(path) {
+        Ok(found) if !found.is_file() => refuse("not a regular file"),
+        Ok(_) => {
+            let mut head = Vec::new();
+            File::open(path)?.take(DATABASE.len() as u64).read_to_end(&mut head)?;
+            if head == DATABASE { refuse("a database") } else { fs::canonicalize(path) }
+        }
+        Err(_) if path.is_symlink() => refuse("a link that leads nowhere"),
+        Err(_) => Ok(path.to_path_buf()),
+    }
 }
 
 /// Keeps other processes from a file until the lock is dropped: by a file beside it.

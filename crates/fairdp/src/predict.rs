@@ -1,26 +1,29 @@
 //! What a released model says of a table's rows, in a file.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use dp_data::table::TableFiles;
 
-use crate::error::Result;
+use crate::error::{FairdpError, Result};
 use crate::model::Model;
 use crate::output::{self, Readers};
 use crate::predictions::Predictions;
 use crate::predictor::Predictor;
-use crate::release::RELEASE;
+use crate::release::{RELEASE, STATEMENT};
 
 /// Writes one line per row of a table, in its order: `row` (from 1), `prediction`, and `p_<class>` for every class; as Parquet if the
 /// name of the file ends so, else as CSV. Labels are not needed. Returns the number of rows.
 ///
 /// # Errors
-/// [`FairdpError::File`](crate::FairdpError::File) for a release that is damaged; [`FairdpError::Data`](crate::FairdpError::Data) with file, line and column for a row that does not
-/// fit.
+/// [`FairdpError::File`] for a release that is damaged; [`FairdpError::Data`] with file, line and column for a row that does not
+/// fit; [`FairdpError::InvalidParameter`] for an output that is a file of the table, or in a release.
 pub fn predict(folder: &Path, tables: &[String], out: &Path) -> Result<u64> {
     let release = folder.join(RELEASE);
     let model = Model::load(if release.is_dir() { &release } else { folder })?;
-    let mut predictor = Predictor::new(&model, &TableFiles::new(tables)?)?;
+    let files = TableFiles::new(tables)?;
+    refuse_overwriting(out, files.paths())?;
+    let mut predictor = Predictor::new(&model, &files)?;
     let mut n = 0;
     let mut failed = None;
     let written = output::write_with(out, Readers::Default, |file| {
@@ -43,4 +46,19 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path) -> Result<u64> {
         Some(error) => Err(error),
         None => written.map(|()| n),
     }
+}
+
+/// An output is no file that is read, under whatever name, and in no release, where every file has an entry in the statement.
+fn refuse_overwriting(out: &Path, inputs: &[PathBuf]) -> Result<()> {
+    let refuse = |expected: &str| Err(FairdpError::invalid("--out", out.display(), expected));
+    let is_out = |input: &PathBuf| {
+        fs::canonicalize(input).is_ok_and(|input| fs::canonicalize(out).is_ok_and(|out| out == input))
+    };
+    if inputs.iter().any(is_out) {
+        return refuse("another file than those that are read");
+    }
+    if out.with_file_name(STATEMENT).exists() {
+        return refuse("a file outside of a release");
+    }
+    Ok(())
 }

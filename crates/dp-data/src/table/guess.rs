@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::knots::Knots;
 use super::reader::{Row, TableReader};
 use super::schema::{Bins, Column};
 use crate::error::DataError;
@@ -24,6 +25,8 @@ pub struct Guess {
     pub rows: u64,
     /// Rows that could not, because of their number of fields or their encoding.
     pub broken: u64,
+    /// The first of these, with its file and line.
+    pub first_broken: Option<String>,
     /// By column, in the table's order.
     pub columns: Vec<ColumnGuess>,
 }
@@ -55,9 +58,9 @@ pub enum GuessedKind {
     Integer,
     /// Numbers, more than two different ones.
     Number,
-    /// Texts of which there are at most a hundred, or two numbers.
+    /// Texts of which there are at most a hundred, or two numbers, or up to a hundred that single precision does not tell apart.
     Category,
-    /// More different texts, or row numbers: names, identifiers, notes.
+    /// More different texts, row numbers, or numbers that single precision does not tell apart: names, identifiers, notes.
     Text,
     /// One value, or none.
     Constant,
@@ -70,7 +73,7 @@ impl Guess {
     /// As [`TableReader::read`], except for those of one row, which are counted.
     pub fn of(reader: &mut TableReader) -> Result<Self, DataError> {
         let mut columns: Vec<Seen> = reader.columns().iter().map(|_| Seen::nothing()).collect();
-        let (mut rows, mut broken) = (0, 0);
+        let (mut rows, mut broken, mut first_broken) = (0, 0, None);
         let mut row = Row::default();
         loop {
             match reader.read(&mut row) {
@@ -79,12 +82,15 @@ impl Guess {
                     columns.iter_mut().zip(row.fields()).for_each(|(seen, text)| seen.add(text));
                 }
                 Ok(false) => break,
-                Err(error) if error.is_of_one_row() => broken += 1,
+                Err(error) if error.is_of_one_row() => {
+                    broken += 1;
+                    first_broken.get_or_insert_with(|| error.to_string());
+                }
                 Err(error) => return Err(error),
             }
         }
         let columns = columns.into_iter().zip(reader.columns()).map(|(seen, name)| seen.guess(name)).collect();
-        Ok(Self { rows, broken, columns })
+        Ok(Self { rows, broken, first_broken, columns })
     }
 
     /// All texts that were taken for missing values in any column, with the empty one first.
@@ -175,12 +181,13 @@ impl Seen {
     fn guess(self, name: &str) -> ColumnGuess {
         let distinct = self.texts.as_ref().map(HashMap::len);
         let range = self.range.filter(|_| !self.has_words);
+        let is_number = range.is_some_and(|(low, high)| has_bins(low, high, !self.has_fractions));
         let kind = match distinct {
             Some(0 | 1) => GuessedKind::Constant,
             Some(2) => GuessedKind::Category,
             _ if range.is_some() && !self.is_no_counter => GuessedKind::Text,
-            _ if range.is_some() && self.has_fractions => GuessedKind::Number,
-            _ if range.is_some() => GuessedKind::Integer,
+            _ if is_number && self.has_fractions => GuessedKind::Number,
+            _ if is_number => GuessedKind::Integer,
             Some(3..=MOST_CATEGORIES) => GuessedKind::Category,
             _ => GuessedKind::Text,
         };
@@ -197,4 +204,14 @@ impl Seen {
             markers: markers.map(|(marker, _)| (*marker).to_owned()).collect(),
         }
     }
+}
+
+/// Whether single precision tells the bins that would be proposed apart, and twice as many.
+fn has_bins(low: f64, high: f64, integer: bool) -> bool {
+    let bins = match Bins::for_bounds(low, high, integer) {
+        Bins::Equal(16) => Bins::Equal(32),
+        Bins::Log(16) => Bins::Log(32),
+        bins => bins,
+    };
+    Knots::new("", low, high, &bins).is_ok()
 }

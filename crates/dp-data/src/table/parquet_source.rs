@@ -60,8 +60,12 @@ impl ParquetSource {
             if column.max_rep_level() > 0 || column.max_def_level() > 1 || column.path().parts().len() > 1 {
                 return Err(refuse(format!("has a column `{name}` that is nested; columns must be flat")));
             }
-            let meaning = meaning(column)
-                .ok_or_else(|| refuse(format!("has a column `{name}` of a type that is not supported")))?;
+            let meaning = meaning(column).ok_or_else(|| {
+                let logical = column.logical_type_ref().map(|logical| format!("{logical:?}"));
+                let found = logical.unwrap_or_else(|| column.physical_type().to_string());
+                let read = "booleans, integers, FLOAT, DOUBLE, decimals, texts, dates and times";
+                refuse(format!("has a column `{name}` of the type {found}; those that are read: {read}"))
+            })?;
             columns.push(name.trim().to_owned());
             meanings.push(meaning);
         }

@@ -247,10 +247,12 @@ fn the_generated_table_fits_its_schema() {
 
 #[test]
 fn a_guess_of_every_kind_of_column() {
-    let mut contents = String::from("id,sex,age,income,code,note,same\n");
+    let mut contents = String::from("id,sex,age,income,code,note,same,account,branch\n");
     for row in 0..1_500 {
         let sex = ["f", "m", "?"][row % 3];
-        contents.push_str(&format!("{row},{sex},{},{}.5,c{},text {row},x\n", 20 + row % 40, row * 100, row % 7));
+        let (account, branch) = (20_000_000_000_u64 + row as u64 * 2, 9_007_199_254_740_993_u64 + row as u64 % 3);
+        let values = format!("{},{}.5,c{},text {row},x,{account},{branch}", 20 + row % 40, row * 100, row % 7);
+        contents.push_str(&format!("{row},{sex},{values}\n"));
     }
     let placed = Placed::new("t.csv", contents);
     let guess = Guess::of(&mut placed.files().open().unwrap()).unwrap();
@@ -264,6 +266,8 @@ fn a_guess_of_every_kind_of_column() {
     code: Category { values: ["c0", "c1", "c2", "c3", "c4", "c5", "c6"], other: true, missing: false }
     note: Dropped
     same: Dropped
+    account: Dropped
+    branch: Category { values: ["9007199254740993", "9007199254740994", "9007199254740995"], other: true, missing: false }
     "#);
     assert_eq!((guess.rows, guess.broken, guess.markers()), (1_500, 0, texts(&["", "?"])));
     assert_eq!(guess.columns[1].missing, 500);

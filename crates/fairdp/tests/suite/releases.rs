@@ -274,6 +274,69 @@ fn tables_of_spreadsheets_need_no_editing() {
     assert_eq!(predictions.lines().count(), 4_001);
 }
 
+/// Nothing that is read is written over, a link stays a link, and options are looked at before the table.
+#[test]
+fn outputs_and_options_are_refused_before_any_work() {
+    let folder = declared(2_500, |config| config);
+    let here = folder.path();
+    done(here, &["fit", "fairdp.toml", "--out", "run", "--seed", "1", "-q"]);
+    let table = fs::read(here.join("table.csv")).unwrap();
+    let predict = |out: &str| ["predict", "run", "table.csv", "--out", out].map(str::to_owned);
+    let refused = |arguments: &[String]| refused(here, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    fs::write(here.join("records.db"), b"SQLite format 3\0 and the rest").unwrap();
+    for (out, code, expected) in [
+        ("table.csv", 2, "another file than those that are read"),
+        ("./run/../table.csv", 2, "another file than those that are read"),
+        ("run/release/model.onnx", 2, "outside of a release"),
+        ("run/release/p.csv", 2, "outside of a release"),
+        ("records.db", 1, "a database"),
+        ("run", 1, "not a regular file"),
+    ] {
+        let (found, message) = refused(&predict(out));
+        assert!(found == code && message.contains(expected) && message.contains(out), "{out}: {found} {message}");
+    }
+    assert!(table == fs::read(here.join("table.csv")).unwrap());
+    done(here, &["verify", "run"]);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("table.csv", here.join("same.csv")).unwrap();
+        assert_eq!(refused(&predict("same.csv")).0, 2);
+        std::os::unix::fs::symlink("p.csv", here.join("link.csv")).unwrap();
+        assert!(refused(&predict("link.csv")).1.contains("leads nowhere"));
+        fs::write(here.join("p.csv"), "").unwrap();
+        done(here, &["predict", "run", "table.csv", "--out", "link.csv"]);
+        assert!(here.join("link.csv").is_symlink());
+        assert_eq!(fs::read_to_string(here.join("p.csv")).unwrap().lines().count(), 2_501);
+    }
+
+    // The table is not looked for: it would be the only complaint.
+    for (options, expected) in [
+        ("--epsilon 0", "--epsilon = 0: expected a finite number above 0"),
+        ("--epsilon nan", "--epsilon = NaN: expected a finite number above 0"),
+        ("--delta 2", "--delta = 2: expected a number above 0 and below 1"),
+        ("--test-fraction 2", "--test-fraction = 2: expected 0 to 0.9"),
+        ("--unit y", "--unit = y: expected another column than the label"),
+        ("--unit u --max-records-per-unit 0", "--max-records-per-unit = 0: expected at least 1"),
+        ("--group y", "--group = y: expected a column that is neither the label nor another group"),
+        ("--group g --group g", "--group = g: expected a column that is neither the label nor another group"),
+        ("--model tree", "--model = tree: expected auto, additive or mlp"),
+        ("--method dpsg", "--method = dpsg: expected a method that fits: unknown; the nearest known one is `dpsgd`"),
+        ("--method dpsgd-f", "expected a method that fits: it treats groups differently"),
+    ] {
+        let arguments = "init absent.csv --label y ".to_owned() + options;
+        let (code, message) = refused(&arguments.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert!(code == 2 && message.contains(expected), "{options}: {code} {message}");
+    }
+    for (contents, expected) in [
+        ("x,y\n", "expected a table with rows"),
+        ("x,y\n1,a,\n2,b,\n", "expected rows that can be read: t.csv:2: 3 fields, expected 2"),
+    ] {
+        fs::write(here.join("t.csv"), contents).unwrap();
+        let (code, message) = refused(&["init", "t.csv", "--label", "y"].map(str::to_owned));
+        assert!(code == 2 && message.contains(expected), "{message}");
+    }
+}
+
 /// Predictions in Parquet are those in CSV, and a table in Parquet is predicted as the same one in CSV.
 #[test]
 fn predictions_in_parquet_are_read_back() {
