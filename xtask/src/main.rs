@@ -85,7 +85,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Causes in one line, and no backtrace: what went wrong is in the message. Standard error may be full, too.
-            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            let _ = writeln!(std::io::stderr(), "error: {}", terminal::message(&error));
             ExitCode::FAILURE
         }
     }

@@ -21,6 +21,17 @@ pub(crate) fn flush() -> anyhow::Result<()> {
     std::io::stdout().lock().flush().context("writing to standard output")
 }
 
+/// An error with its causes, in one line. A cause that says again what the one before it says is left out: SQLite's come in pairs.
+pub(crate) fn message(error: &anyhow::Error) -> String {
+    let mut said: Vec<String> = Vec::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if said.last().is_none_or(|last| !cause.ends_with(last.as_str())) {
+            said.push(cause);
+        }
+    }
+    said.join(": ")
+}
+
 /// A line of standard output, as `println!`; returns whether it could be written.
 macro_rules! say {
     ($text:literal $($argument:tt)*) => {

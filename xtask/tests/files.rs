@@ -141,7 +141,9 @@ fn damaged_records_are_refused_and_repaired() {
     let path = folder.path().join("o/records.db");
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-    assert!(refusal(folder.path(), "results export o/records.db").contains("o/records.db"));
+    let error = refusal(folder.path(), "results export o/records.db");
+    assert!(error.contains("o/records.db is damaged (`cargo xtask results repair` saves"), "{error}");
+    assert_eq!(error.matches("malformed").count(), 1, "{error}");
     let position = whole.windows(8).position(|window| window == b"\"train\":").unwrap();
     let mut flipped = whole.clone();
     flipped[position + 2] ^= 1;

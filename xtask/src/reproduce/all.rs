@@ -9,7 +9,7 @@ use super::study::StudyArgs;
 use super::{TRAINING, accounting, toy};
 use crate::report;
 use crate::shell;
-use crate::terminal::say;
+use crate::terminal::{self, say};
 
 /// Runs every study with the same options; one that fails does not keep the others from running.
 ///
@@ -51,7 +51,7 @@ fn in_turn(root: &Path, studies: &[Task<'_>]) -> anyhow::Result<Vec<&'static str
     for (name, run) in studies {
         say!("\n=== {name}")?;
         if let Err(error) = run(&root.join(name)) {
-            eprintln!("error: {name}: {error:#}");
+            eprintln!("error: {name}: {}", terminal::message(&error));
             failed.push(*name);
         }
     }

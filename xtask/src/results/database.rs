@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ToSql, named_params, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ToSql, named_params, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -521,10 +521,13 @@ fn ensure_file(path: &Path) -> anyhow::Result<()> {
 fn open_at(path: &Path) -> anyhow::Result<(Connection, bool)> {
     ensure_file(path)?;
     // Not `READ_ONLY`: a reader must be able to roll back what a killed writer left in the journal.
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let damaged = || format!("{} is damaged (`cargo xtask results repair` saves what is whole)", path.display());
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|error| {
+        let code = error.downcast_ref().and_then(rusqlite::Error::sqlite_error_code);
+        if code == Some(ErrorCode::DatabaseCorrupt) { error.context(damaged()) } else { error }
+    })?;
     let is_sealed = schema::check(&connection, path)?;
-    refuse_damage(&connection, is_sealed)
-        .with_context(|| format!("{} is damaged (`cargo xtask results repair` saves what is whole)", path.display()))?;
+    refuse_damage(&connection, is_sealed).with_context(damaged)?;
     schema::create_own_views(&connection)?;
     Ok((connection, is_sealed))
 }
@@ -557,7 +560,7 @@ fn upgrade(connection: &mut Connection) -> anyhow::Result<()> {
     Ok(transaction.commit()?)
 }
 
-pub(super) fn connect(path: &Path, flags: OpenFlags) -> anyhow::Result<Connection> {
+fn connect(path: &Path, flags: OpenFlags) -> anyhow::Result<Connection> {
     let context = || format!("opening {}", path.display());
     let connection =
         Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).with_context(context)?;

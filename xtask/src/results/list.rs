@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use super::database::Database;
 use crate::report::Mark;
-use crate::shell;
+use crate::{shell, terminal};
 
 /// Every `records*.db` in the folders of `root`, sorted; none if there is no `root`.
 ///
@@ -51,7 +51,7 @@ pub(super) fn table(files: &[PathBuf]) -> (String, Vec<String>) {
         // One that cannot be read does not keep the others from being listed.
         match line(file) {
             Ok(line) => text.push_str(&line),
-            Err(error) => bad.push(format!("{error:#}")),
+            Err(error) => bad.push(terminal::message(&error)),
         }
     }
     (text, bad)

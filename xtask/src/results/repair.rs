@@ -8,7 +8,7 @@ use anyhow::{Context, bail, ensure};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params_from_iter};
 
-use super::database::{Database, connect};
+use super::database::Database;
 use super::key::Source;
 use super::record::{ExperimentResults, MethodResults, RunRecord};
 use super::seal::{self, Sealed};
@@ -23,11 +23,16 @@ pub(crate) struct Repaired {
     pub(crate) saved: usize,
     /// Runs that are known to have been there: experiment, method and seed.
     pub(crate) lost: Vec<String>,
+    /// Whether the list of runs that were there could not be read: there may be more.
+    pub(crate) may_be_more: bool,
 }
 
 impl fmt::Display for Repaired {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} runs saved, {} lost", self.saved, self.lost.len())?;
+        if self.may_be_more {
+            f.write_str("; whether there were others cannot be told")?;
+        }
         self.lost.iter().try_for_each(|run| write!(f, "\n  {run}"))
     }
 }
@@ -40,9 +45,7 @@ impl fmt::Display for Repaired {
 pub(crate) fn repair(damaged: &Path, out: &Path) -> anyhow::Result<Repaired> {
     ensure!(damaged.is_file(), "no database of runs at {}", damaged.display());
     ensure!(std::fs::symlink_metadata(out).is_err(), "{} exists", out.display());
-    let from = connect(damaged, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // Reads on although the file is shorter than it says, or a table is not well formed.
-    from.pragma_update(None, "writable_schema", true).with_context(|| format!("reading {}", damaged.display()))?;
+    let from = open(damaged).with_context(|| format!("opening {}", damaged.display()))?;
     let source = source(&from).with_context(|| format!("{}: its study cannot be read", damaged.display()))?;
     let database = Database::create(out, &source)?;
     let copied = copy(&from, &database).with_context(|| format!("writing {}", out.display()));
@@ -51,6 +54,14 @@ pub(crate) fn repair(damaged: &Path, out: &Path) -> anyhow::Result<Repaired> {
         std::fs::remove_file(out).with_context(|| format!("removing {}", out.display()))?;
     }
     copied
+}
+
+/// Reads on although the file is shorter than it says, or a table is not well formed: that is asked for before anything looks at the file.
+fn open(damaged: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let from = Connection::open_with_flags(damaged, flags)?;
+    from.pragma_update(None, "writable_schema", true)?;
+    Ok(from)
 }
 
 fn source(from: &Connection) -> anyhow::Result<Source> {
@@ -71,6 +82,8 @@ fn source(from: &Connection) -> anyhow::Result<Source> {
 struct Rescued {
     whole: Vec<Vec<Value>>,
     lost: Vec<String>,
+    /// Whether there are seals that say what was there.
+    is_listed: bool,
 }
 
 impl Rescued {
@@ -90,7 +103,7 @@ impl Rescued {
             }
             Ok(())
         });
-        Self { whole, lost: missing.into_iter().collect() }
+        Self { whole, lost: missing.into_iter().collect(), is_listed: seals.is_some() }
     }
 }
 
@@ -145,9 +158,10 @@ fn copy(from: &Connection, out: &Database) -> anyhow::Result<Repaired> {
     }
     let mut repaired = Repaired::default();
     let mut parents: BTreeMap<&str, BTreeSet<Vec<u8>>> = BTreeMap::new();
-    for (table, Rescued { whole, lost }) in rescued {
+    for (table, Rescued { whole, lost, is_listed }) in rescued {
         let is_run = matches!(table.table, "run" | "failure");
         if is_run {
+            repaired.may_be_more |= !is_listed;
             repaired.lost.extend(lost.iter().map(|key| named(key)));
         }
         let places = vec!["?"; table.columns.len()].join(", ");
@@ -249,12 +263,17 @@ mod tests {
         let (path, out) = (folder.path().join("records.db"), folder.path().join("saved.db"));
         fill(&path, &source(), &fixture::study());
         let whole = std::fs::read(&path).unwrap();
-        std::fs::write(&path, &whole[..whole.len() * 3 / 4]).unwrap();
-        assert!(Database::read(&path).is_err());
-        if let Ok(repaired) = repair(&path, &out) {
-            let saved = Database::read(&out).unwrap();
-            assert_eq!(saved.runs().unwrap().len(), repaired.saved);
-        }
+        let saved = [8, 4, 1].map(|pages| {
+            std::fs::write(&path, &whole[..whole.len() - pages * 4_096]).unwrap();
+            let _ = std::fs::remove_file(&out);
+            assert!(Database::read(&path).is_err());
+            let repaired = repair(&path, &out).unwrap();
+            assert_eq!(Database::read(&out).unwrap().runs().unwrap().len(), repaired.saved);
+            let is_known = !repaired.to_string().contains("cannot be told");
+            assert!(!is_known || repaired.saved + repaired.lost.len() == 25, "{pages}: {repaired}");
+            repaired.saved
+        });
+        assert!(saved.is_sorted() && saved[2] > 0, "{saved:?}");
     }
 
     /// Wherever a bit flips, the database is refused or reads as it was.

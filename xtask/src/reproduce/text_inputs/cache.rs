@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::output::Output;
 use crate::shell;
-use crate::terminal::say;
+use crate::terminal::{self, say};
 
 const TENSOR: &str = "features";
 
@@ -43,7 +43,10 @@ impl FeatureFile {
         match fs::read(&self.path) {
             Ok(bytes) => match self.parse(&bytes) {
                 Ok(features) => return Ok(features),
-                Err(error) => say!("{}: {error:#}; the texts are encoded again", shell::path(&self.path))?,
+                Err(error) => {
+                    let reason = terminal::message(&error);
+                    say!("{}: {reason}; the texts are encoded again", shell::path(&self.path))?;
+                }
             },
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(error).with_context(|| self.path.display().to_string()),
