@@ -33,6 +33,8 @@ enum Check {
     Bert,
     /// The Python package's wheel and its tests, where there is a Python
     Python,
+    /// Runs on several processes, where there is MPI
+    Ranks,
     /// The README's test command
     Test,
 }
@@ -41,10 +43,11 @@ enum Check {
 const BERT: &str = "--features=xtask/bert";
 
 impl Check {
-    /// The arguments of a program, cargo but for one check, and an environment variable to set.
+    /// The arguments of a program, cargo but for two checks, and an environment variable to set.
     fn command(self) -> (&'static [&'static str], Option<(&'static str, &'static str)>) {
         match self {
             Self::Python => (&[concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/fairdp-python/check.sh")], None),
+            Self::Ranks => (&[concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/fairdp/ranks.sh")], None),
             Self::Fmt => (&["fmt", "--all", "--check"], None),
             Self::Clippy => (
                 &["clippy", "--release", "--workspace", "--all-targets", BERT, "--locked", "--", "-D", "warnings"],
@@ -66,7 +69,8 @@ impl Check {
 /// # Errors
 /// If a check fails or its program cannot be started.
 pub(crate) fn run(args: &CiArgs) -> anyhow::Result<()> {
-    let all = [Check::Fmt, Check::Clippy, Check::Doc, Check::Faults, Check::Bert, Check::Python, Check::Test];
+    let all =
+        [Check::Fmt, Check::Clippy, Check::Doc, Check::Faults, Check::Bert, Check::Python, Check::Ranks, Check::Test];
     let checks = if args.only.is_empty() { &all[..] } else { &args.only };
     let cases = if args.random_cases {
         let seed = OsRng.try_next_u64().context("a seed for property tests, from the operating system")?;
@@ -78,7 +82,7 @@ pub(crate) fn run(args: &CiArgs) -> anyhow::Result<()> {
     for check in checks {
         let (arguments, variable) = check.command();
         let (name, program) = match check {
-            Check::Python => ("bash", "bash".into()),
+            Check::Python | Check::Ranks => ("bash", "bash".into()),
             _ => ("cargo", std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())),
         };
         eprintln!("$ {name} {}", arguments.join(" "));

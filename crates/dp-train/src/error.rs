@@ -79,6 +79,9 @@ pub enum TrainError {
     /// The clipping method was refused or failed.
     #[error("clipping: {0}")]
     Clipping(#[from] dp_clipping::ClipError),
+    /// The processes of a run are not all there, or differ.
+    #[error("ranks: {0}")]
+    Ranks(String),
     /// A tensor operation failed.
     #[error("tensor: {0}")]
     Tensor(#[from] candle_core::Error),

@@ -28,6 +28,7 @@ mod plan;
 #[cfg(feature = "audit")]
 pub mod privacy_audit;
 mod randomness;
+pub mod ranks;
 mod records;
 mod sampler;
 pub mod scattering;

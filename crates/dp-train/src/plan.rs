@@ -1,6 +1,8 @@
 //! One validated configuration from which the sampler, the clipping method, the noise and the privacy event are all built, so
 //! that they cannot disagree.
 
+use std::ops::Range;
+
 use dp_accounting::{Delta, DpEvent, Ledger, Mark, NeighbouringRelation, NoiseMultiplier, SamplingRate, Scope};
 use dp_clipping::{ClipConfig, Coupling, PublicContext};
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,7 @@ use crate::error::{Result, TrainError};
 use crate::loss::Loss;
 use crate::models::ModelConfig;
 use crate::optimiser::OptimiserConfig;
+use crate::ranks::held_by;
 use crate::records::PublicFacts;
 use crate::schedule::{LearningRate, warm_up};
 use crate::trainer::{adds_noise, check_coupling};
@@ -322,6 +325,11 @@ impl Plan {
     /// The blocks that batches are drawn and summed in.
     pub(crate) fn blocks(&self) -> Blocks {
         Blocks::new(self.facts.n_records, self.config.batches.sampling_rate.get(), self.config.block_records)
+    }
+
+    /// The records that one of `size` ranks holds ([`ranks`](crate::ranks)): whole blocks, as even as they go.
+    pub fn held_by(&self, rank: usize, size: usize) -> Range<usize> {
+        held_by(rank, size, self.facts.n_records, self.blocks().block())
     }
 
     /// Noise multipliers of the count queries of a step, besides the gradient's; empty for methods without counts.

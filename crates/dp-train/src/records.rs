@@ -1,11 +1,14 @@
 //! The records a model is trained or evaluated on.
 
+use std::ops::Range;
+
 use candle_core::{DType, Device, Tensor, WithDType};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Result, TrainError};
 use crate::ops::{Fill, GatherRows};
+use crate::ranks::Collective;
 
 /// Records with their labels and groups, on the device.
 ///
@@ -26,6 +29,9 @@ pub struct Records {
     groups: Vec<usize>,
     n_classes: usize,
     n_groups: usize,
+    /// The numbers of those that are here, out of `n_all`.
+    held: Range<usize>,
+    n_all: usize,
 }
 
 /// Everything about a data set that is treated as public: it shapes the model, the sampler and the noise.
@@ -62,7 +68,31 @@ impl Records {
         dtype: DType,
         device: &Device,
     ) -> Result<Self> {
-        let PublicFacts { n_records, n_inputs, n_classes, n_groups } = facts;
+        Self::part(features, labels, groups, 0..facts.n_records, facts, dtype, device)
+    }
+
+    /// The part that one of several ranks holds: the records of these numbers, out of `facts.n_records`.
+    ///
+    /// **Shapes.** Those of [`Self::new`], with the held records in the place of all. Which numbers a rank must hold to train:
+    /// [`Plan::held_by`](crate::Plan::held_by).
+    ///
+    /// # Errors
+    /// Those of [`Self::new`]; [`TrainError::Mismatch`] if the range is not within the records.
+    pub fn part(
+        features: &[f32],
+        labels: &[u32],
+        groups: &[usize],
+        held: Range<usize>,
+        facts: PublicFacts,
+        dtype: DType,
+        device: &Device,
+    ) -> Result<Self> {
+        let PublicFacts { n_inputs, n_classes, n_groups, .. } = facts;
+        if held.start > held.end || held.end > facts.n_records {
+            let expected = format!("a part of 0..{}", facts.n_records);
+            return Err(TrainError::mismatch("records of a rank", expected, format!("{held:?}")));
+        }
+        let n_records = held.len();
         if features.len() != n_records * n_inputs {
             return Err(TrainError::mismatch("values of all features", n_records * n_inputs, features.len()));
         }
@@ -73,22 +103,25 @@ impl Records {
             return Err(TrainError::mismatch("groups", n_records, groups.len()));
         }
         if let Some(i) = labels.iter().position(|&y| y as usize >= n_classes) {
-            return Err(TrainError::mismatch(format!("label of record {i}"), format!("0..{n_classes}"), labels[i]));
+            let what = format!("label of record {}", held.start + i);
+            return Err(TrainError::mismatch(what, format!("0..{n_classes}"), labels[i]));
         }
         if let Some(i) = groups.iter().position(|&g| g >= n_groups) {
-            return Err(TrainError::mismatch(format!("group of record {i}"), format!("0..{n_groups}"), groups[i]));
+            let what = format!("group of record {}", held.start + i);
+            return Err(TrainError::mismatch(what, format!("0..{n_groups}"), groups[i]));
         }
         let features = Tensor::from_slice(features, (n_records, n_inputs), device)?.to_dtype(dtype)?;
-        Ok(Self { features, labels: labels.to_vec(), groups: groups.to_vec(), n_classes, n_groups })
+        let (labels, groups) = (labels.to_vec(), groups.to_vec());
+        Ok(Self { features, labels, groups, n_classes, n_groups, held, n_all: facts.n_records })
     }
 
-    /// A copy of the given records, in this order, in another number type: a training set in `F32` can be analysed in `F64`.
+    /// A copy of the records of these numbers, in this order, in another number type: a training set in `F32` can be analysed in `F64`.
     ///
     /// # Errors
     /// [`TrainError::Mismatch`] if a row is out of range; [`TrainError::Tensor`] if the device fails.
     pub fn select(&self, rows: &[usize], dtype: DType) -> Result<Self> {
-        if let Some(&row) = rows.iter().find(|&&row| row >= self.len()) {
-            return Err(TrainError::mismatch("row of a record", format!("0..{}", self.len()), row));
+        if let Some(&row) = rows.iter().find(|row| !self.held.contains(row)) {
+            return Err(TrainError::mismatch("row of a record", format!("{:?}", self.held), row));
         }
         // Room for one, if there is none: CUDA has no memory of size 0.
         let shape = (rows.len().max(1), self.facts().n_inputs);
@@ -96,12 +129,15 @@ impl Records {
         if !rows.is_empty() {
             self.gather(rows, &features)?;
         }
+        let (labels, groups) = self.labels_and_groups(rows);
         Ok(Self {
             features: features.to_dtype(dtype)?,
-            labels: rows.iter().map(|&row| self.labels[row]).collect(),
-            groups: rows.iter().map(|&row| self.groups[row]).collect(),
+            labels,
+            groups,
             n_classes: self.n_classes,
             n_groups: self.n_groups,
+            held: 0..rows.len(),
+            n_all: rows.len(),
         })
     }
 
@@ -113,22 +149,23 @@ impl Records {
     /// # Errors
     /// [`TrainError::Mismatch`] if a row is out of range; [`TrainError::Tensor`] if the device fails.
     pub fn blanked(&self, rows: &[usize]) -> Result<Self> {
-        let all: Vec<usize> = (0..self.len()).collect();
+        let all: Vec<usize> = self.held.clone().collect();
         let copy = self.select(&all, self.dtype())?;
-        for &row in rows {
-            if row >= self.len() {
-                return Err(TrainError::mismatch("row of a record", format!("0..{}", self.len()), row));
+        for row in rows {
+            if !self.held.contains(row) {
+                return Err(TrainError::mismatch("row of a record", format!("{:?}", self.held), row));
             }
-            copy.features.narrow(0, row, 1)?.inplace_op1(&Fill(f64::NAN))?;
+            copy.features.narrow(0, row - self.held.start, 1)?.inplace_op1(&Fill(f64::NAN))?;
         }
-        Ok(copy)
+        Ok(Self { held: self.held.clone(), n_all: self.n_all, ..copy })
     }
 
     /// An error unless every input that is a number is an id of a table of so many rows.
     pub(crate) fn check_ids(&self, vocabulary: usize) -> Result<()> {
         let n_inputs = self.facts().n_inputs;
-        for record in 0..self.len() {
-            let ids = self.features.get(record)?.flatten_all()?.to_dtype(DType::F64)?.to_vec1::<f64>()?;
+        for record in self.held.clone() {
+            let ids =
+                self.features.get(record - self.held.start)?.flatten_all()?.to_dtype(DType::F64)?.to_vec1::<f64>()?;
             let is_id = |id: f64| id >= 0.0 && id < vocabulary as f64 && id.fract() == 0.0;
             if let Some(position) = (0..n_inputs).find(|&i| ids[i].is_finite() && !is_id(ids[i])) {
                 let expected = format!("a whole number in 0..{vocabulary}");
@@ -142,7 +179,7 @@ impl Records {
         Ok(())
     }
 
-    /// Number of records.
+    /// Number of records that are here.
     pub fn len(&self) -> usize {
         self.labels.len()
     }
@@ -152,12 +189,17 @@ impl Records {
         self.labels.is_empty()
     }
 
-    /// Label of each record, `[n_records]`.
+    /// Their numbers: all, unless it is the part of a rank.
+    pub fn held(&self) -> Range<usize> {
+        self.held.clone()
+    }
+
+    /// Label of each record that is here.
     pub fn labels(&self) -> &[u32] {
         &self.labels
     }
 
-    /// Group of each record, `[n_records]`.
+    /// Group of each record that is here.
     pub fn groups(&self) -> &[usize] {
         &self.groups
     }
@@ -165,43 +207,58 @@ impl Records {
     /// What is treated as public about these records.
     pub fn facts(&self) -> PublicFacts {
         PublicFacts {
-            n_records: self.len(),
+            n_records: self.n_all,
             n_inputs: self.features.dims().get(1).copied().unwrap_or(0),
             n_classes: self.n_classes,
             n_groups: self.n_groups,
         }
     }
 
-    /// SHA-256 over number type, sizes, features, labels and groups, in hexadecimal: what tells one data set from another.
+    /// What tells one data set from another: a digest, in hexadecimal, over number type, sizes, and each record's number, features, label
+    /// and group. It does not depend on which ranks hold which.
     ///
     /// # Errors
-    /// [`TrainError::Tensor`] if the device fails.
-    pub fn digest(&self) -> Result<String> {
-        let mut hasher = Sha256::new();
+    /// [`TrainError::Tensor`] if the device fails; those of [`Collective::sum`].
+    pub(crate) fn digest(&self, ranks: &dyn Collective) -> Result<String> {
+        // The sum of the records' digests, in parts that cannot overflow: order and ranks do not matter.
+        let mut sums = vec![0_i64; 8];
+        for row in self.held.clone() {
+            let place = row - self.held.start;
+            let mut hasher = Sha256::new();
+            hasher.update((row as u64).to_le_bytes());
+            self.hash_features(place, &mut hasher)?;
+            hasher.update(self.labels[place].to_le_bytes());
+            hasher.update((self.groups[place] as u64).to_le_bytes());
+            let digest: [u8; 32] = hasher.finalize().into();
+            for (sum, part) in sums.iter_mut().zip(digest.as_chunks::<4>().0) {
+                *sum += i64::from(u32::from_le_bytes(*part));
+            }
+        }
+        ranks.sum(&mut sums)?;
         let facts = self.facts();
+        let mut hasher = Sha256::new();
         hasher.update(self.dtype().as_str());
         for size in [facts.n_records, facts.n_inputs, facts.n_classes, facts.n_groups] {
             hasher.update((size as u64).to_le_bytes());
         }
-        for row in 0..facts.n_records {
-            self.hash_features(row, &mut hasher)?;
+        for sum in sums {
+            hasher.update(sum.to_le_bytes());
         }
-        self.labels.iter().for_each(|label| hasher.update(label.to_le_bytes()));
-        self.groups.iter().for_each(|&group| hasher.update((group as u64).to_le_bytes()));
         Ok(hex::encode(hasher.finalize()))
     }
 
     /// SHA-256 over features and label of one record.
     pub(crate) fn row_digest(&self, row: usize) -> Result<[u8; 32]> {
+        let place = row - self.held.start;
         let mut hasher = Sha256::new();
-        self.hash_features(row, &mut hasher)?;
-        hasher.update(self.labels[row].to_le_bytes());
+        self.hash_features(place, &mut hasher)?;
+        hasher.update(self.labels[place].to_le_bytes());
         Ok(hasher.finalize().into())
     }
 
-    fn hash_features(&self, row: usize, hasher: &mut Sha256) -> Result<()> {
+    fn hash_features(&self, place: usize, hasher: &mut Sha256) -> Result<()> {
         // Every single-precision number is a double-precision number, and back.
-        for value in self.features.get(row)?.flatten_all()?.to_dtype(DType::F64)?.to_vec1::<f64>()? {
+        for value in self.features.get(place)?.flatten_all()?.to_dtype(DType::F64)?.to_vec1::<f64>()? {
             hasher.update(value.to_le_bytes());
         }
         Ok(())
@@ -225,9 +282,10 @@ impl Records {
         self.features.dtype()
     }
 
-    /// Labels and groups of these rows.
+    /// Labels and groups of the records of these numbers.
     pub(crate) fn labels_and_groups(&self, rows: &[usize]) -> (Vec<u32>, Vec<usize>) {
-        rows.iter().map(|&row| (self.labels[row], self.groups[row])).unzip()
+        let places = rows.iter().map(|row| row - self.held.start);
+        places.map(|place| (self.labels[place], self.groups[place])).unzip()
     }
 
     /// The features of these rows, `[rows, n_inputs]`, in memory that the processor reads.
@@ -239,6 +297,13 @@ impl Records {
 
     /// Copies the features of `rows` into `destination`, `[rows, n_inputs]`.
     pub(crate) fn gather(&self, rows: &[usize], destination: &Tensor) -> candle_core::Result<()> {
+        let places: Vec<usize>;
+        let rows = if self.held.start == 0 {
+            rows
+        } else {
+            places = rows.iter().map(|row| row - self.held.start).collect();
+            &places
+        };
         destination.inplace_op2(&self.features, &GatherRows { rows })
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use dp_data::table::example::Example;
@@ -67,6 +68,7 @@ fn fits(c: &mut Criterion) {
                         reference: false,
                         keep_encoded: false,
                         program: None,
+                        ranks: Arc::new(fairdp::ranks::Alone),
                     };
                     let fitted = fit(&config, &options, &mut |_| ControlFlow::Continue(()))
                         .expect("a configuration that was declared");

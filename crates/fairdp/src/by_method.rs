@@ -5,9 +5,12 @@
 //! are those of the encoding again: the scales become part of the first layer.
 
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use dp_accounting::{Delta, DpEvent, NoiseMultiplier};
+use dp_train::ranks::{Alone, Collective};
 use dp_train::{
     Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, Execution, LearningRate, Loss, ModelConfig,
     Observer, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, RandomStreams, Records, StepState, StepView,
@@ -42,6 +45,7 @@ pub(crate) struct Run<'a> {
     pub(crate) threads: NonZeroUsize,
     /// Where a checkpoint is kept while it runs.
     pub(crate) checkpoint: Option<PathBuf>,
+    pub(crate) ranks: Arc<dyn Collective>,
 }
 
 /// Trains a model: its layers on the features as they are.
@@ -53,9 +57,13 @@ pub(crate) fn train(
     key: &Key,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Vec<Layer>> {
-    let inputs = Inputs::new(rows, prepared, facts, run)?;
-    let records = inputs.records(rows, run)?;
-    let plan = Plan::new(config(rows, prepared, facts, run)?, records.facts())?;
+    let inputs = Inputs::new(prepared, facts, run);
+    let n_inputs = rows.width() - 1;
+    let public = PublicFacts { n_records: rows.len(), n_inputs, n_classes: run.n_classes, n_groups: run.n_groups };
+    let plan = Plan::new(config(rows, prepared, facts, run)?, public)?;
+    // Without privacy a sum depends on how it is split: every rank makes all of it.
+    let ranks = if run.noise_multiplier.is_some() { run.ranks.clone() } else { Arc::new(Alone) };
+    let records = inputs.records(rows, plan.held_by(ranks.rank(), ranks.size()), public, run)?;
     if let Some(sigma) = run.noise_multiplier {
         compare(&run.named.event(sigma.times(run.records_per_unit)?, run.n_groups, 1)?, plan.step_event())?;
     }
@@ -67,11 +75,12 @@ pub(crate) fn train(
         counts: stream("noise of counts"),
         dropout: stream("dropout"),
     };
-    let execution = Execution { threads: run.threads, ..Execution::default() };
+    let execution = Execution { threads: run.threads, ranks: ranks.clone(), ..Execution::default() };
     let mut trainer = Trainer::new(&plan, &records, streams, execution)?;
     inputs.begin(&mut trainer, prepared)?;
     if let Some(path) = &run.checkpoint {
-        if path.exists() {
+        let is_there = ranks.broadcast(vec![u8::from(path.exists())])?;
+        if is_there == [1] {
             trainer.restore_checkpoint(path)?;
         }
         trainer = trainer.with_checkpoints(Checkpoints::new(path, CheckpointInterval::Seconds(INTERVAL)))?;
@@ -156,19 +165,7 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn new(rows: &PartRows<'_>, prepared: &Prepared, facts: FeatureFacts, run: &Run<'_>) -> Result<Self> {
-        let needed = rows.len().saturating_mul(rows.width()).saturating_mul(size_of::<f32>());
-        if needed > MOST_BYTES {
-            return Err(FairdpError::Refused(format!(
-                "{} records of {} features are {:.1} GiB in memory, as `{}` needs them: at most {:.0} GiB; fewer columns or \
-                 bins, or the additive model with method \"auto\", which reads them again in every step",
-                rows.len(),
-                rows.width(),
-                needed as f64 / 2f64.powi(30),
-                run.named.name,
-                MOST_BYTES as f64 / 2f64.powi(30)
-            )));
-        }
+    fn new(prepared: &Prepared, facts: FeatureFacts, run: &Run<'_>) -> Self {
         // The gradients of a network's first two layers are then about as long as each other.
         let length = match run.architecture {
             Architecture::Additive => 1.0,
@@ -176,15 +173,28 @@ impl Inputs {
         };
         let scale = length / prepared.scales.row_bound;
         let factors = prepared.scales.factors.iter().map(|factor| factor * scale).collect();
-        Ok(Self { factors, constant: facts.constant.0, length })
+        Self { factors, constant: facts.constant.0, length }
     }
 
-    /// The records as `dp_train` takes them. One that was blanked has no numbers for features: it adds 0 to every sum and count.
-    fn records(&self, rows: &PartRows<'_>, run: &Run<'_>) -> Result<Records> {
-        let width = rows.width() - 1;
-        let mut features = vec![0.0_f32; rows.len() * width];
-        let mut labels = vec![0; rows.len()];
-        rows.visit(0..rows.len(), &mut |index, row| {
+    /// The records of a rank as `dp_train` takes them. One that was blanked has no numbers for features: it adds 0 to every sum and count.
+    fn records(&self, rows: &PartRows<'_>, held: Range<usize>, facts: PublicFacts, run: &Run<'_>) -> Result<Records> {
+        let width = facts.n_inputs;
+        let needed = held.len().saturating_mul(rows.width()).saturating_mul(size_of::<f32>());
+        if needed > MOST_BYTES {
+            return Err(FairdpError::Refused(format!(
+                "{} records of {} features are {:.1} GiB in memory, as `{}` needs them: at most {:.0} GiB; fewer columns or \
+                 bins, more processes, or the additive model with method \"auto\", which reads them again in every step",
+                held.len(),
+                rows.width(),
+                needed as f64 / 2f64.powi(30),
+                run.named.name,
+                MOST_BYTES as f64 / 2f64.powi(30)
+            )));
+        }
+        let mut features = vec![0.0_f32; held.len() * width];
+        let mut labels = vec![0; held.len()];
+        rows.visit(held.clone(), &mut |index, row| {
+            let index = index - held.start;
             let inputs = &mut features[index * width..(index + 1) * width];
             labels[index] = row.label as u32;
             if row.is_blank() {
@@ -194,9 +204,8 @@ impl Inputs {
                 inputs[column] = (value * self.factors[column]) as f32;
             }
         });
-        let facts =
-            PublicFacts { n_records: rows.len(), n_inputs: width, n_classes: run.n_classes, n_groups: run.n_groups };
-        Ok(Records::new(&features, &labels, &rows.groups(), facts, DType::F32, &Device::Cpu)?)
+        let groups = rows.groups(held.clone());
+        Ok(Records::part(&features, &labels, &groups, held, facts, DType::F32, &Device::Cpu)?)
     }
 
     /// Sets the first parameters: what the class counts say, and first layers that see inputs of this length as of any other.

@@ -30,6 +30,8 @@ mod statement;
 mod thresholds;
 mod verify;
 
+pub use dp_train::ranks;
+
 pub use account::{Account, Attacks, Part, RELATION, Release};
 pub use budget::Planned;
 pub use config::{

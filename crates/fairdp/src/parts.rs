@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use dp_data::table::{BlockKind, EncodedTable};
+use dp_train::ranks::Collective;
 
 use crate::account::Part;
 use crate::key::Key;
 use crate::solver::FeatureFacts;
-use crate::solver::rows::{RowSource, SparseBlock, SparseRow};
+use crate::solver::rows::{BLOCK, RowSource, SparseBlock, SparseRow, blocks_of};
 
 /// Values that are kept in memory, in a GiB; longer tables are expanded again in every pass.
 const KEPT_VALUES: usize = 128 << 20;
@@ -101,23 +103,33 @@ pub(crate) struct PartRows<'a> {
     members: &'a Members,
     /// Records that are left out; none if empty.
     left_out: &'a [bool],
-    kept: Option<SparseBlock>,
+    ranks: Arc<dyn Collective>,
+    /// What this rank sums, and where it begins.
+    kept: Option<(usize, SparseBlock)>,
 }
 
 impl<'a> PartRows<'a> {
-    pub(crate) fn new(table: &'a EncodedTable, members: &'a Members, left_out: &'a [bool]) -> Self {
-        let mut rows = Self { table, members, left_out, kept: None };
-        if members.len().saturating_mul(table.encoding().most_entries()) <= KEPT_VALUES {
+    /// Of several ranks, each keeps what it sums.
+    pub(crate) fn new(
+        table: &'a EncodedTable,
+        members: &'a Members,
+        left_out: &'a [bool],
+        ranks: Arc<dyn Collective>,
+    ) -> Self {
+        let blocks = blocks_of(members.len(), &*ranks);
+        let held = blocks.start * BLOCK..(blocks.end * BLOCK).min(members.len());
+        let mut rows = Self { table, members, left_out, ranks, kept: None };
+        if held.len().saturating_mul(table.encoding().most_entries()) <= KEPT_VALUES {
             let mut block = SparseBlock::default();
-            rows.fill(0..members.len(), &mut block);
-            rows.kept = Some(block);
+            rows.fill(held.clone(), &mut block);
+            rows.kept = Some((held.start, block));
         }
         rows
     }
 
-    /// The group of every record.
-    pub(crate) fn groups(&self) -> Vec<usize> {
-        (0..self.members.len()).map(|index| self.table.group(self.members.row(index)) as usize).collect()
+    /// The group of every record of a range.
+    pub(crate) fn groups(&self, range: Range<usize>) -> Vec<usize> {
+        range.map(|index| self.table.group(self.members.row(index)) as usize).collect()
     }
 
     fn fill(&self, range: Range<usize>, block: &mut SparseBlock) {
@@ -143,15 +155,25 @@ impl RowSource for PartRows<'_> {
         self.table.width()
     }
 
+    fn ranks(&self) -> &dyn Collective {
+        &*self.ranks
+    }
+
     fn visit(&self, range: Range<usize>, visit: &mut dyn FnMut(usize, SparseRow<'_>)) {
-        if let Some(kept) = &self.kept {
-            range.for_each(|index| visit(index, kept.row(index)));
+        if let Some((first, kept)) = &self.kept
+            && *first <= range.start
+            && range.end <= first + kept.len()
+        {
+            range.for_each(|index| visit(index, kept.row(index - first)));
             return;
         }
         let mut block = SparseBlock::default();
-        self.fill(range.clone(), &mut block);
-        for (index, number) in range.enumerate() {
-            visit(number, block.row(index));
+        let mut start = range.start;
+        while start < range.end {
+            let end = range.end.min(start + BLOCK);
+            self.fill(start..end, &mut block);
+            (start..end).for_each(|index| visit(index, block.row(index - start)));
+            start = end;
         }
     }
 }

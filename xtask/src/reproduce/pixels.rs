@@ -24,7 +24,7 @@ const RATES: [f64; 4] = [0.125, 0.5, 2.0, 8.0];
 const BOUND: f64 = 1.0;
 /// Where training without clipping is tried: its gradients are longer.
 const UNCLIPPED_RATES: [f64; 4] = [0.0125, 0.025, 0.05, 0.1];
-const BATCH_SIZE: usize = 4_000;
+const BATCH_SIZE: usize = 512;
 const EPOCHS: u64 = 2;
 const SEEDS: u32 = 3;
 

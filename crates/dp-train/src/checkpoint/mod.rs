@@ -13,7 +13,7 @@ use tensors::{Group, TensorFile};
 
 use crate::error::{Result, TrainError};
 use crate::output::{self, Readers};
-use crate::records::Records;
+use crate::ranks::Alone;
 use crate::trainer::Trainer;
 
 /// Where a run keeps its checkpoint, and how often it writes one.
@@ -92,15 +92,21 @@ impl Trainer<'_> {
     /// key and is as secret as the noise**: whoever reads it can take the noise off everything that was released. On Unix only its
     /// owner can read it (mode 0600). Counters and the record of early stopping in it are not private either.
     ///
+    /// All ranks call it; rank 0 writes.
+    ///
     /// # Errors
     /// [`TrainError::Checkpoint`] if the file cannot be written.
     pub fn save_checkpoint(&mut self, path: &Path) -> Result<()> {
+        let data = self.data_digests()?.clone();
+        if self.execution.ranks.rank() > 0 {
+            return Ok(());
+        }
         let header = Header {
             version: VERSION,
             code_revision: self.checkpoints.as_ref().and_then(|checkpoints| checkpoints.code_revision.clone()),
             config: header::to_value(self.plan.config())?,
             facts: self.plan.facts(),
-            data: self.data_digests()?.clone(),
+            data,
             execution: ExecutionState::of(&self.execution, self.plan.certified()),
             counts: self.counts,
             method: self.method.as_ref().map(|method| method.state()),
@@ -129,6 +135,8 @@ impl Trainer<'_> {
     /// steps that are taken again would release other values under the same noise: their difference has none. So would another micro-batch
     /// or number of threads in a run that is not certified; a certified run may continue under any.
     ///
+    /// Rank 0 reads the file for all ranks; their number need not be that of the run that wrote it.
+    ///
     /// An [`Observer`](crate::Observer) is told again of the steps after the checkpoint; it keeps its own records.
     ///
     /// # Errors
@@ -137,7 +145,13 @@ impl Trainer<'_> {
     /// unchanged.
     pub fn restore_checkpoint(&mut self, path: &Path) -> Result<()> {
         let refuse = |reason: String| TrainError::checkpoint(path, reason);
-        let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
+        let ranks = self.execution.ranks.clone();
+        let bytes = if ranks.rank() == 0 {
+            std::fs::read(path).map_err(|error| refuse(error.to_string()))?
+        } else {
+            Vec::new()
+        };
+        let bytes = ranks.broadcast(bytes)?;
         let (header, file) = tensors::read(&bytes).map_err(refuse)?;
         let differences = self.differences(&header)?;
         if !differences.is_empty() {
@@ -171,12 +185,13 @@ impl Trainer<'_> {
     }
 
     /// Digests of the records, computed once.
-    fn data_digests(&mut self) -> Result<&DataDigests> {
+    pub(crate) fn data_digests(&mut self) -> Result<&DataDigests> {
         let digests = match self.digests.take() {
             Some(digests) => digests,
             None => DataDigests {
-                records: self.records.digest()?,
-                validation: self.validation.map(Records::digest).transpose()?,
+                records: self.records.digest(&*self.execution.ranks)?,
+                // Every rank has all of these.
+                validation: self.validation.map(|validation| validation.digest(&Alone)).transpose()?,
             },
         };
         Ok(self.digests.insert(digests))

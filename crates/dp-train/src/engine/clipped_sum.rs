@@ -7,6 +7,7 @@ use candle_core::Device;
 use crate::error::{Result, TrainError};
 use crate::ops::{AddToIntegers, Summand};
 use crate::parameters::ParameterVector;
+use crate::ranks::Collective;
 
 /// Multiples of a public step, which sums over pieces are rounded to.
 ///
@@ -159,6 +160,30 @@ impl ClippedSum {
             }
         }
         summands
+    }
+
+    /// Adds the sums of all ranks, and leaves the result on each.
+    ///
+    /// # Errors
+    /// If a rank is gone.
+    pub(crate) fn share(&mut self, ranks: &dyn Collective) -> Result<()> {
+        let mut sum = vec![0_i64; self.gradient()?.len()];
+        for part in &mut self.parts {
+            part.flush(self.grid)?;
+            if std::mem::take(&mut part.counts) {
+                for (sum, steps) in sum.iter_mut().zip(&part.steps) {
+                    *sum += steps;
+                }
+            }
+        }
+        // With them goes the number of ranks on which a value was not finite.
+        sum.push(i64::from(!self.is_finite()));
+        ranks.sum(&mut sum)?;
+        let is_finite = sum.pop() == Some(0);
+        if let Some(first) = self.parts.first_mut() {
+            (first.steps, first.counts, first.finite) = (sum, true, is_finite);
+        }
+        Ok(())
     }
 
     /// The sum as it stands.

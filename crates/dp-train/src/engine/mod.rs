@@ -318,7 +318,7 @@ impl Engine {
     /// [`TrainError::Tensor`] if a label has no logit.
     pub fn evaluate(&mut self, records: &Records, micro_batch: usize) -> Result<Evaluation> {
         let mut evaluation = Evaluation::default();
-        let rows: Vec<usize> = (0..records.len()).collect();
+        let rows: Vec<usize> = records.held().collect();
         for rows in rows.chunks(micro_batch.max(1)) {
             let parts = self.split(rows.len());
             for part in self.on_parts(&parts, |worker, part| worker.evaluate(records, &rows[part]))? {

@@ -158,7 +158,7 @@ impl Worker {
     }
 
     fn labels(&self, records: &Records, rows: &[usize]) -> Result<Tensor> {
-        let labels: Vec<u32> = rows.iter().map(|&row| records.labels()[row]).collect();
+        let (labels, _) = records.labels_and_groups(rows);
         Ok(Tensor::from_vec(labels, rows.len(), &self.device)?)
     }
 }

@@ -71,23 +71,22 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`TrainError::Mismatch`] if the plan is not private; those of [`Trainer::step`].
     pub fn before_noise(&mut self, batch: &[usize], fixed: &FixedStep) -> Result<BeforeNoise> {
-        let (plan, records) = (self.plan, self.records);
+        let plan = self.plan;
         let Some(privacy) = &plan.config().privacy else {
             return Err(TrainError::mismatch("plan of an audited step", "a private one", "one without privacy"));
         };
         let config = privacy.clipping;
         let state = MethodState { config, steps: self.counts.steps, threshold: fixed.threshold };
-        let groups: Vec<usize> = batch.iter().map(|&row| records.groups()[row]).collect();
         let fixed_counts = FixedCounts::new(plan.context(), &state, &fixed.released)?;
         let method = self.method.replace(Box::new(fixed_counts));
         self.engine.set_dropout(Some(fixed.dropout));
-        let formed = self.clipped_sum(batch, &groups, false);
+        let formed = self.clipped_sum(batch, false);
         self.method = method;
         let (pass, weighting) = formed?;
         Ok(BeforeNoise {
             sum: self.exact_sum()?,
             bound: self.sensitivity(weighting.bound),
-            counts: exact_counts(plan.context(), &state, &pass.norms, &groups)?,
+            counts: exact_counts(plan.context(), &state, &pass.norms, &pass.groups)?,
             norms: pass.norms,
             scales: weighting.scales,
             losses: pass.losses,

@@ -26,32 +26,36 @@ impl Trainer<'_> {
     ///
     /// What a record adds depends on itself, the parameters and its scale; its piece on the draw. Chunks, the
     /// micro-batch and threads decide only when and where it is computed.
-    pub(super) fn certified_sum(
-        &mut self,
-        rows: &[usize],
-        groups: &[usize],
-        wants_groups: bool,
-    ) -> Result<(Pass, Weighting)> {
+    pub(super) fn certified_sum(&mut self, rows: &[usize], wants_groups: bool) -> Result<(Pass, Weighting)> {
+        // Of several ranks, each looks at its own records.
+        let (share, n_drawn) = (self.share_of(rows), rows.len());
+        let rows = &rows[share.clone()];
         let pieces = self.blocks.pieces(rows);
         let chunks = chunks_of(&pieces, self.records_at_once());
-        let mut pass = Pass::default();
+        let mut pass = self.pass_of(rows);
         let in_advance = self.scales_in_advance().filter(|_| chunks.len() > 1 && !wants_groups);
         let summed = if let Some(in_advance) = &in_advance {
-            Some(self.summing_pass(rows, groups, &pieces, in_advance, &mut pass)?)
+            Some(self.summing_pass(rows, &pieces, in_advance, &mut pass)?)
         } else {
             for chunk in &chunks {
                 self.differentiate_chunk(rows, &pieces[chunk.clone()], &mut pass)?;
             }
             None
         };
-        let weighting = self.weighting(&pass, groups)?;
+        let blanked = pass.blanked.clone();
+        let whole = self.whole(pass, n_drawn)?;
+        let weighting = self.weighting(&whole)?;
         // Before anything of the step is used: what cannot be recorded is not released.
         self.ledger.record(self.plan.step_event(), 1)?;
-        let stands = summed.is_some_and(|(bound, scales)| bound == weighting.bound && scales == weighting.scales);
+        let scales = &weighting.scales[share.clone()];
+        let stands = summed.is_some_and(|(bound, in_advance)| bound == weighting.bound && in_advance == scales);
         if !stands {
-            self.sum_chunks(rows, groups, &pieces, &chunks, (&pass, &weighting), wants_groups)?;
+            self.begin_sum(weighting.bound)?;
+            let groups = wants_groups.then(|| &whole.groups[share]);
+            self.sum_chunks(rows, &pieces, &chunks, scales, &blanked, groups)?;
         }
-        Ok((pass, weighting))
+        self.add_other_ranks()?;
+        Ok((whole, weighting))
     }
 
     /// Losses and norms of adjacent pieces, appended to those of the pieces before. The layers then hold the factors of the
@@ -76,7 +80,6 @@ impl Trainer<'_> {
     fn summing_pass(
         &mut self,
         rows: &[usize],
-        groups: &[usize],
         pieces: &[Range<usize>],
         in_advance: &[AdvanceScale],
         pass: &mut Pass,
@@ -90,45 +93,49 @@ impl Trainer<'_> {
             let pieces = &pieces[chunk];
             self.differentiate_chunk(rows, pieces, pass)?;
             let (range, pieces) = relative(pieces);
-            let records = pass.norms[range.clone()].iter().zip(&groups[range.clone()]);
+            let records = pass.norms[range.clone()].iter().zip(&pass.groups[range.clone()]);
             scales.extend(records.map(|(&norm, &group)| in_advance[group].scale(norm)));
             self.add_pieces(&scales[range], &pieces)?;
         }
         Ok((bound, scales))
     }
 
-    /// The sum with scales that the whole batch had a say in; also each group's mean gradient before clipping, if asked for.
+    /// The sum with scales that the whole batch had a say in; with groups, also each one's mean gradient before clipping.
     fn sum_chunks(
         &mut self,
         rows: &[usize],
-        groups: &[usize],
         pieces: &[Range<usize>],
         chunks: &[Range<usize>],
-        (pass, weighting): (&Pass, &Weighting),
-        wants_groups: bool,
+        scales: &[f64],
+        blanked: &[usize],
+        groups: Option<&[usize]>,
     ) -> Result<()> {
-        self.begin_sum(weighting.bound)?;
-        if wants_groups {
+        if groups.is_some() {
             self.begin_groups()?;
         }
         for chunk in chunks {
             let (range, pieces) = relative(&pieces[chunk.clone()]);
-            let blanked: Vec<usize> =
-                pass.blanked.iter().filter(|i| range.contains(i)).map(|i| i - range.start).collect();
+            let blanked: Vec<usize> = blanked.iter().filter(|i| range.contains(i)).map(|i| i - range.start).collect();
             // The factors are still there if the batch is one chunk.
             if chunks.len() > 1 {
                 self.engine.differentiate_pieces(self.records, &rows[range.clone()], &blanked, &pieces)?;
             }
-            self.add_pieces(&weighting.scales[range.clone()], &pieces)?;
-            if wants_groups {
+            self.add_pieces(&scales[range.clone()], &pieces)?;
+            if let Some(groups) = groups {
                 self.add_groups(&groups[range], &blanked)?;
             }
         }
         Ok(())
     }
 
+    /// The sum of all ranks, in the place of this one's.
+    fn add_other_ranks(&mut self) -> Result<()> {
+        let ranks = self.execution.ranks.clone();
+        if ranks.size() == 1 { Ok(()) } else { self.clipped()?.share(&*ranks) }
+    }
+
     fn begin_sum(&mut self, bound: f64) -> Result<()> {
-        let grid = Grid::new(bound, self.records.len());
+        let grid = Grid::new(bound, self.plan.facts().n_records);
         self.clipped()?.begin(grid);
         Ok(())
     }
@@ -160,7 +167,7 @@ impl Trainer<'_> {
             _ => f64::from(f32::EPSILON) / 2.0,
         };
         let of_piece = rounding_of_piece(self.blocks.longest(), &model.chained_terms(), unit);
-        let grid = Grid::new(bound, self.records.len());
+        let grid = Grid::new(bound, self.plan.facts().n_records);
         sensitivity(bound, of_piece, grid.step(), model.parameters().len())
     }
 

@@ -33,7 +33,6 @@ impl Trainer<'_> {
     pub(super) fn couple(
         &mut self,
         rows: &[usize],
-        groups: &[usize],
         pass: &Pass,
         weighting: &Weighting,
         addition: Option<&Regularised>,
@@ -62,7 +61,7 @@ impl Trainer<'_> {
         for &i in &pass.blanked {
             ones[i] = 0.0;
         }
-        self.second_pass(rows, groups, pass, &ones, false)?;
+        self.second_pass(rows, pass, &ones, false)?;
         coupling.recombine(&mut sum, &self.plain()?.to_vec()?);
         self.plain()?.set(&sum)
     }

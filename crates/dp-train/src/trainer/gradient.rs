@@ -25,6 +25,7 @@ pub(super) struct Weighting {
 pub(super) struct Pass {
     pub(super) losses: Vec<f64>,
     pub(super) norms: Vec<f64>,
+    pub(super) groups: Vec<usize>,
     /// Positions in the batch of records whose gradient is known not to be finite.
     pub(super) blanked: Vec<usize>,
 }
@@ -34,13 +35,8 @@ impl Trainer<'_> {
     ///
     /// The stages, in order: losses and norms; scales and their bound; the weighted sum; noise and division by the public
     /// expected batch size. Couplings act between the first two and between the last two.
-    pub(super) fn form_gradient(
-        &mut self,
-        rows: &[usize],
-        groups: &[usize],
-        wants_groups: bool,
-    ) -> Result<(Pass, Weighting)> {
-        let (mut pass, mut weighting) = self.clipped_sum(rows, groups, wants_groups)?;
+    pub(super) fn form_gradient(&mut self, rows: &[usize], wants_groups: bool) -> Result<(Pass, Weighting)> {
+        let (mut pass, mut weighting) = self.clipped_sum(rows, wants_groups)?;
         if matches!(self.sum, StepSum::Clipped(_)) {
             self.privatise_certified(weighting.bound)?;
             return Ok((pass, weighting));
@@ -49,37 +45,32 @@ impl Trainer<'_> {
         if !finite && self.method.is_none() && !wants_groups {
             // A run that needs no norms does not know which records to leave out until one has spoilt the sum.
             pass.blanked = self.first_pass(rows, true)?.blanked;
-            weighting = self.weighting(&pass, groups)?;
-            self.second_pass(rows, groups, &pass, &weighting.scales, wants_groups)?;
+            weighting = self.weighting(&pass)?;
+            self.second_pass(rows, &pass, &weighting.scales, wants_groups)?;
             finite = self.privatise(weighting.bound)?;
         }
         if finite { Ok((pass, weighting)) } else { Err(TrainError::Diverged { step: self.counts.steps }) }
     }
 
     /// Everything of a step up to the noise: losses and norms, scales and their bound, and the sum.
-    pub(super) fn clipped_sum(
-        &mut self,
-        rows: &[usize],
-        groups: &[usize],
-        wants_groups: bool,
-    ) -> Result<(Pass, Weighting)> {
+    pub(super) fn clipped_sum(&mut self, rows: &[usize], wants_groups: bool) -> Result<(Pass, Weighting)> {
         if matches!(self.sum, StepSum::Clipped(_)) {
-            return self.certified_sum(rows, groups, wants_groups);
+            return self.certified_sum(rows, wants_groups);
         }
         let in_pieces = rows.len() > self.execution.micro_batch && !wants_groups;
         if in_pieces && self.method.is_none() {
             let pass = self.plain_pass(rows)?;
-            let weighting = self.weighting(&pass, groups)?;
+            let weighting = self.weighting(&pass)?;
             self.ledger.record(self.plan.step_event(), 1)?;
             return Ok((pass, weighting));
         }
         let mut pass = self.first_pass(rows, self.method.is_some() || wants_groups)?;
         let addition = self.regularise(rows, &mut pass)?;
-        let weighting = self.weighting(&pass, groups)?;
+        let weighting = self.weighting(&pass)?;
         // Before anything of the step is used: what cannot be recorded is not released.
         self.ledger.record(self.plan.step_event(), 1)?;
-        self.second_pass(rows, groups, &pass, &weighting.scales, wants_groups)?;
-        self.couple(rows, groups, &pass, &weighting, addition.as_ref())?;
+        self.second_pass(rows, &pass, &weighting.scales, wants_groups)?;
+        self.couple(rows, &pass, &weighting, addition.as_ref())?;
         Ok((pass, weighting))
     }
 
@@ -87,7 +78,7 @@ impl Trainer<'_> {
     fn plain_pass(&mut self, rows: &[usize]) -> Result<Pass> {
         /// Records of a piece on the CPU; see the certified sum's.
         const PIECE: usize = 256;
-        let mut pass = Pass::default();
+        let mut pass = self.pass_of(rows);
         let micro_batch = self.execution.micro_batch;
         let size = if self.execution.device.is_cuda() { micro_batch } else { micro_batch.min(PIECE) };
         let StepSum::Plain(sum) = &mut self.sum else { return Ok(pass) };
@@ -103,7 +94,7 @@ impl Trainer<'_> {
     /// Losses and, where something needs them, norms of the whole batch. Afterwards the layers hold the factors of the last
     /// micro-batch: of the whole batch, if it fits.
     fn first_pass(&mut self, rows: &[usize], needs_norms: bool) -> Result<Pass> {
-        let mut pass = Pass { losses: Vec::with_capacity(rows.len()), norms: Vec::new(), blanked: Vec::new() };
+        let mut pass = self.pass_of(rows);
         for rows in rows.chunks(self.execution.micro_batch) {
             if needs_norms {
                 pass.norms.extend(self.engine.differentiate_for_norms(self.records, rows)?);
@@ -116,7 +107,14 @@ impl Trainer<'_> {
         Ok(pass)
     }
 
-    pub(super) fn weighting(&mut self, pass: &Pass, groups: &[usize]) -> Result<Weighting> {
+    /// A pass over these records that has not begun.
+    pub(super) fn pass_of(&self, rows: &[usize]) -> Pass {
+        let (_, groups) = self.records.labels_and_groups(rows);
+        Pass { losses: Vec::with_capacity(rows.len()), norms: Vec::new(), groups, blanked: Vec::new() }
+    }
+
+    /// What the clipping method makes of a batch.
+    pub(super) fn weighting(&mut self, pass: &Pass) -> Result<Weighting> {
         let Some(method) = &mut self.method else {
             let mut scales = vec![1.0; pass.losses.len()];
             for &i in &pass.blanked {
@@ -125,7 +123,7 @@ impl Trainer<'_> {
             return Ok(Weighting { scales, ..Weighting::default() });
         };
         let Clipped { scales, bound, group_bounds, queries, thresholds, .. } =
-            method.clip(&ClipBatch { norms: &pass.norms, groups }, &mut self.streams.counts)?;
+            method.clip(&ClipBatch { norms: &pass.norms, groups: &pass.groups }, &mut self.streams.counts)?;
         let made: Vec<f64> = queries.iter().map(|query| query.noise_multiplier).collect();
         let announced = self.plan.count_noise_multipliers();
         if made != announced {
@@ -139,7 +137,6 @@ impl Trainer<'_> {
     pub(super) fn second_pass(
         &mut self,
         rows: &[usize],
-        groups: &[usize],
         pass: &Pass,
         scales: &[f64],
         wants_groups: bool,
@@ -162,7 +159,7 @@ impl Trainer<'_> {
                 self.engine.add_weighted(&scales[range.clone()], sum)?;
             }
             if wants_groups {
-                self.add_groups(&groups[range], &blanked)?;
+                self.add_groups(&pass.groups[range], &blanked)?;
             }
         }
         Ok(())
@@ -226,7 +223,8 @@ impl Trainer<'_> {
     }
 
     /// Norm of each group's mean gradient over the batch; `None` for a group without a usable record in it.
-    pub(super) fn group_gradient_norms(&self, groups: &[usize], blanked: &[usize]) -> Result<Vec<Option<f64>>> {
+    pub(super) fn group_gradient_norms(&self, pass: &Pass) -> Result<Vec<Option<f64>>> {
+        let Pass { groups, blanked, .. } = pass;
         let mut norms = Vec::with_capacity(self.group_gradients.len());
         for (group, gradient) in self.group_gradients.iter().enumerate() {
             let of_group =

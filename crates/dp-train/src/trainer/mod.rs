@@ -7,8 +7,10 @@ mod coupling;
 mod fairlens;
 mod gradient;
 mod in_advance;
+mod shared;
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use candle_core::Device;
 use dp_accounting::Ledger;
@@ -32,6 +34,7 @@ use crate::optimiser::Optimiser;
 use crate::parameters::ParameterVector;
 use crate::plan::Plan;
 use crate::randomness::RandomStreams;
+use crate::ranks::{Alone, Collective};
 use crate::records::{PublicFacts, Records};
 use crate::sampler::PoissonSampler;
 
@@ -49,11 +52,19 @@ pub struct Execution {
     pub device: Device,
     /// Where the noise of a run on a CUDA device is made.
     pub noise: NoiseSource,
+    /// The processes that share the run, each with its part of the records ([`Plan::held_by`]): certified methods alone.
+    pub ranks: Arc<dyn Collective>,
 }
 
 impl Default for Execution {
     fn default() -> Self {
-        Self { micro_batch: 1_024, threads: NonZeroUsize::MIN, device: Device::Cpu, noise: NoiseSource::Device }
+        Self {
+            micro_batch: 1_024,
+            threads: NonZeroUsize::MIN,
+            device: Device::Cpu,
+            noise: NoiseSource::Device,
+            ranks: Arc::new(Alone),
+        }
     }
 }
 
@@ -140,6 +151,7 @@ impl<'a> Trainer<'a> {
             return Err(TrainError::invalid("micro_batch", 0, "at least 1"));
         }
         records.check_device(&execution.device)?;
+        shared::check(plan, records, &*execution.ranks)?;
         let config = plan.config();
         let mut engine = Engine::new(&config.model, config.loss.clone(), records, &execution.device)?
             .with_threads(execution.threads)?;
@@ -150,7 +162,8 @@ impl<'a> Trainer<'a> {
             None => None,
         };
         Ok(Self {
-            sampler: PoissonSampler::new(records.len(), config.batches.sampling_rate)?.in_blocks(plan.blocks().block()),
+            sampler: PoissonSampler::new(plan.facts().n_records, config.batches.sampling_rate)?
+                .in_blocks(plan.blocks().block()),
             blocks: plan.blocks(),
             optimiser: Optimiser::new(config.optimiser, || engine.zero_gradient())?,
             sum: if plan.certified() && plan.coupling() == Coupling::None {
@@ -223,9 +236,15 @@ impl<'a> Trainer<'a> {
         if self.plan.config().early_stopping.is_some() && self.validation.is_none() {
             return Err(TrainError::mismatch("validation records for early stopping", "some", "none"));
         }
+        if self.checkpoints.is_some() && self.execution.ranks.size() > 1 {
+            // All ranks together, and not only when one of them finds that a checkpoint is due.
+            self.data_digests()?;
+        }
+        self.compare_ranks()?;
         while self.counts.steps < batches.steps && !self.patience.stopped {
             let step = self.counts.steps;
             self.step(observer)?;
+            self.compare_ranks()?;
             if let Some(epoch) = batches.epoch_ending_at(step) {
                 if self.engine.model().parameters().to_vec()?.iter().any(|p| !p.is_finite()) {
                     return Err(TrainError::Diverged { step });
@@ -258,23 +277,22 @@ impl<'a> Trainer<'a> {
         }
         let mut rows = std::mem::take(&mut self.batch);
         self.sampler.next_batch(&mut self.streams.sampling, &mut rows);
-        let groups: Vec<usize> = rows.iter().map(|&row| self.records.groups()[row]).collect();
-        let wants_groups = observer.wants_group_gradients(step);
+        let is_shared = self.execution.ranks.size() > 1;
+        let wants_groups = !is_shared && observer.wants_group_gradients(step);
         // One key for all passes of the step, those for the norms and those for the sum.
         self.engine.set_dropout(Some(DropoutKey::draw(&mut self.streams.dropout)));
 
-        let (pass, weighting) = self.form_gradient(&rows, &groups, wants_groups)?;
+        let (pass, weighting) = self.form_gradient(&rows, wants_groups)?;
         self.update(step)?;
 
         self.counts.steps += 1;
         self.counts.records += rows.len() as u64;
         self.counts.empty_batches += u64::from(rows.is_empty());
         self.counts.non_finite += pass.blanked.len() as u64;
-        let group_gradient_norms =
-            if wants_groups { Some(self.group_gradient_norms(&groups, &pass.blanked)?) } else { None };
+        let group_gradient_norms = if wants_groups { Some(self.group_gradient_norms(&pass)?) } else { None };
         observer.on_step(&StepView {
             step,
-            groups: &groups,
+            groups: &pass.groups,
             losses: &pass.losses,
             norms: &pass.norms,
             scales: &weighting.scales,
@@ -298,7 +316,9 @@ impl<'a> Trainer<'a> {
 
     fn checkpoint_if_due(&mut self) -> Result<()> {
         let is_last = self.counts.steps >= self.plan.config().batches.steps || self.patience.stopped;
-        let Some(checkpoints) = &mut self.checkpoints else { return Ok(()) };
+        let Some(checkpoints) = self.checkpoints.as_mut().filter(|_| self.execution.ranks.rank() == 0) else {
+            return Ok(());
+        };
         if !(checkpoints.is_due(self.counts.steps) || is_last) {
             return Ok(());
         }

@@ -301,8 +301,8 @@ fn a_checkpoint_of_another_run_is_refused_with_the_difference() {
     );
     insta::assert_snapshot!(changed(|h| h["counts"]["steps"] = 4.into()), @"checkpoint RUN is of another run: ledger after 4 steps: [4 × Poisson-sampled (rate 0.2) joint Gaussian (noise multipliers 1, 10)] (zero-out neighbours) here, [3 × Poisson-sampled (rate 0.2) joint Gaussian (noise multipliers 1, 10)] (zero-out neighbours) in the checkpoint");
 
-    insta::assert_snapshot!(changed(|h| h["version"] = 0.into()), @"checkpoint RUN: version 0 of the format: expected 3");
-    insta::assert_snapshot!(changed(|h| drop(h.as_object_mut().unwrap().remove("version"))), @"checkpoint RUN: no version of the format: expected 3");
+    insta::assert_snapshot!(changed(|h| h["version"] = 0.into()), @"checkpoint RUN: version 0 of the format: expected 4");
+    insta::assert_snapshot!(changed(|h| drop(h.as_object_mut().unwrap().remove("version"))), @"checkpoint RUN: no version of the format: expected 4");
     insta::assert_snapshot!(changed(|h| drop(h["streams"].as_object_mut().unwrap().remove("noise"))), @"checkpoint RUN: no random stream `noise`");
     insta::assert_snapshot!(changed(|h| h["method"] = serde_json::Value::Null), @"checkpoint RUN: the clipping method's state does not fit the configuration");
     insta::assert_snapshot!(changed(|h| h["method"]["threshold"] = (-1.0).into()), @"clipping: threshold is -1, expected 2^-60 to 2^60");

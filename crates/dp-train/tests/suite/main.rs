@@ -19,6 +19,7 @@ mod learning;
 mod micro_batches;
 mod neighbours;
 mod oracle;
+mod ranks;
 mod refusals;
 mod reproducibility;
 mod scattering;

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -46,6 +47,7 @@ pub(super) fn fit(
         reference: false,
         keep_encoded: false,
         program,
+        ranks: Arc::new(fairdp::ranks::Alone),
     };
     let stop = AtomicBool::new(false);
     py.detach(|| {

@@ -1,6 +1,7 @@
 //! A checkpoint: the run is continued for a step, or refused.
 #![no_main]
 
+use std::sync::Arc;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -57,6 +58,7 @@ fn step(folder: &Path, out: PathBuf) -> Result<(), FairdpError> {
         reference: false,
         keep_encoded: false,
         program: None,
+        ranks: Arc::new(fairdp::ranks::Alone),
     };
     let mut progress = |progress: Progress<'_>| match progress {
         Progress::Step { .. } => ControlFlow::Break(()),

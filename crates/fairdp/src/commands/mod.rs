@@ -9,10 +9,12 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use self::bar::Shown;
 use clap::{Args, Parser, Subcommand};
 use dp_data::table::example::Example;
+use dp_train::ranks::{self, Collective};
 use fairdp::{Config, FairdpError, FitOptions, FitPlan, InitOptions};
 
 const EXIT_CODES: &str = "Exit codes: 0 done; 1 a file or the machine failed; 2 the command line or the configuration is wrong; \
@@ -162,22 +164,27 @@ pub(crate) fn run() -> ExitCode {
     let cli = Cli::parse();
     match execute(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Library(error)) => {
-            let _ = writeln!(io::stderr(), "error: {error}");
-            ExitCode::from(error.exit_code())
-        }
-        // Whoever read the output has had enough.
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-        Err(Failure::Output(error)) => {
-            let _ = writeln!(io::stderr(), "error: cannot write the output: {error}");
-            ExitCode::from(1)
-        }
+        Err(failure) => ExitCode::from(failure.told("")),
     }
 }
 
 enum Failure {
     Library(FairdpError),
     Output(io::Error),
+}
+
+impl Failure {
+    /// Says it on one line, and returns the exit code.
+    fn told(&self, who: &str) -> u8 {
+        let (message, code) = match self {
+            Self::Library(error) => (error.to_string(), error.exit_code()),
+            // Whoever read the output has had enough.
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return 0,
+            Self::Output(error) => (format!("cannot write the output: {error}"), 1),
+        };
+        let _ = writeln!(io::stderr(), "{who}error: {message}");
+        code
+    }
 }
 
 impl From<FairdpError> for Failure {
@@ -212,7 +219,7 @@ fn execute(command: Command) -> Result<(), Failure> {
             };
             out.write_all(fairdp::init(&args.table, &options)?.as_bytes())?;
         }
-        Command::Fit(args) => fit(args, &mut out)?,
+        Command::Fit(args) => shared_fit(args, &mut out)?,
         Command::Predict { folder, table, out: file } => {
             let rows = fairdp::predict(&folder, &table, &file)?;
             writeln!(out, "{rows} rows: {}", file.display())?;
@@ -233,7 +240,24 @@ fn execute(command: Command) -> Result<(), Failure> {
     Ok(())
 }
 
-fn fit(args: FitArgs, out: &mut impl Write) -> Result<(), Failure> {
+/// Fits on the processes of the launcher, if there is one. If one of them fails, all end: the others would wait for it.
+fn shared_fit(args: FitArgs, out: &mut impl Write) -> Result<(), Failure> {
+    let ranks = ranks::from_environment().map_err(FairdpError::from)?;
+    let result = fit(args, &ranks, out);
+    if let Err(failure) = &result
+        && ranks.size() > 1
+    {
+        let who = if ranks.rank() == 0 { String::new() } else { format!("rank {}: ", ranks.rank()) };
+        ranks.abort(failure.told(&who).into());
+    }
+    result
+}
+
+fn fit(args: FitArgs, ranks: &Arc<dyn Collective>, out: &mut impl Write) -> Result<(), Failure> {
+    let is_first = ranks.rank() == 0;
+    if args.plan && !is_first {
+        return Ok(());
+    }
     if args.plan {
         let config = Config::read(&args.config)?;
         return Ok(summary::plan(out, &FitPlan::new(&config, &args.config, 0)?)?);
@@ -248,13 +272,17 @@ fn fit(args: FitArgs, out: &mut impl Write) -> Result<(), Failure> {
         reference: args.reference,
         keep_encoded: args.keep_encoded,
         program: None,
+        ranks: ranks.clone(),
     };
-    let shown = Shown::new(args.quiet);
+    let shown = Shown::new(args.quiet || !is_first);
     let fitted = fairdp::fit(&args.config, &options, &mut |progress| {
         shown.note(progress);
         ControlFlow::Continue(())
     });
     shown.end();
-    summary::fitted(out, &fitted?, &options.out, args.json)?;
+    let fitted = fitted?;
+    if is_first {
+        summary::fitted(out, &fitted, &options.out, args.json)?;
+    }
     Ok(())
 }

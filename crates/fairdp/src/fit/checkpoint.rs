@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use dp_train::ranks::Collective;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{FairdpError, Result};
@@ -35,14 +36,38 @@ pub(crate) struct Checkpoint {
 
 /// The checkpoint of one run.
 pub(crate) struct Checkpoints {
-    path: PathBuf,
+    /// Of rank 0; the others write none.
+    path: Option<PathBuf>,
     pub(crate) checkpoint: Checkpoint,
     written: Instant,
 }
 
 impl Checkpoints {
-    /// A new run, or the one that was killed.
-    pub(crate) fn begin(private: &Path, config: &str, seed: Option<u64>, resume: bool) -> Result<Self> {
+    /// A new run, or the one that was killed: on every rank that of rank 0.
+    pub(crate) fn of_ranks(
+        private: &Path,
+        config: &str,
+        seed: Option<u64>,
+        resume: bool,
+        ranks: &dyn Collective,
+    ) -> Result<Self> {
+        if ranks.size() == 1 {
+            return Self::begin(private, config, seed, resume);
+        }
+        if ranks.rank() == 0 {
+            let checkpoints = Self::begin(private, config, seed, resume)?;
+            ranks.broadcast(sealed(&checkpoints.checkpoint)?.into_bytes())?;
+            return Ok(checkpoints);
+        }
+        let text = String::from_utf8_lossy(&ranks.broadcast(Vec::new())?).into_owned();
+        let checkpoint: Checkpoint = unsealed(Path::new("checkpoint of rank 0"), &text)?;
+        if checkpoint.config != sha256(config.as_bytes()) {
+            return Err(FairdpError::Refused(format!("rank {} has another configuration than rank 0", ranks.rank())));
+        }
+        Ok(Self { path: None, checkpoint, written: Instant::now() })
+    }
+
+    fn begin(private: &Path, config: &str, seed: Option<u64>, resume: bool) -> Result<Self> {
         let path = private.join("checkpoint.json");
         let config = sha256(config.as_bytes());
         let found = resume && path.exists();
@@ -66,7 +91,7 @@ impl Checkpoints {
         } else {
             Checkpoint { version: VERSION, key: Key::new(seed)?, config, table: None, state: None }
         };
-        let mut checkpoints = Self { path, checkpoint, written: Instant::now() };
+        let mut checkpoints = Self { path: Some(path), checkpoint, written: Instant::now() };
         if !found {
             checkpoints.write()?;
         }
@@ -90,7 +115,7 @@ impl Checkpoints {
 
     /// Writes a checkpoint if the last one is old.
     pub(crate) fn save(&mut self, state: &State) -> Result<()> {
-        if self.written.elapsed() >= INTERVAL {
+        if self.path.is_some() && self.written.elapsed() >= INTERVAL {
             self.checkpoint.state = Some(state.clone());
             self.write()?;
         }
@@ -98,17 +123,20 @@ impl Checkpoints {
     }
 
     fn write(&mut self) -> Result<()> {
-        output::write(&self.path, sealed(&self.checkpoint)?.as_bytes(), Readers::Owner)?;
+        if let Some(path) = &self.path {
+            output::write(path, sealed(&self.checkpoint)?.as_bytes(), Readers::Owner)?;
+        }
         self.written = Instant::now();
         Ok(())
     }
 
     /// The run has ended: nobody needs the key any more.
     pub(crate) fn end(self) -> Result<()> {
-        let beside = self.path.with_file_name(TRAINER_CHECKPOINT);
+        let Some(path) = self.path else { return Ok(()) };
+        let beside = path.with_file_name(TRAINER_CHECKPOINT);
         if beside.exists() {
             fs::remove_file(&beside).map_err(FairdpError::io("remove", &beside))?;
         }
-        fs::remove_file(&self.path).map_err(FairdpError::io("remove", &self.path))
+        fs::remove_file(&path).map_err(FairdpError::io("remove", &path))
     }
 }

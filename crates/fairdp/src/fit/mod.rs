@@ -11,9 +11,11 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dp_accounting::{Delta, Epsilon};
 use dp_data::table::{MemoryTable, TableFiles};
+use dp_train::ranks::Collective;
 
 use self::candidates::{Candidate, Limits};
 pub use self::journal::Progress;
@@ -51,6 +53,8 @@ pub struct FitOptions {
     pub keep_encoded: bool,
     /// The file that the statement names as the program, where it is a library of another one; this process's unless given.
     pub program: Option<PathBuf>,
+    /// The processes that share the run: each sums its part of the records, and rank 0 writes. They change no bit of the result.
+    pub ranks: Arc<dyn Collective>,
 }
 
 /// What a run left.

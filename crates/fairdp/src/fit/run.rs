@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dp_data::table::{EncodedFile, EncodedTable, TableCounts};
+use dp_train::ranks::Alone;
 
 use super::candidates::trials;
 use super::checkpoint::{Checkpoints, TRAINER_CHECKPOINT};
@@ -61,11 +63,13 @@ pub(super) fn fit(
 ) -> Result<Fitted> {
     // Everything that can be refused without a record is refused before one is read.
     FitPlan::new(config, path, 0)?;
-    let private = begin(options)?;
+    let ranks = &options.ranks;
+    let is_first = ranks.rank() == 0;
+    let private = if is_first { begin(options)? } else { std::env::temp_dir() };
     let mut journal = Journal::new(progress);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.get()).build();
     let pool = pool.map_err(|error| FairdpError::Refused(format!("no threads: {error}")))?;
-    let mut checkpoints = Checkpoints::begin(&private, text, options.seed, options.resume)?;
+    let mut checkpoints = Checkpoints::of_ranks(&private, text, options.seed, options.resume, &**ranks)?;
     let key = checkpoints.checkpoint.key.clone();
 
     let shares = Shares {
@@ -76,7 +80,8 @@ pub(super) fn fit(
     let schema = config.schema(&|name| released.get(name).cloned())?;
     journal.stage(format!("reading {}", config.table.files.join(", ")))?;
     let place = private.join("encoded");
-    let place = if options.keep_encoded { EncodedFile::Kept(&place) } else { EncodedFile::Temporary(&private) };
+    let is_kept = options.keep_encoded && is_first;
+    let place = if is_kept { EncodedFile::Kept(&place) } else { EncodedFile::Temporary(&private) };
     let (training, counts) =
         pool.install(|| EncodedTable::create(&config.training_files()?, &schema, place).map_err(FairdpError::from))?;
     let test = match &config.test.files {
@@ -103,7 +108,9 @@ pub(super) fn fit(
         let planned = plan.release("scores by group and class")?;
         refuse_short(config, n, least_records(planned.noise_multiplier, max_records))?;
     }
-    let saved = checkpoints.bind(key.name_of(&tables.training))?;
+    let table = key.name_of(&tables.training);
+    ranks.agree("the table", table.as_bytes())?;
+    let saved = checkpoints.bind(table)?;
 
     let left_out = match &config.unit {
         Some(unit) => beyond(&tables.training, &tables.training_members, unit.max_records),
@@ -116,7 +123,10 @@ pub(super) fn fit(
     let total_epsilon = match &options.ledger {
         Some(file) => {
             let limits = (config.privacy.total_epsilon, plan.delta);
-            Some(shared_ledger::enter(file, &key.name(), &account, limits, plan.epsilon)?)
+            let total =
+                if is_first { shared_ledger::enter(file, &key.name(), &account, limits, plan.epsilon)? } else { 0.0 };
+            let bits = ranks.broadcast(total.to_bits().to_le_bytes().to_vec())?;
+            bits.first_chunk().map(|bits| f64::from_le_bytes(*bits))
         }
         None => None,
     };
@@ -129,8 +139,9 @@ pub(super) fn fit(
         threads: options.threads,
         pool: &pool,
         facts: feature_facts(&tables.training),
+        ranks: ranks.clone(),
     };
-    let rows = PartRows::new(&tables.training, &tables.training_members, &left_out);
+    let rows = PartRows::new(&tables.training, &tables.training_members, &left_out, ranks.clone());
     let place = private.join(TRAINER_CHECKPOINT);
     let (trained, candidate) = match &config.tuning {
         None => {
@@ -144,7 +155,7 @@ pub(super) fn fit(
                 Some(unit) => beyond(&tables.training, &tables.validation_members, unit.max_records),
                 None => Vec::new(),
             };
-            let validation = PartRows::new(&tables.training, &tables.validation_members, &left_out);
+            let validation = PartRows::new(&tables.training, &tables.validation_members, &left_out, ranks.clone());
             search(&training, trials(tuning)?, [&rows, &validation], &schema, &key, &mut journal)?
         }
     };
@@ -224,8 +235,13 @@ pub(super) fn fit(
         total_epsilon,
         program: program(options.program.as_deref())?,
     })?;
+    let weights = model.safetensors()?;
+    ranks.agree("the model", sha256(&weights).as_bytes())?;
+    if !is_first {
+        return Ok(Fitted { statement, fairness, diagnostics });
+    }
     let mut files = Files::default();
-    files.add(WEIGHTS, model.safetensors()?);
+    files.add(WEIGHTS, weights);
     files.add("model.onnx", onnx(&model));
     files.add(PIPELINE, json(model.pipeline())?);
     files.add("fairness.json", json(&fairness)?);
@@ -315,7 +331,7 @@ fn refuse_short(config: &Config, n_records: usize, least: usize) -> Result<()> {
 
 /// What the model says of a part.
 fn answers(model: &Model, table: &EncodedTable, members: &Members, left_out: &[bool]) -> Answers {
-    let rows = PartRows::new(table, members, left_out);
+    let rows = PartRows::new(table, members, left_out, Arc::new(Alone));
     let mut answers = Answers::default();
     let mut probabilities = vec![0.0; model.classes().len()];
     rows.visit(0..members.len(), &mut |index, row| {

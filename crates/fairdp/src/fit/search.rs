@@ -63,6 +63,6 @@ fn score(trained: &Trained, prepared: &Prepared, schema: &Schema, rows: &PartRow
         let square = |(class, p): (usize, &f64)| (p - if class == row.label { 1.0 } else { 0.0 }).powi(2);
         let brier: f64 = probabilities.iter().enumerate().map(square).sum();
         sum[0] += grid.place((1.0 - 0.5 * brier).clamp(0.0, 1.0));
-    });
+    })?;
     Ok(sum[0])
 }

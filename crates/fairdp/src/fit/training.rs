@@ -2,8 +2,10 @@
 
 use std::num::NonZeroUsize;
 use std::path::Path;
+use std::sync::Arc;
 
 use dp_accounting::Delta;
+use dp_train::ranks::Collective;
 
 use super::FitPlan;
 use super::candidates::Candidate;
@@ -26,6 +28,7 @@ pub(super) struct Training<'a> {
     pub(super) threads: NonZeroUsize,
     pub(super) pool: &'a rayon::ThreadPool,
     pub(super) facts: FeatureFacts,
+    pub(super) ranks: Arc<dyn Collective>,
 }
 
 /// A model without its pipeline.
@@ -52,7 +55,7 @@ impl Training<'_> {
     /// Releases what comes before the first gradient.
     pub(super) fn prepare(&self, candidate: &Candidate, rows: &PartRows<'_>, key: &Key) -> Result<Prepared> {
         let settings = self.settings(candidate)?;
-        Ok(self.pool.install(|| solver::prepare(rows, self.n_classes, self.facts, &settings, key)))
+        self.pool.install(|| solver::prepare(rows, self.n_classes, self.facts, &settings, key))
     }
 
     /// Trains with the candidate's noise.
@@ -78,7 +81,7 @@ impl Training<'_> {
         journal: &mut Journal<'_>,
     ) -> Result<Trained> {
         let settings = self.settings(candidate)?.without_noise()?;
-        let prepared = self.pool.install(|| solver::prepare(rows, self.n_classes, self.facts, &settings, key));
+        let prepared = self.pool.install(|| solver::prepare(rows, self.n_classes, self.facts, &settings, key))?;
         self.with(candidate, &settings, false, rows, &prepared, key, None, journal)
     }
 
@@ -119,6 +122,7 @@ impl Training<'_> {
                     n_groups: self.n_groups,
                     threads: self.threads,
                     checkpoint: place.map(Path::to_path_buf),
+                    ranks: self.ranks.clone(),
                 };
                 by_method::train(rows, prepared, self.facts, &run, key, &mut |done| journal.step(done, named.steps))?
             }

@@ -115,7 +115,7 @@ pub(super) fn descend(
     while state.step < settings.steps {
         let ahead: Vec<f64> =
             state.parameters.iter().zip(&state.before).map(|(now, before)| now + momentum * (now - before)).collect();
-        let sum = descent.gradient(rows, &ahead);
+        let sum = descent.gradient(rows, &ahead)?;
         let mut rng = streams.stream("gradient", state.step);
         let gradient = descent.grid.release(sum, std, &mut rng);
         state.before = std::mem::take(&mut state.parameters);
@@ -147,7 +147,7 @@ pub(super) fn descend(
 
 impl Descent<'_> {
     /// The sum of all records' bounded gradients, in steps of the grid.
-    fn gradient(&self, rows: &impl RowSource, parameters: &[f64]) -> Vec<f64> {
+    fn gradient(&self, rows: &impl RowSource, parameters: &[f64]) -> crate::Result<Vec<f64>> {
         let scratch = || Scratch { scaled: Vec::new(), residuals: vec![0.0; self.n_outputs] };
         sum_rows(rows, parameters.len(), scratch, |scratch, _, row, sum| self.add(row, parameters, scratch, sum))
     }

@@ -10,7 +10,7 @@ use dp_clipping::noise::StepNoise;
 use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 
-use super::rows::{BLOCK, RowSource, SparseRow};
+use super::rows::{BLOCK, RowSource, SparseRow, blocks_of};
 
 /// A grid for sums of values of at most `largest` over `n_records`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,17 +51,21 @@ impl Grid {
     }
 }
 
-/// Adds up what `add` makes of each row, `[size]`: exact if `add` adds values in steps of one grid.
+/// Adds up what `add` makes of each row, `[size]`: exact if `add` adds values in steps of one grid. Of several ranks each takes its blocks,
+/// and all have the sum.
+///
+/// # Errors
+/// If a rank is gone.
 pub(crate) fn sum_rows<S: Send>(
     rows: &impl RowSource,
     size: usize,
     scratch: impl Fn() -> S + Sync,
     add: impl Fn(&mut S, usize, SparseRow<'_>, &mut [f64]) + Sync,
-) -> Vec<f64> {
+) -> crate::Result<Vec<f64>> {
     let blocks: Vec<Range<usize>> =
-        (0..rows.len()).step_by(BLOCK).map(|start| start..(start + BLOCK).min(rows.len())).collect();
+        blocks_of(rows.len(), rows.ranks()).map(|block| block * BLOCK..((block + 1) * BLOCK).min(rows.len())).collect();
     let threads = rayon::current_num_threads().max(1);
-    blocks
+    let sum = blocks
         .par_chunks(blocks.len().div_ceil(threads).max(1))
         .map(|blocks| {
             let (mut sum, mut scratch) = (vec![0.0; size], scratch());
@@ -82,7 +86,14 @@ pub(crate) fn sum_rows<S: Send>(
                 }
                 a
             },
-        )
+        );
+    if rows.ranks().size() == 1 {
+        return Ok(sum);
+    }
+    // Whole numbers below 2⁵³.
+    let mut steps: Vec<i64> = sum.into_iter().map(|value| value as i64).collect();
+    rows.ranks().sum(&mut steps)?;
+    Ok(steps.into_iter().map(|steps| steps as f64).collect())
 }
 
 #[cfg(test)]
@@ -128,6 +139,7 @@ mod tests {
                         }
                     },
                 )
+                .unwrap()
             })
         };
         assert_eq!(sum(1), sum(2));

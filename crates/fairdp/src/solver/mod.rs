@@ -72,7 +72,7 @@ pub(crate) fn class_counts(
     noise_multiplier: NoiseMultiplier,
     records_per_unit: u64,
     rng: &mut ChaCha20Rng,
-) -> Vec<f64> {
+) -> crate::Result<Vec<f64>> {
     let counts = sum_rows(
         rows,
         n_classes,
@@ -82,10 +82,10 @@ pub(crate) fn class_counts(
                 *count += 1.0;
             }
         },
-    );
+    )?;
     let std = noise_multiplier.get() * records_per_unit as f64;
     let noisy = Grid::unit().release(counts, std, rng);
-    noisy.into_iter().map(|count| count.max(std)).collect()
+    Ok(noisy.into_iter().map(|count| count.max(std)).collect())
 }
 
 /// Trains a model on what was released first; `progress` is called after every step with the state that the run can be continued from.
@@ -117,13 +117,13 @@ pub(crate) fn prepare(
     facts: FeatureFacts,
     settings: &Settings,
     streams: &impl Streams,
-) -> Prepared {
+) -> crate::Result<Prepared> {
     let units = settings.records_per_unit;
-    let counts = class_counts(rows, n_classes, settings.counts, units, &mut streams.stream("class counts", 0));
+    let counts = class_counts(rows, n_classes, settings.counts, units, &mut streams.stream("class counts", 0))?;
     let total: f64 = counts.iter().sum();
     let priors: Vec<f64> = counts.iter().map(|count| count / total).collect();
-    let scales = Scales::fit(rows, facts, settings.squares, units as f64, &mut streams.stream("feature squares", 0));
-    Prepared { priors, scales }
+    let scales = Scales::fit(rows, facts, settings.squares, units as f64, &mut streams.stream("feature squares", 0))?;
+    Ok(Prepared { priors, scales })
 }
 
 /// The steps that a run takes: more where the rarest class is rare, since the curvature of its loss is small.

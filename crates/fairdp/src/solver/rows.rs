@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use dp_train::ranks::{Alone, Collective};
+
 /// Records whose blocks are read together.
 pub(crate) const BLOCK: usize = 4_096;
 
@@ -56,6 +58,13 @@ impl SparseBlock {
     }
 }
 
+/// The blocks that this rank sums: as even as they go.
+pub(crate) fn blocks_of(n_records: usize, ranks: &dyn Collective) -> Range<usize> {
+    let n_blocks = n_records.div_ceil(BLOCK);
+    let boundary = |rank: usize| n_blocks * rank / ranks.size();
+    boundary(ranks.rank())..boundary(ranks.rank() + 1)
+}
+
 /// One record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SparseRow<'a> {
@@ -83,6 +92,11 @@ pub(crate) trait RowSource: Sync {
 
     /// Number of features.
     fn width(&self) -> usize;
+
+    /// Who else sums these records, each a part of their blocks.
+    fn ranks(&self) -> &dyn Collective {
+        &Alone
+    }
 
     /// Calls `visit` with every row of a range, in order.
     fn visit(&self, range: Range<usize>, visit: &mut dyn FnMut(usize, SparseRow<'_>));

@@ -41,7 +41,7 @@ impl Scales {
         noise_multiplier: NoiseMultiplier,
         records_per_unit: f64,
         rng: &mut ChaCha20Rng,
-    ) -> Self {
+    ) -> crate::Result<Self> {
         let (constant, value) = facts.constant;
         let grid = Grid::new(facts.squares, rows.len());
         let sum = sum_rows(
@@ -57,7 +57,7 @@ impl Scales {
                     }
                 }
             },
-        );
+        )?;
         let n = rows.len() as f64;
         let std = noise_multiplier.get() * facts.squares * records_per_unit;
         let released = grid.release(sum, std, rng);
@@ -73,6 +73,6 @@ impl Scales {
                 at_least.sqrt().recip()
             })
             .collect();
-        Self { factors, row_bound: expected.max(1.0).sqrt() }
+        Ok(Self { factors, row_bound: expected.max(1.0).sqrt() })
     }
 }

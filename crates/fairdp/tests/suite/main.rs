@@ -7,6 +7,7 @@ mod kills;
 mod memory;
 mod methods;
 mod program;
+mod ranks;
 mod releases;
 mod tuning;
 mod units;

@@ -4,6 +4,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use dp_data::table::example::Example;
 use dp_data::table::{MemoryColumn, MemoryTable, TableFiles};
@@ -46,6 +47,7 @@ fn options(out: &Path) -> FitOptions {
         reference: false,
         keep_encoded: false,
         program: None,
+        ranks: Arc::new(fairdp::ranks::Alone),
     }
 }
 

@@ -1,0 +1,62 @@
+//! Ranks that are threads of one process.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Collective;
+use crate::error::{Result, TrainError};
+
+/// So many ranks in this process, each for a thread of its own: for tests, and to try what a run on many processes would do.
+pub fn in_process(size: usize) -> Vec<Arc<dyn Collective>> {
+    let (senders, receivers): (Vec<_>, Vec<_>) = (0..size * size).map(|_| channel()).unzip();
+    let mut receivers: Vec<Option<Receiver<Vec<u8>>>> = receivers.into_iter().map(Some).collect();
+    // Channel `from * size + to`.
+    (0..size)
+        .map(|rank| {
+            let to = (0..size).map(|other| senders[rank * size + other].clone()).collect();
+            let from = (0..size).filter_map(|other| receivers[other * size + rank].take()).collect();
+            Arc::new(Thread { rank, to, from: Mutex::new(from) }) as Arc<dyn Collective>
+        })
+        .collect()
+}
+
+#[derive(Debug)]
+struct Thread {
+    rank: usize,
+    to: Vec<Sender<Vec<u8>>>,
+    from: Mutex<Vec<Receiver<Vec<u8>>>>,
+}
+
+impl Collective for Thread {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.to.len()
+    }
+
+    fn sum(&self, values: &mut Vec<i64>) -> Result<()> {
+        let parts = self.gather(values.iter().flat_map(|value| value.to_le_bytes()).collect())?;
+        values.fill(0);
+        for part in parts {
+            for (value, bytes) in values.iter_mut().zip(part.as_chunks::<8>().0) {
+                *value += i64::from_le_bytes(*bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn gather(&self, part: Vec<u8>) -> Result<Vec<Vec<u8>>> {
+        let gone = |rank: usize| TrainError::Ranks(format!("rank {rank} has ended"));
+        for (rank, to) in self.to.iter().enumerate() {
+            to.send(part.clone()).map_err(|_| gone(rank))?;
+        }
+        let from = self.from.lock().unwrap_or_else(PoisonError::into_inner);
+        from.iter().enumerate().map(|(rank, from)| from.recv().map_err(|_| gone(rank))).collect()
+    }
+
+    fn abort(&self, code: i32) -> ! {
+        std::process::exit(code)
+    }
+}

@@ -1,0 +1,184 @@
+//! One run on many processes, its *ranks*: what they exchange, and which records each of them holds.
+//!
+//! **Guarantee.** The model does not depend on the number of ranks, in no bit. A rank sums whole blocks of records in
+//! integers, which associate; who is drawn, all noise and all masks are functions of keys that every rank has, and of
+//! public numbers; and every rank takes every step, whether a record of its own was drawn or not. Ranks compare their
+//! parameters and ledgers as they go, and a difference ends the run.
+//!
+//! Ranks trust each other: losses, norms and sums without noise pass between them.
+
+mod in_process;
+#[cfg(feature = "mpi")]
+mod mpi;
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+pub use self::in_process::in_process;
+use crate::error::{Result, TrainError};
+
+/// What a run needs of the processes that it is made on.
+///
+/// Every rank calls the same operations in the same order; each returns when all ranks have called it.
+pub trait Collective: Debug + Send + Sync {
+    /// This process's number, from 0.
+    fn rank(&self) -> usize;
+
+    /// Number of processes.
+    fn size(&self) -> usize;
+
+    /// Adds up vectors of one length, element by element, and leaves the sum on every rank.
+    ///
+    /// # Errors
+    /// [`TrainError::Ranks`] if a rank is gone.
+    fn sum(&self, values: &mut Vec<i64>) -> Result<()>;
+
+    /// What every rank gave, in the order of the ranks.
+    ///
+    /// # Errors
+    /// [`TrainError::Ranks`] if a rank is gone.
+    fn gather(&self, part: Vec<u8>) -> Result<Vec<Vec<u8>>>;
+
+    /// Ends all ranks, with this exit code.
+    fn abort(&self, code: i32) -> !;
+
+    /// What rank 0 gave, on every rank.
+    ///
+    /// # Errors
+    /// [`TrainError::Ranks`] if a rank is gone.
+    fn broadcast(&self, value: Vec<u8>) -> Result<Vec<u8>> {
+        let part = if self.rank() == 0 { value } else { Vec::new() };
+        Ok(self.gather(part)?.swap_remove(0))
+    }
+
+    /// An error unless all ranks gave the same.
+    ///
+    /// # Errors
+    /// [`TrainError::Ranks`] naming the first rank that differs from rank 0.
+    fn agree(&self, what: &str, value: &[u8]) -> Result<()> {
+        if self.size() == 1 {
+            return Ok(());
+        }
+        let all = self.gather(value.to_vec())?;
+        match all.iter().position(|other| *other != all[0]) {
+            None => Ok(()),
+            Some(rank) => Err(TrainError::Ranks(format!(
+                "{what}: rank {rank} has {}, rank 0 has {}",
+                String::from_utf8_lossy(&all[rank]),
+                String::from_utf8_lossy(&all[0])
+            ))),
+        }
+    }
+}
+
+/// One process.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alone;
+
+impl Collective for Alone {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn sum(&self, _values: &mut Vec<i64>) -> Result<()> {
+        Ok(())
+    }
+
+    fn gather(&self, part: Vec<u8>) -> Result<Vec<Vec<u8>>> {
+        Ok(vec![part])
+    }
+
+    fn abort(&self, code: i32) -> ! {
+        std::process::exit(code)
+    }
+}
+
+/// Variables by which launchers tell a process how many there are: Open MPI, MPICH and its kin, Slurm's `srun`.
+const LAUNCHERS: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"];
+
+/// The ranks that a launcher (`mpirun`, `srun --mpi`) started, this process among them; [`Alone`] without a launcher.
+///
+/// To be called once, first thing in `main`.
+///
+/// # Errors
+/// [`TrainError::Ranks`] if a launcher started several processes and the program was built without the feature `mpi`: they
+/// would all do the same. Ranks whose processors have other instruction sets, which round otherwise, or that are other
+/// versions of the program.
+pub fn from_environment() -> Result<Arc<dyn Collective>> {
+    let size = LAUNCHERS.iter().find_map(|name| std::env::var(name).ok()?.parse::<usize>().ok());
+    let Some(size) = size else { return Ok(Arc::new(Alone)) };
+    started(size)
+}
+
+#[cfg(feature = "mpi")]
+fn started(_size: usize) -> Result<Arc<dyn Collective>> {
+    let ranks: Arc<dyn Collective> = Arc::new(mpi::Mpi::start()?);
+    ranks.agree("program and processor", fingerprint().as_bytes())?;
+    Ok(ranks)
+}
+
+#[cfg(not(feature = "mpi"))]
+fn started(size: usize) -> Result<Arc<dyn Collective>> {
+    if size <= 1 {
+        return Ok(Arc::new(Alone));
+    }
+    Err(TrainError::Ranks(format!(
+        "a launcher started {size} processes, but this program was built without the feature `mpi`: all of them would do the same"
+    )))
+}
+
+/// What must be the same on all ranks for the same bits.
+#[cfg(feature = "mpi")]
+fn fingerprint() -> String {
+    format!(
+        "version {}, numerics {}, {}",
+        env!("CARGO_PKG_VERSION"),
+        crate::NUMERICS,
+        dp_clipping::simd::instruction_set()
+    )
+}
+
+/// The records of a rank, among `n_records` in blocks of `block`: whole blocks, as even as they go.
+pub(crate) fn held_by(rank: usize, size: usize, n_records: usize, block: usize) -> Range<usize> {
+    let n_blocks = n_records.div_ceil(block.max(1));
+    let boundary = |rank: usize| (n_blocks * rank / size * block).min(n_records);
+    boundary(rank)..boundary(rank + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_hold_whole_blocks_and_leave_nothing_out() {
+        for (n, block, size) in [(100, 7, 3), (100, 100, 4), (5, 2, 1), (1, 1, 2), (0, 1, 2)] {
+            let held: Vec<Range<usize>> = (0..size).map(|rank| held_by(rank, size, n, block)).collect();
+            assert_eq!((held[0].start, held[size - 1].end), (0, n), "{held:?}");
+            assert!(
+                held.windows(2)
+                    .all(|pair| pair[0].end == pair[1].start && pair[0].end % block == 0 || pair[0].end == n)
+            );
+        }
+        assert_eq!(held_by(1, 2, 10, 5), 5..10);
+    }
+
+    #[test]
+    fn ranks_that_differ_are_named() {
+        let errors: Vec<String> = std::thread::scope(|scope| {
+            let ranks = in_process(3);
+            let threads: Vec<_> = ranks
+                .into_iter()
+                .map(|ranks| {
+                    scope.spawn(move || ranks.agree("colour", if ranks.rank() == 2 { b"red" } else { b"blue" }))
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap().unwrap_err().to_string()).collect()
+        });
+        assert_eq!(errors, ["ranks: colour: rank 2 has red, rank 0 has blue"; 3]);
+    }
+}

@@ -1,0 +1,90 @@
+//! A step that several ranks take together.
+
+use std::ops::Range;
+
+use dp_clipping::Coupling;
+use sha2::{Digest, Sha256};
+
+use super::Trainer;
+use super::gradient::Pass;
+use crate::error::{Result, TrainError};
+use crate::plan::Plan;
+use crate::ranks::Collective;
+use crate::records::Records;
+
+/// Steps from one comparison of the ranks to the next.
+const STEPS_PER_COMPARISON: u64 = 64;
+
+/// Refuses records that are not this rank's, and methods that ranks cannot share.
+pub(super) fn check(plan: &Plan, records: &Records, ranks: &dyn Collective) -> Result<()> {
+    let held = plan.held_by(ranks.rank(), ranks.size());
+    if records.held() != held {
+        let what = format!("records of rank {} of {}", ranks.rank(), ranks.size());
+        return Err(TrainError::mismatch(what, format!("{held:?}"), format!("{:?}", records.held())));
+    }
+    if ranks.size() == 1 || plan.certified() && plan.coupling() == Coupling::None {
+        return Ok(());
+    }
+    let expected = "1: without a certified method a sum depends on how it is split";
+    Err(TrainError::invalid("ranks", ranks.size(), expected))
+}
+
+/// A number of each record, as ranks exchange it.
+fn append(message: &mut Vec<u8>, values: impl Iterator<Item = u64>) {
+    values.for_each(|value| message.extend(value.to_le_bytes()));
+}
+
+impl Trainer<'_> {
+    /// The records of a batch that this rank holds: a range of positions in it.
+    pub(super) fn share_of(&self, rows: &[usize]) -> Range<usize> {
+        let held = self.records.held();
+        rows.partition_point(|&row| row < held.start)..rows.partition_point(|&row| row < held.end)
+    }
+
+    /// The pass over the whole batch of `n_drawn` records, out of what each rank has of it.
+    ///
+    /// Every rank then gives the clipping method the same batch and the same noise, and so has the same scales and thresholds.
+    pub(super) fn whole(&self, pass: Pass, n_drawn: usize) -> Result<Pass> {
+        let ranks = &self.execution.ranks;
+        if ranks.size() == 1 {
+            return Ok(pass);
+        }
+        let mut message = Vec::with_capacity(24 * pass.norms.len());
+        append(&mut message, pass.losses.iter().map(|loss| loss.to_bits()));
+        append(&mut message, pass.norms.iter().map(|norm| norm.to_bits()));
+        append(&mut message, pass.groups.iter().map(|&group| group as u64));
+        let mut whole = Pass::default();
+        for part in ranks.gather(message)? {
+            let values = part.as_chunks::<8>().0;
+            let mut thirds = values.chunks_exact((values.len() / 3).max(1));
+            let mut next = || thirds.next().unwrap_or_default().iter().map(|bytes| u64::from_le_bytes(*bytes));
+            whole.losses.extend(next().map(f64::from_bits));
+            whole.norms.extend(next().map(f64::from_bits));
+            whole.groups.extend(next().map(|group| group as usize));
+        }
+        if whole.norms.len() != n_drawn {
+            let problem = format!("{n_drawn} records were drawn here, and {} by all ranks together", whole.norms.len());
+            return Err(TrainError::Ranks(problem));
+        }
+        whole.blanked = (0..whole.norms.len()).filter(|&i| !whole.norms[i].is_finite()).collect();
+        Ok(whole)
+    }
+
+    /// Ends the run if a rank has other parameters, another threshold or another ledger than rank 0: now and then, and at the end.
+    pub(super) fn compare_ranks(&self) -> Result<()> {
+        let (steps, ranks) = (self.counts.steps, &self.execution.ranks);
+        if ranks.size() == 1 || !steps.is_multiple_of(STEPS_PER_COMPARISON) && steps != self.plan.config().batches.steps
+        {
+            return Ok(());
+        }
+        let mut hasher = Sha256::new();
+        for value in self.engine.model().parameters().to_vec()? {
+            hasher.update(value.to_bits().to_le_bytes());
+        }
+        hasher.update(format!("{:?} {}", self.method.as_ref().map(|method| method.state()), self.ledger.digest()));
+        ranks.agree(
+            &format!("parameters, thresholds and ledger after step {steps}"),
+            hex::encode(hasher.finalize()).as_bytes(),
+        )
+    }
+}
