@@ -13,6 +13,7 @@ mod fairness;
 mod fit;
 mod groups;
 mod init;
+mod input;
 mod key;
 mod methods;
 mod model;

@@ -1,7 +1,6 @@
 //! A trained model with everything that prediction needs: the schema, the weights and how probabilities become decisions.
 
 use std::collections::HashMap;
-use std::fs;
 use std::path::Path;
 
 use dp_data::table::{Encoding, Schema};
@@ -11,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::{Decision, Fairness};
 use crate::error::{FairdpError, Result};
+use crate::input;
 use crate::solver::{Linear, sigmoid, softmax};
 
 /// Names of the files of a release that a prediction reads.
@@ -105,8 +105,7 @@ impl Model {
     /// [`FairdpError::Io`], [`FairdpError::File`] for files that are damaged or do not fit each other.
     pub fn load(release: &Path) -> Result<Self> {
         let [pipeline, weights] = [PIPELINE, WEIGHTS].map(|name| release.join(name));
-        let read = |path: &Path| fs::read(path).map_err(FairdpError::io("read", path));
-        Self::of_files([(&pipeline, &read(&pipeline)?), (&weights, &read(&weights)?)])
+        Self::of_files([(&pipeline, &input::bytes(&pipeline)?), (&weights, &input::bytes(&weights)?)])
     }
 
     /// A model from the bytes of a release's `pipeline.json` and `model.safetensors`.

@@ -1,6 +1,5 @@
 //! Several fits on one table under one cap.
 
-use std::fs;
 use std::path::Path;
 
 use dp_accounting::{Accountant as _, Delta, PldAccountant};
@@ -8,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::{Account, RELATION, Release};
 use crate::error::{FairdpError, Result};
+use crate::input;
 use crate::output::{self, Readers};
 use crate::seal::{sealed, unsealed};
 use crate::statement::rounded_up;
@@ -41,16 +41,8 @@ pub(crate) fn enter(
     epsilon: f64,
 ) -> Result<f64> {
     let _lock = output::lock(path)?;
-    let mut ledger = if path.exists() {
-        let text = fs::read_to_string(path).map_err(FairdpError::io("read", path))?;
-        unsealed::<SharedLedger>(path, &text)?
-    } else {
-        SharedLedger { version: 1, cap: cap.unwrap_or(epsilon), delta, fits: Vec::new() }
-    };
-    if ledger.delta != delta {
-        let problem = format!("is kept at δ = {:e}, and the configuration has {delta:e}", ledger.delta);
-        return Err(FairdpError::file(path, problem));
-    }
+    let new = SharedLedger { version: 1, cap: cap.unwrap_or(epsilon), delta, fits: Vec::new() };
+    let mut ledger = read(path, delta)?.unwrap_or(new);
     let is_new = ledger.fits.iter().all(|fit| fit.name != name);
     let before = ledger.epsilon()?;
     if is_new {
@@ -72,6 +64,23 @@ pub(crate) fn enter(
         output::write(path, sealed(&ledger)?.as_bytes(), Readers::Owner)?;
     }
     Ok(total)
+}
+
+/// The ledger, if there is one yet: another file of that name, or a ledger for another δ, is refused.
+pub(crate) fn check(path: &Path, delta: f64) -> Result<()> {
+    read(path, delta).map(drop)
+}
+
+fn read(path: &Path, delta: f64) -> Result<Option<SharedLedger>> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let ledger: SharedLedger = unsealed(path, &input::text(path)?)?;
+    if ledger.delta != delta {
+        let problem = format!("is kept at δ = {:e}, and the configuration has {delta:e}", ledger.delta);
+        return Err(FairdpError::file(path, problem));
+    }
+    Ok(Some(ledger))
 }
 
 impl SharedLedger {

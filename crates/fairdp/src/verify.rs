@@ -9,6 +9,7 @@ use dp_accounting::{Delta, Epsilon, Mark};
 
 use crate::account::Account;
 use crate::error::{FairdpError, Result};
+use crate::input;
 use crate::model::Model;
 use crate::release::{LEDGER, LedgerFile, PRIVATE, RELEASE, STATEMENT, STATEMENT_TEXT};
 use crate::seal::{sha256, unsealed};
@@ -46,7 +47,7 @@ pub fn verify(folder: &Path) -> Result<Verified> {
     let (release, ledger) =
         if whole.is_dir() { (whole, Some(folder.join(PRIVATE).join(LEDGER))) } else { (folder.to_path_buf(), None) };
     let path = release.join(STATEMENT);
-    let text = fs::read(&path).map_err(FairdpError::io("read", &path))?;
+    let text = input::bytes(&path)?;
     let mut problems = Vec::new();
     let statement: Option<Statement> = match String::from_utf8(text.clone()) {
         Ok(text) => note(&mut problems, unsealed(&path, &text)),
@@ -60,7 +61,7 @@ pub fn verify(folder: &Path) -> Result<Verified> {
     let Some(statement) = statement else { return Err(FairdpError::NotVerified { problems }) };
     compare(&release, &statement.files, &files, &mut problems);
     let recomputed = note(&mut problems, check_statement(&path, &statement));
-    if fs::read_to_string(release.join(STATEMENT_TEXT)).is_ok_and(|text| text != statement.markdown()) {
+    if input::text(&release.join(STATEMENT_TEXT)).is_ok_and(|text| text != statement.markdown()) {
         problems.push(problem(&release.join(STATEMENT_TEXT), "does not say what statement.json says"));
     }
     if let Err(error) = Model::load(&release) {
@@ -94,10 +95,14 @@ fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
             let entry = entry.map_err(FairdpError::io("read", &at))?;
             let name = inner.join(entry.file_name());
             let path = folder.join(&name);
-            if path.is_dir() {
+            let kind = entry.file_type().map_err(FairdpError::io("read", &path))?;
+            if kind.is_dir() {
                 folders.push(name);
+            } else if kind.is_symlink() {
+                // It may lead out of the folder, or back to it.
+                return Err(FairdpError::file(&path, "is a link, expected files and folders"));
             } else {
-                let bytes = fs::read(&path).map_err(FairdpError::io("read", &path))?;
+                let bytes = input::bytes(&path)?;
                 files.insert(name.to_string_lossy().into_owned(), sha256(&bytes));
             }
         }
@@ -170,7 +175,7 @@ fn check_ledger(
     problems: &mut Vec<String>,
 ) {
     let read = || -> Result<LedgerFile> {
-        let text = fs::read_to_string(path).map_err(FairdpError::io("read", path))?;
+        let text = input::text(path)?;
         unsealed(path, &text)
     };
     let Some(ledger) = note(problems, read()) else { return };

@@ -1,8 +1,10 @@
 //! One Parquet file, read by a few thousand rows of all columns at a time.
 
+use std::cell::Cell;
 use std::fs::File;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -51,7 +53,7 @@ impl ParquetSource {
     pub(super) fn open(path: &Path) -> Result<Self, DataError> {
         let file = output::open(path)?;
         let refuse = |reason: String| DataError::Table { path: path.into(), reason };
-        let reader = SerializedFileReader::new(file).map_err(|error| refuse(unreadable(&error)))?;
+        let reader = caught(|| SerializedFileReader::new(file).map_err(|error| unreadable(&error))).map_err(refuse)?;
         let schema = reader.metadata().file_metadata().schema_descr_ptr();
         let mut columns = Vec::with_capacity(schema.num_columns());
         let mut meanings = Vec::with_capacity(schema.num_columns());
@@ -99,7 +101,7 @@ impl ParquetSource {
         row.line = self.n_rows + 1;
         row.fields.clear();
         if self.next_ahead == self.n_ahead {
-            if let Err(reason) = self.read_ahead() {
+            if let Err(reason) = caught(|| self.read_ahead()) {
                 // Nothing more comes from this file.
                 (self.left, self.next_group) = (0, usize::MAX);
                 return Err(DataError::Table { path: self.path.to_path_buf(), reason });
@@ -144,6 +146,29 @@ impl ParquetSource {
         self.n_ahead = n;
         Ok(())
     }
+}
+
+thread_local! {
+    /// Whether this thread is in the reader of Parquet.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The reader panics on some damaged pages: an error like any other, and nothing on standard error.
+fn caught<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !INSIDE.get() {
+                before(info);
+            }
+        }));
+    });
+    INSIDE.set(true);
+    // What was being read when it panicked is not read on.
+    let found = panic::catch_unwind(AssertUnwindSafe(read));
+    INSIDE.set(false);
+    found.unwrap_or_else(|_| Err("cannot be read as Parquet: a page is damaged".into()))
 }
 
 fn unreadable(error: &ParquetError) -> String {

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use self::bar::Shown;
+use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 use dp_data::table::example::Example;
 use dp_train::ranks::{self, Collective};
@@ -71,8 +72,8 @@ enum Command {
         /// Rows.
         #[arg(long, default_value_t = 10_000)]
         rows: u64,
-        /// Columns, with group and outcome.
-        #[arg(long, default_value_t = 10)]
+        /// Columns, with group and outcome; from 8 to 10,000.
+        #[arg(long, default_value_t = 10, value_parser = RangedU64ValueParser::<usize>::new().range(8..=10_000))]
         columns: usize,
         /// Another seed gives other rows.
         #[arg(long, default_value_t = 1)]
@@ -134,7 +135,7 @@ struct FitArgs {
     /// Continues the run in that folder, which was killed.
     #[arg(long)]
     resume: bool,
-    /// Threads; they change no bit of the result. All cores unless given.
+    /// Threads, at most 1,024; they change no bit of the result. All cores unless given.
     #[arg(long)]
     threads: Option<NonZeroUsize>,
     /// Makes the run repeatable, and thereby not private.

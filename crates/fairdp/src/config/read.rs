@@ -1,6 +1,5 @@
 //! From a file to a checked configuration.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use dp_data::table::{Csv, Label, Schema, TableFiles, TableFormat};
@@ -9,6 +8,7 @@ use super::nearest::explain;
 use super::{CONFIG_VERSION, ColumnKind, Config, Fairness, From, ModelKind, TuningEntry};
 use crate::choice::Choice;
 use crate::error::{FairdpError, Result};
+use crate::input;
 
 /// Groups, of all intersections: a row's is stored in two bytes.
 const MOST_GROUPS: usize = 65_534;
@@ -23,7 +23,7 @@ impl Config {
     /// # Errors
     /// [`FairdpError::Io`]; [`FairdpError::Config`] with the line for what is unknown, missing or out of range.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = fs::read_to_string(path).map_err(FairdpError::io("read", path))?;
+        let text = input::text(path)?;
         let mut config = Self::from_toml(&text, path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let absolute = |file: &mut String| {

@@ -8,11 +8,13 @@ use dp_train::ranks::Collective;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{FairdpError, Result};
+use crate::input;
 use crate::key::Key;
 use crate::output::{self, Readers};
 use crate::seal::{sealed, sha256, unsealed};
 use crate::solver::State;
 
+const NAME: &str = "checkpoint.json";
 /// Of checkpoints.
 const VERSION: u32 = 1;
 /// Time between two checkpoints.
@@ -68,11 +70,11 @@ impl Checkpoints {
     }
 
     fn begin(private: &Path, config: &str, seed: Option<u64>, resume: bool) -> Result<Self> {
-        let path = private.join("checkpoint.json");
+        let path = private.join(NAME);
         let config = sha256(config.as_bytes());
         let found = resume && path.exists();
         let checkpoint = if found {
-            let text = fs::read_to_string(&path).map_err(FairdpError::io("read", &path))?;
+            let text = input::text(&path)?;
             let checkpoint: Checkpoint = unsealed(&path, &text)?;
             let differs = |what: &str| {
                 Err(FairdpError::Refused(format!("{} is of another {what}: it cannot be continued", path.display())))
@@ -96,6 +98,13 @@ impl Checkpoints {
             checkpoints.write()?;
         }
         Ok(checkpoints)
+    }
+
+    /// Whether the run in this folder has not read its table yet: nothing was made of its records.
+    pub(crate) fn is_without_table(private: &Path) -> bool {
+        let path = private.join(NAME);
+        let read = || unsealed::<Checkpoint>(&path, &input::text(&path)?);
+        read().is_ok_and(|checkpoint| checkpoint.table.is_none())
     }
 
     /// Compares the table with the one that the run began with.

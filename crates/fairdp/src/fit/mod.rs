@@ -7,7 +7,6 @@ mod run;
 mod search;
 mod training;
 
-use std::fs;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -26,6 +25,7 @@ use crate::config::{Config, Fairness};
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
+use crate::input;
 use crate::statement::Statement;
 
 /// Shares of the training part's budget, of `μ²`. Noise falls with the root of a share: what is counted once needs little.
@@ -166,7 +166,7 @@ pub fn fit(
     options: &FitOptions,
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
-    let text = fs::read_to_string(config).map_err(FairdpError::io("read", config))?;
+    let text = input::text(config)?;
     run::fit((&text, &Config::read(config)?, config), options, progress)
 }
 

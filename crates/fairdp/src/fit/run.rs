@@ -22,6 +22,7 @@ use crate::config::{Config, Fairness, TuningEntry};
 use crate::diagnostics::{Answers, Diagnostics};
 use crate::error::{FairdpError, Result};
 use crate::fairness::{FairnessReport, NoisyCounts};
+use crate::input;
 use crate::key::Key;
 use crate::model::{Model, PIPELINE, Pipeline, WEIGHTS};
 use crate::onnx::onnx;
@@ -37,6 +38,8 @@ use crate::thresholds::{Scores, least_records};
 
 /// Noise in a logit, in standard deviations of a typical one, beyond which a model would say nothing.
 const DROWNED: f64 = 20.0;
+/// More threads than any machine has cores.
+const MOST_THREADS: usize = 1_024;
 
 /// The records of a run.
 struct Tables {
@@ -55,7 +58,6 @@ impl Tables {
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "the stages of a run, one after another")]
 pub(super) fn fit(
     (text, config, path): (&str, &Config, &Path),
     options: &FitOptions,
@@ -63,13 +65,38 @@ pub(super) fn fit(
 ) -> Result<Fitted> {
     // Everything that can be refused without a record is refused before one is read.
     FitPlan::new(config, path, 0)?;
+    if options.threads.get() > MOST_THREADS {
+        return Err(FairdpError::invalid("threads", options.threads, format!("at most {MOST_THREADS}")));
+    }
+    if options.ranks.rank() > 0 {
+        return run((text, config, path), options, &std::env::temp_dir(), progress);
+    }
+    if let Some(ledger) = &options.ledger {
+        shared_ledger::check(ledger, config.privacy.delta)?;
+    }
+    let private = begin(options)?;
+    let ended = run((text, config, path), options, &private, progress);
+    if ended.is_err() && !options.resume && Checkpoints::is_without_table(&private) {
+        // The next attempt finds the place as it was.
+        let _ = fs::remove_dir_all(&private).and_then(|()| fs::remove_dir(&options.out));
+    }
+    ended
+}
+
+/// `private` is the run's private folder, and on other ranks than the first a folder for what is temporary.
+#[expect(clippy::too_many_lines, reason = "the stages of a run, one after another")]
+fn run(
+    (text, config, path): (&str, &Config, &Path),
+    options: &FitOptions,
+    private: &Path,
+    progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
+) -> Result<Fitted> {
     let ranks = &options.ranks;
     let is_first = ranks.rank() == 0;
-    let private = if is_first { begin(options)? } else { std::env::temp_dir() };
     let mut journal = Journal::new(progress);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.get()).build();
     let pool = pool.map_err(|error| FairdpError::Refused(format!("no threads: {error}")))?;
-    let mut checkpoints = Checkpoints::of_ranks(&private, text, options.seed, options.resume, &**ranks)?;
+    let mut checkpoints = Checkpoints::of_ranks(private, text, options.seed, options.resume, &**ranks)?;
     let key = checkpoints.checkpoint.key.clone();
 
     let shares = Shares {
@@ -81,14 +108,14 @@ pub(super) fn fit(
     journal.stage(format!("reading {}", config.table.files.join(", ")))?;
     let place = private.join("encoded");
     let is_kept = options.keep_encoded && is_first;
-    let place = if is_kept { EncodedFile::Kept(&place) } else { EncodedFile::Temporary(&private) };
+    let place = if is_kept { EncodedFile::Kept(&place) } else { EncodedFile::Temporary(private) };
     let (training, counts) =
         pool.install(|| EncodedTable::create(&config.training_files()?, &schema, place).map_err(FairdpError::from))?;
     let test = match &config.test.files {
         None => None,
         Some(files) => {
             let files = config.files(files)?;
-            Some(EncodedTable::create(&files, &schema, EncodedFile::Temporary(&private))?.0)
+            Some(EncodedTable::create(&files, &schema, EncodedFile::Temporary(private))?.0)
         }
     };
     let [training_members, test_members, validation_members] = split(&training, config.unit.is_some(), shares, &key);
@@ -407,7 +434,7 @@ fn program(path: Option<&Path>) -> Result<Program> {
         Some(path) => path.to_path_buf(),
         None => std::env::current_exe().map_err(FairdpError::io("find", Path::new("this program")))?,
     };
-    let bytes = fs::read(&path).map_err(FairdpError::io("read", &path))?;
+    let bytes = input::bytes(&path)?;
     Ok(Program { version: env!("CARGO_PKG_VERSION").into(), sha256: sha256(&bytes) })
 }
 

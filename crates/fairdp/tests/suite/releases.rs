@@ -115,6 +115,14 @@ fn one_changed_byte_is_named() {
     done(here, &["verify", "run"]);
     fs::write(here.join("run/release/extra.txt"), "x").unwrap();
     assert!(refused(here, &["verify", "run/release"]).1.contains("extra.txt"));
+    #[cfg(unix)]
+    {
+        fs::remove_file(here.join("run/release/extra.txt")).unwrap();
+        // A folder within itself.
+        std::os::unix::fs::symlink(".", here.join("run/release/inner")).unwrap();
+        let (code, message) = refused(here, &["verify", "run/release"]);
+        assert!(code == 4 && message.contains("inner`: is a link"), "{message}");
+    }
 }
 
 #[test]
@@ -214,11 +222,9 @@ fn errors_name_the_place() {
     let (code, message) = with("delta = 1e-5", "delta = 0.01");
     assert_eq!(code, 3, "{message}");
     assert!(message.contains("below one over the number of records"), "{message}");
-    let _ = fs::remove_dir_all(here.join("bad"));
     let (code, message) = with("epsilon = 1\n", "epsilon = 0.001\n");
     assert_eq!(code, 3, "{message}");
     assert!(message.contains("too few for"), "{message}");
-    let _ = fs::remove_dir_all(here.join("bad"));
     let mut table = fs::read_to_string(here.join("table.csv")).unwrap();
     let (_, rest) = table.lines().nth(1).unwrap().split_once(',').unwrap();
     let broken = format!("thirty,{rest}\n");
@@ -227,6 +233,20 @@ fn errors_name_the_place() {
     let (code, message) = refused(here, &["fit", "fairdp.toml", "--out", "bad"]);
     assert_eq!(code, 1);
     assert!(message.contains("table.csv:2002") && message.contains("thirty"), "{message}");
+    // Refused before anything was made of the records: the place is as it was.
+    assert!(!here.join("bad").exists());
+    fs::write(here.join("ledger.json"), "mine").unwrap();
+    for (options, expected) in [
+        (["--ledger", "ledger.json"], "has no seal at its end"),
+        (["--ledger", "."], "is not a regular file"),
+        (["--threads", "1000000"], "threads = 1000000: expected at most 1024"),
+    ] {
+        let message = refused(here, &[&["fit", "fairdp.toml", "--out", "bad"], &options[..]].concat()).1;
+        assert!(message.contains(expected) && !message.contains("reading"), "{message}");
+    }
+    assert!(refused(here, &["fit", ".", "--out", "bad"]).1.contains("is not a regular file"));
+    assert!(refused(here, &["example", "--columns", "7"]).1.contains("7 is not in 8..=10000"));
+    assert!(!here.join("bad").exists());
 }
 
 #[test]
