@@ -10,6 +10,7 @@ mod data;
 mod device;
 mod faults;
 mod output;
+mod ranks;
 mod replay;
 mod report;
 mod reproduce;
@@ -69,7 +70,7 @@ fn main() -> ExitCode {
     #[cfg(unix)]
     end_with_the_reader();
     let done = match Cli::parse().task {
-        Task::Reproduce(args) => reproduce::run(args),
+        Task::Reproduce(args) => ranks::on_all(|| reproduce::run(args)),
         Task::Analyse(args) => analyse::run(&args),
         Task::Results(args) => results::run(&args),
         Task::Bench(args) => bench::run(&args),

@@ -5,11 +5,16 @@ use std::io::Write;
 
 use anyhow::Context;
 
-/// Writes text to standard output.
+use crate::ranks::ranks;
+
+/// Writes text to standard output. Of several processes the first speaks.
 ///
 /// # Errors
 /// If it cannot be written.
 pub(crate) fn write(text: Arguments<'_>) -> anyhow::Result<()> {
+    if ranks().rank() > 0 {
+        return Ok(());
+    }
     std::io::stdout().lock().write_fmt(text).context("writing to standard output")
 }
 

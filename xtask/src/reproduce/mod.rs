@@ -52,6 +52,8 @@ mod zhao;
 
 use clap::{Args, Subcommand};
 
+use crate::ranks::ensure_alone;
+
 use self::study::StudyArgs;
 
 /// Options of `cargo xtask reproduce`.
@@ -125,6 +127,9 @@ const TRAINING: [(&str, MakeStudy); 14] = [
 /// # Errors
 /// If data, training or report fail.
 pub(crate) fn run(args: ReproduceArgs) -> anyhow::Result<()> {
+    if matches!(args.study, Study::All(_) | Study::Accounting(_) | Study::Toy(_)) {
+        ensure_alone("all, accounting and toy")?;
+    }
     match args.study {
         Study::Adult(args) => adult::study(&args)?.run(&args),
         Study::Dutch(args) => dutch::study(&args)?.run(&args),

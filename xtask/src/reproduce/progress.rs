@@ -7,7 +7,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use dp_data::DownloadProgress;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::ranks::ranks;
 
 /// How far the runs of a study are: a bar over all their steps, with throughput and time left, or lines of a log.
 pub(crate) struct TrainingProgress {
@@ -24,7 +26,11 @@ impl TrainingProgress {
         bar.set_style(style("{elapsed_precise} [{bar:32}] {percent:>3} %  {per_sec} records  {eta} left  {msg}"));
         bar.enable_steady_tick(Duration::from_millis(200));
         let n_finished = std::sync::Arc::new(AtomicUsize::new(0));
-        let log = (!std::io::stderr().is_terminal()).then(|| {
+        let is_first = ranks().rank() == 0;
+        if !is_first {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let log = (is_first && !std::io::stderr().is_terminal()).then(|| {
             let (stop, stopped) = mpsc::channel();
             let (bar, n_finished, begun) = (bar.clone(), n_finished.clone(), Instant::now());
             let lines = move || {

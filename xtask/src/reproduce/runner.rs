@@ -270,7 +270,7 @@ pub(crate) fn run_all(
     for description in &descriptions {
         session.refuse_other_data(description)?;
     }
-    let mut missing = session.missing(&keys)?;
+    let mut missing = session.missing_here(&keys)?;
     for description in &descriptions {
         session.put_experiment(description)?;
     }
@@ -296,8 +296,12 @@ pub(crate) fn run_all(
         })
     })?;
     drop(shared);
+    session.join()?;
+    if !session.is_first() {
+        return session.shared(None);
+    }
     if !session.has_all(&keys)? {
-        return Ok(None);
+        return session.shared(None);
     }
     let mut results = Vec::new();
     for (index, prepared) in experiments.iter().enumerate() {
@@ -305,5 +309,5 @@ pub(crate) fn run_all(
             jobs.iter().zip(&keys).filter(|(job, _)| job.experiment == index).map(|(_, key)| key.clone()).collect();
         results.push(session.experiment(&prepared.experiment.id, &own)?);
     }
-    Ok(Some(results))
+    session.shared(Some(results))
 }

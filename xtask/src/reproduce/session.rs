@@ -1,21 +1,25 @@
 //! One command that trains runs of a study: its records, its randomness and its share of the work.
 
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
+use dp_train::ranks::Collective;
 use dp_train::{Purpose, RandomStreams, Randomness};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use rand_chacha::ChaCha20Rng;
+use tempfile::TempDir;
 
 use super::host;
 use super::options::StudyOptions;
 use super::shard::Shard;
+use crate::output::Output;
+use crate::ranks::ranks;
 use crate::results::{
     Database, DatasetRecord, ExperimentResults, FailureRecord, MethodResults, RunKey, RunRecord, SessionId,
-    SessionRecord, Source, StudyResults,
+    SessionRecord, Source, StudyResults, add_all,
 };
 use crate::shell;
 use crate::terminal::say;
@@ -38,6 +42,9 @@ pub(crate) struct Session {
     any_revision: bool,
     n_threads: usize,
     started: Instant,
+    ranks: Arc<dyn Collective>,
+    /// Where a rank keeps its records, but for the first.
+    _scratch: Option<TempDir>,
 }
 
 impl Session {
@@ -47,7 +54,15 @@ impl Session {
     /// If the records belong to another study or seed, or another process is writing them.
     pub(crate) fn begin(study: &str, options: &StudyOptions) -> anyhow::Result<Self> {
         let path = options.records(study);
-        let database = if options.resume && path.exists() {
+        let ranks = ranks();
+        let mut scratch = None;
+        let database = if ranks.rank() > 0 {
+            // Records of its own, until the first has them; partitions are the first's.
+            let folder = tempfile::tempdir().context("a folder for the records of a rank")?;
+            let split_seed = ranks.broadcast(Vec::new())?.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            let source = Source { study: study.to_owned(), quick: options.quick, seed: options.seed, split_seed };
+            Database::create(&scratch.insert(folder).path().join("records.db"), &source)?
+        } else if options.resume && path.exists() {
             resume(&path, study, options)?
         } else {
             if path.exists()
@@ -58,6 +73,9 @@ impl Session {
             Database::create(&path, &new_source(study, options)?)?
         };
         let source = database.source()?;
+        if ranks.rank() == 0 {
+            ranks.broadcast(source.split_seed.to_le_bytes().to_vec())?;
+        }
         let secret = match source.seed {
             Some(seed) => Randomness::from_seed(seed),
             None => Randomness::from_os().context("--seed was not given")?,
@@ -82,6 +100,8 @@ impl Session {
             any_revision: options.any_revision,
             n_threads: options.n_threads(),
             started: Instant::now(),
+            ranks,
+            _scratch: scratch,
         })
     }
 
@@ -98,6 +118,11 @@ impl Session {
     /// Revision of this program's code.
     pub(crate) fn code_revision(&self) -> &str {
         &self.code_revision
+    }
+
+    /// Whether this is the rank that has all records.
+    pub(crate) fn is_first(&self) -> bool {
+        self.ranks.rank() == 0
     }
 
     /// Runs side by side.
@@ -170,6 +195,60 @@ impl Session {
             }
         }
         Ok(missing)
+    }
+
+    /// Which of a study's runs this rank is to train: of those that the first one's records lack, every `size`-th.
+    ///
+    /// # Errors
+    /// Those of [`Self::missing`].
+    pub(crate) fn missing_here(&self, keys: &[RunKey]) -> anyhow::Result<Vec<usize>> {
+        let ranks = &self.ranks;
+        let missing = if ranks.rank() == 0 { self.missing(keys)? } else { Vec::new() };
+        let all: Vec<usize> = serde_json::from_slice(&ranks.broadcast(serde_json::to_vec(&missing)?)?)?;
+        Ok(all.into_iter().skip(ranks.rank()).step_by(ranks.size()).collect())
+    }
+
+    /// Brings the runs of all ranks into the first one's records.
+    ///
+    /// # Errors
+    /// If a database cannot be read or written, or a rank is gone.
+    pub(crate) fn join(&self) -> anyhow::Result<()> {
+        let ranks = &self.ranks;
+        if ranks.size() == 1 {
+            return Ok(());
+        }
+        let folder = tempfile::tempdir().context("a folder for the records of other ranks")?;
+        let own = folder.path().join("own.db");
+        let part = if ranks.rank() > 0 {
+            self.database().copy_to(&own)?;
+            std::fs::read(&own).with_context(|| format!("reading {}", own.display()))?
+        } else {
+            Vec::new()
+        };
+        let parts = ranks.gather(part)?;
+        if ranks.rank() == 0 {
+            for (rank, part) in parts.iter().enumerate().skip(1) {
+                let path = folder.path().join(format!("rank-{rank}.db"));
+                Output::new(&path, &[])?.write_bytes(part)?;
+                add_all(&mut self.database(), &[Database::read(&path)?])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The experiments of the first rank, on all.
+    ///
+    /// # Errors
+    /// If a rank is gone.
+    pub(crate) fn shared(
+        &self,
+        experiments: Option<Vec<ExperimentResults>>,
+    ) -> anyhow::Result<Option<Vec<ExperimentResults>>> {
+        if self.ranks.size() == 1 {
+            return Ok(experiments);
+        }
+        let text = self.ranks.broadcast(serde_json::to_vec(&experiments)?)?;
+        if self.ranks.rank() == 0 { Ok(experiments) } else { Ok(serde_json::from_slice(&text)?) }
     }
 
     /// Whether every one of these runs is in the records.

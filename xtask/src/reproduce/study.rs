@@ -16,6 +16,7 @@ use super::step_analysis::AnalysisSchedule;
 use super::text_inputs::TextInputs;
 use super::workload;
 use crate::output::{Contents, ReportFolder};
+use crate::ranks::{ensure_alone, ranks};
 use crate::report::{self, Print, StudyPresentation};
 use crate::results::{Database, ExperimentResults, RunKey, StudyResults, compact};
 use crate::shell;
@@ -226,6 +227,9 @@ impl Study {
         if args.protocol == Protocol::Code && Protocol::of_report(&self.name).1 == Protocol::Text {
             bail!("--protocol code: {} has settings of its papers' texts alone; expected text", self.name);
         }
+        if args.from.is_some() || options.plan || options.slurm.is_some() {
+            ensure_alone("--from, --plan and --slurm")?;
+        }
         if let Some(path) = &args.from {
             let out = self.claim(options)?;
             return write(&self.presentation, &compact::read(path, &self.name)?, &out, options.print);
@@ -240,7 +244,8 @@ impl Study {
             return self.plan(options, &tables, &execution, analysis);
         }
         // First of all: a study may take days, and its report must then have a place.
-        let out = self.claim(options)?;
+        let is_first = ranks().rank() == 0;
+        let out = is_first.then(|| self.claim(options)).transpose()?;
         let session = Session::begin(&self.name, options)?;
         let Some(mut experiments) = train(self.experiments, &tables, options, &session, &execution, analysis)? else {
             return say!("{}", session.how_to_merge());
@@ -252,7 +257,11 @@ impl Study {
             };
             experiments.extend(next);
         }
-        write(&self.presentation, &session.results(experiments)?, &out, options.print)
+        match out {
+            Some(out) => write(&self.presentation, &session.results(experiments)?, &out, options.print),
+            // Rank 0 writes for all.
+            None => Ok(()),
+        }
     }
 
     /// Takes the report's directory.

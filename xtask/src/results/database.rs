@@ -175,6 +175,16 @@ impl Database {
         Ok(Some(free))
     }
 
+    /// Writes what it holds to another file, where none may be.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub(crate) fn copy_to(&self, path: &Path) -> anyhow::Result<()> {
+        let name = path.to_str().context("a path in UTF-8")?;
+        let copied = self.connection.execute("VACUUM INTO ?1", [name]);
+        copied.map(drop).with_context(|| format!("writing {name}"))
+    }
+
     /// Where it is.
     pub(crate) fn path(&self) -> &Path {
         &self.path

@@ -49,7 +49,11 @@ pub(crate) fn merge(out: &Path, inputs: &[PathBuf]) -> anyhow::Result<Merged> {
     merged
 }
 
-fn add_all(database: &mut Database, inputs: &[Database]) -> anyhow::Result<Merged> {
+/// Adds the runs of `inputs` to a database that is open, in one transaction.
+///
+/// # Errors
+/// As [`merge`].
+pub(crate) fn add_all(database: &mut Database, inputs: &[Database]) -> anyhow::Result<Merged> {
     let source = database.source()?;
     let context = format!("writing {}", database.path().display());
     let transaction = database.connection.transaction().with_context(|| context.clone())?;

@@ -25,4 +25,5 @@ pub(crate) use self::command::{ResultsArgs, run};
 pub(crate) use self::database::{Database, SessionId};
 pub(crate) use self::export::metrics_csv;
 pub(crate) use self::key::{RunKey, Source, config_hash};
+pub(crate) use self::merge::add_all;
 pub(crate) use self::record::*;
