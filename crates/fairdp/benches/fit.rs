@@ -4,7 +4,6 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use dp_data::table::example::Example;
@@ -60,15 +59,9 @@ fn fits(c: &mut Criterion) {
                 || tempfile::tempdir().expect("a temporary folder"),
                 |out| {
                     let options = FitOptions {
-                        out: out.path().join("run"),
                         seed: Some(1),
                         threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
-                        resume: false,
-                        ledger: None,
-                        reference: false,
-                        keep_encoded: false,
-                        program: None,
-                        ranks: Arc::new(fairdp::ranks::Alone),
+                        ..FitOptions::new(out.path().join("run"))
                     };
                     let fitted = fit(&config, &options, &mut |_| ControlFlow::Continue(()))
                         .expect("a configuration that was declared");

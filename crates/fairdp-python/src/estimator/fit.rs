@@ -3,7 +3,6 @@
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
@@ -38,17 +37,8 @@ pub(super) fn fit(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let table = table(columns)?;
-    let options = FitOptions {
-        out,
-        seed,
-        threads: NonZeroUsize::new(n_threads).unwrap_or(NonZeroUsize::MIN),
-        resume: false,
-        ledger: None,
-        reference: false,
-        keep_encoded: false,
-        program,
-        ranks: Arc::new(fairdp::ranks::Alone),
-    };
+    let threads = NonZeroUsize::new(n_threads).unwrap_or(NonZeroUsize::MIN);
+    let options = FitOptions { seed, threads, program, ..FitOptions::new(out) };
     let stop = AtomicBool::new(false);
     py.detach(|| {
         let (sender, receiver) = channel();

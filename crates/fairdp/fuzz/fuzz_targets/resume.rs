@@ -1,9 +1,7 @@
 //! A checkpoint: the run is continued for a step, or refused.
 #![no_main]
 
-use std::sync::Arc;
 use std::fs;
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -49,17 +47,7 @@ fn begun() -> &'static (TempDir, String) {
 
 /// Begins or continues a run, and interrupts it at its first step.
 fn step(folder: &Path, out: PathBuf) -> Result<(), FairdpError> {
-    let options = FitOptions {
-        out,
-        seed: None,
-        threads: NonZeroUsize::MIN,
-        resume: true,
-        ledger: None,
-        reference: false,
-        keep_encoded: false,
-        program: None,
-        ranks: Arc::new(fairdp::ranks::Alone),
-    };
+    let options = FitOptions { resume: true, ..FitOptions::new(out) };
     let mut progress = |progress: Progress<'_>| match progress {
         Progress::Step { .. } => ControlFlow::Break(()),
         Progress::Stage(_) => ControlFlow::Continue(()),

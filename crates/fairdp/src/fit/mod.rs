@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use dp_accounting::{Delta, Epsilon};
 use dp_data::table::{MemoryTable, TableFiles};
-use dp_train::ranks::Collective;
+use dp_train::ranks::{Alone, Collective};
 
 use self::candidates::{Candidate, Limits};
 pub use self::journal::Progress;
@@ -55,6 +55,23 @@ pub struct FitOptions {
     pub program: Option<PathBuf>,
     /// The processes that share the run: each sums its part of the records, and rank 0 writes. They change no bit of the result.
     pub ranks: Arc<dyn Collective>,
+}
+
+impl FitOptions {
+    /// A new private run on one thread of one process, alone with its table.
+    pub fn new(out: impl Into<PathBuf>) -> Self {
+        Self {
+            out: out.into(),
+            seed: None,
+            threads: NonZeroUsize::MIN,
+            resume: false,
+            ledger: None,
+            reference: false,
+            keep_encoded: false,
+            program: None,
+            ranks: Arc::new(Alone),
+        }
+    }
 }
 
 /// What a run left.

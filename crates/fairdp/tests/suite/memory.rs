@@ -1,10 +1,8 @@
 //! Tables in memory: the same model as from a file, and a run that is told to end.
 
 use std::fs;
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 
 use dp_data::table::example::Example;
 use dp_data::table::{MemoryColumn, MemoryTable, TableFiles};
@@ -38,17 +36,7 @@ fn example(folder: &Path) -> (String, MemoryTable) {
 }
 
 fn options(out: &Path) -> FitOptions {
-    FitOptions {
-        out: out.into(),
-        seed: Some(1),
-        threads: NonZeroUsize::MIN,
-        resume: false,
-        ledger: None,
-        reference: false,
-        keep_encoded: false,
-        program: None,
-        ranks: Arc::new(fairdp::ranks::Alone),
-    }
+    FitOptions { seed: Some(1), ..FitOptions::new(out) }
 }
 
 #[test]

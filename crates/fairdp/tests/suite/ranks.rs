@@ -50,15 +50,13 @@ fn a_release_is_the_same_on_any_number_of_ranks() {
     for folder in folders() {
         let run = |out: &str, ranks: Arc<dyn Collective>| {
             let options = FitOptions {
-                out: folder.path().join(out),
                 seed: Some(5),
                 threads: NonZeroUsize::new(1 + ranks.rank()).unwrap(),
-                resume: false,
                 ledger: Some(folder.path().join(format!("{out}.ledger"))),
                 reference: true,
                 keep_encoded: true,
-                program: None,
                 ranks,
+                ..FitOptions::new(folder.path().join(out))
             };
             fit(&folder.path().join("fairdp.toml"), &options, &mut |_| ControlFlow::Continue(()))
                 .unwrap()
