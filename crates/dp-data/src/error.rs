@@ -219,7 +219,7 @@ pub enum DataError {
         /// Every place that was tried, in order.
         attempts: Vec<Attempt>,
     },
-    /// A manifest in `datasets/` cannot be read.
+    /// The manifest of a data set cannot be read.
     #[error("manifest of `{dataset}`: {reason}")]
     InvalidManifest {
         /// The data set.

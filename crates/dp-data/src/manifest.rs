@@ -1,4 +1,4 @@
-//! The manifests in `datasets/`, compiled in: sources, checksums, licence, schema.
+//! The manifests beside the loaders, compiled in: sources, checksums, licence, schema.
 
 use serde::Deserialize;
 

@@ -44,7 +44,7 @@ pub struct AdultTable {
 /// # Errors
 /// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
 pub fn manifest() -> Result<Manifest, DataError> {
-    Manifest::parse("adult", include_str!("../../../../datasets/adult/manifest.toml"))
+    Manifest::parse("adult", include_str!("manifest.toml"))
 }
 
 /// Reads the published files from wherever the locator finds them, else generates a census.

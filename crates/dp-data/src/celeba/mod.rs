@@ -55,7 +55,7 @@ pub struct CelebaTable {
 /// # Errors
 /// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
 pub fn manifest() -> Result<Manifest, DataError> {
-    Manifest::parse("celeba", include_str!("../../../../datasets/celeba/manifest.toml"))
+    Manifest::parse("celeba", include_str!("manifest.toml"))
 }
 
 const ATTRIBUTES: [&str; 2] = ["list_attr_celeba.txt", "list_attr_celeba.csv"];

@@ -49,7 +49,7 @@ impl DutchRecord {
 /// # Errors
 /// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
 pub fn manifest() -> Result<Manifest, DataError> {
-    Manifest::parse("dutch", include_str!("../../../../datasets/dutch/manifest.toml"))
+    Manifest::parse("dutch", include_str!("manifest.toml"))
 }
 
 /// Reads the published file from wherever the locator finds it, else generates an extract.

@@ -58,7 +58,7 @@ pub struct EicuTable {
 /// # Errors
 /// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
 pub fn manifest() -> Result<Manifest, DataError> {
-    Manifest::parse("eicu", include_str!("../../../../datasets/eicu/manifest.toml"))
+    Manifest::parse("eicu", include_str!("manifest.toml"))
 }
 
 const READY: [&str; 2] = ["gossis-1-eicu-only-model-ready.csv.gz", "gossis-1-eicu-only-model-ready.csv"];

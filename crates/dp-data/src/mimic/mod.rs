@@ -93,7 +93,7 @@ pub struct MimicTable {
 /// # Errors
 /// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
 pub fn manifest() -> Result<Manifest, DataError> {
-    Manifest::parse("mimic", include_str!("../../../../datasets/mimic/manifest.toml"))
+    Manifest::parse("mimic", include_str!("manifest.toml"))
 }
 
 const NOTES: [&str; 2] = ["NOTEEVENTS.csv.gz", "NOTEEVENTS.csv"];

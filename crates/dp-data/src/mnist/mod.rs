@@ -63,8 +63,8 @@ impl Collection {
     /// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
     pub fn manifest(self) -> Result<Manifest, DataError> {
         let text = match self {
-            Self::Mnist => include_str!("../../../../datasets/mnist/manifest.toml"),
-            Self::FashionMnist => include_str!("../../../../datasets/fashion-mnist/manifest.toml"),
+            Self::Mnist => include_str!("manifest.toml"),
+            Self::FashionMnist => include_str!("fashion-manifest.toml"),
         };
         Manifest::parse(self.name(), text)
     }
