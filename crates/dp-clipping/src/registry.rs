@@ -187,10 +187,9 @@ mod tests {
 
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
-        insta::assert_snapshot!(
-            find("dpsdg").unwrap_err(),
-            @"unknown clipping method `dpsdg`, expected one of dpsgd, dpsgd-normalised, naive, dpsgd-f, dpsgd-global, dpsgd-global-adapt, adaptive, unbounded-adaptive, bounded-adaptive, fixed-soft, soft-adaptive, automatic, soft-global-adapt, bounded-global-adapt, bounded-soft-global-adapt, bounded-soft-adaptive, soft-dpsgd-f, fairlens, magnitude-only, direction-only"
-        );
+        let error = find("dpsdg").unwrap_err().to_string();
+        assert!(error.starts_with("unknown clipping method `dpsdg`, expected one of dpsgd, "), "{error}");
+        assert!(methods().iter().all(|entry| error.contains(entry.name)), "{error}");
     }
 
     #[test]
