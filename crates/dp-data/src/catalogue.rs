@@ -345,10 +345,8 @@ mod tests {
             assert_eq!(dataset.manifest().unwrap().name, dataset.name());
             assert_eq!(dataset.name().parse::<DatasetName>().unwrap(), dataset);
         }
-        insta::assert_snapshot!(
-            "iris".parse::<DatasetName>().unwrap_err(),
-            @"data set `iris` is not one of adult, dutch, mnist, fashion-mnist, celeba, eicu, mimic"
-        );
+        let error = "iris".parse::<DatasetName>().unwrap_err().to_string();
+        assert!(error.starts_with("data set `iris` is not one of adult, dutch, "), "{error}");
     }
 
     #[test]
