@@ -54,3 +54,10 @@ pub use relation::NeighbouringRelation;
 pub use statement::{Scope, Statement};
 pub use trade_off::{AttackBound, TradeOff};
 pub use trials::TrialCount;
+
+/// Pages of the book, whose examples are tests of this crate.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../../docs/epsilon.md")]
+    mod epsilon {}
+}

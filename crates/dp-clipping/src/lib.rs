@@ -33,3 +33,10 @@ pub use method::{AdvanceScale, ClipMethod, MethodState};
 pub use registry::{MethodEntry, PresetParams};
 pub use rules::ScaleRule;
 pub use weights::Weights;
+
+/// Pages of the book, whose examples are tests of this crate.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../../docs/extend.md")]
+    mod extend {}
+}

@@ -68,3 +68,13 @@ pub use schedule::LearningRate;
 #[cfg(feature = "bert")]
 pub use text_encoder::TextEncoder;
 pub use trainer::{Execution, RunCounts, Trainer};
+
+/// Pages of the book, whose examples are tests of this crate.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../../docs/train.md")]
+    mod train {}
+
+    #[doc = include_str!("../../../docs/which-method.md")]
+    mod which_method {}
+}

@@ -1,0 +1,119 @@
+//! Links between pages, and the pages that the book names.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+type Failure = Box<dyn std::error::Error>;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Every Markdown file in this folder and below.
+fn pages(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), Failure> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            pages(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// A page without its blocks of code.
+fn prose(page: &Path) -> Result<String, Failure> {
+    let text = fs::read_to_string(page)?;
+    let mut in_code = false;
+    let prose = text.lines().filter(|line| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_code ^= is_fence;
+        !in_code && !is_fence
+    });
+    Ok(prose.collect::<Vec<_>>().join("\n"))
+}
+
+/// The targets of `[text](target)`, `![text](target)` and `<img src="target">`.
+fn targets(prose: &str) -> impl Iterator<Item = &str> {
+    let links = prose.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+    links.chain(prose.split("<img src=\"").skip(1).filter_map(|rest| rest.split('"').next()))
+}
+
+/// Whether a page has a heading that is linked to by this name.
+fn has_heading(page: &Path, name: &str) -> Result<bool, Failure> {
+    let anchor = |heading: &str| -> String {
+        let kept = heading.trim().to_lowercase();
+        let kept = kept.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    let text = prose(page)?;
+    let mut headings = text.lines().filter(|line| line.starts_with('#'));
+    Ok(headings.any(|line| anchor(line.trim_start_matches('#')) == name))
+}
+
+#[test]
+fn every_link_leads_to_a_file_and_a_heading() -> Result<(), Failure> {
+    let mut sources = vec![root().join("README.md"), root().join("CONTRIBUTING.md"), root().join("datasets/README.md")];
+    pages(&root().join("docs"), &mut sources)?;
+    for entry in fs::read_dir(root().join("crates"))? {
+        let folder = entry?.path();
+        sources
+            .extend(["README.md", "METHODS.md"].map(|name| folder.join(name)).into_iter().filter(|page| page.exists()));
+    }
+
+    let (mut n_links, mut broken) = (0, Vec::new());
+    for source in &sources {
+        let text = prose(source)?;
+        // An address, or an item of a crate.
+        for target in targets(&text).filter(|target| !target.contains("::") && !target.contains("://")) {
+            n_links += 1;
+            let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file = if path.is_empty() { source.clone() } else { source.with_file_name(path) };
+            if !file.exists() || !(heading.is_empty() || has_heading(&file, heading)?) {
+                broken.push(format!("{}: {target}", source.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
+    assert!(n_links > 200, "only {n_links} links were found");
+    Ok(())
+}
+
+#[test]
+fn the_summary_names_every_page_once() -> Result<(), Failure> {
+    let docs = root().join("docs");
+    let mut there = Vec::new();
+    pages(&docs, &mut there)?;
+    let there: BTreeSet<PathBuf> = there.into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
+
+    let summary = fs::read_to_string(docs.join("SUMMARY.md"))?;
+    let named: Vec<PathBuf> = targets(&summary).map(|target| docs.join(target)).collect();
+    let once: BTreeSet<PathBuf> = named.iter().cloned().collect();
+    assert_eq!(named.len(), once.len(), "SUMMARY.md names a page twice");
+    let missing: Vec<_> = there.difference(&once).collect();
+    assert!(missing.is_empty(), "SUMMARY.md does not name {missing:?}");
+    Ok(())
+}
+
+#[test]
+fn examples_in_rust_are_doctests_of_a_crate() -> Result<(), Failure> {
+    let docs = root().join("docs");
+    let mut libraries = String::new();
+    for entry in fs::read_dir(root().join("crates"))? {
+        let library = entry?.path().join("src/lib.rs");
+        if library.exists() {
+            libraries += &fs::read_to_string(library)?;
+        }
+    }
+    let mut found = Vec::new();
+    pages(&docs, &mut found)?;
+    for page in found {
+        let name = page.strip_prefix(&docs)?.display().to_string();
+        let has_example = fs::read_to_string(&page)?.lines().any(|line| line.trim_start().starts_with("```rust"));
+        let is_tested = libraries.contains(&format!("include_str!(\"../../../docs/{name}\")"));
+        assert_eq!(has_example, is_tested, "docs/{name}: examples in Rust, and the `lib.rs` that includes the page");
+    }
+    Ok(())
+}
