@@ -160,6 +160,13 @@ impl Records {
         Ok(Self { held: self.held.clone(), n_all: self.n_all, ..copy })
     }
 
+    /// Of all records, those of these numbers: what a rank holds.
+    #[cfg(feature = "audit")]
+    pub(crate) fn held_part(&self, held: Range<usize>) -> Result<Self> {
+        let rows: Vec<usize> = held.clone().collect();
+        Ok(Self { held, n_all: self.n_all, ..self.select(&rows, self.dtype())? })
+    }
+
     /// An error unless every input that is a number is an id of a table of so many rows.
     pub(crate) fn check_ids(&self, vocabulary: usize) -> Result<()> {
         let n_inputs = self.facts().n_inputs;

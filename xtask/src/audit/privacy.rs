@@ -1,6 +1,7 @@
 //! `cargo xtask audit privacy`: lower bounds on ε from attacks on the trainer, beside the claims.
 
 use std::io::Write;
+use std::num::NonZeroU16;
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -27,9 +28,13 @@ pub(crate) struct PrivacyArgs {
     /// Fewer runs and canaries: seconds a method.
     #[arg(long)]
     quick: bool,
-    /// A fault that the audit must find: no-cap, private-divisor, silent-count, data-scaling, small-noise or seed-reuse.
+    /// A fault that the audit must find: no-cap, private-divisor, silent-count, data-scaling, small-noise or seed-reuse;
+    /// rank-noise or rank-stream of several ranks.
     #[arg(long, value_name = "FAULT")]
     plant: Option<String>,
+    /// Ranks that share every run, as threads of this process.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    ranks: u16,
     /// One JSON object per method and line.
     #[arg(long)]
     json: bool,
@@ -45,6 +50,7 @@ pub(crate) struct PrivacyArgs {
 pub(crate) fn run(args: &PrivacyArgs) -> anyhow::Result<()> {
     let plant = args.plant.as_deref().map(Plant::find).transpose()?;
     let settings = if args.quick { AuditSettings::quick() } else { AuditSettings::full() };
+    let settings = AuditSettings { ranks: NonZeroU16::new(args.ranks).context("ranks")?.into(), ..settings };
     let randomness = match args.seed {
         Some(seed) => Randomness::from_seed(seed),
         None => Randomness::from_os().context("--seed was not given")?,
@@ -134,7 +140,7 @@ mod tests {
             run(&args).unwrap_err().to_string()
         };
         insta::assert_snapshot!(error("privacy --method dpsgd --quick --plant silent-count"), @"plant = silent-count: expected a fault that dpsgd can have: `silent-count` does not apply to it");
-        insta::assert_snapshot!(error("privacy --method dpsgd --plant none"), @"plant = none: expected one of no-cap, private-divisor, silent-count, data-scaling, small-noise, seed-reuse");
+        insta::assert_snapshot!(error("privacy --method dpsgd --plant none"), @"plant = none: expected one of no-cap, private-divisor, silent-count, data-scaling, small-noise, seed-reuse, rank-noise, rank-stream");
         insta::assert_snapshot!(error("privacy --method fairlens"), @"method = fairlens: expected a certified method: this one claims nothing");
         assert!(error("privacy --method none").contains("unknown clipping method `none`"));
     }

@@ -1,6 +1,7 @@
 //! From the bytes of a file to the sum: a line of a census file becomes extreme, and nobody else's contribution moves.
 
 use std::io::Write as _;
+use std::num::NonZeroUsize;
 
 use anyhow::Context;
 use dp_accounting::{Delta, NoiseMultiplier};
@@ -101,6 +102,7 @@ fn compare(
         batch: &batch,
         record,
         execution: Execution::default(),
+        ranks: NonZeroUsize::MIN,
         otherwise: case.is_multiple_of(10).then(|| Execution { micro_batch: 7, ..Execution::default() }),
     };
     let names = (LayerKind::Linear.name(), method.name, "file");

@@ -2,7 +2,7 @@
 
 mod files;
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU16, NonZeroUsize};
 
 use anyhow::{Context, ensure};
 use clap::Args;
@@ -26,7 +26,7 @@ pub(crate) struct ReplayArgs {
     #[arg(long, value_name = "BUG")]
     plant: Option<Fault>,
     /// Take only the steps that once broke the guarantee, each by name with the factor by which it did.
-    #[arg(long, conflicts_with_all = ["cases", "method", "layer", "seed", "threads"])]
+    #[arg(long, conflicts_with_all = ["cases", "method", "layer", "seed", "threads", "ranks"])]
     known: bool,
     /// Decides all cases.
     #[arg(long, default_value_t = 1)]
@@ -34,6 +34,9 @@ pub(crate) struct ReplayArgs {
     /// Threads, each with cases of its own [default: all cores].
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+    /// Ranks that share every step, as threads of this process.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    ranks: u16,
     /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
@@ -57,7 +60,8 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let &ReplayArgs { cases, seed, layer, plant, .. } = args;
     let from_files =
         if plant.is_none() && layer.is_none_or(|layer| layer == LayerKind::Linear) { cases / FILE_SHARE } else { 0 };
-    let replay = Replay { cases: cases - from_files, seed, method: args.method.clone(), layer, plant, threads };
+    let (method, ranks) = (args.method.clone(), NonZeroUsize::from(NonZeroU16::new(args.ranks).context("ranks")?));
+    let replay = Replay { cases: cases - from_files, seed, method, layer, plant, threads, ranks };
     let progress = indicatif::ProgressBar::new(cases);
     let mut report = replay.run(&|tried| progress.set_position(tried))?;
     let methods: Vec<&'static str> = report.by_method.keys().copied().collect();

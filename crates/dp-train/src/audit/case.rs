@@ -45,6 +45,7 @@ pub(super) struct Case {
     pub(super) dtype: DType,
     pub(super) micro_batch: usize,
     pub(super) threads: NonZeroUsize,
+    pub(super) block_records: Option<usize>,
 }
 
 /// Records before they are tensors.
@@ -138,6 +139,7 @@ impl Case {
             dtype,
             micro_batch: [1_024, 1_024, 1_024, 64, 32, 7, 3, 1][rng.random_range(0..8)],
             threads: if rng.random_bool(0.05) { NonZeroUsize::MIN.saturating_add(1) } else { NonZeroUsize::MIN },
+            block_records: None,
         };
         case.draw_released(rng)?;
         Ok(case)
@@ -199,7 +201,7 @@ impl Case {
         let privacy = PrivacyConfig::new(self.clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-9)?);
         let rate = LearningRate::Constant(0.1);
         let config = TrainConfig::new(self.model.clone(), self.task.loss.clone(), batches, rate);
-        Plan::new(TrainConfig { privacy: Some(privacy), ..config }, self.facts())
+        Plan::new(TrainConfig { privacy: Some(privacy), block_records: self.block_records, ..config }, self.facts())
     }
 
     /// In one line, for people.
@@ -220,12 +222,17 @@ impl Case {
         FixedStep { threshold: self.threshold, released: self.released.clone(), dropout }
     }
 
-    /// Compares the step with its neighbours, on request also with the same step under other
-    /// micro-batches and threads.
+    /// Cuts the records into blocks, so that each of so many ranks holds some: two where there are enough records.
+    pub(super) fn in_blocks_for(&mut self, ranks: NonZeroUsize) {
+        self.block_records = (ranks.get() > 1).then(|| self.data.len().div_ceil(2 * ranks.get()));
+    }
+
+    /// Compares the step on so many ranks with its neighbours, on request also with the same step under other
+    /// micro-batches and threads on one.
     ///
     /// # Errors
     /// If the case cannot be set up.
-    pub(super) fn compare(&self, otherwise: bool, fault: Option<Fault>) -> Result<Comparison> {
+    pub(super) fn compare(&self, ranks: NonZeroUsize, otherwise: bool, fault: Option<Fault>) -> Result<Comparison> {
         let Data { features, labels, groups, .. } = &self.data;
         let records = Records::new(features, labels, groups, self.facts(), self.dtype, &Device::Cpu)?;
         // A planted fault is known to its own thread alone.
@@ -242,6 +249,7 @@ impl Case {
             record: self.record,
             execution: execution(self.micro_batch, self.threads),
             otherwise: otherwise.then(|| execution(other_size, self.threads.saturating_add(1))),
+            ranks,
         };
         neighbours.compare_with(fault)
     }

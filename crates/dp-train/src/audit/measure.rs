@@ -1,9 +1,12 @@
 //! By how much one record moves a step.
 
+use std::num::NonZeroUsize;
+
 use super::plant::{Fault, with_planted};
-use crate::error::Result;
+use crate::error::{Result, TrainError};
 use crate::plan::Plan;
 use crate::randomness::Randomness;
+use crate::ranks::on_threads;
 use crate::records::Records;
 use crate::trainer::{BeforeNoise, Execution, FixedStep, Trainer};
 
@@ -22,8 +25,10 @@ pub enum Breach {
     Stopped(String),
     /// The norm or the scale of another record changed: of this many.
     Coupled(usize),
-    /// The sum has other bits with other micro-batches or threads.
+    /// The sum has other bits with other micro-batches or threads, or on one rank alone.
     Split,
+    /// Ranks have other bits than the first.
+    Ranks,
 }
 
 impl Breach {
@@ -32,7 +37,7 @@ impl Breach {
         match self {
             Self::Sum(ratio) | Self::Count(ratio) => *ratio,
             Self::NotFinite | Self::Stopped(_) => f64::INFINITY,
-            Self::Bound | Self::Coupled(_) | Self::Split => 1.0,
+            Self::Bound | Self::Coupled(_) | Self::Split | Self::Ranks => 1.0,
         }
     }
 }
@@ -46,7 +51,8 @@ impl std::fmt::Display for Breach {
             Self::NotFinite => write!(f, "the sum is not finite"),
             Self::Stopped(error) => write!(f, "the step stopped: {error}"),
             Self::Coupled(n) => write!(f, "norms or scales of {n} other records changed"),
-            Self::Split => write!(f, "the sum has other bits with other micro-batches or threads"),
+            Self::Split => write!(f, "the sum has other bits with other micro-batches, threads or ranks"),
+            Self::Ranks => write!(f, "ranks have sums of other bits than the first"),
         }
     }
 }
@@ -69,9 +75,14 @@ pub struct Neighbours<'a> {
     pub record: usize,
     /// How the steps are executed.
     pub execution: Execution,
-    /// Another way to execute a step, which must give the same bits.
+    /// Another way to execute a step, on one rank, which must give the same bits.
     pub otherwise: Option<Execution>,
+    /// Ranks, threads of this process, that take the steps together.
+    pub ranks: NonZeroUsize,
 }
+
+/// A step with the record, with the record not drawn, and with the record blanked.
+type Steps = [Result<BeforeNoise>; 3];
 
 /// What came of a comparison.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -153,57 +164,89 @@ impl Neighbours<'_> {
         self.compare_with(None)
     }
 
-    /// With a fault planted on this thread, or with none.
+    /// With a fault planted, or with none.
     pub(super) fn compare_with(&self, fault: Option<Fault>) -> Result<Comparison> {
         let position = self.batch.iter().position(|&row| row == self.record).unwrap_or(0);
-        let mut absent = self.batch.to_vec();
-        absent.retain(|&row| row != self.record);
-        let mut trainer = self.trainer(self.execution.clone())?;
         let mut comparison = Comparison::default();
-        with_planted(fault, || -> Result<()> {
-            let with = match trainer.before_noise(self.batch, self.fixed) {
-                Ok(with) => with,
-                Err(error) => {
-                    comparison.note(Breach::Stopped(error.to_string()));
-                    return Ok(());
-                }
-            };
-            comparison.norms.clone_from(&with.norms);
-            match trainer.before_noise(&absent, self.fixed) {
-                Ok(without) => {
-                    comparison.compare_others(&with, &without, position);
-                    // Of full batches only: a shorter draw may be cut into other pieces, which is public.
-                    if self.plan.config().batches.sampling_rate.get() == 1.0 {
-                        comparison.compare_sums(&with, &without);
-                    }
-                }
-                Err(error) => comparison.note(Breach::Stopped(error.to_string())),
+        let mut of_ranks = self.on_ranks(fault)?;
+        let [with, absent, blanked] = of_ranks.swap_remove(0);
+        let stopped = |error: TrainError| Breach::Stopped(error.to_string());
+        let with = match with {
+            Ok(with) => with,
+            Err(error) => {
+                comparison.note(stopped(error));
+                return Ok(comparison);
             }
-            match trainer.on_records(self.blanked)?.before_noise(self.batch, self.fixed) {
-                Ok(without) => {
-                    comparison.compare_others(&with, &without, position);
+        };
+        comparison.norms.clone_from(&with.norms);
+        match absent {
+            Ok(without) => {
+                comparison.compare_others(&with, &without, position);
+                // Of full batches only: a shorter draw may be cut into other pieces, which is public.
+                if self.plan.config().batches.sampling_rate.get() == 1.0 {
                     comparison.compare_sums(&with, &without);
                 }
-                Err(error) => comparison.note(Breach::Stopped(error.to_string())),
             }
-            if let Some(otherwise) = &self.otherwise {
-                match self.trainer(otherwise.clone())?.before_noise(self.batch, self.fixed) {
-                    Ok(other) if other.sum.iter().zip(&with.sum).any(|(a, b)| a.to_bits() != b.to_bits()) => {
-                        comparison.note(Breach::Split);
-                    }
-                    Ok(_) => {}
-                    Err(error) => comparison.note(Breach::Stopped(error.to_string())),
+            Err(error) => comparison.note(stopped(error)),
+        }
+        match blanked {
+            Ok(without) => {
+                comparison.compare_others(&with, &without, position);
+                comparison.compare_sums(&with, &without);
+            }
+            Err(error) => comparison.note(stopped(error)),
+        }
+        for [other, ..] in of_ranks {
+            match other {
+                Ok(other) if other.bound != with.bound || !same_bits(&other.sum, &with.sum) => {
+                    comparison.note(Breach::Ranks);
                 }
+                Ok(_) => {}
+                Err(error) => comparison.note(stopped(error)),
             }
-            Ok(())
-        })?;
+        }
+        if let Some(otherwise) = &self.otherwise {
+            let mut trainer = self.trainer(self.records, otherwise.clone())?;
+            match with_planted(fault, || trainer.before_noise(self.batch, self.fixed)) {
+                Ok(other) if !same_bits(&other.sum, &with.sum) => comparison.note(Breach::Split),
+                Ok(_) => {}
+                Err(error) => comparison.note(stopped(error)),
+            }
+        }
         Ok(comparison)
     }
 
-    fn trainer(&self, execution: Execution) -> Result<Trainer<'_>> {
+    /// The steps as each rank took them.
+    fn on_ranks(&self, fault: Option<Fault>) -> Result<Vec<Steps>> {
+        if self.ranks == NonZeroUsize::MIN {
+            return Ok(vec![with_planted(fault, || self.steps(self.records, self.blanked, self.execution.clone()))?]);
+        }
+        on_threads(self.ranks.get(), |ranks| {
+            let held = self.plan.held_by(ranks.rank(), ranks.size());
+            let (records, blanked) = (self.records.held_part(held.clone())?, self.blanked.held_part(held)?);
+            let execution = Execution { ranks, ..self.execution.clone() };
+            with_planted(fault, || self.steps(&records, &blanked, execution))
+        })
+    }
+
+    fn steps(&self, records: &Records, blanked: &Records, execution: Execution) -> Result<Steps> {
+        let mut absent = self.batch.to_vec();
+        absent.retain(|&row| row != self.record);
+        let mut trainer = self.trainer(records, execution)?;
+        let with = trainer.before_noise(self.batch, self.fixed);
+        let absent = trainer.before_noise(&absent, self.fixed);
+        let blanked = trainer.on_records(blanked)?.before_noise(self.batch, self.fixed);
+        Ok([with, absent, blanked])
+    }
+
+    fn trainer<'a>(&'a self, records: &'a Records, execution: Execution) -> Result<Trainer<'a>> {
         let streams = Randomness::from_seed(0).streams(0, 0);
-        let mut trainer = Trainer::new(self.plan, self.records, streams, execution)?;
+        let mut trainer = Trainer::new(self.plan, records, streams, execution)?;
         trainer.engine_mut().model().parameters().set(self.parameters)?;
         Ok(trainer)
     }
+}
+
+fn same_bits(a: &[f64], b: &[f64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
 }

@@ -9,8 +9,9 @@
 //! ```
 //! use std::num::NonZeroUsize;
 //! use dp_train::audit::Replay;
+//! let one = NonZeroUsize::MIN;
 //! let replay =
-//!     Replay { cases: 40, seed: 1, method: Some("dpsgd".into()), layer: None, plant: None, threads: NonZeroUsize::MIN };
+//!     Replay { cases: 40, seed: 1, method: Some("dpsgd".into()), layer: None, plant: None, threads: one, ranks: one };
 //! let report = replay.run(&|_| {})?;
 //! assert_eq!(report.cases, 40);
 //! # Ok::<(), dp_train::TrainError>(())

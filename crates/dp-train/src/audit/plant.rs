@@ -18,12 +18,23 @@ pub enum Fault {
     NanZero,
     /// Sums of pieces are added in single precision.
     F32Stagnation,
+    /// Of several ranks, one of which no record was drawn does not take part in the step.
+    SkippedPart,
+    /// Each of several ranks adds noise of its own, its share of the standard deviation in place of the variance.
+    RankNoise,
+    /// Each of several ranks makes the noise of its range of parameters, all from the beginning of one stream.
+    RankStream,
 }
 
 impl Fault {
-    /// Every fault.
+    /// Every fault that shows before the noise.
     pub const ALL: &'static [Self] =
-        &[Self::NoCap, Self::RowsCouple, Self::GramNorm, Self::NanZero, Self::F32Stagnation];
+        &[Self::NoCap, Self::RowsCouple, Self::GramNorm, Self::NanZero, Self::F32Stagnation, Self::SkippedPart];
+
+    /// Whether it takes several ranks to have it.
+    pub fn needs_ranks(self) -> bool {
+        matches!(self, Self::SkippedPart | Self::RankNoise | Self::RankStream)
+    }
 
     /// Name on the command line.
     pub fn name(self) -> &'static str {
@@ -33,6 +44,9 @@ impl Fault {
             Self::GramNorm => "gram-norm",
             Self::NanZero => "nan-zero",
             Self::F32Stagnation => "f32-stagnation",
+            Self::SkippedPart => "skipped-part",
+            Self::RankNoise => "rank-noise",
+            Self::RankStream => "rank-stream",
         }
     }
 }

@@ -32,6 +32,8 @@ pub struct Replay {
     pub plant: Option<Fault>,
     /// Threads, each with cases of its own. The cases do not depend on it.
     pub threads: NonZeroUsize,
+    /// Ranks, threads of this process, that share every step ([`ranks`](crate::ranks)).
+    pub ranks: NonZeroUsize,
 }
 
 /// What was found; its JSON is one object with the first five entries.
@@ -156,6 +158,13 @@ impl Replay {
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Report> {
         /// Cases of a climb, where there are enough of them.
         const LENGTH: u64 = 12;
+        if let Some(fault) = self.plant.filter(|fault| fault.needs_ranks() && self.ranks == NonZeroUsize::MIN) {
+            return Err(TrainError::invalid(
+                "plant",
+                fault.name(),
+                "2 ranks or more: one alone cannot have this fault",
+            ));
+        }
         let methods = self.methods()?;
         let layers = self.layer.map_or_else(|| LayerKind::ALL.to_vec(), |layer| vec![layer]);
         let cells = (methods.len() * layers.len()) as u64;
@@ -212,11 +221,12 @@ impl Replay {
         let mut report = Report::default();
         let mut best: Option<(Case, Comparison)> = None;
         for step in 0..steps {
-            let case = match &best {
+            let mut case = match &best {
                 None => attack.begin(layer, method, &mut rng)?,
                 Some((case, comparison)) => attack.mutate(case, comparison, &mut rng)?,
             };
-            let comparison = case.compare(rng.random_bool(0.1), self.plant)?;
+            case.in_blocks_for(self.ranks);
+            let comparison = case.compare(self.ranks, rng.random_bool(0.1), self.plant)?;
             report.note((layer.name(), method.name, attack.name()), (climb, step), &comparison, || case.describe());
             if best.as_ref().is_none_or(|(_, known)| comparison.severity() >= known.severity()) {
                 best = Some((case, comparison));
@@ -231,7 +241,12 @@ mod tests {
     use super::*;
 
     fn replay(cases: u64) -> Replay {
-        Replay { cases, seed: 1, method: None, layer: None, plant: None, threads: NonZeroUsize::MIN }
+        let one = NonZeroUsize::MIN;
+        Replay { cases, seed: 1, method: None, layer: None, plant: None, threads: one, ranks: one }
+    }
+
+    fn ranks(n: usize) -> NonZeroUsize {
+        NonZeroUsize::new(n).unwrap()
     }
 
     #[test]
@@ -270,10 +285,22 @@ mod tests {
     }
 
     #[test]
+    fn no_case_breaks_the_guarantee_on_two_or_three_ranks() {
+        for n in [2, 3] {
+            let report = Replay { ranks: ranks(n), ..replay(1_500) }.run(&|_| {}).unwrap();
+            assert!(report.violations == 0 && report.largest_ratio <= 1.0, "{:#?}", report.worst);
+            assert!(report.largest_sum_ratio > 0.99, "{}", report.largest_sum_ratio);
+        }
+    }
+
+    #[test]
     fn every_planted_fault_is_found() {
         for &fault in Fault::ALL {
-            let report = Replay { plant: Some(fault), ..replay(1_500) }.run(&|_| {}).unwrap();
+            let ranks = ranks(if fault.needs_ranks() { 2 } else { 1 });
+            let report = Replay { plant: Some(fault), ranks, ..replay(1_500) }.run(&|_| {}).unwrap();
             assert!(report.violations > 0, "{}", fault.name());
         }
+        let alone = Replay { plant: Some(Fault::SkippedPart), ..replay(1) }.run(&|_| {}).unwrap_err().to_string();
+        insta::assert_snapshot!(alone, @"plant = skipped-part: expected 2 ranks or more: one alone cannot have this fault");
     }
 }

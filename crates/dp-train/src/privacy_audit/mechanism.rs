@@ -1,5 +1,6 @@
 //! Runs of the real trainer on records among which there is a canary, or a blank in its place, and what an attacker makes of them.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use candle_core::{DType, Device};
@@ -9,12 +10,14 @@ use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::plant::{Plant, Seen, Watched};
+use crate::audit::with_planted;
 use crate::error::Result;
 use crate::loss::Loss;
 use crate::models::ModelConfig;
 use crate::observer::{Observer, StepState, StepView};
 use crate::plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
 use crate::randomness::RandomStreams;
+use crate::ranks::on_threads;
 use crate::records::{PublicFacts, Records};
 use crate::schedule::LearningRate;
 use crate::trainer::{Execution, Trainer};
@@ -40,13 +43,22 @@ pub(super) fn params() -> PresetParams {
 }
 
 /// A plan of full batches, whose gradient queries together have μ = [`MU`].
-fn plan(entry: &MethodEntry, facts: PublicFacts, steps: u64, sigma_factor: f64, delta: Delta) -> Result<Plan> {
+fn plan(
+    entry: &MethodEntry,
+    facts: PublicFacts,
+    steps: u64,
+    sigma_factor: f64,
+    ranks: NonZeroUsize,
+    delta: Delta,
+) -> Result<Plan> {
     let sigma = NoiseMultiplier::new(sigma_factor * (steps as f64).sqrt() / MU)?;
     let privacy =
         PrivacyConfig { allow_large_delta: true, ..PrivacyConfig::new(entry.config(&params()), sigma, delta) };
     let batches = BatchPlan { sampling_rate: SamplingRate::new(1.0)?, steps, epochs: 1 };
     let config = TrainConfig {
         privacy: Some(privacy),
+        // Two blocks for each of several ranks.
+        block_records: (ranks.get() > 1).then(|| facts.n_records.div_ceil(2 * ranks.get())),
         ..TrainConfig::new(ModelConfig::LogisticRegression, Loss::BceWithLogits, batches, LearningRate::Constant(RATE))
     };
     Plan::new(config, facts)
@@ -110,8 +122,30 @@ fn play(
     records: &Records,
     streams: RandomStreams,
     plant: Option<Plant>,
+    ranks: NonZeroUsize,
 ) -> Result<Played> {
-    let mut trainer = Trainer::new(plan, records, streams, Execution::default())?;
+    if ranks == NonZeroUsize::MIN {
+        return play_rank(entry, plan, records, streams, plant, Execution::default());
+    }
+    let played = on_threads(ranks.get(), |ranks| {
+        let held = records.held_part(plan.held_by(ranks.rank(), ranks.size()))?;
+        let execution = Execution { ranks, ..Execution::default() };
+        let fault = plant.and_then(Plant::of_ranks);
+        with_planted(fault, || play_rank(entry, plan, &held, streams.clone(), plant, execution))
+    });
+    Ok(played?.swap_remove(0))
+}
+
+/// The run as one of its ranks plays it.
+fn play_rank(
+    entry: &MethodEntry,
+    plan: &Plan,
+    records: &Records,
+    streams: RandomStreams,
+    plant: Option<Plant>,
+    execution: Execution,
+) -> Result<Played> {
+    let mut trainer = Trainer::new(plan, records, streams, execution)?;
     let parameters = trainer.engine_mut().model().parameters();
     let n_parameters = parameters.to_vec()?.len();
     parameters.set(&vec![0.0; n_parameters])?;
@@ -147,19 +181,26 @@ pub(super) struct OneCanary<'a> {
     input: f32,
     group: usize,
     plant: Option<Plant>,
+    ranks: NonZeroUsize,
 }
 
 /// What an attacker computes from one run; the larger, the more likely the canary was there, or the less: that is learned.
 pub(super) type Statistics = [f64; 4];
 
 impl<'a> OneCanary<'a> {
-    pub(super) fn new(entry: &'a MethodEntry, group: usize, plant: Option<Plant>, delta: Delta) -> Result<Self> {
+    pub(super) fn new(
+        entry: &'a MethodEntry,
+        group: usize,
+        plant: Option<Plant>,
+        ranks: NonZeroUsize,
+        delta: Delta,
+    ) -> Result<Self> {
         let n_records = WITHIN + ABOVE.iter().sum::<usize>() + 1;
         let facts = PublicFacts { n_records, n_inputs: 1, n_classes: 2, n_groups: N_GROUPS };
-        let plan_with = |factor| plan(entry, facts, STEPS, factor, delta);
+        let plan_with = |factor| plan(entry, facts, STEPS, factor, ranks, delta);
         let (plan, second) = (plan_with(1.0)?, plan_with(2.0)?);
         let input = canary_input(entry, &plan)?;
-        Ok(Self { entry, plan, second, facts, input, group, plant })
+        Ok(Self { entry, plan, second, facts, input, group, plant, ranks })
     }
 
     fn records(&self, present: bool) -> Result<Records> {
@@ -190,12 +231,16 @@ impl<'a> OneCanary<'a> {
         let records = self.records(present)?;
         let reuse = self.plant == Some(Plant::SeedReuse);
         let again = reuse.then(|| streams.clone());
-        let first = play(self.entry, &self.plan, &records, streams, self.plant)?;
+        let first = play(self.entry, &self.plan, &records, streams, self.plant, self.ranks)?;
         let mut statistics = self.look(&first, &self.plan);
         if let Some(streams) = again {
             // The same noise in two releases of different scale: their difference has none.
-            let second = play(self.entry, &self.second, &records, streams, self.plant)?;
-            statistics[3] = self.residue(&first, &self.plan) - self.residue(&second, &self.second);
+            let second = play(self.entry, &self.second, &records, streams, self.plant, self.ranks)?;
+            let residue = |played, plan| self.residue(played, plan, self.direction());
+            statistics[3] = residue(&first, &self.plan) - residue(&second, &self.second);
+        } else if self.plant == Some(Plant::RankStream) {
+            // The same noise in the weight and in the constant: their difference has none.
+            statistics[3] = self.residue(&first, &self.plan, [1.0, -1.0]);
         }
         Ok(statistics)
     }
@@ -206,21 +251,23 @@ impl<'a> OneCanary<'a> {
         [f64::from(self.input) / length, 1.0 / length]
     }
 
-    /// The sum of a step along the canary's gradient, less what the others are known to add.
-    fn without_others(&self, played: &Played, step: usize) -> f64 {
-        let along = |sum: &[f64]| sum.iter().zip(self.direction()).map(|(sum, u)| sum * u).sum::<f64>();
+    /// The sum of a step along a vector, less what the others are known to add.
+    fn without_others(&self, played: &Played, step: usize, u: [f64; 2]) -> f64 {
+        let along = |sum: &[f64]| sum.iter().zip(u).map(|(sum, u)| sum * u).sum::<f64>();
         let (norms, scales) = (&played.transcript.norms[step], &played.transcript.scales[step]);
         // A record within points to (1, 1).
-        let within = along(&[std::f64::consts::FRAC_1_SQRT_2; 2]);
+        let (within, above) = (along(&[std::f64::consts::FRAC_1_SQRT_2; 2]), along(&self.direction()));
         let others: f64 =
-            (0..self.facts.n_records - 1).map(|i| norms[i] * scales[i] * if i < WITHIN { within } else { 1.0 }).sum();
+            (0..self.facts.n_records - 1).map(|i| norms[i] * scales[i] * if i < WITHIN { within } else { above }).sum();
         along(&played.sums[step]) - others
     }
 
     /// In units of the noise, over all steps.
-    fn residue(&self, played: &Played, plan: &Plan) -> f64 {
+    fn residue(&self, played: &Played, plan: &Plan, u: [f64; 2]) -> f64 {
         let sigma = plan.context().noise_multiplier;
-        (0..played.sums.len()).map(|step| -self.without_others(played, step) / (sigma * played.seen[step].bound)).sum()
+        (0..played.sums.len())
+            .map(|step| -self.without_others(played, step, u) / (sigma * played.seen[step].bound))
+            .sum()
     }
 
     fn look(&self, played: &Played, plan: &Plan) -> Statistics {
@@ -231,7 +278,7 @@ impl<'a> OneCanary<'a> {
         for (step, seen) in played.seen.iter().enumerate() {
             let (norms, scales) = (&played.transcript.norms[step], &played.transcript.scales[step]);
             let share = norms[twin] * scales[twin] / seen.bound;
-            let x = -self.without_others(played, step) / seen.bound;
+            let x = -self.without_others(played, step, self.direction()) / seen.bound;
             likelihood += (share * x - 0.5 * share * share) / (sigma * sigma);
             let sum: f64 = played.sums[step].iter().zip(self.direction()).map(|(sum, u)| sum * u).sum();
             plain += sum / (sigma * CLIP_NORM);
@@ -248,6 +295,7 @@ pub(super) struct ManyCanaries<'a> {
     facts: PublicFacts,
     input: f32,
     plant: Option<Plant>,
+    ranks: NonZeroUsize,
 }
 
 /// A canary: whether it was there, and by how much the attacker thinks so.
@@ -258,11 +306,17 @@ pub(super) struct Guess {
 }
 
 impl<'a> ManyCanaries<'a> {
-    pub(super) fn new(entry: &'a MethodEntry, n: usize, plant: Option<Plant>, delta: Delta) -> Result<Self> {
+    pub(super) fn new(
+        entry: &'a MethodEntry,
+        n: usize,
+        plant: Option<Plant>,
+        ranks: NonZeroUsize,
+        delta: Delta,
+    ) -> Result<Self> {
         let facts = PublicFacts { n_records: n, n_inputs: n, n_classes: 2, n_groups: N_GROUPS };
-        let plan = plan(entry, facts, 1, 1.0, delta)?;
+        let plan = plan(entry, facts, 1, 1.0, ranks, delta)?;
         let input = canary_input(entry, &plan)?;
-        Ok(Self { entry, plan, facts, input, plant })
+        Ok(Self { entry, plan, facts, input, plant, ranks })
     }
 
     /// Runs once and guesses every canary.
@@ -275,7 +329,7 @@ impl<'a> ManyCanaries<'a> {
         }
         let groups: Vec<usize> = (0..n).map(|i| i % N_GROUPS).collect();
         let records = Records::new(&features, &vec![1; n], &groups, self.facts, DType::F32, &Device::Cpu)?;
-        let played = play(self.entry, &self.plan, &records, streams, self.plant)?;
+        let played = play(self.entry, &self.plan, &records, streams, self.plant, self.ranks)?;
         let (norms, scales) = (&played.transcript.norms[0], &played.transcript.scales[0]);
         // What a canary of a group adds is the same for all of them.
         let addition = |group: usize| {

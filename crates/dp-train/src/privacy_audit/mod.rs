@@ -24,6 +24,8 @@ mod estimate;
 mod mechanism;
 mod plant;
 
+use std::num::NonZeroUsize;
+
 use dp_accounting::{Delta, DpEvent};
 use dp_clipping::registry;
 use serde::Serialize;
@@ -46,12 +48,14 @@ pub struct AuditSettings {
     pub delta: f64,
     /// Probability that any bound of the audit of one method is above the true ε.
     pub failure: f64,
+    /// Ranks, threads of this process, that share every run ([`ranks`](crate::ranks)).
+    pub ranks: NonZeroUsize,
 }
 
 impl AuditSettings {
     /// Seconds a method.
     pub fn quick() -> Self {
-        Self { runs: 4_000, canaries: 300, delta: 1e-5, failure: 1e-3 }
+        Self { runs: 4_000, canaries: 300, delta: 1e-5, failure: 1e-3, ranks: NonZeroUsize::MIN }
     }
 
     /// Minutes a method.
@@ -128,6 +132,9 @@ pub fn audit(
         let expected = format!("a fault that {method} can have: `{}` does not apply to it", plant.name());
         return Err(TrainError::invalid("plant", plant.name(), expected));
     }
+    if let Some(plant) = plant.filter(|plant| plant.of_ranks().is_some() && settings.ranks == NonZeroUsize::MIN) {
+        return Err(TrainError::invalid("plant", plant.name(), "2 ranks or more: one alone cannot have this fault"));
+    }
     if settings.runs < 8 || settings.canaries < 10 {
         let value = format!("{} runs and {} canaries", settings.runs, settings.canaries);
         return Err(TrainError::invalid("audit settings", value, "at least 8 runs and 10 canaries"));
@@ -139,7 +146,7 @@ pub fn audit(
 
     let (mut groups, mut claim) = (Vec::new(), (0.0, 0.0));
     for group in 0..N_GROUPS {
-        let canary = OneCanary::new(entry, group, plant, delta)?;
+        let canary = OneCanary::new(entry, group, plant, settings.ranks, delta)?;
         claim = if plant == Some(Plant::SeedReuse) {
             estimate::claim(&DpEvent::Composed(vec![canary.plan.event(), canary.second.event()]), 1, delta)?
         } else {
@@ -148,7 +155,7 @@ pub fn audit(
         let audited_lower = audited.many_runs(&canary, group)?;
         groups.push(GroupOutcome { group, claimed_epsilon: claim.0, audited_lower });
     }
-    let one_run = audited.one_run(&ManyCanaries::new(entry, settings.canaries, plant, delta)?)?;
+    let one_run = audited.one_run(&ManyCanaries::new(entry, settings.canaries, plant, settings.ranks, delta)?)?;
     let lower = groups.iter().map(|group| group.audited_lower);
     let audited_lower = lower.fold(one_run.audited_lower.max(one_run.audited_lower_f_dp), f64::max);
     Ok(AuditOutcome {
@@ -270,7 +277,8 @@ mod tests {
             let share = if method == "dpsgd" { 0.5 } else { 0.2 };
             assert!(honest.audited_lower > share * honest.claimed_epsilon, "{honest:?}");
         }
-        for (method, plants) in [("dpsgd-f", &Plant::ALL[..]), ("dpsgd", &[Plant::NoCap, Plant::SeedReuse])] {
+        let of_one = Plant::ALL.into_iter().filter(|plant| plant.of_ranks().is_none()).collect::<Vec<_>>();
+        for (method, plants) in [("dpsgd-f", &of_one[..]), ("dpsgd", &[Plant::NoCap, Plant::SeedReuse])] {
             for &plant in plants {
                 let planted = audit(method, &settings, Some(plant), &randomness).unwrap();
                 assert!(planted.refuted(), "{method}, {}: {planted:?}", plant.name());
@@ -280,5 +288,28 @@ mod tests {
         assert!(error.contains("does not apply"), "{error}");
         assert!(audit("fairlens", &settings, None, &randomness).is_err());
         assert!(Plant::find("no-cap").is_ok() && Plant::find("x").is_err());
+    }
+
+    /// The same under ranks, with the faults that only they can have.
+    #[test]
+    fn ranks_stand_and_their_faults_are_found() {
+        let on = |n| AuditSettings {
+            runs: 800,
+            canaries: 40,
+            ranks: NonZeroUsize::new(n).unwrap(),
+            ..AuditSettings::quick()
+        };
+        let randomness = Randomness::from_seed(16);
+        for method in ["dpsgd", "dpsgd-f"] {
+            let honest = audit(method, &on(2), None, &randomness).unwrap();
+            assert!(!honest.refuted() && honest.audited_lower > 0.2 * honest.claimed_epsilon, "{honest:?}");
+            assert_eq!(honest, audit(method, &on(1), None, &randomness).unwrap(), "{method}");
+        }
+        for (plant, n) in [(Plant::RankNoise, 4), (Plant::RankStream, 2)] {
+            let planted = audit("dpsgd", &on(n), Some(plant), &randomness).unwrap();
+            assert!(planted.refuted(), "{}: {planted:?}", plant.name());
+            let error = audit("dpsgd", &on(1), Some(plant), &randomness).unwrap_err().to_string();
+            assert!(error.contains("2 ranks or more"), "{error}");
+        }
     }
 }

@@ -8,6 +8,7 @@ use dp_clipping::{
 };
 use rand::RngCore;
 
+use crate::audit::Fault;
 use crate::error::{Result, TrainError};
 
 /// A fault that breaks the guarantee.
@@ -25,12 +26,24 @@ pub enum Plant {
     SmallNoise,
     /// Two releases under the same random streams.
     SeedReuse,
+    /// Each of several ranks adds noise of its own, its share of the standard deviation in place of the variance.
+    RankNoise,
+    /// Each of several ranks makes the noise of its range of parameters, all from the beginning of one stream.
+    RankStream,
 }
 
 impl Plant {
     /// Every fault.
-    pub const ALL: [Self; 6] =
-        [Self::NoCap, Self::PrivateDivisor, Self::SilentCount, Self::DataScaling, Self::SmallNoise, Self::SeedReuse];
+    pub const ALL: [Self; 8] = [
+        Self::NoCap,
+        Self::PrivateDivisor,
+        Self::SilentCount,
+        Self::DataScaling,
+        Self::SmallNoise,
+        Self::SeedReuse,
+        Self::RankNoise,
+        Self::RankStream,
+    ];
 
     /// Name on the command line.
     pub fn name(self) -> &'static str {
@@ -41,6 +54,8 @@ impl Plant {
             Self::DataScaling => "data-scaling",
             Self::SmallNoise => "small-noise",
             Self::SeedReuse => "seed-reuse",
+            Self::RankNoise => "rank-noise",
+            Self::RankStream => "rank-stream",
         }
     }
 
@@ -61,7 +76,21 @@ impl Plant {
         match self {
             Self::SilentCount => per_group || matches!(config.controller, Controller::Geometric { .. }),
             Self::SmallNoise => per_group,
-            Self::NoCap | Self::PrivateDivisor | Self::DataScaling | Self::SeedReuse => true,
+            Self::NoCap
+            | Self::PrivateDivisor
+            | Self::DataScaling
+            | Self::SeedReuse
+            | Self::RankNoise
+            | Self::RankStream => true,
+        }
+    }
+
+    /// The fault of the trainer that it is, if it takes several ranks to have it.
+    pub(super) fn of_ranks(self) -> Option<Fault> {
+        match self {
+            Self::RankNoise => Some(Fault::RankNoise),
+            Self::RankStream => Some(Fault::RankStream),
+            _ => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use super::Collective;
 use crate::error::{Result, TrainError};
@@ -18,6 +19,20 @@ pub fn in_process(size: usize) -> Vec<Arc<dyn Collective>> {
             Arc::new(Thread { rank, to, from: Mutex::new(from) }) as Arc<dyn Collective>
         })
         .collect()
+}
+
+/// What each of so many ranks makes, every one on a thread of this process, in their order.
+///
+/// # Errors
+/// The first rank's that has one; [`TrainError::Ranks`] if a rank panicked.
+pub fn on_threads<T: Send>(size: usize, each: impl Fn(Arc<dyn Collective>) -> Result<T> + Sync) -> Result<Vec<T>> {
+    thread::scope(|scope| {
+        let each = &each;
+        // All are started before the first is waited for.
+        let ranks: Vec<_> = in_process(size).into_iter().map(|ranks| scope.spawn(move || each(ranks))).collect();
+        let panicked = |_| TrainError::Ranks("a rank panicked".to_owned());
+        ranks.into_iter().map(|rank| rank.join().map_err(panicked)?).collect()
+    })
 }
 
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use self::in_process::in_process;
+pub use self::in_process::{in_process, on_threads};
 use crate::error::{Result, TrainError};
 
 /// What a run needs of the processes that it is made on.
@@ -169,16 +169,11 @@ mod tests {
 
     #[test]
     fn ranks_that_differ_are_named() {
-        let errors: Vec<String> = std::thread::scope(|scope| {
-            let ranks = in_process(3);
-            let threads: Vec<_> = ranks
-                .into_iter()
-                .map(|ranks| {
-                    scope.spawn(move || ranks.agree("colour", if ranks.rank() == 2 { b"red" } else { b"blue" }))
-                })
-                .collect();
-            threads.into_iter().map(|thread| thread.join().unwrap().unwrap_err().to_string()).collect()
+        let errors = on_threads(3, |ranks| {
+            let colour: &[u8] = if ranks.rank() == 2 { b"red" } else { b"blue" };
+            Ok(ranks.agree("colour", colour).unwrap_err().to_string())
         });
+        let errors = errors.unwrap();
         assert_eq!(errors, ["ranks: colour: rank 2 has red, rank 0 has blue"; 3]);
     }
 }

@@ -3,9 +3,10 @@
 use dp_clipping::{CountQuery, MethodState};
 
 use super::{StepSum, Trainer};
-use crate::audit::{FixedCounts, exact_counts};
+use crate::audit::{Fault, FixedCounts, exact_counts, planted};
 use crate::dropout::DropoutKey;
 use crate::error::{Result, TrainError};
+use crate::noise::StepNoise;
 use crate::records::Records;
 
 /// What a neighbour must share with a step to be compared with it: everything that was released
@@ -92,6 +93,34 @@ impl<'a> Trainer<'a> {
             losses: pass.losses,
         })
     }
+
+    /// What ranks that each make noise would release: all of it, each with its share of `std`
+    /// ([`Fault::RankNoise`]), or that of a range of parameters, each from the beginning of one stream
+    /// ([`Fault::RankStream`]).
+    pub(super) fn privatise_with_fault(&mut self, std: f64) -> Result<()> {
+        let exact = self.exact_sum()?;
+        let n_ranks = self.execution.ranks.size();
+        let mut noisy: Vec<f32> = exact.iter().map(|&value| value as f32).collect();
+        if planted(Fault::RankNoise) {
+            for _ in 0..n_ranks {
+                let before: Vec<f64> = noisy.iter().copied().map(f64::from).collect();
+                StepNoise::draw(&mut self.streams.noise, std / n_ranks as f64).add_exact(0, &before, &mut noisy);
+            }
+        } else {
+            let noise = StepNoise::draw(&mut self.streams.noise, std);
+            let of_rank = exact.len().div_ceil(n_ranks);
+            for (exact, noisy) in exact.chunks(of_rank).zip(noisy.chunks_mut(of_rank)) {
+                noise.add_exact(0, exact, noisy);
+            }
+        }
+        let normaliser = self.plan.expected_batch_size();
+        let gradient: Vec<f64> = noisy.into_iter().map(|value| f64::from(value) / normaliser).collect();
+        match &mut self.sum {
+            StepSum::Clipped(sum) => Ok(sum.gradient()?.set(&gradient)?),
+            StepSum::Plain(_) => Err(TrainError::mismatch("sum of a certified step", "a clipped sum", "another")),
+        }
+    }
+
     /// The sum as the noise meets it. It stops the step where it is not finite, as that does.
     fn exact_sum(&mut self) -> Result<Vec<f64>> {
         match &mut self.sum {

@@ -8,6 +8,8 @@ use dp_clipping::AdvanceScale;
 
 use super::gradient::{Pass, Weighting};
 use super::{StepSum, Trainer};
+#[cfg(feature = "audit")]
+use crate::audit::{Fault, planted};
 use crate::engine::{ClippedSum, Grid, rounding_of_piece, sensitivity};
 use crate::error::{Result, TrainError};
 use crate::noise::StepNoise;
@@ -30,6 +32,13 @@ impl Trainer<'_> {
         // Of several ranks, each looks at its own records.
         let (share, n_drawn) = (self.share_of(rows), rows.len());
         let rows = &rows[share.clone()];
+        #[cfg(feature = "audit")]
+        if planted(Fault::SkippedPart) && rows.is_empty() && self.execution.ranks.size() > 1 {
+            let pass = self.pass_of(rows);
+            let weighting = self.weighting(&pass)?;
+            self.begin_sum(weighting.bound)?;
+            return Ok((pass, weighting));
+        }
         let pieces = self.blocks.pieces(rows);
         let chunks = chunks_of(&pieces, self.records_at_once());
         let mut pass = self.pass_of(rows);
@@ -177,6 +186,10 @@ impl Trainer<'_> {
         let std = privacy.noise_multiplier.get() * self.sensitivity(bound);
         if !(std.is_finite() && std > 0.0) {
             return Err(TrainError::invalid("noise_std", std, "a finite number above 0"));
+        }
+        #[cfg(feature = "audit")]
+        if planted(Fault::RankNoise) || planted(Fault::RankStream) {
+            return self.privatise_with_fault(std);
         }
         let noise = StepNoise::draw(&mut self.streams.noise, std);
         let normaliser = self.plan.expected_batch_size();

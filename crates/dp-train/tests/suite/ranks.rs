@@ -3,10 +3,9 @@
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
-use std::thread;
 
 use dp_clipping::registry;
-use dp_train::ranks::{Collective, in_process};
+use dp_train::ranks::{Collective, in_process, on_threads};
 use dp_train::{
     Activation, CheckpointInterval, Checkpoints, DType, Device, Execution, Observer, Plan, Records, Result, StepView,
     TrainConfig, TrainError, Trainer, Unobserved,
@@ -55,11 +54,7 @@ fn rank(config: &TrainConfig, data: &Data, ranks: Arc<dyn Collective>, seed: u64
 
 /// Something of every rank, each on a thread.
 fn on_ranks<T: Send>(size: usize, each: impl Fn(Arc<dyn Collective>) -> T + Sync) -> Vec<T> {
-    thread::scope(|scope| {
-        let each = &each;
-        let threads: Vec<_> = in_process(size).into_iter().map(|ranks| scope.spawn(move || each(ranks))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    })
+    on_threads(size, |ranks| Ok(each(ranks))).unwrap()
 }
 
 fn data() -> Data {
