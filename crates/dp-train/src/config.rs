@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use dp_accounting::{Calibration, Delta, Epsilon, NoiseMultiplier, PldAccountant, SamplingRate};
+use dp_accounting::{Delta, Epsilon, NoiseMultiplier, PldAccountant, SamplingRate};
 use dp_clipping::{ClipConfig, PresetParams, registry};
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
@@ -12,7 +12,7 @@ use crate::error::{Result, TrainError};
 use crate::loss::Loss;
 use crate::models::ModelConfig;
 use crate::optimiser::OptimiserConfig;
-use crate::plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig, step_event};
+use crate::plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
 use crate::records::PublicFacts;
 use crate::schedule::LearningRate;
 
@@ -165,8 +165,14 @@ fn resolve(document: Document, facts: PublicFacts) -> Result<TrainConfig> {
         block_records: document.batches.block_records,
         ..TrainConfig::new(document.model, document.loss, batches, document.learning_rate)
     };
-    config.privacy = document.privacy.map(|privacy| resolve_privacy(&privacy, batches, facts)).transpose()?;
-    Ok(Plan::new(config, facts)?.config().clone())
+    let Some(privacy) = document.privacy else { return Ok(Plan::new(config, facts)?.config().clone()) };
+    let (privacy, target) = resolve_privacy(&privacy)?;
+    config.privacy = Some(privacy);
+    let plan = match target {
+        None => Plan::new(config, facts)?,
+        Some(target) => Plan::calibrated(config, facts, target, PldAccountant::new(Plan::RELATION), None)?,
+    };
+    Ok(plan.config().clone())
 }
 
 fn resolve_batches(batches: &Batches, facts: PublicFacts) -> Result<BatchPlan> {
@@ -200,7 +206,8 @@ fn resolve_batches(batches: &Batches, facts: PublicFacts) -> Result<BatchPlan> {
     Ok(BatchPlan { sampling_rate, steps, epochs })
 }
 
-fn resolve_privacy(privacy: &Privacy, batches: BatchPlan, facts: PublicFacts) -> Result<PrivacyConfig> {
+/// The privacy of a run, and the ε that its noise is yet to be found for, if it is.
+fn resolve_privacy(privacy: &Privacy) -> Result<(PrivacyConfig, Option<Epsilon>)> {
     let clipping = match (&privacy.method, privacy.clipping) {
         (Some(name), None) => {
             let Ok(entry) = registry::find(name) else {
@@ -213,32 +220,25 @@ fn resolve_privacy(privacy: &Privacy, batches: BatchPlan, facts: PublicFacts) ->
         (Some(_), Some(_)) => return Err(one_of("privacy.clipping", "both", "method and clipping")),
         (None, None) => return Err(one_of("privacy", "neither", "method and clipping")),
     };
-    let with = |noise_multiplier| PrivacyConfig {
-        allow_large_delta: privacy.allow_large_delta,
-        require_guarantee: privacy.require_guarantee || privacy.target_epsilon.is_some(),
-        ..PrivacyConfig::new(clipping, noise_multiplier, privacy.delta)
-    };
-    let target = match (privacy.noise_multiplier, privacy.target_epsilon) {
-        (Some(noise_multiplier), None) => return Ok(with(noise_multiplier)),
-        (None, Some(target)) => target,
+    let (noise_multiplier, target) = match (privacy.noise_multiplier, privacy.target_epsilon) {
+        (Some(noise_multiplier), None) => (noise_multiplier, None),
+        (None, Some(target)) if target.is_finite() && target > 0.0 => {
+            (NoiseMultiplier::new(1.0)?, Some(Epsilon::new(target)?))
+        }
+        (None, Some(target)) => {
+            return Err(TrainError::invalid("privacy.target_epsilon", target, "a finite number above 0"));
+        }
         (Some(_), Some(_)) => {
             return Err(one_of("privacy.target_epsilon", "both", "noise_multiplier and target_epsilon"));
         }
         (None, None) => return Err(one_of("privacy", "neither", "noise_multiplier and target_epsilon")),
     };
-    if !(target.is_finite() && target > 0.0) {
-        return Err(TrainError::invalid("privacy.target_epsilon", target, "a finite number above 0"));
-    }
-    let event = |noise_multiplier| step_event(&with(noise_multiplier), batches.sampling_rate, facts);
-    // Refuses what has no event, with its reason, before noise is searched for.
-    event(NoiseMultiplier::new(1.0)?)?;
-    let spent = PldAccountant::new(Plan::RELATION);
-    let calibration = Calibration::of_remaining_budget(spent, Epsilon::new(target)?, privacy.delta)?;
-    let noise_multiplier = calibration.noise_multiplier(|noise_multiplier| {
-        // A multiplier for which the counts' would be out of range is no candidate: an event that meets no target.
-        event(noise_multiplier).map_or(dp_accounting::DpEvent::NonPrivate, |event| event.repeated(batches.steps))
-    })?;
-    Ok(with(noise_multiplier))
+    let config = PrivacyConfig {
+        allow_large_delta: privacy.allow_large_delta,
+        require_guarantee: privacy.require_guarantee || target.is_some(),
+        ..PrivacyConfig::new(clipping, noise_multiplier, privacy.delta)
+    };
+    Ok((config, target))
 }
 
 fn one_of(parameter: &'static str, given: &str, names: &str) -> TrainError {

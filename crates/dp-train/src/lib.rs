@@ -60,7 +60,7 @@ pub use observer::{Observer, StepState, StepView, Unobserved};
 pub use ops::Activation;
 pub use optimiser::OptimiserConfig;
 pub use parameters::ParameterVector;
-pub use plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
+pub use plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig, step_query};
 pub use randomness::{Purpose, RandomStreams, Randomness};
 pub use records::{PublicFacts, Records};
 pub use sampler::PoissonSampler;

@@ -3,7 +3,10 @@
 
 use std::ops::Range;
 
-use dp_accounting::{Delta, DpEvent, Ledger, Mark, NeighbouringRelation, NoiseMultiplier, SamplingRate, Scope};
+use dp_accounting::{
+    Accountant, Calibration, Delta, DpEvent, Epsilon, Ledger, Mark, NeighbouringRelation, NoiseMultiplier,
+    SamplingRate, Scope,
+};
 use dp_clipping::{ClipConfig, Coupling, PublicContext};
 use serde::{Deserialize, Serialize};
 
@@ -256,6 +259,58 @@ impl Plan {
         Ok(Self { config, facts, context, event, given: Vec::new(), paid: Vec::new() })
     }
 
+    /// The plan of a configuration with the least noise that keeps the whole run, counts included, within a target ε at the δ of its
+    /// `privacy`, after what a ledger has `spent` of it. The noise multiplier that `privacy` has is not looked at.
+    ///
+    /// **Edge cases.** A method without noise, or counts whose noise would be out of range, meet no target.
+    ///
+    /// **Example**
+    /// ```
+    /// use dp_accounting::{Delta, Epsilon, NoiseMultiplier, PldAccountant};
+    /// use dp_clipping::{PresetParams, registry};
+    /// use dp_train::{BatchPlan, LearningRate, Loss, ModelConfig, Plan, PrivacyConfig, PublicFacts, TrainConfig};
+    ///
+    /// let clipping = registry::find("dpsgd")?.config(&PresetParams::default());
+    /// let privacy = PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-5)?);
+    /// let batches = BatchPlan::exact(10_000, 250, 20)?;
+    /// let config = TrainConfig {
+    ///     privacy: Some(privacy),
+    ///     ..TrainConfig::new(ModelConfig::LogisticRegression, Loss::BceWithLogits, batches, LearningRate::Constant(0.1))
+    /// };
+    /// let facts = PublicFacts { n_records: 10_000, n_inputs: 40, n_classes: 2, n_groups: 2 };
+    /// let plan = Plan::calibrated(config, facts, Epsilon::new(2.0)?, PldAccountant::new(Plan::RELATION), None)?;
+    /// let epsilon = plan.ledger(plan.config().batches.steps)?.epsilon(Delta::new(1e-5)?)?.epsilon.get();
+    /// assert!((1.99..=2.0).contains(&epsilon), "{epsilon}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TrainError::InvalidParameter`] without `privacy`; [`TrainError::Accounting`] if no noise meets the target; those of [`Self::new`].
+    pub fn calibrated<A: Accountant + Clone>(
+        mut config: TrainConfig,
+        facts: PublicFacts,
+        target: Epsilon,
+        mut accountant: A,
+        spent: Option<&Ledger>,
+    ) -> Result<Self> {
+        let Some(privacy) = config.privacy.take() else {
+            return Err(TrainError::invalid("privacy", "none", "a method whose noise is to be found"));
+        };
+        let BatchPlan { sampling_rate, steps, .. } = config.batches;
+        let with = |noise_multiplier| PrivacyConfig { noise_multiplier, ..privacy.clone() };
+        let event = |noise_multiplier| step_event(&with(noise_multiplier), sampling_rate, facts);
+        // Refuses what has no event, with its reason, before noise is searched for.
+        event(privacy.noise_multiplier)?;
+        if let Some(ledger) = spent {
+            ledger.compose_into(&mut accountant)?;
+        }
+        let calibration = Calibration::of_remaining_budget(accountant, target, privacy.delta)?;
+        let noise_multiplier = calibration.noise_multiplier(|noise_multiplier| {
+            event(noise_multiplier).map_or(DpEvent::NonPrivate, |event| event.repeated(steps))
+        })?;
+        Self::new(TrainConfig { privacy: Some(with(noise_multiplier)), ..config }, facts)
+    }
+
     /// The same plan for records that were shaped by constants taken from the records themselves, one phrase each, for example
     /// `the scaling, which was fitted on the private records`. The guarantee is then conditional on these constants.
     #[must_use]
@@ -389,7 +444,7 @@ fn context(privacy: Option<&PrivacyConfig>, rate: SamplingRate, facts: PublicFac
 }
 
 /// What one step releases.
-pub(crate) fn step_event(privacy: &PrivacyConfig, rate: SamplingRate, facts: PublicFacts) -> Result<DpEvent> {
+fn step_event(privacy: &PrivacyConfig, rate: SamplingRate, facts: PublicFacts) -> Result<DpEvent> {
     let limit = 1.0 / facts.n_records as f64;
     if privacy.delta.get() >= limit && !privacy.allow_large_delta {
         let expected = format!("less than 1/n = {limit:.3e}");
@@ -408,14 +463,31 @@ pub(crate) fn step_event(privacy: &PrivacyConfig, rate: SamplingRate, facts: Pub
     if !adds_noise(privacy.clipping.coupling) {
         return Ok(DpEvent::NonPrivate);
     }
-    // Gradient and counts see the same batch: one sampled Gaussian (Zhao 2025, Lemma 3.1 and Theorem 3.2).
-    let mut multipliers = vec![privacy.noise_multiplier];
-    for multiplier in privacy.clipping.count_noise_multipliers(&context) {
-        multipliers.push(NoiseMultiplier::new(multiplier)?);
+    Ok(step_query(&privacy.clipping, privacy.noise_multiplier, &context, 1)?.poisson_sampled(rate))
+}
+
+/// What one step releases of a drawn unit of privacy: the clipped gradient and the counts of a method, which see the same batch and so are
+/// one Gaussian (Zhao 2025, Lemma 3.1 and Theorem 3.2).
+///
+/// `noise_multiplier` is the gradient's, over what a unit of `records_per_unit` records can change, which is as many times what one can; the
+/// `context`'s noise multiplier is replaced by the one that a run must have for it, `noise_multiplier · records_per_unit`.
+///
+/// # Errors
+/// [`TrainError::Accounting`] if the noise of a count is out of range.
+pub fn step_query(
+    clipping: &ClipConfig,
+    noise_multiplier: NoiseMultiplier,
+    context: &PublicContext,
+    records_per_unit: u64,
+) -> Result<DpEvent> {
+    let units = records_per_unit as f64;
+    let context = PublicContext { noise_multiplier: noise_multiplier.get() * units, ..*context };
+    let mut multipliers = vec![noise_multiplier];
+    for multiplier in clipping.count_noise_multipliers(&context) {
+        multipliers.push(NoiseMultiplier::new(multiplier / units)?);
     }
-    let query = match multipliers[..] {
+    Ok(match multipliers[..] {
         [gradient] => DpEvent::gaussian(gradient),
         _ => DpEvent::joint_gaussian(multipliers),
-    };
-    Ok(query.poisson_sampled(rate))
+    })
 }

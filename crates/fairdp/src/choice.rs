@@ -223,17 +223,8 @@ impl Named {
         n_groups: usize,
         records_per_unit: u64,
     ) -> Result<DpEvent> {
-        let units = records_per_unit as f64;
-        let context =
-            PublicContext { n_groups, expected_batch_size: 1.0, noise_multiplier: noise_multiplier.get() * units };
-        let mut multipliers = vec![noise_multiplier];
-        for multiplier in self.clipping.count_noise_multipliers(&context) {
-            multipliers.push(NoiseMultiplier::new(multiplier / units)?);
-        }
-        let query = match multipliers[..] {
-            [gradient] => DpEvent::gaussian(gradient),
-            _ => DpEvent::joint_gaussian(multipliers),
-        };
+        let context = PublicContext { n_groups, expected_batch_size: 1.0, noise_multiplier: noise_multiplier.get() };
+        let query = dp_train::step_query(&self.clipping, noise_multiplier, &context, records_per_unit)?;
         Ok(if self.sampling_rate.get() < 1.0 { query.poisson_sampled(self.sampling_rate) } else { query })
     }
 }

@@ -1,8 +1,8 @@
 //! From an experiment's settings to a checked plan for each of its methods.
 
 use anyhow::Context;
-use dp_accounting::{Accountant, Calibration, DpEvent, NoiseMultiplier, PldAccountant, RdpAccountant};
-use dp_clipping::{ClipConfig, PublicContext, registry};
+use dp_accounting::{Accountant, Calibration, DpEvent, Ledger, NoiseMultiplier, PldAccountant, RdpAccountant};
+use dp_clipping::registry;
 use dp_train::{BatchPlan, Plan, PrivacyConfig, PublicFacts, TrainConfig};
 
 use super::conditioned::ConditionedPlan;
@@ -121,55 +121,33 @@ fn plan(
     facts: PublicFacts,
     paid: &[DpEvent],
 ) -> anyhow::Result<Plan> {
-    let privacy = if setting.name == NON_PRIVATE {
-        None
-    } else {
-        let clipping = registry::find(setting.name)?.config(&setting.params);
-        let noise_multiplier = match setting.noise.unwrap_or(experiment.noise) {
-            Noise::Multiplier(multiplier) => multiplier,
-            Noise::Within(epsilon) => {
-                let rdp = Calibration::new(Plan::RELATION, epsilon, experiment.delta)?;
-                calibrate(&rdp, &clipping, &batches, facts)?
-            }
-            Noise::WithinByPld(epsilon) => {
-                let mut pld = PldAccountant::new(Plan::RELATION);
-                for event in paid {
-                    pld.compose(event, 1)?;
-                }
-                let pld = Calibration::of_remaining_budget(pld, epsilon, experiment.delta)?;
-                calibrate(&pld, &clipping, &batches, facts)?
-            }
-        };
-        Some(PrivacyConfig::new(clipping, noise_multiplier, experiment.delta))
-    };
-    let config = TrainConfig {
+    let mut config = TrainConfig {
         optimiser: setting.optimiser,
         l2: experiment.l2,
         early_stopping: experiment.early_stopping,
-        privacy,
         ..TrainConfig::new(experiment.model.clone(), experiment.loss.clone(), batches, setting.learning_rate)
     };
-    Ok(Plan::new(config, facts)?.paid(paid.to_vec()))
-}
-
-/// The smallest noise multiplier with which all steps, counts included, stay within the target.
-fn calibrate<A: Accountant + Clone>(
-    calibration: &Calibration<A>,
-    clipping: &ClipConfig,
-    batches: &BatchPlan,
-    facts: PublicFacts,
-) -> anyhow::Result<NoiseMultiplier> {
-    let expected_batch_size = batches.sampling_rate.get() * facts.n_records as f64;
-    let run = |gradient: NoiseMultiplier| {
-        let context = PublicContext { n_groups: facts.n_groups, expected_batch_size, noise_multiplier: gradient.get() };
-        let counts = clipping.count_noise_multipliers(&context).into_iter().map(NoiseMultiplier::new);
-        match std::iter::once(Ok(gradient)).chain(counts).collect::<Result<Vec<_>, _>>() {
-            Ok(all) => DpEvent::joint_gaussian(all).poisson_sampled(batches.sampling_rate).repeated(batches.steps),
-            // A count whose noise is out of range has no guarantee, and no gradient noise makes up for it.
-            Err(_) => DpEvent::NonPrivate,
+    if setting.name == NON_PRIVATE {
+        return Ok(Plan::new(config, facts)?.paid(paid.to_vec()));
+    }
+    let clipping = registry::find(setting.name)?.config(&setting.params);
+    let with = |noise_multiplier| {
+        config.privacy = Some(PrivacyConfig::new(clipping, noise_multiplier, experiment.delta));
+        config
+    };
+    let one = NoiseMultiplier::new(1.0)?;
+    let plan = match setting.noise.unwrap_or(experiment.noise) {
+        Noise::Multiplier(multiplier) => Plan::new(with(multiplier), facts)?,
+        Noise::Within(epsilon) => {
+            Plan::calibrated(with(one), facts, epsilon, RdpAccountant::new(Plan::RELATION), None)?
+        }
+        Noise::WithinByPld(epsilon) => {
+            let mut spent = Ledger::new(Plan::RELATION);
+            paid.iter().try_for_each(|event| spent.record(event, 1))?;
+            Plan::calibrated(with(one), facts, epsilon, PldAccountant::new(Plan::RELATION), Some(&spent))?
         }
     };
-    Ok(calibration.noise_multiplier(run)?)
+    Ok(plan.paid(paid.to_vec()))
 }
 
 /// The largest number of steps of `plan` whose ε, counts included, is at most that of all steps without counts.
