@@ -3,7 +3,10 @@
 //! The program starts itself as a training run that writes a checkpoint after every step, kills it (SIGKILL) after a random time, starts it
 //! again, and so on until it has ended. The last checkpoint must then be, byte for byte, that of a run that was left alone: parameters,
 //! moments of the optimiser, threshold, best epoch so far, keys and positions of the random streams, ledger and counters.
+//!
+//! With `--ranks` every start is on another number of processes under `mpirun`, of which one is killed.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -13,15 +16,17 @@ use clap::Args;
 use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::{PresetParams, registry};
 use dp_train::{
-    Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, EarlyStopping, LearningRate, Loss,
-    ModelConfig, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, Purpose, Randomness, Records, StoppingCriterion,
-    TrainConfig, Trainer, Unobserved,
+    Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, EarlyStopping, Execution, LearningRate,
+    Loss, ModelConfig, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, Purpose, Randomness, Records,
+    StoppingCriterion, TrainConfig, Trainer, Unobserved,
 };
+use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 
 use crate::device::DeviceArgs;
+use crate::ranks::{on_all, ranks};
 use crate::terminal::say;
 
 /// Options of `cargo xtask crash-test`.
@@ -33,6 +38,10 @@ pub(crate) struct CrashTestArgs {
     /// Steps of the run.
     #[arg(long, default_value_t = 150, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     steps: u64,
+    /// Start every run under `mpirun`, each time on another number of processes up to this one, and kill one of them; for a
+    /// program with the feature `mpi`.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    ranks: u16,
     /// Seed of the moments at which runs are killed [default: from the operating system].
     #[arg(long)]
     seed: Option<u64>,
@@ -84,13 +93,13 @@ const MOST_FRUITLESS: u32 = 50;
 /// If a run fails by itself, or ends differently from the one left alone.
 pub(crate) fn run(args: &CrashTestArgs) -> anyhow::Result<()> {
     if let Some(folder) = &args.run_in {
-        return train(folder, args);
+        return on_all(|| train(folder, args));
     }
     let seed = args.seed.unwrap_or_else(rand::random);
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let alone = tempfile::tempdir()?;
     let started = Instant::now();
-    ensure!(start(alone.path(), args)?.wait()?.success(), "the run that was left alone failed");
+    ensure!(start(alone.path(), 1, args)?.wait()?.success(), "the run that was left alone failed");
     let uninterrupted = started.elapsed();
     let expected = std::fs::read(alone.path().join(CHECKPOINT)).context("checkpoint of the run left alone")?;
     let mut tally = Tally {
@@ -106,7 +115,7 @@ pub(crate) fn run(args: &CrashTestArgs) -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
         let before = tally.kills;
         let (mut without_progress, mut last) = (0, None);
-        while kill_after(uninterrupted.mul_f64(LONGEST_WAIT * rng.random::<f64>()), folder.path(), args)? {
+        while kill_once(uninterrupted.mul_f64(LONGEST_WAIT), folder.path(), args, &mut rng)? {
             tally.kills += 1;
             let now = std::fs::metadata(folder.path().join(CHECKPOINT)).and_then(|found| found.modified()).ok();
             (without_progress, last) = if now == last { (without_progress + 1, now) } else { (0, now) };
@@ -145,24 +154,56 @@ fn ensure_killable(fruitless: u32, args: &CrashTestArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts or continues the run in `folder` and kills it after `wait`; false if it came to its end before.
-fn kill_after(wait: Duration, folder: &Path, args: &CrashTestArgs) -> anyhow::Result<bool> {
-    let mut child = start(folder, args)?;
-    std::thread::sleep(wait);
+/// Starts or continues the run in `folder` and kills it after a random time; false if it came to its end before.
+fn kill_once(
+    longest_wait: Duration,
+    folder: &Path,
+    args: &CrashTestArgs,
+    rng: &mut ChaCha20Rng,
+) -> anyhow::Result<bool> {
+    let ranks = rng.random_range(1..=args.ranks);
+    let mut child = start(folder, ranks, args)?;
+    if args.ranks > 1 {
+        // A launcher takes longer to start processes than they take to end.
+        while child.try_wait()?.is_none() && processes_of(&child).len() < ranks.into() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    std::thread::sleep(longest_wait.mul_f64(rng.random()));
     if let Some(status) = child.try_wait()? {
         if !status.success() {
             bail!("a continued run failed with {status}");
         }
         return Ok(false);
     }
-    child.kill()?;
+    match processes_of(&child).choose(rng) {
+        // The launcher ends the others.
+        Some(process) if args.ranks > 1 => {
+            Command::new("kill").args(["-KILL", process]).stderr(Stdio::null()).status().context("kill")?;
+        }
+        _ => child.kill()?,
+    }
     // It may have ended between the look and the kill.
     Ok(!child.wait()?.success())
 }
 
-fn start(folder: &Path, args: &CrashTestArgs) -> anyhow::Result<Child> {
+/// Numbers of the processes that this one has started.
+fn processes_of(child: &Child) -> Vec<String> {
+    let id = child.id();
+    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    children.split_whitespace().map(str::to_owned).collect()
+}
+
+fn start(folder: &Path, ranks: u16, args: &CrashTestArgs) -> anyhow::Result<Child> {
     let program = std::env::current_exe().context("path of this program")?;
-    Command::new(program)
+    let mut command = if args.ranks > 1 {
+        let mut launcher = Command::new("mpirun");
+        launcher.args(["-n", &ranks.to_string()]).arg(program).stderr(Stdio::null());
+        launcher
+    } else {
+        Command::new(program)
+    };
+    command
         .args(["crash-test", "--steps", &args.steps.to_string()])
         .args(args.device.arguments())
         .arg("--run-in")
@@ -174,12 +215,11 @@ fn start(folder: &Path, args: &CrashTestArgs) -> anyhow::Result<Child> {
 
 /// The run: everything that a checkpoint must keep is in use.
 fn train(folder: &Path, args: &CrashTestArgs) -> anyhow::Result<()> {
-    let (steps, execution) = (args.steps, args.device.execution()?);
-    let records = |n_records, run| records(n_records, run, &execution.device);
-    let (train, validation) = (records(1_000, 0)?, records(200, 1)?);
+    let ranks = ranks();
+    let (steps, execution) = (args.steps, Execution { ranks: ranks.clone(), ..args.device.execution()? });
     let clipping = registry::find("dpsgd-global-adapt")?.config(&PresetParams::default());
     let model = ModelConfig::Mlp { hidden: vec![256, 256], activation: Activation::Tanh };
-    let batches = BatchPlan { steps, epochs: steps.div_ceil(10), ..BatchPlan::exact(train.len(), 50, 1)? };
+    let batches = BatchPlan { steps, epochs: steps.div_ceil(10), ..BatchPlan::exact(N_RECORDS, 50, 1)? };
     let rate = LearningRate::Cosine { first: 1e-3, last: 0.0 };
     let config = TrainConfig {
         warm_up_steps: 5,
@@ -192,7 +232,9 @@ fn train(folder: &Path, args: &CrashTestArgs) -> anyhow::Result<()> {
         privacy: Some(PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-5)?)),
         ..TrainConfig::new(model, Loss::SoftmaxCrossEntropy, batches, rate)
     };
-    let plan = Plan::new(config, train.facts())?;
+    let plan = Plan::new(config, facts(N_RECORDS))?;
+    let train = records(N_RECORDS, plan.held_by(ranks.rank(), ranks.size()), 0, &execution.device)?;
+    let validation = records(N_VALIDATION, 0..N_VALIDATION, 1, &execution.device)?;
     let path = folder.join(CHECKPOINT);
     let mut trainer = Trainer::new(&plan, &train, Randomness::from_seed(1).streams(0, 0), execution)?
         .with_validation(&validation)?
@@ -204,13 +246,22 @@ fn train(folder: &Path, args: &CrashTestArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Records in two classes and groups.
-fn records(n_records: usize, run: u32, device: &Device) -> anyhow::Result<Records> {
-    const N_INPUTS: usize = 98;
+const N_RECORDS: usize = 1_000;
+const N_VALIDATION: usize = 200;
+
+fn facts(n_records: usize) -> PublicFacts {
+    PublicFacts { n_records, n_inputs: 98, n_classes: 2, n_groups: 2 }
+}
+
+/// Of so many records in two classes and groups, those that a process holds.
+fn records(n_records: usize, held: Range<usize>, run: u32, device: &Device) -> anyhow::Result<Records> {
+    let facts = facts(n_records);
+    let width = facts.n_inputs;
     let mut rng = Randomness::from_seed(1).stream(Purpose::Split, run, 0);
-    let features: Vec<f32> = (0..n_records * N_INPUTS).map(|_| rng.random_range(-1.0..1.0)).collect();
-    let labels: Vec<u32> = features.chunks_exact(N_INPUTS).map(|x| u32::from(x[0] + x[1] > 0.0)).collect();
+    let features: Vec<f32> = (0..n_records * width).map(|_| rng.random_range(-1.0..1.0)).collect();
+    let labels: Vec<u32> = features.chunks_exact(width).map(|x| u32::from(x[0] + x[1] > 0.0)).collect();
     let groups: Vec<usize> = (0..n_records).map(|_| rng.random_range(0..2)).collect();
-    let facts = PublicFacts { n_records, n_inputs: N_INPUTS, n_classes: 2, n_groups: 2 };
-    Ok(Records::new(&features, &labels, &groups, facts, DType::F32, device)?)
+    let features = &features[held.start * width..held.end * width];
+    let (labels, groups) = (&labels[held.clone()], &groups[held.clone()]);
+    Ok(Records::part(features, labels, groups, held, facts, DType::F32, device)?)
 }

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use dp_train::{Device, Execution, NoiseSource};
 
 /// Options of every command that trains.
-#[derive(Args, Clone, Copy)]
+#[derive(Args, Clone, Copy, Default)]
 pub(crate) struct DeviceArgs {
     /// Where the arithmetic is done: cpu, cuda or cuda:N for the CUDA device with that number. CUDA needs a build with the feature `cuda`
     /// (docs/cuda.md).
@@ -21,17 +21,19 @@ pub(crate) struct DeviceArgs {
 }
 
 /// Where noise is made.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 enum NoisePlace {
     /// On the device.
+    #[default]
     Device,
     /// On the host, by the code that makes it for the CPU.
     Host,
 }
 
 /// A device on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum DeviceName {
+    #[default]
     Cpu,
     Cuda(usize),
 }

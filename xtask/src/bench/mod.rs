@@ -1,9 +1,13 @@
 //! `cargo xtask bench AREA`: tables of measured speed.
 
 mod clipping;
+mod counted;
+mod scale;
 mod step;
 
 use clap::{Args, Subcommand};
+
+use crate::ranks::on_all;
 
 /// Options of `cargo xtask bench`.
 #[derive(Args)]
@@ -16,7 +20,9 @@ pub(crate) struct BenchArgs {
 enum Area {
     /// Clipping kernels against the stream-read bandwidth, ndarray and candle.
     Clipping(clipping::ClippingArgs),
-    /// One training step, with and without privacy.
+    /// What a step on many processes would take, by a cost model that is fitted to measurements here.
+    Scale(scale::ScaleArgs),
+    /// One training step, with and without privacy; under `mpirun`, shared by all processes.
     Step(step::StepArgs),
 }
 
@@ -27,6 +33,7 @@ enum Area {
 pub(crate) fn run(args: &BenchArgs) -> anyhow::Result<()> {
     match &args.area {
         Area::Clipping(args) => clipping::run(args),
-        Area::Step(args) => step::run(args),
+        Area::Scale(args) => on_all(|| scale::run(args)),
+        Area::Step(args) => on_all(|| step::run(args)),
     }
 }

@@ -1,9 +1,10 @@
 //! `cargo xtask bench step`: the time of a training step.
 //!
 //! A step is all of it: drawing the Poisson batch, gathering its records, forward, backward, norms, clipping, noise, update, ledger. The
-//! data are random. Shapes are those of the networks that other systems are measured with.
+//! data are random. Shapes are those of the networks that other systems are measured with. Under a launcher all processes share the step.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
@@ -11,6 +12,7 @@ use candle_core::Tensor;
 use clap::{Args, ValueEnum};
 use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::{PresetParams, registry};
+use dp_train::ranks::Collective;
 use dp_train::{
     Activation, BatchPlan, DType, Device, Execution, ImageShape, LearningRate, Loss, ModelConfig, Normalisation, Plan,
     PrivacyConfig, PublicFacts, Purpose, Randomness, Records, ResNetStem, TrainConfig, Trainer, Unobserved,
@@ -20,7 +22,9 @@ use rand::Rng;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use super::counted::Counted;
 use crate::device::DeviceArgs;
+use crate::ranks::ranks;
 use crate::terminal::say;
 
 /// Options of `cargo xtask bench step`.
@@ -46,6 +50,9 @@ pub(crate) struct StepArgs {
     /// Records in memory at once [default: that of training].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     micro_batch: Option<u32>,
+    /// Records of a block, which one process holds whole [default: the trainer's].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    block: Option<u32>,
     /// Seed of the run's randomness: with it, the parameters after the steps are the same bit for bit.
     #[arg(long, default_value_t = 2)]
     seed: u64,
@@ -55,7 +62,7 @@ pub(crate) struct StepArgs {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum StepModel {
+pub(super) enum StepModel {
     /// Logistic regression, 58 inputs, one logit.
     Lr,
     /// 98-256-256-1, tanh.
@@ -69,24 +76,48 @@ enum StepModel {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
+pub(super) enum Mode {
     Plain,
     Private,
 }
 
 /// What was measured; the JSON output is this.
 #[derive(Debug, Serialize)]
-struct Measured {
+pub(super) struct Measured {
     model: String,
     mode: String,
     batch: u32,
-    ms_per_step: f64,
+    pub(super) ms_per_step: f64,
     samples_per_s: f64,
+    /// Of the process that needs the most.
     peak_rss_mb: f64,
     threads: usize,
+    ranks: usize,
+    /// What a process gives to the others, on average.
+    bytes_per_step: f64,
+    #[serde(skip)]
+    pub(super) n_parameters: usize,
     seed: u64,
     /// Of the parameters after all steps, as little-endian `f32`.
     parameters_sha256: String,
+}
+
+impl StepArgs {
+    /// A private step on one thread.
+    pub(super) fn private(model: StepModel, batch: u32, steps: u32) -> Self {
+        Self {
+            model,
+            mode: Mode::Private,
+            batch,
+            steps,
+            threads: None,
+            device: DeviceArgs::default(),
+            micro_batch: None,
+            block: None,
+            seed: 2,
+            json: false,
+        }
+    }
 }
 
 impl StepModel {
@@ -116,7 +147,7 @@ impl StepModel {
 
     /// Multiplications and additions of a record's three products (two in the first layer, whose input needs no gradient): positions
     /// times weights that meet a pixel, layer by layer.
-    fn operations(self) -> f64 {
+    pub(super) fn operations(self) -> f64 {
         let layers: &[(u32, u32)] = match self {
             Self::Lr => &[(1, 58)],
             Self::Mlp => &[(1, 98 * 256), (1, 256 * 256), (1, 256)],
@@ -138,7 +169,7 @@ impl StepModel {
     }
 }
 
-fn name(value: &impl ValueEnum) -> String {
+pub(super) fn name(value: &impl ValueEnum) -> String {
     value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
@@ -149,36 +180,48 @@ fn name(value: &impl ValueEnum) -> String {
 pub(crate) fn run(args: &StepArgs) -> anyhow::Result<()> {
     let asked = args.threads.and_then(|threads| NonZeroUsize::new(threads.into()));
     let threads = asked.unwrap_or_else(|| args.device.default_threads());
-    let execution = Execution { threads, ..args.device.execution()? };
+    let ranks = ranks();
+    let execution = Execution { threads, ranks: ranks.clone(), ..args.device.execution()? };
     let measured = measure(args, &execution)?;
     if args.json {
         return say!("{}", serde_json::to_string(&measured).context("serialising the measurement")?);
     }
     let Measured { model, mode, batch, ms_per_step, samples_per_s, peak_rss_mb, threads, .. } = &measured;
+    if ranks.size() > 1 {
+        say!("{} processes; each gives {:.0} bytes a step to the others", ranks.size(), measured.bytes_per_step)?;
+    }
     say!(
         "{model}, {mode}, batch {batch}, {threads} threads: {ms_per_step:.3} ms per step, {samples_per_s:.0} records/s, peak memory {peak_rss_mb:.0} MiB"
     )?;
+    if ranks.size() > 1 {
+        return Ok(());
+    }
     let (reached, peak) = (args.model.operations() * samples_per_s * 1e-9, product_rate(&execution)?);
     say!("products {reached:.0} GFLOP/s, {:.0} % of the {peak:.0} GFLOP/s of one large product", 100.0 * reached / peak)
 }
 
-fn measure(args: &StepArgs, execution: &Execution) -> anyhow::Result<Measured> {
-    let records = records(args, &execution.device)?;
-    let plan = plan(args, &records)?;
+pub(super) fn measure(args: &StepArgs, execution: &Execution) -> anyhow::Result<Measured> {
+    let plan = plan(args)?;
+    let ranks = Arc::new(Counted::new(execution.ranks.clone()));
+    let records = records(args, &plan, &*ranks, &execution.device)?;
     let micro_batch = args.micro_batch.map_or(execution.micro_batch, |records| records as usize);
-    let execution = Execution { micro_batch, ..execution.clone() };
+    let execution = Execution { micro_batch, ranks: ranks.clone(), ..execution.clone() };
     let threads = execution.threads.get();
     let mut trainer = Trainer::new(&plan, &records, Randomness::from_seed(args.seed).streams(0, 0), execution)?;
     for _ in 0..3 {
         trainer.step(&mut Unobserved)?;
     }
+    let bytes = ranks.bytes();
     let mut seconds = Vec::with_capacity(args.steps as usize);
     for _ in 0..args.steps {
         let started = Instant::now();
         trainer.step(&mut Unobserved)?;
         seconds.push(started.elapsed().as_secs_f64());
     }
+    let bytes_per_step = (ranks.bytes() - bytes) as f64 / f64::from(args.steps);
     let parameters = trainer.engine_mut().model().parameters().to_vec()?;
+    let peaks = ranks.gather(peak_rss_mb()?.to_le_bytes().to_vec())?;
+    let peaks = peaks.iter().filter_map(|bytes| Some(f64::from_le_bytes(bytes[..].try_into().ok()?)));
     ensure!(parameters.iter().all(|p| p.is_finite()), "the parameters are not finite after {} steps", args.steps);
     seconds.sort_by(f64::total_cmp);
     let median = seconds[seconds.len() / 2];
@@ -188,8 +231,11 @@ fn measure(args: &StepArgs, execution: &Execution) -> anyhow::Result<Measured> {
         batch: args.batch,
         ms_per_step: median * 1e3,
         samples_per_s: f64::from(args.batch) / median,
-        peak_rss_mb: peak_rss_mb()?,
+        peak_rss_mb: peaks.fold(0.0, f64::max),
         threads,
+        ranks: ranks.size(),
+        bytes_per_step,
+        n_parameters: parameters.len(),
         seed: args.seed,
         parameters_sha256: hex::encode(
             parameters
@@ -200,27 +246,38 @@ fn measure(args: &StepArgs, execution: &Execution) -> anyhow::Result<Measured> {
     })
 }
 
-fn records(args: &StepArgs, device: &Device) -> anyhow::Result<Records> {
+fn facts(args: &StepArgs) -> PublicFacts {
     /// As many as MNIST has, where that is enough for batches to differ.
     const N_RECORDS: usize = 60_000;
     let (n_inputs, n_classes, _) = args.model.task();
     let batch = args.batch as usize;
-    let n_records = (20 * batch).min(N_RECORDS).max(4 * batch);
-    let mut rng = Randomness::from_seed(1).stream(Purpose::Split, 0, 0);
-    let features: Vec<f32> = (0..n_records * n_inputs).map(|_| rng.random_range(-1.0..1.0)).collect();
-    let labels: Vec<u32> = (0..n_records).map(|_| rng.random_range(0..n_classes as u32)).collect();
-    let facts = PublicFacts { n_records, n_inputs, n_classes, n_groups: 1 };
-    Ok(Records::new(&features, &labels, &vec![0; n_records], facts, DType::F32, device)?)
+    PublicFacts { n_records: (20 * batch).min(N_RECORDS).max(4 * batch), n_inputs, n_classes, n_groups: 1 }
 }
 
-fn plan(args: &StepArgs, records: &Records) -> anyhow::Result<Plan> {
-    let batches = BatchPlan::exact(records.len(), args.batch as usize, 1)?;
+/// The records that this process holds.
+fn records(args: &StepArgs, plan: &Plan, ranks: &dyn Collective, device: &Device) -> anyhow::Result<Records> {
+    let (facts, held) = (facts(args), plan.held_by(ranks.rank(), ranks.size()));
+    let mut rng = Randomness::from_seed(1).stream(Purpose::Split, 0, 0);
+    let mut features = Vec::with_capacity(held.len() * facts.n_inputs);
+    for row in 0..facts.n_records {
+        let values = std::iter::repeat_with(|| rng.random_range(-1.0..1.0)).take(facts.n_inputs);
+        if held.contains(&row) { features.extend(values) } else { values.for_each(drop) }
+    }
+    let labels: Vec<u32> = (0..facts.n_records).map(|_| rng.random_range(0..facts.n_classes as u32)).collect();
+    let (labels, groups) = (&labels[held.clone()], vec![0; held.len()]);
+    Ok(Records::part(&features, labels, &groups, held, facts, DType::F32, device)?)
+}
+
+fn plan(args: &StepArgs) -> anyhow::Result<Plan> {
+    let facts = facts(args);
+    let batches = BatchPlan::exact(facts.n_records, args.batch as usize, 1)?;
     let mut config = TrainConfig::new(args.model.config(), args.model.task().2, batches, LearningRate::Constant(0.01));
+    config.block_records = args.block.map(|block| block as usize);
     if args.mode == Mode::Private {
         let clipping = registry::find("dpsgd")?.config(&PresetParams { clip_norm: 1.0, ..PresetParams::default() });
         config.privacy = Some(PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-7)?));
     }
-    Ok(Plan::new(config, records.facts())?)
+    Ok(Plan::new(config, facts)?)
 }
 
 /// The most memory this process has held, in MiB, as the system counts it.

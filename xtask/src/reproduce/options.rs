@@ -45,8 +45,11 @@ pub(crate) struct StudyOptions {
     /// Instead of training, print a batch script that trains the study as N parts under Slurm.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) slurm: Option<u32>,
+    /// Instead of training, print the manifest of a Kubernetes Indexed Job that trains the study as N parts.
+    #[arg(long, value_name = "N", conflicts_with = "slurm", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) kubernetes: Option<u32>,
     /// Instead of training, say what there is to train and about how long it would take on this machine, from a few timed steps.
-    #[arg(long, conflicts_with = "slurm")]
+    #[arg(long, conflicts_with_all = ["slurm", "kubernetes"])]
     pub(crate) plan: bool,
     /// Makes the study reproducible bit for bit on this type of processor, and thereby not private. Without it, batches and
     /// noise come from the operating system.

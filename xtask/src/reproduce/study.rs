@@ -9,12 +9,13 @@ use dp_train::{Execution, Randomness};
 use super::data_setting::Tables;
 use super::experiment::{Experiment, NON_PRIVATE};
 use super::options::{StudyOptions, exports_folder, reports_root};
+use super::parts::Parts;
 use super::runner::{Prepared, run_all};
 use super::session::Session;
-use super::slurm;
 use super::step_analysis::AnalysisSchedule;
 use super::text_inputs::TextInputs;
 use super::workload;
+use super::{kubernetes, slurm};
 use crate::output::{Contents, ReportFolder};
 use crate::ranks::{ensure_alone, ranks};
 use crate::report::{self, Print, StudyPresentation};
@@ -43,7 +44,7 @@ pub(crate) struct StudyArgs {
     /// Instead of training, render the report from the records of an earlier run: `runs.json.gz` or `results.json` of its report, or its
     /// `metrics.csv`, from which follows what needs accuracy and loss of final models alone.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
-        "slurm", "plan", "resume", "quick", "seeds", "methods", "shard", "seed", "split_seed", "records", "table", "experiment",
+        "slurm", "kubernetes", "plan", "resume", "quick", "seeds", "methods", "shard", "seed", "split_seed", "records", "table", "experiment",
     ])]
     from: Option<PathBuf>,
 }
@@ -101,6 +102,7 @@ impl StudyArgs {
             ("--records", options.has_own_records()),
             ("--from", self.from.is_some()),
             ("--slurm", options.slurm.is_some()),
+            ("--kubernetes", options.kubernetes.is_some()),
             ("--protocol", self.protocol == Protocol::Code),
         ];
         if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
@@ -227,16 +229,21 @@ impl Study {
         if args.protocol == Protocol::Code && Protocol::of_report(&self.name).1 == Protocol::Text {
             bail!("--protocol code: {} has settings of its papers' texts alone; expected text", self.name);
         }
-        if args.from.is_some() || options.plan || options.slurm.is_some() {
-            ensure_alone("--from, --plan and --slurm")?;
+        if args.from.is_some() || options.plan || options.slurm.or(options.kubernetes).is_some() {
+            ensure_alone("--from, --plan, --slurm and --kubernetes")?;
         }
         if let Some(path) = &args.from {
             let out = self.claim(options)?;
             return write(&self.presentation, &compact::read(path, &self.name)?, &out, options.print);
         }
         self.narrow(args)?;
-        if let Some(parts) = options.slurm {
-            return terminal::write(format_args!("{}", slurm::script(&self.name, options, parts)?));
+        if let Some(n) = options.slurm {
+            let parts = Parts::of_command("--slurm", n, &self.name, options)?;
+            return terminal::write(format_args!("{}", slurm::script(&parts)));
+        }
+        if let Some(n) = options.kubernetes {
+            let parts = Parts::of_command("--kubernetes", n, &self.name, options)?;
+            return terminal::write(format_args!("{}", kubernetes::manifest(&parts)?));
         }
         let execution = options.device.execution()?;
         let tables = Tables::new(options.data.locator(), text_inputs);

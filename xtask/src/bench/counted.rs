@@ -1,0 +1,48 @@
+//! What ranks exchange, counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dp_train::Result;
+use dp_train::ranks::Collective;
+
+/// Ranks whose messages are counted: the bytes that this one gives.
+#[derive(Debug)]
+pub(super) struct Counted {
+    inner: Arc<dyn Collective>,
+    bytes: AtomicU64,
+}
+
+impl Counted {
+    pub(super) fn new(inner: Arc<dyn Collective>) -> Self {
+        Self { inner, bytes: AtomicU64::new(0) }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+impl Collective for Counted {
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+
+    fn sum(&self, values: &mut Vec<i64>) -> Result<()> {
+        self.bytes.fetch_add(size_of_val(values.as_slice()) as u64, Ordering::Relaxed);
+        self.inner.sum(values)
+    }
+
+    fn gather(&self, part: Vec<u8>) -> Result<Vec<Vec<u8>>> {
+        self.bytes.fetch_add(part.len() as u64, Ordering::Relaxed);
+        self.inner.gather(part)
+    }
+
+    fn abort(&self, code: i32) -> ! {
+        self.inner.abort(code)
+    }
+}

@@ -1,0 +1,262 @@
+//! `cargo xtask bench scale`: what a private step would take on many processes.
+//!
+//! A cost model whose compute is measured here, on one thread: a part that every process does in full (noise and the optimiser's step,
+//! by parameter), and a part that is shared (records). Messages cost a latency for each of their rounds and their bytes: a gathering of
+//! losses and norms, and a sum of one integer for each parameter. Nothing is overlapped. Under a launcher latency and bandwidth between
+//! its processes are measured too.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::Context;
+use clap::Args;
+use dp_train::Execution;
+use dp_train::ranks::Collective;
+use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
+
+use super::step::{self, StepArgs, StepModel};
+use crate::output::Output;
+use crate::ranks::ranks;
+use crate::terminal::say;
+
+/// Options of `cargo xtask bench scale`.
+#[derive(Args)]
+pub(super) struct ScaleArgs {
+    /// Steps measured of each network and batch size.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    steps: u32,
+    /// Draw the curves into this file (SVG).
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+/// Networks, the two batch sizes at which each is measured, and the batch that its strong scaling shares.
+const MEASURED: [(StepModel, [u32; 2], u32); 3] = [
+    (StepModel::Mlp, [256, 2_048], 16_384),
+    (StepModel::ZhaoCnn, [128, 512], 16_384),
+    (StepModel::Resnet18, [32, 128], 4_096),
+];
+/// Records of a process in weak scaling.
+const OF_A_PROCESS: u32 = 256;
+const PROCESSES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Records of a piece, which one process sums.
+const PIECE: u32 = 128;
+
+/// Between processes.
+struct Network {
+    name: &'static str,
+    /// Of one message, in milliseconds.
+    latency: f64,
+    /// Bytes a millisecond.
+    bandwidth: f64,
+}
+
+/// Round figures of what such networks are sold as; no measurement.
+const ASSUMED: [Network; 2] = [
+    Network { name: "10 Gbit/s Ethernet", latency: 0.05, bandwidth: 1.1e6 },
+    Network { name: "200 Gbit/s InfiniBand", latency: 0.003, bandwidth: 2.2e7 },
+];
+
+/// Eight H100 in one machine, assumed: no card has run it. NVLink at half of its 450 GB/s, single precision at the 40 % of 60 TFLOP/s that
+/// docs/cuda.md aims at, and what every card does in full bound by 3 TB/s of memory, at 28 bytes a parameter.
+const CARDS: (Network, f64, f64) =
+    (Network { name: "8 × H100, NVLink", latency: 0.02, bandwidth: 2.25e8 }, 0.4 * 60e12 * 1e-3, 28.0 / (3e12 * 1e-3));
+
+/// What a step costs, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    in_full: f64,
+    record: f64,
+    n_parameters: f64,
+}
+
+impl Cost {
+    /// Through two measurements, in milliseconds, at two batch sizes.
+    fn through([small, large]: [(u32, f64); 2], n_parameters: usize) -> Self {
+        let record = ((large.1 - small.1) / f64::from(large.0 - small.0)).max(0.0);
+        let in_full = (small.1 - record * f64::from(small.0)).max(0.0);
+        Self { in_full, record, n_parameters: n_parameters as f64 }
+    }
+
+    /// Of a step of so many records on so many processes. The one with the most pieces is waited for.
+    fn step(&self, network: &Network, processes: u32, batch: u32) -> f64 {
+        let of_one = (batch.div_ceil(PIECE).div_ceil(processes) * PIECE).min(batch);
+        let compute = self.in_full + self.record * f64::from(of_one);
+        if processes == 1 {
+            return compute;
+        }
+        let n = f64::from(processes);
+        let rounds = n.log2().ceil();
+        // Of 24 bytes a record, all but its own reach a process; a sum goes round once to be added and once to be told.
+        let gathered = rounds * network.latency + 24.0 * f64::from(batch) * (n - 1.0) / n / network.bandwidth;
+        let summed = 2.0 * (rounds * network.latency + 8.0 * self.n_parameters * (n - 1.0) / n / network.bandwidth);
+        compute + gathered + summed
+    }
+
+    /// Share of the ideal: the step of one process, over all of them, over their step together.
+    fn strong(&self, network: &Network, processes: u32, batch: u32) -> f64 {
+        self.step(network, 1, batch) / (f64::from(processes) * self.step(network, processes, batch))
+    }
+
+    /// Share of the ideal where the batch grows with the processes.
+    fn weak(&self, network: &Network, processes: u32, of_one: u32) -> f64 {
+        self.step(network, 1, of_one) / self.step(network, processes, of_one * processes)
+    }
+}
+
+/// Measures, and prints what follows from it.
+///
+/// # Errors
+/// If a step fails, or the curves cannot be written.
+pub(super) fn run(args: &ScaleArgs) -> anyhow::Result<()> {
+    let plot = args.plot.as_ref().filter(|_| ranks().rank() == 0).map(|path| Output::new(path, &[])).transpose()?;
+    let mut networks: Vec<Network> = Vec::new();
+    if ranks().size() > 1 {
+        networks.push(between_processes(&*ranks())?);
+    }
+    networks.extend(ASSUMED);
+    let mut costs = Vec::new();
+    for (model, batches, shared) in MEASURED {
+        let at = |batch| -> anyhow::Result<_> {
+            let step = step::measure(&StepArgs::private(model, batch, args.steps), &Execution::default())?;
+            Ok(((batch, step.ms_per_step), step.n_parameters))
+        };
+        let (small, large) = (at(batches[0])?, at(batches[1])?);
+        costs.push((model, shared, Cost::through([small.0, large.0], small.1)));
+    }
+    print(&networks, &costs)?;
+    plot.map_or(Ok(()), |plot| plot.write_bytes(curves(&networks, &costs)?.as_bytes()))
+}
+
+/// Latency and bandwidth between the processes of the launcher, from a message of nothing and one of 8 MiB.
+fn between_processes(ranks: &dyn Collective) -> anyhow::Result<Network> {
+    const TURNS: u32 = 50;
+    let milliseconds = |n: usize| -> anyhow::Result<f64> {
+        let mut values = vec![1_i64; n];
+        ranks.sum(&mut values)?;
+        let started = Instant::now();
+        for _ in 0..TURNS {
+            values.fill(1);
+            ranks.sum(&mut values)?;
+        }
+        Ok(started.elapsed().as_secs_f64() * 1e3 / f64::from(TURNS))
+    };
+    const LARGE: usize = 1 << 20;
+    let (none, large) = (milliseconds(1)?, milliseconds(LARGE)?);
+    let n = ranks.size() as f64;
+    let rounds = 2.0 * n.log2().ceil();
+    let bytes = 2.0 * (8 * LARGE) as f64 * (n - 1.0) / n;
+    Ok(Network {
+        name: "this machine, measured",
+        latency: none / rounds,
+        bandwidth: bytes / (large - none).max(f64::MIN_POSITIVE),
+    })
+}
+
+fn print(networks: &[Network], costs: &[(StepModel, u32, Cost)]) -> anyhow::Result<()> {
+    say!(
+        "| network | parameters | ms a step in full | µs a record | bytes a step, and a record |\n|---|---|---|---|---|"
+    )?;
+    for (model, _, cost) in costs {
+        let Cost { in_full, record, n_parameters } = cost;
+        say!(
+            "| {} | {n_parameters} | {in_full:.2} | {:.1} | {}, 24 |",
+            step::name(model),
+            1e3 * record,
+            8.0 * n_parameters
+        )?;
+    }
+    for network in networks {
+        let Network { name, latency, bandwidth } = network;
+        say!("\n{name}: {:.1} µs a message, {:.2} GB/s", 1e3 * latency, bandwidth * 1e-6)?;
+        let head = PROCESSES.map(|n| format!(" {n} |")).concat();
+        say!("\n| ms a step (% of the ideal), processes: |{head}\n|---|{}", "---|".repeat(PROCESSES.len()))?;
+        for (model, shared, cost) in costs {
+            let strong = PROCESSES.map(|n| {
+                let step = cost.step(network, n, *shared);
+                format!(" {step:.1} ({:.0}) |", 100.0 * cost.strong(network, n, *shared))
+            });
+            say!("| {}, {shared} records shared |{}", step::name(model), strong.concat())?;
+            let weak = PROCESSES.map(|n| {
+                let step = cost.step(network, n, OF_A_PROCESS * n);
+                format!(" {step:.1} ({:.0}) |", 100.0 * cost.weak(network, n, OF_A_PROCESS))
+            });
+            say!("| {}, {OF_A_PROCESS} records each |{}", step::name(model), weak.concat())?;
+        }
+    }
+    let (network, operations, of_parameter) = &CARDS;
+    say!("\n{}: assumed, no card has run it", network.name)?;
+    say!("\n| ms a step (% of the ideal), cards: | 1 | 2 | 4 | 8 |\n|---|---|---|---|---|")?;
+    for (model, shared, cost) in costs {
+        let card = Cost {
+            in_full: of_parameter * cost.n_parameters,
+            record: model.operations() / operations,
+            n_parameters: cost.n_parameters,
+        };
+        let cells = [1, 2, 4, 8].map(|n| {
+            let step = card.step(network, n, *shared);
+            format!(" {step:.2} ({:.0}) |", 100.0 * card.strong(network, n, *shared))
+        });
+        say!("| {}, {shared} records shared |{}", step::name(model), cells.concat())?;
+    }
+    Ok(())
+}
+
+/// Shares of the ideal over processes: a panel for each network and way to scale.
+fn curves(networks: &[Network], costs: &[(StepModel, u32, Cost)]) -> anyhow::Result<String> {
+    let panel = |network: &Network, title: &str, share: &dyn Fn(&Cost, u32, u32) -> f64| {
+        let line = |(model, shared, cost): &(StepModel, u32, Cost)| Series {
+            name: step::name(model),
+            points: PROCESSES
+                .map(|n| {
+                    let mean = 100.0 * share(cost, n, *shared);
+                    Point { x: f64::from(n), mean, low: mean, high: mean }
+                })
+                .into(),
+        };
+        Panel::Lines(LinePanel {
+            title: format!("{}, {title}", network.name),
+            x_label: "processes".to_owned(),
+            y_label: "% of the ideal".to_owned(),
+            series: costs.iter().map(line).collect(),
+            y_range: Some((0.0, 105.0)),
+            log2_x: true,
+        })
+    };
+    let panels = networks.iter().flat_map(|network| {
+        let strong = panel(network, "one batch shared", &|cost, n, shared| cost.strong(network, n, shared));
+        let each = format!("{OF_A_PROCESS} records each");
+        [strong, panel(network, &each, &|cost, n, _| cost.weak(network, n, OF_A_PROCESS))]
+    });
+    let plot =
+        Plot { title: "A private step on many processes: cost model".into(), panels: panels.collect(), n_columns: 2 };
+    plot.svg().context("drawing the curves")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NETWORK: Network = Network { name: "test", latency: 0.5, bandwidth: 1e3 };
+
+    /// 100 records take 3 ms and 300 take 7: 1 ms in full, 0.02 ms a record.
+    #[test]
+    fn a_cost_goes_through_its_measurements() {
+        let cost = Cost::through([(100, 3.0), (300, 7.0)], 500);
+        assert!((cost.in_full - 1.0).abs() < 1e-12 && (cost.record - 0.02).abs() < 1e-12);
+        assert!((cost.step(&NETWORK, 1, 300) - 7.0).abs() < 1e-12);
+    }
+
+    /// Of 512 records each of two has 256: 1 + 5.12 ms. One round to gather, 0.5 + 24 · 512 / 2 / 1,000 = 6.644 ms; the sum
+    /// is 2 · (0.5 + 8 · 500 / 2 / 1,000) = 5 ms.
+    #[test]
+    fn a_step_by_hand() {
+        let cost = Cost { in_full: 1.0, record: 0.02, n_parameters: 500.0 };
+        assert!((cost.step(&NETWORK, 2, 512) - 17.764).abs() < 1e-9);
+        // Four pieces on three: one has two of them.
+        let free = Network { name: "free", latency: 0.0, bandwidth: f64::INFINITY };
+        assert!((cost.step(&free, 3, 512) - 6.12).abs() < 1e-9);
+        assert!((cost.weak(&free, 64, 256) - 1.0).abs() < 1e-12);
+        assert!(cost.strong(&free, 4, 512) < 1.0);
+    }
+}
