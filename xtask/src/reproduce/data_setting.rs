@@ -108,6 +108,21 @@ impl Tables {
         }
     }
 
+    /// Reads a data set, if it was not read before: where it comes from, and the name of its encoding.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub(crate) fn read(&self, source: Source) -> anyhow::Result<(&Provenance, String)> {
+        Ok(match source {
+            Source::Adult { encoding, .. } => (&self.adult()?.provenance, encoding.name().to_owned()),
+            Source::Dutch { encoding, .. } => (&self.dutch()?.provenance, encoding.name().to_owned()),
+            Source::Images { collection, .. } => (&self.images(collection)?.provenance, "pixels".to_owned()),
+            Source::Celeba { .. } => (&self.celeba()?.provenance, "pixels".to_owned()),
+            Source::Eicu => (&self.eicu()?.provenance, "eicu".to_owned()),
+            Source::Mimic => (&self.mimic()?.provenance, self.text_inputs.name.clone()),
+        })
+    }
+
     /// A split for each seed.
     ///
     /// # Errors
@@ -118,14 +133,7 @@ impl Tables {
         n_seeds: u32,
         randomness: &Randomness,
     ) -> anyhow::Result<ExperimentData<'_>> {
-        let (provenance, encoding) = match setting.source {
-            Source::Adult { encoding, .. } => (&self.adult()?.provenance, encoding.name().to_owned()),
-            Source::Dutch { encoding, .. } => (&self.dutch()?.provenance, encoding.name().to_owned()),
-            Source::Images { collection, .. } => (&self.images(collection)?.provenance, "pixels".to_owned()),
-            Source::Celeba { .. } => (&self.celeba()?.provenance, "pixels".to_owned()),
-            Source::Eicu => (&self.eicu()?.provenance, "eicu".to_owned()),
-            Source::Mimic => (&self.mimic()?.provenance, self.text_inputs.name.clone()),
-        };
+        let (provenance, encoding) = self.read(setting.source)?;
         let encoding = setting.features.name(encoding);
         let split_of = |run| if setting.splits == Splits::First { 0 } else { run };
         let seeds: Vec<u64> =

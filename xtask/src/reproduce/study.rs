@@ -253,6 +253,8 @@ impl Study {
         // First of all: a study may take days, and its report must then have a place.
         let is_first = ranks().rank() == 0;
         let out = is_first.then(|| self.claim(options)).transpose()?;
+        // Data that are refused leave no records behind.
+        self.experiments.iter().try_for_each(|experiment| tables.read(experiment.data.source).map(drop))?;
         let session = Session::begin(&self.name, options)?;
         let Some(mut experiments) = train(self.experiments, &tables, options, &session, &execution, analysis)? else {
             return say!("{}", session.how_to_merge());
