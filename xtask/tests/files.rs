@@ -258,6 +258,7 @@ fn what_cannot_be_fetched_is_a_failure_and_errors_say_things_once() {
     fs::create_dir_all(folder.path().join("data/dutch_census_2001.arff")).unwrap();
     let error = refusal(folder.path(), "reproduce dutch --quick --data-dir data --cache-dir cache --out o");
     assert!(error.lines().count() == 1 && error.matches("os error").count() <= 1, "{error}");
+    assert!(!folder.path().join("o/records.db").exists());
 }
 
 #[test]
