@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use dp_data::table::{BlockKind, EncodedTable};
-use dp_train::ranks::Collective;
+use dp_train::ranks::{Alone, Collective};
 
 use crate::account::Part;
 use crate::key::Key;
@@ -125,6 +125,11 @@ impl<'a> PartRows<'a> {
             rows.kept = Some((held.start, block));
         }
         rows
+    }
+
+    /// The same for this process alone.
+    pub(crate) fn alone(&self) -> Self {
+        Self::new(self.table, self.members, self.left_out, Arc::new(Alone))
     }
 
     /// The group of every record of a range.

@@ -3,6 +3,7 @@
 use dp_accounting::TrialCount;
 use dp_data::table::Schema;
 use rand::Rng as _;
+use serde::{Deserialize, Serialize};
 
 use super::candidates::Candidate;
 use super::journal::Journal;
@@ -10,7 +11,7 @@ use super::training::{Trained, Training};
 use crate::config::Decision;
 use crate::error::{FairdpError, Result};
 use crate::key::Key;
-use crate::model::{Model, Pipeline};
+use crate::model::{Layer, Model, Pipeline};
 use crate::parts::PartRows;
 use crate::solver::exact::{Grid, sum_rows};
 use crate::solver::rows::RowSource as _;
@@ -18,7 +19,8 @@ use crate::solver::{Prepared, Streams as _};
 
 /// Trains and compares; only the best trial's model and candidate leave.
 ///
-/// Every trial has a key of its own. A run that was killed begins its search again, with the same keys.
+/// Every trial has a key of its own. A run that was killed begins its search again, with the same keys. Of several ranks each makes
+/// whole trials, side by side, where there are enough of them; else they share each. A trial comes to the same bits either way.
 pub(super) fn search<'a>(
     training: &Training<'a>,
     trials: TrialCount,
@@ -27,26 +29,90 @@ pub(super) fn search<'a>(
     key: &Key,
     journal: &mut Journal<'_>,
 ) -> Result<(Trained, &'a Candidate)> {
-    let candidates = &training.plan.candidates;
+    let trials = trials.quantile(key.stream("number of trials", 0).random::<f64>());
+    let ranks = &training.ranks;
     // Released once, before the search.
-    let prepared = training.prepare(&candidates[0], rows, key)?;
-    let sigma = training.plan.release("score of the best trial")?.noise_multiplier;
-    let std = sigma.get() * training.records_per_unit as f64;
-    let n_trials = trials.quantile(key.stream("number of trials", 0).random::<f64>());
-    let mut best: Option<(f64, Trained, &Candidate)> = None;
-    for trial in 0..n_trials {
-        journal.stage("a trial")?;
-        let key = key.derived("trial", trial);
-        let candidate = &candidates[key.stream("candidate", 0).random_range(0..candidates.len())];
-        let trained = training.run(candidate, rows, &prepared, &key, None, journal)?;
-        let exact = training.pool.install(|| score(&trained, &prepared, schema, validation))?;
-        let noisy = Grid::new(1.0, validation.len()).release(vec![exact], std, &mut key.stream("score", 0))[0];
-        if best.as_ref().is_none_or(|(score, ..)| noisy > *score) {
-            best = Some((noisy, trained, candidate));
-        }
+    let prepared = training.prepare(&training.plan.candidates[0], rows, key)?;
+    let is_shared = ranks.size() > 1 && trials >= ranks.size() as u64;
+    let found = if is_shared {
+        let alone = Search { training: &training.alone(), prepared: &prepared, schema, key };
+        let mine = (ranks.rank() as u64..trials).step_by(ranks.size());
+        let best = alone.best([&rows.alone(), &validation.alone()], mine, journal)?;
+        let all = ranks.gather(serde_json::to_vec(&best).map_err(|error| FairdpError::Refused(error.to_string()))?)?;
+        let all =
+            all.iter().map(|best| serde_json::from_slice(best)).collect::<serde_json::Result<Vec<Option<Trial>>>>();
+        let all = all.map_err(|error| FairdpError::Refused(format!("the trials of another rank: {error}")))?;
+        all.into_iter().flatten().reduce(Trial::better)
+    } else {
+        Search { training, prepared: &prepared, schema, key }.best([rows, validation], 0..trials, journal)?
+    };
+    let best = found.ok_or_else(|| FairdpError::Refused("a search without trials".into()))?;
+    let layers = best.layers.into_iter().map(|[weights, biases]| {
+        let values = |bits: Vec<u32>| bits.into_iter().map(f32::from_bits).collect();
+        Layer { weights: values(weights), biases: values(biases) }
+    });
+    let candidate = candidate(training, &key.derived("trial", best.number));
+    Ok((Trained { layers: layers.collect(), priors: prepared.priors }, candidate))
+}
+
+/// What a trial came to, as ranks tell each other: numbers by their bits.
+#[derive(Serialize, Deserialize)]
+struct Trial {
+    number: u64,
+    /// With its noise.
+    score: u64,
+    layers: Vec<[Vec<u32>; 2]>,
+}
+
+impl Trial {
+    /// The one with the larger score; of equals the one that was drawn first.
+    fn better(self, other: Self) -> Self {
+        let order = f64::from_bits(self.score).total_cmp(&f64::from_bits(other.score));
+        if order.then(other.number.cmp(&self.number)).is_lt() { other } else { self }
     }
-    let (_, trained, candidate) = best.ok_or_else(|| FairdpError::Refused("a search without trials".into()))?;
-    Ok((trained, candidate))
+}
+
+struct Search<'a> {
+    training: &'a Training<'a>,
+    prepared: &'a Prepared,
+    schema: &'a Schema,
+    key: &'a Key,
+}
+
+impl Search<'_> {
+    /// The best of the trials of these numbers.
+    fn best(
+        &self,
+        [rows, validation]: [&PartRows<'_>; 2],
+        numbers: impl Iterator<Item = u64>,
+        journal: &mut Journal<'_>,
+    ) -> Result<Option<Trial>> {
+        let Self { training, prepared, .. } = self;
+        let sigma = training.plan.release("score of the best trial")?.noise_multiplier;
+        let std = sigma.get() * training.records_per_unit as f64;
+        let mut best: Option<Trial> = None;
+        for number in numbers {
+            journal.stage("a trial")?;
+            let key = self.key.derived("trial", number);
+            let trained = training.run(candidate(training, &key), rows, prepared, &key, None, journal)?;
+            let exact = training.pool.install(|| score(&trained, prepared, self.schema, validation))?;
+            let score = Grid::new(1.0, validation.len()).release(vec![exact], std, &mut key.stream("score", 0))[0];
+            let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect();
+            let layers = trained.layers.iter().map(|layer| [bits(&layer.weights), bits(&layer.biases)]).collect();
+            let trial = Trial { number, score: score.to_bits(), layers };
+            best = Some(match best {
+                Some(best) => best.better(trial),
+                None => trial,
+            });
+        }
+        Ok(best)
+    }
+}
+
+/// What the trial of this key trains.
+fn candidate<'a>(training: &Training<'a>, key: &Key) -> &'a Candidate {
+    let candidates = &training.plan.candidates;
+    &candidates[key.stream("candidate", 0).random_range(0..candidates.len())]
 }
 
 /// `Σ (1 − ½ Σ_c (p_c − y_c)²)` over records, in steps of the grid: 1 less the Brier score, a proper one.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dp_accounting::Delta;
-use dp_train::ranks::Collective;
+use dp_train::ranks::{Alone, Collective};
 
 use super::FitPlan;
 use super::candidates::Candidate;
@@ -42,6 +42,11 @@ pub(super) struct Trained {
 pub(super) type Kept<'a> = (Option<State>, &'a mut Checkpoints, &'a Path);
 
 impl Training<'_> {
+    /// The same for this process alone.
+    pub(super) fn alone(&self) -> Self {
+        Self { ranks: Arc::new(Alone), ..*self }
+    }
+
     fn settings(&self, candidate: &Candidate) -> Result<Settings> {
         Ok(Settings {
             counts: self.plan.release("class counts")?.noise_multiplier,
