@@ -19,7 +19,7 @@ const METHODS: [(&str, &str); 3] = [
     ("\"mlp\"\nhidden = [5]", "\"auto\"\nsteps = 30"),
 ];
 
-const TUNING: &str = "\n[tuning]\nmean_trials = 2\nvalidation = 0.2\n\n[[tuning.candidate]]\n\n\
+const TUNING: &str = "\n[tuning]\nmean_trials = 8\nvalidation = 0.2\n\n[[tuning.candidate]]\n\n\
                       [[tuning.candidate]]\nmethod = { name = \"dpsgd\", steps = 30, sampling_rate = 0.5 }\n";
 
 /// Every configuration, in a folder of its own; enough records for several blocks.
