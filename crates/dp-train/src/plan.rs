@@ -266,7 +266,7 @@ impl Plan {
     ///
     /// **Example**
     /// ```
-    /// use dp_accounting::{Delta, Epsilon, NoiseMultiplier, PldAccountant};
+    /// use dp_accounting::{Accountant, Delta, Epsilon, NoiseMultiplier, PldAccountant};
     /// use dp_clipping::{PresetParams, registry};
     /// use dp_train::{BatchPlan, LearningRate, Loss, ModelConfig, Plan, PrivacyConfig, PublicFacts, TrainConfig};
     ///
@@ -279,7 +279,9 @@ impl Plan {
     /// };
     /// let facts = PublicFacts { n_records: 10_000, n_inputs: 40, n_classes: 2, n_groups: 2 };
     /// let plan = Plan::calibrated(config, facts, Epsilon::new(2.0)?, PldAccountant::new(Plan::RELATION), None)?;
-    /// let epsilon = plan.ledger(plan.config().batches.steps)?.epsilon(Delta::new(1e-5)?)?.epsilon.get();
+    /// let mut accountant = PldAccountant::new(Plan::RELATION);
+    /// accountant.compose(&plan.event(), 1)?;
+    /// let epsilon = accountant.epsilon(Delta::new(1e-5)?)?.epsilon.get();
     /// assert!((1.99..=2.0).contains(&epsilon), "{epsilon}");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
