@@ -131,6 +131,7 @@ pub(super) fn run(args: &ScaleArgs) -> anyhow::Result<()> {
 /// Latency and bandwidth between the processes of the launcher, from a message of nothing and one of 8 MiB.
 fn between_processes(ranks: &dyn Collective) -> anyhow::Result<Network> {
     const TURNS: u32 = 50;
+    const LARGE: usize = 1 << 20;
     let milliseconds = |n: usize| -> anyhow::Result<f64> {
         let mut values = vec![1_i64; n];
         ranks.sum(&mut values)?;
@@ -141,7 +142,6 @@ fn between_processes(ranks: &dyn Collective) -> anyhow::Result<Network> {
         }
         Ok(started.elapsed().as_secs_f64() * 1e3 / f64::from(TURNS))
     };
-    const LARGE: usize = 1 << 20;
     let (none, large) = (milliseconds(1)?, milliseconds(LARGE)?);
     let n = ranks.size() as f64;
     let rounds = 2.0 * n.log2().ceil();

@@ -7,7 +7,7 @@ use crate::shell;
 pub(super) fn script(parts: &Parts) -> String {
     let Parts { study, of, folder, .. } = parts;
     format!(
-        r#"#!/bin/bash
+        r"#!/bin/bash
 #SBATCH --job-name=reproduce-{study}
 #SBATCH --array=1-{of}
 #SBATCH --cpus-per-task={cores}
@@ -24,7 +24,7 @@ pub(super) fn script(parts: &Parts) -> String {
 set -euo pipefail
 cd {folder}
 exec {task}
-"#,
+",
         cores = parts.cores(),
         merge = parts.merge(),
         report = parts.report(),
