@@ -53,8 +53,8 @@ fn has_heading(page: &Path, name: &str) -> Result<bool, Failure> {
     Ok(headings.any(|line| anchor(line.trim_start_matches('#')) == name))
 }
 
-#[test]
-fn every_link_leads_to_a_file_and_a_heading() -> Result<(), Failure> {
+/// The pages that people read: READMEs, CONTRIBUTING and the book.
+fn sources() -> Result<Vec<PathBuf>, Failure> {
     let mut sources = vec![root().join("README.md"), root().join("CONTRIBUTING.md"), root().join("datasets/README.md")];
     pages(&root().join("docs"), &mut sources)?;
     for entry in fs::read_dir(root().join("crates"))? {
@@ -62,10 +62,14 @@ fn every_link_leads_to_a_file_and_a_heading() -> Result<(), Failure> {
         sources
             .extend(["README.md", "METHODS.md"].map(|name| folder.join(name)).into_iter().filter(|page| page.exists()));
     }
+    Ok(sources)
+}
 
+#[test]
+fn every_link_leads_to_a_file_and_a_heading() -> Result<(), Failure> {
     let (mut n_links, mut broken) = (0, Vec::new());
-    for source in &sources {
-        let text = prose(source)?;
+    for source in sources()? {
+        let text = prose(&source)?;
         // An address, or an item of a crate.
         for target in targets(&text).filter(|target| !target.contains("::") && !target.contains("://")) {
             n_links += 1;
@@ -78,6 +82,28 @@ fn every_link_leads_to_a_file_and_a_heading() -> Result<(), Failure> {
     }
     assert!(broken.is_empty(), "links that lead nowhere:\n{}", broken.join("\n"));
     assert!(n_links > 200, "only {n_links} links were found");
+    Ok(())
+}
+
+/// `crates/…` and `docs/…` in code spans; a name in capitals stands for any.
+#[test]
+fn every_file_that_is_named_is_there() -> Result<(), Failure> {
+    let (mut n_paths, mut missing) = (0, Vec::new());
+    for source in sources()? {
+        let text = prose(&source)?;
+        for span in text.split('`').skip(1).step_by(2) {
+            let is_path = ["crates/", "docs/"].iter().any(|folder| span.starts_with(folder));
+            if !is_path || span.chars().any(|c| c.is_uppercase() || !(c.is_alphanumeric() || "/._-".contains(c))) {
+                continue;
+            }
+            n_paths += 1;
+            if !root().join(span).exists() {
+                missing.push(format!("{}: {span}", source.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "files that are not there:\n{}", missing.join("\n"));
+    assert!(n_paths > 20, "only {n_paths} paths were found");
     Ok(())
 }
 
