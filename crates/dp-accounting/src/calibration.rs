@@ -1,8 +1,8 @@
 //! The parameter that just meets a target ε, rounded towards privacy.
 
 use crate::{
-    Accountant, AccountingError, Delta, DpEvent, Epsilon, NeighbouringRelation, NoiseMultiplier, RdpAccountant,
-    SamplingRate,
+    Accountant, AccountingError, Delta, DpEvent, Epsilon, NeighbouringRelation, NoiseMultiplier, PldAccountant,
+    RdpAccountant, SamplingRate,
 };
 
 /// Search range of noise multipliers.
@@ -33,8 +33,29 @@ pub struct Calibration<A = RdpAccountant> {
     relative_tolerance: f64,
 }
 
+impl Calibration<PldAccountant> {
+    /// A fresh budget, accounted for by privacy loss distributions: the least noise that can be shown to keep the target.
+    ///
+    /// # Errors
+    /// [`AccountingError::OutOfRange`] unless the target is positive and finite.
+    ///
+    /// # Example
+    /// ```
+    /// use dp_accounting::{Calibration, Delta, DpEvent, Epsilon, NeighbouringRelation::AddRemove, SamplingRate};
+    /// let (target, delta, rate) = (Epsilon::new(3.0)?, Delta::new(1e-6)?, SamplingRate::new(0.007)?);
+    /// let steps = |sigma| DpEvent::gaussian(sigma).poisson_sampled(rate).repeated(2_826);
+    /// let by_pld = Calibration::by_pld(AddRemove, target, delta)?.noise_multiplier(steps)?;
+    /// let by_rdp = Calibration::new(AddRemove, target, delta)?.noise_multiplier(steps)?;
+    /// assert!(by_pld.get() < 0.97 * by_rdp.get());
+    /// # Ok::<(), dp_accounting::AccountingError>(())
+    /// ```
+    pub fn by_pld(relation: NeighbouringRelation, target: Epsilon, delta: Delta) -> Result<Self, AccountingError> {
+        Self::of_remaining_budget(PldAccountant::new(relation), target, delta)
+    }
+}
+
 impl Calibration<RdpAccountant> {
-    /// A fresh budget, accounted for by RDP.
+    /// A fresh budget, accounted for by RDP: in less than a millisecond, for some percent more noise than [`by_pld`](Calibration::by_pld).
     ///
     /// # Errors
     /// [`AccountingError::OutOfRange`] unless the target is positive and finite.

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::{Accountant, AccountingError, DpEvent, NeighbouringRelation, canonical};
+use crate::{
+    Accountant, AccountingError, Delta, DpEvent, EpsilonBound, NeighbouringRelation, PldAccountant, canonical,
+};
 
 /// Events with counts in the order of their release, chained by SHA-256 so that later changes show.
 ///
@@ -184,6 +186,25 @@ impl Ledger {
             }
         }
         Ok(())
+    }
+
+    /// ε of everything in the ledger at this δ, as a bracket by [`PldAccountant`].
+    ///
+    /// # Errors
+    /// Those of [`PldAccountant::of`] and of its answer.
+    ///
+    /// # Example
+    /// ```
+    /// use dp_accounting::{Delta, DpEvent, Ledger, NeighbouringRelation};
+    /// let mut ledger = Ledger::new(NeighbouringRelation::AddRemove);
+    /// ledger.record(&DpEvent::gaussian_at(5.0)?, 1)?; // class counts, once
+    /// ledger.record(&DpEvent::gaussian_at(1.0)?.poisson_sampled_at(0.01)?, 1_000)?; // training
+    /// let spent = ledger.epsilon(Delta::new(1e-5)?)?;
+    /// assert!(spent.epsilon.get() < 2.1 && spent.lower.unwrap().get() > 1.9);
+    /// # Ok::<(), dp_accounting::AccountingError>(())
+    /// ```
+    pub fn epsilon(&self, delta: Delta) -> Result<EpsilonBound, AccountingError> {
+        PldAccountant::of(self)?.epsilon(delta)
     }
 
     /// Composes every entry into an accountant.

@@ -21,6 +21,9 @@ pub mod simd;
 pub mod threshold;
 pub mod weights;
 
+/// The version whose generators the methods take: `dp_clipping::rand::RngCore`.
+pub use rand;
+
 pub use batch::{ClipBatch, Clipped};
 pub use config::ClipConfig;
 pub use context::PublicContext;

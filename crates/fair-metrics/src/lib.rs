@@ -38,10 +38,10 @@ pub use equal_cost::{EqualCost, EqualCostAnswer, EqualCostOverRuns, XU_TOLERANCE
 pub use error::MetricError;
 pub use estimate::Estimate;
 pub use frame::{
-    Aggregate, Attribute, BinaryRate, Decisions, Distance, EmptyClass, GroupValue, MetricFrame, Stratum,
-    StratumIntervals, StratumQuantiles, binary_frame, demographic_parity_difference, demographic_parity_ratio,
-    equal_opportunity_difference, equal_opportunity_ratio, equalized_odds_difference, equalized_odds_ratio,
-    frame_intervals, frame_quantiles,
+    Aggregate, Attribute, BinaryRate, Decisions, Distance, EmptyClass, GroupValue, MetricFrame, RateIntervals, Stratum,
+    StratumIntervals, StratumQuantiles, binary_frame, binary_intervals, demographic_parity_difference,
+    demographic_parity_ratio, equal_opportunity_difference, equal_opportunity_ratio, equalized_odds_difference,
+    equalized_odds_ratio, frame_intervals, frame_quantiles,
 };
 pub use gap::{PairGap, PairGapEstimate, gaps_over_seeds, largest_gap, pairwise_gaps};
 pub use groups::Groups;
@@ -51,7 +51,7 @@ pub use measured::Measured;
 pub use multiple_testing::{bonferroni, holm};
 pub use privacy_cost::{excessive_risk, privacy_cost};
 pub use published::{EffectAnswer, PublishedDifference, PublishedFigure, SIZE_MARGIN, Size};
-pub use score::{log_loss, roc_auc};
+pub use score::{log_loss, roc_auc, roc_auc_by_group};
 pub use seed_values::{Compared, SeedValues, compare};
 pub use statement::{FairnessStatement, GroupCost, PairedRuns, Payer, SIGNIFICANCE, WidestGap};
 pub use student::{TTest, resampled_t_test, t_test};

@@ -1,7 +1,7 @@
 //! Metrics of scores rather than of decisions.
 
 use crate::error::{check_finite, check_len};
-use crate::{Measured, MetricError};
+use crate::{Groups, Measured, MetricError};
 
 /// Area under the ROC curve: the chance that a random positive scores above a random negative, ties counting half.
 ///
@@ -46,6 +46,42 @@ pub fn roc_auc(is_positive: &[bool], scores: &[f64]) -> Result<Measured, MetricE
     let (positive, negative) = (n_positive as f64, n_negative as f64);
     let value = (rank_sum - positive * (positive + 1.0) / 2.0) / (positive * negative);
     Ok(Measured { n, value: Some(value) })
+}
+
+/// [`roc_auc`] among the records of each group.
+///
+/// # Shapes
+/// `is_positive` and `scores` are `[records]`; returns `[groups]`.
+///
+/// # Edge cases
+/// Undefined for a group without a positive or without a negative.
+///
+/// # Errors
+/// As [`roc_auc`]; [`MetricError::LengthMismatch`] for another number of groups' records.
+///
+/// # Example
+/// ```
+/// use fair_metrics::{Groups, roc_auc_by_group};
+///
+/// let groups = Groups::new(&[0, 0, 1, 1, 1], 2)?;
+/// let by_group = roc_auc_by_group(&[false, true, true, false, false], &[0.2, 0.9, 0.5, 0.5, 0.1], &groups)?;
+/// assert_eq!((by_group[0].value, by_group[1].value), (Some(1.0), Some(0.75)));
+/// # Ok::<(), fair_metrics::MetricError>(())
+/// ```
+pub fn roc_auc_by_group(
+    is_positive: &[bool],
+    scores: &[f64],
+    groups: &Groups<'_>,
+) -> Result<Vec<Measured>, MetricError> {
+    check_len("scores", scores.len(), "is_positive", is_positive.len())?;
+    check_len("groups", groups.len(), "is_positive", is_positive.len())?;
+    check_finite("scores", scores)?;
+    let mut by_group = vec![(Vec::new(), Vec::new()); groups.n_groups()];
+    for ((&positive, &score), &group) in is_positive.iter().zip(scores).zip(groups.assignment()) {
+        by_group[group].0.push(positive);
+        by_group[group].1.push(score);
+    }
+    by_group.iter().map(|(is_positive, scores)| roc_auc(is_positive, scores)).collect()
 }
 
 /// Log loss: the mean of `−ln p` of the probability given to what was true.

@@ -20,7 +20,7 @@ use mechanism::PldMechanism;
 use crate::composition::Composition;
 use crate::limits::{self, OverComposition};
 use crate::{
-    Accountant, AccountingError, Certainty, Delta, DeltaBound, DpEvent, Epsilon, EpsilonBound, Method,
+    Accountant, AccountingError, Certainty, Delta, DeltaBound, DpEvent, Epsilon, EpsilonBound, Ledger, Method,
     NeighbouringRelation, RdpAccountant,
 };
 
@@ -61,6 +61,16 @@ impl PldAccountant {
     /// An accountant that has seen nothing; brackets are at most 1e-3 wide, relatively, and grids have up to 2²¹ points.
     pub const fn new(relation: NeighbouringRelation) -> Self {
         Self { composition: Composition::new(relation), effort: Effort { relative_width: 1e-3, max_points: 1 << 21 } }
+    }
+
+    /// An accountant that has seen everything in a ledger.
+    ///
+    /// # Errors
+    /// As [`compose`](Accountant::compose).
+    pub fn of(ledger: &Ledger) -> Result<Self, AccountingError> {
+        let mut accountant = Self::new(ledger.relation());
+        ledger.compose_into(&mut accountant)?;
+        Ok(accountant)
     }
 
     /// Refines until `(upper - lower)/upper` is at most this.

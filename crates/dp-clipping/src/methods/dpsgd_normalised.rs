@@ -10,7 +10,7 @@ use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 pub const ENTRY: MethodEntry = MethodEntry {
     name: "dpsgd-normalised",
     label: "DPSGD normalised",
-    summary: "hard clipping at a constant threshold, divided by it",
+    summary: "every gradient scaled by min(1/C, 1/norm)",
     source: "De et al. 2022; Zhao 2025, Alg. 1",
     differs: "The published code uses 1/(norm + 1e-6) and divides by the realised batch size; here the factor is the \
               text's and the sum is divided by the expected size.",
