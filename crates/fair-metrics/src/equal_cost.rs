@@ -33,7 +33,8 @@ impl EqualCost {
 /// `costs` is `[groups]`, as [`privacy_cost`](crate::privacy_cost) returns it.
 ///
 /// # Edge cases
-/// With fewer than two groups it holds. With an undefined group it is undefined, unless another pair already fails.
+/// One run's costs are a draw: this describes them, and [`equal_cost_over_runs`] is the test. With fewer than two groups
+/// it holds. With an undefined group it is undefined, unless another pair already fails.
 ///
 /// # Errors
 /// [`MetricError::NotFinite`] names the group; [`MetricError::OutOfRange`] for a negative or non-finite tolerance.

@@ -26,7 +26,8 @@ pub struct StratumIntervals {
 /// Bootstrap intervals of the frame that [`MetricFrame::new`] makes of the same arguments, one per stratum.
 ///
 /// Each is expanded for the number of records that it is about: a small group's for that group's, a difference's and a ratio's for the smallest
-/// group's. For shares of records [`Measured::rate_interval`] is exact, and right also where no record of a group fails.
+/// group's. A group whose records all have one value gets an interval without width, however few they are. For shares of records
+/// [`binary_intervals`] and [`Measured::rate_interval`] are exact there too.
 ///
 /// # Errors
 /// As [`MetricFrame::new`] and [`bootstrap`](crate::bootstrap).
