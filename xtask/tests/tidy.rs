@@ -12,7 +12,7 @@ const WRITERS: [&str; 9] = [
     "crates/dp-train/src/output.rs",
     "crates/fairdp/src/output.rs",
     "crates/faults/src",
-    "xtask/src/faults/operations.rs",
+    "xtask/src/command/faults/operations.rs",
     "xtask/src/output/file.rs",
     "xtask/src/output/folder.rs",
     "xtask/src/output/part.rs",

@@ -28,7 +28,7 @@ from fairdp.opacus import make_private, register
 from scipy import stats
 
 FOLDER = Path(os.environ.get("DP_DATA_DIR", "")) / "adult"
-PUBLISHED = Path(__file__).parents[3] / "xtask/src/reproduce/published/esipova2023-table4-adult.tsv"
+PUBLISHED = Path(__file__).parents[3] / "xtask/src/studies/published/esipova2023-table4-adult.tsv"
 GROUPS = ["male", "female"]
 SEEDS = 5
 THEIR_SEEDS = 5

@@ -8,7 +8,7 @@ use super::label::label;
 use super::landscape;
 use super::mark::{Mark, marked};
 use super::metric::REFERENCE;
-use crate::results::{ExperimentResults, MethodResults, StudyResults};
+use crate::records::{ExperimentResults, MethodResults, StudyResults};
 
 /// The method that others are compared with.
 const BASELINE: &str = "dpsgd";

@@ -23,7 +23,7 @@ use super::mark::{Mark, marked};
 use super::metric::{Column, paired};
 use super::presentation::StudyPresentation;
 use super::published_difference::{PublishedEffect, published_effect};
-use crate::results::{ExperimentResults, MethodResults, StudyResults};
+use crate::records::{ExperimentResults, MethodResults, StudyResults};
 
 /// Coverage of the intervals.
 const LEVEL: f64 = 0.95;
@@ -185,12 +185,12 @@ struct Tested {
 }
 
 /// A claim with its tests.
-pub(super) struct Judged<'a> {
-    pub(super) claim: &'a Claim,
+pub(crate) struct Judged<'a> {
+    pub(crate) claim: &'a Claim,
     mark: Option<Mark>,
     tests: Vec<Tested>,
-    pub(super) tested: TestedClaim,
-    pub(super) verdict: ClaimVerdict,
+    pub(crate) tested: TestedClaim,
+    pub(crate) verdict: ClaimVerdict,
     /// After Holm's adjustment for all claims of the report.
     p_in_family: f64,
 }
@@ -223,7 +223,7 @@ pub(crate) fn section(results: &StudyResults, presentation: &StudyPresentation) 
 }
 
 /// Every claim whose methods were run, with its verdict.
-pub(super) fn judge<'a>(
+pub(crate) fn judge<'a>(
     results: &StudyResults,
     presentation: &'a StudyPresentation,
 ) -> anyhow::Result<Vec<Judged<'a>>> {
@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn a_failed_run_decides_nothing() {
         let mut results = fixture::study();
-        let failure = crate::results::FailureRecord { index: 9, reason: "it diverged".to_owned() };
+        let failure = crate::records::FailureRecord { index: 9, reason: "it diverged".to_owned() };
         results.experiments[0].methods[1].failures.push(failure);
         let presentation = presentation(least("dpsgd-f", &["dpsgd"]));
         assert_eq!(judge(&results, &presentation).unwrap()[0].verdict, ClaimVerdict::NotDecidable);

@@ -10,7 +10,7 @@ use super::metric::{Column, paired};
 use super::presentation::TablePresentation;
 use super::published::{Printed, PublishedCell, PublishedTable};
 use super::verdict::{Agreement, Comparison, MAX_RELATIVE, Ours, Verdict, absolute_tolerance, compare, judge};
-use crate::results::{ExperimentResults, MethodResults};
+use crate::records::{ExperimentResults, MethodResults};
 
 /// A published table answered by an experiment.
 pub(crate) struct Answer<'a> {

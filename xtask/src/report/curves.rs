@@ -8,7 +8,7 @@ use super::figures::DrawnFigure;
 use super::landscape;
 use super::mark::{Mark, marked};
 use super::metric::{Column, REFERENCE};
-use crate::results::{ExperimentResults, MethodResults};
+use crate::records::{ExperimentResults, MethodResults};
 
 /// A coordinate that curves run over, and the end of the file name.
 const COORDINATES: [(&str, &str); 3] = [("ε", "over-epsilon"), ("epochs", "over-epochs"), ("C", "over-bounds")];

@@ -12,7 +12,7 @@ use super::decomposition;
 use super::estimate::mean_and_error;
 use super::mark::{Mark, marked};
 use super::metric::{Column, REFERENCE, excessive_risks, paired, privacy_costs, reference_run, widest_gap};
-use crate::results::{ExperimentResults, GroupMetrics, MethodResults, RunRecord};
+use crate::records::{ExperimentResults, GroupMetrics, MethodResults, RunRecord};
 
 /// The method that others are tested against.
 const BASELINE: &str = "dpsgd";

@@ -10,7 +10,7 @@ use super::mark::{Mark, marked};
 use super::metric::Column;
 use super::presentation::TablePresentation;
 use super::{counterparts, curves, losses};
-use crate::results::{EpochRecord, ExperimentResults, MethodResults};
+use crate::records::{EpochRecord, ExperimentResults, MethodResults};
 
 /// A plot with its words.
 pub(crate) struct DrawnFigure {

@@ -3,7 +3,7 @@
 use dp_accounting::Mark;
 
 use super::{Cause, StudyPresentation, TablePresentation};
-use crate::results::{
+use crate::records::{
     DatasetRecord, EpochRecord, EpsilonRecord, ExperimentResults, GroupMetrics, GroupSize, MethodResults,
     MetricsRecord, ModelRecord, PrivacyRecord, RecomputedEpsilon, RunRecord, SessionRecord, StudyResults,
     ThresholdRecord, mark_epsilon,
@@ -54,7 +54,7 @@ pub(crate) fn presentation() -> StudyPresentation {
     let table = TablePresentation::new(
         "esipova2023-table-4",
         "esipova-adult",
-        include_str!("../reproduce/published/esipova2023-table4-adult.tsv"),
+        include_str!("../studies/published/esipova2023-table4-adult.tsv"),
         vec![Cause::new("dpsgd-f", "A cause.")],
     )
     .unwrap();

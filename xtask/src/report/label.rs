@@ -3,7 +3,7 @@
 use dp_clipping::registry;
 
 use super::metric::REFERENCE;
-use crate::results::MethodResults;
+use crate::records::MethodResults;
 
 /// The label of the method, with what tells several runs of it apart: `DPSGD-F ε=1` for `dpsgd-f ε=1`.
 pub(super) fn label(method: &MethodResults) -> String {

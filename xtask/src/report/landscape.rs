@@ -8,7 +8,7 @@ use super::estimate::mean_and_error;
 use super::figures::DrawnFigure;
 use super::mark::{Mark, marked};
 use super::metric::Column;
-use crate::results::{ExperimentResults, MethodResults};
+use crate::records::{ExperimentResults, MethodResults};
 
 /// Names of the grid's coordinates.
 pub(crate) const RATE: &str = "rate";

@@ -7,7 +7,7 @@ use super::label::label;
 use super::mark::{Mark, marked};
 use super::metric::{Column, Metric, Subject};
 use super::presentation::TablePresentation;
-use crate::results::{ExperimentResults, MetricsRecord, RunRecord};
+use crate::records::{ExperimentResults, MetricsRecord, RunRecord};
 
 /// The metrics of one part.
 type Part = fn(&RunRecord) -> Option<&MetricsRecord>;

@@ -3,13 +3,11 @@
 #[cfg(test)]
 mod accessibility;
 mod answer;
-mod claims;
-mod comparison;
+pub(crate) mod claims;
+pub(crate) mod comparison;
 mod counterparts;
 mod curves;
 mod decomposition;
-#[cfg(test)]
-mod documented;
 mod estimate;
 mod fairness;
 mod figures;
@@ -24,7 +22,7 @@ pub(crate) mod metric;
 mod plain;
 mod presentation;
 mod privacy;
-mod published;
+pub(crate) mod published;
 mod published_difference;
 mod ranking;
 mod release;
@@ -34,7 +32,7 @@ mod shares;
 mod side_by_side;
 mod summary;
 mod terminal;
-mod verdict;
+pub(crate) mod verdict;
 
 use anyhow::Context;
 use fair_report::plot;
@@ -55,7 +53,7 @@ use self::summary::Summary;
 pub(crate) use self::terminal::{Print, short};
 use self::verdict::Verdict;
 use crate::output::ReportFolder;
-use crate::results::{ExperimentResults, StudyResults, compact};
+use crate::records::{ExperimentResults, StudyResults, compact};
 
 /// Writes `report.md`, `report.html`, `release.json` (what ε covers), `results.json` (everything, most of it not for release), `runs.json.gz`, `fairness.json`, `summary.json` and `plots/` to the
 /// directory `out`, replacing an earlier report there as one step at the end; see [`ReportFolder::replace`].
@@ -334,7 +332,7 @@ mod tests {
         experiment.methods[1].runs.clear();
         experiment.methods[2].runs.truncate(1);
         for run in &mut experiment.methods[3].runs {
-            run.test.groups[1] = crate::results::GroupMetrics { n: 0, accuracy: None, loss: None };
+            run.test.groups[1] = crate::records::GroupMetrics { n: 0, accuracy: None, loss: None };
         }
         let text = markdown(&results);
         assert!(text.contains("undefined"));
@@ -347,7 +345,7 @@ mod tests {
         let mut results = fixture::study();
         let dpsgd = &mut results.experiments[0].methods[1];
         dpsgd.runs.truncate(4);
-        dpsgd.failures = vec![crate::results::FailureRecord { index: 4, reason: "it diverged".to_owned() }];
+        dpsgd.failures = vec![crate::records::FailureRecord { index: 4, reason: "it diverged".to_owned() }];
         let text = markdown(&results);
         assert!(text.contains("- dpsgd, seed 5: it diverged"), "{text}");
         assert!(text.contains("| **dpsgd** | no verdict: a run failed |"), "{text}");

@@ -5,7 +5,7 @@ use fair_metrics::PublishedFigure;
 use super::metric::{Column, Metric, Subject};
 use super::presentation::TablePresentation;
 use super::published::PublishedCell;
-use crate::results::ExperimentResults;
+use crate::records::ExperimentResults;
 
 /// A printed figure, or what follows from printed figures, and the table it is from.
 struct Found<'a> {

@@ -5,7 +5,7 @@ use fair_report::number;
 use serde::Serialize;
 
 use super::landscape;
-use crate::results::{ExperimentResults, MethodResults, RunRecord, StudyResults};
+use crate::records::{ExperimentResults, MethodResults, RunRecord, StudyResults};
 
 /// Which experiments compare methods, and which method is recommended there.
 #[derive(Debug, Clone, Copy)]

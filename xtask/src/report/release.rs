@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::mark::Mark;
-use crate::results::{PrivacyRecord, StudyResults, ThresholdRecord};
+use crate::records::{PrivacyRecord, StudyResults, ThresholdRecord};
 
 /// What may be released of a study, if its randomness is secret. The parameters themselves are not kept by a study.
 #[derive(Serialize)]
@@ -39,7 +39,7 @@ struct MethodRelease<'a> {
 impl<'a> Release<'a> {
     /// Of the methods with a proof.
     pub(super) fn of(results: &'a StudyResults) -> Self {
-        let methods = |methods: &'a [crate::results::MethodResults]| {
+        let methods = |methods: &'a [crate::records::MethodResults]| {
             methods
                 .iter()
                 .filter_map(|method| Some((method, method.privacy.as_ref().filter(|privacy| privacy.certified)?)))

@@ -4,7 +4,7 @@ use fair_report::number;
 use fair_report::{Cell, Row, Table};
 
 use super::mark::{Mark, marked};
-use crate::results::{ExperimentResults, SearchRecord, TrialRecord};
+use crate::records::{ExperimentResults, SearchRecord, TrialRecord};
 
 /// One row per method that searches; `None` if none does.
 pub(crate) fn table(experiment: &ExperimentResults, mark: Option<Mark>) -> Option<Table> {

@@ -6,7 +6,7 @@ use fair_report::number;
 use fair_report::{Block, Cell, Row, Table};
 
 use super::mark::{Mark, marked};
-use crate::results::{ExperimentResults, RunRecord, StudyResults};
+use crate::records::{ExperimentResults, RunRecord, StudyResults};
 use crate::shell;
 
 /// The commands and the machines.

@@ -3,7 +3,7 @@
 use fair_report::number;
 use serde_json::Value;
 
-use crate::results::PrivacyRecord;
+use crate::records::PrivacyRecord;
 
 /// Gaussian noise on a sum, once or in several rounds.
 #[derive(Debug, Clone, PartialEq)]

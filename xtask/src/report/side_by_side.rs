@@ -12,7 +12,7 @@ use super::landscape;
 use super::mark::{Mark, marked};
 use super::metric::{Column, REFERENCE};
 use super::ranking::{Judged, Ranked};
-use crate::results::{ExperimentResults, MethodResults, StudyResults};
+use crate::records::{ExperimentResults, MethodResults, StudyResults};
 
 /// The coordinate that methods are compared along.
 const COORDINATE: &str = "ε";
@@ -243,8 +243,8 @@ fn capital(words: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::Coordinate;
     use crate::report::fixture;
-    use crate::results::Coordinate;
 
     #[test]
     fn a_comparison_opens_with_its_answer() {

@@ -3,7 +3,7 @@
 use fair_report::{Block, Document, Tone};
 use serde::{Deserialize, Serialize};
 
-use crate::results::StudyResults;
+use crate::records::StudyResults;
 
 /// A report in a few facts, written beside it as `summary.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

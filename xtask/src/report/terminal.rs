@@ -8,7 +8,7 @@ use super::mark::Mark;
 use super::metric::REFERENCE;
 use super::summary::Tally;
 use super::{StudyPresentation, answers, claims, landscape, ranking, summary};
-use crate::results::{ExperimentResults, MethodResults, StudyResults};
+use crate::records::{ExperimentResults, MethodResults, StudyResults};
 
 /// How much of a report a command prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -181,9 +181,9 @@ fn columns(rows: &[Vec<String>]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::Coordinate;
     use crate::report::fixture::{presentation, study};
     use crate::report::{Judged, Ranked};
-    use crate::results::Coordinate;
 
     #[test]
     fn the_answer_of_a_study() {

@@ -1,0 +1,154 @@
+//! `cargo xtask results`: what is in databases of runs.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::{bail, ensure};
+use clap::{Args, Subcommand};
+
+use crate::output::Output;
+use crate::paths::{exports_folder, reports_root};
+use crate::records::database::Database;
+use crate::records::export::{Format, export};
+use crate::records::merge::merge;
+use crate::records::repair::repair;
+use crate::records::table::Table;
+use crate::records::{list, show};
+use crate::report;
+use crate::shell;
+use crate::studies::committed::CommittedReport;
+
+/// Arguments of `cargo xtask results`.
+#[derive(Args)]
+pub(crate) struct ResultsArgs {
+    #[command(subcommand)]
+    command: ResultsCommand,
+}
+
+#[derive(Subcommand)]
+enum ResultsCommand {
+    /// Databases of runs, one line each
+    List {
+        /// Databases [default: every records*.db under target/reproduce]
+        files: Vec<PathBuf>,
+    },
+    /// What a database holds: sessions, and means over seeds for every method
+    Show {
+        /// A database
+        file: PathBuf,
+        /// One run as JSON instead: its number in the column `run` of the database's view `run_summary`
+        #[arg(long, value_name = "NUMBER")]
+        run: Option<i64>,
+    },
+    /// A table of runs for other programs
+    Export {
+        /// A database
+        file: PathBuf,
+        /// Which table
+        #[arg(long, value_enum, default_value_t = Table::Metrics)]
+        table: Table,
+        /// In which format
+        #[arg(long, value_enum, default_value_t = Format::Csv)]
+        format: Format,
+        /// Where to [default: standard output]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Render the reports under docs/results again, from the records that are committed with them
+    ///
+    /// Nothing is trained. To commit a new report, copy its `runs.json.gz` to docs/results/records/STUDY.json.gz first.
+    Render {
+        /// Studies [default: all whose records are there]
+        studies: Vec<String>,
+    },
+    /// Write one page over all reports under target/reproduce: target/reproduce/index.html
+    Index,
+    /// Save what is whole of a damaged database in a new one
+    ///
+    /// A database whose rows do not match the digests that were stored with them is refused by every other command. This one copies the
+    /// rows that do, and names the runs that are lost: `--resume` trains them again. The damaged file stays as it is.
+    Repair {
+        /// The damaged database
+        file: PathBuf,
+        /// The new one [default: FILE with the end .repaired.db]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Join databases of one study, for example its shards
+    ///
+    /// A run that several of them hold must have the same result in all, the time it took aside; it is kept once. If two disagree, nothing
+    /// is changed and the first difference is shown.
+    Merge {
+        /// Database to add to; it is made if there is none
+        out: PathBuf,
+        /// Databases to read
+        #[arg(required = true, value_name = "IN")]
+        inputs: Vec<PathBuf>,
+    },
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If a file is no database of runs, or cannot be read or written.
+pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match &args.command {
+        ResultsCommand::List { files } => {
+            let files = if files.is_empty() { list::databases(&reports_root())? } else { files.clone() };
+            let (table, bad) = list::table(&files);
+            write!(out, "{table}")?;
+            for error in &bad {
+                writeln!(out, "{error}")?;
+            }
+            ensure!(bad.is_empty(), "{} of {} files cannot be read", bad.len(), files.len());
+        }
+        ResultsCommand::Show { file, run: None } => write!(out, "{}", show::database(&Database::read(file)?)?)?,
+        ResultsCommand::Show { file, run: Some(run) } => writeln!(out, "{}", show::run(&Database::read(file)?, *run)?)?,
+        ResultsCommand::Export { file, table, format, out: path } => {
+            if path.is_none() && *format == Format::Parquet {
+                bail!("--format parquet: expected --out FILE, it is not text");
+            }
+            let output = path.as_deref().map(|path| Output::new(path, &[file])).transpose()?;
+            let database = Database::read(file)?;
+            if let Some(output) = output {
+                output.write(|file| export(&database, *table, *format, file))?;
+            } else {
+                let mut text = Vec::new();
+                export(&database, *table, *format, &mut text)?;
+                out.write_all(&text)?;
+            }
+        }
+        ResultsCommand::Render { studies } => {
+            let reports = CommittedReport::all()?;
+            if let Some(unknown) = studies.iter().find(|study| reports.iter().all(|report| report.study != **study)) {
+                let known: Vec<&str> = reports.iter().map(|report| report.study.as_str()).collect();
+                bail!("{unknown}: expected some of {}", known.join(", "));
+            }
+            for report in reports.iter().filter(|report| studies.is_empty() || studies.contains(&report.study)) {
+                report.render()?;
+                writeln!(out, "{}", report.study)?;
+            }
+        }
+        ResultsCommand::Index => {
+            let path = report::write_index(&reports_root(), Some(&exports_folder()))?;
+            writeln!(out, "{}", shell::path(&path))?;
+        }
+        ResultsCommand::Repair { file, out: target } => {
+            let target = target.clone().unwrap_or_else(|| file.with_extension("repaired.db"));
+            let repaired = repair(file, &target)?;
+            writeln!(out, "{}: {repaired}", shell::path(&target))?;
+        }
+        ResultsCommand::Merge { out: target, inputs } => {
+            let merged = merge(target, inputs)?;
+            writeln!(
+                out,
+                "{}: {} runs added, {} were there already with the same result.",
+                shell::path(target),
+                merged.added,
+                merged.equal
+            )?;
+        }
+    }
+    Ok(())
+}

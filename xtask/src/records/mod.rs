@@ -1,0 +1,27 @@
+//! Records of runs: what they hold, and where they are kept.
+
+pub(crate) mod compact;
+pub(crate) mod database;
+mod difference;
+pub(crate) mod export;
+pub(crate) mod extended;
+#[cfg(test)]
+mod fixture;
+mod import;
+mod key;
+pub(crate) mod list;
+pub(crate) mod merge;
+mod metrics;
+mod parquet;
+mod record;
+pub(crate) mod repair;
+mod schema;
+mod seal;
+pub(crate) mod show;
+pub(crate) mod table;
+
+pub(crate) use self::database::{Database, SessionId};
+pub(crate) use self::export::metrics_csv;
+pub(crate) use self::key::{RunKey, Source, config_hash};
+pub(crate) use self::merge::add_all;
+pub(crate) use self::record::*;

@@ -1,0 +1,44 @@
+//! What a trained model says about records.
+
+use dp_train::{Engine, Evaluation, Execution, Records};
+use fair_metrics::{Groups, accuracy_by_group, class_recall, mean_loss_by_group};
+
+use crate::records::{GroupMetrics, MetricsRecord};
+
+/// Why a run has no model: something that the method did, and will do again with the same numbers. A fault of the machine is an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure(pub(crate) String);
+
+/// Accuracy and loss by group, without regularisation.
+///
+/// # Errors
+/// If the device fails. A loss that is not finite is no error but a [`Failure`].
+pub(crate) fn evaluate(
+    engine: &mut Engine,
+    records: &Records,
+    execution: &Execution,
+) -> anyhow::Result<Result<MetricsRecord, Failure>> {
+    let Evaluation { losses, predictions, .. } = engine.evaluate(records, execution.micro_batch)?;
+    if let Some(loss) = losses.iter().find(|loss| !loss.is_finite()) {
+        return Ok(Err(Failure(format!("the loss of a record is {loss} after the last step"))));
+    }
+    let facts = records.facts();
+    let metrics = |assignment: &[usize], n_groups| -> anyhow::Result<Vec<GroupMetrics>> {
+        let groups = Groups::new(assignment, n_groups)?;
+        let losses = mean_loss_by_group(&losses, &groups)?;
+        let accuracies = accuracy_by_group(&predictions, records.labels(), &groups)?;
+        let metrics = accuracies.iter().zip(losses).map(|(accuracy, loss)| GroupMetrics {
+            n: accuracy.n,
+            accuracy: accuracy.value,
+            loss: loss.value,
+        });
+        Ok(metrics.collect())
+    };
+    let recalls = class_recall(&predictions, records.labels(), facts.n_classes)?;
+    Ok(Ok(MetricsRecord {
+        overall: metrics(&vec![0; records.len()], 1)?.remove(0),
+        groups: metrics(records.groups(), facts.n_groups)?,
+        class_recall: recalls.iter().map(|recall| recall.value).collect(),
+        class_sizes: recalls.iter().map(|recall| recall.n).collect(),
+    }))
+}

@@ -1,0 +1,132 @@
+//! An observer that keeps what the report plots.
+
+use dp_train::{Observer, StepView};
+use indicatif::ProgressBar;
+
+use crate::records::{EpochRecord, ThresholdRecord};
+
+/// Points a threshold's curve is drawn from, at most.
+const THRESHOLD_POINTS: u64 = 200;
+/// Evaluations of the groups' mean gradients in an epoch, about.
+const GRADIENTS_PER_EPOCH: u64 = 10;
+/// Steps from one to the next at least: each costs as much as a step.
+const STEPS_PER_GRADIENT: u64 = 10;
+
+/// A running mean.
+#[derive(Debug, Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    n: u64,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.sum += value;
+        self.n += 1;
+    }
+
+    fn take(&mut self) -> Option<f64> {
+        let mean = (self.n > 0).then(|| self.sum / self.n as f64);
+        *self = Self::default();
+        mean
+    }
+}
+
+/// Means by group over the current epoch.
+#[derive(Debug, Clone, Default)]
+struct GroupMeans {
+    loss: Mean,
+    norm: Mean,
+    clipped_norm: Mean,
+    mean_gradient: Mean,
+}
+
+/// Between a run's name and how far it is.
+const EPOCH: &str = ", epoch ";
+
+/// Collects epoch means and thresholds, and moves the progress bar.
+pub(crate) struct Recorder {
+    groups: Vec<GroupMeans>,
+    gradient_every: u64,
+    threshold_every: u64,
+    bar: ProgressBar,
+    /// The run, as the bar calls it.
+    name: String,
+    n_epochs: u64,
+    /// One per epoch so far.
+    pub(crate) epochs: Vec<EpochRecord>,
+    /// Thresholds so far, thinned.
+    pub(crate) thresholds: Vec<ThresholdRecord>,
+    /// What one record of each group could add to the sum, at every step; empty without clipping.
+    pub(crate) group_bounds: Vec<Vec<f64>>,
+}
+
+impl Recorder {
+    /// A recorder of a run with this many groups, steps and epochs.
+    pub(crate) fn new(n_groups: usize, steps: u64, epochs: u64, bar: ProgressBar) -> Self {
+        let message = bar.message();
+        Self {
+            name: message.split(EPOCH).next().unwrap_or_default().to_owned(),
+            n_epochs: epochs,
+            groups: vec![GroupMeans::default(); n_groups],
+            gradient_every: (steps / epochs / GRADIENTS_PER_EPOCH).max(STEPS_PER_GRADIENT),
+            threshold_every: steps.div_ceil(THRESHOLD_POINTS).max(1),
+            bar,
+            epochs: Vec::new(),
+            thresholds: Vec::new(),
+            group_bounds: Vec::new(),
+        }
+    }
+}
+
+impl Observer for Recorder {
+    fn wants_group_gradients(&self, step: u64) -> bool {
+        step.is_multiple_of(self.gradient_every)
+    }
+
+    fn on_step(&mut self, view: &StepView<'_>) {
+        for (&group, &loss) in view.groups.iter().zip(view.losses) {
+            self.groups[group].loss.add(loss);
+        }
+        for (&group, &norm) in view.groups.iter().zip(view.norms) {
+            self.groups[group].norm.add(norm);
+        }
+        if !view.thresholds.is_empty() {
+            for ((&group, &norm), &scale) in view.groups.iter().zip(view.norms).zip(view.scales) {
+                // A gradient that is not finite has scale 0.
+                self.groups[group].clipped_norm.add(if scale > 0.0 { scale * norm } else { 0.0 });
+            }
+        }
+        for (means, norm) in self.groups.iter_mut().zip(view.group_gradient_norms.unwrap_or_default()) {
+            if let Some(norm) = norm {
+                means.mean_gradient.add(*norm);
+            }
+        }
+        if !view.thresholds.is_empty() && view.step.is_multiple_of(self.threshold_every) {
+            self.thresholds.push(ThresholdRecord { step: view.step, values: view.thresholds.to_vec() });
+        }
+        if !view.group_bounds.is_empty() {
+            self.group_bounds.push(view.group_bounds.to_vec());
+        }
+        self.bar.inc(view.groups.len() as u64);
+    }
+
+    fn on_epoch(&mut self, epoch: u64, steps: u64) {
+        let mut record = EpochRecord {
+            epoch: epoch as usize,
+            step: steps,
+            loss: Vec::new(),
+            gradient_norm: Vec::new(),
+            clipped_gradient_norm: Vec::new(),
+            mean_gradient_norm: Vec::new(),
+        };
+        for means in &mut self.groups {
+            record.loss.push(means.loss.take());
+            record.gradient_norm.push(means.norm.take());
+            record.clipped_gradient_norm.push(means.clipped_norm.take());
+            record.mean_gradient_norm.push(means.mean_gradient.take());
+        }
+        self.epochs.push(record);
+        self.bar.set_message(format!("{}{EPOCH}{} of {}", self.name, self.epochs.len(), self.n_epochs));
+    }
+}

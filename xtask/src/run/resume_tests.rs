@@ -1,0 +1,274 @@
+//! Resumed, narrowed and sharded studies against one that ran in one go.
+
+use clap::Parser;
+use dp_accounting::{Delta, Epsilon, NoiseMultiplier, TrialCount};
+use dp_clipping::PresetParams;
+use dp_data::dutch::{Encoding, GroupBy, Sampling};
+use dp_data::{Dataset, Provenance, Split};
+use dp_train::{Execution, LearningRate, Loss, ModelConfig};
+use ndarray::Array2;
+
+use super::data_setting::Source;
+use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
+use super::options::StudyOptions;
+use super::random_search::RandomSearch;
+use super::records::ExperimentData;
+use super::runner::{Prepared, run_all};
+use super::session::Session;
+use crate::records::StudyResults;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    options: StudyOptions,
+}
+
+/// Runs a study of two groups on a line, with these methods and arguments, and two seeds; `None` if other shards' runs are missing.
+fn run(folder: &std::path::Path, methods: &[&'static str], arguments: &str) -> anyhow::Result<Option<StudyResults>> {
+    run_experiment(folder, experiment(methods)?, arguments)
+}
+
+fn run_experiment(
+    folder: &std::path::Path,
+    experiment: Experiment,
+    arguments: &str,
+) -> anyhow::Result<Option<StudyResults>> {
+    run_on(folder, experiment, arguments, provenance(), 0)
+}
+
+/// The same on records of another provenance, or moved by some rows.
+fn run_on(
+    folder: &std::path::Path,
+    experiment: Experiment,
+    arguments: &str,
+    provenance: Provenance,
+    moved: usize,
+) -> anyhow::Result<Option<StudyResults>> {
+    let words = format!("study --out {} --threads 2 {arguments}", folder.display());
+    let options = Line::try_parse_from(words.split_whitespace())?.options;
+    let session = Session::begin("line", &options)?;
+    let data = ExperimentData {
+        digest_key: None,
+        provenance,
+        encoding: "none".to_owned(),
+        n_seeds: 2,
+        keeps_rows: false,
+        split: Box::new(move |seed| Ok(split(seed + moved))),
+    };
+    let execution = Execution::default();
+    let prepared = Prepared::new(experiment, data)?;
+    run_all(&[prepared], &session, &execution)?.map(|experiments| session.results(experiments)).transpose()
+}
+
+fn split(seed: usize) -> Split {
+    let part = |n: usize, offset: usize| Dataset {
+        features: Array2::from_shape_fn((n, 2), |(row, column)| (((row + offset) * 7 + column * 3) % 11) as f32 / 11.0),
+        labels: (0..n).map(|row| (((row + offset) * 7) % 11 > 5).into()).collect(),
+        groups: (0..n).map(|row| row % 2).collect(),
+        feature_names: vec!["x".to_owned(), "y".to_owned()],
+        class_names: vec!["no".to_owned(), "yes".to_owned()],
+        group_names: vec!["even".to_owned(), "odd".to_owned()],
+        group_attribute: "parity".to_owned(),
+    };
+    Split {
+        train: part(64, seed),
+        test: part(22, 100 + seed),
+        validation: Some(part(22, 200 + seed)),
+        notes: Vec::new(),
+        constants: Vec::new(),
+    }
+}
+
+fn provenance() -> Provenance {
+    Provenance {
+        name: "line".to_owned(),
+        synthetic: true,
+        source: "made here".to_owned(),
+        digest: "0".repeat(64),
+        n_records: 86,
+        files: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+fn experiment(methods: &[&'static str]) -> anyhow::Result<Experiment> {
+    let params = || PresetParams { clip_norm: 0.5, ..PresetParams::default() };
+    let method = |name: &&'static str| MethodSetting::new(name, LearningRate::Constant(0.5), params());
+    Ok(Experiment {
+        id: "line".to_owned(),
+        title: "A line".to_owned(),
+        departures: Vec::new(),
+        // Names no data that is read: the splits are made here.
+        data: Source::Dutch { encoding: Encoding::Esipova, sampling: Sampling::Original, group_by: GroupBy::Sex }
+            .into(),
+        seeds: 2,
+        model: ModelConfig::LogisticRegression,
+        loss: Loss::BceWithLogits,
+        batch_size: BatchSize::Records(16),
+        epochs: 2,
+        counting: BatchCounting::Exact,
+        early_stopping: None,
+        l2: 0.0,
+        noise: Noise::Multiplier(NoiseMultiplier::new(1.0)?),
+        delta: Delta::new(1e-3)?,
+        matches_dpsgd_budget: false,
+        methods: methods.iter().map(method).collect(),
+        published: None,
+    })
+}
+
+const ALL: [&str; 3] = [NON_PRIVATE, "dpsgd", "dpsgd-f"];
+
+/// The results without what depends on the clock and the number of sessions.
+fn timeless(results: Option<StudyResults>) -> StudyResults {
+    let mut results = results.unwrap();
+    results.sessions.clear();
+    for run in results.experiments.iter_mut().flat_map(|e| &mut e.methods).flat_map(|m| &mut m.runs) {
+        run.seconds = 0.0;
+    }
+    results
+}
+
+#[test]
+fn a_resumed_study_equals_one_that_was_not_interrupted() {
+    let (whole, parts) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let whole = timeless(run(whole.path(), &ALL, "--seed 7").unwrap());
+    assert_eq!(whole.experiments[0].methods.iter().map(|method| method.runs.len()).sum::<usize>(), 6);
+    // Methods in another order and company: a run owes nothing to what is run beside it.
+    run(parts.path(), &["dpsgd-f"], "--seed 7").unwrap();
+    let resumed = run(parts.path(), &ALL, "--seed 7 --resume").unwrap();
+    let sessions: Vec<u64> = resumed.as_ref().unwrap().sessions.iter().map(|session| session.n_runs).collect();
+    assert_eq!(sessions, [2, 4], "nothing was trained twice");
+    assert_eq!(timeless(resumed), whole);
+    let again = run(parts.path(), &ALL, "--seed 7 --resume").unwrap();
+    assert_eq!(again.as_ref().unwrap().sessions.len(), 2, "nothing was left to train");
+    assert_eq!(timeless(again), whole);
+    // What was not asked for stays in the records and out of the results.
+    let narrow = timeless(run(parts.path(), &["dpsgd"], "--seed 7 --resume").unwrap());
+    assert_eq!(narrow.experiments[0].methods, whole.experiments[0].methods[1..2]);
+}
+
+#[test]
+fn without_a_seed_a_resumed_study_keeps_its_partitions_and_draws_new_noise() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = run(one.path(), &["dpsgd"], "").unwrap().unwrap();
+    let resumed = run(one.path(), &[NON_PRIVATE, "dpsgd"], "--resume").unwrap().unwrap();
+    assert_eq!((first.seed, resumed.seed), (None, None));
+    assert_eq!(first.split_seed, resumed.split_seed);
+    assert_eq!(first.experiments[0].methods[0].runs, resumed.experiments[0].methods[1].runs);
+    // The split seed is public; noise does not follow from it.
+    let other = run(two.path(), &["dpsgd"], &format!("--split-seed {}", first.split_seed)).unwrap().unwrap();
+    assert_ne!(timeless(Some(first)).experiments[0].methods, timeless(Some(other)).experiments[0].methods);
+}
+
+#[test]
+fn records_of_another_seed_or_kind_are_not_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), &[NON_PRIVATE], "--seed 7").unwrap();
+    let refusal = |arguments: &str| format!("{:#}", run(folder.path(), &ALL, arguments).unwrap_err());
+    assert!(refusal("--resume").ends_with("records.db are of --seed 7, not no --seed"), "{}", refusal("--resume"));
+    let other = refusal("--resume --seed 8");
+    assert!(other.ends_with("records.db are of --seed 7, not --seed 8"), "{other}");
+    let quick = refusal("--resume --seed 7 --quick");
+    assert!(quick.ends_with("records.db are of no --quick, not --quick"), "{quick}");
+    // Without --resume, the earlier records are moved, not deleted.
+    run(folder.path(), &[NON_PRIVATE], "--seed 8").unwrap();
+    assert!(folder.path().join("records.earlier-1.db").exists());
+}
+
+#[test]
+fn other_data_are_not_resumed_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = || experiment(&ALL).unwrap();
+    let first = run(folder.path(), &[NON_PRIVATE], "--seed 7").unwrap().unwrap();
+    let of_run = first.experiments[0].methods[0].runs[0].provenance.as_ref().unwrap();
+    assert!(of_run.synthetic && !of_run.quick && of_run.data_digest == "0".repeat(64));
+    let real = Provenance { synthetic: false, digest: "1".repeat(64), ..provenance() };
+    let error = format!("{:#}", run_on(folder.path(), all(), "--seed 7 --resume", real, 0).unwrap_err());
+    assert!(error.contains("were trained on SYNTHETIC data") && error.contains("this is real data"), "{error}");
+    let error = format!("{:#}", run_on(folder.path(), all(), "--seed 7 --resume", provenance(), 1).unwrap_err());
+    assert!(
+        error.contains("line: non-private, seed 1 is in the records") && error.contains("on other data"),
+        "{error}"
+    );
+    let resumed = run(folder.path(), &ALL, "--seed 7 --resume").unwrap().unwrap();
+    assert!(resumed.synthetic, "as it was");
+}
+
+#[test]
+fn records_of_another_study_are_not_moved_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), &[NON_PRIVATE], "--seed 7").unwrap();
+    let path = folder.path().join("records.db");
+    let error = crate::records::Database::set_aside(&path, "circle").unwrap_err().to_string();
+    assert!(error.ends_with("records.db holds runs of the study line, not of circle"), "{error}");
+}
+
+#[test]
+fn shards_need_common_partitions() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = format!("{:#}", run(folder.path(), &ALL, "--shard 1/2").unwrap_err());
+    assert!(error.starts_with("--shard 1/2: without --seed, all parts need the same --split-seed"), "{error}");
+    assert!(run(folder.path(), &ALL, "--shard 1/2 --seed 3").unwrap().is_none(), "the other half is missing");
+    assert!(folder.path().join("records.shard-1-of-2.db").exists());
+}
+
+#[test]
+fn a_configuration_twice_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = format!("{:#}", run(folder.path(), &["dpsgd", "dpsgd"], "--seed 1").unwrap_err());
+    assert_eq!(error, "line: dpsgd, seed 1: the study has this method with this configuration twice");
+}
+
+#[test]
+fn a_run_that_diverges_is_stored_as_failed_and_the_others_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let diverging = || {
+        let mut experiment = experiment(&ALL).unwrap();
+        experiment.methods[1].learning_rate = LearningRate::Constant(1e300);
+        experiment
+    };
+    let results = run_experiment(folder.path(), diverging(), "--seed 7").unwrap().unwrap();
+    let [reference, dpsgd, dpsgd_f] = &results.experiments[0].methods[..] else { panic!("three methods") };
+    assert_eq!((reference.runs.len(), dpsgd.runs.len(), dpsgd_f.runs.len()), (2, 0, 2));
+    assert!(reference.failures.is_empty() && dpsgd_f.failures.is_empty());
+    assert_eq!(dpsgd.failures.iter().map(|failure| failure.index).collect::<Vec<_>>(), [0, 1]);
+    let reason = &dpsgd.failures[0].reason;
+    assert!(reason.starts_with("parameters are not finite after step "), "{reason}");
+    assert!(dpsgd.privacy.is_some(), "what the plan would have cost is known all the same");
+    let again = run_experiment(folder.path(), diverging(), "--seed 7 --resume").unwrap();
+    assert_eq!(again.as_ref().unwrap().sessions.len(), 1, "a failed run is not trained again");
+    assert_eq!(timeless(again), timeless(Some(results)));
+}
+
+#[test]
+fn a_search_releases_its_best_trial_at_the_price_of_all() {
+    let searching = || {
+        let mut experiment = experiment(&["bounded-adaptive"]).unwrap();
+        experiment.methods[0].search = Some(RandomSearch {
+            rates: vec![0.1, 1.0],
+            bounds: vec![0.1, 1.0],
+            batch_sizes: vec![16, 100],
+            epsilon: Epsilon::new(2.0).unwrap(),
+            trials: TrialCount::negative_binomial(1.0, 0.2).unwrap(),
+        });
+        experiment
+    };
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let results = run_experiment(one.path(), searching(), "--seed 7").unwrap().unwrap();
+    let method = &results.experiments[0].methods[0];
+    let privacy = method.privacy.as_ref().unwrap();
+    let epsilon = privacy.least_epsilon();
+    // Dearer than a trial, cheaper than the five that there are on average.
+    assert!(privacy.certified && epsilon > 2.0 && epsilon < 10.0, "{epsilon}");
+    let coordinate = method.coordinates.last().unwrap().value;
+    assert!(coordinate >= epsilon && coordinate < epsilon + 1e-3, "{coordinate} {epsilon}");
+    for run in &method.runs {
+        let search = run.search.as_ref().unwrap();
+        let best = search.trials.iter().filter_map(|trial| trial.score).fold(f64::MIN, f64::max);
+        assert_eq!(search.trials[search.released].score, Some(best));
+        assert!(search.trials.iter().all(|trial| trial.batch_size == 16.0 || trial.batch_size == 64.0));
+    }
+    let again = run_experiment(two.path(), searching(), "--seed 7").unwrap();
+    assert_eq!(timeless(again), timeless(Some(results)));
+}

@@ -1,0 +1,110 @@
+//! One run: a training, or a search over several.
+
+use std::time::Instant;
+
+use anyhow::Context;
+use dp_train::{Execution, Plan};
+use indicatif::ProgressBar;
+
+use super::conditioned::ConditionedPlan;
+use super::evaluation::Failure;
+use super::random_search::SearchPlan;
+use super::records::SeedRecords;
+use super::session::Session;
+use super::step_analysis::{AnalysisSchedule, StepAnalysis};
+use super::training::{TrainedModel, train};
+use crate::records::{RunKey, RunRecord, SearchRecord};
+
+/// A run about to be made.
+pub(crate) struct Run<'a> {
+    pub(crate) key: &'a RunKey,
+    pub(crate) records: &'a SeedRecords,
+    pub(crate) session: &'a Session,
+    pub(crate) execution: &'a Execution,
+    pub(crate) bar: &'a ProgressBar,
+}
+
+impl Run<'_> {
+    /// Trains once, with an analysis of its steps if there is a schedule.
+    pub(crate) fn train(
+        &self,
+        plan: &Plan,
+        schedule: Option<AnalysisSchedule>,
+    ) -> anyhow::Result<Result<RunRecord, Failure>> {
+        let started = Instant::now();
+        let analysis = match schedule {
+            Some(schedule) => {
+                let stream = self.session.analysis_stream(self.key)?;
+                StepAnalysis::new(plan, &self.records.train, schedule, stream)?
+            }
+            None => None,
+        };
+        match self.variant(plan, 0, analysis)? {
+            Ok(model) => model.into_run(self.key.index, || started.elapsed().as_secs_f64()),
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// Conditions the inputs, and trains on what they became.
+    pub(crate) fn train_conditioned(
+        &self,
+        conditioned: &ConditionedPlan,
+    ) -> anyhow::Result<Result<RunRecord, Failure>> {
+        let started = Instant::now();
+        let mut rng = self.session.conditioning_stream(self.key)?;
+        let prepared = conditioned.prepare(self.records, &self.execution.device, &mut rng)?;
+        let streams = self.session.streams(self.key, 0)?;
+        match train(&prepared.plan, &prepared.records, streams, self.execution, None, self.bar)? {
+            Ok(mut model) => {
+                conditioned.finish(&prepared, model.engine_mut(), self.execution, &mut rng)?;
+                model.into_run(self.key.index, || started.elapsed().as_secs_f64())
+            }
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// Makes the trials of a search, and lets go of all but the best.
+    pub(crate) fn search(&self, search: &SearchPlan) -> anyhow::Result<Result<RunRecord, Failure>> {
+        let started = Instant::now();
+        let mut rng = self.session.search_stream(self.key)?;
+        let trials = search.draw(&mut rng)?;
+        let mut made = Vec::new();
+        let mut best = None;
+        let mut last_failure = None;
+        for (index, trial) in trials.iter().enumerate() {
+            let variant = u16::try_from(index).context("number of trials")?;
+            let scored = match self.variant(&trial.plan, variant, None)? {
+                Ok(mut model) => search.score(&mut model, &mut rng)?.map(|score| (score, model)),
+                Err(failure) => Err(failure),
+            };
+            match scored {
+                Ok((score, model)) => {
+                    made.push(trial.record(Some(score)));
+                    if best.as_ref().is_none_or(|(_, greatest, _)| score > *greatest) {
+                        best = Some((index, score, model));
+                    }
+                }
+                Err(failure) => {
+                    made.push(trial.record(None));
+                    last_failure = Some(failure);
+                }
+            }
+        }
+        let Some((released, _, model)) = best else {
+            let reason = last_failure.map_or_else(String::new, |Failure(reason)| format!("; the last: {reason}"));
+            return Ok(Err(Failure(format!("every trial diverged ({}){reason}", made.len()))));
+        };
+        let run = model.into_run(self.key.index, || started.elapsed().as_secs_f64())?;
+        Ok(run.map(|run| RunRecord { search: Some(SearchRecord { trials: made, released }), ..run }))
+    }
+
+    /// Trains with the random streams of that number.
+    fn variant<'a>(
+        &'a self,
+        plan: &'a Plan,
+        number: u16,
+        analysis: Option<StepAnalysis<'a>>,
+    ) -> anyhow::Result<Result<TrainedModel<'a>, Failure>> {
+        train(plan, self.records, self.session.streams(self.key, number)?, self.execution, analysis, self.bar)
+    }
+}

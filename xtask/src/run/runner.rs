@@ -1,0 +1,313 @@
+//! Trains every method and seed of an experiment, side by side.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, bail};
+use dp_accounting::{Ledger, Rounding, decimal};
+use dp_clipping::registry;
+use dp_train::{DType, Device, Execution, Model};
+use rayon::prelude::*;
+use serde_json::json;
+
+use super::data_setting::Splits;
+use super::evaluation::Failure;
+use super::experiment::Experiment;
+use super::plans::{Procedure, procedures};
+use super::privacy;
+use super::progress::TrainingProgress;
+use super::records::{ExperimentData, RecordCache, SplitSummary};
+use super::run::Run;
+use super::session::Session;
+use super::step_analysis::AnalysisSchedule;
+use super::workload::{Workload, throughput};
+use crate::records::{
+    Coordinate, DatasetRecord, ExperimentResults, MethodResults, ModelRecord, PrivacyRecord, RunKey, RunProvenance,
+    RunRecord, config_hash,
+};
+use crate::terminal::say;
+
+/// An experiment with a checked procedure per method.
+pub(crate) struct Prepared<'a> {
+    analysis: Option<AnalysisSchedule>,
+    experiment: Experiment,
+    data: ExperimentData<'a>,
+    /// One per seed.
+    splits: Vec<SplitSummary>,
+    procedures: Vec<Procedure>,
+    /// Configuration of each procedure, and its hash.
+    configs: Vec<(serde_json::Value, String)>,
+    /// What a ledger costs, by whether it is a guarantee and the ledger's digest: the same for many runs, and slow to compute.
+    privacy: Mutex<BTreeMap<(bool, String), Option<PrivacyRecord>>>,
+}
+
+/// One run of one experiment.
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    experiment: usize,
+    method: usize,
+    seed: usize,
+}
+
+impl<'a> Prepared<'a> {
+    /// Checks every plan, and looks at the split of every seed.
+    ///
+    /// # Errors
+    /// If a plan is refused, or the splits of the seeds differ in size (their plans would differ).
+    pub(crate) fn new(experiment: Experiment, data: ExperimentData<'a>) -> anyhow::Result<Self> {
+        let splits = data.summaries()?;
+        let facts = splits.first().context("an experiment needs at least one seed")?.facts;
+        if let Some(other) = splits.iter().find(|split| split.facts != facts) {
+            bail!("{}: splits of different seeds differ: {facts:?} and {:?}", experiment.id, other.facts);
+        }
+        let given = &splits.first().context("an experiment needs at least one seed")?.given;
+        let procedures = procedures(&experiment, facts, given)?;
+        let configs = procedures
+            .iter()
+            .map(|procedure| {
+                let config = procedure.config()?;
+                let hash = config_hash(&config);
+                Ok((config, hash))
+            })
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(Self { analysis: None, experiment, data, splits, procedures, configs, privacy: Mutex::default() })
+    }
+
+    /// The same with steps of every private run taken apart.
+    pub(crate) fn analysed(self, analysis: Option<AnalysisSchedule>) -> Self {
+        Self { analysis, ..self }
+    }
+
+    /// Runs with so many a method.
+    pub(crate) fn n_jobs(&self, n_seeds: u32) -> usize {
+        self.procedures.len() * n_seeds as usize
+    }
+
+    /// What the runs come to that are trained here, by their positions, and are not there yet.
+    ///
+    /// # Errors
+    /// If the records cannot be loaded, or a step fails; as `is_there`.
+    pub(crate) fn workload(
+        &self,
+        n_seeds: u32,
+        is_here: impl Fn(usize) -> bool,
+        is_there: impl Fn(&RunKey) -> anyhow::Result<bool>,
+        execution: &Execution,
+    ) -> anyhow::Result<Workload> {
+        let plan = self.procedures.last().context("an experiment needs a method")?.plan();
+        let records = self.data.load(0, &execution.device)?;
+        let (mut runs, mut drawn) = (0, 0.0);
+        for position in (0..self.n_jobs(n_seeds)).filter(|position| is_here(*position)) {
+            let (method, seed) = (position / n_seeds as usize, position % n_seeds as usize);
+            // Without stored runs only the first split is at hand, and nothing is there.
+            let known = Job { experiment: 0, method, seed: seed.min(self.splits.len() - 1) };
+            if !is_there(&self.key(known))? {
+                runs += 1;
+                drawn += self.procedures[method].expected_records() as f64;
+            }
+        }
+        Ok(Workload {
+            experiment: self.experiment.id.clone(),
+            runs,
+            records: drawn,
+            records_per_second: throughput(plan, &records.train, execution)?,
+        })
+    }
+
+    /// Every run of this experiment, seeds of a method next to each other.
+    fn jobs(&self, experiment: usize) -> impl Iterator<Item = Job> {
+        let n_seeds = self.splits.len();
+        (0..self.procedures.len())
+            .flat_map(move |method| (0..n_seeds).map(move |seed| Job { experiment, method, seed }))
+    }
+
+    fn key(&self, Job { method, seed, .. }: Job) -> RunKey {
+        RunKey {
+            experiment: self.experiment.id.clone(),
+            method: self.experiment.methods[method].id.clone(),
+            config_hash: match self.analysis {
+                None => self.configs[method].1.clone(),
+                // A run that was analysed in another way, or not at all, does not stand for this one.
+                Some(schedule) => config_hash(&json!([self.configs[method].0, format!("{schedule:?}")])),
+            },
+            data_digest: self.splits[seed].digest.clone(),
+            index: seed,
+        }
+    }
+
+    /// Trains one run and stores it, or why there is none.
+    fn train(&self, job: Job, key: &RunKey, shared: &Shared<'_>) -> anyhow::Result<()> {
+        let &Shared { session, execution, .. } = shared;
+        let records = shared.cache.get(&key.data_digest, || self.data.load(job.seed, &execution.device))?;
+        let run = Run { key, records: &records, session, execution, bar: &shared.progress.bar };
+        let (ledger, outcome) = match &self.procedures[job.method] {
+            Procedure::Training(plan) => (privacy::ledger(plan)?, run.train(plan, self.analysis)?),
+            Procedure::Conditioned(conditioned) => {
+                (privacy::ledger(conditioned.plan())?, run.train_conditioned(conditioned)?)
+            }
+            Procedure::Search(search) => (privacy::ledger_of_search(search)?, run.search(search)?),
+        };
+        let method = self.method(job.method, &ledger)?;
+        let ledger = serde_json::to_value(&ledger).context("serialising a ledger")?;
+        match outcome {
+            Ok(run) => {
+                let provenance = Some(RunProvenance {
+                    synthetic: self.data.provenance.synthetic,
+                    quick: session.is_quick(),
+                    data_digest: self.data.public_digest(),
+                    code_revision: session.code_revision().to_owned(),
+                    numerics: dp_train::NUMERICS,
+                });
+                session.put_run(key, &method, &ledger, &RunRecord { provenance, ..run })
+            }
+            Err(Failure(reason)) => session.put_failure(key, &method, &reason),
+        }
+    }
+
+    /// The method without its runs. One that searches lies at the ε of the whole search.
+    fn method(&self, method: usize, ledger: &Ledger) -> anyhow::Result<MethodResults> {
+        let setting = &self.experiment.methods[method];
+        let privacy = self.privacy(method, ledger)?;
+        let mut coordinates = setting.coordinates.clone();
+        if let Some(privacy) = privacy.as_ref().filter(|privacy| privacy.search.is_some()) {
+            let epsilon = privacy.least_epsilon();
+            // Upwards: what is said of ε stays true.
+            let value = decimal(epsilon, 3, Rounding::Up).parse().unwrap_or(epsilon);
+            coordinates.push(Coordinate { name: "ε".to_owned(), value });
+        }
+        Ok(MethodResults {
+            method: setting.id.clone(),
+            base: setting.name.to_owned(),
+            coordinates,
+            config: self.configs[method].0.clone(),
+            privacy,
+            runs: Vec::new(),
+            failures: Vec::new(),
+        })
+    }
+
+    fn privacy(&self, method: usize, ledger: &Ledger) -> anyhow::Result<Option<PrivacyRecord>> {
+        let procedure = &self.procedures[method];
+        let certified = procedure.certified();
+        // Held while it is computed: another run is about to compute the same.
+        let mut known = self.privacy.lock().unwrap_or_else(PoisonError::into_inner);
+        match known.entry((certified, ledger.digest())) {
+            Entry::Occupied(entry) => Ok(entry.get().clone()),
+            Entry::Vacant(entry) => {
+                let record = match procedure {
+                    Procedure::Training(_) | Procedure::Conditioned(_) => {
+                        privacy::record(procedure.plan(), self.experiment.published.as_ref())?
+                    }
+                    Procedure::Search(search) => Some(privacy::record_of_search(search, self.experiment.delta)?),
+                };
+                Ok(entry.insert(record).clone())
+            }
+        }
+    }
+
+    /// What is known before training.
+    fn description(&self) -> anyhow::Result<ExperimentResults> {
+        let split = &self.splits[0];
+        let Experiment { model, loss, .. } = &self.experiment;
+        let n_outputs = loss.n_logits(split.facts.n_classes).context("the plans have accepted the loss")?;
+        let n_params = Model::new(model, split.facts.n_inputs, n_outputs, DType::F32, &Device::Cpu)?.n_parameters();
+        let provenance = self.data.provenance.clone();
+        let mut departures = self.experiment.departures.clone();
+        let mut differing: Vec<String> = Vec::new();
+        for entry in self.experiment.methods.iter().filter_map(|setting| registry::find(setting.name).ok()) {
+            let text = format!("{}: {}", entry.label, entry.differs);
+            if !entry.differs.is_empty() && !differing.contains(&text) {
+                differing.push(text);
+            }
+        }
+        departures.extend(differing);
+        Ok(ExperimentResults {
+            id: self.experiment.id.clone(),
+            title: self.experiment.title.clone(),
+            departures,
+            dataset: DatasetRecord {
+                name: provenance.name,
+                synthetic: provenance.synthetic,
+                source: provenance.source,
+                digest: self.data.public_digest(),
+                encoding: self.data.encoding.clone(),
+                n_inputs: split.facts.n_inputs,
+                group_attribute: split.group_attribute.clone(),
+                groups: split.groups.clone(),
+                classes: split.classes.clone(),
+                notes: provenance.notes.into_iter().chain(split.notes.iter().cloned()).collect(),
+                one_partition: self.experiment.data.splits == Splits::First,
+            },
+            model: ModelRecord { name: model.label(), n_params },
+            methods: Vec::new(),
+        })
+    }
+}
+
+/// What the runs of a command share.
+struct Shared<'a> {
+    session: &'a Session,
+    execution: &'a Execution,
+    cache: RecordCache,
+    progress: TrainingProgress,
+}
+
+/// Trains all runs of these experiments that the session's records lack, one run on each thread at a time, and stores each as it
+/// finishes. A run that diverges is stored as failed; the others go on. Returns the experiments as the records have them; `None` if other
+/// shards' runs are missing.
+///
+/// # Errors
+/// If the machine fails in a run; the message names it. Runs that finished before are kept.
+pub(crate) fn run_all(
+    experiments: &[Prepared<'_>],
+    session: &Session,
+    execution: &Execution,
+) -> anyhow::Result<Option<Vec<ExperimentResults>>> {
+    let jobs: Vec<Job> = experiments.iter().enumerate().flat_map(|(index, prepared)| prepared.jobs(index)).collect();
+    let keys: Vec<RunKey> = jobs.iter().map(|job| experiments[job.experiment].key(*job)).collect();
+    let descriptions = experiments.iter().map(Prepared::description).collect::<anyhow::Result<Vec<_>>>()?;
+    for description in &descriptions {
+        session.refuse_other_data(description)?;
+    }
+    let mut missing = session.missing_here(&keys)?;
+    for description in &descriptions {
+        session.put_experiment(description)?;
+    }
+    if missing.len() < jobs.len() {
+        say!("{} of {} runs to train.", missing.len(), jobs.len())?;
+    }
+    let expected =
+        missing.iter().map(|&i| experiments[jobs[i].experiment].procedures[jobs[i].method].expected_records()).sum();
+    let progress = TrainingProgress::begin(missing.len(), expected);
+    let shared = Shared { session, execution, cache: RecordCache::default(), progress };
+    // Runs on the same records one after another, so that few records are in memory.
+    missing.sort_by_key(|&position| (jobs[position].experiment, jobs[position].seed));
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(session.n_threads()).build().context("cannot start threads")?;
+    pool.install(|| {
+        // A bridge hands them out in order.
+        missing.into_iter().par_bridge().try_for_each(|position| {
+            let (job, key) = (jobs[position], &keys[position]);
+            shared.progress.bar.set_message(format!("{}, seed {}", key.method, key.index + 1));
+            experiments[job.experiment].train(job, key, &shared).with_context(|| key.to_string())?;
+            shared.progress.run_finished();
+            anyhow::Ok(())
+        })
+    })?;
+    drop(shared);
+    session.join()?;
+    if !session.is_first() {
+        return session.shared(None);
+    }
+    if !session.has_all(&keys)? {
+        return session.shared(None);
+    }
+    let mut results = Vec::new();
+    for (index, prepared) in experiments.iter().enumerate() {
+        let own: Vec<RunKey> =
+            jobs.iter().zip(&keys).filter(|(job, _)| job.experiment == index).map(|(_, key)| key.clone()).collect();
+        results.push(session.experiment(&prepared.experiment.id, &own)?);
+    }
+    session.shared(Some(results))
+}

@@ -1,0 +1,386 @@
+//! One command that trains runs of a study: its records, its randomness and its share of the work.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use dp_train::ranks::Collective;
+use dp_train::{Purpose, RandomStreams, Randomness};
+use rand::TryRngCore;
+use rand::rngs::OsRng;
+use rand_chacha::ChaCha20Rng;
+use tempfile::TempDir;
+
+use super::options::StudyOptions;
+use super::shard::Shard;
+use crate::host;
+use crate::output::Output;
+use crate::ranks::ranks;
+use crate::records::{
+    Database, DatasetRecord, ExperimentResults, FailureRecord, MethodResults, RunKey, RunRecord, SessionId,
+    SessionRecord, Source, StudyResults, add_all,
+};
+use crate::shell;
+use crate::terminal::say;
+
+/// The records of a study while it is trained.
+///
+/// **Randomness.** Partitions and initial parameters are public, and follow from the split seed, which is kept with the records: every method
+/// of a seed has the same, in whichever session it is trained. Batches, noise and noisy counts come from a key that no file holds. With
+/// `--seed` it follows from the seed; without, each session draws a fresh one from the operating system, so a resumed study needs no secret
+/// from the session that was interrupted. Under the key every run has streams of its own, named by experiment, method and configuration:
+/// its result does not depend on which others are run.
+pub(crate) struct Session {
+    database: Mutex<Database>,
+    id: SessionId,
+    source: Source,
+    code_revision: String,
+    public: Randomness,
+    secret: Randomness,
+    shard: Option<Shard>,
+    any_revision: bool,
+    n_threads: usize,
+    started: Instant,
+    ranks: Arc<dyn Collective>,
+    /// Where a rank keeps its records, but for the first.
+    _scratch: Option<TempDir>,
+}
+
+impl Session {
+    /// Opens the records that the options name, or new ones. Records that are there and are not to be resumed are moved aside, not deleted.
+    ///
+    /// # Errors
+    /// If the records belong to another study or seed, or another process is writing them.
+    pub(crate) fn begin(study: &str, options: &StudyOptions) -> anyhow::Result<Self> {
+        let path = options.records(study);
+        let ranks = ranks();
+        let mut scratch = None;
+        let database = if ranks.rank() > 0 {
+            // Records of its own, until the first has them; partitions are the first's.
+            let folder = tempfile::tempdir().context("a folder for the records of a rank")?;
+            let split_seed = ranks.broadcast(Vec::new())?.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            let source = Source { study: study.to_owned(), quick: options.quick, seed: options.seed, split_seed };
+            Database::create(&scratch.insert(folder).path().join("records.db"), &source)?
+        } else if options.resume && path.exists() {
+            resume(&path, study, options)?
+        } else {
+            if path.exists()
+                && let Some(earlier) = Database::set_aside(&path, study)?
+            {
+                say!("Earlier records are now {} (--resume would have gone on with them).", shell::path(&earlier))?;
+            }
+            Database::create(&path, &new_source(study, options)?)?
+        };
+        let source = database.source()?;
+        if ranks.rank() == 0 {
+            ranks.broadcast(source.split_seed.to_le_bytes().to_vec())?;
+        }
+        let secret = match source.seed {
+            Some(seed) => Randomness::from_seed(seed),
+            None => Randomness::from_os().context("--seed was not given")?,
+        };
+        let code_revision = host::code_revision();
+        let record = SessionRecord {
+            command: std::iter::once("cargo xtask".to_owned()).chain(shell::portable_arguments()).collect(),
+            code_revision: code_revision.clone(),
+            host: host::description(),
+            threads: options.n_threads(),
+            n_runs: 0,
+            wall_seconds: 0.0,
+        };
+        Ok(Self {
+            id: database.begin_session(&record)?,
+            database: Mutex::new(database),
+            public: Randomness::from_seed(source.split_seed),
+            secret,
+            source,
+            code_revision,
+            shard: options.shard,
+            any_revision: options.any_revision,
+            n_threads: options.n_threads(),
+            started: Instant::now(),
+            ranks,
+            _scratch: scratch,
+        })
+    }
+
+    /// The source of partitions and initial parameters, which are public.
+    pub(crate) fn public(&self) -> &Randomness {
+        &self.public
+    }
+
+    /// Whether runs are shortened.
+    pub(crate) fn is_quick(&self) -> bool {
+        self.source.quick
+    }
+
+    /// Revision of this program's code.
+    pub(crate) fn code_revision(&self) -> &str {
+        &self.code_revision
+    }
+
+    /// Whether this is the rank that has all records.
+    pub(crate) fn is_first(&self) -> bool {
+        self.ranks.rank() == 0
+    }
+
+    /// Runs side by side.
+    pub(crate) fn n_threads(&self) -> usize {
+        self.n_threads
+    }
+
+    /// The random streams of one run, or of one trial of a search: initial parameters are the same for all.
+    pub(crate) fn streams(&self, key: &RunKey, trial: u16) -> anyhow::Result<RandomStreams> {
+        let run = index(key)?;
+        Ok(RandomStreams {
+            initialisation: self.public.stream(Purpose::Initialisation, run, 0),
+            ..self.secret.derived(&self.name(key)).streams(run, trial)
+        })
+    }
+
+    /// The stream that an analysis of one run draws from.
+    pub(crate) fn analysis_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
+        Ok(self.secret.derived(&self.name(key)).stream(Purpose::Analysis, index(key)?, 0))
+    }
+
+    /// The stream of the releases before a training.
+    pub(crate) fn conditioning_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
+        Ok(self.secret.derived(&self.name(key)).stream(Purpose::Conditioning, index(key)?, 0))
+    }
+
+    /// The stream that a search draws from: number and points of its trials, noise of their scores.
+    pub(crate) fn search_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
+        let search = self.secret.derived(&self.name(key)).derived("search");
+        Ok(search.stream(Purpose::Counts, index(key)?, 0))
+    }
+
+    /// Names the random streams of a method. The digest of the data is not in it: noise owes nothing to the data.
+    fn name(&self, key: &RunKey) -> String {
+        [&self.source.study, &key.experiment, &key.method, &key.config_hash].map(String::as_str).join("\n")
+    }
+
+    /// Which of a study's runs are still to be trained here, in order.
+    ///
+    /// # Errors
+    /// If two runs have the same key, or a run is there that other code has made.
+    pub(crate) fn missing(&self, keys: &[RunKey]) -> anyhow::Result<Vec<usize>> {
+        let mut seen = std::collections::BTreeSet::new();
+        let mut missing = Vec::new();
+        for (position, key) in keys.iter().enumerate() {
+            if !seen.insert(key) {
+                bail!("{key}: the study has this method with this configuration twice");
+            }
+            // A failed run is a result: trained again until it succeeds, a method would be judged by its lucky runs.
+            let revision = self.database().revision_of(key)?;
+            let other = if revision.is_none() { self.database().other_data_of(key)? } else { None };
+            if let Some(other) = other {
+                bail!(
+                    "--resume: {key} is in the records {}, trained on other data (digest {}…, now {}…); bring those data back, or start \
+                     new records (without --resume)",
+                    self.database().path().display(),
+                    other.get(..12).unwrap_or(&other),
+                    key.data_digest.get(..12).unwrap_or(&key.data_digest)
+                );
+            }
+            match revision {
+                None if self.shard.is_none_or(|shard| shard.has(position)) => missing.push(position),
+                Some(revision) if revision != self.code_revision && !self.any_revision => bail!(
+                    "{}: {key} was made by code revision {revision}, and this is {}; go back to that, start new records (without \
+                     --resume), or take both as equal (--any-revision)",
+                    self.database().path().display(),
+                    self.code_revision
+                ),
+                _ => {}
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Which of a study's runs this rank is to train: of those that the first one's records lack, every `size`-th.
+    ///
+    /// # Errors
+    /// Those of [`Self::missing`].
+    pub(crate) fn missing_here(&self, keys: &[RunKey]) -> anyhow::Result<Vec<usize>> {
+        let ranks = &self.ranks;
+        let missing = if ranks.rank() == 0 { self.missing(keys)? } else { Vec::new() };
+        let all: Vec<usize> = serde_json::from_slice(&ranks.broadcast(serde_json::to_vec(&missing)?)?)?;
+        Ok(all.into_iter().skip(ranks.rank()).step_by(ranks.size()).collect())
+    }
+
+    /// Brings the runs of all ranks into the first one's records.
+    ///
+    /// # Errors
+    /// If a database cannot be read or written, or a rank is gone.
+    pub(crate) fn join(&self) -> anyhow::Result<()> {
+        let ranks = &self.ranks;
+        if ranks.size() == 1 {
+            return Ok(());
+        }
+        let folder = tempfile::tempdir().context("a folder for the records of other ranks")?;
+        let own = folder.path().join("own.db");
+        let part = if ranks.rank() > 0 {
+            self.database().copy_to(&own)?;
+            std::fs::read(&own).with_context(|| format!("reading {}", own.display()))?
+        } else {
+            Vec::new()
+        };
+        let parts = ranks.gather(part)?;
+        if ranks.rank() == 0 {
+            for (rank, part) in parts.iter().enumerate().skip(1) {
+                let path = folder.path().join(format!("rank-{rank}.db"));
+                Output::new(&path, &[])?.write_bytes(part)?;
+                add_all(&mut self.database(), &[Database::read(&path)?])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The experiments of the first rank, on all.
+    ///
+    /// # Errors
+    /// If a rank is gone.
+    pub(crate) fn shared(
+        &self,
+        experiments: Option<Vec<ExperimentResults>>,
+    ) -> anyhow::Result<Option<Vec<ExperimentResults>>> {
+        if self.ranks.size() == 1 {
+            return Ok(experiments);
+        }
+        let text = self.ranks.broadcast(serde_json::to_vec(&experiments)?)?;
+        if self.ranks.rank() == 0 { Ok(experiments) } else { Ok(serde_json::from_slice(&text)?) }
+    }
+
+    /// Whether every one of these runs is in the records.
+    pub(crate) fn has_all(&self, keys: &[RunKey]) -> anyhow::Result<bool> {
+        for key in keys {
+            if self.database().revision_of(key)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Refuses an experiment that the records have runs of, on other data.
+    ///
+    /// # Errors
+    /// Names what differs.
+    pub(crate) fn refuse_other_data(&self, now: &ExperimentResults) -> anyhow::Result<()> {
+        let database = self.database();
+        if !database.has_runs_of(&now.id)? {
+            return Ok(());
+        }
+        let earlier = database.experiment(&now.id)?.dataset;
+        let words = |data: &DatasetRecord| {
+            let mark = if data.synthetic { "SYNTHETIC data" } else { "real data" };
+            format!("{mark} of digest {}, encoded as {}", data.digest, data.encoding)
+        };
+        let (earlier, now_on) = (words(&earlier), words(&now.dataset));
+        if earlier != now_on {
+            bail!(
+                "--resume: the runs of {} in {} were trained on {earlier}, and this is {now_on}; bring those data back, or start new \
+                 records (without --resume)",
+                now.id,
+                database.path().display()
+            );
+        }
+        Ok(())
+    }
+
+    /// Notes an experiment whose runs will follow.
+    pub(crate) fn put_experiment(&self, experiment: &ExperimentResults) -> anyhow::Result<()> {
+        self.database().put_experiment(experiment)
+    }
+
+    /// Stores a finished run.
+    pub(crate) fn put_run(
+        &self,
+        key: &RunKey,
+        method: &MethodResults,
+        ledger: &serde_json::Value,
+        run: &RunRecord,
+    ) -> anyhow::Result<()> {
+        let wall_seconds = self.started.elapsed().as_secs_f64();
+        self.database().put_run(key, self.id, wall_seconds, method, ledger, run)
+    }
+
+    /// Stores that a run failed.
+    pub(crate) fn put_failure(&self, key: &RunKey, method: &MethodResults, reason: &str) -> anyhow::Result<()> {
+        let wall_seconds = self.started.elapsed().as_secs_f64();
+        self.database().put_failure(key, self.id, wall_seconds, method, reason)
+    }
+
+    /// An experiment with these runs, as the records have it. Runs of a method follow each other.
+    pub(crate) fn experiment(&self, id: &str, keys: &[RunKey]) -> anyhow::Result<ExperimentResults> {
+        let database = self.database();
+        let mut experiment = database.experiment(id)?;
+        for runs in keys.chunk_by(|a, b| (&a.method, &a.config_hash) == (&b.method, &b.config_hash)) {
+            let mut method = database.method(&runs[0])?;
+            for key in runs {
+                match database.failure(key)? {
+                    Some(reason) => method.failures.push(FailureRecord { index: key.index, reason }),
+                    None => method.runs.push(database.run(key)?),
+                }
+            }
+            experiment.methods.push(method);
+        }
+        // What a run says of itself counts, whatever the description says by now.
+        let mut runs = experiment.methods.iter().flat_map(|method| &method.runs);
+        experiment.dataset.synthetic |= runs.any(|run| run.is_synthetic() == Some(true));
+        Ok(experiment)
+    }
+
+    /// Everything the report is made from.
+    pub(crate) fn results(&self, experiments: Vec<ExperimentResults>) -> anyhow::Result<StudyResults> {
+        let sessions = self.database().sessions()?;
+        let runs = || experiments.iter().flat_map(|experiment| &experiment.methods).flat_map(|method| &method.runs);
+        Ok(StudyResults {
+            study: self.source.study.clone(),
+            sessions,
+            private: self.secret.is_private(),
+            seed: self.source.seed,
+            split_seed: self.source.split_seed,
+            quick: self.source.quick || runs().any(|run| run.is_quick() == Some(true)),
+            synthetic: experiments.iter().any(|experiment| experiment.dataset.synthetic),
+            experiments,
+        })
+    }
+
+    /// What to do when other shards' runs are missing.
+    pub(crate) fn how_to_merge(&self) -> String {
+        format!(
+            "This part's runs are in {}. Join all parts with `cargo xtask results merge OUT IN...`, then make the report with the \
+             study's own command and `--resume --records OUT`.",
+            shell::path(self.database().path())
+        )
+    }
+
+    fn database(&self) -> std::sync::MutexGuard<'_, Database> {
+        // A transaction that a panic cut short was rolled back: the database behind a poisoned lock is sound.
+        self.database.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn index(key: &RunKey) -> anyhow::Result<u32> {
+    u32::try_from(key.index).context("index of the seed")
+}
+
+fn resume(path: &Path, study: &str, options: &StudyOptions) -> anyhow::Result<Database> {
+    let database = Database::open(path)?;
+    options.ensure_same_source(study, &database)?;
+    Ok(database)
+}
+
+fn new_source(study: &str, options: &StudyOptions) -> anyhow::Result<Source> {
+    if let (Some(shard), None, None) = (options.shard, options.seed, options.split_seed) {
+        bail!(
+            "--shard {shard}: without --seed, all parts need the same --split-seed, or methods of one seed would be compared on \
+             different partitions"
+        );
+    }
+    let split_seed = match options.seed.or(options.split_seed) {
+        Some(seed) => seed,
+        None => OsRng.try_next_u64().context("a seed for the partitions, from the operating system")?,
+    };
+    Ok(Source { study: study.to_owned(), quick: options.quick, seed: options.seed, split_seed })
+}

@@ -1,0 +1,110 @@
+//! One model, trained as a plan says.
+
+use anyhow::{Context, ensure};
+use dp_train::{Engine, Execution, Plan, RandomStreams, RunCounts, TrainError, Trainer};
+use indicatif::ProgressBar;
+
+use super::evaluation::{Failure, evaluate};
+use super::privacy;
+use super::recorder::Recorder;
+use super::records::SeedRecords;
+use super::step_analysis::StepAnalysis;
+use crate::records::{MetricsRecord, RunRecord};
+
+/// A trained model, not yet looked at with test records.
+pub(crate) struct TrainedModel<'a> {
+    trainer: Trainer<'a>,
+    plan: &'a Plan,
+    records: &'a SeedRecords,
+    execution: &'a Execution,
+    recorder: Recorder,
+    analysis: Option<StepAnalysis<'a>>,
+    counts: RunCounts,
+}
+
+/// Trains a model.
+///
+/// # Errors
+/// If the device fails, or the run released something else than its plan announced. Divergence is no error but a [`Failure`].
+pub(crate) fn train<'a>(
+    plan: &'a Plan,
+    records: &'a SeedRecords,
+    streams: RandomStreams,
+    execution: &'a Execution,
+    analysis: Option<StepAnalysis<'a>>,
+    bar: &ProgressBar,
+) -> anyhow::Result<Result<TrainedModel<'a>, Failure>> {
+    let mut trainer = Trainer::new(plan, &records.train, streams, execution.clone())?;
+    if plan.config().early_stopping.is_some() {
+        let validation = records.validation.as_ref().context("early stopping needs validation records")?;
+        trainer = trainer.with_validation(validation)?;
+    }
+    let batches = plan.config().batches;
+    let mut observer = (Recorder::new(plan.facts().n_groups, batches.steps, batches.epochs, bar.clone()), analysis);
+    let counts = match trainer.run(&mut observer) {
+        Ok(counts) => counts,
+        Err(error @ (TrainError::Diverged { .. } | TrainError::Clipping(_) | TrainError::InvalidParameter { .. })) => {
+            return Ok(Err(Failure(error.to_string())));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    trainer.ledger().verify().context("the run's ledger")?;
+    ensure!(
+        trainer.ledger().digest() == privacy::ledger(plan)?.digest(),
+        "the run's ledger differs from what its plan announced"
+    );
+    let (recorder, analysis) = observer;
+    Ok(Ok(TrainedModel { trainer, plan, records, execution, recorder, analysis, counts }))
+}
+
+impl TrainedModel<'_> {
+    /// The model, to read or change its parameters.
+    pub(crate) fn engine_mut(&mut self) -> &mut Engine {
+        self.trainer.engine_mut()
+    }
+
+    /// What the model says about the validation records; `None` without any.
+    ///
+    /// # Errors
+    /// If the device fails. A loss that is not finite is no error but a [`Failure`].
+    pub(crate) fn validation(&mut self) -> anyhow::Result<Result<Option<MetricsRecord>, Failure>> {
+        let Some(validation) = &self.records.validation else { return Ok(Ok(None)) };
+        Ok(evaluate(self.trainer.engine_mut(), validation, self.execution)?.map(Some))
+    }
+
+    /// Evaluates the model on all parts: the run of seed `index`, which took this many seconds so far.
+    ///
+    /// # Errors
+    /// If the device fails. A loss that is not finite is no error but a [`Failure`].
+    pub(crate) fn into_run(
+        mut self,
+        index: usize,
+        seconds: impl FnOnce() -> f64,
+    ) -> anyhow::Result<Result<RunRecord, Failure>> {
+        let validation = match self.validation()? {
+            Ok(validation) => validation,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let [train, test] = [&self.records.train, &self.records.test]
+            .map(|records| evaluate(self.trainer.engine_mut(), records, self.execution));
+        let (train, test) = match (train?, test?) {
+            (Ok(train), Ok(test)) => (train, test),
+            (Err(failure), _) | (_, Err(failure)) => return Ok(Err(failure)),
+        };
+        Ok(Ok(RunRecord {
+            index,
+            test,
+            validation,
+            train,
+            analysis: self.analysis.map(StepAnalysis::into_record),
+            search: None,
+            provenance: None,
+            seconds: seconds(),
+            n_non_finite: self.counts.non_finite,
+            n_empty_batches: self.counts.empty_batches,
+            epochs: self.recorder.epochs,
+            group_epsilons: privacy::group_epsilons(self.plan, &self.recorder.group_bounds)?,
+            thresholds: self.recorder.thresholds,
+        }))
+    }
+}

@@ -1,0 +1,234 @@
+//! The figures of `docs/reproductions.md` and of the pages in `docs/papers`, checked against the records.
+//!
+//! A figure or a verdict in the text is followed by a comment that says where it is from, parts separated by ` / `:
+//!
+//! | comment | what stands before it |
+//! |---|---|
+//! | `STUDY / EXPERIMENT / METHOD / METRIC / GROUP` | our mean over seeds, or after `±` its standard error |
+//! | `paper / FILE / METHOD / METRIC / GROUP` | the figure that the paper prints |
+//! | `STUDY / claim / TEXT / verdict` | the verdict on a claim |
+//! | `STUDY / claim / TEXT / p` | its p-value |
+//! | `STUDY / table / ID / rows` | rows that agree, `4 of 6` |
+//! | `STUDY / table / ID / figures` | figures that agree |
+//! | `STUDY / row / ID / METHOD` | the verdict on a row |
+//!
+//! Every number with a decimal point has to have one, or to be a setting: those are listed in a comment of their own.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{Context, bail, ensure};
+use fair_report::number;
+
+use crate::paths::{exports_folder, workspace_root};
+use crate::records::{StudyResults, compact};
+use crate::report::StudyPresentation;
+use crate::report::claims::judge;
+use crate::report::comparison::Answer;
+use crate::report::metric::Column;
+use crate::report::published::PublishedTable;
+use crate::report::verdict::Verdict;
+use crate::studies::committed::presentation;
+
+/// Studies by name, each read once.
+#[derive(Default)]
+struct Records(BTreeMap<String, (StudyResults, StudyPresentation)>);
+
+impl Records {
+    fn study(&mut self, name: &str) -> anyhow::Result<&(StudyResults, StudyPresentation)> {
+        if !self.0.contains_key(name) {
+            let folder = exports_folder();
+            let candidates: [PathBuf; 3] = [
+                folder.join(format!("records/{name}.json.gz")),
+                folder.join(name).join("metrics.csv"),
+                folder.join(name).join("metrics.csv.gz"),
+            ];
+            let path = candidates.iter().find(|path| path.exists()).with_context(|| format!("no records of {name}"))?;
+            self.0.insert(name.to_owned(), (compact::read(path, name)?, presentation(name)?));
+        }
+        self.0.get(name).context("just inserted")
+    }
+
+    /// Checks what stands before a comment.
+    fn check(&mut self, before: &str, comment: &str) -> anyhow::Result<()> {
+        let parts: Vec<&str> = comment.split(" / ").map(str::trim).collect();
+        match parts[..] {
+            ["paper", file, method, metric, group] => {
+                let path = format!("{}/src/reproduce/published/{file}.tsv", env!("CARGO_MANIFEST_DIR"));
+                let table = PublishedTable::parse(&std::fs::read_to_string(&path).context(path)?)?;
+                let column = Column::parse(metric, group)?;
+                let cell = table.cell(method, &column).context("the paper prints no such figure")?;
+                let printed =
+                    if is_error(before) { cell.standard_error.context("no error printed")? } else { cell.value };
+                expect(before, printed.value)
+            }
+            [study, "claim", text, what] => {
+                let (results, presentation) = self.study(study)?;
+                let judged = judge(results, presentation)?;
+                let claim = judged.iter().find(|judged| judged.claim.text == text).context("no such claim")?;
+                match what {
+                    "verdict" => expect_words(before, &claim.verdict.to_string()),
+                    "p" => expect(before, claim.tested.p_claim),
+                    _ => bail!("`{what}`: expected verdict or p"),
+                }
+            }
+            [study, "table", id, what] => {
+                let (results, presentation) = self.study(study)?;
+                let answer = answer(results, presentation, id)?;
+                let (agreeing, all) = match what {
+                    "rows" => {
+                        let agrees = |verdict: &Verdict| *verdict == Verdict::Agrees;
+                        (answer.rows.iter().filter(|row| agrees(&row.verdict)).count(), answer.rows.len())
+                    }
+                    "figures" => answer.figures_that_agree(),
+                    _ => bail!("`{what}`: expected rows or figures"),
+                };
+                expect_words(before, &format!("{agreeing} of {all}"))
+            }
+            [study, "row", id, method] => {
+                let (results, presentation) = self.study(study)?;
+                let answer = answer(results, presentation, id)?;
+                let row = answer.rows.iter().find(|row| row.method == method).context("no such row")?;
+                let words = row.verdict.to_string();
+                expect_words(before, words.split(" (").next().unwrap_or(&words))
+            }
+            [study, experiment, method, metric, group] => {
+                let (results, _) = self.study(study)?;
+                let experiment =
+                    results.experiments.iter().find(|e| e.id == experiment).context("no such experiment")?;
+                let method = experiment.methods.iter().find(|m| m.method == method).context("no such method")?;
+                let estimate = Column::parse(metric, group)?.estimate(experiment, method)?;
+                let value = if is_error(before) { estimate.standard_error } else { estimate.mean };
+                expect(before, value.context("undefined")?)
+            }
+            _ => bail!("not understood"),
+        }
+    }
+}
+
+fn answer<'a>(results: &'a StudyResults, presentation: &'a StudyPresentation, id: &str) -> anyhow::Result<Answer<'a>> {
+    let table = presentation.tables.iter().find(|table| table.id == id).context("no such table")?;
+    let experiment =
+        results.experiments.iter().find(|e| e.id == table.experiment).context("its experiment was not run")?;
+    Answer::new(table, experiment, None)
+}
+
+/// The number at the end of a text.
+fn last_number(text: &str) -> &str {
+    let start = text
+        .rfind(|c: char| !(c.is_ascii_digit() || c == '.' || c == '−'))
+        .map_or(0, |position| position + text[position..].chars().next().map_or(0, char::len_utf8));
+    &text[start..]
+}
+
+fn is_error(before: &str) -> bool {
+    before[..before.len() - last_number(before).len()].ends_with("± ")
+}
+
+fn expect(before: &str, value: f64) -> anyhow::Result<()> {
+    let found = last_number(before);
+    let decimals = found.split_once('.').map_or(0, |(_, digits)| digits.len());
+    let expected = number::fixed(value, decimals);
+    ensure!(found == expected, "`{found}` is {expected} in the records");
+    Ok(())
+}
+
+fn expect_words(before: &str, words: &str) -> anyhow::Result<()> {
+    let before = before.trim_end_matches('*');
+    let preceding = before.strip_suffix(words).with_context(|| format!("expected `{words}`"))?;
+    // "not reproduced" does not say "reproduced".
+    ensure!(!preceding.ends_with("not "), "expected `{words}`, found `not {words}`");
+    Ok(())
+}
+
+/// Lines without code spans, addresses of links and comments; numbers with a decimal point in what is left.
+fn bare_decimals(line: &str) -> Vec<String> {
+    let mut plain = String::new();
+    let mut rest = line;
+    while let Some(start) = rest.find(['`', '<', '(']) {
+        let (text, after) = rest.split_at(start);
+        plain.push_str(text);
+        let (open, close) = match after.as_bytes()[0] {
+            b'`' => ("`", "`"),
+            b'<' if after.starts_with("<!--") => ("<!--", "-->"),
+            b'(' if text.ends_with(']') => ("(", ")"),
+            _ => {
+                plain.push_str(&after[..1]);
+                rest = &after[1..];
+                continue;
+            }
+        };
+        // An annotated figure is checked: it is taken out with its comment.
+        if open == "<!--" {
+            let kept = plain.len() - last_number(&plain).len();
+            plain.truncate(kept);
+        }
+        rest = after[open.len()..].split_once(close).map_or("", |(_, rest)| rest);
+    }
+    plain.push_str(rest);
+    let numbers = plain.split(|c: char| !(c.is_ascii_digit() || c == '.')).map(|number| number.trim_matches('.'));
+    numbers.filter(|number| number.contains('.')).map(str::to_owned).collect()
+}
+
+/// What is wrong with the figures of a text, and how many are checked.
+fn problems(text: &str, records: &mut Records) -> (Vec<String>, usize) {
+    let settings: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("<!-- settings: ")?.strip_suffix(" -->"))
+        .flat_map(|line| line.split(", "))
+        .collect();
+    let (mut problems, mut n_checked) = (Vec::new(), 0);
+    for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with("<!-- settings: ")) {
+        let mut rest = line;
+        let mut consumed = 0;
+        while let Some((before, after)) = rest.split_once("<!-- ") {
+            let (comment, following) = after.split_once(" -->").unwrap_or((after, ""));
+            n_checked += 1;
+            if let Err(error) = records.check(&line[consumed..consumed + before.len()], comment) {
+                problems.push(format!("line {}: {comment}: {error:#}", index + 1));
+            }
+            consumed = line.len() - following.len();
+            rest = following;
+        }
+        for number in bare_decimals(line).iter().filter(|number| !settings.contains(&number.as_str())) {
+            problems.push(format!("line {}: {number} has no source", index + 1));
+        }
+    }
+    (problems, n_checked)
+}
+
+#[test]
+fn every_figure_of_the_documentation_is_in_the_records() {
+    let docs = workspace_root().join("docs");
+    let pages = std::fs::read_dir(docs.join("papers")).unwrap().map(|entry| entry.unwrap().path());
+    let mut records = Records::default();
+    let (mut all, mut n_checked) = (Vec::new(), 0);
+    for path in std::iter::once(docs.join("reproductions.md")).chain(pages) {
+        let (problems, n) = problems(&std::fs::read_to_string(&path).unwrap(), &mut records);
+        all.extend(problems.into_iter().map(|problem| format!("{}, {problem}", path.display())));
+        n_checked += n;
+    }
+    assert!(all.is_empty(), "{}", all.join("\n"));
+    assert!(n_checked >= 100, "{n_checked}");
+}
+
+#[test]
+fn wrong_figures_are_found() {
+    let mut records = Records::default();
+    records.0.insert("adult".to_owned(), (crate::report::fixture::study(), crate::report::fixture::presentation()));
+    let mut of = |text: &str| problems(text, &mut records).0.join("\n");
+    assert_eq!(of("It has 69.9<!-- adult / esipova-adult / dpsgd / accuracy_pct / male --> %."), "");
+    assert_eq!(
+        of("0.12 ± 0.3<!-- paper / esipova2023-table4-adult / dpsgd-f / privacy_cost_gap_pct / gap -->"),
+        "line 1: 0.12 has no source"
+    );
+    assert_eq!(
+        of("It has 69.8<!-- adult / esipova-adult / dpsgd / accuracy_pct / male --> %."),
+        "line 1: adult / esipova-adult / dpsgd / accuracy_pct / male: `69.8` is 69.9 in the records"
+    );
+    assert_eq!(of("`1.5` and [a link](1.5) are none."), "");
+    assert_eq!(of("<!-- settings: 0.5 -->\nC = 0.5"), "");
+    assert_eq!(of("**agrees**<!-- adult / row / esipova2023-table-4 / dpsgd -->"), "");
+    assert!(of("differs<!-- adult / row / esipova2023-table-4 / dpsgd -->").ends_with("expected `agrees`"));
+    assert!(of("x<!-- nonsense -->").ends_with("not understood"));
+}

@@ -1,0 +1,166 @@
+//! `cargo xtask reproduce income`: Soleymani 2025 on Adult, the simple and the complex model.
+
+use dp_data::ScalingFit;
+use dp_data::adult::{Encoding, GroupBy, Sampling};
+use dp_train::{Loss, ModelConfig};
+
+use super::soleymani::{self, Schedule, Setting};
+use super::study::{Protocol, Study, StudyArgs};
+use crate::report::{Cause, StudyPresentation, TablePresentation};
+use crate::run::data_setting::Source;
+
+const SIMPLE: &str = "income-simple";
+const COMPLEX: &str = "income-complex";
+/// Loss gaps of the paper: by sex and by age.
+const GAPS: [&str; 2] = ["male|female", "younger|older"];
+
+/// How losses are read.
+const LOSSES: &str = "The paper's losses are sums over a batch (5.2: `reduction=sum`). For Table 3 at C = 0.05 section 5.2 prints the means, 0.364 and \
+                      0.532: the sums divided by 256. That divisor is taken for all private rows, and the batch size 32 for those without \
+                      privacy, whose means the paper does not print.";
+/// Why claims at the largest bound are ours.
+const EXEMPT: &str = "the paper exempts C = 0.1 (appendix B)";
+
+fn notes(protocol: Protocol) -> Vec<String> {
+    let mut notes = vec![
+        "70 % of the records are trained on, 10 % validated with and 20 % tested with, as the paper has it for eICU; for Adult it does \
+         not say."
+            .to_owned(),
+    ];
+    if protocol == Protocol::Code {
+        notes.push(
+            "7,250 copies of incomes above 50,000 are drawn before the split, so that there are about 60 for every 100 below. The share of \
+             about 37 % follows from the paper's accuracy and F1; that it comes about so is a guess. Copies of a record are in training and \
+             test part, so that figures are too good, and ε is that of one copy. Inputs are Esipova's 98, without merged categories (a \
+             guess): with the 39 of the text the reference has an accuracy of 0.81 and an F1 of 0.78 on these records."
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+fn source(protocol: Protocol) -> Source {
+    let (encoding, sampling) = match protocol {
+        Protocol::Text => (Encoding::Soleymani, Sampling::Balanced { per_group: 14_000 }),
+        Protocol::Code => (Encoding::Esipova, Sampling::Oversampled { per_group: 14_000, copies: 7_250 }),
+    };
+    Source::Adult { encoding, sampling, scaling: ScalingFit::TrainOnly, group_by: GroupBy::SexAndAge }
+}
+
+/// Why rows differ under the text's settings.
+fn causes(protocol: Protocol, experiment: &str) -> Vec<Cause> {
+    if protocol == Protocol::Code {
+        return Vec::new();
+    }
+    let incomes = "By the paper's accuracy and F1, 37 % of its records have the higher income (established), of balanced Adult 21 %; how it came \
+                   by them is a guess (`--protocol code`).";
+    let bound = "By the paper's accuracy and F1, 37 % of its records have the higher income (established). Opacus bounds adaptive thresholds by \
+                 1 from below unless told otherwise (likely); here they fall (`--protocol code`).";
+    let names = |name: &str| match experiment {
+        COMPLEX => vec![name.to_owned()],
+        _ => ["0.1", "0.05", "0.01"].map(|clip_norm| format!("{name} C={clip_norm}")).to_vec(),
+    };
+    let mut causes = vec![Cause::new("non-private", incomes)];
+    for name in soleymani::METHODS {
+        let cause = if matches!(name, "adaptive" | "soft-adaptive") { bound } else { incomes };
+        causes.extend(names(name).iter().map(|name| Cause::new(name, cause)));
+    }
+    causes
+}
+
+/// The study.
+pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
+    let epochs = |published| args.options.epochs(published);
+    let source = source(args.protocol);
+    let simple = soleymani::experiment(
+        Setting {
+            id: SIMPLE,
+            title: "Soleymani 2025: Adult, simple model",
+            source,
+            model: ModelConfig::SoleymaniSimple,
+            loss: Loss::WeightedBceWithLogits { positive_weight: 2.0 },
+            reference: Schedule { batch_size: 32, epochs: epochs(15), rate: 3e-4 },
+            private: Schedule { batch_size: 128, epochs: epochs(30), rate: 3e-3 },
+            clip_norms: &[0.1, 0.05, 0.01],
+            protocol: args.protocol,
+        },
+        notes(args.protocol),
+    )?;
+    let complex = soleymani::experiment(
+        Setting {
+            id: COMPLEX,
+            title: "Soleymani 2025: Adult, complex model",
+            source,
+            model: ModelConfig::SoleymaniComplex { normalisation: soleymani::NORMALISATION },
+            loss: Loss::WeightedSoftmaxCrossEntropy { class_weights: vec![1.0, 2.0] },
+            reference: Schedule { batch_size: 32, epochs: epochs(8), rate: 3e-5 },
+            private: Schedule { batch_size: 128, epochs: epochs(16), rate: 3e-4 },
+            clip_norms: &[0.1],
+            protocol: args.protocol,
+        },
+        [notes(args.protocol), vec![soleymani::normalisation_note()]].concat(),
+    )?;
+    let table = |id, experiment, text| TablePresentation::new(id, experiment, text, causes(args.protocol, experiment));
+    let with_losses = |id, experiment, text| anyhow::Ok(table(id, experiment, text)?.noted(LOSSES));
+    let mut claims = Vec::new();
+    for clip_norm in ["0.1", "0.05", "0.01"] {
+        let data = format!("Adult, simple model, C = {clip_norm}");
+        let of_norm = soleymani::claims(SIMPLE, &data, &format!(" C={clip_norm}"), &GAPS)?;
+        let exempt = clip_norm == "0.1";
+        claims.extend(of_norm.into_iter().map(|claim| if exempt { claim.ours(EXEMPT) } else { claim }));
+    }
+    claims.extend(soleymani::claims(COMPLEX, "Adult, complex model", "", &GAPS)?);
+    Ok(Study {
+        name: "income".to_owned(),
+        presentation: StudyPresentation {
+            ranked: Vec::new(),
+            title: "Adult: soft against hard clipping".to_owned(),
+            tables: vec![
+                with_losses(
+                    "soleymani2025-table-1-simple",
+                    SIMPLE,
+                    include_str!("published/soleymani2025-table1-income-simple.tsv"),
+                )?,
+                table(
+                    "soleymani2025-table-2-simple",
+                    SIMPLE,
+                    include_str!("published/soleymani2025-table2-income-simple.tsv"),
+                )?,
+                with_losses(
+                    "soleymani2025-table-3-simple",
+                    SIMPLE,
+                    include_str!("published/soleymani2025-table3-income-simple.tsv"),
+                )?,
+                table(
+                    "soleymani2025-table-4-simple",
+                    SIMPLE,
+                    include_str!("published/soleymani2025-table4-income-simple.tsv"),
+                )?,
+                with_losses(
+                    "soleymani2025-table-1-complex",
+                    COMPLEX,
+                    include_str!("published/soleymani2025-table1-income-complex.tsv"),
+                )?,
+                table(
+                    "soleymani2025-table-2-complex",
+                    COMPLEX,
+                    include_str!("published/soleymani2025-table2-income-complex.tsv"),
+                )?,
+                with_losses(
+                    "soleymani2025-table-3-complex",
+                    COMPLEX,
+                    include_str!("published/soleymani2025-table3-income-complex.tsv"),
+                )?,
+                table(
+                    "soleymani2025-table-4-complex",
+                    COMPLEX,
+                    include_str!("published/soleymani2025-table4-income-complex.tsv"),
+                )?,
+            ],
+            claims,
+        },
+        experiments: vec![simple, complex],
+        follow_up: None,
+    }
+    .under(args.protocol))
+}

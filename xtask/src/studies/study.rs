@@ -1,0 +1,370 @@
+//! A study: experiments, the published tables they answer, and claims to test. Running one is the same for all of them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use clap::{Args, ValueEnum};
+use dp_train::{Execution, Randomness};
+
+use crate::output::{Contents, ReportFolder};
+use crate::paths::{exports_folder, reports_root};
+use crate::ranks::{ensure_alone, ranks};
+use crate::records::{Database, ExperimentResults, RunKey, StudyResults, compact};
+use crate::report::{self, Print, StudyPresentation};
+use crate::run::data_setting::Tables;
+use crate::run::experiment::{Experiment, NON_PRIVATE};
+use crate::run::kubernetes;
+use crate::run::options::StudyOptions;
+use crate::run::parts::Parts;
+use crate::run::runner::{Prepared, run_all};
+use crate::run::session::Session;
+use crate::run::slurm;
+use crate::run::step_analysis::AnalysisSchedule;
+use crate::run::text_inputs::TextInputs;
+use crate::run::workload;
+use crate::shell;
+use crate::terminal::{self, say};
+
+/// Options of a study that trains.
+#[derive(Args, Clone)]
+pub(crate) struct StudyArgs {
+    #[command(flatten)]
+    pub(crate) options: StudyOptions,
+    /// Only these published tables (comma-separated; an unknown name lists them) [default: all].
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    table: Vec<String>,
+    /// Only these experiments (comma-separated; an unknown name lists them) [default: all].
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    experiment: Vec<String>,
+    /// The settings as the papers' texts have them, or as the authors' code has them or is thought to, as a study of its own (adult, dutch,
+    /// grid, income, mnist).
+    #[arg(long, value_enum, default_value_t = Protocol::Text)]
+    pub(crate) protocol: Protocol,
+    /// Where hyper-parameters are searched, select on the test part, as published. Figures are then marked.
+    #[arg(long)]
+    pub(crate) select_on_test: bool,
+    /// Instead of training, render the report from the records of an earlier run: `runs.json.gz` or `results.json` of its report, or its
+    /// `metrics.csv`, from which follows what needs accuracy and loss of final models alone.
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "slurm", "kubernetes", "plan", "resume", "quick", "seeds", "methods", "shard", "seed", "split_seed", "records", "table", "experiment",
+    ])]
+    from: Option<PathBuf>,
+}
+
+/// Which description of a setting is followed where a paper and its authors' code differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Protocol {
+    /// The paper.
+    Text,
+    /// The authors' code, or what explains their figures; reports say for each setting how sure that is.
+    Code,
+}
+
+/// The end of the name of a study that follows the authors' code.
+const CODE_SUFFIX: &str = "-code";
+
+impl Protocol {
+    /// The study that a report's name stands for, and what it follows.
+    pub(crate) fn of_report(name: &str) -> (&str, Self) {
+        name.strip_suffix(CODE_SUFFIX).map_or((name, Self::Text), |study| (study, Self::Code))
+    }
+}
+
+/// What is run, and what is said about it.
+pub(crate) struct Study {
+    /// Name on the command line, with an ending of its own under [`Protocol::Code`].
+    pub(crate) name: String,
+    /// Tables and claims.
+    pub(crate) presentation: StudyPresentation,
+    /// What is trained.
+    pub(crate) experiments: Vec<Experiment>,
+    /// What is trained next, given the results so far: the settings that a search selected.
+    pub(crate) follow_up: Option<FollowUp>,
+}
+
+/// Experiments that depend on the results of earlier ones.
+pub(crate) type FollowUp = Box<dyn Fn(&[ExperimentResults]) -> anyhow::Result<Vec<Experiment>>>;
+
+impl StudyArgs {
+    /// The same with the report in this directory.
+    pub(crate) fn with_out(&self, out: &Path) -> Self {
+        Self { options: self.options.with_out(out), ..self.clone() }
+    }
+
+    /// Refuses options that name a part of one study, or a file of one.
+    ///
+    /// # Errors
+    /// Names the option.
+    pub(crate) fn ensure_whole_study(&self) -> anyhow::Result<()> {
+        let options = &self.options;
+        let given = [
+            ("--table", !self.table.is_empty()),
+            ("--experiment", !self.experiment.is_empty()),
+            ("--methods", !options.methods.is_empty()),
+            ("--records", options.has_own_records()),
+            ("--from", self.from.is_some()),
+            ("--slurm", options.slurm.is_some()),
+            ("--kubernetes", options.kubernetes.is_some()),
+            ("--protocol", self.protocol == Protocol::Code),
+        ];
+        if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
+            bail!("{name}: an option of one study, and these are all");
+        }
+        Ok(())
+    }
+}
+
+impl Study {
+    /// The study under this protocol. What follows the authors' code has a name, and so records and a report, of its own.
+    #[must_use]
+    pub(crate) fn under(mut self, protocol: Protocol) -> Self {
+        if protocol == Protocol::Code {
+            self.name.push_str(CODE_SUFFIX);
+            self.presentation.title.push_str(", as in the authors' code");
+        }
+        self
+    }
+
+    /// Checks that everything that tables, claims and rankings are about is trained: what they name is found, or belongs to an experiment
+    /// that a search will make.
+    ///
+    /// # Errors
+    /// Names what is not found, and where.
+    pub(crate) fn ensure_names(&self) -> anyhow::Result<()> {
+        let ensure = |place: &str, id: &str, name: Option<&str>| match (
+            self.experiments.iter().find(|experiment| experiment.id == id),
+            name,
+        ) {
+            (Some(experiment), Some(name)) if experiment.methods.iter().all(|method| method.id != name) => {
+                bail!("{}: {place} names the method {name}, which {id} does not have", self.name)
+            }
+            (None, _) if self.follow_up.is_none() => {
+                bail!("{}: {place} names the experiment {id}, which the study does not have", self.name)
+            }
+            _ => Ok(()),
+        };
+        for table in &self.presentation.tables {
+            for method in table.published.methods() {
+                ensure(&table.id, &table.experiment, Some(method))?;
+            }
+            for cause in &table.causes {
+                ensure(&table.id, &table.experiment, Some(&cause.method))?;
+            }
+        }
+        for claim in &self.presentation.claims {
+            for (experiment, method) in claim.names() {
+                ensure(&format!("the claim \"{}\"", claim.text), experiment, Some(method))?;
+            }
+        }
+        for ranked in &self.presentation.ranked {
+            ensure("a ranking", ranked.experiment, None)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the tables that were asked for and the experiments that they need; the reference of each experiment stays.
+    fn narrow(&mut self, args: &StudyArgs) -> anyhow::Result<()> {
+        let tables = &mut self.presentation.tables;
+        if let Some(unknown) = args.table.iter().find(|name| tables.iter().all(|table| table.id != **name)) {
+            let known: Vec<&str> = tables.iter().map(|table| table.id.as_str()).collect();
+            bail!("--table {unknown}: expected some of {}", known.join(", "));
+        }
+        if !args.table.is_empty() {
+            tables.retain(|table| args.table.contains(&table.id));
+            self.experiments.retain(|experiment| tables.iter().any(|table| table.experiment == experiment.id));
+        }
+        let known: Vec<&str> = self.experiments.iter().map(|experiment| experiment.id.as_str()).collect();
+        if let Some(unknown) = args.experiment.iter().find(|name| !known.contains(&name.as_str())) {
+            bail!("--experiment {unknown}: expected some of {}", known.join(", "));
+        }
+        if !args.experiment.is_empty() {
+            self.experiments.retain(|experiment| args.experiment.contains(&experiment.id));
+        }
+        let wanted = &args.options.methods;
+        let mut known: Vec<&str> =
+            self.experiments.iter().flat_map(|experiment| &experiment.methods).map(|method| method.name).collect();
+        known.sort_unstable();
+        known.dedup();
+        if let Some(unknown) = wanted.iter().find(|name| !known.contains(&name.as_str())) {
+            bail!("--methods {unknown}: expected some of {}", known.join(", "));
+        }
+        if !wanted.is_empty() {
+            for experiment in &mut self.experiments {
+                experiment.methods.retain(|m| m.name == NON_PRIVATE || wanted.iter().any(|name| name == m.name));
+            }
+        }
+        Ok(())
+    }
+
+    /// Trains everything and writes the report.
+    ///
+    /// # Errors
+    /// If a table or method is unknown, or data, training or report fail.
+    pub(crate) fn run(self, args: &StudyArgs) -> anyhow::Result<()> {
+        self.run_analysed(args, None)
+    }
+
+    /// The same with steps of every private run taken apart, where a schedule is given.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(crate) fn run_analysed(self, args: &StudyArgs, analysis: Option<AnalysisSchedule>) -> anyhow::Result<()> {
+        self.run_with(args, TextInputs::hashed_words(), analysis)
+    }
+
+    /// The same on these inputs, where records are texts.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub(crate) fn run_on_texts(self, args: &StudyArgs, inputs: TextInputs) -> anyhow::Result<()> {
+        self.run_with(args, inputs, None)
+    }
+
+    fn run_with(
+        mut self,
+        args: &StudyArgs,
+        text_inputs: TextInputs,
+        analysis: Option<AnalysisSchedule>,
+    ) -> anyhow::Result<()> {
+        self.ensure_names()?;
+        let options = &args.options;
+        if args.protocol == Protocol::Code && Protocol::of_report(&self.name).1 == Protocol::Text {
+            bail!("--protocol code: {} has settings of its papers' texts alone; expected text", self.name);
+        }
+        if args.from.is_some() || options.plan || options.slurm.or(options.kubernetes).is_some() {
+            ensure_alone("--from, --plan, --slurm and --kubernetes")?;
+        }
+        if let Some(path) = &args.from {
+            let out = self.claim(options)?;
+            return write(&self.presentation, &compact::read(path, &self.name)?, &out, options.print);
+        }
+        self.narrow(args)?;
+        if let Some(n) = options.slurm {
+            let parts = Parts::of_command("--slurm", n, &self.name, options)?;
+            return terminal::write(format_args!("{}", slurm::script(&parts)));
+        }
+        if let Some(n) = options.kubernetes {
+            let parts = Parts::of_command("--kubernetes", n, &self.name, options)?;
+            return terminal::write(format_args!("{}", kubernetes::manifest(&parts)?));
+        }
+        let execution = options.device.execution()?;
+        let tables = Tables::new(options.data.locator(), text_inputs);
+        if options.plan {
+            return self.plan(options, &tables, &execution, analysis);
+        }
+        // First of all: a study may take days, and its report must then have a place.
+        let is_first = ranks().rank() == 0;
+        let out = is_first.then(|| self.claim(options)).transpose()?;
+        // Data that are refused leave no records behind.
+        self.experiments.iter().try_for_each(|experiment| tables.read(experiment.data.source).map(drop))?;
+        let session = Session::begin(&self.name, options)?;
+        let Some(mut experiments) = train(self.experiments, &tables, options, &session, &execution, analysis)? else {
+            return say!("{}", session.how_to_merge());
+        };
+        if let Some(follow_up) = &self.follow_up {
+            let next = follow_up(&experiments)?;
+            let Some(next) = train(next, &tables, options, &session, &execution, analysis)? else {
+                return say!("{}", session.how_to_merge());
+            };
+            experiments.extend(next);
+        }
+        match out {
+            Some(out) => write(&self.presentation, &session.results(experiments)?, &out, options.print),
+            // Rank 0 writes for all.
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the report's directory.
+    fn claim(&self, options: &StudyOptions) -> anyhow::Result<ReportFolder> {
+        let out = options.out(&self.name);
+        if out.starts_with(reports_root()) {
+            report::refuse_foreign_index(&reports_root().join("index.html"))?;
+        }
+        ReportFolder::claim(&out, &self.name, &self.presentation.title, Contents::ReportAndRecords)
+    }
+}
+
+/// Writes the report, and says in the terminal what is in it.
+fn write(
+    presentation: &StudyPresentation,
+    results: &StudyResults,
+    out: &ReportFolder,
+    print: Print,
+) -> anyhow::Result<()> {
+    report::write(results, presentation, out)?;
+    let out = out.path();
+    if out.starts_with(reports_root()) {
+        report::write_index(&reports_root(), Some(&exports_folder()))?;
+    }
+    match print {
+        Print::Full => say!("{}", report::at_length(results, presentation)?)?,
+        Print::Summary => say!("{}", report::short(results, presentation)?)?,
+        Print::None => {}
+    }
+    say!("Trained in {:.1} s. Report: {}", results.wall_seconds(), shell::path(&out.join("report.html")))
+}
+
+impl Study {
+    /// Says what there is to train here, and how long that takes: of the runs that the records lack with `--resume`, this part's with
+    /// `--shard`.
+    fn plan(
+        self,
+        options: &StudyOptions,
+        tables: &Tables,
+        execution: &Execution,
+        analysis: Option<AnalysisSchedule>,
+    ) -> anyhow::Result<()> {
+        let stored = stored(&self.name, options)?;
+        let split_seed = match &stored {
+            Some(stored) => stored.source()?.split_seed,
+            None => options.seed.or(options.split_seed).unwrap_or(0),
+        };
+        let mut workloads = Vec::new();
+        let mut first = 0;
+        for experiment in self.experiments {
+            let n_seeds = options.n_seeds(experiment.seeds);
+            // Only a look into the records needs the splits of all seeds.
+            let n_splits = if stored.is_some() { n_seeds } else { 1 };
+            let data = tables.data(&experiment.data, n_splits, &Randomness::from_seed(split_seed))?;
+            let prepared = Prepared::new(experiment, data)?.analysed(analysis);
+            let has = |key: &RunKey| stored.as_ref().map_or(Ok(false), |s| Ok(s.revision_of(key)?.is_some()));
+            let is_here = |position| options.shard.is_none_or(|shard| shard.has(first + position));
+            let workload = prepared.workload(n_seeds, is_here, has, execution)?;
+            first += prepared.n_jobs(n_seeds);
+            say!("{workload}")?;
+            workloads.push(workload);
+        }
+        say!("{}", workload::total(&workloads, options.n_threads(), self.follow_up.is_some()))
+    }
+}
+
+/// The records that `--resume` would go on with.
+fn stored(study: &str, options: &StudyOptions) -> anyhow::Result<Option<Database>> {
+    let path = options.records(study);
+    if !options.resume || !path.exists() {
+        return Ok(None);
+    }
+    let stored = Database::read(&path)?;
+    options.ensure_same_source(study, &stored)?;
+    Ok(Some(stored))
+}
+
+/// The experiments as the records have them after training what they lack; `None` if other shards' runs are missing.
+fn train(
+    experiments: Vec<Experiment>,
+    tables: &Tables,
+    options: &StudyOptions,
+    session: &Session,
+    execution: &Execution,
+    analysis: Option<AnalysisSchedule>,
+) -> anyhow::Result<Option<Vec<ExperimentResults>>> {
+    let prepared = experiments
+        .into_iter()
+        .map(|experiment| {
+            let data = tables.data(&experiment.data, options.n_seeds(experiment.seeds), session.public())?;
+            Ok(Prepared::new(experiment, data)?.analysed(analysis))
+        })
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    run_all(&prepared, session, execution)
+}

@@ -1,0 +1,382 @@
+//! What the experiments of Zhao et al. 2025 have in common (settings: 4.1, A.3, A.4).
+
+use anyhow::Context;
+use dp_accounting::{Delta, Epsilon};
+use dp_clipping::{CountNoise, PresetParams};
+use dp_data::mnist::{Collection, RareClass};
+use dp_data::{ScalingFit, adult, dutch};
+use dp_train::{LearningRate, Loss, ModelConfig, ZhaoCnnLayout};
+
+use super::study::{FollowUp, Protocol, StudyArgs};
+use crate::records::ExperimentResults;
+use crate::report::Claim;
+use crate::report::landscape::{BOUND, Part, RATE, best_points, coordinate};
+use crate::run::data_setting::{DataSetting, EvaluationPart, Source, Splits};
+use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
+use crate::run::images;
+
+/// The grid of A.4: ten rates from 1 to 10 and twenty bounds from 0.001 to 50, evenly spaced in the logarithm, as printed.
+pub(crate) const RATES: [f64; 10] = [1.0, 1.2915, 1.6681, 2.1544, 2.7826, 3.5938, 4.6416, 5.9948, 7.7426, 10.0];
+pub(crate) const BOUNDS: [f64; 20] = [
+    0.001, 0.0018, 0.0031, 0.0055, 0.0098, 0.0172, 0.0305, 0.0539, 0.0952, 0.1682, 0.2973, 0.5254, 0.9285, 1.6409, 2.9,
+    5.1252, 9.0579, 16.0082, 28.2915, 50.0,
+];
+
+/// A fifth of the training part is held out where something is searched for.
+pub(crate) const VALIDATION: EvaluationPart = EvaluationPart::TestAndValidation { share: 0.2 };
+
+/// Runs at every point of the grid.
+const GRID_SEEDS: u32 = 1;
+/// Runs of the best points, as in the paper.
+const SEEDS: u32 = 10;
+
+/// Training records under [`Protocol::Code`]: 70 % of 14,000 of each sex.
+const CODE_RECORDS: usize = 19_600;
+
+/// What the settings under [`Protocol::Code`] are.
+const CODE: &str = "As in the published trainer (established, by its source): 14,000 records of each sex, of which 70 % are trained on and the \
+                    others chosen by, and a count's noise multiplier of a tenth of the batch. Its groups are the last input column, which is \
+                    sex on Adult and marital status 4 on Dutch.";
+
+/// The three strategies that the paper compares, by their registry names.
+pub(crate) const STRATEGIES: [&str; 3] = ["bounded-adaptive", "dpsgd-normalised", "unbounded-adaptive"];
+
+/// A data set on which the strategies are compared: the grid first, then its best points.
+#[derive(Debug, Clone)]
+pub(crate) struct Search {
+    /// Part of the experiments' names.
+    pub(crate) name: &'static str,
+    /// For people, without the paper.
+    pub(crate) title: String,
+    pub(crate) source: Source,
+    pub(crate) model: ModelConfig,
+    pub(crate) loss: Loss,
+    pub(crate) batch_size: BatchSize,
+    pub(crate) epochs: u64,
+    /// ε of the paper's table.
+    pub(crate) epsilons: [f64; 3],
+    /// Every how many rates and bounds of the grid are tried.
+    pub(crate) strides: (usize, usize),
+    /// Select on the test part, as published.
+    pub(crate) select_on_test: bool,
+    /// Whose partition, groups and counts.
+    pub(crate) protocol: Protocol,
+}
+
+impl Search {
+    /// The experiment with the best points.
+    pub(crate) fn final_id(&self) -> String {
+        format!("zhao-{}", self.name)
+    }
+
+    fn grid_id(&self, epsilon: f64) -> String {
+        format!("zhao-{}-grid-{epsilon}", self.name)
+    }
+
+    /// One experiment for each ε, with every point of the grid.
+    pub(crate) fn grids(&self) -> anyhow::Result<Vec<Experiment>> {
+        let grid = |&epsilon: &f64| {
+            let part = if self.select_on_test {
+                "Heat maps and best points are computed on the TEST PART, as published.".to_owned()
+            } else {
+                format!(
+                    "{} of the training part is held out for validation; heat maps and best points are computed on it. The paper \
+                     searches on the test part; `--select-on-test` does.",
+                    if self.protocol == Protocol::Text { "A fifth" } else { "30 %" }
+                )
+            };
+            let mut departures =
+                vec![part, "One run a point; the best points are then trained with more seeds.".to_owned()];
+            if self.strides != (1, 1) {
+                let (rate, bound) = self.strides;
+                departures.push(format!("Of the paper's grid every {rate}th rate and every {bound}th bound."));
+            }
+            let title = format!("Zhao 2025: {}, the grid at ε = {epsilon}", self.title);
+            let id = self.grid_id(epsilon);
+            self.experiment(id, title, self.evaluation(), GRID_SEEDS, grid(epsilon, self.strides)?, departures)
+        };
+        self.epsilons.iter().map(grid).collect()
+    }
+
+    /// The best point of every strategy at every ε, trained on the whole training part.
+    pub(crate) fn best(&self, results: &[ExperimentResults]) -> anyhow::Result<Option<Experiment>> {
+        let mut methods: Vec<MethodSetting> = vec![reference(1.0)];
+        let mut chosen = Vec::new();
+        let part = if self.select_on_test { Part::Test } else { Part::Validation };
+        for epsilon in self.epsilons {
+            let Some(grid) = results.iter().find(|experiment| experiment.id == self.grid_id(epsilon)) else { continue };
+            for best in best_points(grid, part)? {
+                let name = STRATEGIES
+                    .into_iter()
+                    .find(|name| *name == best.base)
+                    .with_context(|| format!("{} is no strategy of the grid", best.base))?;
+                let rate = coordinate(best, RATE).context("a point of the grid has a rate")?;
+                let bound = coordinate(best, BOUND);
+                methods.push(strategy(name, rate, bound).within(epsilon)?);
+                let with_bound = bound.map_or_else(String::new, |bound| format!(", bound {bound}"));
+                chosen.push(format!("{name} at ε = {epsilon}: rate {rate}{with_bound}"));
+            }
+        }
+        if chosen.is_empty() {
+            return Ok(None);
+        }
+        let how = if self.select_on_test {
+            "SELECTED ON THE TEST PART, as published: the accuracies below are too high. "
+        } else if self.protocol == Protocol::Code {
+            "Selected on validation records, which are not trained on afterwards either; one partition for all seeds. "
+        } else {
+            "Selected on validation records; the test part was held out of the search and is the same for every seed, so that \
+             seeds differ in initial parameters, batches and noise. "
+        };
+        let departures = vec![
+            format!("{how}{}.", chosen.join("; ")),
+            "The reference without privacy, which the paper does not have, takes plain steps with rate 1.".to_owned(),
+        ];
+        let title = format!("Zhao 2025: {}, best points of the grid", self.title);
+        let evaluation = match self.protocol {
+            Protocol::Text => EvaluationPart::Test,
+            Protocol::Code => self.evaluation(),
+        };
+        self.experiment(self.final_id(), title, evaluation, SEEDS, methods, departures).map(Some)
+    }
+
+    /// What the points of the grid are evaluated on.
+    fn evaluation(&self) -> EvaluationPart {
+        match (self.select_on_test, self.protocol) {
+            (true, _) => EvaluationPart::Test,
+            (false, Protocol::Text) => VALIDATION,
+            (false, Protocol::Code) => EvaluationPart::TestAndValidation { share: 0.3 },
+        }
+    }
+
+    fn experiment(
+        &self,
+        id: String,
+        title: String,
+        evaluation: EvaluationPart,
+        seeds: u32,
+        mut methods: Vec<MethodSetting>,
+        mut departures: Vec<String>,
+    ) -> anyhow::Result<Experiment> {
+        if self.protocol == Protocol::Code {
+            let records = match self.batch_size {
+                BatchSize::Records(records) => records,
+                BatchSize::Full => CODE_RECORDS,
+            };
+            for method in &mut methods {
+                method.params.count_noise = CountNoise::Multiplier(records as f64 / 10.0);
+            }
+            departures.push(CODE.to_owned());
+        }
+        let setting = Setting {
+            id,
+            title,
+            data: DataSetting { evaluation, splits: Splits::First, ..self.source.into() },
+            model: self.model.clone(),
+            loss: self.loss.clone(),
+            batch_size: self.batch_size,
+            epochs: self.epochs,
+            seeds,
+        };
+        experiment(setting, methods, departures)
+    }
+
+    /// What the paper says about bounded against unbounded clipping, for these metrics and groups.
+    pub(crate) fn claims(&self, columns: &[(&str, &str, &str)]) -> anyhow::Result<Vec<Claim>> {
+        let mut claims = Vec::new();
+        for epsilon in self.epsilons {
+            for (words, metric, group) in columns {
+                claims.push(Claim::greatest(
+                    &format!("Bounded beats unbounded adaptive clipping: {words}, {}, ε = {epsilon}", self.title),
+                    "Zhao 2025, 4.2",
+                    &self.final_id(),
+                    (*metric, *group),
+                    &format!("bounded-adaptive ε={epsilon}"),
+                    &[&format!("unbounded-adaptive ε={epsilon}")],
+                )?);
+            }
+        }
+        Ok(claims)
+    }
+}
+
+/// The two censuses of Table 6.
+pub(crate) fn censuses(args: &StudyArgs) -> [Search; 2] {
+    let search = |name, title: &str, source, batch_size| Search {
+        name,
+        title: format!("{title}, logistic regression"),
+        source,
+        model: ModelConfig::LogisticRegression,
+        loss: Loss::BceWithLogits,
+        batch_size,
+        epochs: args.options.epochs(40),
+        epsilons: [0.1, 0.2, 0.5],
+        strides: if args.options.quick { (3, 5) } else { (1, 1) },
+        select_on_test: args.select_on_test,
+        protocol: args.protocol,
+    };
+    let dutch = match args.protocol {
+        Protocol::Text => Source::Dutch {
+            encoding: dutch::Encoding::Zhao,
+            sampling: dutch::Sampling::Original,
+            group_by: dutch::GroupBy::Sex,
+        },
+        Protocol::Code => Source::Dutch {
+            encoding: dutch::Encoding::Zhao,
+            sampling: dutch::Sampling::BalancedTraining { per_group: 14_000 },
+            group_by: dutch::GroupBy::MaritalStatus,
+        },
+    };
+    [
+        search(
+            "adult",
+            "Adult, full batches",
+            Source::Adult {
+                encoding: adult::Encoding::Zhao,
+                sampling: adult::Sampling::BalancedTraining { per_group: 14_000 },
+                scaling: ScalingFit::TrainOnly,
+                group_by: adult::GroupBy::default(),
+            },
+            BatchSize::Full,
+        ),
+        search("dutch", "Dutch, batches of 10,000", dutch, BatchSize::Records(10_000)),
+    ]
+}
+
+/// The two-layer network on images, class 8 of MNIST rare.
+///
+/// A quick run takes a fifth of the records and of a batch, and a coarse grid.
+pub(crate) fn images(args: &StudyArgs, collection: Collection, rare: Option<RareClass>, batch_size: usize) -> Search {
+    let quick = args.options.quick;
+    let share = images::quick_share(quick);
+    Search {
+        name: collection.name(),
+        title: format!("{}, two-layer CNN", images::title(collection)),
+        source: Source::Images { collection, rare, share },
+        model: ModelConfig::ZhaoCnn { image: images::SHAPE, layout: ZhaoCnnLayout::Text },
+        loss: Loss::SoftmaxCrossEntropy,
+        batch_size: BatchSize::Records(if quick { batch_size / 5 } else { batch_size }),
+        epochs: images::epochs(quick, 50),
+        epsilons: [1.0, 2.0, 4.0],
+        strides: if quick { (5, 13) } else { (1, 1) },
+        select_on_test: args.select_on_test,
+        protocol: Protocol::Text,
+    }
+}
+
+/// The best points of all searches, as what a study trains next.
+pub(crate) fn follow_up(searches: Vec<Search>) -> FollowUp {
+    Box::new(move |results| {
+        let best = searches.iter().map(|search| search.best(results)).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(best.into_iter().flatten().collect())
+    })
+}
+
+/// What differs between the data sets.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) data: DataSetting,
+    pub(crate) model: ModelConfig,
+    pub(crate) loss: Loss,
+    pub(crate) batch_size: BatchSize,
+    pub(crate) epochs: u64,
+    pub(crate) seeds: u32,
+}
+
+/// An experiment with these methods.
+pub(crate) fn experiment(
+    setting: Setting,
+    methods: Vec<MethodSetting>,
+    departures: Vec<String>,
+) -> anyhow::Result<Experiment> {
+    let mut all_departures = vec![
+        "Noise multipliers are calibrated by our RDP accountant (improved conversion, every order), which needs a little less noise \
+         than Opacus."
+            .to_owned(),
+        "Sums and counts are divided by the expected batch size, never by the realised one, which is private.".to_owned(),
+        "The paper calls the normalised rule with a constant bound constant clipping; its name here is dpsgd-normalised.".to_owned(),
+    ];
+    all_departures.extend(departures);
+    Ok(Experiment {
+        id: setting.id,
+        title: setting.title,
+        departures: all_departures,
+        data: setting.data,
+        seeds: setting.seeds,
+        model: setting.model,
+        loss: setting.loss.clone(),
+        batch_size: setting.batch_size,
+        epochs: setting.epochs,
+        counting: BatchCounting::LoaderLength,
+        early_stopping: None,
+        l2: 0.0,
+        // Every method states its own ε.
+        noise: Noise::Within(Epsilon::new(1.0)?),
+        delta: Delta::new(1e-5)?,
+        matches_dpsgd_budget: false,
+        methods,
+        published: None,
+    })
+}
+
+/// A strategy at a point of the grid. `bound` is `C` of constant clipping and the lower bound of bounded adaptive clipping.
+pub(crate) fn strategy(name: &'static str, rate: f64, bound: Option<f64>) -> MethodSetting {
+    let mut params = PresetParams { clip_norm: 1.0, ..PresetParams::default() };
+    match bound {
+        Some(bound) if name == "dpsgd-normalised" => params.clip_norm = bound,
+        bound => params.lower_bound = bound,
+    }
+    MethodSetting::new(name, LearningRate::Constant(rate), params)
+}
+
+/// The reference without privacy, at this rate. The paper has none.
+pub(crate) fn reference(rate: f64) -> MethodSetting {
+    MethodSetting::new(NON_PRIVATE, LearningRate::Constant(rate), PresetParams::default())
+}
+
+/// Every strategy at every `stride`-th point of the grid, within this ε. Unbounded adaptive clipping has no bound to vary.
+pub(crate) fn grid(epsilon: f64, (rate_stride, bound_stride): (usize, usize)) -> anyhow::Result<Vec<MethodSetting>> {
+    let mut methods = Vec::new();
+    for name in STRATEGIES {
+        for &rate in RATES.iter().step_by(rate_stride) {
+            let bounds: Vec<Option<f64>> = if name == "unbounded-adaptive" {
+                vec![None]
+            } else {
+                BOUNDS.iter().step_by(bound_stride).copied().map(Some).collect()
+            };
+            for bound in bounds {
+                let point = strategy(name, rate, bound).within(epsilon)?.at(RATE, rate);
+                methods.push(match bound {
+                    Some(bound) => point.at(BOUND, bound),
+                    None => point,
+                });
+            }
+        }
+    }
+    Ok(methods)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grid_is_that_of_the_paper() {
+        let methods = grid(0.5, (1, 1)).unwrap();
+        assert_eq!(methods.len(), 200 + 200 + 10);
+        assert_eq!(methods[0].id, "bounded-adaptive ε=0.5, rate=1, bound=0.001");
+        assert_eq!(methods[0].params.lower_bound, Some(0.001));
+        assert_eq!(methods[200].params.clip_norm, 0.001);
+        assert_eq!(methods[409].id, "unbounded-adaptive ε=0.5, rate=10");
+        // Evenly spaced in the logarithm, to the digits printed.
+        for (points, first, last) in [(&RATES[..], 1.0_f64, 10.0_f64), (&BOUNDS[..], 1e-3, 50.0)] {
+            let n = points.len() - 1;
+            for (index, point) in points.iter().enumerate() {
+                let exact = first * (last / first).powf(index as f64 / n as f64);
+                assert!((point - exact).abs() <= 6e-5, "{point} {exact}");
+            }
+        }
+    }
+}
