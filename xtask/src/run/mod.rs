@@ -18,10 +18,10 @@ pub(crate) mod recorder;
 pub(crate) mod records;
 #[cfg(test)]
 mod resume_tests;
-pub(crate) mod run;
 pub(crate) mod runner;
 pub(crate) mod session;
 pub(crate) mod shard;
+pub(crate) mod single_run;
 pub(crate) mod slurm;
 pub(crate) mod step_analysis;
 pub(crate) mod text_inputs;

@@ -18,8 +18,8 @@ use super::plans::{Procedure, procedures};
 use super::privacy;
 use super::progress::TrainingProgress;
 use super::records::{ExperimentData, RecordCache, SplitSummary};
-use super::run::Run;
 use super::session::Session;
+use super::single_run::Run;
 use super::step_analysis::AnalysisSchedule;
 use super::workload::{Workload, throughput};
 use crate::records::{
