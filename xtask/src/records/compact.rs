@@ -14,8 +14,9 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde_json::Value;
 
+use super::coordinate::is_grid;
 use super::import;
-use super::record::{EpochRecord, ExperimentResults, StudyResults};
+use super::record::{EpochRecord, StudyResults};
 
 /// Significant digits of diagnostics.
 const DIGITS: usize = 6;
@@ -85,11 +86,6 @@ fn unpack(bytes: &[u8], study: &str) -> anyhow::Result<StudyResults> {
     if text.starts_with(import::HEADER) { import::study(study, text) } else { Ok(serde_json::from_slice(text)?) }
 }
 
-/// Whether an experiment is a searched grid: its methods lie at rates that were searched.
-fn is_grid(experiment: &ExperimentResults) -> bool {
-    crate::report::landscape::is_grid(experiment)
-}
-
 fn for_each_run(tree: &mut Value, mut change: impl FnMut(&mut Value)) {
     let parts = |value: &mut Value, name: &str| match value.get_mut(name) {
         Some(Value::Array(values)) => std::mem::take(values),
@@ -127,7 +123,7 @@ fn round(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::fixture;
+    use crate::records::study_fixture as fixture;
 
     #[test]
     fn metrics_come_back_exactly_and_diagnostics_to_six_digits() {

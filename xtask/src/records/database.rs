@@ -635,7 +635,7 @@ mod tests {
     use super::super::fixture::{key, source};
     use super::super::group_epsilon;
     use super::*;
-    use crate::report::fixture;
+    use crate::records::study_fixture as fixture;
 
     #[test]
     fn runs_come_back_as_they_were_stored() {

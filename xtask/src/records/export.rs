@@ -98,7 +98,7 @@ mod tests {
     fn exported(table: Table, format: Format) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("records.db");
-        let mut study = crate::report::fixture::study();
+        let mut study = crate::records::study_fixture::study();
         study.experiments[0].methods.truncate(2);
         for method in &mut study.experiments[0].methods {
             method.runs.truncate(1);

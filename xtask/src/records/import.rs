@@ -212,7 +212,7 @@ fn run(index: usize, rows: &[&MetricRow], groups: &[GroupSize]) -> anyhow::Resul
 mod tests {
     use super::super::metrics_csv;
     use super::*;
-    use crate::report::fixture;
+    use crate::records::study_fixture as fixture;
 
     #[test]
     fn metrics_come_back() {

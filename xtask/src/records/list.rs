@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::database::Database;
-use crate::report::Mark;
+use super::mark::Mark;
 use crate::{shell, terminal};
 
 /// Every `records*.db` in the folders of `root`, sorted; none if there is no `root`.
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!(databases(&root.path().join("absent")).unwrap(), Vec::<PathBuf>::new());
         for folder in ["adult", "dutch", ".adult.partial-1"] {
             std::fs::create_dir(root.path().join(folder)).unwrap();
-            fill(&root.path().join(folder).join("records.db"), &source(), &crate::report::fixture::study());
+            fill(&root.path().join(folder).join("records.db"), &source(), &crate::records::study_fixture::study());
         }
         std::fs::write(root.path().join("adult/report.md"), "").unwrap();
         let found = databases(root.path()).unwrap();

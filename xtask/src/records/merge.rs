@@ -261,7 +261,7 @@ mod tests {
     fn parts(folder: &Path, change: impl Fn(&mut StudyResults)) -> [PathBuf; 3] {
         let path = |name: &str| folder.join(name);
         let keep = |wanted: &dyn Fn(usize) -> bool| {
-            let mut study = crate::report::fixture::study();
+            let mut study = crate::records::study_fixture::study();
             for method in &mut study.experiments[0].methods {
                 method.runs.retain(|run| wanted(run.index));
             }
@@ -342,7 +342,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [even, odd, _] = parts(folder.path(), |_| {});
         let other = folder.path().join("other.db");
-        let study = crate::report::fixture::study();
+        let study = crate::records::study_fixture::study();
         fill(&other, &crate::records::Source { seed: None, ..source() }, &study);
         let out = folder.path().join("merged.db");
         let error = format!("{:#}", merge(&out, &[even.clone(), other]).unwrap_err());

@@ -1,6 +1,7 @@
 //! Records of runs: what they hold, and where they are kept.
 
 pub(crate) mod compact;
+pub(crate) mod coordinate;
 pub(crate) mod database;
 mod difference;
 pub(crate) mod export;
@@ -10,6 +11,7 @@ mod fixture;
 mod import;
 mod key;
 pub(crate) mod list;
+pub(crate) mod mark;
 pub(crate) mod merge;
 mod metrics;
 mod parquet;
@@ -18,6 +20,8 @@ pub(crate) mod repair;
 mod schema;
 mod seal;
 pub(crate) mod show;
+#[cfg(test)]
+pub(crate) mod study_fixture;
 pub(crate) mod table;
 
 pub(crate) use self::database::{Database, SessionId};

@@ -234,7 +234,7 @@ fn named(key: &str) -> String {
 mod tests {
     use super::super::fixture::{fill, source};
     use super::*;
-    use crate::report::fixture;
+    use crate::records::study_fixture as fixture;
 
     #[test]
     fn runs_that_match_their_seals_are_saved_and_the_others_named() {

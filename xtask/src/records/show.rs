@@ -161,7 +161,7 @@ mod tests {
     fn a_database_in_words() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("records.db");
-        fill(&path, &source(), &crate::report::fixture::study());
+        fill(&path, &source(), &crate::records::study_fixture::study());
         let stored = Database::read(&path).unwrap();
         insta::assert_snapshot!("a_database_in_words", database(&stored).unwrap());
         let one: serde_json::Value = serde_json::from_str(&run(&stored, 7).unwrap()).unwrap();

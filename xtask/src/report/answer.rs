@@ -5,9 +5,9 @@ use fair_report::{Block, Figure, Section, number};
 use super::fairness::{Cost, cost_of};
 use super::figures::{ACCURACY, DrawnFigure};
 use super::label::label;
-use super::landscape;
-use super::mark::{Mark, marked};
 use super::metric::REFERENCE;
+use crate::records::coordinate::is_grid;
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, MethodResults, StudyResults};
 
 /// The method that others are compared with.
@@ -22,7 +22,7 @@ const MAX_FIGURES: usize = 4;
 /// If an experiment's records are inconsistent, or a figure cannot be drawn.
 pub(super) fn section(results: &StudyResults, figures: &[Vec<DrawnFigure>]) -> anyhow::Result<Option<Section>> {
     let experiments: Vec<&ExperimentResults> =
-        results.experiments.iter().filter(|experiment| !landscape::is_grid(experiment)).collect();
+        results.experiments.iter().filter(|experiment| !is_grid(experiment)).collect();
     let mut blocks = Vec::new();
     for experiment in &experiments {
         let mark = Mark::new(experiment.dataset.synthetic, results.quick);

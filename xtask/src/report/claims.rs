@@ -19,10 +19,10 @@ use fair_report::number;
 use fair_report::{Block, Cell, Row, Section, Table, Tone};
 
 use super::estimate::mean_and_error;
-use super::mark::{Mark, marked};
 use super::metric::{Column, paired};
 use super::presentation::StudyPresentation;
 use super::published_difference::{PublishedEffect, published_effect};
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, MethodResults, StudyResults};
 
 /// Coverage of the intervals.

@@ -5,11 +5,11 @@ use fair_report::number;
 use fair_report::{Block, Cell, Row, Section, Table, Tone};
 
 use super::estimate::mean_and_error;
-use super::mark::{Mark, marked};
 use super::metric::{Column, paired};
 use super::presentation::TablePresentation;
 use super::published::{Printed, PublishedCell, PublishedTable};
 use super::verdict::{Agreement, Comparison, MAX_RELATIVE, Ours, Verdict, absolute_tolerance, compare, judge};
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, MethodResults};
 
 /// A published table answered by an experiment.

@@ -5,9 +5,9 @@ use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
 
 use super::counterparts;
 use super::figures::DrawnFigure;
-use super::landscape;
-use super::mark::{Mark, marked};
 use super::metric::{Column, REFERENCE};
+use crate::records::coordinate::coordinate;
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, MethodResults};
 
 /// A coordinate that curves run over, and the end of the file name.
@@ -32,7 +32,7 @@ fn over(
     experiment: &ExperimentResults,
     mark: Option<Mark>,
 ) -> anyhow::Result<Option<DrawnFigure>> {
-    let at = |method: &MethodResults| landscape::coordinate(method, name);
+    let at = |method: &MethodResults| coordinate(method, name);
     let mut bases: Vec<&str> = Vec::new();
     for method in experiment.methods.iter().filter(|method| at(method).is_some()) {
         if !bases.contains(&method.base.as_str()) {

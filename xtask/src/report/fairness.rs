@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::decomposition;
 use super::estimate::mean_and_error;
-use super::mark::{Mark, marked};
 use super::metric::{Column, REFERENCE, excessive_risks, paired, privacy_costs, reference_run, widest_gap};
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, GroupMetrics, MethodResults, RunRecord};
 
 /// The method that others are tested against.

@@ -6,10 +6,10 @@ use fair_metrics::Estimate;
 use fair_report::plot::{Dot, DotPanel, DotSeries, LinePanel, Panel, Plot, Point, Series, y_range};
 
 use super::label::label;
-use super::mark::{Mark, marked};
 use super::metric::Column;
 use super::presentation::TablePresentation;
 use super::{counterparts, curves, losses};
+use crate::records::mark::{Mark, marked};
 use crate::records::{EpochRecord, ExperimentResults, MethodResults};
 
 /// A plot with its words.

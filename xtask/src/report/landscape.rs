@@ -6,26 +6,13 @@ use fair_report::{Block, Cell, Row, Table};
 
 use super::estimate::mean_and_error;
 use super::figures::DrawnFigure;
-use super::mark::{Mark, marked};
 use super::metric::Column;
+use crate::records::coordinate::{BOUND, RATE, coordinate};
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, MethodResults};
-
-/// Names of the grid's coordinates.
-pub(crate) const RATE: &str = "rate";
-pub(crate) const BOUND: &str = "bound";
 
 /// The metric that a search maximises (Zhao 2025, 4.1).
 const OBJECTIVE: &str = "macro_accuracy_pct";
-
-/// Whether an experiment is a grid rather than a comparison.
-pub(crate) fn is_grid(experiment: &ExperimentResults) -> bool {
-    experiment.methods.iter().any(|method| coordinate(method, RATE).is_some())
-}
-
-/// A coordinate of a method.
-pub(crate) fn coordinate(method: &MethodResults, name: &str) -> Option<f64> {
-    method.coordinates.iter().find(|coordinate| coordinate.name == name).map(|coordinate| coordinate.value)
-}
 
 /// The part of the records that the points of a grid are judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

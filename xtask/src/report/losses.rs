@@ -4,9 +4,9 @@ use fair_report::plot::{Dot, DotPanel, DotSeries, Panel, Plot};
 
 use super::figures::DrawnFigure;
 use super::label::label;
-use super::mark::{Mark, marked};
 use super::metric::{Column, Metric, Subject};
 use super::presentation::TablePresentation;
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, MetricsRecord, RunRecord};
 
 /// The metrics of one part.

@@ -17,7 +17,6 @@ mod index;
 mod label;
 pub(crate) mod landscape;
 mod losses;
-mod mark;
 pub(crate) mod metric;
 mod plain;
 mod presentation;
@@ -43,8 +42,6 @@ pub(crate) use self::claims::Claim;
 use self::comparison::Answer;
 use self::figures::DrawnFigure;
 pub(crate) use self::index::{refuse_foreign as refuse_foreign_index, write_index};
-pub(crate) use self::mark::Mark;
-use self::mark::marked;
 pub(crate) use self::plain::{PlainReport, write_plain};
 pub(crate) use self::presentation::{Cause, StudyPresentation, TablePresentation};
 pub(crate) use self::ranking::{Judged, Ranked};
@@ -53,6 +50,8 @@ use self::summary::Summary;
 pub(crate) use self::terminal::{Print, short};
 use self::verdict::Verdict;
 use crate::output::ReportFolder;
+use crate::records::coordinate::is_grid;
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, StudyResults, compact};
 
 /// Writes `report.md`, `report.html`, `release.json` (what ε covers), `results.json` (everything, most of it not for release), `runs.json.gz`, `fairness.json`, `summary.json` and `plots/` to the
@@ -108,7 +107,7 @@ pub(crate) fn committed(
 
 /// Who pays for privacy, for every private method of every experiment that is not a grid.
 fn statements(results: &StudyResults) -> anyhow::Result<Vec<fairness::MethodStatement>> {
-    let experiments = results.experiments.iter().filter(|experiment| !landscape::is_grid(experiment));
+    let experiments = results.experiments.iter().filter(|experiment| !is_grid(experiment));
     let statements = experiments
         .map(|experiment| fairness::statements(experiment, Mark::new(experiment.dataset.synthetic, results.quick)));
     Ok(statements.collect::<anyhow::Result<Vec<_>>>()?.concat())
@@ -153,7 +152,7 @@ fn figures_of(
     presentation: &StudyPresentation,
     mark: Option<Mark>,
 ) -> anyhow::Result<Vec<DrawnFigure>> {
-    let mut figures = if landscape::is_grid(experiment) {
+    let mut figures = if is_grid(experiment) {
         landscape::figures(experiment, mark)?
     } else {
         let mut figures = figures::figures(experiment, &presentation.tables, mark)?;
@@ -189,7 +188,7 @@ fn answers<'a>(
 pub(crate) fn at_length(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::Result<String> {
     let mut sections = vec![release(results), summary(&answers(results, presentation)?)];
     sections.extend(claims::section(results, presentation)?);
-    for experiment in results.experiments.iter().filter(|experiment| !landscape::is_grid(experiment)) {
+    for experiment in results.experiments.iter().filter(|experiment| !is_grid(experiment)) {
         let mark = Mark::new(experiment.dataset.synthetic, results.quick);
         let mut blocks = privacy::blocks(experiment, results.seed.is_some(), mark);
         if experiment.methods.iter().any(|method| method.method == metric::REFERENCE) {
@@ -241,7 +240,7 @@ fn experiment_sections(
     let part = |name: &str, title: &str, blocks| Section::part(format!("{}-{name}", experiment.id), title, blocks);
     let head = Section::new(&experiment.id, &experiment.title, Vec::new()).folded();
     let mut sections = vec![head];
-    if landscape::is_grid(experiment) {
+    if is_grid(experiment) {
         sections.push(part("grid", "Grid", landscape::blocks(experiment, mark)?));
     } else {
         let privacy = privacy::blocks(experiment, seeded, mark);

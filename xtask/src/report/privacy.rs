@@ -6,9 +6,9 @@ use fair_report::number;
 use fair_report::{Block, Cell, Row, Table, Tone};
 use serde::Deserialize;
 
-use super::mark::{Mark, marked};
 use super::search;
 use super::shares::{self, Shares};
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, MethodResults, PrivacyRecord, StudyResults, mark_epsilon};
 
 /// What a reader may take from a report, and what not: the top of every one.

@@ -4,7 +4,7 @@ use fair_metrics::{macro_accuracy, worst_class_accuracy};
 use fair_report::number;
 use serde::Serialize;
 
-use super::landscape;
+use crate::records::coordinate::is_grid;
 use crate::records::{ExperimentResults, MethodResults, RunRecord, StudyResults};
 
 /// Which experiments compare methods, and which method is recommended there.
@@ -57,7 +57,7 @@ pub(super) fn rows(results: &StudyResults, ranked: &[Ranked]) -> Vec<RankingRow>
     let mut rows = Vec::new();
     for ranked in ranked {
         let found = results.experiments.iter().find(|experiment| experiment.id == ranked.experiment);
-        if let Some(experiment) = found.filter(|experiment| !landscape::is_grid(experiment)) {
+        if let Some(experiment) = found.filter(|experiment| !is_grid(experiment)) {
             rows.extend(experiment.methods.iter().map(|method| row(experiment, method, *ranked)));
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::mark::Mark;
+use crate::records::mark::Mark;
 use crate::records::{PrivacyRecord, StudyResults, ThresholdRecord};
 
 /// What may be released of a study, if its randomness is secret. The parameters themselves are not kept by a study.

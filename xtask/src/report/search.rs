@@ -3,7 +3,7 @@
 use fair_report::number;
 use fair_report::{Cell, Row, Table};
 
-use super::mark::{Mark, marked};
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, SearchRecord, TrialRecord};
 
 /// One row per method that searches; `None` if none does.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use fair_report::number;
 use fair_report::{Block, Cell, Row, Table};
 
-use super::mark::{Mark, marked};
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, RunRecord, StudyResults};
 use crate::shell;
 

@@ -8,10 +8,10 @@ use fair_report::{Block, Cell, Row, Section, Table, Tone};
 use super::answer::drawn;
 use super::estimate::mean_and_error;
 use super::figures::DrawnFigure;
-use super::landscape;
-use super::mark::{Mark, marked};
 use super::metric::{Column, REFERENCE};
 use super::ranking::{Judged, Ranked};
+use crate::records::coordinate::{coordinate, is_grid};
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, MethodResults, StudyResults};
 
 /// The coordinate that methods are compared along.
@@ -37,7 +37,7 @@ pub(super) fn section(
     let mut figures = Vec::new();
     for ranked in ranked {
         let found = results.experiments.iter().find(|experiment| experiment.id == ranked.experiment);
-        let Some(experiment) = found.filter(|experiment| !landscape::is_grid(experiment)) else { continue };
+        let Some(experiment) = found.filter(|experiment| !is_grid(experiment)) else { continue };
         let mark = Mark::new(experiment.dataset.synthetic, results.quick);
         let column = Column::parse(ranked.judged.metric(), "total")?;
         let curves = curves(experiment, &column)?;
@@ -75,7 +75,7 @@ impl Judged {
 fn curves<'a>(experiment: &'a ExperimentResults, column: &Column) -> anyhow::Result<Vec<Curve<'a>>> {
     let mut curves: Vec<Curve<'a>> = Vec::new();
     for method in &experiment.methods {
-        let Some(epsilon) = landscape::coordinate(method, COORDINATE) else { continue };
+        let Some(epsilon) = coordinate(method, COORDINATE) else { continue };
         let estimate = column.estimate(experiment, method)?;
         match curves.iter_mut().find(|curve| curve.base == method.base) {
             Some(curve) => curve.points.push((epsilon, estimate)),

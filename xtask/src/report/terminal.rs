@@ -4,10 +4,11 @@ use clap::ValueEnum;
 use fair_report::{Document, aligned, number};
 
 use super::fairness::{Cost, cost_of};
-use super::mark::Mark;
 use super::metric::REFERENCE;
 use super::summary::Tally;
-use super::{StudyPresentation, answers, claims, landscape, ranking, summary};
+use super::{StudyPresentation, answers, claims, ranking, summary};
+use crate::records::coordinate::is_grid;
+use crate::records::mark::Mark;
 use crate::records::{ExperimentResults, MethodResults, StudyResults};
 
 /// How much of a report a command prints.
@@ -85,7 +86,7 @@ fn verdicts(results: &StudyResults, presentation: &StudyPresentation) -> anyhow:
 
 /// A table of one experiment in at most so many lines, at least two.
 fn experiment_lines(experiment: &ExperimentResults, n_lines: usize) -> anyhow::Result<Vec<String>> {
-    if landscape::is_grid(experiment) {
+    if is_grid(experiment) {
         let n_runs: usize = experiment.methods.iter().map(|method| method.runs.len()).sum();
         return Ok(vec![format!(
             "{}: a grid of {} runs, drawn in the report.",

@@ -24,6 +24,7 @@ pub(crate) mod shard;
 pub(crate) mod single_run;
 pub(crate) mod slurm;
 pub(crate) mod step_analysis;
+pub(crate) mod strategy;
 pub(crate) mod text_inputs;
 pub(crate) mod training;
 pub(crate) mod workload;

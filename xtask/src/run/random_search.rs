@@ -24,9 +24,9 @@ use serde_json::json;
 use super::evaluation::Failure;
 use super::experiment::{BatchSize, Experiment, MethodSetting, Noise};
 use super::plans;
+use super::strategy::strategy;
 use super::training::TrainedModel;
 use crate::records::{MetricsRecord, TrialRecord};
-use crate::studies::zhao;
 
 /// What a search draws from, and how often.
 #[derive(Debug, Clone)]
@@ -77,7 +77,7 @@ impl SearchPlan {
         let &rate = search.rates.first().context("a search needs a learning rate")?;
         ensure!(!search.batch_sizes.is_empty(), "a search needs a batch size");
         let plan = |&batch_size: &usize| {
-            let mut point = zhao::strategy(setting.name, rate, search.bounds.first().copied());
+            let mut point = strategy(setting.name, rate, search.bounds.first().copied());
             point.noise = Some(Noise::Within(search.epsilon));
             point.batches = Some((BatchSize::Records(batch_size.min(facts.n_records)), experiment.epochs));
             plans::plan_of(experiment, &point, facts, given, &[])
@@ -178,7 +178,7 @@ impl SearchPlan {
         let mut config = calibrated.config().clone();
         config.learning_rate = LearningRate::Constant(point.rate);
         if let Some(privacy) = &mut config.privacy {
-            let setting = zhao::strategy(self.strategy, point.rate, point.bound);
+            let setting = strategy(self.strategy, point.rate, point.bound);
             privacy.clipping = registry::find(self.strategy)?.config(&setting.params);
         }
         let plan = Plan::new(config, calibrated.facts())?.given(calibrated.conditions());

@@ -10,6 +10,7 @@ use crate::run::data_setting::DataSetting;
 use crate::run::experiment::{Experiment, MethodSetting};
 use crate::run::images::few_eights;
 use crate::run::random_search::RandomSearch;
+use crate::run::strategy::strategy;
 
 /// Batch sizes of A.4.2.
 const BATCH_SIZES: [usize; 6] = [1_024, 2_048, 4_096, 8_192, 16_384, 32_768];
@@ -94,7 +95,7 @@ fn experiment(data: &Search, trials: &[f64]) -> anyhow::Result<Experiment> {
 
 /// A strategy that searches its own settings. Unbounded adaptive clipping has no bound to search.
 fn searching(name: &'static str, epsilon: f64, mean_trials: f64) -> anyhow::Result<MethodSetting> {
-    let mut method = zhao::strategy(name, RATES[0], None).at("trials", mean_trials);
+    let mut method = strategy(name, RATES[0], None).at("trials", mean_trials);
     method.search = Some(RandomSearch {
         rates: RATES.to_vec(),
         bounds: if name == "unbounded-adaptive" { Vec::new() } else { BOUNDS.to_vec() },

@@ -9,11 +9,13 @@ use dp_train::{LearningRate, Loss, ModelConfig, ZhaoCnnLayout};
 
 use super::study::{FollowUp, Protocol, StudyArgs};
 use crate::records::ExperimentResults;
+use crate::records::coordinate::{BOUND, RATE, coordinate};
 use crate::report::Claim;
-use crate::report::landscape::{BOUND, Part, RATE, best_points, coordinate};
+use crate::report::landscape::{Part, best_points};
 use crate::run::data_setting::{DataSetting, EvaluationPart, Source, Splits};
 use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use crate::run::images;
+use crate::run::strategy::strategy;
 
 /// The grid of A.4: ten rates from 1 to 10 and twenty bounds from 0.001 to 50, evenly spaced in the logarithm, as printed.
 pub(crate) const RATES: [f64; 10] = [1.0, 1.2915, 1.6681, 2.1544, 2.7826, 3.5938, 4.6416, 5.9948, 7.7426, 10.0];
@@ -319,16 +321,6 @@ pub(crate) fn experiment(
         methods,
         published: None,
     })
-}
-
-/// A strategy at a point of the grid. `bound` is `C` of constant clipping and the lower bound of bounded adaptive clipping.
-pub(crate) fn strategy(name: &'static str, rate: f64, bound: Option<f64>) -> MethodSetting {
-    let mut params = PresetParams { clip_norm: 1.0, ..PresetParams::default() };
-    match bound {
-        Some(bound) if name == "dpsgd-normalised" => params.clip_norm = bound,
-        bound => params.lower_bound = bound,
-    }
-    MethodSetting::new(name, LearningRate::Constant(rate), params)
 }
 
 /// The reference without privacy, at this rate. The paper has none.

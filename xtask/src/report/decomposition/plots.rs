@@ -7,10 +7,10 @@ use fair_metrics::Estimate;
 use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
 
 use super::{OfGroup, analysed, analyses, widest_pair};
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, MethodResults};
 use crate::report::counterparts;
 use crate::report::figures::DrawnFigure;
-use crate::report::mark::{Mark, marked};
 
 /// A quantity of a group at a step.
 struct Quantity {

@@ -5,9 +5,9 @@ use fair_metrics::Estimate;
 use fair_report::{Block, Cell, Row, Table};
 
 use super::{OfGroup, analysed, analyses, widest_pair};
+use crate::records::mark::{Mark, marked};
 use crate::records::{ExperimentResults, MethodResults};
 use crate::report::estimate::mean_and_error;
-use crate::report::mark::{Mark, marked};
 
 /// Terms, norms and bounds as tables; nothing unless runs were analysed.
 pub(in crate::report) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<Block>> {
