@@ -8,7 +8,6 @@ use super::database::{Database, StoredRun};
 use super::key::config_hash;
 use super::record::{EpochRecord, ExperimentResults, MetricsRecord, RunRecord, StudyResults};
 use super::table::{Column, Kind, Value};
-use crate::report::metric::f1;
 
 /// The columns.
 pub(super) const COLUMNS: &[Column] = &[
@@ -140,7 +139,7 @@ fn class_means(metrics: &MetricsRecord) -> [Value; 3] {
     [
         real(fair_metrics::macro_accuracy(&metrics.class_recall)),
         real(fair_metrics::worst_class_accuracy(&metrics.class_recall)),
-        real(f1(metrics)),
+        real(metrics.f1()),
     ]
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod database;
 mod difference;
 pub(crate) mod export;
 pub(crate) mod extended;
+mod f1;
 #[cfg(test)]
 mod fixture;
 mod import;

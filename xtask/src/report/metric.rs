@@ -337,7 +337,7 @@ impl Column {
             }
             Metric::MacroAccuracy => macro_accuracy(&run.test.class_recall),
             Metric::WorstClassAccuracy => worst_class_accuracy(&run.test.class_recall),
-            Metric::F1 => f1(&run.test),
+            Metric::F1 => run.test.f1(),
         }
     }
 }
@@ -440,20 +440,6 @@ fn reduction(
     let ratio = ours / theirs;
     let residuals: Vec<Option<f64>> = both.iter().map(|(a, b)| Some((a - ratio * b) / theirs)).collect();
     Ok(Estimate { mean: Some(1.0 - ratio), ..Estimate::over_seeds(&residuals)? })
-}
-
-/// F1 of the second of two classes, from the recalls and the number of records of each class.
-pub(crate) fn f1(metrics: &MetricsRecord) -> Option<f64> {
-    let ([Some(specificity), Some(recall)], [negatives, positives]) =
-        (&metrics.class_recall[..], &metrics.class_sizes[..])
-    else {
-        return None;
-    };
-    let true_positives = recall * *positives as f64;
-    let false_positives = (1.0 - specificity) * *negatives as f64;
-    // 2·TP / (2·TP + FP + FN), and TP + FN are the positives.
-    let denominator = true_positives + false_positives + *positives as f64;
-    (denominator > 0.0).then(|| 2.0 * true_positives / denominator)
 }
 
 /// The run without privacy that shares its split and initial weights with run `index`.
@@ -563,16 +549,6 @@ mod tests {
         // The second pair is one group against itself: (0.4 + 0)/2.
         assert!((mean("loss_gap", "young|old+male|male") - 0.2).abs() < 1e-12);
         assert!(Column::parse("accuracy", "female").unwrap().estimate(&experiment, &experiment.methods[0]).is_err());
-    }
-
-    #[test]
-    fn f1_by_hand() {
-        // 40 positives of which 30 are found, 60 negatives of which 6 are taken for positives: precision 30/36, recall 0.75.
-        let mut metrics = fixture::study().experiments[0].methods[0].runs[0].test.clone();
-        metrics.class_recall = vec![Some(0.9), Some(0.75)];
-        metrics.class_sizes = vec![60, 40];
-        let (precision, recall) = (30.0 / 36.0, 0.75);
-        assert!((f1(&metrics).unwrap() - 2.0 * precision * recall / (precision + recall)).abs() < 1e-12);
     }
 
     #[test]
