@@ -10,6 +10,7 @@ use crate::output::Output;
 use crate::paths::{exports_folder, reports_root};
 use crate::records::database::Database;
 use crate::records::export::{Format, export};
+use crate::records::join;
 use crate::records::merge::merge;
 use crate::records::repair::repair;
 use crate::records::table::Table;
@@ -77,11 +78,12 @@ enum ResultsCommand {
     /// Join databases of one study, for example its shards
     ///
     /// A run that several of them hold must have the same result in all, the time it took aside; it is kept once. If two disagree, nothing
-    /// is changed and the first difference is shown.
+    /// is changed and the first difference is shown. Where no database is left, files of records (`STUDY.json.gz`, a report's
+    /// `runs.json.gz`) are joined into another, which is named after its study.
     Merge {
-        /// Database to add to; it is made if there is none
+        /// Database to add to; it is made if there is none. Or STUDY.json.gz
         out: PathBuf,
-        /// Databases to read
+        /// Databases to read; or files of records
         #[arg(required = true, value_name = "IN")]
         inputs: Vec<PathBuf>,
     },
@@ -140,7 +142,11 @@ pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
             writeln!(out, "{}: {repaired}", shell::path(&target))?;
         }
         ResultsCommand::Merge { out: target, inputs } => {
-            let merged = merge(target, inputs)?;
+            let name = target.file_name().and_then(|name| name.to_str());
+            let merged = match name.and_then(|name| name.strip_suffix(join::SUFFIX)) {
+                Some(study) => join::join(target, inputs, study)?,
+                None => merge(target, inputs)?,
+            };
             writeln!(
                 out,
                 "{}: {} runs added, {} were there already with the same result.",

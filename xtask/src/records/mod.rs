@@ -10,6 +10,7 @@ mod f1;
 #[cfg(test)]
 mod fixture;
 mod import;
+pub(crate) mod join;
 mod key;
 pub(crate) mod list;
 pub(crate) mod mark;
