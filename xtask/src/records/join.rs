@@ -120,7 +120,8 @@ mod tests {
         first.experiments[0].methods.truncate(3);
         second.experiments[0].methods.drain(..2);
         second.experiments[0].methods[0].runs.truncate(1);
-        (write("first.json.gz", &first), write("second.json.gz", &second));
+        write("first.json.gz", &first);
+        write("second.json.gz", &second);
         let inputs = [at("first.json.gz"), at("second.json.gz")];
         let merged = join(&at("out.json.gz"), &inputs, "adult").unwrap();
         assert_eq!((merged.added, merged.equal), (25, 1));
