@@ -54,7 +54,7 @@ impl Records {
         let parts: Vec<&str> = comment.split(" / ").map(str::trim).collect();
         match parts[..] {
             ["paper", file, method, metric, group] => {
-                let path = format!("{}/src/reproduce/published/{file}.tsv", env!("CARGO_MANIFEST_DIR"));
+                let path = format!("{}/src/studies/published/{file}.tsv", env!("CARGO_MANIFEST_DIR"));
                 let table = PublishedTable::parse(&std::fs::read_to_string(&path).context(path)?)?;
                 let column = Column::parse(metric, group)?;
                 let cell = table.cell(method, &column).context("the paper prints no such figure")?;
