@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn every_file_parses_without_repeated_cells() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/reproduce/published");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/studies/published");
         let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         assert!(files.len() >= 20);
         for path in files {
