@@ -99,7 +99,7 @@ pub(crate) fn run(args: &CrashTestArgs) -> anyhow::Result<()> {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let alone = tempfile::tempdir()?;
     let started = Instant::now();
-    ensure!(start(alone.path(), 1, args)?.wait()?.success(), "the run that was left alone failed");
+    ensure!(start(alone.path(), None, args)?.wait()?.success(), "the run that was left alone failed");
     let uninterrupted = started.elapsed();
     let expected = std::fs::read(alone.path().join(CHECKPOINT)).context("checkpoint of the run left alone")?;
     let mut tally = Tally {
@@ -162,7 +162,7 @@ fn kill_once(
     rng: &mut ChaCha20Rng,
 ) -> anyhow::Result<bool> {
     let ranks = rng.random_range(1..=args.ranks);
-    let mut child = start(folder, ranks, args)?;
+    let mut child = start(folder, (args.ranks > 1).then_some(ranks), args)?;
     if args.ranks > 1 {
         // A launcher takes longer to start processes than they take to end.
         while child.try_wait()?.is_none() && processes_of(&child).len() < ranks.into() {
@@ -194,9 +194,11 @@ fn processes_of(child: &Child) -> Vec<String> {
     children.split_whitespace().map(str::to_owned).collect()
 }
 
-fn start(folder: &Path, ranks: u16, args: &CrashTestArgs) -> anyhow::Result<Child> {
+/// Starts the run, on so many processes under `mpirun` if a number is given.
+fn start(folder: &Path, ranks: Option<u16>, args: &CrashTestArgs) -> anyhow::Result<Child> {
     let program = std::env::current_exe().context("path of this program")?;
-    let mut command = if args.ranks > 1 {
+    let mut command = if let Some(ranks) = ranks {
+        // Of a killed run the launcher prints half a page.
         let mut launcher = Command::new("mpirun");
         launcher.args(["-n", &ranks.to_string()]).arg(program).stderr(Stdio::null());
         launcher

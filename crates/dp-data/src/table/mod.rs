@@ -50,6 +50,7 @@ mod guess;
 mod knots;
 mod map;
 mod memory_source;
+mod parquet_file;
 mod parquet_source;
 mod parse;
 mod reader;

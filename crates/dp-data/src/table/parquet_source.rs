@@ -1,7 +1,6 @@
 //! One Parquet file, read by a few thousand rows of all columns at a time.
 
 use std::cell::Cell;
-use std::fs::File;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::{Arc, Once};
@@ -13,6 +12,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
+use super::parquet_file::ParquetFile;
 use super::reader::Row;
 use crate::error::DataError;
 use crate::output;
@@ -21,7 +21,7 @@ use crate::output;
 const BATCH: usize = 2048;
 
 pub(super) struct ParquetSource {
-    reader: SerializedFileReader<File>,
+    reader: SerializedFileReader<ParquetFile>,
     path: Arc<Path>,
     columns: Vec<String>,
     meanings: Vec<Meaning>,
@@ -53,7 +53,8 @@ impl ParquetSource {
     pub(super) fn open(path: &Path) -> Result<Self, DataError> {
         let file = output::open(path)?;
         let refuse = |reason: String| DataError::Table { path: path.into(), reason };
-        let reader = caught(|| SerializedFileReader::new(file).map_err(|error| unreadable(&error))).map_err(refuse)?;
+        let reader = caught(|| SerializedFileReader::new(ParquetFile(file)).map_err(|error| unreadable(&error)))
+            .map_err(refuse)?;
         let schema = reader.metadata().file_metadata().schema_descr_ptr();
         let mut columns = Vec::with_capacity(schema.num_columns());
         let mut meanings = Vec::with_capacity(schema.num_columns());

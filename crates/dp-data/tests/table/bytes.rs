@@ -87,6 +87,16 @@ fn every_changed_byte_of_parquet() {
     assert!(n_damaged > 0);
 }
 
+/// Without a look at the file's end, `parquet` counts to 2³¹.
+#[test]
+fn a_list_longer_than_a_parquet_file() {
+    let mut file = super::parquet_files::people(parquet::basic::Compression::UNCOMPRESSED);
+    // At the head of the first page, a field that nobody knows: a list of so many doubles.
+    file[4..11].copy_from_slice(&[0xf9, 0xf7, 0xff, 0xff, 0xff, 0xff, 0x07]);
+    let found = Placed::new("t.parquet", file).files().open().and_then(|mut reader| Guess::of(&mut reader));
+    assert!(found.is_err_and(|error| error.to_string().contains("column `age`, row 1")));
+}
+
 #[test]
 fn random_bytes() {
     let mut rng = ChaCha8Rng::seed_from_u64(7);
