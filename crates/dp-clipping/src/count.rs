@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use rand::RngCore;
+use rand::CryptoRng;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -71,7 +71,7 @@ pub(crate) trait Release {
 
 /// Fresh noise `N(0, (noise_multiplier·l2_sensitivity)²)` on each count, rounded exactly to a public grid
 /// (see [`crate::noise`]). A multiplier of 0 releases the counts as they are, which costs ε = ∞.
-pub(crate) struct Fresh<'a>(pub(crate) &'a mut dyn RngCore);
+pub(crate) struct Fresh<'a>(pub(crate) &'a mut dyn CryptoRng);
 
 impl Release for Fresh<'_> {
     fn release(&mut self, name: &str, exact: &[f64], l2_sensitivity: f64, noise_multiplier: f64) -> CountQuery {

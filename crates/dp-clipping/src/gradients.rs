@@ -1,6 +1,6 @@
 //! A method applied to gradients in memory.
 
-use rand::RngCore;
+use rand::CryptoRng;
 
 use crate::{
     AdvanceScale, ClipBatch, ClipError, ClipMethod, Clipped,
@@ -36,7 +36,7 @@ pub fn clip_gradients<T: Element>(
     method: &mut dyn ClipMethod,
     gradients: &Gradients<'_, T>,
     groups: &[usize],
-    rng: &mut dyn RngCore,
+    rng: &mut dyn CryptoRng,
     sum: &mut [T],
     execution: &Execution,
 ) -> Result<Clipped, ClipError> {

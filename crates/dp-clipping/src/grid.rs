@@ -1,6 +1,6 @@
 //! One method for the whole grid: rule × controller × weights.
 
-use rand::RngCore;
+use rand::CryptoRng;
 
 use crate::{
     AdvanceScale, ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountQuery, MethodState,
@@ -92,7 +92,7 @@ pub(crate) fn planned_queries(config: &ClipConfig, context: &PublicContext) -> V
 }
 
 impl ClipMethod for GridMethod {
-    fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn RngCore) -> Result<Clipped, ClipError> {
+    fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn CryptoRng) -> Result<Clipped, ClipError> {
         batch.validate(self.context.n_groups)?;
         let (clipped, next) = step(&self.config, &self.context, self.threshold, batch, &mut Fresh(rng));
         self.steps += 1;

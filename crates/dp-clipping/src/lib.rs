@@ -21,7 +21,7 @@ pub mod simd;
 pub mod threshold;
 pub mod weights;
 
-/// The version whose generators the methods take: `dp_clipping::rand::RngCore`.
+/// The version whose generators the methods take: `dp_clipping::rand::CryptoRng`.
 pub use rand;
 
 pub use batch::{ClipBatch, Clipped};

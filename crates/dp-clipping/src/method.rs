@@ -1,6 +1,6 @@
 //! The interface between clipping and training.
 
-use rand::RngCore;
+use rand::CryptoRng;
 use serde::{Deserialize, Serialize};
 
 use crate::{ClipBatch, ClipConfig, ClipError, Clipped, ScaleRule, bound::cap};
@@ -19,7 +19,7 @@ pub trait ClipMethod: Send {
     /// # Errors
     /// [`ClipError::LengthMismatch`] and [`ClipError::GroupOutOfRange`] for a malformed batch; the state is then
     /// unchanged.
-    fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn RngCore) -> Result<Clipped, ClipError>;
+    fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn CryptoRng) -> Result<Clipped, ClipError>;
 
     /// The scale that the next [`ClipMethod::clip`] will give to the records of a group, if it does not depend on that
     /// batch. Norms and sum then take one pass over the gradients; see [`crate::clip_gradients`].

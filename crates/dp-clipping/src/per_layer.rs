@@ -1,6 +1,6 @@
 //! Per-layer clipping: a method of its own for each layer.
 
-use rand::RngCore;
+use rand::CryptoRng;
 
 use crate::{ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, MethodState, PublicContext, batch::is_valid_norm};
 
@@ -63,7 +63,7 @@ impl PerLayer {
         &mut self,
         norms: &[&[f64]],
         groups: &[usize],
-        rng: &mut dyn RngCore,
+        rng: &mut dyn CryptoRng,
     ) -> Result<ClippedLayers, ClipError> {
         crate::error::check_lengths("norms", norms.len(), "layers", self.methods.len())?;
         for layer in norms {

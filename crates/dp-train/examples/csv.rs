@@ -15,9 +15,9 @@ use std::io::{Read, Write};
 
 use dp_accounting::{Accountant, PldAccountant, Statement};
 use dp_train::{
-    DType, Device, Engine, Execution, Plan, PublicFacts, Randomness, Records, TrainConfig, Trainer, Unobserved,
+    DType, Device, Execution, Model, Plan, PublicFacts, Randomness, Records, TrainConfig, Trainer, Unobserved,
 };
-use fair_metrics::{Groups, accuracy_by_group};
+use fair_metrics::{Groups, Labels, Predictions, accuracy_by_group};
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
@@ -101,7 +101,7 @@ fn main() -> Outcome<()> {
         None => Box::new(std::io::Cursor::new(generated())),
     };
     let [train, test] = read(csv)?;
-    let (train, test_records) = (train.records()?, test.records()?);
+    let train = train.records()?;
 
     // The noise that keeps ε is found when the configuration is read.
     let plan = Plan::new(TrainConfig::from_toml(CONFIG, train.facts())?, train.facts())?;
@@ -117,21 +117,19 @@ fn main() -> Outcome<()> {
     println!("{statement}\n");
     assert!(accountant.epsilon(privacy.delta)?.epsilon.get() <= 1.0);
 
-    // The weights, and what they need to be used again.
+    // Weights, architecture and loss, in one file.
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("model.safetensors");
-    let metadata =
-        BTreeMap::from([("config".to_owned(), CONFIG.to_owned()), ("inputs".to_owned(), N_INPUTS.to_string())]);
-    trainer.engine_mut().model().save_weights(&path, &metadata)?;
+    trainer.engine_mut().model().save(&path, &plan.config().loss, &BTreeMap::new())?;
 
-    // Elsewhere: an engine of the same configuration, the weights, predictions.
-    let mut engine = Engine::new(&plan.config().model, plan.config().loss.clone(), &test_records, &Device::Cpu)?;
-    engine.model_mut().load_weights(&path)?;
-    let predictions = engine.evaluate(&test_records, 1_024)?.predictions;
+    // Elsewhere: the model of the file, and predictions of rows without labels.
+    let predictions = Model::load(&path, &Device::Cpu)?.model.predict(&test.features)?;
 
     // The test records are not covered by this ε: their accuracy is for whoever may see them.
     let groups = Groups::new(&test.groups, SEXES.len())?;
-    for (sex, accuracy) in SEXES.iter().zip(accuracy_by_group(&predictions, &test.labels, &groups)?) {
+    for (sex, accuracy) in
+        SEXES.iter().zip(accuracy_by_group(Labels(&test.labels), Predictions(&predictions), &groups)?)
+    {
         println!("{sex}: accuracy {accuracy}");
         assert!(accuracy.value.is_none_or(|value| value > 0.5));
     }

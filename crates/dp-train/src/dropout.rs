@@ -5,7 +5,7 @@
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 
-use rand::RngCore;
+use rand::CryptoRng;
 
 use crate::vector_math::vectorise;
 
@@ -25,7 +25,7 @@ pub struct DropoutKey(u64);
 
 impl DropoutKey {
     /// Draws a key.
-    pub fn draw(rng: &mut dyn RngCore) -> Self {
+    pub fn draw(rng: &mut dyn CryptoRng) -> Self {
         Self(rng.next_u64())
     }
 

@@ -31,6 +31,7 @@ mod randomness;
 pub mod ranks;
 mod records;
 mod sampler;
+mod saved_model;
 pub mod scattering;
 mod schedule;
 mod tanh_f64;
@@ -64,6 +65,7 @@ pub use plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig, step_query};
 pub use randomness::{Purpose, RandomStreams, Randomness};
 pub use records::{PublicFacts, Records};
 pub use sampler::PoissonSampler;
+pub use saved_model::SavedModel;
 pub use schedule::LearningRate;
 #[cfg(feature = "bert")]
 pub use text_encoder::TextEncoder;

@@ -1,6 +1,6 @@
 //! Losses: a value per record, its gradient with respect to the logits, and the class they predict.
 
-use candle_core::{DType, Result as TensorResult, Tensor};
+use candle_core::{Result as TensorResult, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, TrainError};
@@ -141,28 +141,6 @@ impl Loss {
             }
         }
     }
-
-    /// The class each row of logits predicts: the largest logit (the first of equals), or the sign of the only one.
-    pub(crate) fn predictions(&self, logits: &Tensor) -> TensorResult<Vec<u32>> {
-        let rows = logits.to_dtype(DType::F64)?.to_vec2::<f64>()?;
-        Ok(rows
-            .into_iter()
-            .map(|row| match self {
-                Self::BceWithLogits | Self::WeightedBceWithLogits { .. } => u32::from(row[0] > 0.0),
-                Self::SoftmaxCrossEntropy
-                | Self::WeightedSoftmaxCrossEntropy { .. }
-                | Self::PriorAdjustedCrossEntropy { .. } => {
-                    let mut best = 0;
-                    for (class, z) in row.iter().enumerate() {
-                        if *z > row[best] {
-                            best = class;
-                        }
-                    }
-                    best as u32
-                }
-            })
-            .collect())
-    }
 }
 
 /// `ln π` in every row, shaped as the logits.
@@ -180,7 +158,7 @@ fn log_priors(priors: &[f64], logits: &Tensor) -> TensorResult<Tensor> {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::Device;
+    use candle_core::{DType, Device};
     use proptest::prelude::*;
 
     use super::*;
@@ -289,14 +267,6 @@ mod tests {
         insta::assert_snapshot!(of(&[1]), @"one logit per record: expected 1, got 2");
     }
 
-    #[test]
-    fn predictions_are_the_first_largest_logit_or_the_sign() {
-        let logits = matrix(&[&[1.0, 3.0, 3.0], &[0.0, 0.0, 0.0], &[-1.0, -3.0, -0.5]], DType::F32);
-        assert_eq!(Loss::SoftmaxCrossEntropy.predictions(&logits).unwrap(), [1, 0, 2]);
-        let logits = matrix(&[&[1e-9], &[0.0], &[-5.0]], DType::F32);
-        assert_eq!(Loss::BceWithLogits.predictions(&logits).unwrap(), [1, 0, 0]);
-    }
-
     /// Weights multiply losses and gradients of the plain loss; one logit as `[batch]` or `[batch, 1]` changes nothing.
     #[test]
     fn weights_are_factors_by_class() {
@@ -327,7 +297,7 @@ mod tests {
     }
 
     /// Logits 0 with priors 1/8, 2/8, 5/8 have these probabilities: figures as without priors on their
-    /// logarithms. Predictions do not know the priors.
+    /// logarithms.
     #[test]
     fn priors_are_added_in_training_alone() {
         for (dtype, tolerance) in [(DType::F64, 1e-15), (DType::F32, 3e-7)] {
@@ -338,8 +308,6 @@ mod tests {
                 let (losses, gradient) = apply(&loss, &logits, &[2, 0]).unwrap();
                 assert_close(&losses, &[1.6_f64.ln(), 8_f64.ln()], tolerance);
                 assert_close(&gradient, &[0.125, 0.25, -0.375, -0.875, 0.25, 0.625], tolerance);
-                let rows = matrix(&[&[0.0, -0.5, -1.0]], dtype);
-                assert_eq!(loss.predictions(&rows).unwrap(), [0]);
                 assert_eq!((loss.n_logits(3), loss.n_logits(2)), (Some(3), None));
             }
         }

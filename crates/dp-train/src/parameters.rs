@@ -1,7 +1,7 @@
 //! The parameters of a model, or a gradient of the same layout: one flat tensor and named views into it.
 
 use candle_core::{DType, Device, Result, Tensor};
-use rand::{Rng, RngCore};
+use rand::{CryptoRng, Rng};
 use rand_distr::StandardNormal;
 
 use crate::layers::{Initial, ParameterSpec};
@@ -36,7 +36,7 @@ impl ParameterVector {
     }
 
     /// Draws every value from the distribution its specification names.
-    pub(crate) fn initialise(&self, rng: &mut dyn RngCore) -> Result<()> {
+    pub(crate) fn initialise(&self, rng: &mut dyn CryptoRng) -> Result<()> {
         let mut values: Vec<f64> = Vec::with_capacity(self.len());
         for spec in &self.specs {
             let n = 0..spec.len();

@@ -1,7 +1,7 @@
 //! Poisson batches.
 
 use dp_accounting::SamplingRate;
-use rand::{RngCore, SeedableRng};
+use rand::{CryptoRng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use crate::error::{Result, TrainError};
@@ -56,7 +56,7 @@ impl PoissonSampler {
 
     /// Replaces `batch` by the next one, in ascending order. Costs time in proportion to the batch and the number of
     /// blocks, not to the data.
-    pub fn next_batch(&self, rng: &mut dyn RngCore, batch: &mut Vec<usize>) {
+    pub fn next_batch(&self, rng: &mut dyn CryptoRng, batch: &mut Vec<usize>) {
         batch.clear();
         let mut key = [0; 32];
         rng.fill_bytes(&mut key);
@@ -78,7 +78,7 @@ impl PoissonSampler {
     /// By inversion: with `V` uniform in (0, 1), `⌊ln(1 − V) / ln(1 − q)⌋ ≥ k` just where `1 − V ≤ (1 − q)ᵏ`. `V` is finest near 0,
     /// where it decides whether the very next record enters, so that a small rate is met as well as a large one. `V = 1`,
     /// once in 2⁵⁴ draws, skips everything, and so does a gap beyond the range of integers: the cast saturates.
-    fn gap(&self, rng: &mut dyn RngCore) -> u64 {
+    fn gap(&self, rng: &mut dyn CryptoRng) -> u64 {
         let v = (rng.next_u64() as f64 + 0.5) / 18_446_744_073_709_551_616.0;
         ((-v).ln_1p() / self.log_skip) as u64
     }

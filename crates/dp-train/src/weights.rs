@@ -67,33 +67,54 @@ impl Model {
     /// [`TrainError::Weights`] with the path and every difference: tensors that are missing, unexpected, or of another shape or number
     /// type than the model's; also if the file cannot be read or is not in the format.
     pub fn load_weights(&mut self, path: &Path) -> Result<BTreeMap<String, String>> {
-        let bytes = std::fs::read(path).map_err(|error| TrainError::weights(path, error))?;
-        let refused = |error: safetensors::SafeTensorError| TrainError::weights(path, error);
-        let (_, header) = SafeTensors::read_metadata(&bytes).map_err(refused)?;
-        let file = SafeTensors::deserialize(&bytes).map_err(refused)?;
-        let mut found: BTreeMap<&str, TensorView<'_>> = file.iter().collect();
+        let bytes = read(path)?;
+        let file = WeightsFile::new(path, &bytes)?;
         let parameters = self.parameters();
+        let tensors = file.tensors_of(parameters.specs(), parameters.flat().dtype())?;
+        for ((spec, view), tensor) in parameters.specs().iter().zip(parameters.views()).zip(tensors) {
+            view.inplace_op2(&from_pytorch(spec, &tensor.load(view.device())?)?, &Copy)?;
+        }
+        Ok(file.metadata)
+    }
+}
+
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| TrainError::weights(path, error))
+}
+
+/// A file of weights: tensors by name, and what else its header says.
+pub(crate) struct WeightsFile<'a> {
+    path: &'a Path,
+    tensors: SafeTensors<'a>,
+    pub(crate) metadata: BTreeMap<String, String>,
+}
+
+impl<'a> WeightsFile<'a> {
+    pub(crate) fn new(path: &'a Path, bytes: &'a [u8]) -> Result<Self> {
+        let refused = |error: safetensors::SafeTensorError| TrainError::weights(path, error);
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(refused)?;
+        let metadata = header.metadata().iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect();
+        Ok(Self { path, tensors: SafeTensors::deserialize(bytes).map_err(refused)?, metadata })
+    }
+
+    /// The tensors of these parameters, in their order; an error with every difference unless they are all that there is.
+    pub(crate) fn tensors_of(&self, specs: &[ParameterSpec], dtype: DType) -> Result<Vec<TensorView<'_>>> {
+        let mut found: BTreeMap<&str, TensorView<'_>> = self.tensors.iter().collect();
         let mut differences = Vec::new();
-        let mut sources = Vec::with_capacity(parameters.specs().len());
-        for (spec, view) in parameters.specs().iter().zip(parameters.views()) {
+        let mut tensors = Vec::with_capacity(specs.len());
+        for spec in specs {
             let (name, shape) = (&spec.name, pytorch_shape(&spec.whole_shape()));
             match found.remove(name.as_str()) {
                 None => differences.push(format!("{name}: missing, expected shape {shape:?}")),
-                Some(tensor) => match difference(&tensor, &shape, view.dtype()) {
+                Some(tensor) => match difference(&tensor, &shape, dtype) {
                     Some(difference) => differences.push(format!("{name}: {difference}")),
-                    None => sources.push((spec, view, tensor)),
+                    None => tensors.push(tensor),
                 },
             }
         }
         let unexpected: BTreeSet<&str> = found.into_keys().collect();
         differences.extend(unexpected.into_iter().map(|name| format!("{name}: unexpected")));
-        if !differences.is_empty() {
-            return Err(TrainError::weights(path, differences.join("; ")));
-        }
-        for (spec, view, tensor) in sources {
-            view.inplace_op2(&from_pytorch(spec, &tensor.load(view.device())?)?, &Copy)?;
-        }
-        Ok(header.metadata().iter().flatten().map(|(key, value)| (key.clone(), value.clone())).collect())
+        if differences.is_empty() { Ok(tensors) } else { Err(TrainError::weights(self.path, differences.join("; "))) }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Shares of right answers: over all records, by group, by class.
 
+use crate::columns::pairs;
 use crate::error::check_len;
-use crate::{Groups, Measured, MetricError};
+use crate::{Groups, Labels, Measured, MetricError, Predictions};
 
 /// Share of records whose prediction equals the label.
 ///
@@ -16,20 +17,22 @@ use crate::{Groups, Measured, MetricError};
 ///
 /// # Example
 /// ```
-/// let accuracy = fair_metrics::accuracy(&[0, 1, 1, 0], &[0, 1, 0, 0])?;
+/// use fair_metrics::{Labels, Predictions, accuracy};
+///
+/// let accuracy = accuracy(Labels(&[0, 1, 0, 0]), Predictions(&[0, 1, 1, 0]))?;
 /// assert_eq!(accuracy.value, Some(0.75));
 /// # Ok::<(), fair_metrics::MetricError>(())
 /// ```
-pub fn accuracy(predictions: &[u32], labels: &[u32]) -> Result<Measured, MetricError> {
-    check_len("predictions", predictions.len(), "labels", labels.len())?;
-    let n_right = predictions.iter().zip(labels).filter(|(p, l)| p == l).count();
-    Ok(Measured::mean(n_right as f64, labels.len()))
+pub fn accuracy(labels: Labels<'_>, predictions: Predictions<'_>) -> Result<Measured, MetricError> {
+    let pairs = pairs(labels, predictions)?;
+    let n_right = pairs.filter(|(label, prediction)| label == prediction).count();
+    Ok(Measured::mean(n_right as f64, labels.0.len()))
 }
 
 /// Accuracy of each group.
 ///
 /// # Shapes
-/// `predictions`, `labels` and `groups` are `[records]`; returns `[groups]`.
+/// All are `[records]`; returns `[groups]`.
 ///
 /// # Edge cases
 /// Undefined for a group without records.
@@ -39,25 +42,25 @@ pub fn accuracy(predictions: &[u32], labels: &[u32]) -> Result<Measured, MetricE
 ///
 /// # Example
 /// ```
-/// use fair_metrics::{Groups, accuracy_by_group};
+/// use fair_metrics::{Groups, Labels, Predictions, accuracy_by_group};
 ///
 /// let groups = Groups::new(&[0, 0, 1, 1], 3)?;
-/// let by_group = accuracy_by_group(&[0, 1, 1, 0], &[0, 1, 0, 0], &groups)?;
+/// let by_group = accuracy_by_group(Labels(&[0, 1, 0, 0]), Predictions(&[0, 1, 1, 0]), &groups)?;
 /// assert_eq!(by_group[0].value, Some(1.0));
 /// assert_eq!(by_group[1].value, Some(0.5));
 /// assert_eq!(by_group[2].to_string(), "undefined (n = 0)");
 /// # Ok::<(), fair_metrics::MetricError>(())
 /// ```
 pub fn accuracy_by_group(
-    predictions: &[u32],
-    labels: &[u32],
+    labels: Labels<'_>,
+    predictions: Predictions<'_>,
     groups: &Groups<'_>,
 ) -> Result<Vec<Measured>, MetricError> {
-    check_len("predictions", predictions.len(), "labels", labels.len())?;
-    check_len("groups", groups.len(), "labels", labels.len())?;
+    let pairs = pairs(labels, predictions)?;
+    check_len("groups", groups.len(), "labels", pairs.len())?;
     let mut n_right = vec![0_usize; groups.n_groups()];
-    for ((prediction, label), &group) in predictions.iter().zip(labels).zip(groups.assignment()) {
-        n_right[group] += usize::from(prediction == label);
+    for ((label, prediction), &group) in pairs.zip(groups.assignment()) {
+        n_right[group] += usize::from(label == prediction);
     }
     Ok(n_right.iter().zip(groups.counts()).map(|(&right, &n)| Measured::mean(right as f64, n)).collect())
 }
@@ -72,11 +75,15 @@ pub fn accuracy_by_group(
 ///
 /// # Errors
 /// [`MetricError::LengthMismatch`]; [`MetricError::ClassOutOfRange`] for a label of `n_classes` or more.
-pub fn class_recall(predictions: &[u32], labels: &[u32], n_classes: usize) -> Result<Vec<Measured>, MetricError> {
-    check_len("predictions", predictions.len(), "labels", labels.len())?;
+pub fn class_recall(
+    labels: Labels<'_>,
+    predictions: Predictions<'_>,
+    n_classes: usize,
+) -> Result<Vec<Measured>, MetricError> {
+    let pairs = pairs(labels, predictions)?;
     let mut n_right = vec![0_usize; n_classes];
     let mut n = vec![0_usize; n_classes];
-    for (index, (prediction, &label)) in predictions.iter().zip(labels).enumerate() {
+    for (index, (&label, prediction)) in pairs.enumerate() {
         let class = label as usize;
         if class >= n_classes {
             return Err(MetricError::ClassOutOfRange { name: "labels", index, value: label, n_classes });
@@ -128,7 +135,7 @@ mod tests {
     #[test]
     fn recall_by_hand() {
         // Class 0: labels at 0, 1, 2, of which 0 and 2 are right: 2/3. Class 1: one label, wrong: 0/1. Class 2: none.
-        let recalls = class_recall(&[0, 1, 0, 9], &[0, 0, 0, 1], 3).unwrap();
+        let recalls = class_recall(Labels(&[0, 0, 0, 1]), Predictions(&[0, 1, 0, 9]), 3).unwrap();
         assert_eq!(recalls[0], Measured { n: 3, value: Some(2.0 / 3.0) });
         assert_eq!(recalls[1], Measured { n: 1, value: Some(0.0) });
         assert_eq!(recalls[2], Measured { n: 0, value: None });
@@ -136,7 +143,7 @@ mod tests {
 
     #[test]
     fn empty_inputs_are_undefined() {
-        assert_eq!(accuracy(&[], &[]).unwrap().value, None);
+        assert_eq!(accuracy(Labels(&[]), Predictions(&[])).unwrap().value, None);
         assert_eq!(macro_accuracy(&[]), None);
         assert_eq!(worst_class_accuracy(&[]), None);
         assert_eq!(worst_class_accuracy(&[None, Some(0.2)]), None);
@@ -146,11 +153,11 @@ mod tests {
     fn errors_name_the_argument() {
         let groups = Groups::new(&[0], 1).unwrap();
         assert!(matches!(
-            accuracy_by_group(&[0, 1], &[0, 1], &groups),
+            accuracy_by_group(Labels(&[0, 1]), Predictions(&[0, 1]), &groups),
             Err(MetricError::LengthMismatch { name: "groups", found: 1, expected: 2, .. })
         ));
         assert_eq!(
-            class_recall(&[0, 0], &[0, 2], 2),
+            class_recall(Labels(&[0, 2]), Predictions(&[0, 0]), 2),
             Err(MetricError::ClassOutOfRange { name: "labels", index: 1, value: 2, n_classes: 2 })
         );
     }

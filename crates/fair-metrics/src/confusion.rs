@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::check_len;
-use crate::{Measured, MetricError};
+use crate::columns::pairs;
+use crate::{Labels, Measured, MetricError, Predictions};
 
 /// How often a class was predicted and how often it was true.
 ///
@@ -11,9 +11,9 @@ use crate::{Measured, MetricError};
 ///
 /// # Example
 /// ```
-/// use fair_metrics::Confusion;
+/// use fair_metrics::{Confusion, Labels, Predictions};
 ///
-/// let counts = Confusion::count(&[1, 1, 0, 0, 0], &[1, 0, 1, 0, 0], 1)?;
+/// let counts = Confusion::count(Labels(&[1, 1, 0, 0, 0]), Predictions(&[1, 0, 1, 0, 0]), 1)?;
 /// assert_eq!(counts.true_positive_rate().value, Some(0.5));
 /// assert_eq!(counts.false_positive_rate().value, Some(1.0 / 3.0));
 /// assert_eq!(counts.selection_rate().value, Some(0.4));
@@ -36,10 +36,9 @@ impl Confusion {
     ///
     /// # Errors
     /// [`MetricError::LengthMismatch`].
-    pub fn count(labels: &[u32], predictions: &[u32], positive: u32) -> Result<Self, MetricError> {
-        check_len("predictions", predictions.len(), "labels", labels.len())?;
+    pub fn count(labels: Labels<'_>, predictions: Predictions<'_>, positive: u32) -> Result<Self, MetricError> {
         let mut counts = Self::default();
-        for (label, prediction) in labels.iter().zip(predictions) {
+        for (label, prediction) in pairs(labels, predictions)? {
             counts.add(*label == positive, *prediction == positive);
         }
         Ok(counts)

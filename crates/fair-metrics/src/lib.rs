@@ -5,6 +5,7 @@ mod bootstrap;
 mod calibration;
 mod cause;
 mod claim;
+mod columns;
 mod confusion;
 mod disparity;
 mod equal_cost;
@@ -32,6 +33,7 @@ pub use bootstrap::{BootstrapInterval, PairedBootstrap, bootstrap, bootstrap_all
 pub use calibration::{CalibrationBin, GroupCalibration, calibration_by_group};
 pub use cause::{Cause, RiskTerm};
 pub use claim::{Direction, TestedClaim};
+pub use columns::{Labels, Predictions};
 pub use confusion::Confusion;
 pub use disparity::{average_disparity, disparity_reduction, loss_gap, worst_group};
 pub use equal_cost::{EqualCost, EqualCostAnswer, EqualCostOverRuns, XU_TOLERANCE, equal_cost, equal_cost_over_runs};

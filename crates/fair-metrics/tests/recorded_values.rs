@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use fair_metrics::{
-    Aggregate, Alternative, Attribute, BinaryRate, Distance, MetricFrame, Stratum, WilcoxonMethod, binary_frame,
-    demographic_parity_difference, demographic_parity_ratio, equal_opportunity_difference, equal_opportunity_ratio,
-    equalized_odds_difference, equalized_odds_ratio, log_loss, roc_auc, wilcoxon_signed_rank,
+    Aggregate, Alternative, Attribute, BinaryRate, Distance, Labels, MetricFrame, Predictions, Stratum, WilcoxonMethod,
+    binary_frame, demographic_parity_difference, demographic_parity_ratio, equal_opportunity_difference,
+    equal_opportunity_ratio, equalized_odds_difference, equalized_odds_ratio, log_loss, roc_auc, wilcoxon_signed_rank,
 };
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -62,7 +62,8 @@ impl FrameCase {
     }
 
     fn frame(&self, name: &str, attributes: &[Attribute], controls: &[Attribute]) -> MetricFrame {
-        binary_frame(&self.y_true, &self.y_pred, attributes, controls, rate(name)).expect("columns of equal length")
+        binary_frame(Labels(&self.y_true), Predictions(&self.y_pred), attributes, controls, rate(name))
+            .expect("columns of equal length")
     }
 
     /// Whether our value differs from fairlearn's on purpose: a group without positives has no true-positive rate, where
@@ -135,7 +136,7 @@ fn parity_measures_match_fairlearn() {
         if case.undefined_here("true_positive_rate") {
             continue;
         }
-        let (y, p, sex) = (&case.y_true[..], &case.y_pred[..], &[case.sex()][..]);
+        let (y, p, sex) = (Labels(&case.y_true), Predictions(&case.y_pred), &[case.sex()][..]);
         let mut ours = Values::new();
         for (name, distance) in DISTANCES {
             let mut insert = |function: &str, value| ours.insert(format!("{function}/{name}"), value);

@@ -1,7 +1,7 @@
 //! What a trained model says about records.
 
 use dp_train::{Engine, Evaluation, Execution, Records};
-use fair_metrics::{Groups, accuracy_by_group, class_recall, mean_loss_by_group};
+use fair_metrics::{Groups, Labels, Predictions, accuracy_by_group, class_recall, mean_loss_by_group};
 
 use crate::records::{GroupMetrics, MetricsRecord};
 
@@ -23,10 +23,11 @@ pub(crate) fn evaluate(
         return Ok(Err(Failure(format!("the loss of a record is {loss} after the last step"))));
     }
     let facts = records.facts();
+    let (labels, predictions) = (Labels(records.labels()), Predictions(&predictions));
     let metrics = |assignment: &[usize], n_groups| -> anyhow::Result<Vec<GroupMetrics>> {
         let groups = Groups::new(assignment, n_groups)?;
         let losses = mean_loss_by_group(&losses, &groups)?;
-        let accuracies = accuracy_by_group(&predictions, records.labels(), &groups)?;
+        let accuracies = accuracy_by_group(labels, predictions, &groups)?;
         let metrics = accuracies.iter().zip(losses).map(|(accuracy, loss)| GroupMetrics {
             n: accuracy.n,
             accuracy: accuracy.value,
@@ -34,7 +35,7 @@ pub(crate) fn evaluate(
         });
         Ok(metrics.collect())
     };
-    let recalls = class_recall(&predictions, records.labels(), facts.n_classes)?;
+    let recalls = class_recall(labels, predictions, facts.n_classes)?;
     Ok(Ok(MetricsRecord {
         overall: metrics(&vec![0; records.len()], 1)?.remove(0),
         groups: metrics(records.groups(), facts.n_groups)?,

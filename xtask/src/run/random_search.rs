@@ -18,7 +18,7 @@ use dp_clipping::registry;
 use dp_train::{LearningRate, Plan, PublicFacts, TrainConfig};
 use fair_metrics::macro_accuracy;
 use rand::seq::IndexedRandom;
-use rand::{Rng, RngCore};
+use rand::{CryptoRng, Rng};
 use serde_json::json;
 
 use super::evaluation::Failure;
@@ -193,7 +193,7 @@ impl SearchPlan {
     pub(crate) fn score(
         &self,
         model: &mut TrainedModel<'_>,
-        rng: &mut impl RngCore,
+        rng: &mut impl CryptoRng,
     ) -> anyhow::Result<Result<f64, Failure>> {
         let metrics = match model.validation()? {
             Ok(metrics) => metrics.context("a search needs validation records")?,

@@ -5,7 +5,7 @@ use std::time::Instant;
 use dp_clipping::{Coupling, FairlensForm};
 use dp_train::analysis::{Analyser, AnalysisSettings, DecompositionObserver};
 use dp_train::{Observer, OptimiserConfig, Plan, Records, StepState};
-use rand::RngCore;
+use rand::CryptoRng;
 
 use crate::records::AnalysisRecord;
 
@@ -35,7 +35,7 @@ impl<'a> StepAnalysis<'a> {
         plan: &'a Plan,
         records: &'a Records,
         schedule: AnalysisSchedule,
-        mut key: impl RngCore,
+        mut key: impl CryptoRng,
     ) -> anyhow::Result<Option<Self>> {
         let config = plan.config();
         let coupling = config.privacy.as_ref().map(|privacy| privacy.clipping.coupling);

@@ -1,6 +1,6 @@
 //! Gaussian noise for a whole gradient.
 
-use rand::RngCore;
+use rand::CryptoRng;
 
 use super::{
     Element, Execution,
@@ -41,7 +41,7 @@ use crate::{
 pub fn add_noise<T: Element>(
     values: &mut [T],
     noise_std: f64,
-    rng: &mut dyn RngCore,
+    rng: &mut dyn CryptoRng,
     execution: &Execution,
 ) -> Result<(), ClipError> {
     crate::error::check("noise_std", noise_std, 0.0.., "a finite number of at least 0")?;

@@ -37,7 +37,7 @@ mod normality;
 
 use std::hint::black_box;
 
-use rand::RngCore;
+use rand::CryptoRng;
 
 use self::box_muller::{minus_two_ln, sin_cos_turn};
 use self::exact::{Coordinate, Pair};
@@ -71,7 +71,7 @@ pub struct StepNoise {
 
 impl StepNoise {
     /// Noise of this standard deviation, above 0, under a key of 256 bits drawn from a stream that must be cryptographic.
-    pub fn draw(rng: &mut dyn RngCore, std: f64) -> Self {
+    pub fn draw(rng: &mut dyn CryptoRng, std: f64) -> Self {
         let mut key = [0; 32];
         rng.fill_bytes(&mut key);
         Self { keystream: Keystream::new(key), std }
@@ -323,7 +323,7 @@ pub fn at_most(x: f64) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use rand::{Rng, SeedableRng};
+    use rand::{Rng, RngCore, SeedableRng};
     use rand_chacha::ChaCha20Rng;
 
     use super::normality::{assert_normal, assert_uncorrelated, phi};

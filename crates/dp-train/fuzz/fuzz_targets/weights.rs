@@ -11,5 +11,6 @@ fuzz_target!(|bytes: &[u8]| {
     std::fs::write(&path, bytes).expect("writable");
     let mut model = Model::new(&ModelConfig::LogisticRegression, 2, 1, DType::F32, &Device::Cpu).expect("a model");
     let _ = model.load_weights(&path);
+    let _ = Model::load(&path, &Device::Cpu);
     let _ = Conditioning::load(&path);
 });

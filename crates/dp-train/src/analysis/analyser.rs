@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use candle_core::DType;
 use dp_clipping::{Coupling, FairlensForm, MethodState};
-use rand::{RngCore, SeedableRng};
+use rand::{CryptoRng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::decomposition::{GroupTerms, LargestEigenvalue, StepDecomposition};
@@ -53,7 +53,7 @@ impl<'a> Analyser<'a> {
         plan: &'a Plan,
         records: &'a Records,
         settings: AnalysisSettings,
-        rng: &mut dyn RngCore,
+        rng: &mut dyn CryptoRng,
     ) -> Result<Self> {
         settings.validate()?;
         let config = plan.config();

@@ -1,7 +1,7 @@
 //! Second derivatives of the loss without a Hessian matrix.
 
 use candle_core::DType;
-use rand::RngCore;
+use rand::CryptoRng;
 
 use super::sampled::Sampled;
 use super::vector::{add_scaled, dot, mean, norm, scale};
@@ -230,7 +230,7 @@ impl Curvature {
         records: &Records,
         rows: &[usize],
         n_probes: usize,
-        rng: &mut dyn RngCore,
+        rng: &mut dyn CryptoRng,
     ) -> Result<Sampled> {
         let draws = (0..n_probes)
             .map(|_| {
@@ -255,7 +255,7 @@ impl Curvature {
         rows: &[usize],
         iterations: usize,
         start: Option<&[f64]>,
-        rng: &mut dyn RngCore,
+        rng: &mut dyn CryptoRng,
     ) -> Result<Eigenvalue> {
         let n_params = self.origin.len();
         let mut anywhere = || random_signs(n_params, rng).into_iter().map(f64::from).collect();
@@ -312,7 +312,7 @@ impl Curvature {
 }
 
 /// A vector of signs, each ±1 with equal probability. One byte each: a probe is then moved along in the cache.
-pub(super) fn random_signs(len: usize, rng: &mut dyn RngCore) -> Vec<i8> {
+pub(super) fn random_signs(len: usize, rng: &mut dyn CryptoRng) -> Vec<i8> {
     let words: Vec<u64> = (0..len.div_ceil(64)).map(|_| rng.next_u64()).collect();
     let mut signs = vec![0; len];
     vectorise(

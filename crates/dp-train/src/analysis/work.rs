@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use candle_core::DType;
 use dp_clipping::{ClipBatch, ClipConfig, MethodState};
-use rand::RngCore;
+use rand::CryptoRng;
 use rand::seq::index;
 use rand_chacha::ChaCha20Rng;
 
@@ -202,7 +202,7 @@ impl GroupSample {
 }
 
 /// `n` of these rows without replacement, or all of them if there are no more.
-pub(super) fn choose(rows: &[usize], n: usize, rng: &mut dyn RngCore) -> Vec<usize> {
+pub(super) fn choose(rows: &[usize], n: usize, rng: &mut dyn CryptoRng) -> Vec<usize> {
     if rows.len() <= n {
         return rows.to_vec();
     }

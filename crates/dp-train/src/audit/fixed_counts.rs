@@ -4,7 +4,7 @@ use dp_clipping::{
     AdvanceScale, ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountNoise, CountQuery,
     MethodState, PublicContext, Weights,
 };
-use rand::{RngCore, SeedableRng};
+use rand::{CryptoRng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::plant::{Fault, planted};
@@ -35,7 +35,7 @@ impl FixedCounts {
 }
 
 impl ClipMethod for FixedCounts {
-    fn clip(&mut self, batch: &ClipBatch<'_>, _: &mut dyn RngCore) -> Result<Clipped, ClipError> {
+    fn clip(&mut self, batch: &ClipBatch<'_>, _: &mut dyn CryptoRng) -> Result<Clipped, ClipError> {
         let mut clipped = self.state.config.replay(&self.context, &self.state, batch, &self.released)?;
         if planted(Fault::NoCap) {
             // What the method gives to a record that needs no clipping.

@@ -10,7 +10,7 @@ use crate::dropout::DropoutKey;
 use crate::error::{Result, TrainError};
 use crate::layers::Mode;
 use crate::loss::Loss;
-use crate::models::Model;
+use crate::models::{Model, class};
 use crate::ops::Fill;
 use crate::parameters::ParameterVector;
 use crate::records::Records;
@@ -117,8 +117,9 @@ impl Worker {
         }
         let logits = self.forward(records, rows)?;
         let losses = self.losses.rows(rows.len())?.flatten_all()?.to_vec1()?;
-        let predictions = self.loss.predictions(&logits)?;
-        Ok(Evaluation { losses, predictions, logits: logits.flatten_all()?.to_dtype(DType::F64)?.to_vec1()? })
+        let logits: Vec<f64> = logits.flatten_all()?.to_dtype(DType::F64)?.to_vec1()?;
+        let predictions = logits.chunks_exact(self.model.n_outputs()).map(class).collect();
+        Ok(Evaluation { losses, predictions, logits })
     }
 
     pub(super) fn losses_of(&mut self, records: &Records, rows: &[usize]) -> Result<Vec<f64>> {

@@ -8,6 +8,7 @@ mod image_chain;
 mod logistic_regression;
 mod mlp;
 mod normalisation;
+mod prediction;
 mod resnet;
 mod sequence;
 mod sequential;
@@ -23,13 +24,14 @@ pub use cnn::CnnLayer;
 pub use encoder_head::EncoderFamily;
 pub use image::ImageShape;
 pub use normalisation::Normalisation;
+pub(crate) use prediction::class;
 pub use resnet::ResNetStem;
 pub use sequence::Model;
 pub use sequential::{InputShape, LayerConfig};
 pub use zhao_cnn::ZhaoCnnLayout;
 
 use crate::error::Result;
-use crate::layers::NamedLayer;
+use crate::layers::{Chain, Layer, NamedLayer, ParameterSpec};
 use crate::ops::Activation;
 
 /// A model's architecture. The number of outputs follows from the loss and the number of classes.
@@ -171,6 +173,13 @@ impl ModelConfig {
             Self::Sequential { input, layers } => sequential::layers(*input, layers, sizes),
             Self::FrozenEncoderHead { encoder } => encoder_head::layers(*encoder, sizes),
         }
+    }
+}
+
+impl ModelConfig {
+    /// The parameters of a model, without building them.
+    pub(crate) fn parameters(&self, sizes: &Sizes<'_>) -> Result<Vec<ParameterSpec>> {
+        Ok(Chain::new(self.layers(sizes)?).parameters())
     }
 }
 

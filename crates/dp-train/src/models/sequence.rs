@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use candle_core::{DType, Device, Tensor};
-use rand::RngCore;
+use rand::CryptoRng;
 
 use super::{ModelConfig, Sizes};
 use crate::error::{Result, TrainError};
@@ -49,7 +49,7 @@ impl Model {
     ///
     /// # Errors
     /// [`TrainError::Tensor`] if the device fails.
-    pub fn initialise(&mut self, rng: &mut dyn RngCore) -> Result<()> {
+    pub fn initialise(&mut self, rng: &mut dyn CryptoRng) -> Result<()> {
         Ok(self.parameters.initialise(rng)?)
     }
 
@@ -67,6 +67,16 @@ impl Model {
     /// Number of inputs of a record.
     pub fn n_inputs(&self) -> usize {
         self.n_inputs
+    }
+
+    /// Number of logits of a record.
+    pub fn n_outputs(&self) -> usize {
+        self.n_outputs
+    }
+
+    /// The architecture.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
     }
 
     /// What the passes that follow are for.

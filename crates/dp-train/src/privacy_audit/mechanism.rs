@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use candle_core::{DType, Device};
 use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
 use dp_clipping::{ClipBatch, MethodEntry, PresetParams};
-use rand::{Rng, RngCore, SeedableRng};
+use rand::{CryptoRng, Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::plant::{Plant, Seen, Watched};
@@ -320,7 +320,7 @@ impl<'a> ManyCanaries<'a> {
     }
 
     /// Runs once and guesses every canary.
-    pub(super) fn attack(&self, coins: &mut impl RngCore, streams: RandomStreams) -> Result<Vec<Guess>> {
+    pub(super) fn attack(&self, coins: &mut impl CryptoRng, streams: RandomStreams) -> Result<Vec<Guess>> {
         let n = self.facts.n_records;
         let present: Vec<bool> = (0..n).map(|_| coins.random()).collect();
         let mut features = vec![0.0; n * n];

@@ -6,7 +6,7 @@ use dp_clipping::{
     ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountNoise, MethodEntry, MethodState,
     PresetParams, PublicContext, Weights,
 };
-use rand::RngCore;
+use rand::CryptoRng;
 
 use crate::audit::Fault;
 use crate::error::{Result, TrainError};
@@ -143,7 +143,7 @@ impl Watched {
 const BEYOND: f64 = 16.0;
 
 impl ClipMethod for Watched {
-    fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn RngCore) -> Result<Clipped, ClipError> {
+    fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn CryptoRng) -> Result<Clipped, ClipError> {
         let mut clipped = self.inner.clip(batch, rng)?;
         for (query, &announced) in clipped.queries.iter_mut().zip(&self.announced) {
             query.noise_multiplier = announced;

@@ -7,7 +7,7 @@ use candle_core::{Result, Tensor};
 use candle_nn::{Module, VarBuilder, VarMap};
 use dp_train::{
     Activation, CnnLayer, DType, Device, Engine, Execution, ImageShape, Loss, Model, ModelConfig, Normalisation, Plan,
-    Trainer, Unobserved,
+    Randomness, ResNetStem, Trainer, Unobserved,
 };
 
 use crate::support::{Data, batches, config, mlp, privacy, relative_error, streams};
@@ -201,4 +201,59 @@ fn what_does_not_fit_is_listed_and_changes_nothing() {
     insta::assert_snapshot!(refusal(model(&[4], DType::F32)), @"No such file or directory (os error 2)");
     let nowhere = folder.path().join("no").join("folder");
     assert!(saved.save_weights(&nowhere, &metadata).is_err());
+}
+
+/// Every architecture comes back from its file alone, a network with kernels that are cropped among them.
+#[test]
+fn a_saved_model_is_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    let image = ImageShape { height: 8, width: 8, channels: 1 };
+    let resnet =
+        ModelConfig::Resnet18 { image, stem: ResNetStem::Small, normalisation: Normalisation::GroupNorm { groups: 2 } };
+    let architectures = [
+        (ModelConfig::LogisticRegression, 3, 1, Loss::WeightedBceWithLogits { positive_weight: 2.5 }),
+        (mlp(&[5, 4], Activation::Relu), 3, 3, Loss::PriorAdjustedCrossEntropy { priors: vec![0.1, 0.2, 0.7] }),
+        (ModelConfig::SoleymaniSimple, 6, 1, Loss::BceWithLogits),
+        (resnet, 64, 10, Loss::SoftmaxCrossEntropy),
+    ];
+    for (config, n_inputs, n_outputs, loss) in architectures {
+        for dtype in [DType::F32, DType::F64] {
+            let mut model = Model::new(&config, n_inputs, n_outputs, dtype, &Device::Cpu).unwrap();
+            model.initialise(&mut Randomness::from_seed(3).streams(0, 0).initialisation).unwrap();
+            model.save(&path, &loss, &BTreeMap::new()).unwrap();
+            let features: Vec<f32> = (0..5 * n_inputs).map(|i| (i as f32).sin()).collect();
+            let mut saved = Model::load(&path, &Device::Cpu).unwrap();
+            assert_eq!((&saved.loss, saved.model.config()), (&loss, &config));
+            assert_eq!(saved.model.logits(&features).unwrap(), model.logits(&features).unwrap());
+            assert!(saved.metadata.is_empty());
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_no_saved_model_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    let model = Model::new(&mlp(&[4], Activation::Tanh), 3, 2, DType::F32, &Device::Cpu).unwrap();
+    let refusal = |description: Option<&str>| {
+        let metadata = description.map(|text| ("dp-train".to_owned(), text.to_owned()));
+        model.save_weights(&path, &metadata.into_iter().collect()).unwrap();
+        let error = Model::load(&path, &Device::Cpu).err().unwrap().to_string();
+        error.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
+    };
+    let described = |width: &str, version: u32| {
+        format!(
+            r#"{{"version":{version},"model":{{"name":"mlp","hidden":[{width}],"activation":"tanh"}},
+            "loss":"softmax-cross-entropy","n_inputs":3,"n_outputs":2,"single_precision":true}}"#
+        )
+    };
+    insta::assert_snapshot!(refusal(None), @"metadata: no `dp-train`; a file of weights alone is read by `load_weights`");
+    insta::assert_snapshot!(refusal(Some("{")), @"metadata `dp-train`: EOF while parsing an object at line 1 column 1");
+    insta::assert_snapshot!(refusal(Some(&described("4", 2))), @"version 2: this program reads 1");
+    insta::assert_snapshot!(refusal(Some(&described("99000000", 1))), @"metadata `dp-train`: a size of 99000000, expected at most 16777216");
+    insta::assert_snapshot!(refusal(Some(&described("5", 1))), @"fc1.weight: expected shape [5, 3], got [4, 3]; fc1.bias: expected shape [5], got [4]; fc2.weight: expected shape [2, 5], got [2, 4]");
+    let taken = BTreeMap::from([("dp-train".to_owned(), String::new())]);
+    let error = model.save(&path, &Loss::SoftmaxCrossEntropy, &taken).unwrap_err();
+    insta::assert_snapshot!(error, @"metadata = dp-train: expected other keys: this one holds the architecture");
 }

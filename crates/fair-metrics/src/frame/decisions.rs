@@ -6,7 +6,7 @@ use super::attribute::Attribute;
 use super::metric_frame::MetricFrame;
 use super::parity::BinaryRate;
 use crate::error::check_len;
-use crate::{Measured, MetricError};
+use crate::{Labels, Measured, MetricError, Predictions};
 
 /// What a rate is where its denominator is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,10 +27,10 @@ pub enum EmptyClass {
 ///
 /// # Example
 /// ```
-/// use fair_metrics::{Attribute, BinaryRate, Decisions, Distance, EmptyClass};
+/// use fair_metrics::{Attribute, BinaryRate, Decisions, Distance, EmptyClass, Labels, Predictions};
 ///
 /// let (labels, predictions) = (["yes", "no", "yes", "no"], ["yes", "no", "no", "yes"]);
-/// let decisions = Decisions::new(&labels, &predictions, &"yes")?
+/// let decisions = Decisions::new(Labels(&labels), Predictions(&predictions), &"yes")?
 ///     .with_weights(&[1.0, 1.0, 2.0, 1.0])?
 ///     .with_empty_class(EmptyClass::Zero);
 /// assert_eq!(decisions.rate(BinaryRate::TruePositiveRate).value, Some(1.0 / 3.0));
@@ -65,9 +65,15 @@ impl<'a, L: PartialEq> Decisions<'a, L> {
     ///
     /// # Errors
     /// [`MetricError::LengthMismatch`].
-    pub fn new(labels: &'a [L], predictions: &'a [L], positive: &'a L) -> Result<Self, MetricError> {
-        check_len("predictions", predictions.len(), "labels", labels.len())?;
-        Ok(Self { labels, predictions, positive, weights: None, empty_class: EmptyClass::default() })
+    pub fn new(labels: Labels<'a, L>, predictions: Predictions<'a, L>, positive: &'a L) -> Result<Self, MetricError> {
+        check_len("predictions", predictions.0.len(), "labels", labels.0.len())?;
+        Ok(Self {
+            labels: labels.0,
+            predictions: predictions.0,
+            positive,
+            weights: None,
+            empty_class: EmptyClass::default(),
+        })
     }
 
     /// Weighs every record.
@@ -186,8 +192,8 @@ mod tests {
     fn without_weights_they_are_the_rates_of_counts() {
         let labels = [1_u32, 1, 0, 0, 1, 0, 1];
         let predictions = [1_u32, 0, 1, 0, 1, 0, 0];
-        let counts = Confusion::count(&labels, &predictions, 1).unwrap();
-        let decisions = Decisions::new(&labels, &predictions, &1).unwrap();
+        let counts = Confusion::count(Labels(&labels), Predictions(&predictions), 1).unwrap();
+        let decisions = Decisions::new(Labels(&labels), Predictions(&predictions), &1).unwrap();
         for rate in RATES {
             assert_eq!(decisions.rate(rate), rate.of(&counts), "{rate:?}");
         }
@@ -197,7 +203,7 @@ mod tests {
     fn whole_weights_are_repetitions() {
         let (labels, predictions) = (["+", "+", "-", "-"], ["+", "-", "+", "-"]);
         let rows = [0, 0, 0, 1, 2, 2, 3, 3, 3, 3];
-        let plain = Decisions::new(&labels, &predictions, &"+").unwrap();
+        let plain = Decisions::new(Labels(&labels), Predictions(&predictions), &"+").unwrap();
         let weighted = plain.with_weights(&[3.0, 1.0, 2.0, 4.0]).unwrap();
         for rate in RATES {
             assert_eq!(weighted.rate(rate).value, plain.on_rows(rows, rate).value, "{rate:?}");
@@ -207,7 +213,7 @@ mod tests {
     #[test]
     fn empty_classes_are_as_chosen() {
         let (labels, predictions) = ([false, false], [false, false]);
-        let decisions = Decisions::new(&labels, &predictions, &true).unwrap();
+        let decisions = Decisions::new(Labels(&labels), Predictions(&predictions), &true).unwrap();
         assert_eq!(decisions.rate(BinaryRate::TruePositiveRate), Measured { n: 0, value: None });
         let zero = decisions.with_empty_class(EmptyClass::Zero);
         assert_eq!(zero.rate(BinaryRate::TruePositiveRate).value, Some(0.0));

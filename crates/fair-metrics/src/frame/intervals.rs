@@ -7,7 +7,7 @@ use super::attribute::Attribute;
 use super::metric_frame::{Distance, MetricFrame, Stratum};
 use super::parity::{BinaryRate, binary_frame};
 use crate::bootstrap::{BootstrapInterval, bootstrap_parts};
-use crate::{Interval, Measured, MetricError};
+use crate::{Interval, Labels, Measured, MetricError, Predictions};
 
 /// Intervals of one stratum; `None` where the statistic was undefined in every resample.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -106,17 +106,18 @@ pub struct RateIntervals {
 ///
 /// # Example
 /// ```
-/// use fair_metrics::{Attribute, BinaryRate, binary_intervals};
+/// use fair_metrics::{Attribute, BinaryRate, Labels, Predictions, binary_intervals};
 ///
 /// let sex = Attribute::from_labels("sex", &["f", "f", "f", "m", "m"]);
-/// let intervals = binary_intervals(&[1, 0, 1, 1, 0], &[1, 0, 1, 0, 0], &[sex], &[], BinaryRate::Accuracy, 0.95)?;
+/// let (labels, predictions) = (Labels(&[1, 0, 1, 1, 0]), Predictions(&[1, 0, 1, 0, 0]));
+/// let intervals = binary_intervals(labels, predictions, &[sex], &[], BinaryRate::Accuracy, 0.95)?;
 /// let f = intervals[0].by_group[0];
 /// assert!((f.low - 0.292).abs() < 1e-3 && f.high == 1.0); // 0.025^(1/3)
 /// # Ok::<(), fair_metrics::MetricError>(())
 /// ```
 pub fn binary_intervals(
-    labels: &[u32],
-    predictions: &[u32],
+    labels: Labels<'_>,
+    predictions: Predictions<'_>,
     attributes: &[Attribute],
     controls: &[Attribute],
     rate: BinaryRate,

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::attribute::Attribute;
 use super::metric_frame::{Distance, MetricFrame};
+use crate::columns::pairs;
 use crate::error::check_len;
-use crate::{Confusion, Measured, MetricError};
+use crate::{Confusion, Labels, Measured, MetricError, Predictions};
 
 /// A rate of [`Confusion`], by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,28 +64,29 @@ pub enum Aggregate {
 /// # Errors
 /// [`MetricError::LengthMismatch`].
 pub fn binary_frame(
-    labels: &[u32],
-    predictions: &[u32],
+    labels: Labels<'_>,
+    predictions: Predictions<'_>,
     attributes: &[Attribute],
     controls: &[Attribute],
     rate: BinaryRate,
 ) -> Result<MetricFrame, MetricError> {
-    check_len("predictions", predictions.len(), "labels", labels.len())?;
+    let answers: Vec<(bool, bool)> = pairs(labels, predictions)?.map(|(l, p)| (*l == 1, *p == 1)).collect();
     if let Some(first) = attributes.first() {
-        check_len("attributes", first.values().len(), "labels", labels.len())?;
+        check_len("attributes", first.values().len(), "labels", answers.len())?;
     }
     MetricFrame::new(attributes, controls, |rows| {
         let mut counts = Confusion::default();
         for &row in rows {
-            counts.add(labels[row] == 1, predictions[row] == 1);
+            let (is_positive, predicted_positive) = answers[row];
+            counts.add(is_positive, predicted_positive);
         }
         Ok(rate.of(&counts))
     })
 }
 
 fn compare(
-    labels: &[u32],
-    predictions: &[u32],
+    labels: Labels<'_>,
+    predictions: Predictions<'_>,
     attributes: &[Attribute],
     rate: BinaryRate,
     compare: impl Fn(&super::Stratum) -> Option<f64>,
@@ -100,19 +102,21 @@ fn compare(
 ///
 /// # Example
 /// ```
-/// use fair_metrics::{Attribute, Distance, demographic_parity_difference};
+/// use fair_metrics::{Attribute, Distance, Predictions, demographic_parity_difference};
 ///
 /// let sex = Attribute::from_labels("sex", &["f", "f", "m", "m"]);
-/// let difference = demographic_parity_difference(&[0, 1, 1, 1], &[sex], Distance::BetweenGroups)?;
+/// let difference = demographic_parity_difference(Predictions(&[0, 1, 1, 1]), &[sex], Distance::BetweenGroups)?;
 /// assert_eq!(difference, Some(0.5));
 /// # Ok::<(), fair_metrics::MetricError>(())
 /// ```
 pub fn demographic_parity_difference(
-    predictions: &[u32],
+    predictions: Predictions<'_>,
     attributes: &[Attribute],
     distance: Distance,
 ) -> Result<Option<f64>, MetricError> {
-    compare(predictions, predictions, attributes, BinaryRate::SelectionRate, |stratum| stratum.difference(distance))
+    compare(Labels(predictions.0), predictions, attributes, BinaryRate::SelectionRate, |stratum| {
+        stratum.difference(distance)
+    })
 }
 
 /// Demographic parity ratio: least ratio of the selection rates.
@@ -120,11 +124,13 @@ pub fn demographic_parity_difference(
 /// # Errors
 /// [`MetricError::LengthMismatch`].
 pub fn demographic_parity_ratio(
-    predictions: &[u32],
+    predictions: Predictions<'_>,
     attributes: &[Attribute],
     distance: Distance,
 ) -> Result<Option<f64>, MetricError> {
-    compare(predictions, predictions, attributes, BinaryRate::SelectionRate, |stratum| stratum.ratio(distance))
+    compare(Labels(predictions.0), predictions, attributes, BinaryRate::SelectionRate, |stratum| {
+        stratum.ratio(distance)
+    })
 }
 
 /// Equalized odds difference: the true-positive and the false-positive rates' differences, aggregated.
@@ -135,8 +141,8 @@ pub fn demographic_parity_ratio(
 /// # Errors
 /// [`MetricError::LengthMismatch`].
 pub fn equalized_odds_difference(
-    labels: &[u32],
-    predictions: &[u32],
+    labels: Labels<'_>,
+    predictions: Predictions<'_>,
     attributes: &[Attribute],
     distance: Distance,
     aggregate: Aggregate,
@@ -156,8 +162,8 @@ pub fn equalized_odds_difference(
 /// # Errors
 /// [`MetricError::LengthMismatch`].
 pub fn equalized_odds_ratio(
-    labels: &[u32],
-    predictions: &[u32],
+    labels: Labels<'_>,
+    predictions: Predictions<'_>,
     attributes: &[Attribute],
     distance: Distance,
     aggregate: Aggregate,
@@ -174,8 +180,8 @@ pub fn equalized_odds_ratio(
 /// # Errors
 /// [`MetricError::LengthMismatch`].
 pub fn equal_opportunity_difference(
-    labels: &[u32],
-    predictions: &[u32],
+    labels: Labels<'_>,
+    predictions: Predictions<'_>,
     attributes: &[Attribute],
     distance: Distance,
 ) -> Result<Option<f64>, MetricError> {
@@ -187,8 +193,8 @@ pub fn equal_opportunity_difference(
 /// # Errors
 /// [`MetricError::LengthMismatch`].
 pub fn equal_opportunity_ratio(
-    labels: &[u32],
-    predictions: &[u32],
+    labels: Labels<'_>,
+    predictions: Predictions<'_>,
     attributes: &[Attribute],
     distance: Distance,
 ) -> Result<Option<f64>, MetricError> {

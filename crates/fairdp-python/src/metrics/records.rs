@@ -1,8 +1,8 @@
 //! Decisions on records with their groups: what every metric is computed from.
 
 use fair_metrics::{
-    Attribute, BinaryRate, BootstrapInterval, Decisions, EmptyClass, Measured, MetricError, MetricFrame,
-    frame_intervals,
+    Attribute, BinaryRate, BootstrapInterval, Decisions, EmptyClass, Labels, Measured, MetricError, MetricFrame,
+    Predictions, frame_intervals,
 };
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
@@ -102,7 +102,8 @@ impl Records {
 
 impl Records {
     fn decisions(&self) -> Result<Decisions<'_, bool>, MetricError> {
-        let decisions = Decisions::new(&self.labels, &self.predictions, &true)?.with_empty_class(self.empty_class);
+        let decisions = Decisions::new(Labels(&self.labels), Predictions(&self.predictions), &true)?
+            .with_empty_class(self.empty_class);
         match &self.weights {
             Some(weights) => decisions.with_weights(weights),
             None => Ok(decisions),
