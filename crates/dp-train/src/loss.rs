@@ -4,7 +4,7 @@ use candle_core::{Result as TensorResult, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, TrainError};
-use crate::ops::{Axpy, BceGradient, BceLosses, RepeatRow, ScaleByLabel, SoftmaxGradient, SoftmaxLosses};
+use crate::ops;
 
 /// A loss by name: a value per record, never a mean over the batch, without regularisation.
 ///
@@ -100,15 +100,15 @@ impl Loss {
     pub(crate) fn losses(&self, logits: &Tensor, labels: &Tensor, losses: &Tensor) -> TensorResult<()> {
         match self {
             Self::SoftmaxCrossEntropy | Self::WeightedSoftmaxCrossEntropy { .. } => {
-                losses.inplace_op3(logits, labels, &SoftmaxLosses)?;
+                ops::softmax_losses(losses, logits, labels)?;
             }
             Self::PriorAdjustedCrossEntropy { priors } => {
                 let adjusted = log_priors(priors, logits)?;
-                adjusted.inplace_op2(logits, &Axpy { alpha: 1.0 })?;
-                losses.inplace_op3(&adjusted, labels, &SoftmaxLosses)?;
+                ops::axpy(&adjusted, logits, 1.0)?;
+                ops::softmax_losses(losses, &adjusted, labels)?;
             }
             Self::BceWithLogits | Self::WeightedBceWithLogits { .. } => {
-                losses.inplace_op3(logits, labels, &BceLosses)?;
+                ops::bce_losses(losses, logits, labels)?;
             }
         }
         self.weigh(losses, labels)
@@ -118,13 +118,13 @@ impl Loss {
     pub(crate) fn gradient_in_place(&self, logits: &Tensor, labels: &Tensor) -> TensorResult<()> {
         match self {
             Self::SoftmaxCrossEntropy | Self::WeightedSoftmaxCrossEntropy { .. } => {
-                logits.inplace_op2(labels, &SoftmaxGradient)?;
+                ops::softmax_gradient(logits, labels)?;
             }
             Self::PriorAdjustedCrossEntropy { priors } => {
-                logits.inplace_op2(&log_priors(priors, logits)?, &Axpy { alpha: 1.0 })?;
-                logits.inplace_op2(labels, &SoftmaxGradient)?;
+                ops::axpy(logits, &log_priors(priors, logits)?, 1.0)?;
+                ops::softmax_gradient(logits, labels)?;
             }
-            Self::BceWithLogits | Self::WeightedBceWithLogits { .. } => logits.inplace_op2(labels, &BceGradient)?,
+            Self::BceWithLogits | Self::WeightedBceWithLogits { .. } => ops::bce_gradient(logits, labels)?,
         }
         self.weigh(logits, labels)
     }
@@ -133,11 +133,9 @@ impl Loss {
     fn weigh(&self, rows: &Tensor, labels: &Tensor) -> TensorResult<()> {
         match self {
             Self::SoftmaxCrossEntropy | Self::BceWithLogits | Self::PriorAdjustedCrossEntropy { .. } => Ok(()),
-            Self::WeightedSoftmaxCrossEntropy { class_weights } => {
-                rows.inplace_op2(labels, &ScaleByLabel { factors: class_weights })
-            }
+            Self::WeightedSoftmaxCrossEntropy { class_weights } => ops::scale_by_label(rows, labels, class_weights),
             Self::WeightedBceWithLogits { positive_weight } => {
-                rows.inplace_op2(labels, &ScaleByLabel { factors: &[1.0, *positive_weight] })
+                ops::scale_by_label(rows, labels, &[1.0, *positive_weight])
             }
         }
     }
@@ -151,7 +149,7 @@ fn log_priors(priors: &[f64], logits: &Tensor) -> TensorResult<Tensor> {
     let rows = logits.zeros_like()?;
     // A tensor of no rows has nothing to repeat into.
     if rows.elem_count() > 0 {
-        rows.inplace_op2(&row, &RepeatRow)?;
+        ops::repeat_row(&rows, &row)?;
     }
     Ok(rows)
 }

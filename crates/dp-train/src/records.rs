@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Result, TrainError};
-use crate::ops::{Fill, GatherRows};
+use crate::ops;
 use crate::ranks::Collective;
 
 /// Records with their labels and groups, on the device.
@@ -155,7 +155,7 @@ impl Records {
             if !self.held.contains(row) {
                 return Err(TrainError::mismatch("row of a record", format!("{:?}", self.held), row));
             }
-            copy.features.narrow(0, row - self.held.start, 1)?.inplace_op1(&Fill(f64::NAN))?;
+            ops::fill(&copy.features.narrow(0, row - self.held.start, 1)?, f64::NAN)?;
         }
         Ok(Self { held: self.held.clone(), n_all: self.n_all, ..copy })
     }
@@ -311,6 +311,6 @@ impl Records {
             places = rows.iter().map(|row| row - self.held.start).collect();
             &places
         };
-        destination.inplace_op2(&self.features, &GatherRows { rows })
+        ops::gather_rows(destination, &self.features, rows)
     }
 }

@@ -11,7 +11,7 @@ use safetensors::tensor::TensorView;
 use crate::error::{Result, TrainError};
 use crate::layers::{KernelCrop, ParameterSpec};
 use crate::models::Model;
-use crate::ops::Copy;
+use crate::ops;
 use crate::output::{self, Readers};
 
 impl Model {
@@ -72,7 +72,7 @@ impl Model {
         let parameters = self.parameters();
         let tensors = file.tensors_of(parameters.specs(), parameters.flat().dtype())?;
         for ((spec, view), tensor) in parameters.specs().iter().zip(parameters.views()).zip(tensors) {
-            view.inplace_op2(&from_pytorch(spec, &tensor.load(view.device())?)?, &Copy)?;
+            ops::copy(view, &from_pytorch(spec, &tensor.load(view.device())?)?)?;
         }
         Ok(file.metadata)
     }

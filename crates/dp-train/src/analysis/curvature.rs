@@ -7,7 +7,7 @@ use super::sampled::Sampled;
 use super::vector::{add_scaled, dot, mean, norm, scale};
 use crate::engine::Engine;
 use crate::error::{Result, TrainError};
-use crate::ops::SetAlong;
+use crate::ops;
 use crate::parameters::ParameterVector;
 use crate::records::Records;
 use crate::vector_math::vectorise;
@@ -302,8 +302,7 @@ impl Curvature {
 
     /// Puts the parameters at the origin plus a multiple of a vector.
     fn move_along<V: Copy + Into<f64>>(&self, by: f64, vector: &[V]) -> Result<()> {
-        let to = SetAlong { origin: &self.origin, alpha: by, values: vector };
-        Ok(self.engine.model().parameters().flat().inplace_op1(&to)?)
+        Ok(ops::set_along(self.engine.model().parameters().flat(), &self.origin, by, vector)?)
     }
 
     fn return_to_origin(&self) -> Result<()> {

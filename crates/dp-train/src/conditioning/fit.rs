@@ -12,7 +12,7 @@ use super::grid::Grid;
 use super::release::{add_noise, record};
 use super::triangular::Lower;
 use crate::error::{Result, TrainError};
-use crate::ops::{MatMul, Operand};
+use crate::ops::{self, Operand};
 use crate::scattering::scale_to_unit;
 use crate::threads::Threads;
 
@@ -293,8 +293,8 @@ impl Conditioning {
         for i in 0..n_tiles {
             let sum = strips[i].zeros_like()?;
             for (j, strip) in strips[..=i].iter().enumerate() {
-                let product = MatMul { lhs: Operand::Plain, rhs: Operand::Transposed, accumulate: j > 0 };
-                sum.inplace_op3(strip, &whitening.tiles[i * (i + 1) / 2 + j], &product)?;
+                let tile = &whitening.tiles[i * (i + 1) / 2 + j];
+                ops::matmul(&sum, (strip, Operand::Plain), (tile, Operand::Transposed), j > 0)?;
             }
             let values = sum.flatten_all()?.to_vec1::<f32>()?;
             let columns = self.tile(i);

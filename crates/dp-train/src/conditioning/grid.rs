@@ -12,7 +12,7 @@ use std::num::NonZeroUsize;
 use candle_core::{DType, Device, Tensor};
 
 use crate::error::{Result, TrainError};
-use crate::ops::{MatMul, Operand};
+use crate::ops::{self, Operand};
 use crate::threads::Threads;
 
 /// Bits of a double-precision number's significand.
@@ -151,9 +151,8 @@ impl Grid {
                 .enumerate()
                 .map(|(tile, strip)| Tensor::from_vec(strip, (end - start, width(tile, n_features)), &Device::Cpu))
                 .collect::<candle_core::Result<Vec<Tensor>>>()?;
-            let product = MatMul { lhs: Operand::Transposed, rhs: Operand::Plain, accumulate: true };
             for (sum, &(a, b)) in sums.iter().zip(&pairs) {
-                sum.inplace_op3(&strips[a], &strips[b], &product)?;
+                ops::matmul(sum, (&strips[a], Operand::Transposed), (&strips[b], Operand::Plain), true)?;
             }
             start = end;
         }

@@ -1,11 +1,9 @@
 //! The clipped sum of a step, in integers.
 
-use std::cell::RefCell;
-
 use candle_core::Device;
 
 use crate::error::{Result, TrainError};
-use crate::ops::{AddToIntegers, Summand};
+use crate::ops::{self, Summand};
 use crate::parameters::ParameterVector;
 use crate::ranks::Collective;
 
@@ -102,11 +100,8 @@ impl Part {
                 host = vector.flat().to_device(&Device::Cpu)?;
                 &host
             };
-            let largest = RefCell::new(0.0);
-            let add = AddToIntegers { steps: RefCell::new(&mut self.steps), grid: grid.step, largest };
-            vector.inplace_op1(&add)?;
             // NaN fails the comparison.
-            self.finite &= add.largest.into_inner() < CAPACITY;
+            self.finite &= ops::add_to_integers(vector, &mut self.steps, grid.step)? < CAPACITY;
         }
         Ok(())
     }

@@ -15,7 +15,7 @@ use crate::dropout::DropoutKey;
 use crate::error::{Result, TrainError};
 use crate::loss::Loss;
 use crate::models::{Model, ModelConfig};
-use crate::ops::{Fill, ScaleAdd};
+use crate::ops;
 use crate::parameters::ParameterVector;
 use crate::records::Records;
 use crate::threads::Threads;
@@ -239,11 +239,10 @@ impl Engine {
         sum.clear();
         self.add_weighted(weights, &mut sum)?;
         if !accumulate {
-            gradient.flat().inplace_op1(&Fill(0.0))?;
+            ops::fill(gradient.flat(), 0.0)?;
         }
         for part in sum.parts() {
-            let add = ScaleAdd { scale: 1.0, alpha: 1.0, threads: &self.threads };
-            gradient.flat().inplace_op2(part.flat(), &add)?;
+            ops::scale_add(gradient.flat(), part.flat(), 1.0, 1.0, &self.threads)?;
         }
         self.sum = Some(sum);
         Ok(())

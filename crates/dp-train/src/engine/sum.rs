@@ -1,7 +1,7 @@
 //! A weighted sum of gradients in the making.
 
 use crate::error::{Result, TrainError};
-use crate::ops::{AddSlice, Fill};
+use crate::ops;
 use crate::parameters::ParameterVector;
 
 /// `Σ_i weights[i] g_i` over the batches given to [`Engine::add_weighted`](super::Engine::add_weighted), in as many parts as there are
@@ -45,7 +45,7 @@ impl WeightedSum {
             return Err(TrainError::mismatch("parts of a sum", "at least 1", 0));
         };
         if !std::mem::replace(&mut first.counts, true) {
-            first.vector.flat().inplace_op1(&Fill(0.0))?;
+            ops::fill(first.vector.flat(), 0.0)?;
         }
         let counting = |part: &mut Part| std::mem::replace(&mut part.counts, false);
         let others = others.iter_mut().filter_map(|part| counting(part).then_some(&part.vector));
@@ -81,9 +81,9 @@ impl WeightedSum {
     pub(crate) fn add(&mut self, alpha: f64, values: &[f64]) -> Result<()> {
         for (vector, counted) in self.open(1)? {
             if !counted {
-                vector.flat().inplace_op1(&Fill(0.0))?;
+                ops::fill(vector.flat(), 0.0)?;
             }
-            vector.flat().inplace_op1(&AddSlice { alpha, values })?;
+            ops::add_slice(vector.flat(), alpha, values)?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::error::{Result, TrainError};
 use crate::layers::Mode;
 use crate::loss::Loss;
 use crate::models::{Model, class};
-use crate::ops::Fill;
+use crate::ops;
 use crate::parameters::ParameterVector;
 use crate::records::Records;
 
@@ -94,7 +94,7 @@ impl Worker {
             return Ok(Vec::new());
         }
         let sq_norms = self.sq_norms.rows(len)?;
-        sq_norms.inplace_op1(&Fill(0.0))?;
+        ops::fill(&sq_norms, 0.0)?;
         self.model.add_sq_norms(&sq_norms)?;
         // The sign of what is not a number depends on the order of a product's operands, and with it on other records.
         let norm = |sq_norm: f64| if sq_norm.is_nan() { f64::NAN } else { sq_norm.sqrt() };

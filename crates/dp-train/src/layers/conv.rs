@@ -1,6 +1,5 @@
 //! Convolution layer.
 
-use std::cell::RefCell;
 use std::ops::Range;
 
 use candle_core::{DType, Device, Result, Tensor};
@@ -9,10 +8,7 @@ use super::max_windows::MaxWindows;
 use super::pieces::{Piece, pieces};
 use super::{Initial, KernelCrop, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
-use crate::ops::{
-    Axpy, ColumnSum, ConvForward, ConvGradients, ConvGramSqNorms, ConvInputGradient, ConvShape, ConvWeightSum, Fill,
-    PerSampleForm, PoolShape, RowSqNorms, ScaleRows, SumRows, UnpackWeight, WeightOrder, Workspace,
-};
+use crate::ops::{self, ConvShape, PerSampleForm, PoolShape, WeightOrder, Workspace};
 
 /// Two-dimensional convolution with stride, zero padding and groups; the bias is optional, and so is a max pooling of the output.
 ///
@@ -141,14 +137,12 @@ impl Conv2d {
             match form {
                 PerSampleForm::Kept => {
                     let gradients = piece.rows(&self.gradients.rows(n_records)?)?;
-                    let workspace = RefCell::new(&mut self.workspace);
-                    gradients.inplace_op3(&input, &gradient, &ConvGradients { shape, order, workspace })?;
-                    sq_norms.inplace_op2(&gradients, &RowSqNorms)?;
+                    ops::conv_gradients(&gradients, &input, &gradient, shape, order, &mut self.workspace)?;
+                    ops::row_sq_norms(&sq_norms, &gradients)?;
                 }
                 PerSampleForm::Gram => {
-                    let workspaces = RefCell::new((&mut self.workspace, &mut self.other_workspace));
-                    let norms = ConvGramSqNorms { shape, bias: self.has_bias, workspaces };
-                    sq_norms.inplace_op3(&input, &gradient, &norms)?;
+                    let workspaces = (&mut self.workspace, &mut self.other_workspace);
+                    ops::conv_gram_sq_norms(&sq_norms, &input, &gradient, shape, self.has_bias, workspaces)?;
                 }
             }
         }
@@ -195,9 +189,8 @@ impl Layer for Conv2d {
                 Some(_) => self.output.rows(piece.len())?,
                 None => output.clone(),
             };
-            let workspace = RefCell::new(&mut self.workspace);
-            let forward = ConvForward { shape: &self.shape, bias: self.bias.as_ref(), workspace };
-            images.inplace_op3(&piece.rows(&input)?, &weight, &forward)?;
+            let (input, bias) = (piece.rows(&input)?, self.bias.as_ref());
+            ops::conv_forward(&images, &input, &weight, &self.shape, bias, &mut self.workspace)?;
             if let Some(pooling) = &mut self.pooling {
                 pooling.forward(piece, &images, &output)?;
             }
@@ -213,8 +206,8 @@ impl Layer for Conv2d {
             let input_gradient = self.input_gradient.rows(n_records)?;
             for piece in self.pieces(0..n_records, n_records) {
                 let gradient = self.image_gradient(piece, &output_gradient)?;
-                let backward = ConvInputGradient { shape: &self.shape, workspace: RefCell::new(&mut self.workspace) };
-                piece.rows(&input_gradient)?.inplace_op3(&gradient, &weight, &backward)?;
+                let to = piece.rows(&input_gradient)?;
+                ops::conv_input_gradient(&to, &gradient, &weight, &self.shape, &mut self.workspace)?;
             }
             Some(input_gradient)
         } else {
@@ -241,18 +234,18 @@ impl Layer for Conv2d {
         let weight_gradient = gradients.first().ok_or_else(|| missing("a gradient"))?;
         let bias_gradient = gradients.get(1);
         let (shape, order) = (self.shape, self.shape.weight_order());
-        let unpack = UnpackWeight { shape: &shape, order, accumulate };
+        let unpack = |sum: &Tensor| ops::unpack_weight(weight_gradient, sum, &shape, order, accumulate);
 
         if let Some(Tape { gradients: Some(gradients), .. }) = &self.tape {
             let sum = self.sum.rows(1)?.squeeze(0)?;
-            sum.inplace_op2(&gradients.narrow(0, rows.start, rows.len())?, &SumRows { weights })?;
-            weight_gradient.inplace_op2(&sum.narrow(0, 0, shape.weights())?, &unpack)?;
+            ops::sum_rows(&sum, &gradients.narrow(0, rows.start, rows.len())?, weights)?;
+            unpack(&sum.narrow(0, 0, shape.weights())?)?;
             if let Some(bias_gradient) = bias_gradient {
                 if !accumulate {
-                    bias_gradient.inplace_op1(&Fill(0.0))?;
+                    ops::fill(bias_gradient, 0.0)?;
                 }
                 let sum = sum.narrow(0, shape.weights(), shape.filters)?;
-                bias_gradient.inplace_op2(&sum, &Axpy { alpha: 1.0 })?;
+                ops::axpy(bias_gradient, &sum, 1.0)?;
             }
             return Ok(());
         }
@@ -264,12 +257,12 @@ impl Layer for Conv2d {
             // A row is where it is in the batch, as the pooling's winners are.
             let scaled = self.scaled.rows(gradient.dim(0)?)?;
             let part = |of: &Tensor| of.narrow(0, rows.start, rows.len());
-            part(&scaled)?.inplace_op2(&part(&gradient)?, &ScaleRows { weights })?;
+            ops::scale_rows(&part(&scaled)?, &part(&gradient)?, weights)?;
             scaled
         };
         if let Some(bias_gradient) = bias_gradient {
             let scaled = self.by_position(&scaled.narrow(0, rows.start, rows.len())?)?;
-            bias_gradient.inplace_op2(&scaled, &ColumnSum { accumulate })?;
+            ops::column_sum(bias_gradient, &scaled, accumulate)?;
         }
         let in_place = order == WeightOrder::FiltersFirst;
         let sum = if in_place {
@@ -280,11 +273,10 @@ impl Layer for Conv2d {
         for (i, piece) in self.pieces(rows.clone(), rows.len()).enumerate() {
             let gradient = self.image_gradient(piece, &scaled)?;
             let accumulate = i > 0 || (in_place && accumulate);
-            let workspace = RefCell::new(&mut self.workspace);
-            let product = ConvWeightSum { shape: &shape, order, accumulate, workspace };
-            sum.inplace_op3(&piece.rows(&input)?, &gradient, &product)?;
+            let input = piece.rows(&input)?;
+            ops::conv_weight_sum(&sum, &input, &gradient, &shape, order, accumulate, &mut self.workspace)?;
         }
-        if in_place { Ok(()) } else { weight_gradient.inplace_op2(&sum, &unpack) }
+        if in_place { Ok(()) } else { unpack(&sum) }
     }
 
     fn chained_terms(&self) -> Vec<usize> {

@@ -36,7 +36,7 @@ impl Dropout {
 
     fn apply(&self, key: DropoutKey, destination: &Tensor, source: &Tensor) -> Result<()> {
         let Self { probability, index: layer, ref records, .. } = *self;
-        destination.inplace_op2(source, &ops::Dropout { key, layer, records, probability })
+        ops::dropout(destination, source, key, layer, records, probability)
     }
 }
 
@@ -60,7 +60,7 @@ impl Layer for Dropout {
         let output = self.output.rows(input.dim(0)?)?;
         match self.key {
             Some(key) => self.apply(key, &output, &input)?,
-            None => output.inplace_op2(&input, &ops::Copy)?,
+            None => ops::copy(&output, &input)?,
         }
         Ok(output)
     }

@@ -6,7 +6,7 @@ use candle_core::{DType, Device, Error, Result, Tensor};
 
 use super::{Initial, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
-use crate::ops::{EmbeddingForward, EmbeddingSqNorms, EmbeddingSum};
+use crate::ops;
 
 /// A row of a table for each id of a record; ids are the record's input values.
 ///
@@ -60,7 +60,7 @@ impl Layer for Embedding {
             return Err(Error::Msg("embedding used before its parameters were bound".into()));
         };
         let output = self.output.rows(input.dim(0)?)?;
-        output.inplace_op3(&input, weight, &EmbeddingForward)?;
+        ops::embedding_forward(&output, &input, weight)?;
         self.tape = Some(Tape { ids: input, output_gradient: None });
         Ok(output)
     }
@@ -78,7 +78,7 @@ impl Layer for Embedding {
 
     fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
         let (ids, gradient) = self.factors()?;
-        sq_norms.inplace_op3(ids, gradient, &EmbeddingSqNorms { vocabulary: self.vocabulary })
+        ops::embedding_sq_norms(sq_norms, ids, gradient, self.vocabulary)
     }
 
     fn weighted_sum(
@@ -93,7 +93,7 @@ impl Layer for Embedding {
         let [weight_gradient] = gradients else {
             return Err(Error::Msg("an embedding has one parameter".into()));
         };
-        weight_gradient.inplace_op3(&ids, &gradient, &EmbeddingSum { weights, accumulate })
+        ops::embedding_sum(weight_gradient, &ids, &gradient, weights, accumulate)
     }
 
     fn vocabulary(&self) -> Option<usize> {

@@ -6,7 +6,7 @@ use candle_core::{DType, Device, Result, Tensor};
 
 use super::{Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
-use crate::ops::SwapAxes;
+use crate::ops;
 
 /// Images with channels last as vectors in channel-first order, so that the weight of a linear layer behind it has PyTorch's order.
 pub(crate) struct Flatten {
@@ -41,7 +41,7 @@ impl Layer for Flatten {
             return Ok(input);
         }
         let output = self.output.rows(input.dim(0)?)?;
-        output.inplace_op2(&input, &SwapAxes { rows: self.positions, columns: self.channels })?;
+        ops::swap_axes(&output, &input, self.positions, self.channels)?;
         Ok(output)
     }
 
@@ -53,7 +53,7 @@ impl Layer for Flatten {
             return Ok(Some(output_gradient));
         }
         let input_gradient = self.input_gradient.rows(output_gradient.dim(0)?)?;
-        input_gradient.inplace_op2(&output_gradient, &SwapAxes { rows: self.channels, columns: self.positions })?;
+        ops::swap_axes(&input_gradient, &output_gradient, self.channels, self.positions)?;
         Ok(Some(input_gradient))
     }
 

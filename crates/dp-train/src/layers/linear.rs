@@ -6,10 +6,7 @@ use candle_core::{DType, Device, Error, Result, Tensor};
 
 use super::{Initial, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
-use crate::ops::{
-    ColumnSum, LinearSqNorms, MatMul, Operand, RecordProducts, RepeatRow, RowSqNorms, ScaleRows, SequenceSqNorms,
-    SumPositions, WeightedColumnSum,
-};
+use crate::ops::{self, Operand};
 
 /// `y = x Wᵀ + b` with `W` `[outputs, inputs]` (as PyTorch and candle store it) and `b` `[outputs]`, at every position of a record.
 ///
@@ -113,8 +110,8 @@ impl Linear {
     fn form_gradients(&mut self, batch: usize) -> Result<(Tensor, Tensor)> {
         let (weights, biases) = (self.weight_gradients.rows(batch)?, self.bias_gradients.rows(batch)?);
         let (input, gradient) = self.factors()?;
-        weights.inplace_op3(gradient, input, &RecordProducts { positions: self.positions })?;
-        biases.inplace_op2(gradient, &SumPositions { positions: self.positions })?;
+        ops::record_products(&weights, gradient, input, self.positions)?;
+        ops::sum_positions(&biases, gradient, self.positions)?;
         Ok((weights, biases))
     }
 }
@@ -137,9 +134,8 @@ impl Layer for Linear {
         let input = input.reshape((batch * self.positions, self.inputs))?;
         let rows = output.reshape((batch * self.positions, self.outputs))?;
         let (weight, bias) = self.weights()?;
-        rows.inplace_op2(bias, &RepeatRow)?;
-        let product = MatMul { lhs: Operand::Plain, rhs: Operand::Transposed, accumulate: true };
-        rows.inplace_op3(&input, weight, &product)?;
+        ops::repeat_row(&rows, bias)?;
+        ops::matmul(&rows, (&input, Operand::Plain), (weight, Operand::Transposed), true)?;
         self.tape = Some(Tape { input, output_gradient: None, formed: None });
         Ok(output)
     }
@@ -149,9 +145,8 @@ impl Layer for Linear {
         let rows = output_gradient.reshape((batch * self.positions, self.outputs))?;
         let input_gradient = if wants_input_gradient {
             let gradient = self.input_gradient.rows(batch)?;
-            let product = MatMul { lhs: Operand::Plain, rhs: Operand::Plain, accumulate: false };
             let to = gradient.reshape((batch * self.positions, self.inputs))?;
-            to.inplace_op3(&rows, self.weights()?.0, &product)?;
+            ops::matmul(&to, (&rows, Operand::Plain), (self.weights()?.0, Operand::Plain), false)?;
             Some(gradient)
         } else {
             None
@@ -166,8 +161,8 @@ impl Layer for Linear {
     fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
         if self.form == Form::Formed {
             let formed = self.form_gradients(sq_norms.dim(0)?)?;
-            sq_norms.inplace_op2(&formed.0, &RowSqNorms)?;
-            sq_norms.inplace_op2(&formed.1, &RowSqNorms)?;
+            ops::row_sq_norms(sq_norms, &formed.0)?;
+            ops::row_sq_norms(sq_norms, &formed.1)?;
             if let Some(tape) = &mut self.tape {
                 tape.formed = Some(formed);
             }
@@ -175,8 +170,8 @@ impl Layer for Linear {
         }
         let (input, gradient) = self.factors()?;
         match self.form {
-            Form::Outer => sq_norms.inplace_op3(input, gradient, &LinearSqNorms),
-            _ => sq_norms.inplace_op3(input, gradient, &SequenceSqNorms { positions: self.positions }),
+            Form::Outer => ops::linear_sq_norms(sq_norms, input, gradient),
+            _ => ops::sequence_sq_norms(sq_norms, input, gradient, self.positions),
         }
     }
 
@@ -191,19 +186,21 @@ impl Layer for Linear {
             return Err(Error::Msg("a linear layer has two parameters".into()));
         };
         if let Some(Tape { formed: Some((of_weight, of_bias)), .. }) = &self.tape {
-            let sum = WeightedColumnSum { weights, first_column: 0, accumulate };
-            weight_gradient.inplace_op2(&of_weight.narrow(0, rows.start, rows.len())?, &sum)?;
-            return bias_gradient.inplace_op2(&of_bias.narrow(0, rows.start, rows.len())?, &sum);
+            let sum = |to: &Tensor, of: &Tensor| {
+                ops::weighted_column_sum(to, &of.narrow(0, rows.start, rows.len())?, weights, 0, accumulate)
+            };
+            sum(weight_gradient, of_weight)?;
+            return sum(bias_gradient, of_bias);
         }
         let weights: Vec<f64> =
             weights.iter().flat_map(|&weight| std::iter::repeat_n(weight, self.positions)).collect();
         let scaled = self.scaled.rows(weights.len())?;
         let (input, gradient) = self.factors()?;
         let rows = |of: &Tensor| of.narrow(0, rows.start * self.positions, rows.len() * self.positions);
-        scaled.inplace_op2(&rows(gradient)?, &ScaleRows { weights: &weights })?;
-        let product = MatMul { lhs: Operand::Transposed, rhs: Operand::Plain, accumulate };
-        weight_gradient.inplace_op3(&scaled, &rows(input)?, &product)?;
-        bias_gradient.inplace_op2(&scaled, &ColumnSum { accumulate })
+        ops::scale_rows(&scaled, &rows(gradient)?, &weights)?;
+        let (lhs, rhs) = ((&scaled, Operand::Transposed), (&rows(input)?, Operand::Plain));
+        ops::matmul(weight_gradient, lhs, rhs, accumulate)?;
+        ops::column_sum(bias_gradient, &scaled, accumulate)
     }
 
     fn chained_terms(&self) -> Vec<usize> {

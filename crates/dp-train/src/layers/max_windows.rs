@@ -1,12 +1,10 @@
 //! Max pooling, as a layer and as the end of another.
 
-use std::cell::RefCell;
-
 use candle_core::{DType, Device, Error, Result, Tensor};
 
 use super::pieces::Piece;
 use crate::buffer::RowBuffer;
-use crate::ops::{MaxPool, MaxPoolBackward, PoolShape};
+use crate::ops::{self, PoolShape};
 
 /// Max pooling, piece by piece of a batch. Images need not be kept for the backward pass, nor the gradient of all at once: a layer that
 /// makes the images can drop both as soon as it has used them, while they are in the cache.
@@ -34,8 +32,7 @@ impl MaxWindows {
     /// Pools the images of a piece of the batch into its rows of `output`.
     pub(super) fn forward(&mut self, piece: Piece, images: &Tensor, output: &Tensor) -> Result<()> {
         let range = piece.values(self.shape.outputs());
-        let winners = RefCell::new(&mut self.winners[range]);
-        piece.rows(output)?.inplace_op2(images, &MaxPool { shape: &self.shape, winners })
+        ops::max_pool(&piece.rows(output)?, images, &self.shape, &mut self.winners[range])
     }
 
     /// Gradient with respect to the images of a piece, from that of the batch's output. On a CUDA device the images must still be there.
@@ -44,8 +41,7 @@ impl MaxWindows {
             return Err(Error::Msg("max pooling's backward pass for records that had no forward pass".into()));
         };
         let gradient = self.image_gradient.rows(piece.len())?;
-        let backward = MaxPoolBackward { shape: &self.shape, winners };
-        gradient.inplace_op3(&piece.rows(output_gradient)?, images, &backward)?;
+        ops::max_pool_backward(&gradient, &piece.rows(output_gradient)?, images, &self.shape, winners)?;
         Ok(gradient)
     }
 }

@@ -6,9 +6,7 @@ use candle_core::{DType, Device, Result, Tensor};
 
 use super::{Initial, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
-use crate::ops::{
-    NormBackward, NormForward, NormGeometry, NormParameterGradients, NormStatistics, RowSqNorms, WeightedColumnSum,
-};
+use crate::ops::{self, NormGeometry};
 
 /// PyTorch's default.
 const EPSILON: f64 = 1e-5;
@@ -98,8 +96,8 @@ impl Layer for Norm {
             return Err(candle_core::Error::Msg("normalisation used before its parameters were bound".into()));
         };
         let geometry = self.geometry;
-        statistics.inplace_op2(&input, &NormStatistics { geometry, epsilon: EPSILON })?;
-        output.inplace_op3(&input, &statistics, &NormForward { geometry, scale, shift })?;
+        ops::norm_statistics(&statistics, &input, geometry, EPSILON)?;
+        ops::norm_forward(&output, &input, &statistics, geometry, scale, shift)?;
         self.tape = Some(Tape { input, statistics, gradients: None });
         Ok(output)
     }
@@ -111,17 +109,17 @@ impl Layer for Norm {
         };
         let gradients = self.gradients.rows(output_gradient.dim(0)?)?;
         let statistics = &tape.statistics;
-        gradients.inplace_op3(&output_gradient, &tape.input, &NormParameterGradients { geometry, statistics })?;
+        ops::norm_parameter_gradients(&gradients, &output_gradient, &tape.input, geometry, statistics)?;
         tape.gradients = Some(gradients);
         if !wants_input_gradient {
             return Ok(None);
         }
-        output_gradient.inplace_op3(&tape.input, statistics, &NormBackward { geometry, scale })?;
+        ops::norm_backward(&output_gradient, &tape.input, statistics, geometry, scale)?;
         Ok(Some(output_gradient))
     }
 
     fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
-        sq_norms.inplace_op2(self.gradients()?, &RowSqNorms)
+        ops::row_sq_norms(sq_norms, self.gradients()?)
     }
 
     fn weighted_sum(
@@ -134,7 +132,7 @@ impl Layer for Norm {
         let rows = self.gradients()?.narrow(0, rows.start, rows.len())?;
         for (i, gradient) in gradients.iter().enumerate() {
             let first_column = i * self.geometry.channels;
-            gradient.inplace_op2(&rows, &WeightedColumnSum { weights, first_column, accumulate })?;
+            ops::weighted_column_sum(gradient, &rows, weights, first_column, accumulate)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use candle_core::{Result, Tensor};
 
 use super::{Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
-use crate::ops::{Activation, ActivationBackward, ActivationSlope, Copy, Fill, Multiply};
+use crate::ops::{self, Activation};
 
 /// An activation applied in place; it has no parameters.
 ///
@@ -58,26 +58,26 @@ impl Layer for Pointwise {
     fn forward(&mut self, input: Tensor) -> Result<Tensor> {
         let output = if self.apart {
             let output = rows_like(&mut self.output_buffer, &input)?;
-            output.inplace_op2(&input, &Copy)?;
+            ops::copy(&output, &input)?;
             output
         } else {
             input
         };
         let of_output = self.activation.is_function_of_output();
         if of_output && !self.apart {
-            output.inplace_op1(&self.activation)?;
+            ops::activate(&output, self.activation)?;
             self.tape = Some(Tape::Output(output.clone()));
             return Ok(output);
         }
         let slope = rows_like(&mut self.slope_buffer, &output)?;
         if of_output {
-            output.inplace_op1(&self.activation)?;
-            slope.inplace_op1(&Fill(1.0))?;
-            slope.inplace_op2(&output, &ActivationBackward(self.activation))?;
+            ops::activate(&output, self.activation)?;
+            ops::fill(&slope, 1.0)?;
+            ops::activation_backward(&slope, &output, self.activation)?;
         } else {
             // The derivative is taken while the input is there.
-            slope.inplace_op2(&output, &ActivationSlope(self.activation))?;
-            output.inplace_op1(&self.activation)?;
+            ops::activation_slope(&slope, &output, self.activation)?;
+            ops::activate(&output, self.activation)?;
         }
         self.tape = Some(Tape::Slope(slope));
         Ok(output)
@@ -88,8 +88,8 @@ impl Layer for Pointwise {
             return Ok(None);
         }
         match &self.tape {
-            Some(Tape::Output(output)) => output_gradient.inplace_op2(output, &ActivationBackward(self.activation))?,
-            Some(Tape::Slope(slope)) => output_gradient.inplace_op2(slope, &Multiply)?,
+            Some(Tape::Output(output)) => ops::activation_backward(&output_gradient, output, self.activation)?,
+            Some(Tape::Slope(slope)) => ops::multiply(&output_gradient, slope)?,
             None => return Err(candle_core::Error::Msg("backward pass without a forward pass".into())),
         }
         Ok(Some(output_gradient))

@@ -9,7 +9,7 @@ use super::max_windows::MaxWindows;
 use super::pieces::Piece;
 use super::{Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
-use crate::ops::{AveragePool, AveragePoolBackward, PoolShape};
+use crate::ops::{self, PoolShape};
 
 /// What a pooling layer takes of each window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl Layer for Pool2d {
             }
             Kind::Average { shape, output, .. } => {
                 let output = output.rows(n_records)?;
-                output.inplace_op2(&input, &AveragePool(shape))?;
+                ops::average_pool(&output, &input, shape)?;
                 output
             }
         };
@@ -83,7 +83,7 @@ impl Layer for Pool2d {
             Kind::Max(windows) => windows.backward(Piece::whole(n_records), input, &output_gradient).map(Some),
             Kind::Average { shape, input_gradient, .. } => {
                 let gradient = input_gradient.rows(n_records)?;
-                gradient.inplace_op2(&output_gradient, &AveragePoolBackward(shape))?;
+                ops::average_pool_backward(&gradient, &output_gradient, shape)?;
                 Ok(Some(gradient))
             }
         }

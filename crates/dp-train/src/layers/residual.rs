@@ -6,7 +6,7 @@ use candle_core::{DType, Device, Result, Tensor};
 
 use super::{Chain, Layer, Mode, ParameterSpec};
 use crate::buffer::RowBuffer;
-use crate::ops::{Axpy, Copy};
+use crate::ops;
 
 /// `y = branch(x) + x`, or `branch(x) + shortcut(x)` where the branch changes the shape.
 ///
@@ -63,21 +63,21 @@ impl Layer for Residual {
             None => input.clone(),
         };
         let output = self.branch.forward(input)?;
-        output.inplace_op2(&skipped, &Axpy { alpha: 1.0 })?;
+        ops::axpy(&output, &skipped, 1.0)?;
         Ok(output)
     }
 
     fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
         // Both ways may overwrite the gradient they are given.
         let copy = self.output_gradient.rows(output_gradient.dim(0)?)?;
-        copy.inplace_op2(&output_gradient, &Copy)?;
+        ops::copy(&copy, &output_gradient)?;
         let skipped = match &mut self.shortcut {
             Some(chain) => chain.backward(output_gradient, wants_input_gradient)?,
             None => Some(output_gradient),
         };
         let gradient = self.branch.backward(copy, wants_input_gradient)?;
         if let (Some(gradient), Some(skipped)) = (&gradient, &skipped) {
-            gradient.inplace_op2(skipped, &Axpy { alpha: 1.0 })?;
+            ops::axpy(gradient, skipped, 1.0)?;
         }
         Ok(gradient)
     }

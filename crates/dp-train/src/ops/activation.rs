@@ -1,10 +1,12 @@
 //! Pointwise activations and their derivatives, in place.
 
-use candle_core::{CpuStorage, Error, InplaceOp1, InplaceOp2, Layout, Result};
+use candle_core::{Error, Result, Tensor};
 use serde::{Deserialize, Serialize};
 
+#[cfg(feature = "cuda")]
+use super::cuda;
 use super::element::{Element, destination, dtype, for_float, same, source};
-use super::on_cuda::on_cuda;
+use super::in_place::{Operands, binary, unary};
 use crate::vector_math::{map_in_place, vectorise};
 
 /// A pointwise activation.
@@ -117,78 +119,57 @@ fn zip_in_place<T: Copy>(values: &mut [T], others: &[T], f: impl Fn(T, T) -> T) 
     );
 }
 
-impl InplaceOp1 for Activation {
-    fn name(&self) -> &'static str {
-        "activation"
-    }
-
-    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
-        for_float!(dtype(storage), "activation", T => {
-            self.forward::<T>(destination(storage, layout)?);
+/// Replaces every value by the activation there.
+pub(crate) fn activate(out: &Tensor, activation: Activation) -> Result<()> {
+    unary("activation", out, |operands| match operands {
+        Operands::Cpu(out, []) => for_float!(dtype(out.0), "activation", T => {
+            activation.forward::<T>(destination(out)?);
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst| cuda::activation(*self, dst));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(out, []) => cuda::activate(out, activation),
+    })
 }
 
 /// Multiplies a gradient with respect to the output (destination) by the derivative at that output (source).
-pub(crate) struct ActivationBackward(pub(crate) Activation);
-
-impl InplaceOp2 for ActivationBackward {
-    fn name(&self) -> &'static str {
-        "activation-backward"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, output: &CpuStorage, output_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "activation-backward", T => {
-            let gradient = destination::<T>(dst, dst_l)?;
-            let output = source::<T>((output, output_l))?;
+pub(crate) fn activation_backward(dst: &Tensor, output: &Tensor, activation: Activation) -> Result<()> {
+    binary("activation-backward", dst, output, |operands| match operands {
+        Operands::Cpu(dst, [output]) => for_float!(dtype(dst.0), "activation-backward", T => {
+            let gradient = destination::<T>(dst)?;
+            let output = source::<T>(output)?;
             same("length of the activation's output", gradient.len(), output.len())?;
-            self.0.backward(gradient, output)
-        })
-    }
-
-    on_cuda!(|self, dst, output| cuda::activation_backward(self, dst, output));
+            activation.backward(gradient, output)
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [output]) => cuda::activation_backward(dst, output, activation),
+    })
 }
 
 /// Writes the derivative (destination) at an input (source), for activations whose derivative is no function of the output.
-pub(crate) struct ActivationSlope(pub(crate) Activation);
-
-impl InplaceOp2 for ActivationSlope {
-    fn name(&self) -> &'static str {
-        "activation-slope"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, input: &CpuStorage, input_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "activation-slope", T => {
-            let slope = destination::<T>(dst, dst_l)?;
-            let input = source::<T>((input, input_l))?;
+pub(crate) fn activation_slope(dst: &Tensor, input: &Tensor, activation: Activation) -> Result<()> {
+    binary("activation-slope", dst, input, |operands| match operands {
+        Operands::Cpu(dst, [input]) => for_float!(dtype(dst.0), "activation-slope", T => {
+            let slope = destination::<T>(dst)?;
+            let input = source::<T>(input)?;
             same("length of the activation's input", slope.len(), input.len())?;
-            self.0.slope(slope, input)
-        })
-    }
-
-    on_cuda!(|self, dst, input| cuda::activation_slope(self, dst, input));
+            activation.slope(slope, input)
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [input]) => cuda::activation_slope(dst, input, activation),
+    })
 }
 
 /// `dst *= src`.
-pub(crate) struct Multiply;
-
-impl InplaceOp2 for Multiply {
-    fn name(&self) -> &'static str {
-        "multiply"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "multiply", T => {
-            let dst = destination::<T>(dst, dst_l)?;
-            let src = source::<T>((src, src_l))?;
+pub(crate) fn multiply(dst: &Tensor, src: &Tensor) -> Result<()> {
+    binary("multiply", dst, src, |operands| match operands {
+        Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "multiply", T => {
+            let dst = destination::<T>(dst)?;
+            let src = source::<T>(src)?;
             same("elements to multiply", dst.len(), src.len())?;
             zip_in_place(dst, src, |a, b| a * b);
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, src| cuda::multiply(dst, src));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [src]) => cuda::multiply(dst, src),
+    })
 }

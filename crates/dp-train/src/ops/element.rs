@@ -146,6 +146,11 @@ pub(super) fn dtype(storage: &CpuStorage) -> DType {
     storage.dtype()
 }
 
+/// A tensor that an operation reads.
+pub(super) type Source<'a> = (&'a CpuStorage, &'a Layout);
+/// The tensor that an operation writes.
+pub(super) type Destination<'a> = (&'a mut CpuStorage, &'a Layout);
+
 /// The values of a contiguous source.
 pub(super) fn source<'a, T: WithDType>((storage, layout): (&'a CpuStorage, &Layout)) -> Result<&'a [T]> {
     let (start, end) = layout.contiguous_offsets().ok_or(Error::RequiresContiguous { op: "source" })?;
@@ -153,7 +158,7 @@ pub(super) fn source<'a, T: WithDType>((storage, layout): (&'a CpuStorage, &Layo
 }
 
 /// The values of a contiguous destination.
-pub(super) fn destination<'a, T: Element>(storage: &'a mut CpuStorage, layout: &Layout) -> Result<&'a mut [T]> {
+pub(super) fn destination<T: Element>((storage, layout): Destination<'_>) -> Result<&mut [T]> {
     let (start, end) = layout.contiguous_offsets().ok_or(Error::RequiresContiguous { op: "destination" })?;
     let got = storage.dtype();
     match T::values_mut(storage) {

@@ -1,9 +1,11 @@
 //! Rows of a table, picked by ids that come as a record's input values.
 
-use candle_core::{CpuStorage, Error, InplaceOp3, Layout, Result, WithDType};
+use candle_core::{Error, Result, Tensor, WithDType};
 
-use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
-use super::on_cuda::on_cuda;
+#[cfg(feature = "cuda")]
+use super::cuda;
+use super::element::{Element, Source, destination, dtype, for_float, rows_and_columns, same, source};
+use super::in_place::{Operands, ternary};
 
 /// The ids of a batch and the width of what they stand for.
 struct Ids<'a, T> {
@@ -15,7 +17,7 @@ struct Ids<'a, T> {
 }
 
 impl<'a, T: Element> Ids<'a, T> {
-    fn new(ids: (&'a CpuStorage, &Layout), vocabulary: usize) -> Result<Self> {
+    fn new(ids: Source<'a>, vocabulary: usize) -> Result<Self> {
         let (_, positions) = rows_and_columns(ids.1)?;
         Ok(Self { values: source::<T>(ids)?, positions, vocabulary })
     }
@@ -48,27 +50,13 @@ fn add_places<T: Element>(sum: &mut [f64], same_row: &[(usize, usize)], d: &[T])
 }
 
 /// `dst[i, t, :] = table[ids[i, t], :]`; not a number where the id is not finite.
-pub(crate) struct EmbeddingForward;
-
-impl InplaceOp3 for EmbeddingForward {
-    fn name(&self) -> &'static str {
-        "embedding-forward"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        ids: &CpuStorage,
-        ids_l: &Layout,
-        table: &CpuStorage,
-        table_l: &Layout,
-    ) -> Result<()> {
-        for_float!(dtype(dst), "embedding-forward", T => {
-            let (vocabulary, channels) = rows_and_columns(table_l)?;
-            let ids = Ids::<T>::new((ids, ids_l), vocabulary)?;
-            let table = source::<T>((table, table_l))?;
-            let dst = destination::<T>(dst, dst_l)?;
+pub(crate) fn embedding_forward(dst: &Tensor, ids: &Tensor, table: &Tensor) -> Result<()> {
+    ternary("embedding-forward", dst, ids, table, |operands| match operands {
+        Operands::Cpu(dst, [ids, table]) => for_float!(dtype(dst.0), "embedding-forward", T => {
+            let (vocabulary, channels) = rows_and_columns(table.1)?;
+            let ids = Ids::<T>::new(ids, vocabulary)?;
+            let table = source::<T>(table)?;
+            let dst = destination::<T>(dst)?;
             same("values of an embedding", ids.values.len() * channels, dst.len())?;
             for (i, out) in dst.chunks_exact_mut(channels).enumerate() {
                 match ids.row(i)? {
@@ -77,104 +65,70 @@ impl InplaceOp3 for EmbeddingForward {
                 }
             }
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, ids, table| cuda::embedding_forward(dst, ids, table));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [ids, table]) => cuda::embedding_forward(dst, ids, table),
+    })
 }
 
 /// Adds the squared norm of each record's gradient: `dst[i] += Σ_v ‖Σ_{t: ids[i, t] = v} d[i, t, :]‖²`, with the sources `ids` and `d`.
 ///
 /// This is the Gram matrix of `d` summed over pairs of equal ids, without the pairs.
-pub(crate) struct EmbeddingSqNorms {
-    /// Rows of the table.
-    pub(crate) vocabulary: usize,
-}
-
-impl InplaceOp3 for EmbeddingSqNorms {
-    fn name(&self) -> &'static str {
-        "embedding-sq-norms"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        ids: &CpuStorage,
-        ids_l: &Layout,
-        d: &CpuStorage,
-        d_l: &Layout,
-    ) -> Result<()> {
-        let dtype = dtype(ids);
-        let norms = destination::<f64>(dst, dst_l)?;
-        for_float!(dtype, "embedding-sq-norms", T => {
-            let ids = Ids::<T>::new((ids, ids_l), self.vocabulary)?;
-            let d = source::<T>((d, d_l))?;
-            same("ids of a batch", norms.len() * ids.positions, ids.values.len())?;
-            let channels = d.len() / ids.values.len().max(1);
-            same("gradients of an embedding", ids.values.len() * channels, d.len())?;
-            let mut sum = vec![0.0; channels];
-            let mut order: Vec<(usize, usize)> = Vec::with_capacity(ids.positions);
-            for (record, norm) in norms.iter_mut().enumerate() {
-                order.clear();
-                for i in record * ids.positions..(record + 1) * ids.positions {
-                    match ids.row(i)? {
-                        Some(row) => order.push((row, i)),
-                        None => *norm = f64::NAN,
+pub(crate) fn embedding_sq_norms(dst: &Tensor, ids: &Tensor, d: &Tensor, vocabulary: usize) -> Result<()> {
+    ternary("embedding-sq-norms", dst, ids, d, |operands| match operands {
+        Operands::Cpu(dst, [ids, d]) => {
+            let dtype = dtype(ids.0);
+            let norms = destination::<f64>(dst)?;
+            for_float!(dtype, "embedding-sq-norms", T => {
+                let ids = Ids::<T>::new(ids, vocabulary)?;
+                let d = source::<T>(d)?;
+                same("ids of a batch", norms.len() * ids.positions, ids.values.len())?;
+                let channels = d.len() / ids.values.len().max(1);
+                same("gradients of an embedding", ids.values.len() * channels, d.len())?;
+                let mut sum = vec![0.0; channels];
+                let mut order: Vec<(usize, usize)> = Vec::with_capacity(ids.positions);
+                for (record, norm) in norms.iter_mut().enumerate() {
+                    order.clear();
+                    for i in record * ids.positions..(record + 1) * ids.positions {
+                        match ids.row(i)? {
+                            Some(row) => order.push((row, i)),
+                            None => *norm = f64::NAN,
+                        }
+                    }
+                    order.sort_unstable();
+                    for same_row in order.chunk_by(|a, b| a.0 == b.0) {
+                        add_places(&mut sum, same_row, d);
+                        *norm += sum.iter().map(|v| v * v).sum::<f64>();
                     }
                 }
-                order.sort_unstable();
-                for same_row in order.chunk_by(|a, b| a.0 == b.0) {
-                    add_places(&mut sum, same_row, d);
-                    *norm += sum.iter().map(|v| v * v).sum::<f64>();
-                }
-            }
-            Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, ids, d| cuda::embedding_sq_norms(self, dst, ids, d));
+                Ok(())
+            })
+        }
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [ids, d]) => cuda::embedding_sq_norms(dst, ids, d, vocabulary),
+    })
 }
 
 /// `dst[v, :] = Σ_i weights[i] Σ_{t: ids[i, t] = v} d[i, t, :]`, or adds it, with the sources `ids` and `d`; a record
 /// of weight 0 is not read.
 ///
 /// The places of an id in a record are added in `f64` and rounded once, so that what a record adds is the gradient
-/// whose norm [`EmbeddingSqNorms`] takes, however its places cancel.
-pub(crate) struct EmbeddingSum<'a> {
-    /// One weight per record.
-    pub(crate) weights: &'a [f64],
-    /// Add to the destination instead of overwriting it.
-    pub(crate) accumulate: bool,
-}
-
-impl InplaceOp3 for EmbeddingSum<'_> {
-    fn name(&self) -> &'static str {
-        "embedding-sum"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        ids: &CpuStorage,
-        ids_l: &Layout,
-        d: &CpuStorage,
-        d_l: &Layout,
-    ) -> Result<()> {
-        for_float!(dtype(dst), "embedding-sum", T => {
-            let (vocabulary, channels) = rows_and_columns(dst_l)?;
-            let ids = Ids::<T>::new((ids, ids_l), vocabulary)?;
-            let d = source::<T>((d, d_l))?;
-            let dst = destination::<T>(dst, dst_l)?;
-            same("ids of a batch", self.weights.len() * ids.positions, ids.values.len())?;
+/// whose norm [`embedding_sq_norms`] takes, however its places cancel.
+pub(crate) fn embedding_sum(dst: &Tensor, ids: &Tensor, d: &Tensor, weights: &[f64], accumulate: bool) -> Result<()> {
+    ternary("embedding-sum", dst, ids, d, |operands| match operands {
+        Operands::Cpu(dst, [ids, d]) => for_float!(dtype(dst.0), "embedding-sum", T => {
+            let (vocabulary, channels) = rows_and_columns(dst.1)?;
+            let ids = Ids::<T>::new(ids, vocabulary)?;
+            let d = source::<T>(d)?;
+            let dst = destination::<T>(dst)?;
+            same("ids of a batch", weights.len() * ids.positions, ids.values.len())?;
             same("gradients of an embedding", ids.values.len() * channels, d.len())?;
-            if !self.accumulate {
+            if !accumulate {
                 dst.fill(T::ZERO);
             }
             let mut sum = vec![0.0; channels];
             let mut order: Vec<(usize, usize)> = Vec::with_capacity(ids.positions);
-            for (record, &weight) in self.weights.iter().enumerate().filter(|&(_, &weight)| weight != 0.0) {
+            for (record, &weight) in weights.iter().enumerate().filter(|&(_, &weight)| weight != 0.0) {
                 order.clear();
                 for i in record * ids.positions..(record + 1) * ids.positions {
                     if let Some(row) = ids.row(i)? {
@@ -191,8 +145,8 @@ impl InplaceOp3 for EmbeddingSum<'_> {
                 }
             }
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, ids, d| cuda::embedding_sum(self, dst, ids, d));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [ids, d]) => cuda::embedding_sum(dst, ids, d, weights, accumulate),
+    })
 }

@@ -1,38 +1,29 @@
 //! From channels last to channels first, and back.
 
-use candle_core::{CpuStorage, InplaceOp2, Layout, Result};
+use candle_core::{Result, Tensor};
 
+#[cfg(feature = "cuda")]
+use super::cuda;
 use super::element::{Element, destination, dtype, for_float, same, source};
-use super::on_cuda::on_cuda;
+use super::in_place::{Operands, binary};
 
 /// Exchanges the two axes of every record: `[rows, columns]` (source) becomes `[columns, rows]` (destination).
-pub(crate) struct SwapAxes {
-    /// Rows of a record of the source.
-    pub(crate) rows: usize,
-    /// Columns of a record of the source.
-    pub(crate) columns: usize,
-}
-
-impl InplaceOp2 for SwapAxes {
-    fn name(&self) -> &'static str {
-        "swap-axes"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "swap-axes", T => {
-            let out = destination::<T>(dst, dst_l)?;
-            let records = source::<T>((src, src_l))?;
-            let len = self.rows * self.columns;
+pub(crate) fn swap_axes(dst: &Tensor, src: &Tensor, rows: usize, columns: usize) -> Result<()> {
+    binary("swap-axes", dst, src, |operands| match operands {
+        Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "swap-axes", T => {
+            let out = destination::<T>(dst)?;
+            let records = source::<T>(src)?;
+            let len = rows * columns;
             same("values of records", records.len(), out.len())?;
             same("values of records", records.len() / len.max(1) * len, records.len())?;
             for (record, out) in records.chunks_exact(len.max(1)).zip(out.chunks_exact_mut(len.max(1))) {
-                swap(record, self.rows, self.columns, out);
+                swap(record, rows, columns, out);
             }
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, src| cuda::swap_axes(self, dst, src));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [src]) => cuda::swap_axes(dst, src, rows, columns),
+    })
 }
 
 /// In square tiles, so that a cache line of either side is used up while it is there.

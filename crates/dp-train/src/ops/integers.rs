@@ -1,11 +1,9 @@
 //! Sums of pieces as integers, and from there to a private gradient.
 
-use std::cell::RefCell;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Tensor, WithDType};
+use candle_core::{Result, Tensor, WithDType};
 
 use super::element::{Element, cpu, destination, dtype, for_float, same, source};
+use super::in_place::unary;
 #[cfg(feature = "audit")]
 use crate::audit::{Fault, planted};
 use crate::engine::CAPACITY;
@@ -16,49 +14,36 @@ use crate::vector_math::vectorise;
 /// Adding it to a magnitude below 2⁵¹ rounds that to an integer, which is then in the trailing bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// Adds the values of a vector, rounded to multiples of a public step, to integers. The vector stays as it is.
-pub(crate) struct AddToIntegers<'a> {
-    /// `[values]`.
-    pub(crate) steps: RefCell<&'a mut [i64]>,
-    /// A power of two.
-    pub(crate) grid: f64,
-    /// The largest magnitude in steps, once the operation has run; NaN if a value is.
-    pub(crate) largest: RefCell<f64>,
-}
-
-impl InplaceOp1 for AddToIntegers<'_> {
-    fn name(&self) -> &'static str {
-        "add-to-integers"
-    }
-
-    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
-        for_float!(dtype(storage), "add-to-integers", T => {
-            let values = source::<T>((storage, layout))?;
-            let steps = &mut **self.steps.borrow_mut();
-            same("integers of a sum", values.len(), steps.len())?;
-            #[cfg(feature = "audit")]
-            if planted(Fault::F32Stagnation) {
-                for (step, &value) in steps.iter_mut().zip(values) {
-                    let sum = (*step as f64 * self.grid) as f32 + value.to_f64() as f32;
-                    *step = (f64::from(sum) / self.grid) as i64;
-                }
-                return Ok(());
+/// Adds the values of a vector, rounded to multiples of a public step, to integers, `[values]`. The vector stays as it is.
+///
+/// `grid` is the step, a power of two. Returns the largest magnitude in steps; NaN if a value is.
+pub(crate) fn add_to_integers(vector: &Tensor, steps: &mut [i64], grid: f64) -> Result<f64> {
+    let (storage, layout) = vector.storage_and_layout();
+    let storage = cpu(&storage)?;
+    for_float!(dtype(storage), "add-to-integers", T => {
+        let values = source::<T>((storage, layout))?;
+        same("integers of a sum", values.len(), steps.len())?;
+        #[cfg(feature = "audit")]
+        if planted(Fault::F32Stagnation) {
+            for (step, &value) in steps.iter_mut().zip(values) {
+                let sum = (*step as f64 * grid) as f32 + value.to_f64() as f32;
+                *step = (f64::from(sum) / grid) as i64;
             }
-            let per_step = 1.0 / self.grid;
-            let mut largest = Largest::default();
-            vectorise(#[inline(always)] || {
-                for (steps, values) in steps.chunks_mut(LANES).zip(values.chunks(LANES)) {
-                    for ((step, &value), lane) in steps.iter_mut().zip(values).zip(&mut largest.lanes) {
-                        let scaled = value.to_f64() * per_step;
-                        *lane = (*lane).max(magnitude_bits(scaled));
-                        *step = step.wrapping_add(to_integer(scaled));
-                    }
+            return Ok(0.0);
+        }
+        let per_step = 1.0 / grid;
+        let mut largest = Largest::default();
+        vectorise(#[inline(always)] || {
+            for (steps, values) in steps.chunks_mut(LANES).zip(values.chunks(LANES)) {
+                for ((step, &value), lane) in steps.iter_mut().zip(values).zip(&mut largest.lanes) {
+                    let scaled = value.to_f64() * per_step;
+                    *lane = (*lane).max(magnitude_bits(scaled));
+                    *step = step.wrapping_add(to_integer(scaled));
                 }
-            });
-            *self.largest.borrow_mut() = largest.value();
-            Ok(())
-        })
-    }
+            }
+        });
+        Ok(largest.value())
+    })
 }
 
 const LANES: usize = 16;
@@ -116,11 +101,8 @@ pub(crate) enum Summand<'a> {
     InPlace,
 }
 
-/// `dst = (Σ summands · grid + N) / normaliser`, the sum taken in integers and rounded once, with its noise.
-///
-/// **Guarantee.** Neither sum nor noise depend on how the sum is split into summands, nor on the threads.
+/// How integers become a gradient.
 pub(crate) struct FromIntegers<'a> {
-    pub(crate) summands: Vec<Summand<'a>>,
     /// The step of the integers: a power of two.
     pub(crate) grid: f64,
     pub(crate) noise: StepNoise,
@@ -128,8 +110,6 @@ pub(crate) struct FromIntegers<'a> {
     pub(crate) normaliser: f64,
     /// Who works on it.
     pub(crate) threads: &'a Threads,
-    /// Whether every value was finite and within the capacity of the grid, once the operation has run.
-    pub(crate) finite: AtomicBool,
 }
 
 /// Values that go through all stages before the next ones: they stay in the first-level cache.
@@ -144,15 +124,17 @@ struct Slices<'a, T> {
     in_place: bool,
 }
 
-impl InplaceOp1 for FromIntegers<'_> {
-    fn name(&self) -> &'static str {
-        "from-integers"
-    }
-
-    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
-        for_float!(dtype(storage), "from-integers", T => {
-            let values = destination::<T>(storage, layout)?;
-            let tensors = self.summands.iter().filter_map(|summand| match summand {
+/// `out = (Σ summands · grid + N) / normaliser`, the sum taken in integers and rounded once, with its noise. Whether every
+/// value was finite and within the capacity of the grid.
+///
+/// **Guarantee.** Neither sum nor noise depend on how the sum is split into summands, nor on the threads.
+pub(crate) fn from_integers(out: &Tensor, summands: &[Summand<'_>], how: &FromIntegers<'_>) -> Result<bool> {
+    let mut all_finite = false;
+    unary("from-integers", out, |operands| {
+        let (out, []) = operands.on_cpu("from-integers")?;
+        for_float!(dtype(out.0), "from-integers", T => {
+            let values = destination::<T>(out)?;
+            let tensors = summands.iter().filter_map(|summand| match summand {
                 Summand::Vector(tensor) => Some(tensor.storage_and_layout()),
                 _ => None,
             });
@@ -163,7 +145,7 @@ impl InplaceOp1 for FromIntegers<'_> {
                 same("values of a part of a sum", values.len(), vector.len())?;
                 slices.vectors.push(vector);
             }
-            for summand in &self.summands {
+            for summand in summands {
                 match summand {
                     Summand::Integers(steps) => {
                         same("integers of a part of a sum", values.len(), steps.len())?;
@@ -173,18 +155,19 @@ impl InplaceOp1 for FromIntegers<'_> {
                     Summand::InPlace => slices.in_place = true,
                 }
             }
-            let len = self.threads.part_len(values.len(), BLOCK, FEW);
-            let finite = self.threads.each(values.chunks_mut(len).enumerate(), |(i, values)| {
+            let len = how.threads.part_len(values.len(), BLOCK, FEW);
+            let finite = how.threads.each(values.chunks_mut(len).enumerate(), |(i, values)| {
                 let mut finite = true;
                 for (j, values) in values.chunks_mut(AT_ONCE).enumerate() {
-                    finite &= self.block(i * len + j * AT_ONCE, values, &slices);
+                    finite &= how.block(i * len + j * AT_ONCE, values, &slices);
                 }
                 finite
             });
-            self.finite.store(finite.iter().all(|&finite| finite), Ordering::Relaxed);
+            all_finite = finite.iter().all(|&finite| finite);
             Ok(())
         })
-    }
+    })?;
+    Ok(all_finite)
 }
 
 impl FromIntegers<'_> {
@@ -258,22 +241,18 @@ mod tests {
     fn steps_of(vectors: &[&[f32]], grid: f64) -> Vec<i64> {
         let mut steps = vec![0; N];
         for values in vectors {
-            let largest = RefCell::new(0.0);
-            let add = AddToIntegers { steps: RefCell::new(&mut steps), grid, largest };
-            tensor(values).inplace_op1(&add).unwrap();
-            assert!(add.largest.into_inner() < CAPACITY);
+            assert!(add_to_integers(&tensor(values), &mut steps, grid).unwrap() < CAPACITY);
         }
         steps
     }
 
-    fn gradient(dst: &[f32], summands: Vec<Summand<'_>>, threads: usize) -> (Vec<f32>, bool) {
+    fn gradient(dst: &[f32], summands: &[Summand<'_>], threads: usize) -> (Vec<f32>, bool) {
         let threads = Threads::new(NonZeroUsize::new(threads).unwrap()).unwrap();
         let noise = StepNoise::draw(&mut ChaCha20Rng::seed_from_u64(3), 0.5);
-        let finite = AtomicBool::default();
-        let op = FromIntegers { summands, grid: GRID, noise, normaliser: 8.0, threads: &threads, finite };
+        let how = FromIntegers { grid: GRID, noise, normaliser: 8.0, threads: &threads };
         let result = tensor(dst);
-        result.inplace_op1(&op).unwrap();
-        (result.to_vec1().unwrap(), op.finite.into_inner())
+        let finite = from_integers(&result, summands, &how).unwrap();
+        (result.to_vec1().unwrap(), finite)
     }
 
     const GRID: f64 = 1.0 / 1_073_741_824.0;
@@ -283,15 +262,15 @@ mod tests {
     fn a_sum_does_not_depend_on_how_it_is_split() {
         let (a, b, c) = (vector(7), vector(31), vector(53));
         let all = steps_of(&[&a, &b, &c], GRID);
-        let whole = gradient(&a, vec![Summand::Integers(&all)], 1);
+        let whole = gradient(&a, &[Summand::Integers(&all)], 1);
         assert!(whole.1);
         let (first, later) = (steps_of(&[&c], GRID), steps_of(&[&b], GRID));
         let other = tensor(&b);
         for threads in [1, 2, 3] {
-            let split = vec![Summand::Integers(&first), Summand::InPlace, Summand::Vector(&other)];
-            assert!(gradient(&a, split, threads) == whole, "{threads} threads");
-            let in_integers = vec![Summand::Integers(&first), Summand::InPlace, Summand::Integers(&later)];
-            assert!(gradient(&a, in_integers, threads) == whole, "{threads} threads");
+            let split = [Summand::Integers(&first), Summand::InPlace, Summand::Vector(&other)];
+            assert!(gradient(&a, &split, threads) == whole, "{threads} threads");
+            let in_integers = [Summand::Integers(&first), Summand::InPlace, Summand::Integers(&later)];
+            assert!(gradient(&a, &in_integers, threads) == whole, "{threads} threads");
         }
     }
 
@@ -309,11 +288,8 @@ mod tests {
         for (place, value) in [(0, f32::NAN), (FEW, f32::INFINITY), (N - 1, 1e30), (17, -1e30)] {
             let mut values = vector(5);
             values[place] = value;
-            assert!(!gradient(&values, vec![Summand::InPlace], 2).1, "{place}: {value}");
-            let (mut steps, largest) = (vec![0; N], RefCell::new(0.0));
-            let add = AddToIntegers { steps: RefCell::new(&mut steps), grid: GRID, largest };
-            tensor(&values).inplace_op1(&add).unwrap();
-            let largest = add.largest.into_inner();
+            assert!(!gradient(&values, &[Summand::InPlace], 2).1, "{place}: {value}");
+            let largest = add_to_integers(&tensor(&values), &mut vec![0; N], GRID).unwrap();
             assert!(largest.is_nan() || largest >= CAPACITY, "{place}: {value}");
         }
     }

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
-use candle_core::{CpuStorage, Error, InplaceOp3, Layout, Result};
+use candle_core::{CpuStorage, Error, Layout, Result, Tensor};
 use gemm::Parallelism;
 
+#[cfg(feature = "cuda")]
+use super::cuda;
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
-use super::on_cuda::on_cuda;
+use super::in_place::{Operands, ternary};
 #[cfg(feature = "audit")]
 use crate::audit::{Fault, planted};
 use crate::vector_math::vectorise;
@@ -322,47 +324,30 @@ fn thin_depth<T: Element>(dst: &mut [T], dst_stride: usize, lhs: Matrix<'_, T>, 
     );
 }
 
-/// `dst = lhs · rhs`, or `dst += lhs · rhs`.
-pub(crate) struct MatMul {
-    /// How the left source is read.
-    pub(crate) lhs: Operand,
-    /// How the right source is read.
-    pub(crate) rhs: Operand,
-    /// Add to the destination instead of overwriting it.
-    pub(crate) accumulate: bool,
-}
-
-impl InplaceOp3 for MatMul {
-    fn name(&self) -> &'static str {
-        "matmul"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        lhs: &CpuStorage,
-        lhs_l: &Layout,
-        rhs: &CpuStorage,
-        rhs_l: &Layout,
-    ) -> Result<()> {
-        let (lhs, rhs) = ((lhs, lhs_l), (rhs, rhs_l));
-        for_float!(dtype(dst), "matmul", T => {
-            let lhs = Matrix::new(lhs, self.lhs)?;
-            let rhs = Matrix::new(rhs, self.rhs)?;
-            let dst = destination::<T>(dst, dst_l)?;
+/// `dst = lhs · rhs`, or `dst += lhs · rhs`, each source read as it says.
+pub(crate) fn matmul(
+    dst: &Tensor,
+    (lhs, lhs_operand): (&Tensor, Operand),
+    (rhs, rhs_operand): (&Tensor, Operand),
+    accumulate: bool,
+) -> Result<()> {
+    ternary("matmul", dst, lhs, rhs, |operands| match operands {
+        Operands::Cpu(dst, [lhs, rhs]) => for_float!(dtype(dst.0), "matmul", T => {
+            let lhs = Matrix::new(lhs, lhs_operand)?;
+            let rhs = Matrix::new(rhs, rhs_operand)?;
+            let dst = destination::<T>(dst)?;
             same("elements of a matrix product", lhs.rows * rhs.columns, dst.len())?;
             same("inner dimension of a matrix product", lhs.columns, rhs.rows)?;
-            if lhs.rows == 1 && (self.lhs, self.rhs) == (Operand::Transposed, Operand::Plain) {
+            if lhs.rows == 1 && (lhs_operand, rhs_operand) == (Operand::Transposed, Operand::Plain) {
                 // A sum over records, not a record's own result.
-                sum_rows(dst, lhs, rhs, self.accumulate);
+                sum_rows(dst, lhs, rhs, accumulate);
                 return Ok(());
             }
-            product(dst, rhs.columns, lhs, rhs, self.accumulate)
-        })
-    }
-
-    on_cuda!(|self, dst, lhs, rhs| cuda::matmul(self, dst, lhs, rhs));
+            product(dst, rhs.columns, lhs, rhs, accumulate)
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [lhs, rhs]) => cuda::matmul(dst, (lhs, lhs_operand), (rhs, rhs_operand), accumulate),
+    })
 }
 
 #[cfg(test)]

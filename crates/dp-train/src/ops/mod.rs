@@ -1,4 +1,4 @@
-//! The primitives of the engine, as candle custom operations that write into an existing tensor.
+//! The primitives of the engine: functions that write into an existing tensor.
 //!
 //! Every operation has a CPU path on slices, for `f32` and `f64`, and with the feature `cuda` a path on CUDA devices (`cuda/`). The destination is always the first tensor, must be
 //! contiguous and must not share storage with a source. Nothing here allocates, so a step that reuses its buffers takes no
@@ -15,12 +15,12 @@ mod element;
 mod embedding;
 mod flatten;
 mod gather;
+mod in_place;
 mod integers;
 mod label;
 mod matmul;
 mod noise;
 mod norm;
-mod on_cuda;
 mod optimiser;
 mod pool;
 mod rows;
@@ -30,27 +30,29 @@ mod update;
 mod workspace;
 
 pub use activation::Activation;
-pub(crate) use activation::{ActivationBackward, ActivationSlope, Multiply};
-pub(crate) use bce::{BceGradient, BceLosses};
+pub(crate) use activation::{activate, activation_backward, activation_slope, multiply};
+pub(crate) use bce::{bce_gradient, bce_losses};
 pub(crate) use cancellation::limit as cancellation_limit;
 pub(crate) use conv::{
-    ConvForward, ConvGradients, ConvGramSqNorms, ConvInputGradient, ConvShape, ConvWeightSum, PerSampleForm,
-    UnpackWeight, WeightOrder,
+    ConvShape, PerSampleForm, WeightOrder, conv_forward, conv_gradients, conv_gram_sq_norms, conv_input_gradient,
+    conv_weight_sum, unpack_weight,
 };
-pub(crate) use dropout::Dropout;
+pub(crate) use dropout::dropout;
 pub(crate) use element::Element;
-pub(crate) use embedding::{EmbeddingForward, EmbeddingSqNorms, EmbeddingSum};
-pub(crate) use flatten::SwapAxes;
-pub(crate) use gather::GatherRows;
-pub(crate) use integers::{AddToIntegers, FromIntegers, Summand};
-pub(crate) use label::ScaleByLabel;
-pub(crate) use matmul::{MatMul, Matrix, Operand, product};
-pub(crate) use noise::Privatise;
-pub(crate) use norm::{NormBackward, NormForward, NormGeometry, NormParameterGradients, NormStatistics};
-pub(crate) use optimiser::{AdamUpdate, Scale, ScaleAdd, ScaleAddSquare};
-pub(crate) use pool::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward, PoolShape};
-pub(crate) use rows::{ColumnSum, LinearSqNorms, RepeatRow, RowSqNorms, ScaleRows, SumRows, WeightedColumnSum};
-pub(crate) use sequence::{RecordProducts, SequenceSqNorms, SumPositions};
-pub(crate) use softmax::{SoftmaxGradient, SoftmaxLosses};
-pub(crate) use update::{AddSlice, Axpy, Copy, Fill, SetAlong};
+pub(crate) use embedding::{embedding_forward, embedding_sq_norms, embedding_sum};
+pub(crate) use flatten::swap_axes;
+pub(crate) use gather::gather_rows;
+pub(crate) use integers::{FromIntegers, Summand, add_to_integers, from_integers};
+pub(crate) use label::scale_by_label;
+pub(crate) use matmul::{Matrix, Operand, matmul, product};
+pub(crate) use noise::{Privatise, privatise};
+pub(crate) use norm::{NormGeometry, norm_backward, norm_forward, norm_parameter_gradients, norm_statistics};
+pub(crate) use optimiser::{adam_update, scale, scale_add, scale_add_square};
+pub(crate) use pool::{PoolShape, average_pool, average_pool_backward, max_pool, max_pool_backward};
+pub(crate) use rows::{
+    column_sum, linear_sq_norms, repeat_row, row_sq_norms, scale_rows, sum_rows, weighted_column_sum,
+};
+pub(crate) use sequence::{record_products, sequence_sq_norms, sum_positions};
+pub(crate) use softmax::{softmax_gradient, softmax_losses};
+pub(crate) use update::{add_slice, axpy, copy, fill, set_along};
 pub(crate) use workspace::Workspace;

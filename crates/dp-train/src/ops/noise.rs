@@ -1,21 +1,17 @@
 //! Sum of the threads' gradients, noise and normalisation, in one pass.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use candle_core::{Result, Tensor};
 
-use candle_core::{CpuStorage, InplaceOp1, Layout, Result, Tensor};
-
+#[cfg(feature = "cuda")]
+use super::cuda;
 use super::element::{Element, cpu, destination, dtype, for_float, same, source};
-use super::on_cuda::on_cuda;
+use super::in_place::{Operands, unary};
 use crate::noise::{BLOCK, NoiseSource, StepNoise};
 use crate::threads::Threads;
 use crate::vector_math::vectorise;
 
-/// `dst = (dst + Σ others + N) / normaliser` with the noise `N`, if there is any.
-///
-/// **Guarantee.** The noise does not depend on the threads; the sum is taken in the order of the vectors.
+/// How a sum becomes a gradient.
 pub(crate) struct Privatise<'a> {
-    /// Vectors of the destination's length.
-    pub(crate) others: Vec<&'a Tensor>,
     /// `None` adds nothing.
     pub(crate) noise: Option<StepNoise>,
     /// Where noise is made if this is on a CUDA device.
@@ -25,8 +21,6 @@ pub(crate) struct Privatise<'a> {
     pub(crate) normaliser: f64,
     /// Who works on it.
     pub(crate) threads: &'a Threads,
-    /// Whether every value came out finite, once the operation has run.
-    pub(crate) finite: AtomicBool,
 }
 
 /// Values that go through all stages before the next ones: they stay in the first-level cache.
@@ -34,35 +28,40 @@ const AT_ONCE: usize = 16 * BLOCK;
 /// Values below which one thread does it all.
 const FEW: usize = 32 * BLOCK;
 
-impl InplaceOp1 for Privatise<'_> {
-    fn name(&self) -> &'static str {
-        "privatise"
-    }
-
-    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
-        for_float!(dtype(storage), "privatise", T => {
-            let values = destination::<T>(storage, layout)?;
-            let guards: Vec<_> = self.others.iter().map(|other| other.storage_and_layout()).collect();
+/// `out = (out + Σ others + N) / normaliser` with the noise `N`, if there is any, and vectors of the same length. Whether
+/// every value came out finite.
+///
+/// **Guarantee.** The noise does not depend on the threads; the sum is taken in the order of the vectors.
+pub(crate) fn privatise(out: &Tensor, others: &[&Tensor], how: &Privatise<'_>) -> Result<bool> {
+    let guards: Vec<_> = others.iter().map(|other| other.storage_and_layout()).collect();
+    let mut all_finite = false;
+    unary("privatise", out, |operands| match operands {
+        Operands::Cpu(out, []) => for_float!(dtype(out.0), "privatise", T => {
+            let values = destination::<T>(out)?;
             let mut others = Vec::with_capacity(guards.len());
             for (storage, layout) in &guards {
                 let other = source::<T>((cpu(storage)?, layout))?;
                 same("values of a part of a sum", values.len(), other.len())?;
                 others.push(other);
             }
-            let len = self.threads.part_len(values.len(), BLOCK, FEW);
-            let finite = self.threads.each(values.chunks_mut(len).enumerate(), |(i, values)| {
+            let len = how.threads.part_len(values.len(), BLOCK, FEW);
+            let finite = how.threads.each(values.chunks_mut(len).enumerate(), |(i, values)| {
                 let mut finite = true;
                 for (j, values) in values.chunks_mut(AT_ONCE).enumerate() {
-                    finite &= self.block(i * len + j * AT_ONCE, values, &others);
+                    finite &= how.block(i * len + j * AT_ONCE, values, &others);
                 }
                 finite
             });
-            self.finite.store(finite.iter().all(|&finite| finite), Ordering::Relaxed);
+            all_finite = finite.iter().all(|&finite| finite);
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst| cuda::privatise(self, dst));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(out, []) => {
+            all_finite = cuda::privatise(out, &guards, how)?;
+            Ok(())
+        }
+    })?;
+    Ok(all_finite)
 }
 
 impl Privatise<'_> {
@@ -117,11 +116,10 @@ mod tests {
         let result = parts[0].copy().unwrap();
         let noise = (std > 0.0).then(|| StepNoise::draw(&mut ChaCha20Rng::seed_from_u64(3), std));
         let threads = Threads::new(NonZeroUsize::new(threads).unwrap()).unwrap();
-        let (others, finite) = (parts[1..].iter().collect(), AtomicBool::default());
-        let source = NoiseSource::default();
-        let privatise = Privatise { others, noise, source, normaliser: 8.0, threads: &threads, finite };
-        result.inplace_op1(&privatise).unwrap();
-        (result.to_vec1().unwrap(), privatise.finite.into_inner())
+        let others: Vec<&Tensor> = parts[1..].iter().collect();
+        let how = Privatise { noise, source: NoiseSource::default(), normaliser: 8.0, threads: &threads };
+        let finite = super::privatise(&result, &others, &how).unwrap();
+        (result.to_vec1().unwrap(), finite)
     }
 
     fn part(seed: usize) -> Tensor {

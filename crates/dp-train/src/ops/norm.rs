@@ -5,10 +5,12 @@
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 
-use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result, Tensor};
+use candle_core::{Result, Tensor};
 
+#[cfg(feature = "cuda")]
+use super::cuda;
 use super::element::{Element, cpu, destination, dtype, for_float, same, source};
-use super::on_cuda::on_cuda;
+use super::in_place::{Operands, binary, ternary};
 use crate::vector_math::vectorise;
 
 /// What is normalised together, and what is scaled together.
@@ -59,34 +61,23 @@ impl NormGeometry {
 /// `dst` = for each cell, the groups' means, then their `1 / √(variance + ε)`; `[batch, 2 · groups · cells]`.
 ///
 /// Two passes, so that a mean far from 0 does not cancel the variance.
-pub(crate) struct NormStatistics {
-    pub(crate) geometry: NormGeometry,
-    /// Added to the variance.
-    pub(crate) epsilon: f64,
-}
-
-impl InplaceOp2 for NormStatistics {
-    fn name(&self) -> &'static str {
-        "norm-statistics"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, x: &CpuStorage, x_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "norm-statistics", T => {
-            let geometry = self.geometry;
-            let statistics = destination::<T>(dst, dst_l)?;
-            let x = source::<T>((x, x_l))?;
+pub(crate) fn norm_statistics(dst: &Tensor, x: &Tensor, geometry: NormGeometry, epsilon: f64) -> Result<()> {
+    binary("norm-statistics", dst, x, |operands| match operands {
+        Operands::Cpu(dst, [x]) => for_float!(dtype(dst.0), "norm-statistics", T => {
+            let statistics = destination::<T>(dst)?;
+            let x = source::<T>(x)?;
             geometry.check(x.len() / geometry.width().max(1), x.len(), statistics.len())?;
             let mut scratch = Scratch::new(geometry.channels);
             vectorise(#[inline(always)] || {
                 for (statistics, cell) in statistics.chunks_exact_mut(2 * geometry.groups).zip(x.chunks_exact(geometry.cell())) {
-                    measure(statistics, cell, geometry, self.epsilon, &mut scratch);
+                    measure(statistics, cell, geometry, epsilon, &mut scratch);
                 }
             });
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, x| cuda::norm_statistics(self, dst, x));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [x]) => cuda::norm_statistics(dst, x, geometry, epsilon),
+    })
 }
 
 /// Vectors over channels that live for one operation.
@@ -169,117 +160,94 @@ fn total<T: Element>(values: &[T]) -> f64 {
 }
 
 /// `dst = (x − mean) · inverse · scale + shift`, with the sources `x` and the statistics.
-pub(crate) struct NormForward<'a> {
-    pub(crate) geometry: NormGeometry,
-    /// `[channels]`.
-    pub(crate) scale: &'a Tensor,
-    /// `[channels]`.
-    pub(crate) shift: &'a Tensor,
-}
-
-impl InplaceOp3 for NormForward<'_> {
-    fn name(&self) -> &'static str {
-        "norm-forward"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        x: &CpuStorage,
-        x_l: &Layout,
-        statistics: &CpuStorage,
-        statistics_l: &Layout,
-    ) -> Result<()> {
-        let (x, statistics) = ((x, x_l), (statistics, statistics_l));
-        let (scale, scale_l) = self.scale.storage_and_layout();
-        let (shift, shift_l) = self.shift.storage_and_layout();
-        for_float!(dtype(dst), "norm-forward", T => {
-            let geometry = self.geometry;
-            let (x, statistics) = (source::<T>(x)?, source::<T>(statistics)?);
-            let (scale, shift) = (source::<T>((cpu(&scale)?, scale_l))?, source::<T>((cpu(&shift)?, shift_l))?);
-            let dst = destination::<T>(dst, dst_l)?;
-            geometry.check(dst.len() / geometry.width().max(1), x.len(), statistics.len())?;
-            same("normalised values", dst.len(), x.len())?;
-            same("scales of a normalisation", geometry.channels, scale.len())?;
-            same("shifts of a normalisation", geometry.channels, shift.len())?;
-            let mut scratch = Scratch::new(geometry.channels);
-            vectorise(#[inline(always)] || {
-                let cells = dst.chunks_exact_mut(geometry.cell()).zip(x.chunks_exact(geometry.cell()));
-                for ((out, x), statistics) in cells.zip(statistics.chunks_exact(2 * geometry.groups)) {
-                    scratch.load(statistics, geometry);
-                    let Scratch { mean, inverse, product, .. } = &mut scratch;
-                    for ((factor, &scale), &inverse) in product.iter_mut().zip(scale).zip(inverse.iter()) {
-                        *factor = scale * inverse;
-                    }
-                    for (out, x) in out.chunks_exact_mut(geometry.channels).zip(x.chunks_exact(geometry.channels)) {
-                        for ((((out, &x), &mean), &factor), &shift) in
-                            out.iter_mut().zip(x).zip(mean.iter()).zip(product.iter()).zip(shift)
-                        {
-                            *out = (x - mean) * factor + shift;
+pub(crate) fn norm_forward(
+    dst: &Tensor,
+    x: &Tensor,
+    statistics: &Tensor,
+    geometry: NormGeometry,
+    scale: &Tensor,
+    shift: &Tensor,
+) -> Result<()> {
+    ternary("norm-forward", dst, x, statistics, |operands| match operands {
+        Operands::Cpu(dst, [x, statistics]) => {
+            let (scale, scale_l) = scale.storage_and_layout();
+            let (shift, shift_l) = shift.storage_and_layout();
+            for_float!(dtype(dst.0), "norm-forward", T => {
+                let (x, statistics) = (source::<T>(x)?, source::<T>(statistics)?);
+                let (scale, shift) = (source::<T>((cpu(&scale)?, scale_l))?, source::<T>((cpu(&shift)?, shift_l))?);
+                let dst = destination::<T>(dst)?;
+                geometry.check(dst.len() / geometry.width().max(1), x.len(), statistics.len())?;
+                same("normalised values", dst.len(), x.len())?;
+                same("scales of a normalisation", geometry.channels, scale.len())?;
+                same("shifts of a normalisation", geometry.channels, shift.len())?;
+                let mut scratch = Scratch::new(geometry.channels);
+                vectorise(#[inline(always)] || {
+                    let cells = dst.chunks_exact_mut(geometry.cell()).zip(x.chunks_exact(geometry.cell()));
+                    for ((out, x), statistics) in cells.zip(statistics.chunks_exact(2 * geometry.groups)) {
+                        scratch.load(statistics, geometry);
+                        let Scratch { mean, inverse, product, .. } = &mut scratch;
+                        for ((factor, &scale), &inverse) in product.iter_mut().zip(scale).zip(inverse.iter()) {
+                            *factor = scale * inverse;
+                        }
+                        for (out, x) in out.chunks_exact_mut(geometry.channels).zip(x.chunks_exact(geometry.channels)) {
+                            for ((((out, &x), &mean), &factor), &shift) in
+                                out.iter_mut().zip(x).zip(mean.iter()).zip(product.iter()).zip(shift)
+                            {
+                                *out = (x - mean) * factor + shift;
+                            }
                         }
                     }
-                }
-            });
-            Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, x, statistics| cuda::norm_forward(self, dst, x, statistics));
+                });
+                Ok(())
+            })
+        }
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [x, statistics]) => cuda::norm_forward(dst, x, statistics, geometry, scale, shift),
+    })
 }
 
 /// Per-sample gradients of scale and shift: `dst[i] = (Σ d x̂ , Σ d)` over the record's positions, `[batch, 2 · channels]`, with
 /// the sources `d` (gradient of the output) and `x`.
-pub(crate) struct NormParameterGradients<'a> {
-    pub(crate) geometry: NormGeometry,
-    /// Of [`NormStatistics`].
-    pub(crate) statistics: &'a Tensor,
-}
-
-impl InplaceOp3 for NormParameterGradients<'_> {
-    fn name(&self) -> &'static str {
-        "norm-parameter-gradients"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        d: &CpuStorage,
-        d_l: &Layout,
-        x: &CpuStorage,
-        x_l: &Layout,
-    ) -> Result<()> {
-        let (d, x) = ((d, d_l), (x, x_l));
-        let (statistics, statistics_l) = self.statistics.storage_and_layout();
-        for_float!(dtype(dst), "norm-parameter-gradients", T => {
-            let geometry = self.geometry;
-            let (d, x) = (source::<T>(d)?, source::<T>(x)?);
-            let statistics = source::<T>((cpu(&statistics)?, statistics_l))?;
-            let dst = destination::<T>(dst, dst_l)?;
-            let batch = dst.len() / (2 * geometry.channels).max(1);
-            geometry.check(batch, x.len(), statistics.len())?;
-            same("gradients of normalised values", x.len(), d.len())?;
-            let mut scratch = Scratch::new(geometry.channels);
-            vectorise(#[inline(always)] || {
-                let records = d.chunks_exact(geometry.width()).zip(x.chunks_exact(geometry.width()));
-                let records = records.zip(statistics.chunks_exact(geometry.statistics()));
-                for (dst, ((d, x), statistics)) in dst.chunks_exact_mut(2 * geometry.channels).zip(records) {
-                    let cells = d.chunks_exact(geometry.cell()).zip(x.chunks_exact(geometry.cell()));
-                    let (scale, shift) = dst.split_at_mut(geometry.channels);
-                    scale.fill(T::ZERO);
-                    shift.fill(T::ZERO);
-                    for ((d, x), statistics) in cells.zip(statistics.chunks_exact(2 * geometry.groups)) {
-                        scratch.load(statistics, geometry);
-                        add_sums(scale, shift, d, x, &scratch.mean, &scratch.inverse);
+///
+/// The statistics are those of [`norm_statistics`].
+pub(crate) fn norm_parameter_gradients(
+    dst: &Tensor,
+    d: &Tensor,
+    x: &Tensor,
+    geometry: NormGeometry,
+    statistics: &Tensor,
+) -> Result<()> {
+    ternary("norm-parameter-gradients", dst, d, x, |operands| match operands {
+        Operands::Cpu(dst, [d, x]) => {
+            let (statistics, statistics_l) = statistics.storage_and_layout();
+            for_float!(dtype(dst.0), "norm-parameter-gradients", T => {
+                let (d, x) = (source::<T>(d)?, source::<T>(x)?);
+                let statistics = source::<T>((cpu(&statistics)?, statistics_l))?;
+                let dst = destination::<T>(dst)?;
+                let batch = dst.len() / (2 * geometry.channels).max(1);
+                geometry.check(batch, x.len(), statistics.len())?;
+                same("gradients of normalised values", x.len(), d.len())?;
+                let mut scratch = Scratch::new(geometry.channels);
+                vectorise(#[inline(always)] || {
+                    let records = d.chunks_exact(geometry.width()).zip(x.chunks_exact(geometry.width()));
+                    let records = records.zip(statistics.chunks_exact(geometry.statistics()));
+                    for (dst, ((d, x), statistics)) in dst.chunks_exact_mut(2 * geometry.channels).zip(records) {
+                        let cells = d.chunks_exact(geometry.cell()).zip(x.chunks_exact(geometry.cell()));
+                        let (scale, shift) = dst.split_at_mut(geometry.channels);
+                        scale.fill(T::ZERO);
+                        shift.fill(T::ZERO);
+                        for ((d, x), statistics) in cells.zip(statistics.chunks_exact(2 * geometry.groups)) {
+                            scratch.load(statistics, geometry);
+                            add_sums(scale, shift, d, x, &scratch.mean, &scratch.inverse);
+                        }
                     }
-                }
-            });
-            Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, d, x| cuda::norm_parameter_gradients(self, dst, d, x));
+                });
+                Ok(())
+            })
+        }
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [d, x]) => cuda::norm_parameter_gradients(dst, d, x, geometry, statistics),
+    })
 }
 
 /// Adds a cell's `Σ d x̂` and `Σ d` over its positions.
@@ -299,49 +267,37 @@ fn add_sums<T: Element>(products: &mut [T], sums: &mut [T], d: &[T], x: &[T], me
 
 /// Turns the gradient of the output (destination) into that of the input, with the sources `x` and the statistics:
 /// `inverse · (e − mean(e) − x̂ · mean(e x̂))` with `e = d · scale` and means over each group of a cell.
-pub(crate) struct NormBackward<'a> {
-    pub(crate) geometry: NormGeometry,
-    /// `[channels]`.
-    pub(crate) scale: &'a Tensor,
-}
-
-impl InplaceOp3 for NormBackward<'_> {
-    fn name(&self) -> &'static str {
-        "norm-backward"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        x: &CpuStorage,
-        x_l: &Layout,
-        statistics: &CpuStorage,
-        statistics_l: &Layout,
-    ) -> Result<()> {
-        let (x, statistics) = ((x, x_l), (statistics, statistics_l));
-        let (scale, scale_l) = self.scale.storage_and_layout();
-        for_float!(dtype(dst), "norm-backward", T => {
-            let geometry = self.geometry;
-            let (x, statistics) = (source::<T>(x)?, source::<T>(statistics)?);
-            let scale = source::<T>((cpu(&scale)?, scale_l))?;
-            let gradient = destination::<T>(dst, dst_l)?;
-            geometry.check(gradient.len() / geometry.width().max(1), x.len(), statistics.len())?;
-            same("gradients of normalised values", x.len(), gradient.len())?;
-            same("scales of a normalisation", geometry.channels, scale.len())?;
-            let mut scratch = Scratch::new(geometry.channels);
-            vectorise(#[inline(always)] || {
-                let cells = gradient.chunks_exact_mut(geometry.cell()).zip(x.chunks_exact(geometry.cell()));
-                for ((gradient, x), statistics) in cells.zip(statistics.chunks_exact(2 * geometry.groups)) {
-                    scratch.load(statistics, geometry);
-                    input_gradient(gradient, x, scale, geometry, &mut scratch);
-                }
-            });
-            Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, x, statistics| cuda::norm_backward(self, dst, x, statistics));
+pub(crate) fn norm_backward(
+    dst: &Tensor,
+    x: &Tensor,
+    statistics: &Tensor,
+    geometry: NormGeometry,
+    scale: &Tensor,
+) -> Result<()> {
+    ternary("norm-backward", dst, x, statistics, |operands| match operands {
+        Operands::Cpu(dst, [x, statistics]) => {
+            let (scale, scale_l) = scale.storage_and_layout();
+            for_float!(dtype(dst.0), "norm-backward", T => {
+                let (x, statistics) = (source::<T>(x)?, source::<T>(statistics)?);
+                let scale = source::<T>((cpu(&scale)?, scale_l))?;
+                let gradient = destination::<T>(dst)?;
+                geometry.check(gradient.len() / geometry.width().max(1), x.len(), statistics.len())?;
+                same("gradients of normalised values", x.len(), gradient.len())?;
+                same("scales of a normalisation", geometry.channels, scale.len())?;
+                let mut scratch = Scratch::new(geometry.channels);
+                vectorise(#[inline(always)] || {
+                    let cells = gradient.chunks_exact_mut(geometry.cell()).zip(x.chunks_exact(geometry.cell()));
+                    for ((gradient, x), statistics) in cells.zip(statistics.chunks_exact(2 * geometry.groups)) {
+                        scratch.load(statistics, geometry);
+                        input_gradient(gradient, x, scale, geometry, &mut scratch);
+                    }
+                });
+                Ok(())
+            })
+        }
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [x, statistics]) => cuda::norm_backward(dst, x, statistics, geometry, scale),
+    })
 }
 
 #[inline(always)]

@@ -1,9 +1,11 @@
 //! What optimisers do to their moments and to the parameters.
 
-use candle_core::{CpuStorage, InplaceOp1, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
+use candle_core::{Result, Tensor, WithDType};
 
+#[cfg(feature = "cuda")]
+use super::cuda;
 use super::element::{Element, destination, dtype, for_float, same, source};
-use super::on_cuda::on_cuda;
+use super::in_place::{Operands, binary, ternary, unary};
 use crate::threads::Threads;
 use crate::vector_math::{map_in_place, vectorise};
 
@@ -31,115 +33,71 @@ fn update<T: Element>(threads: &Threads, dst: &mut [T], src: &[T], f: impl Fn(&m
 }
 
 /// `dst *= factor`.
-pub(crate) struct Scale(pub(crate) f64);
-
-impl InplaceOp1 for Scale {
-    fn name(&self) -> &'static str {
-        "scale"
-    }
-
-    fn cpu_fwd(&self, storage: &mut CpuStorage, layout: &Layout) -> Result<()> {
-        for_float!(dtype(storage), "scale", T => {
-            let factor = T::from_f64(self.0);
-            map_in_place(destination::<T>(storage, layout)?, |v| v * factor);
+pub(crate) fn scale(out: &Tensor, factor: f64) -> Result<()> {
+    unary("scale", out, |operands| match operands {
+        Operands::Cpu(out, []) => for_float!(dtype(out.0), "scale", T => {
+            let factor = T::from_f64(factor);
+            map_in_place(destination::<T>(out)?, |v| v * factor);
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst| cuda::scale(self, dst));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(out, []) => cuda::scale(out, factor),
+    })
 }
 
 /// `dst = scale · dst + alpha · src`.
-pub(crate) struct ScaleAdd<'a> {
-    /// Factor on the destination.
-    pub(crate) scale: f64,
-    /// Factor on the source.
-    pub(crate) alpha: f64,
-    /// Who works on it.
-    pub(crate) threads: &'a Threads,
-}
-
-impl InplaceOp2 for ScaleAdd<'_> {
-    fn name(&self) -> &'static str {
-        "scale-add"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "scale-add", T => {
-            let (scale, alpha) = (T::from_f64(self.scale), T::from_f64(self.alpha));
-            let (dst, src) = (destination::<T>(dst, dst_l)?, source::<T>((src, src_l))?);
+pub(crate) fn scale_add(dst: &Tensor, src: &Tensor, scale: f64, alpha: f64, threads: &Threads) -> Result<()> {
+    binary("scale-add", dst, src, |operands| match operands {
+        Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "scale-add", T => {
+            let (scale, alpha) = (T::from_f64(scale), T::from_f64(alpha));
+            let (dst, src) = (destination::<T>(dst)?, source::<T>(src)?);
             same("elements to add", dst.len(), src.len())?;
-            update(self.threads, dst, src, #[inline(always)] |v, s| *v = scale * *v + alpha * s);
+            update(threads, dst, src, #[inline(always)] |v, s| *v = scale * *v + alpha * s);
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, src| cuda::scale_add(self, dst, src));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [src]) => cuda::scale_add(dst, src, scale, alpha),
+    })
 }
 
 /// `dst = scale · dst + alpha · src²`.
-pub(crate) struct ScaleAddSquare<'a> {
-    /// Factor on the destination.
-    pub(crate) scale: f64,
-    /// Factor on the squares.
-    pub(crate) alpha: f64,
-    /// Who works on it.
-    pub(crate) threads: &'a Threads,
-}
-
-impl InplaceOp2 for ScaleAddSquare<'_> {
-    fn name(&self) -> &'static str {
-        "scale-add-square"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "scale-add-square", T => {
-            let (scale, alpha) = (T::from_f64(self.scale), T::from_f64(self.alpha));
-            let (dst, src) = (destination::<T>(dst, dst_l)?, source::<T>((src, src_l))?);
+pub(crate) fn scale_add_square(dst: &Tensor, src: &Tensor, scale: f64, alpha: f64, threads: &Threads) -> Result<()> {
+    binary("scale-add-square", dst, src, |operands| match operands {
+        Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "scale-add-square", T => {
+            let (scale, alpha) = (T::from_f64(scale), T::from_f64(alpha));
+            let (dst, src) = (destination::<T>(dst)?, source::<T>(src)?);
             same("elements to square", dst.len(), src.len())?;
-            update(self.threads, dst, src, #[inline(always)] |v, s| *v = scale * *v + alpha * (s * s));
+            update(threads, dst, src, #[inline(always)] |v, s| *v = scale * *v + alpha * (s * s));
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, src| cuda::scale_add_square(self, dst, src));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [src]) => cuda::scale_add_square(dst, src, scale, alpha),
+    })
 }
 
-/// `dst −= rate · m / (√v / second + epsilon)` for the moments `m` and `v`.
-pub(crate) struct AdamUpdate<'a> {
-    /// Learning rate over the first moment's bias correction.
-    pub(crate) rate: f64,
-    /// Square root of the second moment's bias correction.
-    pub(crate) second: f64,
-    /// ε.
-    pub(crate) epsilon: f64,
-    /// Who works on it.
-    pub(crate) threads: &'a Threads,
-}
-
-impl InplaceOp3 for AdamUpdate<'_> {
-    fn name(&self) -> &'static str {
-        "adam-update"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        first: &CpuStorage,
-        first_l: &Layout,
-        second: &CpuStorage,
-        second_l: &Layout,
-    ) -> Result<()> {
-        for_float!(dtype(dst), "adam-update", T => {
-            let parameters = destination::<T>(dst, dst_l)?;
-            let (m, v) = (source::<T>((first, first_l))?, source::<T>((second, second_l))?);
+/// `dst −= rate · m / (√v / root + epsilon)` for the moments `m` and `v`.
+///
+/// - `rate`: learning rate over the first moment's bias correction.
+/// - `root`: square root of the second moment's bias correction.
+pub(crate) fn adam_update(
+    dst: &Tensor,
+    first: &Tensor,
+    second: &Tensor,
+    rate: f64,
+    root: f64,
+    epsilon: f64,
+    threads: &Threads,
+) -> Result<()> {
+    ternary("adam-update", dst, first, second, |operands| match operands {
+        Operands::Cpu(dst, [first, second]) => for_float!(dtype(dst.0), "adam-update", T => {
+            let parameters = destination::<T>(dst)?;
+            let (m, v) = (source::<T>(first)?, source::<T>(second)?);
             same("elements of the first moment", parameters.len(), m.len())?;
             same("elements of the second moment", parameters.len(), v.len())?;
-            let (rate, root, epsilon) = (T::from_f64(self.rate), T::from_f64(1.0 / self.second), T::from_f64(self.epsilon));
-            let len = self.threads.part_len(parameters.len(), 1, FEW);
+            let (rate, root, epsilon) = (T::from_f64(rate), T::from_f64(1.0 / root), T::from_f64(epsilon));
+            let len = threads.part_len(parameters.len(), 1, FEW);
             let parts = parameters.chunks_mut(len).zip(m.chunks(len)).zip(v.chunks(len));
-            self.threads.each(parts, |((parameters, m), v)| {
+            threads.each(parts, |((parameters, m), v)| {
                 vectorise(#[inline(always)] || {
                     for ((p, &m), &v) in parameters.iter_mut().zip(m).zip(v) {
                         *p -= rate * m / (v.sqrt() * root + epsilon);
@@ -147,8 +105,8 @@ impl InplaceOp3 for AdamUpdate<'_> {
                 });
             });
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, first, second| cuda::adam_update(self, dst, first, second));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [first, second]) => cuda::adam_update(dst, first, second, rate, root, epsilon),
+    })
 }

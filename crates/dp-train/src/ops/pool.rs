@@ -1,12 +1,13 @@
 //! Pooling of images with channels last.
 
-use std::cell::RefCell;
 use std::ops::Range;
 
-use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
+use candle_core::{Result, Tensor, WithDType};
 
+#[cfg(feature = "cuda")]
+use super::cuda;
 use super::element::{Element, destination, dtype, for_float, same, source};
-use super::on_cuda::on_cuda;
+use super::in_place::{Operands, binary, ternary};
 use crate::vector_math::vectorise;
 
 /// Sizes of a pooling over windows, which may overlap.
@@ -82,32 +83,22 @@ impl PoolShape {
 }
 
 /// The largest value of each window. A window with NaN gives NaN.
-pub(crate) struct MaxPool<'a> {
-    /// The geometry.
-    pub(crate) shape: &'a PoolShape,
-    /// Receives, for each value of the output, the number of the pixel in its image that has it: all that the backward pass needs to
-    /// know of the images. Not used on a CUDA device, whose kernels find it again.
-    pub(crate) winners: RefCell<&'a mut [u32]>,
-}
-
-impl InplaceOp2 for MaxPool<'_> {
-    fn name(&self) -> &'static str {
-        "max-pool"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "max-pool", T => {
-            let out = destination::<T>(dst, dst_l)?;
-            let images = source::<T>((src, src_l))?;
-            self.shape.check(images.len(), out.len())?;
-            let winners = &mut **self.winners.borrow_mut();
+///
+/// `winners` receives, for each value of the output, the number of the pixel in its image that has it: all that the backward
+/// pass needs to know of the images. Not used on a CUDA device, whose kernels find it again.
+pub(crate) fn max_pool(dst: &Tensor, src: &Tensor, shape: &PoolShape, winners: &mut [u32]) -> Result<()> {
+    binary("max-pool", dst, src, |operands| match operands {
+        Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "max-pool", T => {
+            let out = destination::<T>(dst)?;
+            let images = source::<T>(src)?;
+            shape.check(images.len(), out.len())?;
             same("windows whose largest pixel is noted", out.len(), winners.len())?;
-            vectorise(#[inline(always)] || max_pool(self.shape, images, out, winners));
+            vectorise(#[inline(always)] || pool_images(shape, images, out, winners));
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, src| cuda::max_pool(self, dst, src));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [src]) => cuda::max_pool(dst, src, shape),
+    })
 }
 
 #[expect(
@@ -115,7 +106,7 @@ impl InplaceOp2 for MaxPool<'_> {
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 #[inline(always)]
-fn max_pool<T: Element>(shape: &PoolShape, images: &[T], out: &mut [T], winners: &mut [u32]) {
+fn pool_images<T: Element>(shape: &PoolShape, images: &[T], out: &mut [T], winners: &mut [u32]) {
     let (channels, out_width) = (shape.channels, shape.out_width());
     let outputs = out.chunks_exact_mut(shape.outputs()).zip(winners.chunks_exact_mut(shape.outputs()));
     for (image, (out, winners)) in images.chunks_exact(shape.inputs()).zip(outputs) {
@@ -151,40 +142,30 @@ fn keep_larger<T: Element>(values: &[T], pixel: u32, largest: &mut [T], winner: 
     }
 }
 
-/// Gradient of [`MaxPool`] with respect to the images (destination), from that of the output and the images. It goes to the
+/// Gradient of [`max_pool`] with respect to the images (destination), from that of the output and the images. It goes to the
 /// window's first largest pixel, as in PyTorch.
-pub(crate) struct MaxPoolBackward<'a> {
-    /// The geometry.
-    pub(crate) shape: &'a PoolShape,
-    /// From the forward pass.
-    pub(crate) winners: &'a [u32],
-}
-
-impl InplaceOp3 for MaxPoolBackward<'_> {
-    fn name(&self) -> &'static str {
-        "max-pool-backward"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        gradients: &CpuStorage,
-        gradients_l: &Layout,
-        _: &CpuStorage,
-        _: &Layout,
-    ) -> Result<()> {
-        for_float!(dtype(dst), "max-pool-backward", T => {
-            let out = destination::<T>(dst, dst_l)?;
-            let gradients = source::<T>((gradients, gradients_l))?;
-            self.shape.check(out.len(), gradients.len())?;
-            same("windows whose largest pixel is noted", gradients.len(), self.winners.len())?;
-            vectorise(#[inline(always)] || max_pool_backward(self.shape, gradients, self.winners, out));
+///
+/// `winners` are those of the forward pass.
+pub(crate) fn max_pool_backward(
+    dst: &Tensor,
+    gradients: &Tensor,
+    images: &Tensor,
+    shape: &PoolShape,
+    winners: &[u32],
+) -> Result<()> {
+    ternary("max-pool-backward", dst, gradients, images, |operands| match operands {
+        Operands::Cpu(dst, [gradients, _]) => for_float!(dtype(dst.0), "max-pool-backward", T => {
+            let out = destination::<T>(dst)?;
+            let gradients = source::<T>(gradients)?;
+            shape.check(out.len(), gradients.len())?;
+            same("windows whose largest pixel is noted", gradients.len(), winners.len())?;
+            vectorise(#[inline(always)] || unpool_gradients(shape, gradients, winners, out));
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, gradients, images| cuda::max_pool_backward(self, dst, gradients, images));
+        }),
+        // The kernels find the winners again.
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [gradients, images]) => cuda::max_pool_backward(dst, gradients, images, shape),
+    })
 }
 
 #[expect(
@@ -192,7 +173,7 @@ impl InplaceOp3 for MaxPoolBackward<'_> {
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 #[inline(always)]
-fn max_pool_backward<T: Element>(shape: &PoolShape, gradients: &[T], winners: &[u32], out: &mut [T]) {
+fn unpool_gradients<T: Element>(shape: &PoolShape, gradients: &[T], winners: &[u32], out: &mut [T]) {
     let (channels, width, out_width) = (shape.channels, shape.width, shape.out_width());
     let outputs = gradients.chunks_exact(shape.outputs()).zip(winners.chunks_exact(shape.outputs()));
     for (out, (gradients, winners)) in out.chunks_exact_mut(shape.inputs()).zip(outputs) {
@@ -218,29 +199,23 @@ fn max_pool_backward<T: Element>(shape: &PoolShape, gradients: &[T], winners: &[
 }
 
 /// The mean of each window; pixels outside of the image count as zeros, as PyTorch counts them by default.
-pub(crate) struct AveragePool<'a>(pub(crate) &'a PoolShape);
-
-impl InplaceOp2 for AveragePool<'_> {
-    fn name(&self) -> &'static str {
-        "average-pool"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "average-pool", T => {
-            let out = destination::<T>(dst, dst_l)?;
-            let images = source::<T>((src, src_l))?;
-            self.0.check(images.len(), out.len())?;
-            let share = T::from_f64(1.0 / self.0.kernel.iter().product::<usize>() as f64);
-            let channels = self.0.channels;
+pub(crate) fn average_pool(dst: &Tensor, src: &Tensor, shape: &PoolShape) -> Result<()> {
+    binary("average-pool", dst, src, |operands| match operands {
+        Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "average-pool", T => {
+            let out = destination::<T>(dst)?;
+            let images = source::<T>(src)?;
+            shape.check(images.len(), out.len())?;
+            let share = T::from_f64(1.0 / shape.kernel.iter().product::<usize>() as f64);
+            let channels = shape.channels;
             vectorise(#[inline(always)] || {
-                let images = images.chunks_exact(self.0.inputs()).zip(out.chunks_exact_mut(self.0.outputs()));
+                let images = images.chunks_exact(shape.inputs()).zip(out.chunks_exact_mut(shape.outputs()));
                 for (image, out) in images {
                     out.fill(T::ZERO);
                     for (i, out) in out.chunks_exact_mut(channels).enumerate() {
-                        let (rows, columns) = self.0.window(i / self.0.out_width(), i % self.0.out_width());
+                        let (rows, columns) = shape.window(i / shape.out_width(), i % shape.out_width());
                         for row in rows {
                             for column in columns.clone() {
-                                let pixel = &image[(row * self.0.width + column) * channels..][..channels];
+                                let pixel = &image[(row * shape.width + column) * channels..][..channels];
                                 for (out, &value) in out.iter_mut().zip(pixel) {
                                     *out += value;
                                 }
@@ -253,36 +228,30 @@ impl InplaceOp2 for AveragePool<'_> {
                 }
             });
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, src| cuda::average_pool(self, dst, src));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [src]) => cuda::average_pool(dst, src, shape),
+    })
 }
 
-/// Gradient of [`AveragePool`] with respect to the images (destination), from that of the output.
-pub(crate) struct AveragePoolBackward<'a>(pub(crate) &'a PoolShape);
-
-impl InplaceOp2 for AveragePoolBackward<'_> {
-    fn name(&self) -> &'static str {
-        "average-pool-backward"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "average-pool-backward", T => {
-            let out = destination::<T>(dst, dst_l)?;
-            let gradients = source::<T>((src, src_l))?;
-            self.0.check(out.len(), gradients.len())?;
-            let share = T::from_f64(1.0 / self.0.kernel.iter().product::<usize>() as f64);
-            let channels = self.0.channels;
+/// Gradient of [`average_pool`] with respect to the images (destination), from that of the output.
+pub(crate) fn average_pool_backward(dst: &Tensor, src: &Tensor, shape: &PoolShape) -> Result<()> {
+    binary("average-pool-backward", dst, src, |operands| match operands {
+        Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "average-pool-backward", T => {
+            let out = destination::<T>(dst)?;
+            let gradients = source::<T>(src)?;
+            shape.check(out.len(), gradients.len())?;
+            let share = T::from_f64(1.0 / shape.kernel.iter().product::<usize>() as f64);
+            let channels = shape.channels;
             vectorise(#[inline(always)] || {
-                let images = out.chunks_exact_mut(self.0.inputs()).zip(gradients.chunks_exact(self.0.outputs()));
+                let images = out.chunks_exact_mut(shape.inputs()).zip(gradients.chunks_exact(shape.outputs()));
                 for (out, gradients) in images {
                     out.fill(T::ZERO);
                     for (i, gradient) in gradients.chunks_exact(channels).enumerate() {
-                        let (rows, columns) = self.0.window(i / self.0.out_width(), i % self.0.out_width());
+                        let (rows, columns) = shape.window(i / shape.out_width(), i % shape.out_width());
                         for row in rows {
                             for column in columns.clone() {
-                                let pixel = &mut out[(row * self.0.width + column) * channels..][..channels];
+                                let pixel = &mut out[(row * shape.width + column) * channels..][..channels];
                                 for (out, &value) in pixel.iter_mut().zip(gradient) {
                                     *out += share * value;
                                 }
@@ -292,15 +261,15 @@ impl InplaceOp2 for AveragePoolBackward<'_> {
                 }
             });
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, src| cuda::average_pool_backward(self, dst, src));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [src]) => cuda::average_pool_backward(dst, src, shape),
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use candle_core::{Device, Tensor};
+    use candle_core::Device;
 
     use super::*;
 
@@ -334,9 +303,8 @@ mod tests {
             let images = Tensor::new(&[images], &Device::Cpu).unwrap();
             let (out, back) = (gradients.zeros_like().unwrap(), images.zeros_like().unwrap());
             let mut winners = [0; 2];
-            out.inplace_op2(&images, &MaxPool { shape: &shape, winners: RefCell::new(&mut winners) }).unwrap();
-            let backward = MaxPoolBackward { shape: &shape, winners: &winners };
-            back.inplace_op3(&gradients, &images, &backward).unwrap();
+            max_pool(&out, &images, &shape, &mut winners).unwrap();
+            max_pool_backward(&back, &gradients, &images, &shape, &winners).unwrap();
             (out.to_vec2::<f32>().unwrap().remove(0), back.to_vec2::<f32>().unwrap().remove(0))
         };
         assert_eq!(pool([1.0, 5.0, 2.0, 5.0]), (vec![5.0, 5.0], vec![0.0, 110.0, 0.0, 0.0]));

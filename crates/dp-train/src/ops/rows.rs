@@ -1,11 +1,13 @@
 //! Operations on the rows of a matrix: one row is one record.
 
-use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
+use candle_core::{Result, Tensor, WithDType};
 use dp_clipping::kernels::{self, Execution, Gradients};
 
 use super::cancellation::LARGEST_INPUT;
+#[cfg(feature = "cuda")]
+use super::cuda;
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
-use super::on_cuda::on_cuda;
+use super::in_place::{Operands, binary, ternary};
 use crate::vector_math::vectorise;
 
 /// Adds the squared norm of a linear layer's per-sample gradient: `dst[i] += (‖x_i‖² + 1) ‖d_i‖²`.
@@ -13,89 +15,63 @@ use crate::vector_math::vectorise;
 /// The gradient of record `i` is the outer product `d_i x_iᵀ` for the weight and `d_i` for the bias, so its norm needs neither
 /// ("ghost norm"; Goodfellow 2015). Sums are in `f64`: a plain `f32` sum is off by 1e-4. An input that is not
 /// finite or is beyond 2⁴⁰ gives ∞: such a record must be dropped, not summed.
-pub(crate) struct LinearSqNorms;
-
-impl InplaceOp3 for LinearSqNorms {
-    fn name(&self) -> &'static str {
-        "linear-sq-norms"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        x: &CpuStorage,
-        x_l: &Layout,
-        d: &CpuStorage,
-        d_l: &Layout,
-    ) -> Result<()> {
-        let (x, d) = ((x, x_l), (d, d_l));
-        let dtype = dtype(x.0);
-        let norms = destination::<f64>(dst, dst_l)?;
-        for_float!(dtype, "linear-sq-norms", T => {
-            let ((x_rows, inputs), (d_rows, outputs)) = (rows_and_columns(x.1)?, rows_and_columns(d.1)?);
-            same("rows of a linear layer's input", norms.len(), x_rows)?;
-            same("rows of a linear layer's output gradient", norms.len(), d_rows)?;
-            let (x, d) = (row_sq_norms(source::<T>(x)?, inputs)?, row_sq_norms(source::<T>(d)?, outputs)?);
-            for ((norm, x), d) in norms.iter_mut().zip(x).zip(d) {
-                // NaN fails the comparison.
-                *norm += if x <= LARGEST_INPUT * LARGEST_INPUT { (x + 1.0) * d } else { f64::INFINITY };
-            }
-            Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, x, d| cuda::linear_sq_norms(dst, x, d));
+pub(crate) fn linear_sq_norms(dst: &Tensor, x: &Tensor, d: &Tensor) -> Result<()> {
+    ternary("linear-sq-norms", dst, x, d, |operands| match operands {
+        Operands::Cpu(dst, [x, d]) => {
+            let dtype = dtype(x.0);
+            let norms = destination::<f64>(dst)?;
+            for_float!(dtype, "linear-sq-norms", T => {
+                let ((x_rows, inputs), (d_rows, outputs)) = (rows_and_columns(x.1)?, rows_and_columns(d.1)?);
+                same("rows of a linear layer's input", norms.len(), x_rows)?;
+                same("rows of a linear layer's output gradient", norms.len(), d_rows)?;
+                let (x, d) = (sq_norms_of_rows(source::<T>(x)?, inputs)?, sq_norms_of_rows(source::<T>(d)?, outputs)?);
+                for ((norm, x), d) in norms.iter_mut().zip(x).zip(d) {
+                    // NaN fails the comparison.
+                    *norm += if x <= LARGEST_INPUT * LARGEST_INPUT { (x + 1.0) * d } else { f64::INFINITY };
+                }
+                Ok(())
+            })
+        }
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [x, d]) => cuda::linear_sq_norms(dst, x, d),
+    })
 }
 
 /// Adds the squared norm of each row: `dst[i] += ‖src[i, :]‖²`, in `f64`.
-pub(crate) struct RowSqNorms;
-
-impl InplaceOp2 for RowSqNorms {
-    fn name(&self) -> &'static str {
-        "row-sq-norms"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        let norms = destination::<f64>(dst, dst_l)?;
-        for_float!(dtype(src), "row-sq-norms", T => {
-            let (rows, columns) = rows_and_columns(src_l)?;
-            same("rows of a matrix", norms.len(), rows)?;
-            for (norm, row) in norms.iter_mut().zip(row_sq_norms(source::<T>((src, src_l))?, columns)?) {
-                *norm += row;
-            }
-            Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, src| cuda::row_sq_norms(dst, src));
+pub(crate) fn row_sq_norms(dst: &Tensor, src: &Tensor) -> Result<()> {
+    binary("row-sq-norms", dst, src, |operands| match operands {
+        Operands::Cpu(dst, [src]) => {
+            let norms = destination::<f64>(dst)?;
+            for_float!(dtype(src.0), "row-sq-norms", T => {
+                let (rows, columns) = rows_and_columns(src.1)?;
+                same("rows of a matrix", norms.len(), rows)?;
+                for (norm, row) in norms.iter_mut().zip(sq_norms_of_rows(source::<T>(src)?, columns)?) {
+                    *norm += row;
+                }
+                Ok(())
+            })
+        }
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [src]) => cuda::row_sq_norms(dst, src),
+    })
 }
 
 /// `dst[j] = Σ_i weights[i] · src[i, j]`, accumulated in `f64`. A row of weight 0 is not read.
-pub(crate) struct SumRows<'a> {
-    /// One weight per row.
-    pub(crate) weights: &'a [f64],
-}
-
-impl InplaceOp2 for SumRows<'_> {
-    fn name(&self) -> &'static str {
-        "sum-rows"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "sum-rows", T => {
-            let (_, columns) = rows_and_columns(src_l)?;
-            let rows = Gradients::from_slice(source::<T>((src, src_l))?, columns).map_err(candle_core::Error::wrap)?;
-            kernels::scale_and_sum(&rows, self.weights, destination::<T>(dst, dst_l)?, &Execution::default())
+pub(crate) fn sum_rows(dst: &Tensor, src: &Tensor, weights: &[f64]) -> Result<()> {
+    binary("sum-rows", dst, src, |operands| match operands {
+        Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "sum-rows", T => {
+            let (_, columns) = rows_and_columns(src.1)?;
+            let rows = Gradients::from_slice(source::<T>(src)?, columns).map_err(candle_core::Error::wrap)?;
+            kernels::scale_and_sum(&rows, weights, destination::<T>(dst)?, &Execution::default())
                 .map_err(candle_core::Error::wrap)
-        })
-    }
-
-    on_cuda!(|self, dst, src| cuda::sum_rows(self, dst, src));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [src]) => cuda::sum_rows(dst, src, weights),
+    })
 }
 
 /// Squared norm of each row of `columns` values, on one thread.
-fn row_sq_norms<T: kernels::Element>(values: &[T], columns: usize) -> Result<Vec<f64>> {
+fn sq_norms_of_rows<T: kernels::Element>(values: &[T], columns: usize) -> Result<Vec<f64>> {
     /// Up to here a plain loop is faster than the kernels' many streams.
     const SHORT: usize = 128;
     if columns <= SHORT && size_of::<T>() == size_of::<f32>() {
@@ -138,29 +114,20 @@ fn short_sq_norms<T: kernels::Element>(values: &[T], columns: usize) -> Vec<f64>
 ///
 /// Products below the normal range are rounded as all others. To flush them to 0 would raise a sum of terms that
 /// cancel; their error of at most 2⁻¹⁵⁰ matters only beside inputs larger than are let through (2⁴⁰).
-pub(crate) struct ScaleRows<'a> {
-    /// One weight per row.
-    pub(crate) weights: &'a [f64],
-}
-
-impl InplaceOp2 for ScaleRows<'_> {
-    fn name(&self) -> &'static str {
-        "scale-rows"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "scale-rows", T => {
-            let (rows, columns) = rows_and_columns(dst_l)?;
-            same("weights of rows", rows, self.weights.len())?;
-            let dst = destination::<T>(dst, dst_l)?;
-            let src = source::<T>((src, src_l))?;
+pub(crate) fn scale_rows(dst: &Tensor, src: &Tensor, weights: &[f64]) -> Result<()> {
+    binary("scale-rows", dst, src, |operands| match operands {
+        Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "scale-rows", T => {
+            let (rows, columns) = rows_and_columns(dst.1)?;
+            same("weights of rows", rows, weights.len())?;
+            let dst = destination::<T>(dst)?;
+            let src = source::<T>(src)?;
             same("elements to scale", dst.len(), src.len())?;
-            vectorise(#[inline(always)] || scale_rows(dst, src, self.weights, columns));
+            vectorise(#[inline(always)] || write_scaled(dst, src, weights, columns));
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, src| cuda::scale_rows(self, dst, src));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [src]) => cuda::scale_rows(dst, src, weights),
+    })
 }
 
 #[expect(
@@ -168,7 +135,7 @@ impl InplaceOp2 for ScaleRows<'_> {
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 #[inline(always)]
-fn scale_rows<T: Element>(dst: &mut [T], src: &[T], weights: &[f64], columns: usize) {
+fn write_scaled<T: Element>(dst: &mut [T], src: &[T], weights: &[f64], columns: usize) {
     for (i, &weight) in weights.iter().enumerate() {
         let range = i * columns..(i + 1) * columns;
         if weight == 0.0 {
@@ -183,23 +150,14 @@ fn scale_rows<T: Element>(dst: &mut [T], src: &[T], weights: &[f64], columns: us
 }
 
 /// `dst[j] = Σ_i src[i, j]`, or adds it to `dst`.
-pub(crate) struct ColumnSum {
-    /// Add to the destination instead of overwriting it.
-    pub(crate) accumulate: bool,
-}
-
-impl InplaceOp2 for ColumnSum {
-    fn name(&self) -> &'static str {
-        "column-sum"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "column-sum", T => {
-            let (_, columns) = rows_and_columns(src_l)?;
-            let dst = destination::<T>(dst, dst_l)?;
+pub(crate) fn column_sum(dst: &Tensor, src: &Tensor, accumulate: bool) -> Result<()> {
+    binary("column-sum", dst, src, |operands| match operands {
+        Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "column-sum", T => {
+            let (_, columns) = rows_and_columns(src.1)?;
+            let dst = destination::<T>(dst)?;
             same("columns to sum", dst.len(), columns)?;
-            let src = source::<T>((src, src_l))?;
-            if !self.accumulate {
+            let src = source::<T>(src)?;
+            if !accumulate {
                 dst.fill(T::ZERO);
             }
             vectorise(#[inline(always)] || {
@@ -210,47 +168,42 @@ impl InplaceOp2 for ColumnSum {
                 }
             });
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, src| cuda::column_sum(self, dst, src));
-}
-
-/// `dst[j] = Σ_i weights[i] · src[i, first_column + j]`, or adds it to `dst`; a row of weight 0 is not read.
-pub(crate) struct WeightedColumnSum<'a> {
-    /// One weight per row.
-    pub(crate) weights: &'a [f64],
-    /// Where the columns that are summed begin; there are as many as `dst` has values.
-    pub(crate) first_column: usize,
-    /// Add to the destination instead of overwriting it.
-    pub(crate) accumulate: bool,
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [src]) => cuda::column_sum(dst, src, accumulate),
+    })
 }
 
 /// Columns summed over all rows before the next ones: their totals stay in the first-level cache.
 const COLUMNS: usize = 2048;
 
-impl InplaceOp2 for WeightedColumnSum<'_> {
-    fn name(&self) -> &'static str {
-        "weighted-column-sum"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "weighted-column-sum", T => {
-            let (rows, columns) = rows_and_columns(src_l)?;
-            same("weights of rows", rows, self.weights.len())?;
-            let dst = destination::<T>(dst, dst_l)?;
-            let last = self.first_column + dst.len();
+/// `dst[j] = Σ_i weights[i] · src[i, first_column + j]`, or adds it to `dst`; a row of weight 0 is not read.
+///
+/// As many columns are summed as `dst` has values.
+pub(crate) fn weighted_column_sum(
+    dst: &Tensor,
+    src: &Tensor,
+    weights: &[f64],
+    first_column: usize,
+    accumulate: bool,
+) -> Result<()> {
+    binary("weighted-column-sum", dst, src, |operands| match operands {
+        Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "weighted-column-sum", T => {
+            let (rows, columns) = rows_and_columns(src.1)?;
+            same("weights of rows", rows, weights.len())?;
+            let dst = destination::<T>(dst)?;
+            let last = first_column + dst.len();
             if last > columns {
                 return Err(candle_core::Error::Msg(format!("columns to sum: expected at most {columns}, got {last}")));
             }
-            let src = source::<T>((src, src_l))?;
-            if !self.accumulate {
+            let src = source::<T>(src)?;
+            if !accumulate {
                 dst.fill(T::ZERO);
             }
             vectorise(#[inline(always)] || {
                 for (block, sums) in dst.chunks_mut(COLUMNS).enumerate() {
-                    let first = self.first_column + block * COLUMNS;
-                    for (row, &weight) in src.chunks_exact(columns.max(1)).zip(self.weights) {
+                    let first = first_column + block * COLUMNS;
+                    for (row, &weight) in src.chunks_exact(columns.max(1)).zip(weights) {
                         if weight == 0.0 {
                             continue;
                         }
@@ -262,35 +215,29 @@ impl InplaceOp2 for WeightedColumnSum<'_> {
                 }
             });
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, src| cuda::weighted_column_sum(self, dst, src));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [src]) => cuda::weighted_column_sum(dst, src, weights, first_column, accumulate),
+    })
 }
 
 /// `dst[i, :] = src`: the same row everywhere.
-pub(crate) struct RepeatRow;
-
-impl InplaceOp2 for RepeatRow {
-    fn name(&self) -> &'static str {
-        "repeat-row"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, row: &CpuStorage, row_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "repeat-row", T => {
-            let (_, columns) = rows_and_columns(dst_l)?;
-            let row = source::<T>((row, row_l))?;
+pub(crate) fn repeat_row(dst: &Tensor, row: &Tensor) -> Result<()> {
+    binary("repeat-row", dst, row, |operands| match operands {
+        Operands::Cpu(dst, [row]) => for_float!(dtype(dst.0), "repeat-row", T => {
+            let (_, columns) = rows_and_columns(dst.1)?;
+            let row = source::<T>(row)?;
             same("columns of a repeated row", columns, row.len())?;
-            repeat_row(row, destination::<T>(dst, dst_l)?);
+            fill_with_row(row, destination::<T>(dst)?);
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, row| cuda::repeat_row(dst, row));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [row]) => cuda::repeat_row(dst, row),
+    })
 }
 
 /// The same row everywhere, doubling what is there: copies of a few values each would cost more in calls than in copying.
-pub(super) fn repeat_row<T: Copy>(row: &[T], out: &mut [T]) {
+pub(super) fn fill_with_row<T: Copy>(row: &[T], out: &mut [T]) {
     let mut done = row.len().min(out.len());
     out[..done].copy_from_slice(&row[..done]);
     while 0 < done && done < out.len() {

@@ -5,12 +5,14 @@
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 
-use candle_core::{CpuStorage, InplaceOp2, InplaceOp3, Layout, Result};
+use candle_core::{Result, Tensor};
 
 use super::cancellation::guarded_sq_norm;
+#[cfg(feature = "cuda")]
+use super::cuda;
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
+use super::in_place::{Operands, binary, ternary};
 use super::matmul::{Matrix, product};
-use super::on_cuda::on_cuda;
 use crate::vector_math::vectorise;
 
 /// Adds the squared norm of the gradient of a linear layer on a sequence, without forming it:
@@ -21,34 +23,17 @@ use crate::vector_math::vectorise;
 /// record would be scaled too little.
 ///
 /// **Source.** Li 2022 (ghost clipping).
-pub(crate) struct SequenceSqNorms {
-    /// Positions of a record.
-    pub(crate) positions: usize,
-}
-
-impl InplaceOp3 for SequenceSqNorms {
-    fn name(&self) -> &'static str {
-        "sequence-sq-norms"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        x: &CpuStorage,
-        x_l: &Layout,
-        d: &CpuStorage,
-        d_l: &Layout,
-    ) -> Result<()> {
-        let (x, d) = ((x, x_l), (d, d_l));
+pub(crate) fn sequence_sq_norms(dst: &Tensor, x: &Tensor, d: &Tensor, positions: usize) -> Result<()> {
+    ternary("sequence-sq-norms", dst, x, d, |operands| {
+        let (dst, [x, d]) = operands.on_cpu("sequence-sq-norms")?;
         let dtype = dtype(x.0);
-        let norms = destination::<f64>(dst, dst_l)?;
+        let norms = destination::<f64>(dst)?;
         for_float!(dtype, "sequence-sq-norms", T => {
             let ((x_rows, inputs), (d_rows, outputs)) = (rows_and_columns(x.1)?, rows_and_columns(d.1)?);
-            same("rows of a linear layer's input", norms.len() * self.positions, x_rows)?;
+            same("rows of a linear layer's input", norms.len() * positions, x_rows)?;
             same("rows of a linear layer's output gradient", x_rows, d_rows)?;
             let (x, d) = (source::<T>(x)?, source::<T>(d)?);
-            let records = x.chunks_exact(self.positions * inputs).zip(d.chunks_exact(self.positions * outputs));
+            let records = x.chunks_exact(positions * inputs).zip(d.chunks_exact(positions * outputs));
             vectorise(#[inline(always)] || {
                 for (norm, (x, d)) in norms.iter_mut().zip(records.clone()) {
                     *norm += sq_norm(x, d, inputs, outputs);
@@ -56,7 +41,7 @@ impl InplaceOp3 for SequenceSqNorms {
             });
             Ok(())
         })
-    }
+    })
 }
 
 #[inline(always)]
@@ -90,64 +75,37 @@ fn dot<T: Element>(a: &[T], b: &[T]) -> f64 {
 }
 
 /// `dst[i] = lhs[i]ᵀ · rhs[i]` for the positions of each record `i`, with sources of one row per record and position.
-pub(crate) struct RecordProducts {
-    /// Positions of a record.
-    pub(crate) positions: usize,
-}
-
-impl InplaceOp3 for RecordProducts {
-    fn name(&self) -> &'static str {
-        "record-products"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        lhs: &CpuStorage,
-        lhs_l: &Layout,
-        rhs: &CpuStorage,
-        rhs_l: &Layout,
-    ) -> Result<()> {
-        let (lhs, rhs) = ((lhs, lhs_l), (rhs, rhs_l));
-        for_float!(dtype(dst), "record-products", T => {
+pub(crate) fn record_products(dst: &Tensor, lhs: &Tensor, rhs: &Tensor, positions: usize) -> Result<()> {
+    ternary("record-products", dst, lhs, rhs, |operands| match operands {
+        Operands::Cpu(dst, [lhs, rhs]) => for_float!(dtype(dst.0), "record-products", T => {
             let ((lhs_rows, m), (rhs_rows, n)) = (rows_and_columns(lhs.1)?, rows_and_columns(rhs.1)?);
             same("rows of both factors", lhs_rows, rhs_rows)?;
-            let dst = destination::<T>(dst, dst_l)?;
-            same("values of all records' products", lhs_rows / self.positions.max(1) * m * n, dst.len())?;
+            let dst = destination::<T>(dst)?;
+            same("values of all records' products", lhs_rows / positions.max(1) * m * n, dst.len())?;
             let (lhs, rhs) = (source::<T>(lhs)?, source::<T>(rhs)?);
-            let records = lhs.chunks_exact((self.positions * m).max(1)).zip(rhs.chunks_exact((self.positions * n).max(1)));
+            let records = lhs.chunks_exact((positions * m).max(1)).zip(rhs.chunks_exact((positions * n).max(1)));
             for (dst, (lhs, rhs)) in dst.chunks_exact_mut((m * n).max(1)).zip(records) {
-                let lhs = Matrix::strided(lhs, self.positions, m, m)?;
-                product(dst, n, lhs.transposed(), Matrix::strided(rhs, self.positions, n, n)?, false)?;
+                let lhs = Matrix::strided(lhs, positions, m, m)?;
+                product(dst, n, lhs.transposed(), Matrix::strided(rhs, positions, n, n)?, false)?;
             }
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, lhs, rhs| cuda::record_products(self, dst, lhs, rhs));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [lhs, rhs]) => cuda::record_products(dst, lhs, rhs, positions),
+    })
 }
 
 /// `dst[i] = Σ_t src[i, t]` over the positions of each record `i`, with a source of one row per record and position.
-pub(crate) struct SumPositions {
-    /// Positions of a record.
-    pub(crate) positions: usize,
-}
-
-impl InplaceOp2 for SumPositions {
-    fn name(&self) -> &'static str {
-        "sum-positions"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, src: &CpuStorage, src_l: &Layout) -> Result<()> {
-        for_float!(dtype(dst), "sum-positions", T => {
-            let (rows, columns) = rows_and_columns(src_l)?;
-            let dst = destination::<T>(dst, dst_l)?;
-            same("sums over positions", rows / self.positions.max(1) * columns, dst.len())?;
-            let src = source::<T>((src, src_l))?;
+pub(crate) fn sum_positions(dst: &Tensor, src: &Tensor, positions: usize) -> Result<()> {
+    binary("sum-positions", dst, src, |operands| match operands {
+        Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "sum-positions", T => {
+            let (rows, columns) = rows_and_columns(src.1)?;
+            let dst = destination::<T>(dst)?;
+            same("sums over positions", rows / positions.max(1) * columns, dst.len())?;
+            let src = source::<T>(src)?;
             dst.fill(T::ZERO);
             vectorise(#[inline(always)] || {
-                let records = src.chunks_exact((self.positions * columns).max(1));
+                let records = src.chunks_exact((positions * columns).max(1));
                 for (sums, record) in dst.chunks_exact_mut(columns.max(1)).zip(records) {
                     for row in record.chunks_exact(columns) {
                         for (sum, &value) in sums.iter_mut().zip(row) {
@@ -157,8 +115,8 @@ impl InplaceOp2 for SumPositions {
                 }
             });
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, src| cuda::sum_positions(self, dst, src));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [src]) => cuda::sum_positions(dst, src, positions),
+    })
 }

@@ -1,9 +1,11 @@
 //! Softmax cross-entropy, stable for logits of any size.
 
-use candle_core::{CpuStorage, Error, InplaceOp2, InplaceOp3, Layout, Result, WithDType};
+use candle_core::{Error, Layout, Result, Tensor, WithDType};
 
+#[cfg(feature = "cuda")]
+use super::cuda;
 use super::element::{Element, destination, dtype, for_float, rows_and_columns, same, source};
-use super::on_cuda::on_cuda;
+use super::in_place::{Operands, binary, ternary};
 
 fn largest<T: Element>(logits: &[T]) -> T {
     let mut largest = logits[0];
@@ -49,77 +51,60 @@ fn checked_label(label: u32, n_classes: usize, row: usize) -> Result<usize> {
 }
 
 /// `dst[i] = −ln softmax(logits[i])[labels[i]]`, in `f64`.
-pub(crate) struct SoftmaxLosses;
-
-impl InplaceOp3 for SoftmaxLosses {
-    fn name(&self) -> &'static str {
-        "softmax-losses"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        logits: &CpuStorage,
-        logits_l: &Layout,
-        labels: &CpuStorage,
-        labels_l: &Layout,
-    ) -> Result<()> {
-        let (logits, labels) = ((logits, logits_l), (labels, labels_l));
-        let dtype = dtype(logits.0);
-        let losses = destination::<f64>(dst, dst_l)?;
-        let labels = source::<u32>(labels)?;
-        for_float!(dtype, "softmax-losses", T => {
-            let (rows, classes) = rows_and_classes(logits.1)?;
-            same("losses of a batch", rows, losses.len())?;
-            same("labels of a batch", rows, labels.len())?;
-            let logits = source::<T>(logits)?;
-            for (i, (loss, &label)) in losses.iter_mut().zip(labels).enumerate() {
-                let row = &logits[i * classes..(i + 1) * classes];
-                let label = checked_label(label, classes, i)?;
-                let (log_sum, largest) = log_sum_exp(row);
-                *loss = (log_sum + (largest - row[label])).to_f64();
-            }
-            Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, logits, labels| cuda::softmax_losses(dst, logits, labels));
+pub(crate) fn softmax_losses(dst: &Tensor, logits: &Tensor, labels: &Tensor) -> Result<()> {
+    ternary("softmax-losses", dst, logits, labels, |operands| match operands {
+        Operands::Cpu(dst, [logits, labels]) => {
+            let dtype = dtype(logits.0);
+            let losses = destination::<f64>(dst)?;
+            let labels = source::<u32>(labels)?;
+            for_float!(dtype, "softmax-losses", T => {
+                let (rows, classes) = rows_and_classes(logits.1)?;
+                same("losses of a batch", rows, losses.len())?;
+                same("labels of a batch", rows, labels.len())?;
+                let logits = source::<T>(logits)?;
+                for (i, (loss, &label)) in losses.iter_mut().zip(labels).enumerate() {
+                    let row = &logits[i * classes..(i + 1) * classes];
+                    let label = checked_label(label, classes, i)?;
+                    let (log_sum, largest) = log_sum_exp(row);
+                    *loss = (log_sum + (largest - row[label])).to_f64();
+                }
+                Ok(())
+            })
+        }
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [logits, labels]) => cuda::softmax_losses(dst, logits, labels),
+    })
 }
 
 /// Turns logits into the gradient of the loss with respect to them: `softmax(logits) − onehot(label)`.
-pub(crate) struct SoftmaxGradient;
-
-impl InplaceOp2 for SoftmaxGradient {
-    fn name(&self) -> &'static str {
-        "softmax-gradient"
-    }
-
-    fn cpu_fwd(&self, dst: &mut CpuStorage, dst_l: &Layout, labels: &CpuStorage, labels_l: &Layout) -> Result<()> {
-        let labels = source::<u32>((labels, labels_l))?;
-        for_float!(dtype(dst), "softmax-gradient", T => {
-            let (rows, classes) = rows_and_classes(dst_l)?;
-            same("labels of a batch", rows, labels.len())?;
-            let dst = destination::<T>(dst, dst_l)?;
-            for (i, &label) in labels.iter().enumerate() {
-                let row = &mut dst[i * classes..(i + 1) * classes];
-                let label = checked_label(label, classes, i)?;
-                let largest = largest(row);
-                for z in row.iter_mut() {
-                    *z = (*z - largest).exp();
+pub(crate) fn softmax_gradient(dst: &Tensor, labels: &Tensor) -> Result<()> {
+    binary("softmax-gradient", dst, labels, |operands| match operands {
+        Operands::Cpu(dst, [labels]) => {
+            let labels = source::<u32>(labels)?;
+            for_float!(dtype(dst.0), "softmax-gradient", T => {
+                let (rows, classes) = rows_and_classes(dst.1)?;
+                same("labels of a batch", rows, labels.len())?;
+                let dst = destination::<T>(dst)?;
+                for (i, &label) in labels.iter().enumerate() {
+                    let row = &mut dst[i * classes..(i + 1) * classes];
+                    let label = checked_label(label, classes, i)?;
+                    let largest = largest(row);
+                    for z in row.iter_mut() {
+                        *z = (*z - largest).exp();
+                    }
+                    let own = std::mem::replace(&mut row[label], T::ZERO);
+                    let others = row.iter().fold(T::ZERO, |sum, &p| sum + p);
+                    let total = own + others;
+                    for p in row.iter_mut() {
+                        *p /= total;
+                    }
+                    // 1 − p as the sum of the others: exact where p rounds to 1.
+                    row[label] = T::ZERO - others / total;
                 }
-                let own = std::mem::replace(&mut row[label], T::ZERO);
-                let others = row.iter().fold(T::ZERO, |sum, &p| sum + p);
-                let total = own + others;
-                for p in row.iter_mut() {
-                    *p /= total;
-                }
-                // 1 − p as the sum of the others: exact where p rounds to 1.
-                row[label] = T::ZERO - others / total;
-            }
-            Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, labels| cuda::softmax_gradient(dst, labels));
+                Ok(())
+            })
+        }
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [labels]) => cuda::softmax_gradient(dst, labels),
+    })
 }

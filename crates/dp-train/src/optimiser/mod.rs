@@ -2,10 +2,11 @@
 
 mod config;
 
+use candle_core::Tensor;
 pub use config::OptimiserConfig;
 
 use crate::error::Result;
-use crate::ops::{AdamUpdate, Scale, ScaleAdd, ScaleAddSquare};
+use crate::ops;
 use crate::parameters::ParameterVector;
 use crate::threads::Threads;
 
@@ -38,17 +39,17 @@ impl Optimiser {
         threads: &Threads,
     ) -> Result<()> {
         let (p, g) = (parameters.flat(), gradient.flat());
-        let add = |scale, alpha| ScaleAdd { scale, alpha, threads };
+        let add = |to: &Tensor, what: &Tensor, scale, alpha| ops::scale_add(to, what, scale, alpha, threads);
         match self.config {
-            OptimiserConfig::Sgd {} => p.inplace_op2(g, &add(1.0, -rate))?,
+            OptimiserConfig::Sgd {} => add(p, g, 1.0, -rate)?,
             OptimiserConfig::Momentum { momentum, nesterov } => {
                 let velocity = self.moments[0].flat();
-                velocity.inplace_op2(g, &add(momentum, 1.0))?;
+                add(velocity, g, momentum, 1.0)?;
                 if nesterov {
-                    g.inplace_op2(velocity, &add(1.0, momentum))?;
-                    p.inplace_op2(g, &add(1.0, -rate))?;
+                    add(g, velocity, 1.0, momentum)?;
+                    add(p, g, 1.0, -rate)?;
                 } else {
-                    p.inplace_op2(velocity, &add(1.0, -rate))?;
+                    add(p, velocity, 1.0, -rate)?;
                 }
             }
             OptimiserConfig::Adam { beta_1, beta_2, epsilon } => {
@@ -56,7 +57,7 @@ impl Optimiser {
             }
             OptimiserConfig::AdamW { beta_1, beta_2, epsilon, weight_decay } => {
                 for (view, _) in parameters.views().iter().zip(parameters.specs()).filter(|(_, spec)| spec.decays) {
-                    view.inplace_op1(&Scale(1.0 - rate * weight_decay))?;
+                    ops::scale(view, 1.0 - rate * weight_decay)?;
                 }
                 self.adam((p, g), (beta_1, beta_2, epsilon), (rate, step), threads)?;
             }
@@ -66,20 +67,19 @@ impl Optimiser {
 
     fn adam(
         &self,
-        (p, g): (&candle_core::Tensor, &candle_core::Tensor),
+        (p, g): (&Tensor, &Tensor),
         (beta_1, beta_2, epsilon): (f64, f64, f64),
         (rate, step): (f64, u64),
         threads: &Threads,
     ) -> Result<()> {
         let (first, second) = (self.moments[0].flat(), self.moments[1].flat());
-        first.inplace_op2(g, &ScaleAdd { scale: beta_1, alpha: 1.0 - beta_1, threads })?;
-        second.inplace_op2(g, &ScaleAddSquare { scale: beta_2, alpha: 1.0 - beta_2, threads })?;
+        ops::scale_add(first, g, beta_1, 1.0 - beta_1, threads)?;
+        ops::scale_add_square(second, g, beta_2, 1.0 - beta_2, threads)?;
         // A power beyond the range of i32 is 0 to the last bit.
         let power = i32::try_from(step.saturating_add(1)).unwrap_or(i32::MAX);
         let correction = |beta: f64| 1.0 - beta.powi(power);
-        let update =
-            AdamUpdate { rate: rate / correction(beta_1), second: correction(beta_2).sqrt(), epsilon, threads };
-        Ok(p.inplace_op3(first, second, &update)?)
+        let (rate, root) = (rate / correction(beta_1), correction(beta_2).sqrt());
+        Ok(ops::adam_update(p, first, second, rate, root, epsilon, threads)?)
     }
 }
 

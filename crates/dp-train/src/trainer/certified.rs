@@ -1,7 +1,6 @@
 //! The clipped sum of a certified step: piece by piece, in integers.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
 
 use candle_core::Device;
 use dp_clipping::AdvanceScale;
@@ -13,7 +12,7 @@ use crate::audit::{Fault, planted};
 use crate::engine::{ClippedSum, Grid, rounding_of_piece, sensitivity};
 use crate::error::{Result, TrainError};
 use crate::noise::StepNoise;
-use crate::ops::FromIntegers;
+use crate::ops::{self, FromIntegers};
 
 /// Records of a chunk on the CPU where each is computed once: small ones cost no more than a pass over the weights, and
 /// what a whole micro-batch needs leaves the cache: 1,024 records at once took 1.3 times as long as 256 on the Esipova
@@ -196,16 +195,8 @@ impl Trainer<'_> {
         let step = self.counts.steps;
         if matches!(self.execution.device, Device::Cpu) {
             let StepSum::Clipped(sum) = &self.sum else { return Err(not_certified()) };
-            let privatise = FromIntegers {
-                summands: sum.summands(),
-                grid: sum.grid().step(),
-                noise,
-                normaliser,
-                threads: self.engine.threads(),
-                finite: AtomicBool::default(),
-            };
-            sum.gradient()?.flat().inplace_op1(&privatise)?;
-            let finite = privatise.finite.into_inner() && sum.is_finite();
+            let how = FromIntegers { grid: sum.grid().step(), noise, normaliser, threads: self.engine.threads() };
+            let finite = ops::from_integers(sum.gradient()?.flat(), &sum.summands(), &how)? && sum.is_finite();
             return if finite { Ok(()) } else { Err(TrainError::Diverged { step }) };
         }
         // Elsewhere the integers, and the noise on them, are made here.

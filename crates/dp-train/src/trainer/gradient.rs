@@ -1,14 +1,13 @@
 //! How the gradient of a step is formed: losses and norms, scales, weighted sum, noise.
 
-use std::sync::atomic::AtomicBool;
-
+use candle_core::Tensor;
 use dp_clipping::{ClipBatch, Clipped};
 
 use super::{StepSum, Trainer, adds_noise};
 use crate::engine::WeightedSum;
 use crate::error::{Result, TrainError};
 use crate::noise::StepNoise;
-use crate::ops::{Fill, Privatise};
+use crate::ops::{self, Privatise};
 use crate::parameters::ParameterVector;
 
 /// How much of each record enters the sum, and how much noise that takes.
@@ -172,7 +171,7 @@ impl Trainer<'_> {
             self.group_gradients = (0..n_groups).map(|_| self.engine.zero_gradient()).collect::<Result<_>>()?;
         }
         for gradient in &self.group_gradients {
-            gradient.flat().inplace_op1(&Fill(0.0))?;
+            ops::fill(gradient.flat(), 0.0)?;
         }
         Ok(())
     }
@@ -210,16 +209,9 @@ impl Trainer<'_> {
         let normaliser = self.plan.expected_batch_size();
         let StepSum::Plain(sum) = &mut self.sum else { return Ok(false) };
         let (gradient, others) = sum.gather()?;
-        let privatise = Privatise {
-            others: others.into_iter().map(ParameterVector::flat).collect(),
-            noise,
-            source: self.execution.noise,
-            normaliser,
-            threads: self.engine.threads(),
-            finite: AtomicBool::default(),
-        };
-        gradient.flat().inplace_op1(&privatise)?;
-        Ok(privatise.finite.into_inner())
+        let others: Vec<&Tensor> = others.into_iter().map(ParameterVector::flat).collect();
+        let how = Privatise { noise, source: self.execution.noise, normaliser, threads: self.engine.threads() };
+        Ok(ops::privatise(gradient.flat(), &others, &how)?)
     }
 
     /// Norm of each group's mean gradient over the batch; `None` for a group without a usable record in it.

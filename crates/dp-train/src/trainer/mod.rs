@@ -29,7 +29,7 @@ use crate::engine::{ClippedSum, Engine, WeightedSum};
 use crate::error::{Result, TrainError};
 use crate::noise::NoiseSource;
 use crate::observer::{Observer, StepState, StepView};
-use crate::ops::ScaleAdd;
+use crate::ops;
 use crate::optimiser::Optimiser;
 use crate::parameters::ParameterVector;
 use crate::plan::Plan;
@@ -354,7 +354,7 @@ impl<'a> Trainer<'a> {
         if config.l2 > 0.0 {
             let views = gradient.views().iter().zip(parameters.views()).zip(parameters.specs());
             for ((gradient, parameter), _) in views.filter(|(_, spec)| spec.decays) {
-                gradient.inplace_op2(parameter, &ScaleAdd { scale: 1.0, alpha: config.l2, threads })?;
+                ops::scale_add(gradient, parameter, 1.0, config.l2, threads)?;
             }
         }
         self.optimiser.step(parameters, gradient, (self.plan.learning_rate(step), step), threads)

@@ -1,12 +1,11 @@
 //! Norms of a convolution's per-sample gradients from Gram matrices.
 
-use std::cell::RefCell;
-
-use candle_core::{CpuStorage, InplaceOp3, Layout, Result};
+use candle_core::{Result, Tensor};
 
 use super::{ConvShape, check_images, patches};
 use crate::ops::cancellation::guarded_sq_norm;
 use crate::ops::element::{Element, destination, dtype, for_float, same, source};
+use crate::ops::in_place::ternary;
 use crate::ops::matmul::{Matrix, product};
 use crate::ops::workspace::Workspace;
 
@@ -16,47 +15,35 @@ use crate::ops::workspace::Workspace;
 ///
 /// The terms have both signs. Where they nearly cancel, a norm from `f32` products could be far too small, and a record would be
 /// clipped too little: products and sums are in `f64`, in which a product of two `f32` is exact.
-pub(crate) struct ConvGramSqNorms<'a> {
-    /// The geometry.
-    pub(crate) shape: &'a ConvShape,
-    /// Whether there is a bias.
-    pub(crate) bias: bool,
-    /// Working memory, and a second one for the matrices in `f64`.
-    pub(crate) workspaces: RefCell<(&'a mut Workspace, &'a mut Workspace)>,
-}
-
-impl InplaceOp3 for ConvGramSqNorms<'_> {
-    fn name(&self) -> &'static str {
-        "conv-gram-sq-norms"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        images: &CpuStorage,
-        images_l: &Layout,
-        gradients: &CpuStorage,
-        gradients_l: &Layout,
-    ) -> Result<()> {
-        let (images, gradients) = ((images, images_l), (gradients, gradients_l));
+///
+/// The second workspace is for the matrices in `f64`.
+pub(crate) fn conv_gram_sq_norms(
+    dst: &Tensor,
+    images: &Tensor,
+    gradients: &Tensor,
+    shape: &ConvShape,
+    bias: bool,
+    workspaces: (&mut Workspace, &mut Workspace),
+) -> Result<()> {
+    ternary("conv-gram-sq-norms", dst, images, gradients, |operands| {
+        let (dst, [images, gradients]) = operands.on_cpu("conv-gram-sq-norms")?;
         let dtype = dtype(images.0);
-        let norms = destination::<f64>(dst, dst_l)?;
+        let norms = destination::<f64>(dst)?;
         for_float!(dtype, "conv-gram-sq-norms", T => {
             let (images, gradients) = (source::<T>(images)?, source::<T>(gradients)?);
-            check_images(self.shape, images.len(), gradients.len())?;
-            same("norms of a batch", images.len() / self.shape.inputs(), norms.len())?;
-            let (workspace, wide) = &mut *self.workspaces.borrow_mut();
-            let bias = f64::from(u8::from(self.bias));
-            let pairs = images.chunks_exact(self.shape.inputs()).zip(gradients.chunks_exact(self.shape.outputs()));
+            check_images(shape, images.len(), gradients.len())?;
+            same("norms of a batch", images.len() / shape.inputs(), norms.len())?;
+            let (workspace, wide) = workspaces;
+            let bias = f64::from(u8::from(bias));
+            let pairs = images.chunks_exact(shape.inputs()).zip(gradients.chunks_exact(shape.outputs()));
             for ((image, gradient), norm) in pairs.zip(norms) {
-                for group in 0..self.shape.groups {
-                    *norm += group_sq_norm(self.shape, group, image, gradient, bias, (workspace, wide))?;
+                for group in 0..shape.groups {
+                    *norm += group_sq_norm(shape, group, image, gradient, bias, (workspace, wide))?;
                 }
             }
             Ok(())
         })
-    }
+    })
 }
 
 fn group_sq_norm<T: Element>(

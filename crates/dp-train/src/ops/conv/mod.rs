@@ -6,67 +6,49 @@ mod patches;
 mod shape;
 mod sliding;
 mod taps;
-mod unpack;
+pub(super) mod unpack;
 
-use std::cell::RefCell;
-
-use candle_core::{CpuStorage, InplaceOp3, Layout, Result, Tensor};
+use candle_core::{Result, Tensor};
 
 pub(crate) use form::{PerSampleForm, WeightOrder};
-pub(crate) use gram::ConvGramSqNorms;
+pub(crate) use gram::conv_gram_sq_norms;
 pub(crate) use shape::ConvShape;
-pub(crate) use unpack::UnpackWeight;
+pub(crate) use unpack::unpack_weight;
 
 use super::element::{Element, cpu, destination, dtype, for_float, same, source};
+use super::in_place::{Operands, ternary};
 use super::matmul::{Matrix, product};
-use super::on_cuda::on_cuda;
-use super::rows::repeat_row;
+use super::rows::fill_with_row;
 use super::workspace::Workspace;
 use crate::vector_math::vectorise;
 
 /// `dst = conv(images, weight) + bias`.
-pub(crate) struct ConvForward<'a> {
-    /// The geometry.
-    pub(crate) shape: &'a ConvShape,
-    /// One value per filter.
-    pub(crate) bias: Option<&'a Tensor>,
-    /// Working memory.
-    pub(crate) workspace: RefCell<&'a mut Workspace>,
-}
-
-impl InplaceOp3 for ConvForward<'_> {
-    fn name(&self) -> &'static str {
-        "conv-forward"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        images: &CpuStorage,
-        images_l: &Layout,
-        weight: &CpuStorage,
-        weight_l: &Layout,
-    ) -> Result<()> {
-        let (images, weight) = ((images, images_l), (weight, weight_l));
-        for_float!(dtype(dst), "conv-forward", T => {
-            let out = destination::<T>(dst, dst_l)?;
+pub(crate) fn conv_forward(
+    dst: &Tensor,
+    images: &Tensor,
+    weight: &Tensor,
+    shape: &ConvShape,
+    bias: Option<&Tensor>,
+    workspace: &mut Workspace,
+) -> Result<()> {
+    ternary("conv-forward", dst, images, weight, |operands| match operands {
+        Operands::Cpu(dst, [images, weight]) => for_float!(dtype(dst.0), "conv-forward", T => {
+            let out = destination::<T>(dst)?;
             let (images, weight) = (source::<T>(images)?, source::<T>(weight)?);
-            same("values of a convolution's weight", self.shape.weights(), weight.len())?;
-            check_images(self.shape, images.len(), out.len())?;
-            let bias = self.bias.map(Tensor::storage_and_layout);
+            same("values of a convolution's weight", shape.weights(), weight.len())?;
+            check_images(shape, images.len(), out.len())?;
+            let bias = bias.map(Tensor::storage_and_layout);
             let bias = bias.as_ref().map(|(bias, bias_l)| source::<T>((cpu(bias)?, bias_l))).transpose()?;
-            same("values of a convolution's bias", self.shape.filters, bias.map_or(self.shape.filters, <[T]>::len))?;
-            let workspace = &mut self.workspace.borrow_mut();
-            if sliding::pays(self.shape) {
-                sliding::forward(self.shape, images, (weight, bias), out, workspace)
+            same("values of a convolution's bias", shape.filters, bias.map_or(shape.filters, <[T]>::len))?;
+            if sliding::pays(shape) {
+                sliding::forward(shape, images, (weight, bias), out, workspace)
             } else {
-                forward(self.shape, images, (weight, bias), out, workspace)
+                forward(shape, images, (weight, bias), out, workspace)
             }
-        })
-    }
-
-    on_cuda!(|self, dst, images, weight| cuda::conv_forward(self, dst, images, weight));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [images, weight]) => crate::ops::cuda::conv_forward(dst, images, weight, shape, bias),
+    })
 }
 
 fn forward<T: Element>(
@@ -82,7 +64,7 @@ fn forward<T: Element>(
         let n_rows = out.len() / shape.filters;
         // Here and not for the whole batch at once, so that it is still in the cache when the products are added.
         if let Some(bias) = bias {
-            repeat_row(bias, out);
+            fill_with_row(bias, out);
         }
         let [rows] = workspace.pieces([n_rows * patch]);
         for (group, weight) in weight.chunks_exact(filters * patch).enumerate() {
@@ -95,43 +77,30 @@ fn forward<T: Element>(
 }
 
 /// Gradient with respect to the images (destination) from that of the output and the weight.
-pub(crate) struct ConvInputGradient<'a> {
-    /// The geometry.
-    pub(crate) shape: &'a ConvShape,
-    /// Working memory.
-    pub(crate) workspace: RefCell<&'a mut Workspace>,
-}
-
-impl InplaceOp3 for ConvInputGradient<'_> {
-    fn name(&self) -> &'static str {
-        "conv-input-gradient"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        gradients: &CpuStorage,
-        gradients_l: &Layout,
-        weight: &CpuStorage,
-        weight_l: &Layout,
-    ) -> Result<()> {
-        let (gradients, weight) = ((gradients, gradients_l), (weight, weight_l));
-        for_float!(dtype(dst), "conv-input-gradient", T => {
-            let out = destination::<T>(dst, dst_l)?;
+pub(crate) fn conv_input_gradient(
+    dst: &Tensor,
+    gradients: &Tensor,
+    weight: &Tensor,
+    shape: &ConvShape,
+    workspace: &mut Workspace,
+) -> Result<()> {
+    ternary("conv-input-gradient", dst, gradients, weight, |operands| match operands {
+        Operands::Cpu(dst, [gradients, weight]) => for_float!(dtype(dst.0), "conv-input-gradient", T => {
+            let out = destination::<T>(dst)?;
             let (gradients, weight) = (source::<T>(gradients)?, source::<T>(weight)?);
-            same("values of a convolution's weight", self.shape.weights(), weight.len())?;
-            check_images(self.shape, out.len(), gradients.len())?;
-            let workspace = &mut self.workspace.borrow_mut();
-            if sliding::pays_backward(self.shape) {
-                sliding::input_gradient(self.shape, gradients, weight, out, workspace)
+            same("values of a convolution's weight", shape.weights(), weight.len())?;
+            check_images(shape, out.len(), gradients.len())?;
+            if sliding::pays_backward(shape) {
+                sliding::input_gradient(shape, gradients, weight, out, workspace)
             } else {
-                input_gradient(self.shape, gradients, weight, out, workspace)
+                input_gradient(shape, gradients, weight, out, workspace)
             }
-        })
-    }
-
-    on_cuda!(|self, dst, gradients, weight| cuda::conv_input_gradient(self, dst, gradients, weight));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [gradients, weight]) => {
+            crate::ops::cuda::conv_input_gradient(dst, gradients, weight, shape)
+        }
+    })
 }
 
 fn input_gradient<T: Element>(
@@ -157,43 +126,30 @@ fn input_gradient<T: Element>(
 }
 
 /// `dst = Σ_i ∂(d_i · conv(image_i, weight)) / ∂weight`, or added to it.
-pub(crate) struct ConvWeightSum<'a> {
-    /// The geometry.
-    pub(crate) shape: &'a ConvShape,
-    /// The order of the destination's values.
-    pub(crate) order: WeightOrder,
-    /// Add to the destination instead of overwriting it.
-    pub(crate) accumulate: bool,
-    /// Working memory.
-    pub(crate) workspace: RefCell<&'a mut Workspace>,
-}
-
-impl InplaceOp3 for ConvWeightSum<'_> {
-    fn name(&self) -> &'static str {
-        "conv-weight-sum"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        images: &CpuStorage,
-        images_l: &Layout,
-        gradients: &CpuStorage,
-        gradients_l: &Layout,
-    ) -> Result<()> {
-        let (images, gradients) = ((images, images_l), (gradients, gradients_l));
-        for_float!(dtype(dst), "conv-weight-sum", T => {
-            let sum = destination::<T>(dst, dst_l)?;
+///
+/// `order` is that of the destination's values.
+pub(crate) fn conv_weight_sum(
+    dst: &Tensor,
+    images: &Tensor,
+    gradients: &Tensor,
+    shape: &ConvShape,
+    order: WeightOrder,
+    accumulate: bool,
+    workspace: &mut Workspace,
+) -> Result<()> {
+    ternary("conv-weight-sum", dst, images, gradients, |operands| match operands {
+        Operands::Cpu(dst, [images, gradients]) => for_float!(dtype(dst.0), "conv-weight-sum", T => {
+            let sum = destination::<T>(dst)?;
             let (images, gradients) = (source::<T>(images)?, source::<T>(gradients)?);
-            same("values of a convolution's weight", self.shape.weights(), sum.len())?;
-            check_images(self.shape, images.len(), gradients.len())?;
-            let workspace = &mut self.workspace.borrow_mut();
-            weight_gradient(self.shape, images, gradients, (sum, self.order), self.accumulate, workspace)
-        })
-    }
-
-    on_cuda!(|self, dst, images, gradients| cuda::conv_weight_sum(self, dst, images, gradients));
+            same("values of a convolution's weight", shape.weights(), sum.len())?;
+            check_images(shape, images.len(), gradients.len())?;
+            weight_gradient(shape, images, gradients, (sum, order), accumulate, workspace)
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [images, gradients]) => {
+            crate::ops::cuda::conv_weight_sum(dst, images, gradients, shape, order, accumulate)
+        }
+    })
 }
 
 fn weight_gradient<T: Element>(
@@ -227,47 +183,35 @@ fn weight_gradient<T: Element>(
 
 /// The gradient of every record (destination, `[batch, weights]` or, with a bias, `[batch, weights + filters]`) from images and
 /// the gradient of the output.
-pub(crate) struct ConvGradients<'a> {
-    /// The geometry.
-    pub(crate) shape: &'a ConvShape,
-    /// The order of a row's first values; those of the bias follow.
-    pub(crate) order: WeightOrder,
-    /// Working memory.
-    pub(crate) workspace: RefCell<&'a mut Workspace>,
-}
-
-impl InplaceOp3 for ConvGradients<'_> {
-    fn name(&self) -> &'static str {
-        "conv-gradients"
-    }
-
-    fn cpu_fwd(
-        &self,
-        dst: &mut CpuStorage,
-        dst_l: &Layout,
-        images: &CpuStorage,
-        images_l: &Layout,
-        gradients: &CpuStorage,
-        gradients_l: &Layout,
-    ) -> Result<()> {
-        let (images, gradients) = ((images, images_l), (gradients, gradients_l));
-        for_float!(dtype(dst), "conv-gradients", T => {
-            let rows = destination::<T>(dst, dst_l)?;
+///
+/// `order` is that of a row's first values; those of the bias follow.
+pub(crate) fn conv_gradients(
+    dst: &Tensor,
+    images: &Tensor,
+    gradients: &Tensor,
+    shape: &ConvShape,
+    order: WeightOrder,
+    workspace: &mut Workspace,
+) -> Result<()> {
+    ternary("conv-gradients", dst, images, gradients, |operands| match operands {
+        Operands::Cpu(dst, [images, gradients]) => for_float!(dtype(dst.0), "conv-gradients", T => {
+            let rows = destination::<T>(dst)?;
             let (images, gradients) = (source::<T>(images)?, source::<T>(gradients)?);
-            check_images(self.shape, images.len(), gradients.len())?;
-            let n_records = images.len() / self.shape.inputs();
+            check_images(shape, images.len(), gradients.len())?;
+            let n_records = images.len() / shape.inputs();
             let width = rows.len() / n_records.max(1);
             same("values of all records' gradients", n_records * width, rows.len())?;
-            let workspace = &mut self.workspace.borrow_mut();
-            let pairs = images.chunks_exact(self.shape.inputs()).zip(gradients.chunks_exact(self.shape.outputs()));
+            let pairs = images.chunks_exact(shape.inputs()).zip(gradients.chunks_exact(shape.outputs()));
             for ((image, gradient), row) in pairs.zip(rows.chunks_exact_mut(width.max(1))) {
-                record_gradient(self.shape, image, gradient, (row, self.order), workspace)?;
+                record_gradient(shape, image, gradient, (row, order), workspace)?;
             }
             Ok(())
-        })
-    }
-
-    on_cuda!(|self, dst, images, gradients| cuda::conv_gradients(self, dst, images, gradients));
+        }),
+        #[cfg(feature = "cuda")]
+        Operands::Cuda(dst, [images, gradients]) => {
+            crate::ops::cuda::conv_gradients(dst, images, gradients, shape, order)
+        }
+    })
 }
 
 /// One record's gradient, with that of the bias where the row has room for it.

@@ -11,7 +11,7 @@ use candle_core::Result;
 use super::{ConvShape, WeightOrder};
 use crate::ops::element::Element;
 use crate::ops::matmul::{Matrix, product};
-use crate::ops::rows::repeat_row;
+use crate::ops::rows::fill_with_row;
 use crate::ops::workspace::Workspace;
 
 /// Values of an image's patches above which they are not formed: a quarter of a second-level cache of 1 MiB.
@@ -56,7 +56,7 @@ pub(super) fn forward<T: Element>(
             product(wide, filters, pixels, weight.transposed(), ky > 0)?;
         }
         match bias {
-            Some(bias) => repeat_row(bias, out),
+            Some(bias) => fill_with_row(bias, out),
             None => out.fill(T::ZERO),
         }
         let rows = wide.chunks(padded(shape).1 * filters);

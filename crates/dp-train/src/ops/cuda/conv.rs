@@ -2,14 +2,12 @@
 
 use candle_core::cuda::cudarc::cublas::{CudaBlas, Gemm};
 use candle_core::cuda::cudarc::driver::{CudaView, CudaViewMut, DeviceRepr};
-use candle_core::{CudaDevice, Result};
+use candle_core::{CudaDevice, Result, Tensor};
 
 use super::launch::{by_value, launch};
 use super::product::{Matrices, Products, products};
 use super::view::{Destination, Real, Source, destination, dtype, on_device, scratch, source};
-use crate::ops::conv::{
-    ConvForward, ConvGradients, ConvInputGradient, ConvShape, ConvWeightSum, UnpackWeight, WeightOrder, check_images,
-};
+use crate::ops::conv::{ConvShape, WeightOrder, check_images, unpack};
 use crate::ops::element::{for_float, same};
 
 /// Working memory for patches.
@@ -85,19 +83,20 @@ impl<T> Pair<'_, T> {
 }
 
 pub(in crate::ops) fn conv_forward(
-    op: &ConvForward<'_>,
     dst: Destination<'_>,
     images: Source<'_>,
     weight: Source<'_>,
+    shape: &ConvShape,
+    bias: Option<&Tensor>,
 ) -> Result<()> {
     for_float!(dtype(dst.0), "conv-forward", T => {
         let device = dst.0.device.clone();
         let mut out = destination::<T>(dst)?;
         let (images, weight) = (source::<T>(images)?, source::<T>(weight)?);
-        let shape = op.shape;
+        let shape = shape;
         same("values of a convolution's weight", shape.weights(), weight.len())?;
         check_images(shape, images.len(), out.len())?;
-        if let Some(bias) = op.bias {
+        if let Some(bias) = bias {
             let (bias, bias_l) = bias.storage_and_layout();
             let bias = source::<T>((on_device(&bias)?, bias_l))?;
             same("values of a convolution's bias", shape.filters, bias.len())?;
@@ -116,7 +115,7 @@ pub(in crate::ops) fn conv_forward(
                 let to = Products { values, row_stride: shape.filters, record_stride: 0 };
                 let weight = weight.slice(group * filters * patch..(group + 1) * filters * patch);
                 let weight = Matrices::one(weight, filters, patch).transposed();
-                products(&device, 1, to, &Matrices::one(rows.as_view(), n_rows, patch), &weight, op.bias.is_some())?;
+                products(&device, 1, to, &Matrices::one(rows.as_view(), n_rows, patch), &weight, bias.is_some())?;
             }
         }
         Ok(())
@@ -124,16 +123,16 @@ pub(in crate::ops) fn conv_forward(
 }
 
 pub(in crate::ops) fn conv_input_gradient(
-    op: &ConvInputGradient<'_>,
     dst: Destination<'_>,
     gradients: Source<'_>,
     weight: Source<'_>,
+    shape: &ConvShape,
 ) -> Result<()> {
     for_float!(dtype(dst.0), "conv-input-gradient", T => {
         let device = dst.0.device.clone();
         let mut out = destination::<T>(dst)?;
         let (gradients, weight) = (source::<T>(gradients)?, source::<T>(weight)?);
-        let shape = op.shape;
+        let shape = shape;
         same("values of a convolution's weight", shape.weights(), weight.len())?;
         check_images(shape, out.len(), gradients.len())?;
         let (patch, filters, positions) = (shape.patch(), shape.group_filters(), shape.positions());
@@ -161,16 +160,18 @@ pub(in crate::ops) fn conv_input_gradient(
 }
 
 pub(in crate::ops) fn conv_weight_sum(
-    op: &ConvWeightSum<'_>,
     dst: Destination<'_>,
     images: Source<'_>,
     gradients: Source<'_>,
+    shape: &ConvShape,
+    order: WeightOrder,
+    accumulate: bool,
 ) -> Result<()> {
     for_float!(dtype(dst.0), "conv-weight-sum", T => {
         let device = dst.0.device.clone();
         let mut sum = destination::<T>(dst)?;
         let all = Pair { images: source::<T>(images)?, outputs: source::<T>(gradients)? };
-        let shape = op.shape;
+        let shape = shape;
         same("values of a convolution's weight", shape.weights(), sum.len())?;
         check_images(shape, all.images.len(), all.outputs.len())?;
         let (patch, filters, positions) = (shape.patch(), shape.group_filters(), shape.positions());
@@ -185,8 +186,8 @@ pub(in crate::ops) fn conv_weight_sum(
                 let rows = Matrices::one(rows.as_view(), n_rows, patch);
                 let gradients = Matrices::strided(part.outputs.slice(group * filters..), n_rows, filters, shape.filters);
                 let values = sum.slice_mut(group * filters * patch..(group + 1) * filters * patch);
-                let keep = op.accumulate || range.start > 0;
-                weight_products(&device, 1, (values, 0), op.order, gradients, rows, keep)?;
+                let keep = accumulate || range.start > 0;
+                weight_products(&device, 1, (values, 0), order, gradients, rows, keep)?;
             }
         }
         Ok(())
@@ -256,32 +257,39 @@ where
 }
 
 pub(in crate::ops) fn conv_gradients(
-    op: &ConvGradients<'_>,
     dst: Destination<'_>,
     images: Source<'_>,
     gradients: Source<'_>,
+    shape: &ConvShape,
+    order: WeightOrder,
 ) -> Result<()> {
     for_float!(dtype(dst.0), "conv-gradients", T => {
         let device = dst.0.device.clone();
         let rows = destination::<T>(dst)?;
         let all = Pair { images: source::<T>(images)?, outputs: source::<T>(gradients)? };
-        check_images(op.shape, all.images.len(), all.outputs.len())?;
-        let n_images = all.images.len() / op.shape.inputs();
+        check_images(shape, all.images.len(), all.outputs.len())?;
+        let n_images = all.images.len() / shape.inputs();
         let width = rows.len() / n_images.max(1);
         same("values of all records' gradients", n_images * width, rows.len())?;
-        record_gradients(&device, op.shape, op.order, &all, rows, width)
+        record_gradients(&device, shape, order, &all, rows, width)
     })
 }
 
-pub(in crate::ops) fn unpack_weight(op: &UnpackWeight<'_>, dst: Destination<'_>, sum: Source<'_>) -> Result<()> {
+pub(in crate::ops) fn unpack_weight(
+    dst: Destination<'_>,
+    sum: Source<'_>,
+    shape: &ConvShape,
+    order: WeightOrder,
+    accumulate: bool,
+) -> Result<()> {
     for_float!(dtype(dst.0), "unpack-weight", T => {
         let device = dst.0.device.clone();
         let (weight, sum) = (destination::<T>(dst)?, source::<T>(sum)?);
-        op.check(weight.len(), sum.len())?;
-        let filters_first = u32::from(op.order == WeightOrder::FiltersFirst);
+        unpack::check(shape, weight.len(), sum.len())?;
+        let filters_first = u32::from(order == WeightOrder::FiltersFirst);
         launch!(
             T, &device, "unpack_weight", weight.len();
-            op.shape.patch(), op.shape.group_filters(), filters_first, weight, sum, u32::from(op.accumulate)
+            shape.patch(), shape.group_filters(), filters_first, weight, sum, u32::from(accumulate)
         )
     })
 }

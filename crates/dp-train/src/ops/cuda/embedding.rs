@@ -6,7 +6,6 @@ use super::launch::launch;
 use super::rows::Parts;
 use super::view::{Destination, Source, destination, dtype, scratch, source};
 use crate::ops::element::{Element, for_float, rows_and_columns, same};
-use crate::ops::embedding::{EmbeddingSqNorms, EmbeddingSum};
 
 /// Partial sums that an id's channels are summed in, at most.
 const LANES: usize = 32;
@@ -23,10 +22,10 @@ pub(in crate::ops) fn embedding_forward(dst: Destination<'_>, ids: Source<'_>, t
 }
 
 pub(in crate::ops) fn embedding_sq_norms(
-    op: &EmbeddingSqNorms,
     dst: Destination<'_>,
     ids: Source<'_>,
     d: Source<'_>,
+    vocabulary: usize,
 ) -> Result<()> {
     for_float!(dtype(ids.0), "embedding-sq-norms", T => {
         let device = dst.0.device.clone();
@@ -41,7 +40,7 @@ pub(in crate::ops) fn embedding_sq_norms(
         let mut parts = Parts::new(&device, positions * lanes, records)?;
         launch!(
             T, &device, "embedding_sq_norm_parts", ids.len() * lanes;
-            records, positions, op.vocabulary, channels, lanes, ids, d, parts.values.as_view_mut()
+            records, positions, vocabulary, channels, lanes, ids, d, parts.values.as_view_mut()
         )?;
         launch!(T, &device, "add_total", records; parts.n_parts, parts.values.as_view(), norms)
     })
@@ -49,10 +48,11 @@ pub(in crate::ops) fn embedding_sq_norms(
 
 /// Ids are linked to the next place of the same row, so that one thread sums a row's gradients in the order of the batch.
 pub(in crate::ops) fn embedding_sum(
-    op: &EmbeddingSum<'_>,
     dst: Destination<'_>,
     ids: Source<'_>,
     d: Source<'_>,
+    weights: &[f64],
+    accumulate: bool,
 ) -> Result<()> {
     for_float!(dtype(dst.0), "embedding-sum", T => {
         let device = dst.0.device.clone();
@@ -60,13 +60,13 @@ pub(in crate::ops) fn embedding_sum(
         let (_, positions) = rows_and_columns(ids.1)?;
         let (ids, d) = (source::<T>(ids)?, source::<T>(d)?);
         let mut dst = destination::<T>(dst)?;
-        same("ids of a batch", op.weights.len() * positions, ids.len())?;
+        same("ids of a batch", weights.len() * positions, ids.len())?;
         same("gradients of an embedding", ids.len() * channels, d.len())?;
-        if !op.accumulate {
+        if !accumulate {
             launch!(T, &device, "fill", dst.len(); dst.slice_mut(..), T::ZERO)?;
         }
         let n_ids = ids.len();
-        let weights = device.clone_htod(op.weights)?;
+        let weights = device.clone_htod(weights)?;
         let mut next = scratch::<u64>(&device, n_ids)?;
         let mut linked = device.alloc_zeros::<u32>(n_ids)?;
         launch!(

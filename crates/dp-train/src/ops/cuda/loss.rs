@@ -5,7 +5,6 @@ use candle_core::Result;
 use super::launch::launch;
 use super::view::{Destination, Source, destination, dtype, source};
 use crate::ops::element::{for_float, rows_and_columns, same};
-use crate::ops::label::ScaleByLabel;
 use crate::ops::softmax::rows_and_classes;
 
 pub(in crate::ops) fn softmax_losses(dst: Destination<'_>, logits: Source<'_>, labels: Source<'_>) -> Result<()> {
@@ -49,13 +48,13 @@ pub(in crate::ops) fn bce_gradient(dst: Destination<'_>, labels: Source<'_>) -> 
     })
 }
 
-pub(in crate::ops) fn scale_by_label(op: &ScaleByLabel<'_>, dst: Destination<'_>, labels: Source<'_>) -> Result<()> {
+pub(in crate::ops) fn scale_by_label(dst: Destination<'_>, labels: Source<'_>, factors: &[f64]) -> Result<()> {
     for_float!(dtype(dst.0), "scale-by-label", T => {
         let device = dst.0.device.clone();
         let (rows, columns) = rows_and_columns(dst.1)?;
         let (dst, labels) = (destination::<T>(dst)?, source::<u32>(labels)?);
         same("labels of a batch", rows, labels.len())?;
-        let factors = device.clone_htod(op.factors)?;
+        let factors = device.clone_htod(factors)?;
         launch!(T, &device, "scale_by_label", dst.len(); columns, dst, labels, factors.as_view(), factors.len())
     })
 }

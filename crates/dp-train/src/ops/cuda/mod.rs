@@ -33,7 +33,7 @@ pub(super) use loss::{bce_gradient, bce_losses, scale_by_label, softmax_gradient
 pub(super) use noise::privatise;
 pub(super) use norm::{norm_backward, norm_forward, norm_parameter_gradients, norm_statistics};
 pub(super) use pointwise::{
-    activation, activation_backward, activation_slope, adam_update, add_slice, axpy, copy, fill, multiply, scale,
+    activate, activation_backward, activation_slope, adam_update, add_slice, axpy, copy, fill, multiply, scale,
     scale_add, scale_add_square, set_along,
 };
 pub(super) use pool::{average_pool, average_pool_backward, max_pool, max_pool_backward};
@@ -42,3 +42,4 @@ pub(super) use rows::{
     column_sum, gather_rows, linear_sq_norms, repeat_row, row_sq_norms, scale_rows, sum_rows, weighted_column_sum,
 };
 pub(super) use sequence::{record_products, sum_positions, swap_axes};
+pub(super) use view::{Destination, Source};

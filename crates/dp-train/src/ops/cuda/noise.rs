@@ -1,9 +1,9 @@
 //! Noise and normalisation of a clipped sum.
 
-use std::sync::atomic::Ordering;
+use std::ops::Deref;
 
 use candle_core::cuda::cudarc::driver::{CudaViewMut, DeviceRepr};
-use candle_core::{CudaDevice, Error, Result, WithDType};
+use candle_core::{CudaDevice, Error, Layout, Result, Storage, WithDType};
 
 use super::launch::{by_value, launch};
 use super::view::{Destination, Real, destination, dtype, on_device, scratch, source};
@@ -28,19 +28,23 @@ struct DeviceKey([u32; 8]);
 unsafe impl DeviceRepr for DeviceKey {}
 by_value!(DeviceKey);
 
-pub(in crate::ops) fn privatise(op: &Privatise<'_>, dst: Destination<'_>) -> Result<()> {
-    let guards: Vec<_> = op.others.iter().map(|other| other.storage_and_layout()).collect();
+/// Whether every value came out finite.
+pub(in crate::ops) fn privatise(
+    dst: Destination<'_>,
+    others: &[(impl Deref<Target = Storage>, &Layout)],
+    how: &Privatise<'_>,
+) -> Result<bool> {
     for_float!(dtype(dst.0), "privatise", T => {
         let device = dst.0.device.clone();
         let mut values = destination::<T>(dst)?;
-        for (storage, layout) in &guards {
+        for (storage, layout) in others {
             let other = source::<T>((on_device(storage)?, layout))?;
             same("values of a part of a sum", values.len(), other.len())?;
             launch!(T, &device, "axpy", values.len(); values.slice_mut(..), T::ONE, other)?;
         }
-        let share = T::from_f64(1.0 / op.normaliser);
-        match &op.noise {
-            Some(noise) if op.source == NoiseSource::Device => add_noise(&device, noise, share, &mut values)?,
+        let share = T::from_f64(1.0 / how.normaliser);
+        match &how.noise {
+            Some(noise) if how.source == NoiseSource::Device => add_noise(&device, noise, share, &mut values)?,
             Some(noise) => {
                 let mut on_host = device.clone_dtoh(&values)?;
                 T::add_noise(noise, 0, &mut on_host);
@@ -51,8 +55,7 @@ pub(in crate::ops) fn privatise(op: &Privatise<'_>, dst: Destination<'_>) -> Res
         }
         let mut not_finite = device.alloc_zeros::<u32>(1)?;
         launch!(T, &device, "note_not_finite", values.len(); values, not_finite.as_view_mut())?;
-        op.finite.store(device.clone_dtoh(&not_finite)?.iter().all(|&flag| flag == 0), Ordering::Relaxed);
-        Ok(())
+        Ok(device.clone_dtoh(&not_finite)?.iter().all(|&flag| flag == 0))
     })
 }
 
@@ -103,7 +106,6 @@ fn settle<T: Real>(
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroUsize;
-    use std::sync::atomic::AtomicBool;
 
     use candle_core::{DType, Device, Tensor};
     use rand::SeedableRng;
@@ -121,16 +123,10 @@ mod tests {
     fn privatised(device: &Device, dtype: DType, values: &[f64], std: f64) -> Result<(Vec<f64>, bool)> {
         let sum = Tensor::from_slice(values, values.len(), device)?.to_dtype(dtype)?;
         let threads = Threads::new(NonZeroUsize::MIN).unwrap();
-        let privatise = Privatise {
-            others: Vec::new(),
-            noise: Some(step_noise(std)),
-            source: NoiseSource::Device,
-            normaliser: 3.0,
-            threads: &threads,
-            finite: AtomicBool::default(),
-        };
-        sum.inplace_op1(&privatise)?;
-        Ok((sum.to_dtype(DType::F64)?.to_vec1()?, privatise.finite.into_inner()))
+        let (noise, source) = (Some(step_noise(std)), NoiseSource::Device);
+        let how = Privatise { noise, source, normaliser: 3.0, threads: &threads };
+        let finite = crate::ops::privatise(&sum, &[], &how)?;
+        Ok((sum.to_dtype(DType::F64)?.to_vec1()?, finite))
     }
 
     /// Whatever the length, the type, and the size of the values: bit for bit, for the bits of a value's noise depend on its place alone.

@@ -1,13 +1,13 @@
 //! GroupNorm and LayerNorm.
 
 use candle_core::cuda::cudarc::driver::{CudaView, DeviceRepr};
-use candle_core::{CudaDevice, Result};
+use candle_core::{CudaDevice, Result, Tensor};
 
 use super::launch::{by_value, launch};
 use super::rows::Parts;
 use super::view::{Destination, Real, Source, destination, dtype, on_device, scratch, source};
 use crate::ops::element::{for_float, same};
-use crate::ops::norm::{NormBackward, NormForward, NormGeometry, NormParameterGradients, NormStatistics};
+use crate::ops::norm::NormGeometry;
 
 /// Partial sums that a group is summed in, at most.
 const LANES: usize = 32;
@@ -40,10 +40,15 @@ fn groups_and_lanes(geometry: NormGeometry, values: usize) -> (usize, usize) {
     (n_cells * geometry.groups, (geometry.cell() / geometry.groups).clamp(1, LANES))
 }
 
-pub(in crate::ops) fn norm_statistics(op: &NormStatistics, dst: Destination<'_>, x: Source<'_>) -> Result<()> {
+pub(in crate::ops) fn norm_statistics(
+    dst: Destination<'_>,
+    x: Source<'_>,
+    geometry: NormGeometry,
+    epsilon: f64,
+) -> Result<()> {
     for_float!(dtype(dst.0), "norm-statistics", T => {
         let device = dst.0.device.clone();
-        let (geometry, shape) = (op.geometry, DeviceShape::from(op.geometry));
+        let (geometry, shape) = (geometry, DeviceShape::from(geometry));
         let mut statistics = destination::<T>(dst)?;
         let x = source::<T>(x)?;
         geometry.check(x.len() / geometry.width().max(1), x.len(), statistics.len())?;
@@ -57,7 +62,7 @@ pub(in crate::ops) fn norm_statistics(op: &NormStatistics, dst: Destination<'_>,
             )?;
             launch!(
                 T, &device, "norm_statistics", groups;
-                shape, lanes, parts.values.as_view(), centred, op.epsilon, statistics.slice_mut(..)
+                shape, lanes, parts.values.as_view(), centred, epsilon, statistics.slice_mut(..)
             )?;
         }
         Ok(())
@@ -65,16 +70,18 @@ pub(in crate::ops) fn norm_statistics(op: &NormStatistics, dst: Destination<'_>,
 }
 
 pub(in crate::ops) fn norm_forward(
-    op: &NormForward<'_>,
     dst: Destination<'_>,
     x: Source<'_>,
     statistics: Source<'_>,
+    geometry: NormGeometry,
+    scale: &Tensor,
+    shift: &Tensor,
 ) -> Result<()> {
-    let (scale, scale_l) = op.scale.storage_and_layout();
-    let (shift, shift_l) = op.shift.storage_and_layout();
+    let (scale, scale_l) = scale.storage_and_layout();
+    let (shift, shift_l) = shift.storage_and_layout();
     for_float!(dtype(dst.0), "norm-forward", T => {
         let device = dst.0.device.clone();
-        let geometry = op.geometry;
+        let geometry = geometry;
         let (x, statistics) = (source::<T>(x)?, source::<T>(statistics)?);
         let scale = source::<T>((on_device(&scale)?, scale_l))?;
         let shift = source::<T>((on_device(&shift)?, shift_l))?;
@@ -89,15 +96,16 @@ pub(in crate::ops) fn norm_forward(
 }
 
 pub(in crate::ops) fn norm_parameter_gradients(
-    op: &NormParameterGradients<'_>,
     dst: Destination<'_>,
     d: Source<'_>,
     x: Source<'_>,
+    geometry: NormGeometry,
+    statistics: &Tensor,
 ) -> Result<()> {
-    let (statistics, statistics_l) = op.statistics.storage_and_layout();
+    let (statistics, statistics_l) = statistics.storage_and_layout();
     for_float!(dtype(dst.0), "norm-parameter-gradients", T => {
         let device = dst.0.device.clone();
-        let geometry = op.geometry;
+        let geometry = geometry;
         let (d, x) = (source::<T>(d)?, source::<T>(x)?);
         let statistics = source::<T>((on_device(&statistics)?, statistics_l))?;
         let dst = destination::<T>(dst)?;
@@ -118,15 +126,16 @@ struct Factors<'a, T> {
 }
 
 pub(in crate::ops) fn norm_backward(
-    op: &NormBackward<'_>,
     dst: Destination<'_>,
     x: Source<'_>,
     statistics: Source<'_>,
+    geometry: NormGeometry,
+    scale: &Tensor,
 ) -> Result<()> {
-    let (scale, scale_l) = op.scale.storage_and_layout();
+    let (scale, scale_l) = scale.storage_and_layout();
     for_float!(dtype(dst.0), "norm-backward", T => {
         let device = dst.0.device.clone();
-        let geometry = op.geometry;
+        let geometry = geometry;
         let (x, statistics) = (source::<T>(x)?, source::<T>(statistics)?);
         let scale = source::<T>((on_device(&scale)?, scale_l))?;
         let gradient = destination::<T>(dst)?;

@@ -5,10 +5,8 @@ use candle_core::{CudaDevice, Error, Result, WithDType};
 
 use super::launch::launch;
 use super::view::{Destination, Real, Source, destination, dtype, source};
-use crate::ops::activation::{Activation, ActivationBackward, ActivationSlope};
+use crate::ops::activation::Activation;
 use crate::ops::element::{for_float, same};
-use crate::ops::optimiser::{AdamUpdate, Scale, ScaleAdd, ScaleAddSquare};
-use crate::ops::update::{AddSlice, Axpy, Fill, SetAlong};
 
 /// Device, destination and source of an operation on vectors of the same length.
 fn pair<'a, T: Real>(
@@ -22,11 +20,11 @@ fn pair<'a, T: Real>(
     Ok((device, dst, src))
 }
 
-pub(in crate::ops) fn fill(op: &Fill, dst: Destination<'_>) -> Result<()> {
+pub(in crate::ops) fn fill(dst: Destination<'_>, value: f64) -> Result<()> {
     for_float!(dtype(dst.0), "fill", T => {
         let device = dst.0.device.clone();
         let dst = destination::<T>(dst)?;
-        launch!(T, &device, "fill", dst.len(); dst, T::from_f64(op.0))
+        launch!(T, &device, "fill", dst.len(); dst, T::from_f64(value))
     })
 }
 
@@ -37,31 +35,36 @@ pub(in crate::ops) fn copy(dst: Destination<'_>, src: Source<'_>) -> Result<()> 
     })
 }
 
-pub(in crate::ops) fn axpy(op: &Axpy, dst: Destination<'_>, src: Source<'_>) -> Result<()> {
+pub(in crate::ops) fn axpy(dst: Destination<'_>, src: Source<'_>, alpha: f64) -> Result<()> {
     for_float!(dtype(dst.0), "axpy", T => {
         let (device, dst, src) = pair::<T>("elements to add", dst, src)?;
-        launch!(T, &device, "axpy", dst.len(); dst, T::from_f64(op.alpha), src)
+        launch!(T, &device, "axpy", dst.len(); dst, T::from_f64(alpha), src)
     })
 }
 
-pub(in crate::ops) fn add_slice(op: &AddSlice<'_>, dst: Destination<'_>) -> Result<()> {
+pub(in crate::ops) fn add_slice(dst: Destination<'_>, alpha: f64, values: &[f64]) -> Result<()> {
     for_float!(dtype(dst.0), "add-slice", T => {
         let device = dst.0.device.clone();
         let dst = destination::<T>(dst)?;
-        same("values to add", dst.len(), op.values.len())?;
-        let values = device.clone_htod(op.values)?;
-        launch!(T, &device, "add_slice", dst.len(); dst, op.alpha, values.as_view())
+        same("values to add", dst.len(), values.len())?;
+        let values = device.clone_htod(values)?;
+        launch!(T, &device, "add_slice", dst.len(); dst, alpha, values.as_view())
     })
 }
 
 /// Made on the host, where its operands are.
-pub(in crate::ops) fn set_along<V: Copy + Into<f64>>(op: &SetAlong<'_, V>, dst: Destination<'_>) -> Result<()> {
+pub(in crate::ops) fn set_along<V: Copy + Into<f64>>(
+    dst: Destination<'_>,
+    origin: &[f64],
+    alpha: f64,
+    values: &[V],
+) -> Result<()> {
     for_float!(dtype(dst.0), "set-along", T => {
         let device = dst.0.device.clone();
         let mut dst = destination::<T>(dst)?;
-        same("values to start from", dst.len(), op.origin.len())?;
-        same("values to add", dst.len(), op.values.len())?;
-        let values = op.origin.iter().zip(op.values).map(|(&o, &s)| T::from_f64(o + op.alpha * s.into()));
+        same("values to start from", dst.len(), origin.len())?;
+        same("values to add", dst.len(), values.len())?;
+        let values = origin.iter().zip(values).map(|(&o, &s)| T::from_f64(o + alpha * s.into()));
         device.memcpy_htod(&values.collect::<Vec<T>>(), &mut dst)
     })
 }
@@ -73,39 +76,41 @@ pub(in crate::ops) fn multiply(dst: Destination<'_>, src: Source<'_>) -> Result<
     })
 }
 
-pub(in crate::ops) fn scale(op: &Scale, dst: Destination<'_>) -> Result<()> {
+pub(in crate::ops) fn scale(dst: Destination<'_>, factor: f64) -> Result<()> {
     for_float!(dtype(dst.0), "scale", T => {
         let device = dst.0.device.clone();
         let dst = destination::<T>(dst)?;
-        launch!(T, &device, "scale", dst.len(); dst, T::from_f64(op.0))
+        launch!(T, &device, "scale", dst.len(); dst, T::from_f64(factor))
     })
 }
 
-pub(in crate::ops) fn scale_add(op: &ScaleAdd<'_>, dst: Destination<'_>, src: Source<'_>) -> Result<()> {
+pub(in crate::ops) fn scale_add(dst: Destination<'_>, src: Source<'_>, scale: f64, alpha: f64) -> Result<()> {
     for_float!(dtype(dst.0), "scale-add", T => {
         let (device, dst, src) = pair::<T>("elements to add", dst, src)?;
-        launch!(T, &device, "scale_add", dst.len(); dst, T::from_f64(op.scale), T::from_f64(op.alpha), src)
+        launch!(T, &device, "scale_add", dst.len(); dst, T::from_f64(scale), T::from_f64(alpha), src)
     })
 }
 
-pub(in crate::ops) fn scale_add_square(op: &ScaleAddSquare<'_>, dst: Destination<'_>, src: Source<'_>) -> Result<()> {
+pub(in crate::ops) fn scale_add_square(dst: Destination<'_>, src: Source<'_>, scale: f64, alpha: f64) -> Result<()> {
     for_float!(dtype(dst.0), "scale-add-square", T => {
         let (device, dst, src) = pair::<T>("elements to square", dst, src)?;
-        launch!(T, &device, "scale_add_square", dst.len(); dst, T::from_f64(op.scale), T::from_f64(op.alpha), src)
+        launch!(T, &device, "scale_add_square", dst.len(); dst, T::from_f64(scale), T::from_f64(alpha), src)
     })
 }
 
 pub(in crate::ops) fn adam_update(
-    op: &AdamUpdate<'_>,
     dst: Destination<'_>,
     first: Source<'_>,
     second: Source<'_>,
+    rate: f64,
+    root: f64,
+    epsilon: f64,
 ) -> Result<()> {
     for_float!(dtype(dst.0), "adam-update", T => {
         let (device, parameters, first) = pair::<T>("elements of the first moment", dst, first)?;
         let second = source::<T>(second)?;
         same("elements of the second moment", parameters.len(), second.len())?;
-        let (rate, root, epsilon) = (T::from_f64(op.rate), T::from_f64(1.0 / op.second), T::from_f64(op.epsilon));
+        let (rate, root, epsilon) = (T::from_f64(rate), T::from_f64(1.0 / root), T::from_f64(epsilon));
         launch!(T, &device, "adam_update", parameters.len(); parameters, first, second, rate, root, epsilon)
     })
 }
@@ -121,34 +126,34 @@ fn kind(activation: Activation) -> u32 {
     }
 }
 
-pub(in crate::ops) fn activation(op: Activation, dst: Destination<'_>) -> Result<()> {
+pub(in crate::ops) fn activate(dst: Destination<'_>, activation: Activation) -> Result<()> {
     for_float!(dtype(dst.0), "activation", T => {
         let device = dst.0.device.clone();
         let dst = destination::<T>(dst)?;
-        launch!(T, &device, "activation_forward", dst.len(); dst, kind(op))
+        launch!(T, &device, "activation_forward", dst.len(); dst, kind(activation))
     })
 }
 
 pub(in crate::ops) fn activation_backward(
-    op: &ActivationBackward,
     dst: Destination<'_>,
     output: Source<'_>,
+    activation: Activation,
 ) -> Result<()> {
-    if !op.0.is_function_of_output() {
-        return Err(Error::Msg(format!("the derivative of {:?} is not a function of its output", op.0)));
+    if !activation.is_function_of_output() {
+        return Err(Error::Msg(format!("the derivative of {:?} is not a function of its output", activation)));
     }
     for_float!(dtype(dst.0), "activation-backward", T => {
         let (device, dst, output) = pair::<T>("length of the activation's output", dst, output)?;
-        launch!(T, &device, "activation_backward", dst.len(); dst, output, kind(op.0))
+        launch!(T, &device, "activation_backward", dst.len(); dst, output, kind(activation))
     })
 }
 
-pub(in crate::ops) fn activation_slope(op: &ActivationSlope, dst: Destination<'_>, input: Source<'_>) -> Result<()> {
-    if op.0.is_function_of_output() {
-        return Err(Error::Msg(format!("the derivative of {:?} is taken from its output", op.0)));
+pub(in crate::ops) fn activation_slope(dst: Destination<'_>, input: Source<'_>, activation: Activation) -> Result<()> {
+    if activation.is_function_of_output() {
+        return Err(Error::Msg(format!("the derivative of {:?} is taken from its output", activation)));
     }
     for_float!(dtype(dst.0), "activation-slope", T => {
         let (device, dst, input) = pair::<T>("length of the activation's input", dst, input)?;
-        launch!(T, &device, "activation_slope", dst.len(); dst, input, kind(op.0))
+        launch!(T, &device, "activation_slope", dst.len(); dst, input, kind(activation))
     })
 }

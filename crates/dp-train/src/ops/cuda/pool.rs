@@ -6,7 +6,7 @@ use candle_core::cuda::cudarc::driver::DeviceRepr;
 use super::launch::{by_value, launch};
 use super::view::{Destination, Real, Source, destination, dtype, source};
 use crate::ops::element::{for_float, same};
-use crate::ops::pool::{AveragePool, AveragePoolBackward, MaxPool, MaxPoolBackward, PoolShape};
+use crate::ops::pool::PoolShape;
 
 /// The kernels' `PoolShape`.
 #[repr(C)]
@@ -41,50 +41,50 @@ fn share<T: Real>(shape: &PoolShape) -> T {
     T::from_f64(1.0 / shape.kernel.iter().product::<usize>() as f64)
 }
 
-pub(in crate::ops) fn max_pool(op: &MaxPool<'_>, dst: Destination<'_>, images: Source<'_>) -> Result<()> {
+pub(in crate::ops) fn max_pool(dst: Destination<'_>, images: Source<'_>, shape: &PoolShape) -> Result<()> {
     for_float!(dtype(dst.0), "max-pool", T => {
         let device = dst.0.device.clone();
         let (out, images) = (destination::<T>(dst)?, source::<T>(images)?);
-        op.shape.check(images.len(), out.len())?;
-        launch!(T, &device, "max_pool", out.len(); DeviceShape::from(op.shape), out, images)
+        shape.check(images.len(), out.len())?;
+        launch!(T, &device, "max_pool", out.len(); DeviceShape::from(shape), out, images)
     })
 }
 
 pub(in crate::ops) fn max_pool_backward(
-    op: &MaxPoolBackward<'_>,
     dst: Destination<'_>,
     gradients: Source<'_>,
     images: Source<'_>,
+    shape: &PoolShape,
 ) -> Result<()> {
     for_float!(dtype(dst.0), "max-pool-backward", T => {
         let device = dst.0.device.clone();
         let out = destination::<T>(dst)?;
         let (gradients, images) = (source::<T>(gradients)?, source::<T>(images)?);
-        op.shape.check(images.len(), gradients.len())?;
+        shape.check(images.len(), gradients.len())?;
         same("values of a pooling's input gradient", images.len(), out.len())?;
-        launch!(T, &device, "max_pool_backward", out.len(); DeviceShape::from(op.shape), out, gradients, images)
+        launch!(T, &device, "max_pool_backward", out.len(); DeviceShape::from(shape), out, gradients, images)
     })
 }
 
-pub(in crate::ops) fn average_pool(op: &AveragePool<'_>, dst: Destination<'_>, images: Source<'_>) -> Result<()> {
+pub(in crate::ops) fn average_pool(dst: Destination<'_>, images: Source<'_>, shape: &PoolShape) -> Result<()> {
     for_float!(dtype(dst.0), "average-pool", T => {
         let device = dst.0.device.clone();
         let (out, images) = (destination::<T>(dst)?, source::<T>(images)?);
-        op.0.check(images.len(), out.len())?;
-        launch!(T, &device, "average_pool", out.len(); DeviceShape::from(op.0), share::<T>(op.0), out, images)
+        shape.check(images.len(), out.len())?;
+        launch!(T, &device, "average_pool", out.len(); DeviceShape::from(shape), share::<T>(shape), out, images)
     })
 }
 
 pub(in crate::ops) fn average_pool_backward(
-    op: &AveragePoolBackward<'_>,
     dst: Destination<'_>,
     gradients: Source<'_>,
+    shape: &PoolShape,
 ) -> Result<()> {
     for_float!(dtype(dst.0), "average-pool-backward", T => {
         let device = dst.0.device.clone();
         let (out, gradients) = (destination::<T>(dst)?, source::<T>(gradients)?);
-        op.0.check(out.len(), gradients.len())?;
-        let (n, shape) = (out.len(), DeviceShape::from(op.0));
-        launch!(T, &device, "average_pool_backward", n; shape, share::<T>(op.0), out, gradients)
+        shape.check(out.len(), gradients.len())?;
+        let (n, share) = (out.len(), share::<T>(shape));
+        launch!(T, &device, "average_pool_backward", n; DeviceShape::from(shape), share, out, gradients)
     })
 }

@@ -8,7 +8,7 @@ use candle_core::{CudaDevice, Error, Result};
 
 use super::view::{Destination, Real, Source, destination, dtype, source};
 use crate::ops::element::{for_float, rows_and_columns, same};
-use crate::ops::matmul::{MatMul, Operand};
+use crate::ops::matmul::Operand;
 
 /// Matrices of the same shape, one per record: row `i` of record `r` is at `r · record_stride + i · row_stride`.
 pub(super) struct Matrices<'a, T> {
@@ -150,19 +150,24 @@ fn int(size: usize) -> Result<i32> {
         .map_err(|_| Error::Msg(format!("size of a matrix product: expected at most {}, got {size}", i32::MAX)))
 }
 
-pub(in crate::ops) fn matmul(op: &MatMul, dst: Destination<'_>, lhs: Source<'_>, rhs: Source<'_>) -> Result<()> {
+pub(in crate::ops) fn matmul(
+    dst: Destination<'_>,
+    lhs: (Source<'_>, Operand),
+    rhs: (Source<'_>, Operand),
+    accumulate: bool,
+) -> Result<()> {
     for_float!(dtype(dst.0), "matmul", T => {
         let device = dst.0.device.clone();
-        let (lhs, rhs) = (matrix::<T>(lhs, op.lhs)?, matrix::<T>(rhs, op.rhs)?);
+        let (lhs, rhs) = (matrix::<T>(lhs)?, matrix::<T>(rhs)?);
         let values = destination::<T>(dst)?;
         let (m, n) = (lhs.shape().0, rhs.shape().1);
         same("elements of a matrix product", m * n, values.len())?;
-        products(&device, 1, Products { values, row_stride: n, record_stride: 0 }, &lhs, &rhs, op.accumulate)
+        products(&device, 1, Products { values, row_stride: n, record_stride: 0 }, &lhs, &rhs, accumulate)
     })
 }
 
 /// A tensor of one or two dimensions as a product reads it.
-fn matrix<T: Real>(tensor: Source<'_>, operand: Operand) -> Result<Matrices<'_, T>> {
+fn matrix<T: Real>((tensor, operand): (Source<'_>, Operand)) -> Result<Matrices<'_, T>> {
     let (rows, columns) = rows_and_columns(tensor.1)?;
     Ok(Matrices { operand, ..Matrices::one(source::<T>(tensor)?, rows, columns) })
 }

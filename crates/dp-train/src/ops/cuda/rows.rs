@@ -5,9 +5,7 @@ use candle_core::{CudaDevice, Error, Result};
 
 use super::launch::launch;
 use super::view::{Destination, Real, Source, destination, dtype, scratch, source};
-use crate::ops::element::{Element, for_float, rows_and_columns, same};
-use crate::ops::gather::GatherRows;
-use crate::ops::rows::{ColumnSum, ScaleRows, SumRows, WeightedColumnSum};
+use crate::ops::element::{for_float, rows_and_columns, same};
 
 /// Partial sums of `n` items, `[n_parts, n]`.
 pub(super) struct Parts {
@@ -104,56 +102,58 @@ fn sum_columns<T: Real>(
     launch!(T, device, "write_total", columns; n_parts, parts.values.as_view(), dst, u32::from(accumulate))
 }
 
-pub(in crate::ops) fn column_sum(op: &ColumnSum, dst: Destination<'_>, src: Source<'_>) -> Result<()> {
+pub(in crate::ops) fn column_sum(dst: Destination<'_>, src: Source<'_>, accumulate: bool) -> Result<()> {
     for_float!(dtype(dst.0), "column-sum", T => {
         let device = dst.0.device.clone();
         let (rows, row_stride) = rows_and_columns(src.1)?;
         let dst = destination::<T>(dst)?;
         same("columns to sum", dst.len(), row_stride)?;
         let matrix = Columns { values: source::<T>(src)?, rows, row_stride, first_column: 0 };
-        sum_columns(&device, dst, matrix, None, op.accumulate)
+        sum_columns(&device, dst, matrix, None, accumulate)
     })
 }
 
-pub(in crate::ops) fn sum_rows(op: &SumRows<'_>, dst: Destination<'_>, src: Source<'_>) -> Result<()> {
+pub(in crate::ops) fn sum_rows(dst: Destination<'_>, src: Source<'_>, weights: &[f64]) -> Result<()> {
     for_float!(dtype(dst.0), "sum-rows", T => {
         let device = dst.0.device.clone();
         let (rows, row_stride) = rows_and_columns(src.1)?;
-        same("weights of rows", rows, op.weights.len())?;
+        same("weights of rows", rows, weights.len())?;
         let dst = destination::<T>(dst)?;
         same("columns to sum", row_stride, dst.len())?;
         let matrix = Columns { values: source::<T>(src)?, rows, row_stride, first_column: 0 };
-        sum_columns(&device, dst, matrix, Some(op.weights), false)
+        sum_columns(&device, dst, matrix, Some(weights), false)
     })
 }
 
 pub(in crate::ops) fn weighted_column_sum(
-    op: &WeightedColumnSum<'_>,
     dst: Destination<'_>,
     src: Source<'_>,
+    weights: &[f64],
+    first_column: usize,
+    accumulate: bool,
 ) -> Result<()> {
     for_float!(dtype(dst.0), "weighted-column-sum", T => {
         let device = dst.0.device.clone();
         let (rows, row_stride) = rows_and_columns(src.1)?;
-        same("weights of rows", rows, op.weights.len())?;
+        same("weights of rows", rows, weights.len())?;
         let dst = destination::<T>(dst)?;
-        let last = op.first_column + dst.len();
+        let last = first_column + dst.len();
         if last > row_stride {
             return Err(Error::Msg(format!("columns to sum: expected at most {row_stride}, got {last}")));
         }
-        let matrix = Columns { values: source::<T>(src)?, rows, row_stride, first_column: op.first_column };
-        sum_columns(&device, dst, matrix, Some(op.weights), op.accumulate)
+        let matrix = Columns { values: source::<T>(src)?, rows, row_stride, first_column: first_column };
+        sum_columns(&device, dst, matrix, Some(weights), accumulate)
     })
 }
 
-pub(in crate::ops) fn scale_rows(op: &ScaleRows<'_>, dst: Destination<'_>, src: Source<'_>) -> Result<()> {
+pub(in crate::ops) fn scale_rows(dst: Destination<'_>, src: Source<'_>, weights: &[f64]) -> Result<()> {
     for_float!(dtype(dst.0), "scale-rows", T => {
         let device = dst.0.device.clone();
         let (rows, columns) = rows_and_columns(dst.1)?;
-        same("weights of rows", rows, op.weights.len())?;
+        same("weights of rows", rows, weights.len())?;
         let (dst, src) = (destination::<T>(dst)?, source::<T>(src)?);
         same("elements to scale", dst.len(), src.len())?;
-        let weights = device.clone_htod(op.weights)?;
+        let weights = device.clone_htod(weights)?;
         launch!(T, &device, "scale_rows", dst.len(); columns, dst, src, weights.as_view())
     })
 }
@@ -168,18 +168,18 @@ pub(in crate::ops) fn repeat_row(dst: Destination<'_>, row: Source<'_>) -> Resul
     })
 }
 
-pub(in crate::ops) fn gather_rows(op: &GatherRows<'_>, dst: Destination<'_>, table: Source<'_>) -> Result<()> {
+pub(in crate::ops) fn gather_rows(dst: Destination<'_>, table: Source<'_>, rows: &[usize]) -> Result<()> {
     for_float!(dtype(dst.0), "gather-rows", T => {
         let device = dst.0.device.clone();
         let (n_rows, columns) = rows_and_columns(dst.1)?;
         let (n_table, table_columns) = rows_and_columns(table.1)?;
-        same("rows to gather", n_rows, op.rows.len())?;
+        same("rows to gather", n_rows, rows.len())?;
         same("columns to gather", columns, table_columns)?;
-        if let Some(row) = op.rows.iter().find(|&&row| row >= n_table) {
+        if let Some(row) = rows.iter().find(|&&row| row >= n_table) {
             return Err(Error::Msg(format!("row {row} of a table with {n_table} rows")));
         }
         let (dst, table) = (destination::<T>(dst)?, source::<T>(table)?);
-        let rows = device.clone_htod(op.rows)?;
+        let rows = device.clone_htod(rows)?;
         launch!(T, &device, "gather_rows", dst.len(); columns, dst, table, rows.as_view())
     })
 }
