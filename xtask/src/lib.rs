@@ -20,7 +20,17 @@ mod ranks;
 mod shell;
 mod terminal;
 
+use std::path::Path;
 use std::process::ExitCode;
+
+/// The runs in a file of records as CSV, a row each: what `cargo xtask results export` prints of a database, and the same of a packed
+/// file (`STUDY.json.gz`), which is named after its study.
+///
+/// # Errors
+/// Names the file: it is missing, damaged, or no file of records.
+pub fn records_as_csv(path: &Path) -> anyhow::Result<Vec<u8>> {
+    records::as_csv(path)
+}
 
 /// The program `cargo xtask`: does what its command line says.
 pub fn main() -> ExitCode {

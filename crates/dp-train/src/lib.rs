@@ -52,8 +52,7 @@ pub use error::{Result, TrainError};
 pub use layers::{Initial, KernelCrop, ParameterSpec, Pooling};
 pub use loss::Loss;
 pub use models::{
-    CnnLayer, EncoderFamily, ImageShape, InputShape, LayerConfig, Model, ModelConfig, Normalisation, ResNetStem,
-    ZhaoCnnLayout,
+    EncoderFamily, ImageShape, InputShape, LayerConfig, Model, ModelConfig, Normalisation, ResNetStem, ZhaoCnnLayout,
 };
 pub use noise::NoiseSource;
 pub use numerics::NUMERICS;

@@ -107,7 +107,7 @@ impl Model {
             serde_json::from_value(value).map_err(broken)?;
         let dtype = if single_precision { DType::F32 } else { DType::F64 };
         // Compared before memory is asked for.
-        file.tensors_of(&model.parameters(&Sizes { n_inputs, n_outputs, dtype, device })?, dtype)?;
+        file.tensors_of(&model.parameters(&Sizes { n_inputs, n_outputs })?, dtype)?;
         let metadata = file.metadata;
         let mut model = Self::new(&model, n_inputs, n_outputs, dtype, device)?;
         model.load_weights(path)?;

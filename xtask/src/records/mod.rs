@@ -26,8 +26,24 @@ pub(crate) mod show;
 pub(crate) mod study_fixture;
 pub(crate) mod table;
 
+use std::path::Path;
+
 pub(crate) use self::database::{Database, SessionId};
 pub(crate) use self::export::metrics_csv;
 pub(crate) use self::key::{RunKey, Source, config_hash};
 pub(crate) use self::merge::add_all;
 pub(crate) use self::record::*;
+
+/// The runs in a database, or in a packed file that is named after its study, as CSV.
+///
+/// # Errors
+/// If the file is damaged or none of ours.
+pub(crate) fn as_csv(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    if let Some(study) = name.and_then(|name| name.strip_suffix(join::SUFFIX)) {
+        return metrics_csv(&compact::read(path, study)?);
+    }
+    let mut bytes = Vec::new();
+    export::export(&Database::read(path)?, table::Table::Metrics, export::Format::Csv, &mut bytes)?;
+    Ok(bytes)
+}

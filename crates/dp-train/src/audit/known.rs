@@ -18,7 +18,7 @@ use super::plant::Fault;
 use crate::error::Result;
 use crate::layers::Pooling;
 use crate::loss::Loss;
-use crate::models::{CnnLayer, ImageShape, InputShape, LayerConfig, Model, ModelConfig};
+use crate::models::{ImageShape, InputShape, LayerConfig, Model, ModelConfig};
 use crate::ops::Activation;
 
 /// A step that broke the bound once.
@@ -240,8 +240,8 @@ fn cancelling(size: f32, fault: Option<Fault>) -> Result<Comparison> {
 /// A convolution without padding, then a mean over places that cancel.
 fn averaged_convolution(fault: Option<Fault>) -> Result<Comparison> {
     let image = ImageShape { height: 4, width: 4, channels: 2 };
-    let pool = CnnLayer::Pool { pooling: Pooling::Average, kernel: 2, stride: 2, padding: 0 };
-    let features = vec![CnnLayer::conv(6, 1), pool, CnnLayer::GlobalAveragePool];
+    let pool = LayerConfig::Pool { pooling: Pooling::Average, kernel: 2, stride: 2, padding: 0 };
+    let features = vec![LayerConfig::conv(6, 1), pool, LayerConfig::GlobalAveragePool];
     let config = ModelConfig::Cnn { image, features, hidden: Vec::new(), activation: Activation::Tanh };
     let architecture = || Architecture {
         config: config.clone(),

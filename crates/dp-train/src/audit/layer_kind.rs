@@ -7,7 +7,7 @@ use rand_chacha::ChaCha20Rng;
 use crate::error::{Result, TrainError};
 use crate::layers::Pooling;
 use crate::loss::Loss;
-use crate::models::{CnnLayer, ImageShape, InputShape, LayerConfig, ModelConfig};
+use crate::models::{ImageShape, InputShape, LayerConfig, ModelConfig};
 use crate::ops::Activation;
 
 /// A kind of layer.
@@ -242,8 +242,15 @@ fn pooling(task: Task, rng: &mut ChaCha20Rng) -> Architecture {
 fn pooled_convolution(task: Task, rng: &mut ChaCha20Rng) -> Architecture {
     let image = image(rng);
     let kernel = rng.random_range(1..=3);
-    let conv = CnnLayer::Conv { filters: rng.random_range(1..=8), kernel, stride: 1, padding: kernel / 2, groups: 1 };
-    let features = vec![conv, CnnLayer::max_pool(2, rng.random_range(1..=2))];
+    let conv = LayerConfig::Conv {
+        outputs: rng.random_range(1..=8),
+        kernel,
+        stride: 1,
+        padding: kernel / 2,
+        groups: 1,
+        bias: true,
+    };
+    let features = vec![conv, LayerConfig::max_pool(2, rng.random_range(1..=2))];
     let config = ModelConfig::Cnn { image, features, hidden: Vec::new(), activation: Activation::Relu };
     of_images(image, config, task)
 }

@@ -157,6 +157,11 @@ impl ClippedSum {
         summands
     }
 
+    /// Makes integers of all that is still waiting.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.parts.iter_mut().try_for_each(|part| part.flush(self.grid))
+    }
+
     /// Adds the sums of all ranks, and leaves the result on each.
     ///
     /// # Errors
@@ -182,14 +187,13 @@ impl ClippedSum {
     }
 
     /// The sum as it stands.
+    #[cfg(feature = "audit")]
     pub(crate) fn values(&mut self) -> Result<Vec<f64>> {
+        self.flush()?;
         let mut sum = vec![0.0; self.gradient()?.len()];
-        for part in &mut self.parts {
-            part.flush(self.grid)?;
-            if part.counts {
-                for (sum, &steps) in sum.iter_mut().zip(&part.steps) {
-                    *sum += steps as f64;
-                }
+        for part in self.parts.iter().filter(|part| part.counts) {
+            for (sum, &steps) in sum.iter_mut().zip(&part.steps) {
+                *sum += steps as f64;
             }
         }
         for sum in &mut sum {

@@ -4,111 +4,112 @@ use std::ops::Range;
 
 use candle_core::{Result, Tensor};
 
-use super::{Layer, Mode, ParameterSpec};
+use super::blueprint::{Blueprint, Place};
+use super::kept::Stage;
+use super::{Mode, ParameterSpec};
 
-/// A layer, its name, and which parameters of its chain are its own.
+/// A layer to be, and the prefix of its parameters' names.
 pub(crate) struct NamedLayer {
     name: String,
-    layer: Box<dyn Layer>,
-    parameters: Range<usize>,
+    blueprint: Blueprint,
 }
 
 impl NamedLayer {
     /// A layer whose parameters' names start with `name`.
-    pub(crate) fn new(name: impl Into<String>, layer: impl Layer + 'static) -> Self {
-        Self { name: name.into(), layer: Box::new(layer), parameters: 0..0 }
-    }
-
-    fn specs(&self) -> impl Iterator<Item = ParameterSpec> {
-        self.layer.parameters().into_iter().map(|mut spec| {
-            spec.name = format!("{}.{}", self.name, spec.name);
-            spec
-        })
+    pub(crate) fn new(name: impl Into<String>, blueprint: Blueprint) -> Self {
+        Self { name: name.into(), blueprint }
     }
 }
 
-/// Layers of which each takes the output of the one before; itself a layer, so that blocks are chains too.
+/// Parameters of layers in order, with their full names.
+pub(crate) fn parameters(layers: &[NamedLayer]) -> Vec<ParameterSpec> {
+    let of_layer = |named: &NamedLayer| {
+        let renamed =
+            |spec: &ParameterSpec| ParameterSpec { name: format!("{}.{}", named.name, spec.name), ..spec.clone() };
+        named.blueprint.parameters().iter().map(renamed).collect::<Vec<_>>()
+    };
+    layers.iter().flat_map(of_layer).collect()
+}
+
+/// Layers of which each takes the output of the one before.
 pub(crate) struct Chain {
-    layers: Vec<NamedLayer>,
+    stages: Vec<Member>,
+}
+
+/// A layer, and which parameters of its chain are its own.
+struct Member {
+    stage: Box<dyn Stage>,
+    parameters: Range<usize>,
 }
 
 impl Chain {
-    pub(crate) fn new(mut layers: Vec<NamedLayer>) -> Self {
-        let mut n_parameters = 0;
-        for named in &mut layers {
-            let start = n_parameters;
-            n_parameters += named.specs().count();
-            named.parameters = start..n_parameters;
+    /// The layers with their parameters: views in the order of [`parameters`].
+    pub(crate) fn new(layers: Vec<NamedLayer>, parameters: &[Tensor], place: Place<'_>) -> Result<Self> {
+        let mut stages = Vec::with_capacity(layers.len());
+        let mut start = 0;
+        for NamedLayer { blueprint, .. } in layers {
+            let own = start..start + blueprint.parameters().len();
+            start = own.end;
+            stages.push(Member { stage: blueprint.build(&parameters[own.clone()], place)?, parameters: own });
         }
-        Self { layers }
-    }
-}
-
-impl Layer for Chain {
-    fn parameters(&self) -> Vec<ParameterSpec> {
-        self.layers.iter().flat_map(NamedLayer::specs).collect()
+        Ok(Self { stages })
     }
 
-    fn bind(&mut self, parameters: &[Tensor]) {
-        for named in &mut self.layers {
-            named.layer.bind(&parameters[named.parameters.clone()]);
-        }
+    /// Those that have parameters.
+    fn with_parameters(&mut self) -> impl Iterator<Item = &mut Member> {
+        self.stages.iter_mut().filter(|member| !member.parameters.is_empty())
     }
 
-    fn begin(&mut self, mode: Mode<'_>) {
-        for named in &mut self.layers {
-            named.layer.begin(mode);
+    pub(crate) fn begin(&mut self, mode: Mode<'_>) {
+        for member in &mut self.stages {
+            member.stage.begin(mode);
         }
     }
 
-    fn forward(&mut self, input: Tensor) -> Result<Tensor> {
+    pub(crate) fn forward(&mut self, input: Tensor) -> Result<Tensor> {
         let mut x = input;
-        for named in &mut self.layers {
-            x = named.layer.forward(x)?;
+        for member in &mut self.stages {
+            x = member.stage.forward(x)?;
         }
         Ok(x)
     }
 
-    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+    pub(crate) fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
         // Unless the chain's own input gradient is asked for, nothing before the first layer with parameters needs one.
-        let first = self.layers.iter().position(|named| wants_input_gradient || !named.parameters.is_empty());
+        let first = self.stages.iter().position(|member| wants_input_gradient || !member.parameters.is_empty());
         let mut gradient = Some(output_gradient);
-        for (i, named) in self.layers.iter_mut().enumerate().skip(first.unwrap_or(usize::MAX)).rev() {
+        for (i, member) in self.stages.iter_mut().enumerate().skip(first.unwrap_or(usize::MAX)).rev() {
             let Some(output_gradient) = gradient else { break };
-            gradient = named.layer.backward(output_gradient, wants_input_gradient || Some(i) > first)?;
+            gradient = member.stage.backward(output_gradient, wants_input_gradient || Some(i) > first)?;
         }
         Ok(gradient.filter(|_| wants_input_gradient))
     }
 
-    fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
-        for named in &mut self.layers {
-            named.layer.add_sq_norms(sq_norms)?;
-        }
-        Ok(())
+    pub(crate) fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
+        self.with_parameters().try_for_each(|member| member.stage.add_sq_norms(sq_norms))
     }
 
-    fn weighted_sum(
+    pub(crate) fn weighted_sum(
         &mut self,
-        rows: Range<usize>,
+        rows: &Range<usize>,
         weights: &[f64],
         gradients: &[Tensor],
         accumulate: bool,
     ) -> Result<()> {
-        for named in &mut self.layers {
-            named.layer.weighted_sum(rows.clone(), weights, &gradients[named.parameters.clone()], accumulate)?;
-        }
-        Ok(())
+        self.with_parameters().try_for_each(|Member { stage, parameters }| {
+            stage.weighted_sum(rows.clone(), weights, &gradients[parameters.clone()], accumulate)
+        })
     }
 
-    fn chained_terms(&self) -> Vec<usize> {
-        self.layers.iter().flat_map(|named| named.layer.chained_terms()).collect()
+    pub(crate) fn chained_terms(&self) -> Vec<usize> {
+        self.stages.iter().flat_map(|member| member.stage.chained_terms()).collect()
     }
 
-    fn vocabulary(&self) -> Option<usize> {
-        self.layers.first().and_then(|named| named.layer.vocabulary())
+    pub(crate) fn vocabulary(&self) -> Option<usize> {
+        self.stages.first().and_then(|member| member.stage.vocabulary())
     }
 
-    fn kept_values(&self) -> usize {
-        self.layers.iter().map(|named| named.layer.kept_values()).sum()
+    pub(crate) fn kept_values(&self) -> usize {
+        self.stages.iter().map(|member| member.stage.kept_values()).sum()
     }
 }

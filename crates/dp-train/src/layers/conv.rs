@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use candle_core::{DType, Device, Result, Tensor};
+use candle_core::{Error, Result, Tensor};
 
+use super::blueprint::{Blueprint, Place};
 use super::max_windows::MaxWindows;
 use super::pieces::{Piece, pieces};
 use super::{Initial, KernelCrop, Layer, ParameterSpec};
@@ -17,13 +18,8 @@ use crate::ops::{self, ConvShape, PerSampleForm, PoolShape, WeightOrder, Workspa
 pub(crate) struct Conv2d {
     /// Without the taps that meet no pixel.
     shape: ConvShape,
-    /// Side of the kernel with them.
-    kernel: usize,
-    /// Rows of it before the first that is left.
-    first: usize,
-    weight: Option<Tensor>,
+    weight: Tensor,
     bias: Option<Tensor>,
-    has_bias: bool,
     pooling: Option<MaxWindows>,
     /// With a pooling, what it takes: of one piece of the batch.
     output: RowBuffer,
@@ -35,14 +31,12 @@ pub(crate) struct Conv2d {
     sum: RowBuffer,
     workspace: Workspace,
     other_workspace: Workspace,
-    tape: Option<Tape>,
 }
 
 /// The factors of the per-sample gradients.
-struct Tape {
+pub(crate) struct Factors {
     input: Tensor,
-    weight: Tensor,
-    output_gradient: Option<Tensor>,
+    output_gradient: Tensor,
     /// The gradients themselves, if they were formed and kept.
     gradients: Option<Tensor>,
 }
@@ -55,39 +49,45 @@ fn n_params(shape: &ConvShape, has_bias: bool) -> usize {
     shape.weights() + if has_bias { shape.filters } else { 0 }
 }
 
-fn missing(what: &str) -> candle_core::Error {
-    candle_core::Error::Msg(format!("convolution without {what}"))
-}
-
 impl Conv2d {
-    pub(crate) fn new(shape: ConvShape, has_bias: bool, dtype: DType, device: &Device) -> Result<Self> {
-        let kernel = shape.kernel;
+    /// Of images as `shape` says, and with a max pooling behind it if there is one.
+    pub(crate) fn blueprint(shape: ConvShape, has_bias: bool, pooling: Option<PoolShape>) -> Blueprint {
+        let whole = shape.kernel;
         let (shape, first) = shape.cropped();
-        let n_params = n_params(&shape, has_bias);
-        let buffer = |width| RowBuffer::new(width, dtype, device);
-        Ok(Self {
-            shape,
-            kernel,
-            first,
-            weight: None,
-            bias: None,
-            has_bias,
-            pooling: None,
-            output: buffer(shape.outputs())?,
-            input_gradient: buffer(shape.inputs())?,
-            scaled: buffer(shape.outputs())?,
-            gradients: buffer(n_params)?,
-            sum: buffer(n_params)?,
-            workspace: Workspace::default(),
-            other_workspace: Workspace::default(),
-            tape: None,
-        })
+        let ConvShape { filters, channels, groups, kernel, .. } = shape;
+        let initial = Initial::Uniform { fan_in: whole * whole * channels / groups };
+        let crop = (kernel < whole).then_some(KernelCrop { kernel: whole, first });
+        let (name, weight) = ("weight".into(), vec![filters, kernel, kernel, channels / groups]);
+        let mut specs = vec![ParameterSpec { name, shape: weight, initial, decays: true, crop }];
+        if has_bias {
+            let (name, shape) = ("bias".into(), vec![filters]);
+            specs.push(ParameterSpec { name, shape, initial, decays: false, crop: None });
+        }
+        Blueprint::new(specs, move |parameters, place| Self::new(shape, pooling, parameters, place))
     }
 
-    /// The same convolution with a max pooling behind it.
-    pub(crate) fn pooled(self, shape: PoolShape, dtype: DType, device: &Device) -> Result<Self> {
-        let scaled = RowBuffer::new(shape.outputs(), dtype, device)?;
-        Ok(Self { pooling: Some(MaxWindows::new(shape, dtype, device)?), scaled, ..self })
+    /// Of a shape that is cropped.
+    fn new(shape: ConvShape, pooling: Option<PoolShape>, parameters: &[Tensor], place: Place<'_>) -> Result<Self> {
+        let (weight, bias) = match parameters {
+            [weight] => (weight.clone(), None),
+            [weight, bias] => (weight.clone(), Some(bias.clone())),
+            _ => return Err(Error::Msg(format!("parameter tensors of a convolution: got {}", parameters.len()))),
+        };
+        let n_params = n_params(&shape, bias.is_some());
+        let n_outputs = pooling.map_or(shape.outputs(), |pooling| pooling.outputs());
+        Ok(Self {
+            shape,
+            weight,
+            bias,
+            pooling: pooling.map(|pooling| MaxWindows::new(pooling, place)).transpose()?,
+            output: place.rows(shape.outputs())?,
+            input_gradient: place.rows(shape.inputs())?,
+            scaled: place.rows(n_outputs)?,
+            gradients: place.rows(n_params)?,
+            sum: place.rows(n_params)?,
+            workspace: Workspace::default(),
+            other_workspace: Workspace::default(),
+        })
     }
 
     /// Rows of the batch in pieces of `at_once` records, or of fewer where there is a pooling: so few that the images it takes are in the cache
@@ -114,26 +114,19 @@ impl Conv2d {
         output.reshape(((), self.shape.filters))
     }
 
-    fn factors(&self) -> Result<(Tensor, Tensor)> {
-        match &self.tape {
-            Some(Tape { input, output_gradient: Some(gradient), .. }) => Ok((input.clone(), gradient.clone())),
-            _ => Err(missing("a backward pass")),
-        }
-    }
-
     /// Adds the squared norms, found in the given way.
-    fn add_sq_norms_by(&mut self, form: PerSampleForm, sq_norms: &Tensor) -> Result<()> {
-        let (input, output_gradient) = self.factors()?;
+    fn add_sq_norms_by(&mut self, form: PerSampleForm, factors: &mut Factors, sq_norms: &Tensor) -> Result<()> {
+        let Factors { input, output_gradient, gradients } = factors;
         let (shape, order, n_records) = (self.shape, self.shape.weight_order(), input.dim(0)?);
-        let shape = &shape;
+        let (shape, has_bias) = (&shape, self.bias.is_some());
         let at_once = match form {
             // A few at a time, so that they are still in the cache when their norms are taken.
-            PerSampleForm::Kept => VALUES_AT_ONCE / n_params(shape, self.has_bias),
+            PerSampleForm::Kept => VALUES_AT_ONCE / n_params(shape, has_bias),
             PerSampleForm::Gram => n_records,
         };
         for piece in self.pieces(0..n_records, at_once) {
-            let gradient = self.image_gradient(piece, &output_gradient)?;
-            let (input, sq_norms) = (piece.rows(&input)?, piece.rows(sq_norms)?);
+            let gradient = self.image_gradient(piece, output_gradient)?;
+            let (input, sq_norms) = (piece.rows(input)?, piece.rows(sq_norms)?);
             match form {
                 PerSampleForm::Kept => {
                     let gradients = piece.rows(&self.gradients.rows(n_records)?)?;
@@ -142,12 +135,12 @@ impl Conv2d {
                 }
                 PerSampleForm::Gram => {
                     let workspaces = (&mut self.workspace, &mut self.other_workspace);
-                    ops::conv_gram_sq_norms(&sq_norms, &input, &gradient, shape, self.has_bias, workspaces)?;
+                    ops::conv_gram_sq_norms(&sq_norms, &input, &gradient, shape, has_bias, workspaces)?;
                 }
             }
         }
-        if let (PerSampleForm::Kept, Some(tape)) = (form, &mut self.tape) {
-            tape.gradients = Some(self.gradients.rows(n_records)?);
+        if form == PerSampleForm::Kept {
+            *gradients = Some(self.gradients.rows(n_records)?);
         }
         Ok(())
     }
@@ -159,27 +152,12 @@ impl Conv2d {
 }
 
 impl Layer for Conv2d {
-    fn parameters(&self) -> Vec<ParameterSpec> {
-        let ConvShape { filters, channels, groups, kernel, .. } = self.shape;
-        let initial = Initial::Uniform { fan_in: self.kernel * self.kernel * channels / groups };
-        let shape = vec![filters, kernel, kernel, channels / groups];
-        let crop = (kernel < self.kernel).then_some(KernelCrop { kernel: self.kernel, first: self.first });
-        let mut specs = vec![ParameterSpec { name: "weight".into(), shape, initial, decays: true, crop }];
-        if self.has_bias {
-            let (name, shape) = ("bias".into(), vec![filters]);
-            specs.push(ParameterSpec { name, shape, initial, decays: false, crop: None });
-        }
-        specs
-    }
+    /// The input.
+    type Pass = Tensor;
+    type Factors = Factors;
 
-    fn bind(&mut self, parameters: &[Tensor]) {
-        self.weight = parameters.first().cloned();
-        self.bias = parameters.get(1).cloned();
-    }
-
-    fn forward(&mut self, input: Tensor) -> Result<Tensor> {
+    fn forward(&mut self, input: Tensor) -> Result<(Tensor, Tensor)> {
         let n_records = input.dim(0)?;
-        let weight = self.weight.clone().ok_or_else(|| missing("parameters"))?;
         let output = match &mut self.pooling {
             Some(pooling) => pooling.output(n_records)?,
             None => self.output.rows(n_records)?,
@@ -190,53 +168,54 @@ impl Layer for Conv2d {
                 None => output.clone(),
             };
             let (input, bias) = (piece.rows(&input)?, self.bias.as_ref());
-            ops::conv_forward(&images, &input, &weight, &self.shape, bias, &mut self.workspace)?;
+            ops::conv_forward(&images, &input, &self.weight, &self.shape, bias, &mut self.workspace)?;
             if let Some(pooling) = &mut self.pooling {
                 pooling.forward(piece, &images, &output)?;
             }
         }
-        self.tape = Some(Tape { input, weight, output_gradient: None, gradients: None });
-        Ok(output)
+        Ok((output, input))
     }
 
-    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
-        let weight = self.tape.as_ref().ok_or_else(|| missing("a forward pass"))?.weight.clone();
+    fn backward(
+        &mut self,
+        input: Tensor,
+        output_gradient: Tensor,
+        wants_input_gradient: bool,
+    ) -> Result<(Option<Tensor>, Factors)> {
         let input_gradient = if wants_input_gradient {
             let n_records = output_gradient.dim(0)?;
             let input_gradient = self.input_gradient.rows(n_records)?;
             for piece in self.pieces(0..n_records, n_records) {
                 let gradient = self.image_gradient(piece, &output_gradient)?;
                 let to = piece.rows(&input_gradient)?;
-                ops::conv_input_gradient(&to, &gradient, &weight, &self.shape, &mut self.workspace)?;
+                ops::conv_input_gradient(&to, &gradient, &self.weight, &self.shape, &mut self.workspace)?;
             }
             Some(input_gradient)
         } else {
             None
         };
-        if let Some(tape) = &mut self.tape {
-            tape.output_gradient = Some(output_gradient);
-            tape.gradients = None;
-        }
-        Ok(input_gradient)
+        Ok((input_gradient, Factors { input, output_gradient, gradients: None }))
     }
 
-    fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
-        self.add_sq_norms_by(self.form(), sq_norms)
+    fn add_sq_norms(&mut self, factors: &mut Factors, sq_norms: &Tensor) -> Result<()> {
+        self.add_sq_norms_by(self.form(), factors, sq_norms)
     }
 
     fn weighted_sum(
         &mut self,
+        factors: &Factors,
         rows: Range<usize>,
         weights: &[f64],
         gradients: &[Tensor],
         accumulate: bool,
     ) -> Result<()> {
-        let weight_gradient = gradients.first().ok_or_else(|| missing("a gradient"))?;
-        let bias_gradient = gradients.get(1);
+        let (Some(weight_gradient), bias_gradient) = (gradients.first(), gradients.get(1)) else {
+            return Err(Error::Msg("a convolution has a weight".into()));
+        };
         let (shape, order) = (self.shape, self.shape.weight_order());
         let unpack = |sum: &Tensor| ops::unpack_weight(weight_gradient, sum, &shape, order, accumulate);
 
-        if let Some(Tape { gradients: Some(gradients), .. }) = &self.tape {
+        if let Some(gradients) = &factors.gradients {
             let sum = self.sum.rows(1)?.squeeze(0)?;
             ops::sum_rows(&sum, &gradients.narrow(0, rows.start, rows.len())?, weights)?;
             unpack(&sum.narrow(0, 0, shape.weights())?)?;
@@ -250,14 +229,14 @@ impl Layer for Conv2d {
             return Ok(());
         }
 
-        let (input, gradient) = self.factors()?;
+        let gradient = &factors.output_gradient;
         let scaled = if weights.iter().all(|&weight| weight == 1.0) {
-            gradient
+            gradient.clone()
         } else {
             // A row is where it is in the batch, as the pooling's winners are.
             let scaled = self.scaled.rows(gradient.dim(0)?)?;
             let part = |of: &Tensor| of.narrow(0, rows.start, rows.len());
-            ops::scale_rows(&part(&scaled)?, &part(&gradient)?, weights)?;
+            ops::scale_rows(&part(&scaled)?, &part(gradient)?, weights)?;
             scaled
         };
         if let Some(bias_gradient) = bias_gradient {
@@ -273,7 +252,7 @@ impl Layer for Conv2d {
         for (i, piece) in self.pieces(rows.clone(), rows.len()).enumerate() {
             let gradient = self.image_gradient(piece, &scaled)?;
             let accumulate = i > 0 || (in_place && accumulate);
-            let input = piece.rows(&input)?;
+            let input = piece.rows(&factors.input)?;
             ops::conv_weight_sum(&sum, &input, &gradient, &shape, order, accumulate, &mut self.workspace)?;
         }
         if in_place { Ok(()) } else { unpack(&sum) }
@@ -284,14 +263,18 @@ impl Layer for Conv2d {
     }
 
     fn kept_values(&self) -> usize {
-        if self.form() == PerSampleForm::Kept { n_params(&self.shape, self.has_bias) } else { 0 }
+        if self.form() == PerSampleForm::Kept { n_params(&self.shape, self.bias.is_some()) } else { 0 }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use candle_core::{DType, Device};
+
     use super::*;
     use crate::layers::{Pool2d, Pooling};
+
+    const PLACE: Place<'static> = Place { dtype: DType::F64, device: &Device::Cpu };
 
     /// Layer with seeded parameters and factors of `n` records; the parameters' gradient is flat.
     struct Case {
@@ -307,24 +290,24 @@ mod tests {
     }
 
     impl Case {
-        fn new(shape: ConvShape, bias: bool, n: usize) -> Self {
+        fn new(shape: ConvShape, bias: bool, pooling: Option<PoolShape>, n: usize) -> Self {
             let tensor = |n: usize, width: usize, seed| {
                 Tensor::from_vec(values(n * width, seed), (n, width), &Device::Cpu).unwrap()
             };
-            let mut layer = Conv2d::new(shape, bias, DType::F64, &Device::Cpu).unwrap();
-            let n_params = layer.parameters().iter().map(ParameterSpec::len).sum();
+            let specs = Conv2d::blueprint(shape, bias, pooling).parameters().to_vec();
+            let n_params = specs.iter().map(ParameterSpec::len).sum();
             let gradient = Tensor::zeros(n_params, DType::F64, &Device::Cpu).unwrap();
             let split = |flat: &Tensor| -> Vec<Tensor> {
                 let mut start = 0;
-                let views = layer.parameters().into_iter().map(|spec| {
+                let views = specs.iter().map(|spec| {
                     start += spec.len();
-                    flat.narrow(0, start - spec.len(), spec.len()).unwrap().reshape(spec.shape).unwrap()
+                    flat.narrow(0, start - spec.len(), spec.len()).unwrap().reshape(&*spec.shape).unwrap()
                 });
                 views.collect()
             };
             let views = split(&gradient);
             let parameters = split(&tensor(1, n_params, 1).squeeze(0).unwrap());
-            layer.bind(&parameters);
+            let layer = Conv2d::new(shape.cropped().0, pooling, &parameters, PLACE).unwrap();
             let (input, output_gradient) = (tensor(n, shape.inputs(), 2), tensor(n, shape.outputs(), 3));
             Self { layer, input, output_gradient, gradient, views }
         }
@@ -332,18 +315,23 @@ mod tests {
         /// Norms by a form, if one is given, and the weighted sum, of the records from `first` on.
         fn ask(&mut self, form: Option<PerSampleForm>, first: usize, weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
             let rows = |tensor: &Tensor| tensor.narrow(0, first, weights.len()).unwrap().copy().unwrap();
-            self.layer.forward(rows(&self.input)).unwrap();
-            self.layer.backward(rows(&self.output_gradient), true).unwrap();
-            self.norms_and_sum(form, weights)
+            let (_, pass) = self.layer.forward(rows(&self.input)).unwrap();
+            let (_, mut factors) = self.layer.backward(pass, rows(&self.output_gradient), true).unwrap();
+            self.norms_and_sum(form, &mut factors, weights)
         }
 
-        /// The same of the records that the layer has the factors of.
-        fn norms_and_sum(&mut self, form: Option<PerSampleForm>, weights: &[f64]) -> (Vec<f64>, Vec<f64>) {
+        /// The same of the records that the factors are of.
+        fn norms_and_sum(
+            &mut self,
+            form: Option<PerSampleForm>,
+            factors: &mut Factors,
+            weights: &[f64],
+        ) -> (Vec<f64>, Vec<f64>) {
             let norms = Tensor::zeros(weights.len(), DType::F64, &Device::Cpu).unwrap();
             if let Some(form) = form {
-                self.layer.add_sq_norms_by(form, &norms).unwrap();
+                self.layer.add_sq_norms_by(form, factors, &norms).unwrap();
             }
-            self.layer.weighted_sum(0..weights.len(), weights, &self.views, false).unwrap();
+            self.layer.weighted_sum(factors, 0..weights.len(), weights, &self.views, false).unwrap();
             (norms.to_vec1().unwrap(), self.gradient.to_vec1().unwrap())
         }
     }
@@ -380,7 +368,7 @@ mod tests {
         let weights = [0.5, -1.0, 2.0];
         for shape in shapes {
             for bias in [true, false] {
-                let mut case = Case::new(shape, bias, 3);
+                let mut case = Case::new(shape, bias, None, 3);
                 let (norms, sum) = case.ask(Some(PerSampleForm::Kept), 0, &weights);
                 for form in [Some(PerSampleForm::Gram), None] {
                     let (other_norms, other_sum) = case.ask(form, 0, &weights);
@@ -413,20 +401,24 @@ mod tests {
             let (height, width, channels) = (shape.out_height(), shape.out_width(), shape.filters);
             let pool = PoolShape { height, width, channels, kernel: [kernel, kernel], stride, padding };
             let (n, weights) = (7, [0.5, -1.0, 2.0, 1.0, 0.0, -0.25, 1.5]);
-            let mut apart = Case::new(shape, true, n);
-            let mut behind = Pool2d::new(pool, Pooling::Max, DType::F64, &Device::Cpu).unwrap();
-            let mut inside = Case::new(shape, true, n);
-            inside.layer = inside.layer.pooled(pool, DType::F64, &Device::Cpu).unwrap();
+            let mut apart = Case::new(shape, true, None, n);
+            let mut behind = Pool2d::new(pool, Pooling::Max, PLACE).unwrap();
+            let mut inside = Case::new(shape, true, Some(pool), n);
             let output_gradient = values(n * pool.outputs(), 4);
             let output_gradient = Tensor::from_vec(output_gradient, (n, pool.outputs()), &Device::Cpu).unwrap();
 
-            let output = behind.forward(apart.layer.forward(apart.input.clone()).unwrap()).unwrap();
-            assert_eq!(flat(&inside.layer.forward(inside.input.clone()).unwrap()), flat(&output));
-            let gradient = behind.backward(output_gradient.clone(), true).unwrap().unwrap();
-            let gradient = apart.layer.backward(gradient, true).unwrap().unwrap();
-            assert_close(&flat(&inside.layer.backward(output_gradient, true).unwrap().unwrap()), &flat(&gradient));
+            let (images, apart_pass) = apart.layer.forward(apart.input.clone()).unwrap();
+            let (output, behind_pass) = behind.forward(images).unwrap();
+            let (inside_output, inside_pass) = inside.layer.forward(inside.input.clone()).unwrap();
+            assert_eq!(flat(&inside_output), flat(&output));
+            let gradient = behind.backward(behind_pass, output_gradient.clone(), true).unwrap().0.unwrap();
+            let (gradient, mut apart_factors) = apart.layer.backward(apart_pass, gradient, true).unwrap();
+            let (inside_gradient, mut inside_factors) =
+                inside.layer.backward(inside_pass, output_gradient, true).unwrap();
+            assert_close(&flat(&inside_gradient.unwrap()), &flat(&gradient.unwrap()));
             for form in [None, Some(PerSampleForm::Gram), Some(PerSampleForm::Kept)] {
-                let [a, b] = [&mut inside, &mut apart].map(|case| case.norms_and_sum(form, &weights));
+                let a = inside.norms_and_sum(form, &mut inside_factors, &weights);
+                let b = apart.norms_and_sum(form, &mut apart_factors, &weights);
                 assert_close(&a.0, &b.0);
                 assert_close(&a.1, &b.1);
             }
@@ -439,14 +431,14 @@ mod tests {
     fn the_gram_form_is_not_below_what_cancelling_terms_can_leave() {
         let shape =
             ConvShape { height: 1, width: 2, channels: 1, filters: 1, kernel: 1, stride: 1, padding: 0, groups: 1 };
-        let mut layer = Conv2d::new(shape, false, DType::F32, &Device::Cpu).unwrap();
-        layer.bind(&[Tensor::zeros((1, 1, 1, 1), DType::F32, &Device::Cpu).unwrap()]);
+        let weight = Tensor::zeros((1, 1, 1, 1), DType::F32, &Device::Cpu).unwrap();
+        let mut layer = Conv2d::new(shape, None, &[weight], Place { dtype: DType::F32, ..PLACE }).unwrap();
         let tiny = (-20.0_f32).exp2();
         let tensor = |values: [f32; 2]| Tensor::from_slice(&values, (1, 2), &Device::Cpu).unwrap();
-        layer.forward(tensor([1.0 + tiny, 1.0])).unwrap();
-        layer.backward(tensor([1.0, -1.0]), false).unwrap();
+        let (_, pass) = layer.forward(tensor([1.0 + tiny, 1.0])).unwrap();
+        let (_, mut factors) = layer.backward(pass, tensor([1.0, -1.0]), false).unwrap();
         let norms = Tensor::zeros(1, DType::F64, &Device::Cpu).unwrap();
-        layer.add_sq_norms_by(PerSampleForm::Gram, &norms).unwrap();
+        layer.add_sq_norms_by(PerSampleForm::Gram, &mut factors, &norms).unwrap();
         let terms = 2.0 + f64::from(tiny);
         let norm = norms.to_vec1::<f64>().unwrap()[0].sqrt();
         assert!((norm - terms / crate::ops::cancellation_limit(2)).abs() < 1e-12);

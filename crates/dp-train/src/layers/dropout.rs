@@ -1,10 +1,9 @@
 //! Dropout.
 
-use std::ops::Range;
+use candle_core::{Result, Tensor};
 
-use candle_core::{DType, Device, Result, Tensor};
-
-use super::{Layer, Mode, ParameterSpec};
+use super::blueprint::{Blueprint, Place};
+use super::{Layer, Mode};
 use crate::buffer::RowBuffer;
 use crate::dropout::DropoutKey;
 use crate::ops;
@@ -23,15 +22,13 @@ pub(crate) struct Dropout {
 }
 
 impl Dropout {
-    pub(crate) fn new(probability: f64, index: u32, width: usize, dtype: DType, device: &Device) -> Result<Self> {
-        Ok(Self {
-            probability,
-            index,
-            key: None,
-            records: Vec::new(),
-            output: RowBuffer::new(width, dtype, device)?,
-            input_gradient: RowBuffer::new(width, dtype, device)?,
-        })
+    pub(crate) fn blueprint(probability: f64, index: u32, width: usize) -> Blueprint {
+        Blueprint::new(Vec::new(), move |_, place| Self::new(probability, index, width, place))
+    }
+
+    fn new(probability: f64, index: u32, width: usize, place: Place<'_>) -> Result<Self> {
+        let (output, input_gradient) = (place.rows(width)?, place.rows(width)?);
+        Ok(Self { probability, index, key: None, records: Vec::new(), output, input_gradient })
     }
 
     fn apply(&self, key: DropoutKey, destination: &Tensor, source: &Tensor) -> Result<()> {
@@ -41,11 +38,8 @@ impl Dropout {
 }
 
 impl Layer for Dropout {
-    fn parameters(&self) -> Vec<ParameterSpec> {
-        Vec::new()
-    }
-
-    fn bind(&mut self, _: &[Tensor]) {}
+    type Pass = ();
+    type Factors = ();
 
     fn begin(&mut self, mode: Mode<'_>) {
         self.records.clear();
@@ -56,43 +50,41 @@ impl Layer for Dropout {
         }
     }
 
-    fn forward(&mut self, input: Tensor) -> Result<Tensor> {
+    fn forward(&mut self, input: Tensor) -> Result<(Tensor, ())> {
         let output = self.output.rows(input.dim(0)?)?;
         match self.key {
             Some(key) => self.apply(key, &output, &input)?,
             None => ops::copy(&output, &input)?,
         }
-        Ok(output)
+        Ok((output, ()))
     }
 
-    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+    fn backward(
+        &mut self,
+        (): (),
+        output_gradient: Tensor,
+        wants_input_gradient: bool,
+    ) -> Result<(Option<Tensor>, ())> {
         if !wants_input_gradient {
-            return Ok(None);
+            return Ok((None, ()));
         }
-        let Some(key) = self.key else { return Ok(Some(output_gradient)) };
+        let Some(key) = self.key else { return Ok((Some(output_gradient), ())) };
         let gradient = self.input_gradient.rows(output_gradient.dim(0)?)?;
         self.apply(key, &gradient, &output_gradient)?;
-        Ok(Some(gradient))
-    }
-
-    fn add_sq_norms(&mut self, _: &Tensor) -> Result<()> {
-        Ok(())
-    }
-
-    fn weighted_sum(&mut self, _: Range<usize>, _: &[f64], _: &[Tensor], _: bool) -> Result<()> {
-        Ok(())
+        Ok((Some(gradient), ()))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use candle_core::{DType, Device};
     use rand::SeedableRng;
     use rand_chacha::ChaCha20Rng;
 
     use super::*;
 
     fn layer(probability: f64, width: usize, dtype: DType) -> Dropout {
-        Dropout::new(probability, 0, width, dtype, &Device::Cpu).unwrap()
+        Dropout::new(probability, 0, width, Place { dtype, device: &Device::Cpu }).unwrap()
     }
 
     fn ones(rows: usize, width: usize, dtype: DType) -> Tensor {
@@ -114,8 +106,8 @@ mod tests {
             let mut layer = layer(probability, 3_000, dtype);
             let records: Vec<usize> = (0..100).collect();
             layer.begin(Mode::Dropping { key: key(1), records: &records });
-            let forward = values(&layer.forward(ones(100, 3_000, dtype)).unwrap());
-            let backward = values(&layer.backward(ones(100, 3_000, dtype), true).unwrap().unwrap());
+            let forward = values(&layer.forward(ones(100, 3_000, dtype)).unwrap().0);
+            let backward = values(&layer.backward((), ones(100, 3_000, dtype), true).unwrap().0.unwrap());
             assert_eq!(forward, backward);
             let n_dropped = forward.iter().filter(|&&v| v == 0.0).count() as f64;
             let spread = (300_000.0 * probability * (1.0 - probability)).sqrt();
@@ -130,7 +122,7 @@ mod tests {
         let mask = |seed, records: &[usize]| {
             let mut layer = layer(0.5, 1_100, DType::F32);
             layer.begin(Mode::Dropping { key: key(seed), records });
-            let output = layer.forward(ones(records.len(), 1_100, DType::F32)).unwrap();
+            let (output, ()) = layer.forward(ones(records.len(), 1_100, DType::F32)).unwrap();
             output.to_vec2::<f32>().unwrap()
         };
         let batch = mask(1, &[9, 4, 7]);
@@ -145,7 +137,7 @@ mod tests {
         let mut layer = layer(0.5, 8, DType::F32);
         layer.begin(Mode::Dropping { key: key(1), records: &[0] });
         layer.begin(Mode::Whole);
-        assert_eq!(values(&layer.forward(ones(1, 8, DType::F32)).unwrap()), [1.0; 8]);
-        assert_eq!(values(&layer.backward(ones(1, 8, DType::F32), true).unwrap().unwrap()), [1.0; 8]);
+        assert_eq!(values(&layer.forward(ones(1, 8, DType::F32)).unwrap().0), [1.0; 8]);
+        assert_eq!(values(&layer.backward((), ones(1, 8, DType::F32), true).unwrap().0.unwrap()), [1.0; 8]);
     }
 }

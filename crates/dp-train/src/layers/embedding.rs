@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use candle_core::{DType, Device, Error, Result, Tensor};
+use candle_core::{Error, Result, Tensor};
 
+use super::blueprint::{Blueprint, exactly};
 use super::{Initial, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
 use crate::ops;
@@ -14,85 +15,64 @@ use crate::ops;
 /// sums form it over the whole table.
 pub(crate) struct Embedding {
     vocabulary: usize,
-    channels: usize,
-    weight: Option<Tensor>,
+    weight: Tensor,
     output: RowBuffer,
-    tape: Option<Tape>,
 }
 
-struct Tape {
+pub(crate) struct Factors {
     ids: Tensor,
-    output_gradient: Option<Tensor>,
+    output_gradient: Tensor,
 }
 
 impl Embedding {
-    pub(crate) fn new(
-        positions: usize,
-        vocabulary: usize,
-        channels: usize,
-        dtype: DType,
-        device: &Device,
-    ) -> Result<Self> {
-        let output = RowBuffer::new(positions * channels, dtype, device)?;
-        Ok(Self { vocabulary, channels, weight: None, output, tape: None })
-    }
-
-    fn factors(&self) -> Result<(&Tensor, &Tensor)> {
-        match &self.tape {
-            Some(Tape { ids, output_gradient: Some(gradient) }) => Ok((ids, gradient)),
-            _ => Err(Error::Msg("per-sample gradients asked for before a backward pass".into())),
-        }
+    pub(crate) fn blueprint(positions: usize, vocabulary: usize, channels: usize) -> Blueprint {
+        let (name, shape) = ("weight".into(), vec![vocabulary, channels]);
+        let spec = ParameterSpec { name, shape, initial: Initial::Normal, decays: true, crop: None };
+        Blueprint::new(vec![spec], move |parameters, place| {
+            let [weight] = exactly(parameters)?.clone();
+            Ok(Self { vocabulary, weight, output: place.rows(positions * channels)? })
+        })
     }
 }
 
 impl Layer for Embedding {
-    fn parameters(&self) -> Vec<ParameterSpec> {
-        let shape = vec![self.vocabulary, self.channels];
-        vec![ParameterSpec { name: "weight".into(), shape, initial: Initial::Normal, decays: true, crop: None }]
-    }
+    /// The ids.
+    type Pass = Tensor;
+    type Factors = Factors;
 
-    fn bind(&mut self, parameters: &[Tensor]) {
-        self.weight = parameters.first().cloned();
-    }
-
-    fn forward(&mut self, input: Tensor) -> Result<Tensor> {
-        let Some(weight) = &self.weight else {
-            return Err(Error::Msg("embedding used before its parameters were bound".into()));
-        };
+    fn forward(&mut self, input: Tensor) -> Result<(Tensor, Tensor)> {
         let output = self.output.rows(input.dim(0)?)?;
-        ops::embedding_forward(&output, &input, weight)?;
-        self.tape = Some(Tape { ids: input, output_gradient: None });
-        Ok(output)
+        ops::embedding_forward(&output, &input, &self.weight)?;
+        Ok((output, input))
     }
 
-    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+    fn backward(
+        &mut self,
+        ids: Tensor,
+        output_gradient: Tensor,
+        wants_input_gradient: bool,
+    ) -> Result<(Option<Tensor>, Factors)> {
         if wants_input_gradient {
             return Err(Error::Msg("ids have no gradient: an embedding must be the first layer".into()));
         }
-        match &mut self.tape {
-            Some(tape) => tape.output_gradient = Some(output_gradient),
-            None => return Err(Error::Msg("backward pass without a forward pass".into())),
-        }
-        Ok(None)
+        Ok((None, Factors { ids, output_gradient }))
     }
 
-    fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
-        let (ids, gradient) = self.factors()?;
-        ops::embedding_sq_norms(sq_norms, ids, gradient, self.vocabulary)
+    fn add_sq_norms(&mut self, factors: &mut Factors, sq_norms: &Tensor) -> Result<()> {
+        ops::embedding_sq_norms(sq_norms, &factors.ids, &factors.output_gradient, self.vocabulary)
     }
 
     fn weighted_sum(
         &mut self,
+        factors: &Factors,
         rows: Range<usize>,
         weights: &[f64],
         gradients: &[Tensor],
         accumulate: bool,
     ) -> Result<()> {
-        let (ids, gradient) = self.factors()?;
-        let (ids, gradient) = (ids.narrow(0, rows.start, rows.len())?, gradient.narrow(0, rows.start, rows.len())?);
-        let [weight_gradient] = gradients else {
-            return Err(Error::Msg("an embedding has one parameter".into()));
-        };
+        let [weight_gradient] = exactly(gradients)?;
+        let part = |of: &Tensor| of.narrow(0, rows.start, rows.len());
+        let (ids, gradient) = (part(&factors.ids)?, part(&factors.output_gradient)?);
         ops::embedding_sum(weight_gradient, &ids, &gradient, weights, accumulate)
     }
 

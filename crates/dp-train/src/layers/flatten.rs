@@ -1,10 +1,9 @@
 //! From images to vectors.
 
-use std::ops::Range;
+use candle_core::{Result, Tensor};
 
-use candle_core::{DType, Device, Result, Tensor};
-
-use super::{Layer, ParameterSpec};
+use super::Layer;
+use super::blueprint::Blueprint;
 use crate::buffer::RowBuffer;
 use crate::ops;
 
@@ -18,9 +17,11 @@ pub(crate) struct Flatten {
 
 impl Flatten {
     /// Of images with this many pixels and channels.
-    pub(crate) fn new(positions: usize, channels: usize, dtype: DType, device: &Device) -> Result<Self> {
-        let buffer = || RowBuffer::new(positions * channels, dtype, device);
-        Ok(Self { positions, channels, output: buffer()?, input_gradient: buffer()? })
+    pub(crate) fn blueprint(positions: usize, channels: usize) -> Blueprint {
+        Blueprint::new(Vec::new(), move |_, place| {
+            let width = positions * channels;
+            Ok(Self { positions, channels, output: place.rows(width)?, input_gradient: place.rows(width)? })
+        })
     }
 
     /// Whether both orders are the same.
@@ -30,38 +31,32 @@ impl Flatten {
 }
 
 impl Layer for Flatten {
-    fn parameters(&self) -> Vec<ParameterSpec> {
-        Vec::new()
-    }
+    type Pass = ();
+    type Factors = ();
 
-    fn bind(&mut self, _: &[Tensor]) {}
-
-    fn forward(&mut self, input: Tensor) -> Result<Tensor> {
+    fn forward(&mut self, input: Tensor) -> Result<(Tensor, ())> {
         if self.is_identity() {
-            return Ok(input);
+            return Ok((input, ()));
         }
         let output = self.output.rows(input.dim(0)?)?;
         ops::swap_axes(&output, &input, self.positions, self.channels)?;
-        Ok(output)
+        Ok((output, ()))
     }
 
-    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+    fn backward(
+        &mut self,
+        (): (),
+        output_gradient: Tensor,
+        wants_input_gradient: bool,
+    ) -> Result<(Option<Tensor>, ())> {
         if !wants_input_gradient {
-            return Ok(None);
+            return Ok((None, ()));
         }
         if self.is_identity() {
-            return Ok(Some(output_gradient));
+            return Ok((Some(output_gradient), ()));
         }
         let input_gradient = self.input_gradient.rows(output_gradient.dim(0)?)?;
         ops::swap_axes(&input_gradient, &output_gradient, self.channels, self.positions)?;
-        Ok(Some(input_gradient))
-    }
-
-    fn add_sq_norms(&mut self, _: &Tensor) -> Result<()> {
-        Ok(())
-    }
-
-    fn weighted_sum(&mut self, _: Range<usize>, _: &[f64], _: &[Tensor], _: bool) -> Result<()> {
-        Ok(())
+        Ok((Some(input_gradient), ()))
     }
 }

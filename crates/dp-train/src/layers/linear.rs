@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use candle_core::{DType, Device, Error, Result, Tensor};
+use candle_core::{Device, Result, Tensor};
 
+use super::blueprint::{Blueprint, Place, exactly};
 use super::{Initial, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
 use crate::ops::{self, Operand};
@@ -17,14 +18,13 @@ pub(crate) struct Linear {
     inputs: usize,
     outputs: usize,
     form: Form,
-    weight: Option<Tensor>,
-    bias: Option<Tensor>,
+    weight: Tensor,
+    bias: Tensor,
     output: RowBuffer,
     input_gradient: RowBuffer,
     scaled: RowBuffer,
     weight_gradients: RowBuffer,
     bias_gradients: RowBuffer,
-    tape: Option<Tape>,
 }
 
 /// How the norm of a record's gradient is found.
@@ -55,137 +55,112 @@ impl Form {
 }
 
 /// The factors of the per-sample gradients, `[batch · positions, inputs]` and `[batch · positions, outputs]`.
-struct Tape {
+pub(crate) struct Factors {
     input: Tensor,
-    output_gradient: Option<Tensor>,
+    output_gradient: Tensor,
     /// Per-sample gradients of weight and bias, once they are formed.
     formed: Option<(Tensor, Tensor)>,
 }
 
 impl Linear {
     /// At one position.
-    pub(crate) fn new(inputs: usize, outputs: usize, dtype: DType, device: &Device) -> Result<Self> {
-        Self::on_positions(1, inputs, outputs, dtype, device)
+    pub(crate) fn blueprint(inputs: usize, outputs: usize) -> Blueprint {
+        Self::on_positions(1, inputs, outputs)
     }
 
     /// At each of `positions` with `inputs` channels, with the same weight.
-    pub(crate) fn on_positions(
-        positions: usize,
-        inputs: usize,
-        outputs: usize,
-        dtype: DType,
-        device: &Device,
-    ) -> Result<Self> {
+    pub(crate) fn on_positions(positions: usize, inputs: usize, outputs: usize) -> Blueprint {
+        let initial = Initial::Uniform { fan_in: inputs };
+        let spec = |name: &str, shape, decays| ParameterSpec { name: name.into(), shape, initial, decays, crop: None };
+        let specs = vec![spec("weight", vec![outputs, inputs], true), spec("bias", vec![outputs], false)];
+        Blueprint::new(specs, move |parameters, place| Self::new(positions, [inputs, outputs], parameters, place))
+    }
+
+    fn new(positions: usize, [inputs, outputs]: [usize; 2], parameters: &[Tensor], place: Place<'_>) -> Result<Self> {
+        let [weight, bias] = exactly(parameters)?.clone();
         Ok(Self {
             positions,
             inputs,
             outputs,
-            form: Form::cheapest(positions, inputs, outputs, device),
-            weight: None,
-            bias: None,
-            output: RowBuffer::new(positions * outputs, dtype, device)?,
-            input_gradient: RowBuffer::new(positions * inputs, dtype, device)?,
-            scaled: RowBuffer::new(outputs, dtype, device)?,
-            weight_gradients: RowBuffer::new(outputs * inputs, dtype, device)?,
-            bias_gradients: RowBuffer::new(outputs, dtype, device)?,
-            tape: None,
+            form: Form::cheapest(positions, inputs, outputs, place.device),
+            weight,
+            bias,
+            output: place.rows(positions * outputs)?,
+            input_gradient: place.rows(positions * inputs)?,
+            scaled: place.rows(outputs)?,
+            weight_gradients: place.rows(outputs * inputs)?,
+            bias_gradients: place.rows(outputs)?,
         })
     }
 
-    fn weights(&self) -> Result<(&Tensor, &Tensor)> {
-        match (&self.weight, &self.bias) {
-            (Some(weight), Some(bias)) => Ok((weight, bias)),
-            _ => Err(Error::Msg("linear layer used before its parameters were bound".into())),
-        }
-    }
-
-    fn factors(&self) -> Result<(&Tensor, &Tensor)> {
-        match &self.tape {
-            Some(Tape { input, output_gradient: Some(gradient), .. }) => Ok((input, gradient)),
-            _ => Err(Error::Msg("per-sample gradients asked for before a backward pass".into())),
-        }
-    }
-
     /// Forms the per-sample gradients of `batch` records.
-    fn form_gradients(&mut self, batch: usize) -> Result<(Tensor, Tensor)> {
+    fn form_gradients(&mut self, factors: &Factors, batch: usize) -> Result<(Tensor, Tensor)> {
         let (weights, biases) = (self.weight_gradients.rows(batch)?, self.bias_gradients.rows(batch)?);
-        let (input, gradient) = self.factors()?;
-        ops::record_products(&weights, gradient, input, self.positions)?;
-        ops::sum_positions(&biases, gradient, self.positions)?;
+        ops::record_products(&weights, &factors.output_gradient, &factors.input, self.positions)?;
+        ops::sum_positions(&biases, &factors.output_gradient, self.positions)?;
         Ok((weights, biases))
     }
 }
 
 impl Layer for Linear {
-    fn parameters(&self) -> Vec<ParameterSpec> {
-        let initial = Initial::Uniform { fan_in: self.inputs };
-        let spec = |name: &str, shape, decays| ParameterSpec { name: name.into(), shape, initial, decays, crop: None };
-        vec![spec("weight", vec![self.outputs, self.inputs], true), spec("bias", vec![self.outputs], false)]
-    }
+    /// The input, `[batch · positions, inputs]`.
+    type Pass = Tensor;
+    type Factors = Factors;
 
-    fn bind(&mut self, parameters: &[Tensor]) {
-        self.weight = parameters.first().cloned();
-        self.bias = parameters.get(1).cloned();
-    }
-
-    fn forward(&mut self, input: Tensor) -> Result<Tensor> {
+    fn forward(&mut self, input: Tensor) -> Result<(Tensor, Tensor)> {
         let batch = input.dim(0)?;
         let output = self.output.rows(batch)?;
         let input = input.reshape((batch * self.positions, self.inputs))?;
         let rows = output.reshape((batch * self.positions, self.outputs))?;
-        let (weight, bias) = self.weights()?;
-        ops::repeat_row(&rows, bias)?;
-        ops::matmul(&rows, (&input, Operand::Plain), (weight, Operand::Transposed), true)?;
-        self.tape = Some(Tape { input, output_gradient: None, formed: None });
-        Ok(output)
+        ops::repeat_row(&rows, &self.bias)?;
+        ops::matmul(&rows, (&input, Operand::Plain), (&self.weight, Operand::Transposed), true)?;
+        Ok((output, input))
     }
 
-    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+    fn backward(
+        &mut self,
+        input: Tensor,
+        output_gradient: Tensor,
+        wants_input_gradient: bool,
+    ) -> Result<(Option<Tensor>, Factors)> {
         let batch = output_gradient.dim(0)?;
         let rows = output_gradient.reshape((batch * self.positions, self.outputs))?;
         let input_gradient = if wants_input_gradient {
             let gradient = self.input_gradient.rows(batch)?;
             let to = gradient.reshape((batch * self.positions, self.inputs))?;
-            ops::matmul(&to, (&rows, Operand::Plain), (self.weights()?.0, Operand::Plain), false)?;
+            ops::matmul(&to, (&rows, Operand::Plain), (&self.weight, Operand::Plain), false)?;
             Some(gradient)
         } else {
             None
         };
-        match &mut self.tape {
-            Some(tape) => (tape.output_gradient, tape.formed) = (Some(rows), None),
-            None => return Err(Error::Msg("backward pass without a forward pass".into())),
-        }
-        Ok(input_gradient)
+        Ok((input_gradient, Factors { input, output_gradient: rows, formed: None }))
     }
 
-    fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
-        if self.form == Form::Formed {
-            let formed = self.form_gradients(sq_norms.dim(0)?)?;
-            ops::row_sq_norms(sq_norms, &formed.0)?;
-            ops::row_sq_norms(sq_norms, &formed.1)?;
-            if let Some(tape) = &mut self.tape {
-                tape.formed = Some(formed);
-            }
-            return Ok(());
-        }
-        let (input, gradient) = self.factors()?;
+    fn add_sq_norms(&mut self, factors: &mut Factors, sq_norms: &Tensor) -> Result<()> {
+        let Factors { input, output_gradient, .. } = &*factors;
         match self.form {
-            Form::Outer => ops::linear_sq_norms(sq_norms, input, gradient),
-            _ => ops::sequence_sq_norms(sq_norms, input, gradient, self.positions),
+            Form::Outer => ops::linear_sq_norms(sq_norms, input, output_gradient),
+            Form::Gram => ops::sequence_sq_norms(sq_norms, input, output_gradient, self.positions),
+            Form::Formed => {
+                let formed = self.form_gradients(factors, sq_norms.dim(0)?)?;
+                ops::row_sq_norms(sq_norms, &formed.0)?;
+                ops::row_sq_norms(sq_norms, &formed.1)?;
+                factors.formed = Some(formed);
+                Ok(())
+            }
         }
     }
 
     fn weighted_sum(
         &mut self,
+        factors: &Factors,
         rows: Range<usize>,
         weights: &[f64],
         gradients: &[Tensor],
         accumulate: bool,
     ) -> Result<()> {
-        let [weight_gradient, bias_gradient] = gradients else {
-            return Err(Error::Msg("a linear layer has two parameters".into()));
-        };
-        if let Some(Tape { formed: Some((of_weight, of_bias)), .. }) = &self.tape {
+        let [weight_gradient, bias_gradient] = exactly(gradients)?;
+        if let Some((of_weight, of_bias)) = &factors.formed {
             let sum = |to: &Tensor, of: &Tensor| {
                 ops::weighted_column_sum(to, &of.narrow(0, rows.start, rows.len())?, weights, 0, accumulate)
             };
@@ -195,10 +170,9 @@ impl Layer for Linear {
         let weights: Vec<f64> =
             weights.iter().flat_map(|&weight| std::iter::repeat_n(weight, self.positions)).collect();
         let scaled = self.scaled.rows(weights.len())?;
-        let (input, gradient) = self.factors()?;
         let rows = |of: &Tensor| of.narrow(0, rows.start * self.positions, rows.len() * self.positions);
-        ops::scale_rows(&scaled, &rows(gradient)?, &weights)?;
-        let (lhs, rhs) = ((&scaled, Operand::Transposed), (&rows(input)?, Operand::Plain));
+        ops::scale_rows(&scaled, &rows(&factors.output_gradient)?, &weights)?;
+        let (lhs, rhs) = ((&scaled, Operand::Transposed), (&rows(&factors.input)?, Operand::Plain));
         ops::matmul(weight_gradient, lhs, rhs, accumulate)?;
         ops::column_sum(bias_gradient, &scaled, accumulate)
     }
@@ -215,6 +189,7 @@ impl Layer for Linear {
 
 #[cfg(test)]
 mod tests {
+    use candle_core::DType;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha20Rng;
 
@@ -230,17 +205,19 @@ mod tests {
     fn ask(form: Form, positions: usize, batch: usize, norms_first: bool, dtype: DType) -> (Vec<f64>, Vec<f64>) {
         const WEIGHTS: [f64; 5] = [0.5, -1.0, 0.0, 2.0, 0.25];
         let (inputs, outputs) = (7, 4);
-        let mut layer = Linear::on_positions(positions, inputs, outputs, dtype, &Device::Cpu).unwrap();
+        let parameters = [random(outputs, inputs, dtype, 1), random(1, outputs, dtype, 2).get(0).unwrap()];
+        let place = Place { dtype, device: &Device::Cpu };
+        let mut layer = Linear::new(positions, [inputs, outputs], &parameters, place).unwrap();
         layer.form = form;
-        layer.bind(&[random(outputs, inputs, dtype, 1), random(1, outputs, dtype, 2).get(0).unwrap()]);
-        layer.forward(random(batch, positions * inputs, dtype, 3)).unwrap();
-        layer.backward(random(batch, positions * outputs, dtype, 4), false).unwrap();
+        let (_, pass) = layer.forward(random(batch, positions * inputs, dtype, 3)).unwrap();
+        let output_gradient = random(batch, positions * outputs, dtype, 4);
+        let (_, mut factors) = layer.backward(pass, output_gradient, false).unwrap();
         let sq_norms = Tensor::zeros((batch, 1), DType::F64, &Device::Cpu).unwrap();
         if norms_first {
-            layer.add_sq_norms(&sq_norms).unwrap();
+            layer.add_sq_norms(&mut factors, &sq_norms).unwrap();
         }
         let sums = [random(outputs, inputs, dtype, 5), random(1, outputs, dtype, 5).get(0).unwrap()];
-        layer.weighted_sum(0..batch, &WEIGHTS[..batch], &sums, false).unwrap();
+        layer.weighted_sum(&factors, 0..batch, &WEIGHTS[..batch], &sums, false).unwrap();
         let flat = |tensor: &Tensor| tensor.flatten_all().unwrap().to_dtype(DType::F64).unwrap().to_vec1().unwrap();
         (flat(&sq_norms), [flat(&sums[0]), flat(&sums[1])].concat())
     }

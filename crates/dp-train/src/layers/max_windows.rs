@@ -1,14 +1,15 @@
 //! Max pooling, as a layer and as the end of another.
 
-use candle_core::{DType, Device, Error, Result, Tensor};
+use candle_core::{Error, Result, Tensor};
 
+use super::blueprint::Place;
 use super::pieces::Piece;
 use crate::buffer::RowBuffer;
 use crate::ops::{self, PoolShape};
 
 /// Max pooling, piece by piece of a batch. Images need not be kept for the backward pass, nor the gradient of all at once: a layer that
 /// makes the images can drop both as soon as it has used them, while they are in the cache.
-pub(super) struct MaxWindows {
+pub(crate) struct MaxWindows {
     shape: PoolShape,
     /// Numbers of the largest pixels, of all records.
     winners: Vec<u32>,
@@ -17,9 +18,8 @@ pub(super) struct MaxWindows {
 }
 
 impl MaxWindows {
-    pub(super) fn new(shape: PoolShape, dtype: DType, device: &Device) -> Result<Self> {
-        let output = RowBuffer::new(shape.outputs(), dtype, device)?;
-        let image_gradient = RowBuffer::new(shape.inputs(), dtype, device)?;
+    pub(super) fn new(shape: PoolShape, place: Place<'_>) -> Result<Self> {
+        let (output, image_gradient) = (place.rows(shape.outputs())?, place.rows(shape.inputs())?);
         Ok(Self { shape, winners: Vec::new(), output, image_gradient })
     }
 

@@ -1,10 +1,12 @@
 //! Layers with an explicit forward and backward pass, and the norms and weighted sums of their per-sample gradients.
 
+mod blueprint;
 mod chain;
 mod conv;
 mod dropout;
 mod embedding;
 mod flatten;
+mod kept;
 mod linear;
 mod max_windows;
 mod norm;
@@ -22,7 +24,8 @@ use crate::dropout::DropoutKey;
 pub(crate) use conv::Conv2d;
 pub(crate) use flatten::Flatten;
 
-pub(crate) use chain::{Chain, NamedLayer};
+pub(crate) use blueprint::{Blueprint, Place};
+pub(crate) use chain::{Chain, NamedLayer, parameters};
 pub(crate) use dropout::Dropout;
 pub(crate) use embedding::Embedding;
 pub(crate) use linear::Linear;
@@ -115,17 +118,16 @@ pub(crate) enum Mode<'a> {
     },
 }
 
-/// One layer of a model.
+/// One layer of a model, built from its parameters.
 ///
-/// A step calls `forward`, then `backward`, then `add_sq_norms`, then `weighted_sum` as often as needed: the layer keeps the
-/// factors of its per-sample gradients (its input and the gradient of its output) from the first two for the last two. Rows
-/// are records and never mix, so what a record contributes does not depend on the rest of its batch.
+/// A step calls `forward`, then `backward` with what it handed on, then `add_sq_norms` and `weighted_sum` as often as needed with the
+/// factors of the per-sample gradients that came of both. Rows are records and never mix, so what a record contributes does not
+/// depend on the rest of its batch.
 pub(crate) trait Layer: Send {
-    /// Parameters in order; names are local to the layer (`weight`).
-    fn parameters(&self) -> Vec<ParameterSpec>;
-
-    /// Hands over views `[shape]` into the model's parameters, in the order of [`Self::parameters`].
-    fn bind(&mut self, parameters: &[Tensor]);
+    /// What the backward pass needs of the forward pass.
+    type Pass: Send;
+    /// The factors of the per-sample gradients.
+    type Factors: Send;
 
     /// Says what the following passes are for. Only layers that behave differently in training, and those that contain layers,
     /// listen.
@@ -134,25 +136,35 @@ pub(crate) trait Layer: Send {
     fn begin(&mut self, _mode: Mode<'_>) {}
 
     /// Output `[batch, outputs]` for input `[batch, inputs]`. May overwrite the input.
-    fn forward(&mut self, input: Tensor) -> Result<Tensor>;
+    fn forward(&mut self, input: Tensor) -> Result<(Tensor, Self::Pass)>;
 
     /// Gradient with respect to the input, `None` unless asked for. May overwrite `output_gradient`.
-    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>>;
+    fn backward(
+        &mut self,
+        pass: Self::Pass,
+        output_gradient: Tensor,
+        wants_input_gradient: bool,
+    ) -> Result<(Option<Tensor>, Self::Factors)>;
 
     /// Adds to `sq_norms`, `[batch]` in `f64`, the square of an upper bound on the norm of what
     /// [`Self::weighted_sum`] adds for each record at weight 1, rounding included; not finite where that is
-    /// not.
-    fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()>;
+    /// not. A layer without parameters is not asked.
+    fn add_sq_norms(&mut self, _factors: &mut Self::Factors, _sq_norms: &Tensor) -> Result<()> {
+        Ok(())
+    }
 
     /// `Σ_i weights[i] g_i` over some rows of the batch into (or added to) `gradients`, views in the order of
-    /// [`Self::parameters`]. There is a weight for each of the rows.
+    /// the layer's parameters. There is a weight for each of the rows. A layer without parameters is not asked.
     fn weighted_sum(
         &mut self,
-        rows: Range<usize>,
-        weights: &[f64],
-        gradients: &[Tensor],
-        accumulate: bool,
-    ) -> Result<()>;
+        _factors: &Self::Factors,
+        _rows: Range<usize>,
+        _weights: &[f64],
+        _gradients: &[Tensor],
+        _accumulate: bool,
+    ) -> Result<()> {
+        Ok(())
+    }
 
     /// For each tensor to whose sum a record contributes several terms one by one, rather than its whole
     /// gradient at once: how many.

@@ -1,10 +1,9 @@
 //! Layer of one pointwise activation.
 
-use std::ops::Range;
-
 use candle_core::{Result, Tensor};
 
-use super::{Layer, ParameterSpec};
+use super::Layer;
+use super::blueprint::Blueprint;
 use crate::buffer::RowBuffer;
 use crate::ops::{self, Activation};
 
@@ -18,24 +17,27 @@ pub(crate) struct Pointwise {
     /// Made at the first pass, when the width is known.
     output_buffer: Option<RowBuffer>,
     slope_buffer: Option<RowBuffer>,
-    tape: Option<Tape>,
 }
 
 /// What the derivative is computed from.
-enum Tape {
+pub(crate) enum Pass {
     Output(Tensor),
     Slope(Tensor),
 }
 
 impl Pointwise {
-    pub(crate) fn new(activation: Activation) -> Self {
-        Self { activation, apart: false, output_buffer: None, slope_buffer: None, tape: None }
+    pub(crate) fn blueprint(activation: Activation) -> Blueprint {
+        Self::with(activation, false)
     }
 
     /// An activation that leaves its input alone and does not need its output: for the first and the last place of a model or a residual
     /// branch, and after another activation.
-    pub(crate) fn apart(activation: Activation) -> Self {
-        Self { apart: true, ..Self::new(activation) }
+    pub(crate) fn apart(activation: Activation) -> Blueprint {
+        Self::with(activation, true)
+    }
+
+    fn with(activation: Activation, apart: bool) -> Blueprint {
+        Blueprint::new(Vec::new(), move |_, _| Ok(Self { activation, apart, output_buffer: None, slope_buffer: None }))
     }
 }
 
@@ -49,13 +51,10 @@ fn rows_like(buffer: &mut Option<RowBuffer>, tensor: &Tensor) -> Result<Tensor> 
 }
 
 impl Layer for Pointwise {
-    fn parameters(&self) -> Vec<ParameterSpec> {
-        Vec::new()
-    }
+    type Pass = Pass;
+    type Factors = ();
 
-    fn bind(&mut self, _: &[Tensor]) {}
-
-    fn forward(&mut self, input: Tensor) -> Result<Tensor> {
+    fn forward(&mut self, input: Tensor) -> Result<(Tensor, Pass)> {
         let output = if self.apart {
             let output = rows_like(&mut self.output_buffer, &input)?;
             ops::copy(&output, &input)?;
@@ -66,8 +65,7 @@ impl Layer for Pointwise {
         let of_output = self.activation.is_function_of_output();
         if of_output && !self.apart {
             ops::activate(&output, self.activation)?;
-            self.tape = Some(Tape::Output(output.clone()));
-            return Ok(output);
+            return Ok((output.clone(), Pass::Output(output)));
         }
         let slope = rows_like(&mut self.slope_buffer, &output)?;
         if of_output {
@@ -79,27 +77,22 @@ impl Layer for Pointwise {
             ops::activation_slope(&slope, &output, self.activation)?;
             ops::activate(&output, self.activation)?;
         }
-        self.tape = Some(Tape::Slope(slope));
-        Ok(output)
+        Ok((output, Pass::Slope(slope)))
     }
 
-    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+    fn backward(
+        &mut self,
+        pass: Pass,
+        output_gradient: Tensor,
+        wants_input_gradient: bool,
+    ) -> Result<(Option<Tensor>, ())> {
         if !wants_input_gradient {
-            return Ok(None);
+            return Ok((None, ()));
         }
-        match &self.tape {
-            Some(Tape::Output(output)) => ops::activation_backward(&output_gradient, output, self.activation)?,
-            Some(Tape::Slope(slope)) => ops::multiply(&output_gradient, slope)?,
-            None => return Err(candle_core::Error::Msg("backward pass without a forward pass".into())),
+        match &pass {
+            Pass::Output(output) => ops::activation_backward(&output_gradient, output, self.activation)?,
+            Pass::Slope(slope) => ops::multiply(&output_gradient, slope)?,
         }
-        Ok(Some(output_gradient))
-    }
-
-    fn add_sq_norms(&mut self, _: &Tensor) -> Result<()> {
-        Ok(())
-    }
-
-    fn weighted_sum(&mut self, _: Range<usize>, _: &[f64], _: &[Tensor], _: bool) -> Result<()> {
-        Ok(())
+        Ok((Some(output_gradient), ()))
     }
 }

@@ -1,13 +1,12 @@
 //! Pooling layer.
 
-use std::ops::Range;
-
-use candle_core::{DType, Device, Result, Tensor};
+use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
+use super::Layer;
+use super::blueprint::{Blueprint, Place};
 use super::max_windows::MaxWindows;
 use super::pieces::Piece;
-use super::{Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
 use crate::ops::{self, PoolShape};
 
@@ -22,78 +21,67 @@ pub enum Pooling {
 }
 
 /// Pooling over the windows of an image, channel by channel; it has no parameters.
-pub(crate) struct Pool2d {
-    kind: Kind,
-    input: Option<Tensor>,
-}
-
-enum Kind {
+pub(crate) enum Pool2d {
     Max(MaxWindows),
     Average { shape: PoolShape, output: RowBuffer, input_gradient: RowBuffer },
 }
 
 impl Pool2d {
-    pub(crate) fn new(shape: PoolShape, pooling: Pooling, dtype: DType, device: &Device) -> Result<Self> {
-        let kind = match pooling {
-            Pooling::Max => Kind::Max(MaxWindows::new(shape, dtype, device)?),
+    pub(crate) fn blueprint(shape: PoolShape, pooling: Pooling) -> Blueprint {
+        Blueprint::new(Vec::new(), move |_, place| Self::new(shape, pooling, place))
+    }
+
+    pub(super) fn new(shape: PoolShape, pooling: Pooling, place: Place<'_>) -> Result<Self> {
+        Ok(match pooling {
+            Pooling::Max => Self::Max(MaxWindows::new(shape, place)?),
             Pooling::Average => {
-                let output = RowBuffer::new(shape.outputs(), dtype, device)?;
-                let input_gradient = RowBuffer::new(shape.inputs(), dtype, device)?;
-                Kind::Average { shape, output, input_gradient }
+                let (output, input_gradient) = (place.rows(shape.outputs())?, place.rows(shape.inputs())?);
+                Self::Average { shape, output, input_gradient }
             }
-        };
-        Ok(Self { kind, input: None })
+        })
     }
 }
 
 impl Layer for Pool2d {
-    fn parameters(&self) -> Vec<ParameterSpec> {
-        Vec::new()
-    }
+    /// The input.
+    type Pass = Tensor;
+    type Factors = ();
 
-    fn bind(&mut self, _: &[Tensor]) {}
-
-    fn forward(&mut self, input: Tensor) -> Result<Tensor> {
+    fn forward(&mut self, input: Tensor) -> Result<(Tensor, Tensor)> {
         let n_records = input.dim(0)?;
-        let output = match &mut self.kind {
-            Kind::Max(windows) => {
+        let output = match self {
+            Self::Max(windows) => {
                 let output = windows.output(n_records)?;
                 windows.forward(Piece::whole(n_records), &input, &output)?;
                 output
             }
-            Kind::Average { shape, output, .. } => {
+            Self::Average { shape, output, .. } => {
                 let output = output.rows(n_records)?;
                 ops::average_pool(&output, &input, shape)?;
                 output
             }
         };
-        self.input = Some(input);
-        Ok(output)
+        Ok((output, input))
     }
 
-    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+    fn backward(
+        &mut self,
+        input: Tensor,
+        output_gradient: Tensor,
+        wants_input_gradient: bool,
+    ) -> Result<(Option<Tensor>, ())> {
         if !wants_input_gradient {
-            return Ok(None);
+            return Ok((None, ()));
         }
-        let Some(input) = &self.input else {
-            return Err(candle_core::Error::Msg("backward pass without a forward pass".into()));
-        };
         let n_records = output_gradient.dim(0)?;
-        match &mut self.kind {
-            Kind::Max(windows) => windows.backward(Piece::whole(n_records), input, &output_gradient).map(Some),
-            Kind::Average { shape, input_gradient, .. } => {
+        let gradient = match self {
+            Self::Max(windows) => windows.backward(Piece::whole(n_records), &input, &output_gradient)?,
+            Self::Average { shape, input_gradient, .. } => {
                 let gradient = input_gradient.rows(n_records)?;
                 ops::average_pool_backward(&gradient, &output_gradient, shape)?;
-                Ok(Some(gradient))
+                gradient
             }
-        }
-    }
-
-    fn add_sq_norms(&mut self, _: &Tensor) -> Result<()> {
-        Ok(())
-    }
-
-    fn weighted_sum(&mut self, _: Range<usize>, _: &[f64], _: &[Tensor], _: bool) -> Result<()> {
-        Ok(())
+        };
+        Ok((Some(gradient), ()))
     }
 }

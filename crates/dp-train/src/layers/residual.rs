@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use candle_core::{DType, Device, Result, Tensor};
+use candle_core::{Result, Tensor};
 
-use super::{Chain, Layer, Mode, ParameterSpec};
+use super::blueprint::Blueprint;
+use super::{Chain, Layer, Mode, NamedLayer, parameters};
 use crate::buffer::RowBuffer;
 use crate::ops;
 
@@ -23,32 +24,25 @@ pub(crate) struct Residual {
 
 impl Residual {
     /// `width` is the number of outputs.
-    pub(crate) fn new(
-        branch: Chain,
-        shortcut: Option<Chain>,
-        width: usize,
-        dtype: DType,
-        device: &Device,
-    ) -> Result<Self> {
-        let n_branch_parameters = branch.parameters().len();
-        Ok(Self { branch, shortcut, n_branch_parameters, output_gradient: RowBuffer::new(width, dtype, device)? })
+    pub(crate) fn blueprint(branch: Vec<NamedLayer>, shortcut: Option<Vec<NamedLayer>>, width: usize) -> Blueprint {
+        let mut specs = parameters(&branch);
+        let n_branch_parameters = specs.len();
+        specs.extend(shortcut.iter().flat_map(|layers| parameters(layers)));
+        Blueprint::new(specs, move |parameters, place| {
+            let (of_branch, of_shortcut) = parameters.split_at(n_branch_parameters);
+            Ok(Self {
+                branch: Chain::new(branch, of_branch, place)?,
+                shortcut: shortcut.map(|layers| Chain::new(layers, of_shortcut, place)).transpose()?,
+                n_branch_parameters,
+                output_gradient: place.rows(width)?,
+            })
+        })
     }
 }
 
 impl Layer for Residual {
-    fn parameters(&self) -> Vec<ParameterSpec> {
-        let mut specs = self.branch.parameters();
-        specs.extend(self.shortcut.iter().flat_map(Layer::parameters));
-        specs
-    }
-
-    fn bind(&mut self, parameters: &[Tensor]) {
-        let (branch, shortcut) = parameters.split_at(self.n_branch_parameters);
-        self.branch.bind(branch);
-        if let Some(chain) = &mut self.shortcut {
-            chain.bind(shortcut);
-        }
-    }
+    type Pass = ();
+    type Factors = ();
 
     fn begin(&mut self, mode: Mode<'_>) {
         self.branch.begin(mode);
@@ -57,17 +51,22 @@ impl Layer for Residual {
         }
     }
 
-    fn forward(&mut self, input: Tensor) -> Result<Tensor> {
+    fn forward(&mut self, input: Tensor) -> Result<(Tensor, ())> {
         let skipped = match &mut self.shortcut {
             Some(chain) => chain.forward(input.clone())?,
             None => input.clone(),
         };
         let output = self.branch.forward(input)?;
         ops::axpy(&output, &skipped, 1.0)?;
-        Ok(output)
+        Ok((output, ()))
     }
 
-    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+    fn backward(
+        &mut self,
+        (): (),
+        output_gradient: Tensor,
+        wants_input_gradient: bool,
+    ) -> Result<(Option<Tensor>, ())> {
         // Both ways may overwrite the gradient they are given.
         let copy = self.output_gradient.rows(output_gradient.dim(0)?)?;
         ops::copy(&copy, &output_gradient)?;
@@ -79,36 +78,37 @@ impl Layer for Residual {
         if let (Some(gradient), Some(skipped)) = (&gradient, &skipped) {
             ops::axpy(gradient, skipped, 1.0)?;
         }
-        Ok(gradient)
+        Ok((gradient, ()))
     }
 
-    fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
+    fn add_sq_norms(&mut self, (): &mut (), sq_norms: &Tensor) -> Result<()> {
         self.branch.add_sq_norms(sq_norms)?;
         self.shortcut.as_mut().map_or(Ok(()), |chain| chain.add_sq_norms(sq_norms))
     }
 
     fn weighted_sum(
         &mut self,
+        (): &(),
         rows: Range<usize>,
         weights: &[f64],
         gradients: &[Tensor],
         accumulate: bool,
     ) -> Result<()> {
         let (branch, shortcut) = gradients.split_at(self.n_branch_parameters);
-        self.branch.weighted_sum(rows.clone(), weights, branch, accumulate)?;
+        self.branch.weighted_sum(&rows, weights, branch, accumulate)?;
         match &mut self.shortcut {
-            Some(chain) => chain.weighted_sum(rows, weights, shortcut, accumulate),
+            Some(chain) => chain.weighted_sum(&rows, weights, shortcut, accumulate),
             None => Ok(()),
         }
     }
 
     fn chained_terms(&self) -> Vec<usize> {
         let mut terms = self.branch.chained_terms();
-        terms.extend(self.shortcut.iter().flat_map(Layer::chained_terms));
+        terms.extend(self.shortcut.iter().flat_map(Chain::chained_terms));
         terms
     }
 
     fn kept_values(&self) -> usize {
-        self.branch.kept_values() + self.shortcut.as_ref().map_or(0, Layer::kept_values)
+        self.branch.kept_values() + self.shortcut.as_ref().map_or(0, Chain::kept_values)
     }
 }

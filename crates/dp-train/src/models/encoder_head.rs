@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use super::{NamedLayer, Sizes};
-use crate::error::Result;
 use crate::layers::{Dropout, Linear, Pointwise};
 use crate::ops::Activation;
 
@@ -17,18 +16,18 @@ pub enum EncoderFamily {
     Distilbert,
 }
 
-pub(super) fn layers(encoder: EncoderFamily, sizes: &Sizes<'_>) -> Result<Vec<NamedLayer>> {
-    let &Sizes { n_inputs, n_outputs, dtype, device } = sizes;
+pub(super) fn layers(encoder: EncoderFamily, sizes: &Sizes) -> Vec<NamedLayer> {
+    let &Sizes { n_inputs, n_outputs } = sizes;
     let mut layers = Vec::new();
     let probability = match encoder {
         EncoderFamily::Bert => 0.1,
         EncoderFamily::Distilbert => {
-            layers.push(NamedLayer::new("pre_classifier", Linear::new(n_inputs, n_inputs, dtype, device)?));
-            layers.push(NamedLayer::new("act", Pointwise::new(Activation::Relu)));
+            layers.push(NamedLayer::new("pre_classifier", Linear::blueprint(n_inputs, n_inputs)));
+            layers.push(NamedLayer::new("act", Pointwise::blueprint(Activation::Relu)));
             0.2
         }
     };
-    layers.push(NamedLayer::new("dropout", Dropout::new(probability, 0, n_inputs, dtype, device)?));
-    layers.push(NamedLayer::new("classifier", Linear::new(n_inputs, n_outputs, dtype, device)?));
-    Ok(layers)
+    layers.push(NamedLayer::new("dropout", Dropout::blueprint(probability, 0, n_inputs)));
+    layers.push(NamedLayer::new("classifier", Linear::blueprint(n_inputs, n_outputs)));
+    layers
 }

@@ -1,6 +1,6 @@
 //! Layers over images, one after the other, with the shape of the image in between.
 
-use super::{ImageShape, NamedLayer, Sizes};
+use super::{ImageShape, NamedLayer};
 use crate::error::{Result, TrainError};
 use crate::layers::{Conv2d, Flatten, Pool2d, Pooling};
 use crate::ops::{ConvShape, PoolShape};
@@ -34,17 +34,16 @@ pub(crate) struct Windows {
 }
 
 /// Layers collected so far and the image that comes out of them.
-pub(crate) struct ImageChain<'a> {
-    sizes: &'a Sizes<'a>,
+pub(crate) struct ImageChain {
     image: ImageShape,
     layers: Vec<NamedLayer>,
 }
 
-impl<'a> ImageChain<'a> {
-    /// No layer yet: the image is a record.
-    pub(crate) fn new(image: ImageShape, sizes: &'a Sizes<'a>) -> Result<Self> {
-        image.check(sizes.n_inputs)?;
-        Ok(Self { sizes, image, layers: Vec::new() })
+impl ImageChain {
+    /// No layer yet: the image is a record of `n_inputs` values.
+    pub(crate) fn new(image: ImageShape, n_inputs: usize) -> Result<Self> {
+        image.check(n_inputs)?;
+        Ok(Self { image, layers: Vec::new() })
     }
 
     /// Adds a layer that leaves the shape of the image as it is.
@@ -68,31 +67,27 @@ impl<'a> ImageChain<'a> {
         self.layers
     }
 
-    /// Adds a convolution.
-    pub(crate) fn conv(&mut self, name: impl Into<String>, sizes: Convolution) -> Result<()> {
-        let (layer, image) = self.new_conv(sizes)?;
-        self.push_into(NamedLayer::new(name, layer), image);
-        Ok(())
-    }
-
-    /// Adds a convolution with a max pooling right behind it, as one layer.
-    pub(crate) fn conv_and_max_pool(
+    /// Adds a convolution, as one layer with the max pooling right behind it if there is one.
+    pub(crate) fn conv(
         &mut self,
         name: impl Into<String>,
         sizes: Convolution,
-        windows: Windows,
+        max_pool: Option<Windows>,
     ) -> Result<()> {
-        let (layer, image) = self.new_conv(sizes)?;
-        let (shape, image) = pool_shape(image, windows)?;
-        let layer = layer.pooled(shape, self.sizes.dtype, self.sizes.device)?;
-        self.push_into(NamedLayer::new(name, layer), image);
+        let (shape, mut image) = self.conv_shape(sizes)?;
+        let mut pooling = None;
+        if let Some(windows) = max_pool {
+            let pool = pool_shape(image, windows)?;
+            (pooling, image) = (Some(pool.0), pool.1);
+        }
+        self.push_into(NamedLayer::new(name, Conv2d::blueprint(shape, sizes.bias, pooling)), image);
         Ok(())
     }
 
     /// A convolution of the image so far, and the image that comes out of it.
-    fn new_conv(&self, sizes: Convolution) -> Result<(Conv2d, ImageShape)> {
+    fn conv_shape(&self, sizes: Convolution) -> Result<(ConvShape, ImageShape)> {
         let ImageShape { height, width, channels } = self.image;
-        let Convolution { filters, kernel, stride, padding, groups, bias } = sizes;
+        let Convolution { filters, kernel, stride, padding, groups, .. } = sizes;
         check_windows(self.image, kernel, stride, padding)?;
         if filters == 0 {
             return Err(TrainError::invalid("model.filters", filters, "at least 1"));
@@ -102,41 +97,29 @@ impl<'a> ImageChain<'a> {
             return Err(TrainError::invalid("model.groups", groups, expected));
         }
         let shape = ConvShape { height, width, channels, filters, kernel, stride, padding, groups };
-        let layer = Conv2d::new(shape, bias, self.sizes.dtype, self.sizes.device)?;
-        Ok((layer, ImageShape { height: shape.out_height(), width: shape.out_width(), channels: filters }))
+        Ok((shape, ImageShape { height: shape.out_height(), width: shape.out_width(), channels: filters }))
     }
 
     /// Adds a pooling.
     pub(crate) fn pool(&mut self, name: impl Into<String>, pooling: Pooling, windows: Windows) -> Result<()> {
         let (shape, image) = pool_shape(self.image, windows)?;
-        self.push_pool(name, pooling, shape, image)
-    }
-
-    /// Adds the mean over all pixels of a channel.
-    pub(crate) fn global_average_pool(&mut self, name: impl Into<String>) -> Result<()> {
-        let ImageShape { height, width, channels } = self.image;
-        let shape = PoolShape { height, width, channels, kernel: [height, width], stride: 1, padding: 0 };
-        self.push_pool(name, Pooling::Average, shape, ImageShape { height: 1, width: 1, channels })
-    }
-
-    fn push_pool(
-        &mut self,
-        name: impl Into<String>,
-        pooling: Pooling,
-        shape: PoolShape,
-        image: ImageShape,
-    ) -> Result<()> {
-        let layer = Pool2d::new(shape, pooling, self.sizes.dtype, self.sizes.device)?;
-        self.push_into(NamedLayer::new(name, layer), image);
+        self.push_into(NamedLayer::new(name, Pool2d::blueprint(shape, pooling)), image);
         Ok(())
     }
 
-    /// Turns the image into a vector in channel-first order; returns its length and all layers.
-    pub(crate) fn flatten(mut self, name: impl Into<String>) -> Result<(usize, Vec<NamedLayer>)> {
+    /// Adds the mean over all pixels of a channel.
+    pub(crate) fn global_average_pool(&mut self, name: impl Into<String>) {
         let ImageShape { height, width, channels } = self.image;
-        let layer = Flatten::new(height * width, channels, self.sizes.dtype, self.sizes.device)?;
-        self.layers.push(NamedLayer::new(name, layer));
-        Ok((self.image.len(), self.layers))
+        let shape = PoolShape { height, width, channels, kernel: [height, width], stride: 1, padding: 0 };
+        let image = ImageShape { height: 1, width: 1, channels };
+        self.push_into(NamedLayer::new(name, Pool2d::blueprint(shape, Pooling::Average)), image);
+    }
+
+    /// Turns the image into a vector in channel-first order; returns its length and all layers.
+    pub(crate) fn flatten(mut self, name: impl Into<String>) -> (usize, Vec<NamedLayer>) {
+        let ImageShape { height, width, channels } = self.image;
+        self.layers.push(NamedLayer::new(name, Flatten::blueprint(height * width, channels)));
+        (self.image.len(), self.layers)
     }
 }
 

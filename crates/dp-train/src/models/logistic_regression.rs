@@ -1,10 +1,9 @@
 //! Logistic regression: one linear layer.
 
 use super::{NamedLayer, Sizes};
-use crate::error::Result;
 use crate::layers::Linear;
 
-pub(super) fn layers(sizes: &Sizes<'_>) -> Result<Vec<NamedLayer>> {
-    let &Sizes { n_inputs, n_outputs, dtype, device } = sizes;
-    Ok(vec![NamedLayer::new("linear", Linear::new(n_inputs, n_outputs, dtype, device)?)])
+pub(super) fn layers(sizes: &Sizes) -> Vec<NamedLayer> {
+    let &Sizes { n_inputs, n_outputs } = sizes;
+    vec![NamedLayer::new("linear", Linear::blueprint(n_inputs, n_outputs))]
 }

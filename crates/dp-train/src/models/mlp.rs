@@ -10,18 +10,18 @@ pub(super) fn label(hidden: &[usize], activation: Activation) -> String {
     format!("mlp-{}-{}", widths.join("x"), format!("{activation:?}").to_lowercase())
 }
 
-pub(super) fn layers(hidden: &[usize], activation: Activation, sizes: &Sizes<'_>) -> Result<Vec<NamedLayer>> {
-    let &Sizes { n_inputs, n_outputs, dtype, device } = sizes;
+pub(super) fn layers(hidden: &[usize], activation: Activation, sizes: &Sizes) -> Result<Vec<NamedLayer>> {
+    let &Sizes { n_inputs, n_outputs } = sizes;
     let mut layers = Vec::new();
     let mut inputs = n_inputs;
     for (i, &width) in hidden.iter().enumerate() {
         if width == 0 {
             return Err(TrainError::invalid("model.hidden", format!("{hidden:?}"), "widths of at least 1"));
         }
-        layers.push(NamedLayer::new(format!("fc{}", i + 1), Linear::new(inputs, width, dtype, device)?));
-        layers.push(NamedLayer::new(format!("act{}", i + 1), Pointwise::new(activation)));
+        layers.push(NamedLayer::new(format!("fc{}", i + 1), Linear::blueprint(inputs, width)));
+        layers.push(NamedLayer::new(format!("act{}", i + 1), Pointwise::blueprint(activation)));
         inputs = width;
     }
-    layers.push(NamedLayer::new(format!("fc{}", hidden.len() + 1), Linear::new(inputs, n_outputs, dtype, device)?));
+    layers.push(NamedLayer::new(format!("fc{}", hidden.len() + 1), Linear::blueprint(inputs, n_outputs)));
     Ok(layers)
 }

@@ -17,10 +17,8 @@ mod squashed_regression;
 mod xu_cnn;
 mod zhao_cnn;
 
-use candle_core::{DType, Device};
 use serde::{Deserialize, Serialize};
 
-pub use cnn::CnnLayer;
 pub use encoder_head::EncoderFamily;
 pub use image::ImageShape;
 pub use normalisation::Normalisation;
@@ -31,7 +29,7 @@ pub use sequential::{InputShape, LayerConfig};
 pub use zhao_cnn::ZhaoCnnLayout;
 
 use crate::error::Result;
-use crate::layers::{Chain, Layer, NamedLayer, ParameterSpec};
+use crate::layers::{NamedLayer, ParameterSpec, parameters};
 use crate::ops::Activation;
 
 /// A model's architecture. The number of outputs follows from the loss and the number of classes.
@@ -65,8 +63,8 @@ pub enum ModelConfig {
     Cnn {
         /// What a record is.
         image: ImageShape,
-        /// The convolutional part, in order.
-        features: Vec<CnnLayer>,
+        /// The convolutional part, in order: convolutions, each followed by the activation, and pools.
+        features: Vec<LayerConfig>,
         /// Width of each hidden linear layer, at least 1.
         hidden: Vec<usize>,
         /// Activation after each convolution and hidden layer.
@@ -156,10 +154,10 @@ impl ModelConfig {
     }
 
     /// Layers in order, each with the prefix of its parameters' names.
-    fn layers(&self, sizes: &Sizes<'_>) -> Result<Vec<NamedLayer>> {
+    fn layers(&self, sizes: &Sizes) -> Result<Vec<NamedLayer>> {
         match self {
-            Self::LogisticRegression => logistic_regression::layers(sizes),
-            Self::SquashedRegression => squashed_regression::layers(sizes),
+            Self::LogisticRegression => Ok(logistic_regression::layers(sizes)),
+            Self::SquashedRegression => Ok(squashed_regression::layers(sizes)),
             Self::Mlp { hidden, activation } => mlp::layers(hidden, *activation, sizes),
             Self::Cnn { image, features, hidden, activation } => {
                 cnn::layers(*image, features, hidden, *activation, sizes)
@@ -171,26 +169,22 @@ impl ModelConfig {
             Self::SoleymaniSimple => soleymani::simple(sizes),
             Self::SoleymaniComplex { normalisation } => soleymani::complex(*normalisation, sizes),
             Self::Sequential { input, layers } => sequential::layers(*input, layers, sizes),
-            Self::FrozenEncoderHead { encoder } => encoder_head::layers(*encoder, sizes),
+            Self::FrozenEncoderHead { encoder } => Ok(encoder_head::layers(*encoder, sizes)),
         }
     }
 }
 
 impl ModelConfig {
     /// The parameters of a model, without building them.
-    pub(crate) fn parameters(&self, sizes: &Sizes<'_>) -> Result<Vec<ParameterSpec>> {
-        Ok(Chain::new(self.layers(sizes)?).parameters())
+    pub(crate) fn parameters(&self, sizes: &Sizes) -> Result<Vec<ParameterSpec>> {
+        Ok(parameters(&self.layers(sizes)?))
     }
 }
 
 /// What an architecture is built for.
-pub(crate) struct Sizes<'a> {
+pub(crate) struct Sizes {
     /// Inputs of a record, at least 1.
     pub(crate) n_inputs: usize,
     /// Outputs (logits) of a record, at least 1.
     pub(crate) n_outputs: usize,
-    /// What the layers compute in.
-    pub(crate) dtype: DType,
-    /// Where their buffers are.
-    pub(crate) device: &'a Device,
 }

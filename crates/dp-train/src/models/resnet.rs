@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::image_chain::{Convolution, ImageChain, Windows};
 use super::{ImageShape, NamedLayer, Normalisation, Sizes};
 use crate::error::Result;
-use crate::layers::{Chain, Linear, Norm, Pointwise, Pooling, Residual};
+use crate::layers::{Blueprint, Linear, Norm, Pointwise, Pooling, Residual};
 use crate::ops::Activation;
 
 /// What a residual network does first.
@@ -27,32 +27,32 @@ pub(super) fn layers(
     image: ImageShape,
     stem: ResNetStem,
     normalisation: Normalisation,
-    sizes: &Sizes<'_>,
+    sizes: &Sizes,
 ) -> Result<Vec<NamedLayer>> {
-    let mut chain = ImageChain::new(image, sizes)?;
+    let mut chain = ImageChain::new(image, sizes.n_inputs)?;
     let (kernel, stride, padding) = match stem {
         ResNetStem::Imagenet => (7, 2, 3),
         ResNetStem::Small => (3, 1, 1),
     };
-    chain.conv("conv1", unbiased(STAGES[0], kernel, stride, padding))?;
-    normalise(&mut chain, "bn1", normalisation, sizes)?;
+    chain.conv("conv1", unbiased(STAGES[0], kernel, stride, padding), None)?;
+    normalise(&mut chain, "bn1", normalisation)?;
     if stem == ResNetStem::Imagenet {
         chain.pool("maxpool", Pooling::Max, Windows { kernel: 3, stride: 2, padding: 1 })?;
     }
     // After the pool, where there are fewer values, instead of before: the same outputs and gradients.
-    chain.push(NamedLayer::new("relu", Pointwise::new(Activation::Relu)));
+    chain.push(NamedLayer::new("relu", Pointwise::blueprint(Activation::Relu)));
     for (stage, filters) in STAGES.into_iter().enumerate() {
         for block in 0..BLOCKS {
             let stride = if stage > 0 && block == 0 { 2 } else { 1 };
             let name = format!("layer{}.{block}", stage + 1);
-            let (layer, output) = basic_block(chain.image(), filters, stride, normalisation, sizes)?;
+            let (layer, output) = basic_block(chain.image(), filters, stride, normalisation)?;
             chain.push_into(NamedLayer::new(name.clone(), layer), output);
-            chain.push(NamedLayer::new(format!("{name}.relu"), Pointwise::new(Activation::Relu)));
+            chain.push(NamedLayer::new(format!("{name}.relu"), Pointwise::blueprint(Activation::Relu)));
         }
     }
-    chain.global_average_pool("avgpool")?;
-    let (n_inputs, mut layers) = chain.flatten("flatten")?;
-    layers.push(NamedLayer::new("fc", Linear::new(n_inputs, sizes.n_outputs, sizes.dtype, sizes.device)?));
+    chain.global_average_pool("avgpool");
+    let (n_inputs, mut layers) = chain.flatten("flatten");
+    layers.push(NamedLayer::new("fc", Linear::blueprint(n_inputs, sizes.n_outputs)));
     Ok(layers)
 }
 
@@ -60,11 +60,10 @@ fn unbiased(filters: usize, kernel: usize, stride: usize, padding: usize) -> Con
     Convolution { filters, kernel, stride, padding, groups: 1, bias: false }
 }
 
-fn normalise(chain: &mut ImageChain<'_>, name: &str, normalisation: Normalisation, sizes: &Sizes<'_>) -> Result<()> {
+fn normalise(chain: &mut ImageChain, name: &str, normalisation: Normalisation) -> Result<()> {
     let ImageShape { height, width, channels } = chain.image();
     let groups = normalisation.groups(channels)?;
-    let layer = Norm::group(height * width, channels, groups, sizes.dtype, sizes.device)?;
-    chain.push(NamedLayer::new(name, layer));
+    chain.push(NamedLayer::new(name, Norm::group(height * width, channels, groups)));
     Ok(())
 }
 
@@ -75,26 +74,23 @@ fn basic_block(
     filters: usize,
     stride: usize,
     normalisation: Normalisation,
-    sizes: &Sizes<'_>,
-) -> Result<(Residual, ImageShape)> {
-    let sizes = &Sizes { n_inputs: image.len(), ..*sizes };
-    let mut branch = ImageChain::new(image, sizes)?;
-    branch.conv("conv1", unbiased(filters, 3, stride, 1))?;
-    normalise(&mut branch, "bn1", normalisation, sizes)?;
-    branch.push(NamedLayer::new("relu", Pointwise::new(Activation::Relu)));
-    branch.conv("conv2", unbiased(filters, 3, 1, 1))?;
-    normalise(&mut branch, "bn2", normalisation, sizes)?;
+) -> Result<(Blueprint, ImageShape)> {
+    let mut branch = ImageChain::new(image, image.len())?;
+    branch.conv("conv1", unbiased(filters, 3, stride, 1), None)?;
+    normalise(&mut branch, "bn1", normalisation)?;
+    branch.push(NamedLayer::new("relu", Pointwise::blueprint(Activation::Relu)));
+    branch.conv("conv2", unbiased(filters, 3, 1, 1), None)?;
+    normalise(&mut branch, "bn2", normalisation)?;
     let output = branch.image();
     let shortcut = if output == image {
         None
     } else {
-        let mut shortcut = ImageChain::new(image, sizes)?;
-        shortcut.conv("downsample.0", unbiased(filters, 1, stride, 0))?;
-        normalise(&mut shortcut, "downsample.1", normalisation, sizes)?;
-        Some(Chain::new(shortcut.into_layers()))
+        let mut shortcut = ImageChain::new(image, image.len())?;
+        shortcut.conv("downsample.0", unbiased(filters, 1, stride, 0), None)?;
+        normalise(&mut shortcut, "downsample.1", normalisation)?;
+        Some(shortcut.into_layers())
     };
-    let branch = Chain::new(branch.into_layers());
-    Ok((Residual::new(branch, shortcut, output.len(), sizes.dtype, sizes.device)?, output))
+    Ok((Residual::blueprint(branch.into_layers(), shortcut, output.len()), output))
 }
 
 #[cfg(test)]

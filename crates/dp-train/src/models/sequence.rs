@@ -7,7 +7,7 @@ use rand::CryptoRng;
 
 use super::{ModelConfig, Sizes};
 use crate::error::{Result, TrainError};
-use crate::layers::{Chain, Layer, Mode};
+use crate::layers::{Chain, Mode, Place};
 use crate::parameters::ParameterVector;
 
 /// A sequence of layers with their parameters.
@@ -30,19 +30,21 @@ impl Model {
                 return Err(TrainError::invalid(parameter, value, "at least 1"));
             }
         }
-        let mut layers = Chain::new(config.layers(&Sizes { n_inputs, n_outputs, dtype, device })?);
-        let parameters = ParameterVector::zeros(&layers.parameters(), dtype, device)?;
-        layers.bind(parameters.views());
+        let specs = config.parameters(&Sizes { n_inputs, n_outputs })?;
+        Self::with(ParameterVector::zeros(&specs, dtype, device)?, config, n_inputs, n_outputs)
+    }
+
+    /// A model of these parameters.
+    fn with(parameters: ParameterVector, config: &ModelConfig, n_inputs: usize, n_outputs: usize) -> Result<Self> {
+        let flat = parameters.flat();
+        let place = Place { dtype: flat.dtype(), device: flat.device() };
+        let layers = Chain::new(config.layers(&Sizes { n_inputs, n_outputs })?, parameters.views(), place)?;
         Ok(Self { layers, parameters, config: config.clone(), n_inputs, n_outputs })
     }
 
     /// Layers with buffers of their own and the very same parameters: what changes them changes both models.
     pub(crate) fn replica(&self) -> Result<Self> {
-        let flat = self.parameters.flat();
-        let mut replica = Self::new(&self.config, self.n_inputs, self.n_outputs, flat.dtype(), flat.device())?;
-        replica.parameters = self.parameters.shared();
-        replica.layers.bind(replica.parameters.views());
-        Ok(replica)
+        Self::with(self.parameters.shared(), &self.config, self.n_inputs, self.n_outputs)
     }
 
     /// Draws the initial parameters from PyTorch's default distributions: see [`Initial`](crate::Initial).
@@ -104,7 +106,7 @@ impl Model {
         gradient: &ParameterVector,
         accumulate: bool,
     ) -> Result<()> {
-        Ok(self.layers.weighted_sum(rows, weights, gradient.views(), accumulate)?)
+        Ok(self.layers.weighted_sum(&rows, weights, gradient.views(), accumulate)?)
     }
 
     /// See [`Layer::chained_terms`].

@@ -6,7 +6,7 @@ use super::image_chain::{Convolution, ImageChain, Windows};
 use super::normalisation::{batch_norm_refused, check_groups};
 use super::{ImageShape, NamedLayer, Sizes};
 use crate::error::{Result, TrainError};
-use crate::layers::{Chain, Dropout, Embedding, Flatten, Layer, Linear, Norm, Pointwise, Pooling, Residual};
+use crate::layers::{Blueprint, Dropout, Embedding, Flatten, Linear, Norm, Pointwise, Pooling, Residual, parameters};
 use crate::ops::Activation;
 
 /// How the inputs of a record are arranged: positions side by side, each with its channels.
@@ -26,7 +26,8 @@ pub enum InputShape {
     Image(ImageShape),
 }
 
-/// One layer of [`ModelConfig::Sequential`](super::ModelConfig::Sequential).
+/// One layer of [`ModelConfig::Sequential`](super::ModelConfig::Sequential), or of the convolutional part of
+/// [`ModelConfig::Cnn`](super::ModelConfig::Cnn).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LayerConfig {
@@ -107,6 +108,36 @@ pub enum LayerConfig {
     },
 }
 
+impl LayerConfig {
+    /// A convolution of stride 1 with bias, without padding or groups.
+    pub fn conv(outputs: usize, kernel: usize) -> Self {
+        Self::Conv { outputs, kernel, stride: 1, padding: 0, groups: 1, bias: true }
+    }
+
+    /// Max pooling without padding.
+    pub fn max_pool(kernel: usize, stride: usize) -> Self {
+        Self::Pool { pooling: Pooling::Max, kernel, stride, padding: 0 }
+    }
+
+    /// As in a configuration file.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Linear { .. } => "linear",
+            Self::Conv { .. } => "conv",
+            Self::Pool { .. } => "pool",
+            Self::GlobalAveragePool => "global-average-pool",
+            Self::Flatten => "flatten",
+            Self::Embedding { .. } => "embedding",
+            Self::GroupNorm { .. } => "group-norm",
+            Self::LayerNorm => "layer-norm",
+            Self::BatchNorm => "batch-norm",
+            Self::Activation { .. } => "activation",
+            Self::Dropout { .. } => "dropout",
+            Self::Residual { .. } => "residual",
+        }
+    }
+}
+
 fn one() -> usize {
     1
 }
@@ -126,14 +157,14 @@ pub(super) fn label(layers: &[LayerConfig]) -> String {
     format!("sequential-{}", layers.len())
 }
 
-pub(super) fn layers(input: InputShape, configs: &[LayerConfig], sizes: &Sizes<'_>) -> Result<Vec<NamedLayer>> {
+pub(super) fn layers(input: InputShape, configs: &[LayerConfig], sizes: &Sizes) -> Result<Vec<NamedLayer>> {
     let extent = match input {
         InputShape::Features => Extent { height: 1, width: 1, channels: sizes.n_inputs },
         InputShape::Sequence { positions, channels } => Extent { height: positions, width: 1, channels },
         InputShape::Image(image) => image,
     };
     extent.check(sizes.n_inputs)?;
-    let mut builder = Builder { sizes, n_dropouts: 0 };
+    let mut builder = Builder { n_dropouts: 0 };
     let (layers, extent) = builder.chain("", configs, extent)?;
     if extent.len() != sizes.n_outputs {
         let expected = format!("a last layer with {} outputs, as the loss takes", sizes.n_outputs);
@@ -146,17 +177,15 @@ fn shown(Extent { height, width, channels }: Extent) -> String {
     format!("{height} × {width} × {channels}")
 }
 
-struct Builder<'a> {
-    sizes: &'a Sizes<'a>,
+struct Builder {
     /// Dropout layers so far: each has its own masks.
     n_dropouts: u32,
 }
 
-impl Builder<'_> {
+impl Builder {
     /// Layers named `prefix` and their number, as PyTorch's `Sequential` names them, and what comes out of them.
     fn chain(&mut self, prefix: &str, configs: &[LayerConfig], input: Extent) -> Result<(Vec<NamedLayer>, Extent)> {
-        let sizes = Sizes { n_inputs: input.len(), ..*self.sizes };
-        let mut chain = ImageChain::new(input, &sizes)?;
+        let mut chain = ImageChain::new(input, input.len())?;
         // Whether the layer before has no further use for what it put out.
         let mut may_overwrite = false;
         for (i, config) in configs.iter().enumerate() {
@@ -165,7 +194,7 @@ impl Builder<'_> {
                 // What a chain puts out is overwritten by the loss or a residual sum, and a flattening may put out what it was given.
                 let kept = matches!(configs.get(i + 1), None | Some(LayerConfig::Flatten));
                 let apart = kept || !may_overwrite;
-                let layer = if apart { Pointwise::apart(*function) } else { Pointwise::new(*function) };
+                let layer = if apart { Pointwise::apart(*function) } else { Pointwise::blueprint(*function) };
                 chain.push(NamedLayer::new(name, layer));
             } else {
                 self.layer(&mut chain, name, config)?;
@@ -176,8 +205,7 @@ impl Builder<'_> {
         Ok((chain.into_layers(), output))
     }
 
-    fn layer(&mut self, chain: &mut ImageChain<'_>, name: String, config: &LayerConfig) -> Result<()> {
-        let &Sizes { dtype, device, .. } = self.sizes;
+    fn layer(&mut self, chain: &mut ImageChain, name: String, config: &LayerConfig) -> Result<()> {
         let extent = chain.image();
         let (positions, channels) = (extent.height * extent.width, extent.channels);
         match config {
@@ -185,18 +213,18 @@ impl Builder<'_> {
                 if outputs == 0 {
                     return Err(TrainError::invalid("linear.outputs", outputs, "at least 1"));
                 }
-                let layer = Linear::on_positions(positions, channels, outputs, dtype, device)?;
+                let layer = Linear::on_positions(positions, channels, outputs);
                 chain.push_into(NamedLayer::new(name, layer), Extent { channels: outputs, ..extent });
             }
             &LayerConfig::Conv { outputs: filters, kernel, stride, padding, groups, bias } => {
-                chain.conv(name, Convolution { filters, kernel, stride, padding, groups, bias })?;
+                chain.conv(name, Convolution { filters, kernel, stride, padding, groups, bias }, None)?;
             }
             &LayerConfig::Pool { pooling, kernel, stride, padding } => {
                 chain.pool(name, pooling, Windows { kernel, stride, padding })?;
             }
-            LayerConfig::GlobalAveragePool => chain.global_average_pool(name)?,
+            LayerConfig::GlobalAveragePool => chain.global_average_pool(name),
             LayerConfig::Flatten => {
-                let layer = Flatten::new(positions, channels, dtype, device)?;
+                let layer = Flatten::blueprint(positions, channels);
                 let vector = Extent { height: 1, width: 1, channels: extent.len() };
                 chain.push_into(NamedLayer::new(name, layer), vector);
             }
@@ -216,15 +244,15 @@ impl Builder<'_> {
                 if outputs == 0 {
                     return Err(TrainError::invalid("embedding.channels", outputs, "at least 1"));
                 }
-                let layer = Embedding::new(positions, vocabulary, outputs, dtype, device)?;
+                let layer = Embedding::blueprint(positions, vocabulary, outputs);
                 chain.push_into(NamedLayer::new(name, layer), Extent { channels: outputs, ..extent });
             }
             &LayerConfig::GroupNorm { groups } => {
-                let layer = Norm::group(positions, channels, check_groups(groups, channels)?, dtype, device)?;
+                let layer = Norm::group(positions, channels, check_groups(groups, channels)?);
                 chain.push(NamedLayer::new(name, layer));
             }
             LayerConfig::LayerNorm => {
-                chain.push(NamedLayer::new(name, Norm::layer(positions, channels, dtype, device)?));
+                chain.push(NamedLayer::new(name, Norm::layer(positions, channels)));
             }
             LayerConfig::BatchNorm => return Err(batch_norm_refused("model.layers")),
             &LayerConfig::Dropout { probability } => {
@@ -232,7 +260,7 @@ impl Builder<'_> {
                     return Err(TrainError::invalid("dropout.probability", probability, "at least 0, less than 1"));
                 }
                 self.n_dropouts += 1;
-                let layer = Dropout::new(probability, self.n_dropouts - 1, extent.len(), dtype, device)?;
+                let layer = Dropout::blueprint(probability, self.n_dropouts - 1, extent.len());
                 chain.push(NamedLayer::new(name, layer));
             }
             LayerConfig::Residual { branch, shortcut } => {
@@ -250,21 +278,19 @@ impl Builder<'_> {
         branch: &[LayerConfig],
         shortcut: &[LayerConfig],
         extent: Extent,
-    ) -> Result<(Residual, Extent)> {
+    ) -> Result<(Blueprint, Extent)> {
         let (branch, output) = self.chain("branch.", branch, extent)?;
         let (shortcut, skipped) = self.chain("shortcut.", shortcut, extent)?;
         if output != skipped {
             let expected = format!("the {} of its shortcut", shown(skipped));
             return Err(TrainError::invalid("residual.branch", shown(output), expected));
         }
-        let branch = Chain::new(branch);
-        if branch.parameters().is_empty() {
+        if parameters(&branch).is_empty() {
             // Such a branch could hand on its very input, and would add it to itself in place.
             return Err(TrainError::invalid("residual.branch", "without parameters", "a layer with parameters"));
         }
-        let shortcut = (!shortcut.is_empty()).then(|| Chain::new(shortcut));
-        let &Sizes { dtype, device, .. } = self.sizes;
-        Ok((Residual::new(branch, shortcut, output.len(), dtype, device)?, output))
+        let shortcut = (!shortcut.is_empty()).then_some(shortcut);
+        Ok((Residual::blueprint(branch, shortcut, output.len()), output))
     }
 }
 

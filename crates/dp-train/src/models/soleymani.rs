@@ -11,25 +11,25 @@ const WIDTHS: [usize; 3] = [128, 64, 32];
 const NORMALISED: usize = 2;
 const DROPOUT: f64 = 0.3;
 
-pub(super) fn simple(sizes: &Sizes<'_>) -> Result<Vec<NamedLayer>> {
+pub(super) fn simple(sizes: &Sizes) -> Result<Vec<NamedLayer>> {
     mlp::layers(&[256, 256], Activation::Relu, sizes)
 }
 
-pub(super) fn complex(normalisation: Normalisation, sizes: &Sizes<'_>) -> Result<Vec<NamedLayer>> {
-    let &Sizes { n_inputs, n_outputs, dtype, device } = sizes;
+pub(super) fn complex(normalisation: Normalisation, sizes: &Sizes) -> Result<Vec<NamedLayer>> {
+    let &Sizes { n_inputs, n_outputs } = sizes;
     let mut layers = Vec::new();
     let mut inputs = n_inputs;
     for (i, width) in WIDTHS.into_iter().enumerate() {
         let n = i + 1;
-        layers.push(NamedLayer::new(format!("fc{n}"), Linear::new(inputs, width, dtype, device)?));
+        layers.push(NamedLayer::new(format!("fc{n}"), Linear::blueprint(inputs, width)));
         if i < NORMALISED {
             let groups = normalisation.groups(width)?;
-            layers.push(NamedLayer::new(format!("gn{n}"), Norm::group(1, width, groups, dtype, device)?));
+            layers.push(NamedLayer::new(format!("gn{n}"), Norm::group(1, width, groups)));
         }
-        layers.push(NamedLayer::new(format!("act{n}"), Pointwise::new(Activation::Relu)));
+        layers.push(NamedLayer::new(format!("act{n}"), Pointwise::blueprint(Activation::Relu)));
         inputs = width;
     }
-    layers.push(NamedLayer::new("dropout", Dropout::new(DROPOUT, 0, inputs, dtype, device)?));
-    layers.push(NamedLayer::new("fc4", Linear::new(inputs, n_outputs, dtype, device)?));
+    layers.push(NamedLayer::new("dropout", Dropout::blueprint(DROPOUT, 0, inputs)));
+    layers.push(NamedLayer::new("fc4", Linear::blueprint(inputs, n_outputs)));
     Ok(layers)
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CnnLayer, ImageShape, NamedLayer, Sizes, cnn};
+use super::{ImageShape, LayerConfig, NamedLayer, Sizes, cnn};
 use crate::error::Result;
 use crate::ops::Activation;
 
@@ -31,7 +31,8 @@ pub(super) fn label(layout: ZhaoCnnLayout) -> String {
     format!("zhao-cnn-{first}-{second}")
 }
 
-pub(super) fn layers(image: ImageShape, layout: ZhaoCnnLayout, sizes: &Sizes<'_>) -> Result<Vec<NamedLayer>> {
-    let features = [CnnLayer::conv(64, 3), CnnLayer::max_pool(3, 2), CnnLayer::conv(64, 3), CnnLayer::max_pool(3, 2)];
+pub(super) fn layers(image: ImageShape, layout: ZhaoCnnLayout, sizes: &Sizes) -> Result<Vec<NamedLayer>> {
+    let features =
+        [LayerConfig::conv(64, 3), LayerConfig::max_pool(3, 2), LayerConfig::conv(64, 3), LayerConfig::max_pool(3, 2)];
     cnn::layers(image, &features, &layout.hidden(), Activation::Relu, sizes)
 }

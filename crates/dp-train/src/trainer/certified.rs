@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use candle_core::Device;
+use candle_core::{Device, Tensor};
 use dp_clipping::AdvanceScale;
 
 use super::gradient::{Pass, Weighting};
@@ -193,22 +193,20 @@ impl Trainer<'_> {
         let noise = StepNoise::draw(&mut self.streams.noise, std);
         let normaliser = self.plan.expected_batch_size();
         let step = self.counts.steps;
-        if matches!(self.execution.device, Device::Cpu) {
-            let StepSum::Clipped(sum) = &self.sum else { return Err(not_certified()) };
-            let how = FromIntegers { grid: sum.grid().step(), noise, normaliser, threads: self.engine.threads() };
-            let finite = ops::from_integers(sum.gradient()?.flat(), &sum.summands(), &how)? && sum.is_finite();
-            return if finite { Ok(()) } else { Err(TrainError::Diverged { step }) };
-        }
-        // Elsewhere the integers, and the noise on them, are made here.
-        let sum = self.clipped()?;
-        let exact = sum.values()?;
-        if !sum.is_finite() {
-            return Err(TrainError::Diverged { step });
-        }
-        let mut noisy = vec![0.0_f32; exact.len()];
-        noise.add_exact(0, &exact, &mut noisy);
-        let gradient: Vec<f64> = noisy.into_iter().map(|value| f64::from(value) / normaliser).collect();
-        Ok(sum.gradient()?.set(&gradient)?)
+        let StepSum::Clipped(sum) = &mut self.sum else { return Err(not_certified()) };
+        let how = FromIntegers { grid: sum.grid().step(), noise, normaliser, threads: self.engine.threads() };
+        let finite = if matches!(self.execution.device, Device::Cpu) {
+            ops::from_integers(sum.gradient()?.flat(), &sum.summands(), &how)?
+        } else {
+            // The integers, and the noise on them, are made on the host.
+            sum.flush()?;
+            let gradient = sum.gradient()?.flat();
+            let on_host = Tensor::zeros(gradient.elem_count(), gradient.dtype(), &Device::Cpu)?;
+            let finite = ops::from_integers(&on_host, &sum.summands(), &how)?;
+            gradient.slice_set(&on_host.to_device(gradient.device())?, 0, 0)?;
+            finite
+        };
+        if finite && sum.is_finite() { Ok(()) } else { Err(TrainError::Diverged { step }) }
     }
 }
 

@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 
 use dp_clipping::simd::instruction_set;
 use dp_train::{
-    Activation, CnnLayer, DType, Device, Engine, ImageShape, InputShape, LayerConfig, Loss, ModelConfig, NUMERICS,
-    Normalisation, Pooling, Records,
+    Activation, DType, Device, Engine, ImageShape, InputShape, LayerConfig, Loss, ModelConfig, NUMERICS, Normalisation,
+    Pooling, Records,
 };
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
@@ -15,12 +15,12 @@ use crate::support::{Data, Outcome, Run, batches, config, mlp, parameters_of, pr
 /// One model of each kind of layer, with the number of its inputs.
 fn models() -> Vec<(&'static str, ModelConfig, usize)> {
     let image = ImageShape { height: 8, width: 7, channels: 2 };
-    let pooled = vec![CnnLayer::conv(12, 3), CnnLayer::max_pool(2, 2), CnnLayer::conv(6, 2)];
+    let pooled = vec![LayerConfig::conv(12, 3), LayerConfig::max_pool(2, 2), LayerConfig::conv(6, 2)];
     let averaged = vec![
-        CnnLayer::conv(4, 3),
-        CnnLayer::Pool { pooling: Pooling::Average, kernel: 2, stride: 2, padding: 0 },
-        CnnLayer::Conv { filters: 40, kernel: 2, stride: 1, padding: 1, groups: 2 },
-        CnnLayer::GlobalAveragePool,
+        LayerConfig::conv(4, 3),
+        LayerConfig::Pool { pooling: Pooling::Average, kernel: 2, stride: 2, padding: 0 },
+        LayerConfig::Conv { outputs: 40, kernel: 2, stride: 1, padding: 1, groups: 2, bias: true },
+        LayerConfig::GlobalAveragePool,
     ];
     let cnn = |features| ModelConfig::Cnn { image, features, hidden: vec![9], activation: Activation::Relu };
     let sequence = |positions, channels, layers| ModelConfig::Sequential {

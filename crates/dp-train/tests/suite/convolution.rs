@@ -6,7 +6,8 @@
 
 use candle_core::{D, Tensor, Var};
 use dp_train::{
-    Activation, CnnLayer, DType, Device, Engine, ImageShape, Loss, Model, ModelConfig, Pooling, Records, ZhaoCnnLayout,
+    Activation, DType, Device, Engine, ImageShape, LayerConfig, Loss, Model, ModelConfig, Pooling, Records,
+    ZhaoCnnLayout,
 };
 use proptest::prelude::*;
 use rand::SeedableRng;
@@ -19,12 +20,12 @@ use crate::support::{Data, norm, relative_error, trained_part, whole_variables};
 pub(crate) struct Network {
     pub(crate) config: ModelConfig,
     image: ImageShape,
-    features: Vec<CnnLayer>,
+    features: Vec<LayerConfig>,
     activation: Activation,
 }
 
 impl Network {
-    pub(crate) fn cnn(image: ImageShape, features: &[CnnLayer], hidden: &[usize], activation: Activation) -> Self {
+    pub(crate) fn cnn(image: ImageShape, features: &[LayerConfig], hidden: &[usize], activation: Activation) -> Self {
         let features = features.to_vec();
         let config = ModelConfig::Cnn { image, features: features.clone(), hidden: hidden.to_vec(), activation };
         Self { config, image, features, activation }
@@ -126,18 +127,19 @@ pub(crate) fn oracle_logits(network: &Network, variables: &[Var], x: &[f32]) -> 
     let (mut weights, mut biases) = (variables.iter().step_by(2), variables.iter().skip(1).step_by(2));
     for feature in &network.features {
         hidden = match *feature {
-            CnnLayer::Conv { filters, stride, padding, groups, .. } => {
+            LayerConfig::Conv { outputs: filters, stride, padding, groups, .. } => {
                 let bias = biases.next().unwrap().reshape((1, filters, 1, 1))?;
                 let output = conv(&hidden, weights.next().unwrap(), stride, padding, groups)?.broadcast_add(&bias)?;
                 activate(&output, network.activation)?
             }
-            CnnLayer::Pool { pooling: Pooling::Max, kernel, stride, padding } => {
+            LayerConfig::Pool { pooling: Pooling::Max, kernel, stride, padding } => {
                 max_pool(&hidden, kernel, stride, padding)?
             }
-            CnnLayer::Pool { pooling: Pooling::Average, kernel, stride, padding } => {
+            LayerConfig::Pool { pooling: Pooling::Average, kernel, stride, padding } => {
                 average_pool(&hidden, kernel, stride, padding)?
             }
-            CnnLayer::GlobalAveragePool => hidden.mean_keepdim(D::Minus1)?.mean_keepdim(D::Minus2)?,
+            LayerConfig::GlobalAveragePool => hidden.mean_keepdim(D::Minus1)?.mean_keepdim(D::Minus2)?,
+            ref other => unreachable!("{other:?} in the convolutional part"),
         };
     }
     let mut hidden = hidden.flatten_from(1)?;
@@ -230,18 +232,18 @@ fn compare(network: &Network, n_classes: usize, rows: &[usize], weights: &[f64],
     }
 }
 
-fn feature() -> impl Strategy<Value = CnnLayer> {
+fn feature() -> impl Strategy<Value = LayerConfig> {
     let pooling = prop::sample::select(vec![Pooling::Max, Pooling::Average]);
     prop_oneof![
         3 => (1_usize..4, 1_usize..4, 1_usize..3, 0_usize..2, prop::sample::select(vec![1, 1, 2])).prop_map(
             |(filters, kernel, stride, padding, groups)| {
-                CnnLayer::Conv { filters: 2 * filters, kernel, stride, padding: padding.min(kernel - 1), groups }
+                LayerConfig::Conv { outputs: 2 * filters, kernel, stride, padding: padding.min(kernel - 1), groups, bias: true }
             }
         ),
         2 => (pooling, 1_usize..4, 1_usize..3, 0_usize..2).prop_map(|(pooling, kernel, stride, padding)| {
-            CnnLayer::Pool { pooling, kernel, stride, padding: padding.min(kernel / 2) }
+            LayerConfig::Pool { pooling, kernel, stride, padding: padding.min(kernel / 2) }
         }),
-        1 => Just(CnnLayer::GlobalAveragePool),
+        1 => Just(LayerConfig::GlobalAveragePool),
     ]
 }
 
@@ -274,8 +276,8 @@ proptest! {
 #[test]
 fn the_papers_networks_agree_with_autograd() {
     let mnist = ImageShape { height: 28, width: 28, channels: 1 };
-    let conv = CnnLayer::conv;
-    let max = CnnLayer::max_pool;
+    let conv = LayerConfig::conv;
+    let max = LayerConfig::max_pool;
     let networks = [
         (ModelConfig::EsipovaCnn { image: mnist }, vec![conv(32, 3), conv(16, 3)], Activation::Tanh),
         (ModelConfig::XuCnn { image: mnist }, vec![conv(20, 5), max(2, 2), conv(50, 5), max(2, 2)], Activation::Relu),
@@ -295,7 +297,14 @@ fn the_papers_networks_agree_with_autograd() {
 #[test]
 fn wide_networks_agree_with_autograd() {
     let image = ImageShape { height: 30, width: 22, channels: 17 };
-    let conv = |filters, kernel, stride, padding| CnnLayer::Conv { filters, kernel, stride, padding, groups: 1 };
+    let conv = |filters, kernel, stride, padding| LayerConfig::Conv {
+        outputs: filters,
+        kernel,
+        stride,
+        padding,
+        groups: 1,
+        bias: true,
+    };
     let features = [conv(18, 3, 1, 1), conv(33, 5, 1, 2), conv(40, 3, 2, 1), conv(70, 3, 4, 1), conv(65, 3, 1, 1)];
     for activation in [Activation::Tanh, Activation::Relu] {
         let network = Network::cnn(image, &features, &[], activation);
@@ -306,18 +315,26 @@ fn wide_networks_agree_with_autograd() {
 #[test]
 fn networks_that_do_not_fit_are_refused() {
     let image = ImageShape { height: 6, width: 5, channels: 3 };
-    let refused = |features: &[CnnLayer]| {
+    let refused = |features: &[LayerConfig]| {
         let config = Network::cnn(image, features, &[], Activation::Relu).config;
         Model::new(&config, 90, 2, DType::F32, &Device::Cpu).err().unwrap()
     };
-    let conv = |filters, kernel, stride, padding, groups| CnnLayer::Conv { filters, kernel, stride, padding, groups };
+    let conv = |filters, kernel, stride, padding, groups| LayerConfig::Conv {
+        outputs: filters,
+        kernel,
+        stride,
+        padding,
+        groups,
+        bias: true,
+    };
     insta::assert_snapshot!(refused(&[conv(4, 6, 1, 0, 1)]), @"model.kernel = 6: expected 1 to 5, the smaller side of the padded image");
     insta::assert_snapshot!(refused(&[conv(4, 3, 0, 0, 1)]), @"model.stride = 0: expected at least 1");
     insta::assert_snapshot!(refused(&[conv(4, 3, 1, 3, 1)]), @"model.padding = 3: expected less than the kernel, 3");
     insta::assert_snapshot!(refused(&[conv(4, 3, 1, 0, 3)]), @"model.groups = 3: expected a divisor of 3 channels and 4 filters");
     insta::assert_snapshot!(refused(&[conv(0, 3, 1, 0, 1)]), @"model.filters = 0: expected at least 1");
-    let pool = CnnLayer::Pool { pooling: Pooling::Max, kernel: 3, stride: 1, padding: 2 };
+    let pool = LayerConfig::Pool { pooling: Pooling::Max, kernel: 3, stride: 1, padding: 2 };
     insta::assert_snapshot!(refused(&[pool]), @"model.padding = 2: expected at most half of the window, 1");
+    insta::assert_snapshot!(refused(&[LayerConfig::Flatten]), @"model.features = flatten: expected conv, pool or global-average-pool");
     let config = ModelConfig::EsipovaCnn { image };
     let error = Model::new(&config, 91, 2, DType::F32, &Device::Cpu).err().unwrap();
     insta::assert_snapshot!(error, @"model.image = 6 × 5 × 3: expected height × width × channels to be the 91 inputs of a record");

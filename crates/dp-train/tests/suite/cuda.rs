@@ -2,9 +2,9 @@
 
 use dp_train::analysis::{Analyser, AnalysisSettings, DecompositionObserver, EigenvalueSearch};
 use dp_train::{
-    Activation, CnnLayer, DType, Device, DropoutKey, EncoderFamily, Engine, Evaluation, Execution, ImageShape,
-    InputShape, LayerConfig, Loss, ModelConfig, NoiseSource, Normalisation, OptimiserConfig, Plan, Pooling, Purpose,
-    Randomness, Records, ResNetStem, Trainer, Unobserved, ZhaoCnnLayout, cuda_device,
+    Activation, DType, Device, DropoutKey, EncoderFamily, Engine, Evaluation, Execution, ImageShape, InputShape,
+    LayerConfig, Loss, ModelConfig, NoiseSource, Normalisation, OptimiserConfig, Plan, Pooling, Purpose, Randomness,
+    Records, ResNetStem, Trainer, Unobserved, ZhaoCnnLayout, cuda_device,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -171,7 +171,7 @@ fn images_are_the_cpu_s() {
         let model = sequential(InputShape::Image(image), layers);
         assert_same_answers(&device, &model, &Loss::SoftmaxCrossEntropy, &data);
     }
-    let features = vec![CnnLayer::conv(12, 3), CnnLayer::max_pool(3, 2), CnnLayer::conv(20, 2)];
+    let features = vec![LayerConfig::conv(12, 3), LayerConfig::max_pool(3, 2), LayerConfig::conv(20, 2)];
     let cnn = ModelConfig::Cnn { image, features, hidden: vec![30], activation: Activation::Relu };
     assert_same_answers(&device, &cnn, &Loss::SoftmaxCrossEntropy, &data);
 }
@@ -204,7 +204,7 @@ fn batches_of_none_and_of_one_are_the_cpu_s() {
     let Some(device) = device() else { return };
     let image = ImageShape { height: 6, width: 6, channels: 1 };
     let data = Data::random(3, image.len(), 3, 1, 1);
-    let features = vec![CnnLayer::conv(5, 3), CnnLayer::max_pool(2, 2)];
+    let features = vec![LayerConfig::conv(5, 3), LayerConfig::max_pool(2, 2)];
     let cnn = ModelConfig::Cnn { image, features, hidden: vec![4], activation: Activation::Tanh };
     for model in [ModelConfig::LogisticRegression, mlp(&[4], Activation::Relu), cnn] {
         let answer = |device: &Device| {

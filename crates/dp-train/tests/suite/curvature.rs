@@ -2,7 +2,7 @@
 
 use candle_core::{D, Tensor, Var};
 use dp_train::analysis::Curvature;
-use dp_train::{Activation, CnnLayer, DType, Device, Engine, ImageShape, Loss, ModelConfig, Records};
+use dp_train::{Activation, DType, Device, Engine, ImageShape, LayerConfig, Loss, ModelConfig, Records};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
@@ -108,8 +108,8 @@ fn linear_networks_agree_with_double_backward() {
 #[test]
 fn convolutional_networks_agree_with_double_backward() {
     let image = ImageShape { height: 6, width: 6, channels: 2 };
-    let strided = CnnLayer::Conv { filters: 2, kernel: 2, stride: 2, padding: 0, groups: 1 };
-    let network = Network::cnn(image, &[CnnLayer::conv(3, 3), strided], &[], Activation::Tanh);
+    let strided = LayerConfig::Conv { outputs: 2, kernel: 2, stride: 2, padding: 0, groups: 1, bias: true };
+    let network = Network::cnn(image, &[LayerConfig::conv(3, 3), strided], &[], Activation::Tanh);
     let data = Data::random(5, 72, 3, 1, 15);
     compare(&network.config, &data, 15, |variables| {
         let rows: Vec<Tensor> =

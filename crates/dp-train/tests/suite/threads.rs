@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use dp_train::{Activation, CnnLayer, DType, Device, Engine, ImageShape, Loss, ModelConfig};
+use dp_train::{Activation, DType, Device, Engine, ImageShape, LayerConfig, Loss, ModelConfig};
 
 use crate::support::{Data, Outcome, Run, batches, config, mlp, parameters_of, privacy, relative_error};
 
@@ -14,7 +14,7 @@ fn on_threads(run: &Run, data: &Data, threads: usize) -> Outcome {
 #[test]
 fn any_number_of_threads_gives_the_same_run() {
     let image = ImageShape { height: 10, width: 9, channels: 2 };
-    let features = vec![CnnLayer::conv(12, 3), CnnLayer::max_pool(3, 2), CnnLayer::conv(20, 2)];
+    let features = vec![LayerConfig::conv(12, 3), LayerConfig::max_pool(3, 2), LayerConfig::conv(20, 2)];
     let cnn = ModelConfig::Cnn { image, features, hidden: vec![30], activation: Activation::Relu };
     let mut data = Data::random(120, image.len(), 3, 2, 1);
     // One record that is left out, so that its part is done again.

@@ -6,8 +6,8 @@ use std::path::Path;
 use candle_core::{Result, Tensor};
 use candle_nn::{Module, VarBuilder, VarMap};
 use dp_train::{
-    Activation, CnnLayer, DType, Device, Engine, Execution, ImageShape, Loss, Model, ModelConfig, Normalisation, Plan,
-    Randomness, ResNetStem, Trainer, Unobserved,
+    Activation, DType, Device, Engine, Execution, ImageShape, LayerConfig, Loss, Model, ModelConfig, Normalisation,
+    Plan, Randomness, ResNetStem, Trainer, Unobserved,
 };
 
 use crate::support::{Data, batches, config, mlp, privacy, relative_error, streams};
@@ -142,7 +142,7 @@ fn convolutional_models_open_in_candle_nn() {
 #[test]
 fn kernels_larger_than_the_image_are_whole_in_files() {
     let image = ImageShape { height: 1, width: 1, channels: 2 };
-    let features = vec![CnnLayer::Conv { filters: 4, kernel: 3, stride: 1, padding: 1, groups: 1 }];
+    let features = vec![LayerConfig::Conv { outputs: 4, kernel: 3, stride: 1, padding: 1, groups: 1, bias: true }];
     let config = ModelConfig::Cnn { image, features, hidden: vec![], activation: Activation::Tanh };
     let data = Data::random(5, image.len(), 3, 1, 6);
     let records = data.records(DType::F64);

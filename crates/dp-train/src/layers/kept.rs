@@ -1,0 +1,106 @@
+//! A layer and what it keeps between the passes of a step.
+
+use std::ops::Range;
+
+use candle_core::{Error, Result, Tensor};
+
+use super::{Layer, Mode};
+
+/// A [`Layer`] that remembers what its passes hand on, so that layers of all kinds can stand in a row.
+///
+/// The passes are called in the order of a step: [`Self::forward`], [`Self::backward`], then norms and sums as often as needed.
+pub(crate) trait Stage: Send {
+    /// See [`Layer::begin`].
+    fn begin(&mut self, mode: Mode<'_>);
+    /// See [`Layer::forward`].
+    fn forward(&mut self, input: Tensor) -> Result<Tensor>;
+    /// See [`Layer::backward`].
+    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>>;
+    /// See [`Layer::add_sq_norms`].
+    fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()>;
+    /// See [`Layer::weighted_sum`].
+    fn weighted_sum(
+        &mut self,
+        rows: Range<usize>,
+        weights: &[f64],
+        gradients: &[Tensor],
+        accumulate: bool,
+    ) -> Result<()>;
+    /// See [`Layer::chained_terms`].
+    fn chained_terms(&self) -> Vec<usize>;
+    /// See [`Layer::vocabulary`].
+    fn vocabulary(&self) -> Option<usize>;
+    /// See [`Layer::kept_values`].
+    fn kept_values(&self) -> usize;
+}
+
+/// The one place where a pass out of order is noticed.
+pub(super) struct Kept<L: Layer> {
+    layer: L,
+    of_passes: OfPasses<L>,
+}
+
+enum OfPasses<L: Layer> {
+    None,
+    Forward(L::Pass),
+    Both(L::Factors),
+}
+
+impl<L: Layer> Kept<L> {
+    pub(super) fn new(layer: L) -> Self {
+        Self { layer, of_passes: OfPasses::None }
+    }
+}
+
+impl<L: Layer> Stage for Kept<L> {
+    fn begin(&mut self, mode: Mode<'_>) {
+        self.layer.begin(mode);
+    }
+
+    fn forward(&mut self, input: Tensor) -> Result<Tensor> {
+        let (output, pass) = self.layer.forward(input)?;
+        self.of_passes = OfPasses::Forward(pass);
+        Ok(output)
+    }
+
+    fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
+        let OfPasses::Forward(pass) = std::mem::replace(&mut self.of_passes, OfPasses::None) else {
+            return Err(Error::Msg("backward pass without a forward pass".into()));
+        };
+        let (input_gradient, factors) = self.layer.backward(pass, output_gradient, wants_input_gradient)?;
+        self.of_passes = OfPasses::Both(factors);
+        Ok(input_gradient)
+    }
+
+    fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
+        let OfPasses::Both(factors) = &mut self.of_passes else { return Err(before_backward()) };
+        self.layer.add_sq_norms(factors, sq_norms)
+    }
+
+    fn weighted_sum(
+        &mut self,
+        rows: Range<usize>,
+        weights: &[f64],
+        gradients: &[Tensor],
+        accumulate: bool,
+    ) -> Result<()> {
+        let OfPasses::Both(factors) = &self.of_passes else { return Err(before_backward()) };
+        self.layer.weighted_sum(factors, rows, weights, gradients, accumulate)
+    }
+
+    fn chained_terms(&self) -> Vec<usize> {
+        self.layer.chained_terms()
+    }
+
+    fn vocabulary(&self) -> Option<usize> {
+        self.layer.vocabulary()
+    }
+
+    fn kept_values(&self) -> usize {
+        self.layer.kept_values()
+    }
+}
+
+fn before_backward() -> Error {
+    Error::Msg("per-sample gradients asked for before a backward pass".into())
+}
