@@ -6,12 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use csv::{ErrorKind, ReaderBuilder, StringRecord, Terminator};
-use flate2::read::MultiGzDecoder;
 
 use super::files::Csv;
 use super::reader::Row;
+use super::text_file::{Place, TextFile};
 use crate::error::{DataError, Position};
-use crate::output;
 
 /// A record that is longer is taken for a quote that never ends.
 const LONGEST_RECORD: u64 = 64 << 20;
@@ -23,8 +22,12 @@ type Content = Chain<Limited, io::Cursor<String>>;
 
 pub(super) struct CsvSource {
     reader: csv::Reader<Content>,
+    file: TextFile,
     path: Arc<Path>,
-    compression: Option<&'static str>,
+    /// With the delimiter that was found.
+    csv: Csv,
+    /// Where the reader's content begins.
+    begin: Place,
     columns: Vec<String>,
     /// Where the record that was read last begins.
     line: usize,
@@ -33,44 +36,19 @@ pub(super) struct CsvSource {
 
 impl CsvSource {
     pub(super) fn open(path: &Path, csv: Csv) -> Result<Self, DataError> {
-        let file = BufReader::with_capacity(1 << 16, output::open(path)?);
-        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
-        let (content, compression): (Box<dyn Read + Send>, _) = match ending.as_deref() {
-            Some("gz") => (Box::new(MultiGzDecoder::new(file)), Some("gzip")),
-            Some("zst") => {
-                let decoder = zstd::Decoder::with_buffer(file).map_err(DataError::io("read", path))?;
-                (Box::new(decoder), Some("Zstandard"))
-            }
-            _ => (Box::new(file), None),
-        };
-        Self::new(content, compression, path, csv)
-    }
-
-    fn new(
-        content: Box<dyn Read + Send>,
-        compression: Option<&'static str>,
-        path: &Path,
-        csv: Csv,
-    ) -> Result<Self, DataError> {
-        let mut content = BufReader::with_capacity(1 << 16, content);
+        let file = TextFile::new(path);
+        let mut content = BufReader::with_capacity(1 << 16, file.open(0)?);
         let delimiter = if let Some(delimiter) = csv.delimiter {
             delimiter
         } else {
-            let begin = content.fill_buf().map_err(|reason| unreadable(path, compression, 1, reason))?;
+            let begin = content.fill_buf().map_err(|reason| unreadable(&file, 1, reason))?;
             delimiter_of(begin, csv.quote)
         };
-        let content = Limited { content, since_record: Cell::new(0) }.chain(io::Cursor::new(format!("\n{END}\n")));
-        let reader = ReaderBuilder::new()
-            .has_headers(false)
-            .flexible(true)
-            // A carriage return before it is a blank at the end of the line.
-            .terminator(Terminator::Any(b'\n'))
-            .delimiter(delimiter)
-            .quote(csv.quote.unwrap_or(b'"'))
-            .quoting(csv.quote.is_some())
-            .buffer_capacity(1 << 16)
-            .from_reader(content);
-        let mut source = Self { reader, path: path.into(), compression, columns: Vec::new(), line: 1, is_done: false };
+        let csv = Csv { delimiter: Some(delimiter), ..csv };
+        let reader = reader(content, csv);
+        let begin = Place { offset: 0, line: 1 };
+        let columns = Vec::new();
+        let mut source = Self { reader, file, path: path.into(), csv, begin, columns, line: 1, is_done: false };
         let mut header = StringRecord::new();
         if !source.advance(&mut header)? {
             return Err(DataError::EmptyFile { path: path.into() });
@@ -83,6 +61,21 @@ impl CsvSource {
             return Err(source.at().malformed(format!("column {} of the header has no name", at + 1)));
         }
         Ok(source)
+    }
+
+    /// The same file from this place on, where a record begins that is not the header.
+    pub(super) fn begun_at(self, place: Place) -> Result<Self, DataError> {
+        // After a line break, so that no bytes are taken for the mark of byte order at the beginning of a file.
+        let content = io::Cursor::new("\n").chain(self.file.open(place.offset)?);
+        let reader = reader(BufReader::with_capacity(1 << 16, Box::new(content)), self.csv);
+        let begin = Place { offset: place.offset - 1, line: place.line - 1 };
+        Ok(Self { reader, begin, is_done: false, ..self })
+    }
+
+    /// Behind the record that was read last.
+    pub(super) fn place(&self) -> Place {
+        let position = self.reader.position();
+        Place { offset: self.begin.offset + position.byte(), line: self.begin.line + position.line() - 1 }
     }
 
     pub(super) fn columns(&self) -> &[String] {
@@ -112,7 +105,7 @@ impl CsvSource {
     /// is done.
     fn advance(&mut self, record: &mut StringRecord) -> Result<bool, DataError> {
         while !self.is_done {
-            self.line = self.reader.position().line() as usize;
+            self.line = self.place().line as usize;
             self.reader.get_ref().get_ref().0.since_record.set(0);
             match self.reader.read_record(record) {
                 Ok(true) => {}
@@ -132,7 +125,7 @@ impl CsvSource {
             }
             // Empty lines before it were passed over, and lines within quotes are its own.
             let n_inside = record.as_slice().bytes().filter(|byte| *byte == b'\n').count();
-            self.line = (self.reader.position().line() as usize - 1).saturating_sub(n_inside);
+            self.line = (self.place().line as usize - 1).saturating_sub(n_inside);
             if record.len() > 1 || !last.is_empty() {
                 return Ok(true);
             }
@@ -145,7 +138,7 @@ impl CsvSource {
             ErrorKind::Utf8 { .. } => DataError::NotUtf8 { path: self.path.to_path_buf(), line: self.line },
             ErrorKind::Io(reason) => {
                 self.is_done = true;
-                unreadable(&self.path, self.compression, self.line, reason)
+                unreadable(&self.file, self.line, reason)
             }
             kind => {
                 self.is_done = true;
@@ -155,21 +148,25 @@ impl CsvSource {
     }
 }
 
-fn unreadable(path: &Path, compression: Option<&str>, line: usize, reason: io::Error) -> DataError {
+fn reader(content: BufReader<Box<dyn Read + Send>>, csv: Csv) -> csv::Reader<Content> {
+    let content = Limited { content, since_record: Cell::new(0) }.chain(io::Cursor::new(format!("\n{END}\n")));
+    ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        // A carriage return before it is a blank at the end of the line.
+        .terminator(Terminator::Any(b'\n'))
+        .delimiter(csv.delimiter.unwrap_or(b','))
+        .quote(csv.quote.unwrap_or(b'"'))
+        .quoting(csv.quote.is_some())
+        .buffer_capacity(1 << 16)
+        .from_reader(content)
+}
+
+fn unreadable(file: &TextFile, line: usize, reason: io::Error) -> DataError {
     if reason.kind() == io::ErrorKind::FileTooLarge {
-        return Position { path, line }.malformed(reason.to_string());
+        return Position { path: file.path(), line }.malformed(reason.to_string());
     }
-    match compression {
-        Some(compression) => {
-            let reason = match reason.kind() {
-                io::ErrorKind::UnexpectedEof => "it is cut short".to_owned(),
-                _ => reason.to_string(),
-            };
-            let reason = format!("is not a complete {compression} file: {reason} (after line {line})");
-            DataError::Table { path: path.into(), reason }
-        }
-        None => DataError::Io { action: "read", path: path.into(), reason },
-    }
+    file.unreadable(line, reason)
 }
 
 /// What is between the names of a header.

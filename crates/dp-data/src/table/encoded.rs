@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::codes::{BLANK, Layout};
@@ -12,13 +14,15 @@ use super::encoding::{Binding, Encoding};
 use super::files::TableFiles;
 use super::map::Map;
 use super::reader::{Row, TableReader};
+use super::row_index::RowIndex;
 use super::schema::{BadRows, Schema};
+use super::share::Peers;
 use super::tally::TableCounts;
 use crate::error::DataError;
 use crate::output::{self, Output};
 
 /// First bytes of a kept file, with the version of its layout.
-const MAGIC: [u8; 8] = *b"dptable1";
+const MAGIC: [u8; 8] = *b"dptable2";
 /// Magic, number of rows, digest of the schema, digest of the rows.
 const HEADER: usize = 8 + 8 + 32 + 32;
 /// Rows that are read before they are encoded by all threads, and rows that one of them encodes at a time.
@@ -43,8 +47,51 @@ pub enum EncodedFile<'a> {
 pub struct EncodedTable {
     encoding: Encoding,
     map: Map,
+    /// Of the whole table.
     rows: usize,
+    /// The rows that are here.
+    held: Range<usize>,
     digest: String,
+}
+
+/// What a process made of its part of a table.
+#[derive(Serialize, Deserialize)]
+struct Part {
+    counts: TableCounts,
+    sum: DigestSum,
+}
+
+/// The sum of the rows' digests, each over the row's number and codes: the same in whatever parts the rows are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+struct DigestSum([u64; 4]);
+
+impl DigestSum {
+    fn of_row(number: usize, codes: &[u8]) -> Self {
+        let digest: [u8; 32] =
+            Sha256::new().chain_update((number as u64).to_le_bytes()).chain_update(codes).finalize().into();
+        let mut sum = Self::default();
+        for (sum, bytes) in sum.0.iter_mut().zip(digest.as_chunks().0) {
+            *sum = u64::from_le_bytes(*bytes);
+        }
+        sum
+    }
+
+    fn of_rows(first: usize, codes: &[u8], stride: usize) -> Self {
+        let rows = codes.chunks_exact(stride).enumerate();
+        rows.fold(Self::default(), |sum, (row, codes)| sum.plus(Self::of_row(first + row, codes)))
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self(std::array::from_fn(|i| self.0[i].wrapping_add(other.0[i])))
+    }
+
+    fn bytes(self) -> [u8; 32] {
+        let mut bytes = [0; 32];
+        for (bytes, sum) in bytes.as_chunks_mut().0.iter_mut().zip(self.0) {
+            *bytes = sum.to_le_bytes();
+        }
+        bytes
+    }
 }
 
 impl EncodedTable {
@@ -61,12 +108,7 @@ impl EncodedTable {
         schema: &Schema,
         place: EncodedFile<'_>,
     ) -> Result<(Self, TableCounts), DataError> {
-        let encoding = Encoding::new(schema)?;
-        let mut reader = files.open()?;
-        let binding = encoding.bind(reader.columns(), &files.paths()[0])?;
-        let mut written = None;
-        let mut encode = |file: &mut File| -> Result<(), DataError> {
-            let (counts, digest) = write(&encoding, &binding, &mut reader, file)?;
+        let (table, Part { counts, .. }) = Self::read(files.open()?, schema, place, 0, &files.paths()[0], |counts| {
             if counts.rows == 0 {
                 return Err(DataError::EmptyFile { path: files.paths()[0].clone() });
             }
@@ -75,8 +117,86 @@ impl EncodedTable {
                 let reason = format!("has no row that fits its schema; the first one: {first}");
                 return Err(DataError::Table { path: files.paths()[0].clone(), reason });
             }
-            let map = Map::new(file).map_err(DataError::io("map", &files.paths()[0]))?;
-            written = Some((counts, digest, map));
+            Ok(())
+        })?;
+        Ok((table, counts))
+    }
+
+    /// Reads and encodes this process's part of a table that several read together ([`RowIndex::part`]), to a file in this folder
+    /// under no name. The counts and the digest are those of all rows.
+    ///
+    /// `None` on every process where one of them has an error, or no row fits: whoever reads the whole table has the error that a
+    /// process alone would have.
+    ///
+    /// # Errors
+    /// [`DataError::Io`] if the processes cannot tell each other what they found.
+    pub fn create_part(
+        files: &TableFiles,
+        schema: &Schema,
+        folder: &Path,
+        index: &RowIndex,
+        peers: &Peers<'_>,
+    ) -> Result<Option<(Self, TableCounts)>, DataError> {
+        let rows = index.part(peers);
+        let read = Self::read_rows(files, schema, folder, index, rows.clone()).ok();
+        let (mine, part) = read.filter(|(table, _)| table.held == rows).unzip();
+        let parts: Option<Vec<Part>> = peers.exchange(&part, &files.paths()[0])?.into_iter().collect();
+        let (Some(mine), Some(parts)) = (mine, parts) else { return Ok(None) };
+        let (mut counts, mut sum) = (mine.encoding.counts(), DigestSum::default());
+        for part in &parts {
+            counts.add(&part.counts);
+            sum = sum.plus(part.sum);
+        }
+        if counts.dropped == counts.rows {
+            return Ok(None);
+        }
+        Ok(Some((Self { rows: index.rows(), digest: identity(schema, sum), ..mine }, counts)))
+    }
+
+    /// Other rows of the same table, read from its files.
+    ///
+    /// # Errors
+    /// Those of [`create`](Self::create).
+    pub fn other_rows(
+        &self,
+        files: &TableFiles,
+        folder: &Path,
+        index: &RowIndex,
+        rows: Range<usize>,
+    ) -> Result<Self, DataError> {
+        let (other, _) = Self::read_rows(files, self.encoding.schema(), folder, index, rows)?;
+        Ok(Self { rows: self.rows, digest: self.digest.clone(), ..other })
+    }
+
+    fn read_rows(
+        files: &TableFiles,
+        schema: &Schema,
+        folder: &Path,
+        index: &RowIndex,
+        rows: Range<usize>,
+    ) -> Result<(Self, Part), DataError> {
+        let first = rows.start;
+        let reader = files.open_rows(index, rows)?;
+        Self::read(reader, schema, EncodedFile::Temporary(folder), first, &files.paths()[0], |_| Ok(()))
+    }
+
+    /// Encodes what a reader reads, and keeps it if that is accepted; `path` is for messages.
+    fn read(
+        mut reader: TableReader,
+        schema: &Schema,
+        place: EncodedFile<'_>,
+        first: usize,
+        path: &Path,
+        accept: impl Fn(&TableCounts) -> Result<(), DataError>,
+    ) -> Result<(Self, Part), DataError> {
+        let encoding = Encoding::new(schema)?;
+        let binding = encoding.bind(reader.columns(), path)?;
+        let mut written = None;
+        let mut encode = |file: &mut File| -> Result<(), DataError> {
+            let part = write(&encoding, &binding, &mut reader, first, file)?;
+            accept(&part.counts)?;
+            let map = Map::new(file).map_err(DataError::io("map", path))?;
+            written = Some((part, map));
             Ok(())
         };
         match place {
@@ -99,10 +219,12 @@ impl EncodedTable {
                 result?;
             }
         }
-        let Some((counts, digest, map)) = written else {
-            return Err(DataError::EmptyFile { path: files.paths()[0].clone() });
+        let Some((part, map)) = written else {
+            return Err(DataError::EmptyFile { path: path.into() });
         };
-        Ok((Self { encoding, map, rows: counts.rows as usize, digest }, counts))
+        let rows = part.counts.rows as usize;
+        let digest = identity(schema, part.sum);
+        Ok((Self { encoding, map, rows, held: first..first + rows, digest }, part))
     }
 
     /// Opens a file that was kept, for the schema with which it was written.
@@ -122,17 +244,22 @@ impl EncodedTable {
         }
         let rows = map[8..16].iter().rev().fold(0_u64, |rows, byte| rows << 8 | u64::from(*byte)) as usize;
         let codes = &map[HEADER..];
-        let digest = Sha256::digest(codes);
-        if rows.checked_mul(encoding.layout().stride()) != Some(codes.len()) || map[48..80] != digest[..] {
+        let stride = encoding.layout().stride();
+        let sum = DigestSum::of_rows(0, codes, stride);
+        if rows.checked_mul(stride) != Some(codes.len()) || map[48..80] != sum.bytes() {
             return Err(refuse("is damaged: its rows do not have their digest"));
         }
-        let digest = identity(schema, &digest);
-        Ok(Self { encoding, map, rows, digest })
+        Ok(Self { encoding, map, rows, held: 0..rows, digest: identity(schema, sum) })
     }
 
-    /// Number of rows, dropped ones included.
+    /// Number of rows of the whole table, dropped ones included.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// The numbers of the rows that are here: all, unless it is the part of one of several processes.
+    pub fn held(&self) -> Range<usize> {
+        self.held.clone()
     }
 
     /// Number of features.
@@ -150,7 +277,8 @@ impl EncodedTable {
         self.encoding.feature_names()
     }
 
-    /// sha256 of schema and codes in hexadecimal digits: equal for tables that train the same model.
+    /// A digest of schema and codes in hexadecimal digits: equal for tables that train the same model, whatever part of the rows
+    /// is here.
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -185,7 +313,7 @@ impl EncodedTable {
     /// **Guarantee.** The Euclidean norm of every row is at most 1, and a row's features depend on this row alone.
     ///
     /// # Panics
-    /// For a row that does not exist, and for a slice of another length.
+    /// For a row that is not here, and for a slice of another length.
     pub fn gather(&self, rows: &[usize], out: &mut [f32]) {
         assert_eq!(out.len(), rows.len() * self.width(), "one value per row and feature");
         out.fill(0.0);
@@ -198,7 +326,7 @@ impl EncodedTable {
     /// [`Encoding::most_entries`] of them. The same values as by [`gather`](Self::gather), without the zeros.
     ///
     /// # Panics
-    /// For a row that does not exist.
+    /// For a row that is not here.
     pub fn for_each_feature(&self, row: usize, feature: impl FnMut(usize, f32)) {
         let codes = self.codes(row);
         if Layout::label(codes) != BLANK {
@@ -208,49 +336,56 @@ impl EncodedTable {
 
     fn codes(&self, row: usize) -> &[u8] {
         let stride = self.encoding.layout().stride();
-        &self.map[HEADER + row * stride..HEADER + (row + 1) * stride]
+        let place = row - self.held.start;
+        &self.map[HEADER + place * stride..HEADER + (place + 1) * stride]
     }
 }
 
-/// Writes header and rows; the digest is that of the table.
+/// Writes header and rows, of which the first one has this number.
 fn write(
     encoding: &Encoding,
     binding: &Binding,
     reader: &mut TableReader,
+    mut first: usize,
     file: &mut File,
-) -> Result<(TableCounts, String), DataError> {
+) -> Result<Part, DataError> {
     let failed = || DataError::io("write", "encoded table");
     let stride = encoding.layout().stride();
     let mut out = BufWriter::with_capacity(1 << 20, &mut *file);
     out.write_all(&[0; HEADER]).map_err(failed())?;
-    let mut digest = Sha256::new();
+    let mut sum = DigestSum::default();
     let mut counts = encoding.counts();
     let mut chunk: Vec<Read> = (0..CHUNK).map(|_| (Row::default(), None)).collect();
     let mut codes = vec![0; CHUNK * stride];
     loop {
         let n = fill(reader, &mut chunk)?;
         let codes = &mut codes[..n * stride];
-        let pieces = chunk[..n].par_chunks_mut(PIECE).zip(codes.par_chunks_mut(PIECE * stride));
-        let later: Vec<Result<TableCounts, DataError>> =
-            pieces.map(|(rows, codes)| encode(encoding, binding, rows, codes)).collect();
+        let pieces = chunk[..n].par_chunks_mut(PIECE).zip(codes.par_chunks_mut(PIECE * stride)).enumerate();
+        let later: Vec<Result<(TableCounts, DigestSum), DataError>> = pieces
+            .map(|(piece, (rows, codes))| {
+                let counts = encode(encoding, binding, rows, codes)?;
+                Ok((counts, DigestSum::of_rows(first + piece * PIECE, codes, stride)))
+            })
+            .collect();
         for later in later {
-            counts.add(&later?);
+            let (later, later_sum) = later?;
+            counts.add(&later);
+            sum = sum.plus(later_sum);
         }
-        digest.update(&*codes);
+        first += n;
         out.write_all(codes).map_err(failed())?;
         if n < CHUNK {
             break;
         }
     }
-    let digest = digest.finalize();
     out.rewind().map_err(failed())?;
     let schema = encoding.schema();
-    for part in [&MAGIC[..], &counts.rows.to_le_bytes(), &schema_digest(schema), &digest] {
+    for part in [&MAGIC[..], &counts.rows.to_le_bytes(), &schema_digest(schema), &sum.bytes()] {
         out.write_all(part).map_err(failed())?;
     }
     out.flush().map_err(failed())?;
     drop(out);
-    Ok((counts, identity(schema, &digest)))
+    Ok(Part { counts, sum })
 }
 
 /// A row, and why it could not be read.
@@ -299,6 +434,6 @@ fn schema_digest(schema: &Schema) -> [u8; 32] {
     Sha256::digest(serde_json::to_vec(schema).unwrap_or_default()).into()
 }
 
-fn identity(schema: &Schema, codes: &[u8]) -> String {
-    hex::encode(Sha256::new().chain_update(schema_digest(schema)).chain_update(codes).finalize())
+fn identity(schema: &Schema, rows: DigestSum) -> String {
+    hex::encode(Sha256::new().chain_update(schema_digest(schema)).chain_update(rows.bytes()).finalize())
 }

@@ -1,10 +1,12 @@
 //! Which files make up a table, and in which format; or a table in memory.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::memory_source::MemoryTable;
 use super::reader::TableReader;
+use super::row_index::RowIndex;
 use crate::error::DataError;
 
 /// The files of one table, in the order in which they are read.
@@ -96,6 +98,14 @@ impl TableFiles {
     /// As [`TableReader::read`], for the first file's header; [`DataError::Table`] if two columns have one name.
     pub fn open(&self) -> Result<TableReader, DataError> {
         TableReader::new(self.clone())
+    }
+
+    /// Begins to read these rows alone: with the same lines and errors, and nothing of what is before or behind them.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); those of the file that holds the first of the rows.
+    pub fn open_rows(&self, index: &RowIndex, rows: Range<usize>) -> Result<TableReader, DataError> {
+        TableReader::of_rows(self.clone(), index, rows)
     }
 }
 

@@ -68,6 +68,10 @@ impl MemoryTable {
         Ok(Self { name, names, columns, rows })
     }
 
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
     pub(super) fn name(&self) -> &Path {
         &self.name
     }
@@ -87,6 +91,11 @@ impl MemorySource {
 
     pub(super) fn columns(&self) -> &[String] {
         &self.table.names
+    }
+
+    /// Passes over rows.
+    pub(super) fn skip(&mut self, n: usize) {
+        self.next = (self.next + n).min(self.table.rows);
     }
 
     pub(super) fn read(&mut self, row: &mut Row) -> bool {

@@ -95,6 +95,43 @@ impl ParquetSource {
         &self.columns
     }
 
+    /// Number of rows, as the file says.
+    pub(super) fn rows(&self) -> Result<u64, DataError> {
+        let rows = self.reader.metadata().file_metadata().num_rows();
+        let mut groups = self.reader.metadata().row_groups().iter().map(|group| u64::try_from(group.num_rows()).ok());
+        let in_groups = groups.try_fold(0_u64, |sum, rows| sum.checked_add(rows?));
+        in_groups.filter(|&n| u64::try_from(rows) == Ok(n)).ok_or_else(|| {
+            let reason = format!("has {rows} rows by its footer, and another number in its row groups");
+            DataError::Table { path: self.path.to_path_buf(), reason }
+        })
+    }
+
+    /// Passes over rows of a file of which none was read yet: over whole row groups unread, and in the next one page by page.
+    pub(super) fn skip(&mut self, mut n: usize) -> Result<(), DataError> {
+        let reader = &self.reader;
+        let rows_of = |group: usize| reader.metadata().row_groups().get(group).map(|group| group.num_rows() as usize);
+        while let Some(rows) = rows_of(self.next_group).filter(|rows| *rows <= n) {
+            self.next_group += 1;
+            (self.n_rows, n) = (self.n_rows + rows, n - rows);
+        }
+        if n == 0 {
+            return Ok(());
+        }
+        let skipped = caught(|| {
+            self.open_group()?;
+            for (reader, name) in self.open.iter_mut().zip(&self.columns) {
+                let found = skip(reader, n).map_err(|error| unreadable(&error))?;
+                if found != n {
+                    return Err(format!("column `{name}` is shorter than its row group"));
+                }
+            }
+            Ok(())
+        });
+        skipped.map_err(|reason| DataError::Table { path: self.path.to_path_buf(), reason })?;
+        (self.n_rows, self.left) = (self.n_rows + n, self.left.saturating_sub(n));
+        Ok(())
+    }
+
     pub(super) fn read(&mut self, row: &mut Row) -> Result<bool, DataError> {
         if !Arc::ptr_eq(&row.file, &self.path) {
             row.file = Arc::clone(&self.path);
@@ -126,12 +163,7 @@ impl ParquetSource {
             if self.next_group >= self.reader.num_row_groups() {
                 return Ok(());
             }
-            let group = self.reader.get_row_group(self.next_group).map_err(|error| unreadable(&error))?;
-            self.left = usize::try_from(group.metadata().num_rows()).map_err(|_| "has a negative number of rows")?;
-            self.open = (0..self.columns.len())
-                .map(|column| group.get_column_reader(column).map_err(|error| unreadable(&error)))
-                .collect::<Result<_, _>>()?;
-            self.next_group += 1;
+            self.open_group()?;
         }
         let n = self.left.min(BATCH);
         for (index, reader) in self.open.iter_mut().enumerate() {
@@ -145,6 +177,16 @@ impl ParquetSource {
         }
         self.left -= n;
         self.n_ahead = n;
+        Ok(())
+    }
+
+    fn open_group(&mut self) -> Result<(), String> {
+        let group = self.reader.get_row_group(self.next_group).map_err(|error| unreadable(&error))?;
+        self.left = usize::try_from(group.metadata().num_rows()).map_err(|_| "has a negative number of rows")?;
+        self.open = (0..self.columns.len())
+            .map(|column| group.get_column_reader(column).map_err(|error| unreadable(&error)))
+            .collect::<Result<_, _>>()?;
+        self.next_group += 1;
         Ok(())
     }
 }
@@ -238,6 +280,19 @@ impl Texts {
     /// Closes the text that was written to.
     fn end(&mut self) {
         self.ends.push(self.text.len());
+    }
+}
+
+fn skip(reader: &mut ColumnReader, n: usize) -> Result<usize, ParquetError> {
+    match reader {
+        ColumnReader::BoolColumnReader(reader) => reader.skip_records(n),
+        ColumnReader::Int32ColumnReader(reader) => reader.skip_records(n),
+        ColumnReader::Int64ColumnReader(reader) => reader.skip_records(n),
+        ColumnReader::Int96ColumnReader(reader) => reader.skip_records(n),
+        ColumnReader::FloatColumnReader(reader) => reader.skip_records(n),
+        ColumnReader::DoubleColumnReader(reader) => reader.skip_records(n),
+        ColumnReader::ByteArrayColumnReader(reader) => reader.skip_records(n),
+        ColumnReader::FixedLenByteArrayColumnReader(reader) => reader.skip_records(n),
     }
 }
 

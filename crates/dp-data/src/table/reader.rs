@@ -1,5 +1,6 @@
 //! Rows of several files, one after another.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use super::csv_source::CsvSource;
 use super::files::{TableFiles, TableFormat};
 use super::memory_source::MemorySource;
 use super::parquet_source::ParquetSource;
+use super::row_index::{Mark, RowIndex};
 use crate::error::{DataError, Position};
 
 /// Reads a table as a stream: memory does not grow with its length.
@@ -18,6 +20,8 @@ pub struct TableReader {
     /// Position of the file that is read.
     current: usize,
     source: Source,
+    /// Rows still to be read, at most.
+    left: usize,
 }
 
 /// One open file.
@@ -79,7 +83,29 @@ impl TableReader {
                 reason: format!("has two columns with the name `{twice}`"),
             });
         }
-        Ok(Self { files, columns, current: 0, source })
+        Ok(Self { files, columns, current: 0, source, left: usize::MAX })
+    }
+
+    /// Reads these rows alone.
+    pub(super) fn of_rows(files: TableFiles, index: &RowIndex, rows: Range<usize>) -> Result<Self, DataError> {
+        let mut reader = Self::new(files)?;
+        if rows.is_empty() {
+            return Ok(Self { left: 0, ..reader });
+        }
+        let Mark { row, file, place } = index.mark(rows.start);
+        if file != reader.current {
+            reader.current = file;
+            reader.source = Source::open(&reader.files, file)?;
+            reader.compare_header()?;
+        }
+        let n = rows.start - row as usize;
+        reader.source = match (reader.source, place) {
+            (Source::Csv(source), Some(place)) => Source::Csv(Box::new(source.begun_at(place)?)),
+            (source, _) => source,
+        };
+        reader.source.skip(n)?;
+        reader.left = rows.len();
+        Ok(reader)
     }
 
     /// Names of the columns.
@@ -98,6 +124,15 @@ impl TableReader {
     /// - [`DataError::Table`] for a file with another header than the first, and for Parquet columns that are not flat or damaged;
     /// - [`DataError::EmptyFile`] for a file without a header.
     pub fn read(&mut self, row: &mut Row) -> Result<bool, DataError> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        let found = self.next(row);
+        self.left -= 1;
+        found
+    }
+
+    fn next(&mut self, row: &mut Row) -> Result<bool, DataError> {
         loop {
             let found = match &mut self.source {
                 Source::Csv(source) => source.read(row),
@@ -140,6 +175,27 @@ impl Source {
             TableFormat::Csv(csv) => CsvSource::open(path, *csv).map(|source| Self::Csv(Box::new(source))),
             TableFormat::Parquet => ParquetSource::open(path).map(|source| Self::Parquet(Box::new(source))),
             TableFormat::Memory(table) => Ok(Self::Memory(MemorySource::new(Arc::clone(table)))),
+        }
+    }
+
+    /// Passes over rows of the file.
+    fn skip(&mut self, n: usize) -> Result<(), DataError> {
+        match self {
+            Self::Csv(source) => {
+                let mut row = Row::default();
+                for _ in 0..n {
+                    match source.read(&mut row) {
+                        Err(error) if !error.is_of_one_row() => return Err(error),
+                        _ => {}
+                    }
+                }
+                Ok(())
+            }
+            Self::Parquet(source) => source.skip(n),
+            Self::Memory(source) => {
+                source.skip(n);
+                Ok(())
+            }
         }
     }
 

@@ -6,6 +6,7 @@ mod bytes;
 mod csv_files;
 mod encoded;
 mod parquet_files;
+mod shared;
 
 use std::fs;
 use std::path::PathBuf;

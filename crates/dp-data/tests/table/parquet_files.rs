@@ -38,17 +38,37 @@ fn write<T: DataType>(group: &mut SerializedRowGroupWriter<'_, Vec<u8>>, values:
 
 /// `age`, `job`, `ill` in two row groups of two rows and one row.
 pub(super) fn people(compression: Compression) -> Vec<u8> {
+    let groups = [(vec![30, 61], vec!["clerk", "nurse"], vec!["no", "yes"]), (vec![9], vec!["clerk"], vec!["no"])];
+    groups_of_people(WriterProperties::builder().set_compression(compression).build(), groups)
+}
+
+/// The same columns in long row groups, each of several pages.
+pub(super) fn many_people(rows: usize, per_group: usize) -> Vec<u8> {
+    let properties = WriterProperties::builder().set_data_page_row_count_limit(300).set_write_batch_size(100).build();
+    let groups = (0..rows).step_by(per_group).map(|start| {
+        let rows = start..(start + per_group).min(rows);
+        let pick =
+            |of: [&'static str; 2], every: usize| rows.clone().map(|row| of[usize::from(row % every == 0)]).collect();
+        (
+            rows.clone().map(|row| i32::try_from(row % 90).unwrap()).collect(),
+            pick(["clerk", "nurse"], 3),
+            pick(["no", "yes"], 5),
+        )
+    });
+    groups_of_people(properties, groups)
+}
+
+type Group = (Vec<i32>, Vec<&'static str>, Vec<&'static str>);
+
+fn groups_of_people(properties: WriterProperties, groups: impl IntoIterator<Item = Group>) -> Vec<u8> {
     let fields = vec![
         column("age", Physical::INT32, None),
         column("job", Physical::BYTE_ARRAY, Some(LogicalType::String)),
         column("ill", Physical::BYTE_ARRAY, Some(LogicalType::String)),
     ];
     let root = Arc::new(Type::group_type_builder("people").with_fields(fields).build().unwrap());
-    let properties = Arc::new(WriterProperties::builder().set_compression(compression).build());
-    let mut file = SerializedFileWriter::new(Vec::new(), root, properties).unwrap();
-    for (ages, jobs, ill) in
-        [(vec![30, 61], vec!["clerk", "nurse"], vec!["no", "yes"]), (vec![9], vec!["clerk"], vec!["no"])]
-    {
+    let mut file = SerializedFileWriter::new(Vec::new(), root, Arc::new(properties)).unwrap();
+    for (ages, jobs, ill) in groups {
         let levels = vec![1; ages.len()];
         let bytes = |texts: Vec<&str>| texts.into_iter().map(ByteArray::from).collect::<Vec<_>>();
         let mut group = file.next_row_group().unwrap();
