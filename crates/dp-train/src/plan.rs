@@ -386,7 +386,8 @@ impl Plan {
 
     /// The records that one of `size` ranks holds ([`ranks`](crate::ranks)): whole blocks, as even as they go.
     pub fn held_by(&self, rank: usize, size: usize) -> Range<usize> {
-        held_by(rank, size, self.facts.n_records, self.blocks().block())
+        let TrainConfig { batches, block_records, .. } = &self.config;
+        held_by(rank, size, self.facts.n_records, batches.sampling_rate, *block_records)
     }
 
     /// Noise multipliers of the count queries of a step, besides the gradient's; empty for methods without counts.

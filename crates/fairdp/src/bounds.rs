@@ -5,14 +5,16 @@
 //! dropped, and quantiles of the others are the bounds and the edges between them.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use dp_accounting::NoiseMultiplier;
-use dp_data::table::{BadRows, Row};
+use dp_data::table::{BadRows, Row, TableReader};
 use rand_chacha::ChaCha20Rng;
 
 use crate::config::{Bounds, ColumnEntry, ColumnKind, Config};
 use crate::error::{FairdpError, Result};
-use crate::solver::exact::Grid;
+use crate::solver::exact::{Grid, of_ranks};
+use crate::source::Source;
 
 /// Smaller numbers count as zero.
 const LEAST: f64 = 1e-6;
@@ -30,20 +32,36 @@ pub(crate) fn paid_for(config: &Config) -> impl Iterator<Item = &ColumnEntry> {
     config.column.iter().filter(|entry| entry.kind == ColumnKind::Number && entry.bounds == Some(Bounds::Private))
 }
 
-/// Exact counts by column. **Not private.**
-pub(crate) fn count(config: &Config, is_training: &dyn Fn(u64) -> bool) -> Result<HashMap<String, Vec<f64>>> {
-    let files = config.training_files()?;
-    let mut reader = files.open()?;
+/// Exact counts by column, over the rows of all ranks. **Not private.**
+pub(crate) fn count(
+    config: &Config,
+    source: &mut Source,
+    is_training: &dyn Fn(u64) -> bool,
+) -> Result<HashMap<String, Vec<f64>>> {
+    let table = source.path().to_path_buf();
+    let columns = source.read(|reader, first| count_rows(config, reader, first as u64, &table, is_training))?;
+    let columns = columns.into_iter().map(|(name, _, counts)| Ok((name, of_ranks(counts, source.ranks())?)));
+    columns.collect()
+}
+
+/// Name, position and counts of each column.
+fn count_rows(
+    config: &Config,
+    mut reader: TableReader,
+    first: u64,
+    table: &Path,
+    is_training: &dyn Fn(u64) -> bool,
+) -> Result<Vec<(String, usize, Vec<f64>)>> {
     let mut columns = Vec::new();
     for entry in paid_for(config) {
         let Some(place) = reader.columns().iter().position(|name| *name == entry.name) else {
             let problem = format!("has no column `{}`", entry.name);
-            return Err(FairdpError::file(&files.paths()[0], problem));
+            return Err(FairdpError::file(table, problem));
         };
         columns.push((entry.name.clone(), place, vec![0.0; 2 * SIDE + 1]));
     }
     let mut row = Row::default();
-    for number in 0.. {
+    for number in first.. {
         match reader.read(&mut row) {
             Ok(true) => {}
             Ok(false) => break,
@@ -59,7 +77,7 @@ pub(crate) fn count(config: &Config, is_training: &dyn Fn(u64) -> bool) -> Resul
             }
         }
     }
-    Ok(columns.into_iter().map(|(name, _, counts)| (name, counts)).collect())
+    Ok(columns)
 }
 
 /// Bounds with the edges between them, ascending: from exact counts of one column.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dp_data::table::TableCounts;
+use dp_train::ranks::Collective;
 use fair_metrics::{log_loss, roc_auc};
 use serde::Serialize;
 
@@ -59,6 +60,30 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
+    /// Those of all ranks, one behind the other, on every rank.
+    pub(crate) fn of_ranks(self, ranks: &dyn Collective) -> Result<Self> {
+        if ranks.size() == 1 {
+            return Ok(self);
+        }
+        let mut message = Vec::with_capacity(20 * self.labels.len());
+        for i in 0..self.labels.len() {
+            for number in [self.labels[i], self.answers[i], self.groups[i]] {
+                message.extend(number.to_le_bytes());
+            }
+            message.extend(self.scores[i].to_le_bytes());
+        }
+        let mut all = Self::default();
+        for record in ranks.gather(message)?.iter().flat_map(|part| part.as_chunks::<20>().0) {
+            let [label, answer, group] =
+                [0, 4, 8].map(|at| u32::from_le_bytes(std::array::from_fn(|i| record[at + i])));
+            all.labels.push(label);
+            all.answers.push(answer);
+            all.groups.push(group);
+            all.scores.push(f64::from_le_bytes(std::array::from_fn(|i| record[12 + i])));
+        }
+        Ok(all)
+    }
+
     /// Group, class and log-odds of the positive class.
     pub(crate) fn log_odds(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
         let records = self.groups.iter().zip(&self.labels).zip(&self.scores);

@@ -27,6 +27,7 @@ mod release;
 mod seal;
 mod shared_ledger;
 mod solver;
+mod source;
 mod statement;
 mod thresholds;
 mod verify;

@@ -8,35 +8,68 @@ use dp_data::table::{BlockKind, EncodedTable};
 use dp_train::ranks::{Alone, Collective};
 
 use crate::account::Part;
+use crate::error::Result;
 use crate::key::Key;
 use crate::solver::FeatureFacts;
-use crate::solver::rows::{BLOCK, RowSource, SparseBlock, SparseRow, blocks_of};
+use crate::solver::rows::{BLOCK, RowSource, SparseBlock, SparseRow};
 
 /// Values that are kept in memory, in a GiB; longer tables are expanded again in every pass.
 const KEPT_VALUES: usize = 128 << 20;
 
-/// Numbers of the records of a part.
+/// The records of a part, by their positions in it: how many there are on all ranks, and which of them are here.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Members {
-    /// All records of a table.
-    All(usize),
-    /// These.
+pub(crate) struct Members {
+    len: usize,
+    /// Position of the first one that is here.
+    first: usize,
+    rows: Rows,
+}
+
+/// Rows of a table.
+#[derive(Debug, Clone, PartialEq)]
+enum Rows {
+    All(Range<usize>),
     Some(Vec<u32>),
 }
 
 impl Members {
+    /// All rows of a table.
+    pub(crate) fn all(table: &EncodedTable) -> Self {
+        let held = table.held();
+        Self { len: table.rows(), first: held.start, rows: Rows::All(held) }
+    }
+
+    /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::All(n) => *n,
-            Self::Some(rows) => rows.len(),
+        self.len
+    }
+
+    /// Positions of those that are here.
+    pub(crate) fn held(&self) -> Range<usize> {
+        let n = match &self.rows {
+            Rows::All(rows) => rows.len(),
+            Rows::Some(rows) => rows.len(),
+        };
+        self.first..self.first + n
+    }
+
+    /// The row of one that is here.
+    pub(crate) fn row(&self, index: usize) -> usize {
+        match &self.rows {
+            Rows::All(_) => index,
+            Rows::Some(rows) => rows[index - self.first] as usize,
         }
     }
 
-    pub(crate) fn row(&self, index: usize) -> usize {
-        match self {
-            Self::All(_) => index,
-            Self::Some(rows) => rows[index] as usize,
-        }
+    /// Where in the table each of these members is, on every rank. One behind the last member is behind the last row.
+    pub(crate) fn rows_of(&self, positions: &[usize], n_rows: usize, ranks: &dyn Collective) -> Result<Vec<usize>> {
+        let held = self.held();
+        let here =
+            |position: &usize| if held.contains(position) { self.row(*position).cast_signed() as i64 } else { 0 };
+        let mut rows: Vec<i64> = positions.iter().map(here).collect();
+        ranks.sum(&mut rows)?;
+        let rows = positions.iter().zip(rows);
+        Ok(rows.map(|(&position, row)| if position < self.len { row as usize } else { n_rows }).collect())
     }
 }
 
@@ -60,33 +93,70 @@ impl Shares {
     }
 }
 
-/// Training, test and validation records, by their public numbers or their units.
-pub(crate) fn split(table: &EncodedTable, has_units: bool, shares: Shares, key: &Key) -> [Members; 3] {
-    let n = table.rows();
+/// Training, test and validation records, by their public numbers or their units. `ranks` are those that hold the table together.
+pub(crate) fn split(
+    table: &EncodedTable,
+    has_units: bool,
+    shares: Shares,
+    key: &Key,
+    ranks: &dyn Collective,
+) -> Result<[Members; 3]> {
     if shares.test <= 0.0 && shares.validation <= 0.0 {
-        return [Members::All(n), Members::Some(Vec::new()), Members::Some(Vec::new())];
+        let none = || Members { len: 0, first: 0, rows: Rows::Some(Vec::new()) };
+        return Ok([Members::all(table), none(), none()]);
     }
     let mut parts = [const { Vec::new() }; 3];
-    for row in 0..n as u32 {
-        let number = if has_units { table.unit(row as usize) } else { u64::from(row) };
+    for row in table.held() {
+        let number = if has_units { table.unit(row) } else { row as u64 };
         let part = shares.part(number, key);
         if let Some(place) = Part::ALL.iter().position(|one| *one == part) {
-            parts[place].push(row);
+            parts[place].push(row as u32);
         }
     }
-    parts.map(Members::Some)
+    // How many of each part every rank has.
+    let lengths: Vec<u8> = parts.iter().flat_map(|rows| (rows.len() as u64).to_le_bytes()).collect();
+    let lengths = ranks.gather(lengths)?;
+    let length = |rank: usize, part: usize| {
+        let bytes = lengths[rank].as_chunks().0.get(part).copied().unwrap_or_default();
+        u64::from_le_bytes(bytes) as usize
+    };
+    let mut part = 0;
+    Ok(parts.map(|rows| {
+        let up_to = |rank: usize| (0..rank).map(|rank| length(rank, part)).sum();
+        let members = Members { len: up_to(lengths.len()), first: up_to(ranks.rank()), rows: Rows::Some(rows) };
+        part += 1;
+        members
+    }))
 }
 
 fn is_drawn(purpose: &str, number: u64, fraction: f64, key: &Key) -> bool {
     (key.hash(purpose, number) as f64) < fraction * 2f64.powi(64)
 }
 
-/// Records beyond the most of a unit: they are left out, in the order of the table.
-pub(crate) fn beyond(table: &EncodedTable, members: &Members, most: u64) -> Vec<bool> {
+/// Records beyond the most of a unit, of those that are here: they are left out, in the order of the table. `ranks` are those
+/// that hold it together.
+pub(crate) fn beyond(table: &EncodedTable, members: &Members, most: u64, ranks: &dyn Collective) -> Result<Vec<bool>> {
+    let rows = || members.held().map(|index| members.row(index));
     let mut seen: HashMap<u64, u64> = HashMap::new();
-    (0..members.len())
-        .map(|index| {
-            let row = members.row(index);
+    if ranks.size() > 1 {
+        let mut here: HashMap<u64, u64> = HashMap::new();
+        for row in rows().filter(|&row| !table.is_blank(row)) {
+            *here.entry(table.unit(row)).or_default() += 1;
+        }
+        let message =
+            here.iter().flat_map(|(unit, count)| [unit.to_le_bytes(), count.to_le_bytes()]).flatten().collect();
+        // The records of a unit that other ranks have before these.
+        for earlier in ranks.gather(message)?.into_iter().take(ranks.rank()) {
+            for pair in earlier.as_chunks::<16>().0 {
+                let [unit, count] = [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|i| pair[at + i])));
+                if here.contains_key(&unit) {
+                    *seen.entry(unit).or_default() += count;
+                }
+            }
+        }
+    }
+    Ok(rows()
+        .map(|row| {
             if table.is_blank(row) {
                 return false;
             }
@@ -94,42 +164,46 @@ pub(crate) fn beyond(table: &EncodedTable, members: &Members, most: u64) -> Vec<
             *count += 1;
             *count > most
         })
-        .collect()
+        .collect())
 }
 
 /// A part's records for a solver.
 pub(crate) struct PartRows<'a> {
     table: &'a EncodedTable,
     members: &'a Members,
-    /// Records that are left out; none if empty.
+    /// Of the members that are here, those that are left out; none if empty.
     left_out: &'a [bool],
     ranks: Arc<dyn Collective>,
-    /// What this rank sums, and where it begins.
-    kept: Option<(usize, SparseBlock)>,
+    /// What this rank sums.
+    share: Range<usize>,
+    /// It, if there is memory for it.
+    kept: Option<SparseBlock>,
 }
 
 impl<'a> PartRows<'a> {
-    /// Of several ranks, each keeps what it sums.
+    /// For several ranks, each of which sums the records that it has, or its share where each has all of them.
     pub(crate) fn new(
         table: &'a EncodedTable,
         members: &'a Members,
         left_out: &'a [bool],
         ranks: Arc<dyn Collective>,
+        is_shared: bool,
     ) -> Self {
-        let blocks = blocks_of(members.len(), &*ranks);
-        let held = blocks.start * BLOCK..(blocks.end * BLOCK).min(members.len());
-        let mut rows = Self { table, members, left_out, ranks, kept: None };
-        if held.len().saturating_mul(table.encoding().most_entries()) <= KEPT_VALUES {
+        let boundary = |rank: usize| members.len() * rank / ranks.size();
+        let even = boundary(ranks.rank())..boundary(ranks.rank() + 1);
+        let share = if is_shared { members.held() } else { even };
+        let mut rows = Self { table, members, left_out, ranks, share: share.clone(), kept: None };
+        if share.len().saturating_mul(table.encoding().most_entries()) <= KEPT_VALUES {
             let mut block = SparseBlock::default();
-            rows.fill(held.clone(), &mut block);
-            rows.kept = Some((held.start, block));
+            rows.fill(share, &mut block);
+            rows.kept = Some(block);
         }
         rows
     }
 
-    /// The same for this process alone.
+    /// The same for this process alone, which has all records.
     pub(crate) fn alone(&self) -> Self {
-        Self::new(self.table, self.members, self.left_out, Arc::new(Alone))
+        Self::new(self.table, self.members, self.left_out, Arc::new(Alone), false)
     }
 
     /// The group of every record of a range.
@@ -139,9 +213,10 @@ impl<'a> PartRows<'a> {
 
     fn fill(&self, range: Range<usize>, block: &mut SparseBlock) {
         block.clear();
+        let first = self.members.held().start;
         for index in range {
             let row = self.members.row(index);
-            let is_out = self.left_out.get(index).copied().unwrap_or(false);
+            let is_out = self.left_out.get(index - first).copied().unwrap_or(false);
             block.push_row(self.table.label(row), |push| {
                 if !is_out {
                     self.table.for_each_feature(row, push);
@@ -164,12 +239,16 @@ impl RowSource for PartRows<'_> {
         &*self.ranks
     }
 
+    fn share(&self) -> Range<usize> {
+        self.share.clone()
+    }
+
     fn visit(&self, range: Range<usize>, visit: &mut dyn FnMut(usize, SparseRow<'_>)) {
-        if let Some((first, kept)) = &self.kept
-            && *first <= range.start
-            && range.end <= first + kept.len()
+        if let Some(kept) = &self.kept
+            && self.share.start <= range.start
+            && range.end <= self.share.end
         {
-            range.for_each(|index| visit(index, kept.row(index - first)));
+            range.for_each(|index| visit(index, kept.row(index - self.share.start)));
             return;
         }
         let mut block = SparseBlock::default();

@@ -51,19 +51,23 @@ pub(crate) fn least_records(noise_multiplier: NoiseMultiplier, records_per_unit:
     (2.0 * 2.0 * of_one_class).ceil() as usize
 }
 
+/// Exact counts by group, class and bin of the log-odds. **Not private.**
+pub(crate) fn count(records: impl Iterator<Item = (usize, usize, f64)>, n_groups: usize) -> Vec<f64> {
+    let mut counts = vec![0.0; n_groups * 2 * BINS];
+    for (group, class, log_odds) in records {
+        counts[(group * 2 + class) * BINS + bin(log_odds)] += 1.0;
+    }
+    counts
+}
+
 impl Scores {
     /// **Guarantee.** A record is in one cell: a unit of `k` records changes the counts by at most `k`.
     pub(crate) fn release(
-        records: impl Iterator<Item = (usize, usize, f64)>,
-        n_groups: usize,
+        counts: Vec<f64>,
         noise_multiplier: NoiseMultiplier,
         records_per_unit: u64,
         rng: &mut ChaCha20Rng,
     ) -> Self {
-        let mut counts = vec![0.0; n_groups * 2 * BINS];
-        for (group, class, log_odds) in records {
-            counts[(group * 2 + class) * BINS + bin(log_odds)] += 1.0;
-        }
         let std = noise_multiplier.get() * records_per_unit as f64;
         let values = Grid::unit().release(counts, std, rng).into_iter().map(|count| count.max(0.0)).collect();
         Self { values, std }
@@ -145,7 +149,7 @@ mod tests {
         let sigma = NoiseMultiplier::new(1.0).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let records = records.map(|(group, class, score)| (group as usize, class as usize, score));
-        let scores = Scores::release(records, 2, sigma, 1, &mut rng);
+        let scores = Scores::release(count(records, 2), sigma, 1, &mut rng);
         let names = ["a".to_owned(), "b".to_owned()];
         for mode in [Fairness::WorstGroup, Fairness::EqualizedOdds] {
             let found = scores.choose(mode, 0.0, &names);

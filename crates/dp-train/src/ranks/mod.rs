@@ -15,7 +15,10 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
+use dp_accounting::SamplingRate;
+
 pub use self::in_process::{in_process, on_threads};
+use crate::blocks::Blocks;
 use crate::error::{Result, TrainError};
 
 /// What a run needs of the processes that it is made on.
@@ -143,9 +146,18 @@ fn fingerprint() -> String {
     )
 }
 
-/// The records of a rank, among `n_records` in blocks of `block`: whole blocks, as even as they go.
-pub(crate) fn held_by(rank: usize, size: usize, n_records: usize, block: usize) -> Range<usize> {
-    let n_blocks = n_records.div_ceil(block.max(1));
+/// The records of one of `size` ranks, among `n_records` that are sampled at this rate: whole blocks of
+/// [`TrainConfig::block_records`](crate::TrainConfig), as even as they go. The same as [`Plan::held_by`](crate::Plan::held_by), for
+/// whoever must know before there is a plan.
+pub fn held_by(
+    rank: usize,
+    size: usize,
+    n_records: usize,
+    sampling_rate: SamplingRate,
+    block_records: Option<usize>,
+) -> Range<usize> {
+    let block = Blocks::new(n_records, sampling_rate.get(), block_records).block();
+    let n_blocks = n_records.div_ceil(block);
     let boundary = |rank: usize| (n_blocks * rank / size * block).min(n_records);
     boundary(rank)..boundary(rank + 1)
 }
@@ -156,15 +168,16 @@ mod tests {
 
     #[test]
     fn ranks_hold_whole_blocks_and_leave_nothing_out() {
+        let rate = SamplingRate::new(0.5).unwrap();
         for (n, block, size) in [(100, 7, 3), (100, 100, 4), (5, 2, 1), (1, 1, 2), (0, 1, 2)] {
-            let held: Vec<Range<usize>> = (0..size).map(|rank| held_by(rank, size, n, block)).collect();
+            let held: Vec<Range<usize>> = (0..size).map(|rank| held_by(rank, size, n, rate, Some(block))).collect();
             assert_eq!((held[0].start, held[size - 1].end), (0, n), "{held:?}");
             assert!(
                 held.windows(2)
                     .all(|pair| pair[0].end == pair[1].start && pair[0].end % block == 0 || pair[0].end == n)
             );
         }
-        assert_eq!(held_by(1, 2, 10, 5), 5..10);
+        assert_eq!(held_by(1, 2, 10, rate, Some(5)), 5..10);
     }
 
     #[test]

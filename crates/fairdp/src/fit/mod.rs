@@ -5,6 +5,7 @@ mod checkpoint;
 mod journal;
 mod run;
 mod search;
+mod tables;
 mod training;
 
 use std::num::NonZeroUsize;

@@ -4,22 +4,21 @@ use std::collections::HashMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use dp_data::table::{EncodedFile, EncodedTable, TableCounts};
-use dp_train::ranks::Alone;
+use dp_data::table::EncodedFile;
 
 use super::candidates::trials;
 use super::checkpoint::{Checkpoints, TRAINER_CHECKPOINT};
 use super::journal::{Journal, Progress};
 use super::search::search;
+use super::tables::{Tables, can_share};
 use super::training::Training;
 use super::{FitOptions, FitPlan, Fitted, bounds_of};
 use crate::account::{Account, Part};
 use crate::bounds;
 use crate::card;
 use crate::config::{Config, Fairness, TuningEntry};
-use crate::diagnostics::{Answers, Diagnostics};
+use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::fairness::{FairnessReport, NoisyCounts};
 use crate::input;
@@ -27,36 +26,20 @@ use crate::key::Key;
 use crate::model::{Model, PIPELINE, Pipeline, WEIGHTS};
 use crate::onnx::onnx;
 use crate::output::{self, Readers};
-use crate::parts::{Members, PartRows, Shares, beyond, feature_facts, split};
+use crate::parts::{Shares, feature_facts};
 use crate::release::{Files, PRIVATE, RELEASE};
 use crate::seal::sha256;
 use crate::shared_ledger;
 use crate::solver::Streams as _;
-use crate::solver::rows::RowSource as _;
+use crate::solver::exact::of_ranks;
+use crate::source::Source;
 use crate::statement::{Facts, Program, Statement, Unit};
-use crate::thresholds::{Scores, least_records};
+use crate::thresholds::{self, Scores, least_records};
 
 /// Noise in a logit, in standard deviations of a typical one, beyond which a model would say nothing.
 const DROWNED: f64 = 20.0;
 /// More threads than any machine has cores.
 const MOST_THREADS: usize = 1_024;
-
-/// The records of a run.
-struct Tables {
-    training: EncodedTable,
-    counts: TableCounts,
-    /// A test table of its own.
-    test: Option<EncodedTable>,
-    training_members: Members,
-    test_members: Members,
-    validation_members: Members,
-}
-
-impl Tables {
-    fn test_table(&self) -> &EncodedTable {
-        self.test.as_ref().unwrap_or(&self.training)
-    }
-}
 
 pub(super) fn fit(
     (text, config, path): (&str, &Config, &Path),
@@ -103,33 +86,25 @@ fn run(
         test: if config.test.files.is_some() { 0.0 } else { config.test.fraction.unwrap_or(0.0) },
         validation: config.tuning.as_ref().map_or(0.0, TuningEntry::fraction),
     };
-    let released = release_bounds(config, path, shares, &key, &mut journal)?;
+    let chosen = FitPlan::new(config, path, 0)?;
+    let is_shared = can_share(config, &chosen.candidates[0].choice, options);
+    let mut source = Source::new(config.training_files()?, ranks, is_shared)?;
+    let released = release_bounds(config, &chosen, &mut source, shares, &key, &mut journal)?;
     let schema = config.schema(&|name| released.get(name).cloned())?;
     journal.stage(format!("reading {}", config.table.files.join(", ")))?;
     let place = private.join("encoded");
     let is_kept = options.keep_encoded && is_first;
     let place = if is_kept { EncodedFile::Kept(&place) } else { EncodedFile::Temporary(private) };
-    let (training, counts) =
-        pool.install(|| EncodedTable::create(&config.training_files()?, &schema, place).map_err(FairdpError::from))?;
-    let test = match &config.test.files {
-        None => None,
-        Some(files) => {
-            let files = config.files(files)?;
-            Some(EncodedTable::create(&files, &schema, EncodedFile::Temporary(private))?.0)
-        }
-    };
-    let [training_members, test_members, validation_members] = split(&training, config.unit.is_some(), shares, &key);
-    let test_members = test.as_ref().map_or(test_members, |test| Members::All(test.rows()));
-    let tables = Tables { training, counts, test, training_members, test_members, validation_members };
-    let n = tables.training_members.len();
+    let mut tables = pool.install(|| Tables::read(config, &schema, source, (place, private), (shares, &key), ranks))?;
+    let [n, n_test, n_validation] = tables.sizes();
     let plan = FitPlan::new(config, path, n)?;
     journal.stage(format!(
-        "{} records of {} features; {n} to train on, {} to test on",
+        "{} records of {} features; {n} to train on, {n_test} to test on",
         tables.training.rows(),
         tables.training.width(),
-        tables.test_members.len()
     ))?;
-    let max_records = config.unit.as_ref().map_or(1, |unit| unit.max_records);
+    let unit = config.unit.as_ref();
+    let max_records = unit.map_or(1, |unit| unit.max_records);
     refuse_drowned(&plan, n, tables.training.width())?;
     if config.fairness != Fairness::None {
         let planned = plan.release("scores by group and class")?;
@@ -139,10 +114,7 @@ fn run(
     ranks.agree("the table", table.as_bytes())?;
     let saved = checkpoints.bind(table)?;
 
-    let left_out = match &config.unit {
-        Some(unit) => beyond(&tables.training, &tables.training_members, unit.max_records),
-        None => Vec::new(),
-    };
+    pool.install(|| tables.share_out((config, &plan.candidates[0].choice), (shares, &key), private))?;
     let mut account = Account::default();
     for release in &plan.releases {
         account.record(release)?;
@@ -168,7 +140,8 @@ fn run(
         facts: feature_facts(&tables.training),
         ranks: ranks.clone(),
     };
-    let rows = PartRows::new(&tables.training, &tables.training_members, &left_out, ranks.clone());
+    let training_part = tables.training(unit)?;
+    let rows = training_part.rows(ranks.clone());
     let place = private.join(TRAINER_CHECKPOINT);
     let (trained, candidate) = match &config.tuning {
         None => {
@@ -178,11 +151,8 @@ fn run(
             (training.run(candidate, &rows, &prepared, &key, kept, &mut journal)?, candidate)
         }
         Some(tuning) => {
-            let left_out = match &config.unit {
-                Some(unit) => beyond(&tables.training, &tables.validation_members, unit.max_records),
-                None => Vec::new(),
-            };
-            let validation = PartRows::new(&tables.training, &tables.validation_members, &left_out, ranks.clone());
+            let validation = tables.validation(unit)?;
+            let validation = validation.rows(ranks.clone());
             search(&training, trials(tuning)?, [&rows, &validation], &schema, &key, &mut journal)?
         }
     };
@@ -195,10 +165,10 @@ fn run(
         mode => {
             journal.stage("choosing thresholds")?;
             let planned = plan.release("scores by group and class")?;
-            let answers = answers(&model, &tables.training, &tables.training_members, &left_out);
+            let counts = thresholds::count(training_part.answers_here(&model).log_odds(), groups.len());
+            let counts = of_ranks(counts, training_part.ranks())?;
             let mut rng = key.stream("scores", 0);
-            let scores =
-                Scores::release(answers.log_odds(), groups.len(), planned.noise_multiplier, max_records, &mut rng);
+            let scores = Scores::release(counts, planned.noise_multiplier, max_records, &mut rng);
             let offsets = &model.pipeline().offsets[0];
             let chosen = scores.choose(mode, offsets[0] - offsets[1], &groups);
             model.pipeline_mut().fairness = mode;
@@ -206,37 +176,31 @@ fn run(
             Some(chosen)
         }
     };
-    let has_test = tables.test_members.len() > 0;
-    let test_left_out = match &config.unit {
-        Some(unit) if has_test => beyond(tables.test_table(), &tables.test_members, unit.max_records),
-        _ => Vec::new(),
-    };
-    let (mut fairness, answers) = if has_test {
+    let has_test = n_test > 0;
+    let measured = if has_test { tables.test(unit)? } else { tables.training(unit)? };
+    if has_test {
         journal.stage("testing")?;
-        let answers = answers(&model, tables.test_table(), &tables.test_members, &test_left_out);
+    }
+    let answers = measured.answers(&model)?;
+    let mut fairness = if has_test {
         let planned = plan.release("answers by group and class")?;
         let shape = (groups.len(), classes.len());
         let mut rng = key.stream("answers", 0);
         let exact = answers.counts(shape.0, shape.1);
         let counts = NoisyCounts::release(exact, shape, planned.noise_multiplier, max_records, &mut rng);
-        (FairnessReport::of(&counts, &groups, &classes), answers)
+        FairnessReport::of(&counts, &groups, &classes)
     } else {
-        let answers = self::answers(&model, &tables.training, &tables.training_members, &left_out);
-        (FairnessReport::unmeasured(&classes), answers)
+        FairnessReport::unmeasured(&classes)
     };
     fairness.thresholds = thresholds;
-    let (sizes, n_validation) = ((n, tables.test_members.len()), tables.validation_members.len());
+    let sizes = (n, n_test);
     let mut diagnostics = Diagnostics::of(&answers, sizes, &groups, classes.len(), tables.counts.clone())?;
     if options.reference {
         journal.stage("training without privacy")?;
         let trained = training.without_privacy(candidate, &rows, &key, &mut journal)?;
         let pipeline = Pipeline::new(model.encoding().schema().clone(), trained.priors, config.model.decision);
         let reference = Model::new(pipeline, trained.layers)?;
-        let answers = if has_test {
-            self::answers(&reference, tables.test_table(), &tables.test_members, &test_left_out)
-        } else {
-            self::answers(&reference, &tables.training, &tables.training_members, &left_out)
-        };
+        let answers = measured.answers(&reference)?;
         let found = Diagnostics::of(&answers, sizes, &groups, classes.len(), tables.counts.clone())?;
         diagnostics.reference = Some(Box::new(found));
     }
@@ -285,7 +249,8 @@ fn run(
 /// Bounds that are paid for, by column. With a shared ledger they are made after the fit has entered it.
 fn release_bounds(
     config: &Config,
-    path: &Path,
+    plan: &FitPlan,
+    source: &mut Source,
     shares: Shares,
     key: &Key,
     journal: &mut Journal<'_>,
@@ -294,8 +259,7 @@ fn release_bounds(
         return Ok(HashMap::new());
     }
     journal.stage("releasing bounds")?;
-    let plan = FitPlan::new(config, path, 0)?;
-    let counts = bounds::count(config, &|row| shares.part(row, key) == Part::Training)?;
+    let counts = bounds::count(config, source, &|row| shares.part(row, key) == Part::Training)?;
     let release = |(name, counts): (String, Vec<f64>)| {
         let purpose = bounds_of(&name);
         let sigma = plan.release(&purpose)?.noise_multiplier;
@@ -354,26 +318,6 @@ fn refuse_short(config: &Config, n_records: usize, least: usize) -> Result<()> {
          at least. So many, or about ε = {:.1}, or fairness = \"none\" would do",
         epsilon * least as f64 / n_records.max(1) as f64
     )))
-}
-
-/// What the model says of a part.
-fn answers(model: &Model, table: &EncodedTable, members: &Members, left_out: &[bool]) -> Answers {
-    let rows = PartRows::new(table, members, left_out, Arc::new(Alone));
-    let mut answers = Answers::default();
-    let mut probabilities = vec![0.0; model.classes().len()];
-    rows.visit(0..members.len(), &mut |index, row| {
-        if row.is_blank() {
-            return;
-        }
-        let group = table.group(members.row(index));
-        let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());
-        model.probabilities(features, &mut probabilities);
-        answers.labels.push(row.label as u32);
-        answers.answers.push(model.decide(&probabilities, group as usize) as u32);
-        answers.groups.push(group);
-        answers.scores.push(probabilities[probabilities.len() - 1]);
-    });
-    answers
 }
 
 fn covers(has_test: bool) -> Vec<String> {

@@ -7,10 +7,11 @@
 use std::ops::Range;
 
 use dp_clipping::noise::StepNoise;
+use dp_train::ranks::Collective;
 use rand_chacha::ChaCha20Rng;
 use rayon::prelude::*;
 
-use super::rows::{BLOCK, RowSource, SparseRow, blocks_of};
+use super::rows::{BLOCK, RowSource, SparseRow};
 
 /// A grid for sums of values of at most `largest` over `n_records`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,7 +52,7 @@ impl Grid {
     }
 }
 
-/// Adds up what `add` makes of each row, `[size]`: exact if `add` adds values in steps of one grid. Of several ranks each takes its blocks,
+/// Adds up what `add` makes of each row, `[size]`: exact if `add` adds values in steps of one grid. Of several ranks each takes its share,
 /// and all have the sum.
 ///
 /// # Errors
@@ -62,8 +63,9 @@ pub(crate) fn sum_rows<S: Send>(
     scratch: impl Fn() -> S + Sync,
     add: impl Fn(&mut S, usize, SparseRow<'_>, &mut [f64]) + Sync,
 ) -> crate::Result<Vec<f64>> {
+    let share = rows.share();
     let blocks: Vec<Range<usize>> =
-        blocks_of(rows.len(), rows.ranks()).map(|block| block * BLOCK..((block + 1) * BLOCK).min(rows.len())).collect();
+        share.clone().step_by(BLOCK).map(|start| start..(start + BLOCK).min(share.end)).collect();
     let threads = rayon::current_num_threads().max(1);
     let sum = blocks
         .par_chunks(blocks.len().div_ceil(threads).max(1))
@@ -87,12 +89,19 @@ pub(crate) fn sum_rows<S: Send>(
                 a
             },
         );
-    if rows.ranks().size() == 1 {
+    of_ranks(sum, rows.ranks())
+}
+
+/// The sum of what all ranks have: whole numbers below 2⁵³.
+///
+/// # Errors
+/// If a rank is gone.
+pub(crate) fn of_ranks(sum: Vec<f64>, ranks: &dyn Collective) -> crate::Result<Vec<f64>> {
+    if ranks.size() == 1 {
         return Ok(sum);
     }
-    // Whole numbers below 2⁵³.
     let mut steps: Vec<i64> = sum.into_iter().map(|value| value as i64).collect();
-    rows.ranks().sum(&mut steps)?;
+    ranks.sum(&mut steps)?;
     Ok(steps.into_iter().map(|steps| steps as f64).collect())
 }
 

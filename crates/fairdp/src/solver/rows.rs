@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use dp_train::ranks::{Alone, Collective};
 
-/// Records whose blocks are read together.
+/// Records that are read together.
 pub(crate) const BLOCK: usize = 4_096;
 
 /// Some records: the features that are not 0, and the class of each.
@@ -58,13 +58,6 @@ impl SparseBlock {
     }
 }
 
-/// The blocks that this rank sums: as even as they go.
-pub(crate) fn blocks_of(n_records: usize, ranks: &dyn Collective) -> Range<usize> {
-    let n_blocks = n_records.div_ceil(BLOCK);
-    let boundary = |rank: usize| n_blocks * rank / ranks.size();
-    boundary(ranks.rank())..boundary(ranks.rank() + 1)
-}
-
 /// One record.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SparseRow<'a> {
@@ -93,9 +86,14 @@ pub(crate) trait RowSource: Sync {
     /// Number of features.
     fn width(&self) -> usize;
 
-    /// Who else sums these records, each a part of their blocks.
+    /// Who else sums these records, each a share of them.
     fn ranks(&self) -> &dyn Collective {
         &Alone
+    }
+
+    /// The records that this rank sums.
+    fn share(&self) -> Range<usize> {
+        0..self.len()
     }
 
     /// Calls `visit` with every row of a range, in order.

@@ -10,7 +10,7 @@ use std::thread;
 use fairdp::ranks::{Collective, in_process};
 use fairdp::{FitOptions, fit};
 
-use crate::program::declared;
+use crate::program::{declared, done};
 
 /// The methods by their different ways to a sum: full descent, counts, a network, and a search over all of them.
 const METHODS: [(&str, &str); 3] = [
@@ -35,7 +35,31 @@ fn folders() -> Vec<tempfile::TempDir> {
         })
         .collect();
     folders.push(declared(14_000, |config| config + TUNING));
+    folders.push(declared(14_000, |config| {
+        let lines = config.lines().map(|line| if line.starts_with("low = ") { "bounds = \"private\"" } else { line });
+        lines.filter(|line| !line.starts_with("high = ") && !line.starts_with("bins = ")).collect::<Vec<_>>().join("\n")
+    }));
+    folders.extend([with_units("auto"), with_units("adaptive")]);
     folders
+}
+
+/// Patients whose three records are far apart, so that several ranks have some of them; of each two are used.
+fn with_units(method: &str) -> tempfile::TempDir {
+    let folder = declared(12_000, |config| config);
+    let here = folder.path();
+    let table = fs::read_to_string(here.join("table.csv")).unwrap();
+    let mut lines = table.lines();
+    let mut of_patients = format!("patient_id,{}\n", lines.next().unwrap());
+    for (row, line) in lines.enumerate() {
+        of_patients.push_str(&format!("p{},{line}\n", row % 4_000));
+    }
+    fs::write(here.join("table.csv"), of_patients).unwrap();
+    let init =
+        ["init", "table.csv", "--label", "outcome", "--group", "group", "--unit", "patient_id", "--epsilon", "2"];
+    let config = done(here, &[&init[..], &["--max-records-per-unit", "2"]].concat());
+    let config = config.replace("from = \"data\"", "public = true");
+    fs::write(here.join("fairdp.toml"), config.replace("name = \"auto\"", &format!("name = \"{method}\""))).unwrap();
+    folder
 }
 
 /// What a release holds that does not name the program.
@@ -48,13 +72,13 @@ fn release(out: &Path) -> Vec<Vec<u8>> {
 #[test]
 fn a_release_is_the_same_on_any_number_of_ranks() {
     for folder in folders() {
-        let run = |out: &str, ranks: Arc<dyn Collective>| {
+        let run = |out: &str, is_whole: bool, ranks: Arc<dyn Collective>| {
             let options = FitOptions {
                 seed: Some(5),
                 threads: NonZeroUsize::new(1 + ranks.rank()).unwrap(),
                 ledger: Some(folder.path().join(format!("{out}.ledger"))),
-                reference: true,
-                keep_encoded: true,
+                reference: is_whole,
+                keep_encoded: is_whole,
                 ranks,
                 ..FitOptions::new(folder.path().join(out))
             };
@@ -64,15 +88,22 @@ fn a_release_is_the_same_on_any_number_of_ranks() {
                 .epsilon
         };
         let run = &run;
-        for size in [1, 2, 3] {
-            let out = &*format!("r{size}");
+        // With a reference every rank reads the whole table, else its own rows.
+        for (size, is_whole) in [(1, false), (2, false), (3, false), (2, true)] {
+            let out = &*format!("r{size}{is_whole}");
             let epsilons: Vec<f64> = thread::scope(|scope| {
                 let threads: Vec<_> =
-                    in_process(size).into_iter().map(|ranks| scope.spawn(move || run(out, ranks))).collect();
+                    in_process(size).into_iter().map(|ranks| scope.spawn(move || run(out, is_whole, ranks))).collect();
                 threads.into_iter().map(|thread| thread.join().unwrap()).collect()
             });
             assert!(epsilons.iter().all(|epsilon| *epsilon == epsilons[0]));
-            assert!(release(&folder.path().join("r1")) == release(&folder.path().join(out)), "{size} ranks");
+            let alone = folder.path().join("r1false");
+            assert!(release(&alone) == release(&folder.path().join(out)), "{size} ranks");
+            if !is_whole {
+                let [alone, here] = [&*alone, &folder.path().join(out)]
+                    .map(|out| fs::read(out.join("private/diagnostics.json")).unwrap());
+                assert!(alone == here, "{size} ranks: diagnostics");
+            }
         }
     }
 }
@@ -83,7 +114,7 @@ mod under_a_launcher {
     use std::time::Duration;
 
     use super::*;
-    use crate::program::{done, text};
+    use crate::program::text;
 
     /// The program on so many processes.
     fn launch(here: &Path, n: usize, arguments: &[&str]) -> Command {
@@ -118,6 +149,21 @@ mod under_a_launcher {
                 done(here, &["verify", &out]);
             }
         }
+    }
+
+    /// A row that does not fit is named as by one process, whoever has it.
+    #[test]
+    fn a_bad_row_is_named_as_by_one_process() {
+        let folder = declared(9_000, |config| config);
+        let here = folder.path();
+        let table = fs::read_to_string(here.join("table.csv")).unwrap();
+        let bad = |(row, line): (usize, &str)| {
+            if [4_000, 8_000].contains(&row) { format!("{line},x\n") } else { format!("{line}\n") }
+        };
+        fs::write(here.join("table.csv"), table.lines().enumerate().map(bad).collect::<String>()).unwrap();
+        let output = launched(here, 3, &["fit", "fairdp.toml", "-q", "--out", "run"]);
+        assert!(text(&output.stderr).contains("table.csv:4001: "), "{}", text(&output.stderr));
+        assert!(!text(&output.stderr).contains(":8001"), "{}", text(&output.stderr));
     }
 
     #[test]

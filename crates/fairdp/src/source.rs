@@ -1,0 +1,106 @@
+//! A table as the ranks of a run read it: each its own rows, or every one all of them.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use dp_data::table::{EncodedFile, EncodedTable, Peers, RowIndex, Schema, TableCounts, TableFiles, TableReader};
+use dp_train::ranks::{Alone, Collective};
+
+use crate::error::Result;
+
+/// Files of a table, and who reads them.
+///
+/// Where a rank cannot read its part, all of them read the whole table: so each has the error that
+/// a process alone would have.
+pub(crate) struct Source {
+    files: TableFiles,
+    /// Those that read the table together; one process alone if every rank reads all of it.
+    ranks: Arc<dyn Collective>,
+    index: Option<RowIndex>,
+}
+
+impl Source {
+    /// A table of which every rank reads all rows, unless it is to be shared.
+    pub(crate) fn new(files: TableFiles, ranks: &Arc<dyn Collective>, is_shared: bool) -> Result<Self> {
+        let mut source = Self { files, ranks: ranks.clone(), index: None };
+        if is_shared && ranks.size() > 1 {
+            source.index = with_peers(&**ranks, |peers| RowIndex::new(&source.files, peers))?;
+        }
+        if source.index.is_none() {
+            source.ranks = Arc::new(Alone);
+        }
+        Ok(source)
+    }
+
+    /// Whether each rank has its own rows alone.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.index.is_some()
+    }
+
+    /// Those that have the table together.
+    pub(crate) fn ranks(&self) -> &dyn Collective {
+        &*self.ranks
+    }
+
+    /// The first file, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.files.paths()[0]
+    }
+
+    /// What is made of this rank's rows, which are given with the number of the first one.
+    pub(crate) fn read<T>(&mut self, make: impl Fn(TableReader, usize) -> Result<T>) -> Result<T> {
+        if let Some(index) = &self.index {
+            let rows = with_peers(&*self.ranks, |peers| index.part(peers));
+            let reader = self.files.open_rows(index, rows.clone());
+            let made = reader.map_err(Into::into).and_then(|reader| make(reader, rows.start));
+            let all = self.ranks.gather(vec![u8::from(made.is_ok())])?;
+            if all.iter().all(|is_made| *is_made == [1]) {
+                return made;
+            }
+            self.stop_sharing();
+        }
+        make(self.files.open()?, 0)
+    }
+
+    /// The table, with this rank's rows alone where it is shared. `place` is for a whole table,
+    /// `folder` for a part.
+    pub(crate) fn encode(
+        &mut self,
+        schema: &Schema,
+        place: EncodedFile<'_>,
+        folder: &Path,
+    ) -> Result<(EncodedTable, TableCounts)> {
+        if let Some(index) = &self.index {
+            let files = &self.files;
+            let part =
+                with_peers(&*self.ranks, |peers| EncodedTable::create_part(files, schema, folder, index, peers))?;
+            if let Some(part) = part {
+                return Ok(part);
+            }
+            self.stop_sharing();
+        }
+        Ok(EncodedTable::create(&self.files, schema, place)?)
+    }
+
+    /// Other rows of a table that was read from here; `None` if it is not shared.
+    pub(crate) fn other_rows(
+        &self,
+        table: &EncodedTable,
+        rows: Range<usize>,
+        folder: &Path,
+    ) -> Result<Option<EncodedTable>> {
+        self.index.as_ref().map(|index| Ok(table.other_rows(&self.files, folder, index, rows)?)).transpose()
+    }
+
+    fn stop_sharing(&mut self) {
+        self.index = None;
+        self.ranks = Arc::new(Alone);
+    }
+}
+
+fn with_peers<T>(ranks: &dyn Collective, read: impl FnOnce(&Peers<'_>) -> T) -> T {
+    let gather = |message| ranks.gather(message).map_err(io::Error::other);
+    read(&Peers::new(ranks.rank(), ranks.size(), &gather))
+}
