@@ -9,7 +9,8 @@ use crate::error::{Result, TrainError};
 pub enum Fault {
     /// Scales do not follow from norms: every gradient is scaled as a small one.
     NoCap,
-    /// A matrix product takes another path where it has more rows.
+    /// A matrix product rounds otherwise where it has one more row: with an odd number of rows it comes out larger by 2⁻¹⁶.
+    /// Which numbers of rows a library tells apart, and by how much, depends on the processor.
     RowsCouple,
     /// Norms of records with several positions come from Gram matrices, without what rounding leaves of terms that
     /// cancel.

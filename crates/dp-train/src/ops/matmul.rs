@@ -116,10 +116,15 @@ pub(crate) fn product<T: Element>(
         return Err(Error::Msg(format!("result of a matrix product: expected [{m}, {n}], got {got}")));
     }
     #[cfg(feature = "audit")]
-    if planted(Fault::RowsCouple) {
-        call(dst, dst_stride, lhs, rhs, accumulate);
-        return Ok(());
-    }
+    let larger: Vec<T>;
+    #[cfg(feature = "audit")]
+    let lhs = if planted(Fault::RowsCouple) && m % 2 == 1 {
+        let factor = T::from_f64(1.0 + 2_f64.powi(-16));
+        larger = (0..m * k).map(|at| lhs.at(at / k, at % k) * factor).collect();
+        Matrix::strided(&larger, m, k, k)?
+    } else {
+        lhs
+    };
     if n == 1 {
         thin_column(dst, dst_stride, lhs, rhs, accumulate);
         return Ok(());
