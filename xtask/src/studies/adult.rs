@@ -157,6 +157,14 @@ fn tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
         TablePresentation::new("xu2021-table-2", XU, include_str!("published/xu2021-table2-adult.tsv"), Vec::new())?
             .noted(xu::NORMS),
         TablePresentation::new(
+            "xu2020-table-1",
+            XU,
+            include_str!("published/xu2020-table1-adult.tsv"),
+            original_causes(),
+        )?,
+        TablePresentation::new("xu2020-table-2", XU, include_str!("published/xu2020-table2-adult.tsv"), Vec::new())?
+            .noted(xu::NORMS),
+        TablePresentation::new(
             "xu2020-table-5-original",
             XU,
             include_str!("published/xu2020-table5-adult.tsv"),

@@ -187,6 +187,13 @@ fn tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
             .answered_by("with the code's sigmoid"),
         table("xu2021-table-1", XU, include_str!("published/xu2021-table1-dutch.tsv"))?,
         table("xu2021-table-2", XU, include_str!("published/xu2021-table2-dutch.tsv"))?.noted(xu::NORMS),
+        table("xu2020-table-1", XU, include_str!("published/xu2020-table1-dutch.tsv"))?,
+        table(
+            "xu2020-table-2-unbalanced",
+            XU_UNBALANCED,
+            include_str!("published/xu2020-table2-unbalanced-dutch.tsv"),
+        )?
+        .noted(xu::NORMS),
         table("xu2020-table-5-original", XU, include_str!("published/xu2020-table5-dutch.tsv"))?,
         table(
             "xu2020-table-5-unbalanced",

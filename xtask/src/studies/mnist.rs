@@ -112,6 +112,8 @@ fn xu_tables() -> anyhow::Result<Vec<TablePresentation>> {
     Ok(vec![
         table("xu2021-table-1", XU, include_str!("published/xu2021-table1-mnist.tsv"))?,
         table("xu2021-table-2", XU, include_str!("published/xu2021-table2-mnist.tsv"))?.noted(xu::NORMS),
+        table("xu2020-table-1", XU, include_str!("published/xu2020-table1-mnist.tsv"))?,
+        table("xu2020-table-2", XU, include_str!("published/xu2020-table2-mnist.tsv"))?.noted(xu::NORMS),
         table("xu2020-table-3", XU_BALANCED, include_str!("published/xu2020-table3-mnist.tsv"))?,
     ])
 }

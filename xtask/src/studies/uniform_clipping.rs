@@ -18,12 +18,11 @@ const FACTORS: [f64; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
 /// The study.
 pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     let originals = xu::originals(args, |name| format!("uniform-{name}"), |name| format!("{name}, as Xu 2021"))?;
-    let tables = vec![TablePresentation::new(
-        "xu2021-table-3",
-        MNIST,
-        include_str!("published/xu2021-table3-mnist.tsv"),
-        Vec::new(),
-    )?];
+    let table = |id, text| TablePresentation::new(id, MNIST, text, Vec::new());
+    let tables = vec![
+        table("xu2021-table-3", include_str!("published/xu2021-table3-mnist.tsv"))?,
+        table("xu2020-table-4", include_str!("published/xu2020-table4-mnist.tsv"))?,
+    ];
     let mut claims = Vec::new();
     for (id, title, first, groups) in
         [(ADULT, "Adult", 0.5, "male|female"), (DUTCH, "Dutch", 0.5, "male|female"), (MNIST, "MNIST", 1.0, "2|8")]
