@@ -1,9 +1,10 @@
 //! Watching a run without changing it.
 
 use dp_clipping::MethodState;
+use serde_json::Value;
 
 use crate::engine::Evaluation;
-use crate::error::Result;
+use crate::error::{Result, TrainError};
 
 /// The state of a run before a step: copies, so that nothing done to them changes the run.
 ///
@@ -100,6 +101,23 @@ pub trait Observer {
 
     /// After the last step of each epoch (1-based), with the number of steps taken so far.
     fn on_epoch(&mut self, _epoch: u64, _steps: u64) {}
+
+    /// What it has kept so far, for the run's checkpoint; `null` for nothing.
+    ///
+    /// # Errors
+    /// If it cannot be written as JSON. An error stops the run.
+    fn memory(&self) -> Result<Value> {
+        Ok(Value::Null)
+    }
+
+    /// Takes up what [`Self::memory`] gave when the checkpoint was written that the run goes on from. Called before the
+    /// first step, and only if that was not `null`.
+    ///
+    /// # Errors
+    /// If it is not such a memory. An error stops the run.
+    fn remember(&mut self, _memory: Value) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Two observers of one run. Each may be shown what only the other asked for.
@@ -130,6 +148,29 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn on_epoch(&mut self, epoch: u64, steps: u64) {
         self.0.on_epoch(epoch, steps);
         self.1.on_epoch(epoch, steps);
+    }
+
+    fn memory(&self) -> Result<Value> {
+        Ok(match (self.0.memory()?, self.1.memory()?) {
+            (Value::Null, Value::Null) => Value::Null,
+            (first, second) => Value::Array(vec![first, second]),
+        })
+    }
+
+    fn remember(&mut self, memory: Value) -> Result<()> {
+        let Value::Array(both) = memory else {
+            return Err(TrainError::mismatch("memory of two observers", "a list", "another value"));
+        };
+        let [first, second]: [Value; 2] = both
+            .try_into()
+            .map_err(|both: Vec<Value>| TrainError::mismatch("memory of two observers", "2 values", both.len()))?;
+        if !first.is_null() {
+            self.0.remember(first)?;
+        }
+        if !second.is_null() {
+            self.1.remember(second)?;
+        }
+        Ok(())
     }
 }
 
@@ -163,6 +204,14 @@ impl<O: Observer> Observer for Option<O> {
         if let Some(observer) = self {
             observer.on_epoch(epoch, steps);
         }
+    }
+
+    fn memory(&self) -> Result<Value> {
+        self.as_ref().map_or(Ok(Value::Null), Observer::memory)
+    }
+
+    fn remember(&mut self, memory: Value) -> Result<()> {
+        self.as_mut().map_or(Ok(()), |observer| observer.remember(memory))
     }
 }
 

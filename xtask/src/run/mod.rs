@@ -1,5 +1,6 @@
 //! How a study is run: settings, plans, runs side by side, what is recorded of them, and parts for several machines.
 
+pub(crate) mod checkpoints;
 pub(crate) mod conditioned;
 pub(crate) mod data_setting;
 pub(crate) mod data_source;

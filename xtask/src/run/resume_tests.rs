@@ -5,16 +5,23 @@ use dp_accounting::{Delta, Epsilon, NoiseMultiplier, TrialCount};
 use dp_clipping::PresetParams;
 use dp_data::dutch::{Encoding, GroupBy, Sampling};
 use dp_data::{Dataset, Provenance, Split};
-use dp_train::{Execution, LearningRate, Loss, ModelConfig};
+use dp_train::{
+    CheckpointInterval, Checkpoints, Execution, LearningRate, Loss, ModelConfig, Observer, Randomness, StepState,
+    TrainError, Trainer,
+};
+use indicatif::ProgressBar;
 use ndarray::Array2;
 
 use super::data_setting::Source;
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use super::options::StudyOptions;
+use super::plans::plan_of;
 use super::random_search::RandomSearch;
+use super::recorder::Recorder;
 use super::records::ExperimentData;
 use super::runner::{Prepared, run_all};
 use super::session::Session;
+use super::training::train;
 use crate::records::StudyResults;
 
 #[derive(Parser)]
@@ -47,17 +54,20 @@ fn run_on(
     let words = format!("study --out {} --threads 2 {arguments}", folder.display());
     let options = Line::try_parse_from(words.split_whitespace())?.options;
     let session = Session::begin("line", &options)?;
-    let data = ExperimentData {
+    let execution = Execution::default();
+    let prepared = Prepared::new(experiment, data(provenance, moved))?;
+    run_all(&[prepared], &session, &execution)?.map(|experiments| session.results(experiments)).transpose()
+}
+
+fn data(provenance: Provenance, moved: usize) -> ExperimentData<'static> {
+    ExperimentData {
         digest_key: None,
         provenance,
         encoding: "none".to_owned(),
         n_seeds: 2,
         keeps_rows: false,
         split: Box::new(move |seed| Ok(split(seed + moved))),
-    };
-    let execution = Execution::default();
-    let prepared = Prepared::new(experiment, data)?;
-    run_all(&[prepared], &session, &execution)?.map(|experiments| session.results(experiments)).transpose()
+    }
 }
 
 fn split(seed: usize) -> Split {
@@ -146,6 +156,84 @@ fn a_resumed_study_equals_one_that_was_not_interrupted() {
     // What was not asked for stays in the records and out of the results.
     let narrow = timeless(run(parts.path(), &["dpsgd"], "--seed 7 --resume").unwrap());
     assert_eq!(narrow.experiments[0].methods, whole.experiments[0].methods[1..2]);
+}
+
+/// Ends a run before this step.
+struct Stop(u64);
+
+impl Observer for Stop {
+    fn wants_state(&self, step: u64) -> bool {
+        step == self.0
+    }
+
+    fn before_step(&mut self, _: &StepState<'_>) -> dp_train::Result<()> {
+        Err(TrainError::Mismatch { what: "step".into(), expected: "none".into(), got: "one".into() })
+    }
+}
+
+#[test]
+fn a_run_goes_on_from_its_checkpoint_with_all_that_it_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("checkpoint");
+    let experiment = experiment(&["dpsgd-f"]).unwrap();
+    let records = data(provenance(), 0).load(0, &dp_train::Device::Cpu).unwrap();
+    let facts = records.train.facts();
+    let plan = plan_of(&experiment, &experiment.methods[0], facts, &[], &[]).unwrap();
+    let batches = plan.config().batches;
+    let execution = Execution::default();
+    let streams = |seed| Randomness::from_seed(seed).streams(0, 0);
+    let run = |seed, checkpoint| {
+        let outcome =
+            train(&plan, &records, streams(seed), &execution, None, checkpoint, &ProgressBar::hidden()).unwrap();
+        let model = outcome.map_err(|failure| failure.0).unwrap();
+        model.into_run(0, || 0.0).unwrap().map_err(|failure| failure.0).unwrap()
+    };
+    let whole = run(7, None);
+    assert!(whole.epochs.len() == 2 && !whole.thresholds.is_empty() && batches.steps == 8);
+    let cut = |stop| {
+        let recorder = Recorder::new(facts.n_groups, batches.steps, batches.epochs, ProgressBar::hidden());
+        let checkpoints = Checkpoints::new(&path, CheckpointInterval::Steps(1));
+        let mut trainer = Trainer::new(&plan, &records.train, streams(7), execution.clone()).unwrap();
+        trainer = trainer.with_checkpoints(checkpoints).unwrap();
+        assert!(trainer.run(&mut (recorder, Stop(stop))).is_err());
+    };
+    for stop in [1, 4, 6] {
+        cut(stop);
+        // Of another seed: all randomness is the checkpoint's.
+        assert_eq!(run(8, Some(&path)), whole, "{stop}");
+    }
+    std::fs::write(&path, "no checkpoint").unwrap();
+    assert_eq!(run(7, Some(&path)), whole, "begun anew");
+}
+
+#[test]
+fn checkpoints_are_named_by_all_that_decides_a_run_and_leave_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = |arguments: &str| {
+        let words = format!("study --out {} {arguments}", folder.path().display());
+        Session::begin("line", &Line::try_parse_from(words.split_whitespace()).unwrap().options).unwrap()
+    };
+    let key = |index| crate::records::RunKey {
+        experiment: "line".into(),
+        method: "dpsgd".into(),
+        config_hash: "c".into(),
+        data_digest: "d".into(),
+        index,
+    };
+    assert_eq!(words("").checkpoint(&key(0), 0), None, "its noise is nobody's to know");
+    let session = words("--seed 1");
+    let first = session.checkpoint(&key(0), 0).unwrap();
+    assert!(first.file_name().unwrap().to_str().unwrap().starts_with("records.db.run-"), "{}", first.display());
+    let others = [session.checkpoint(&key(1), 0).unwrap(), session.checkpoint(&key(0), 1).unwrap()];
+    drop(session);
+    let other_seed = words("--seed 2").checkpoint(&key(0), 0).unwrap();
+    assert!(others.iter().chain([&other_seed]).all(|path| *path != first));
+    // A checkpoint that is there stays for a study that is resumed, and goes when it begins anew.
+    std::fs::write(&other_seed, "").unwrap();
+    drop(words("--seed 2 --resume"));
+    assert!(other_seed.exists());
+    drop(words("--seed 2"));
+    assert!(!other_seed.exists());
 }
 
 #[test]

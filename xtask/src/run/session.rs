@@ -1,6 +1,6 @@
 //! One command that trains runs of a study: its records, its randomness and its share of the work.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -10,8 +10,10 @@ use dp_train::{Purpose, RandomStreams, Randomness};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use rand_chacha::ChaCha20Rng;
+use serde_json::json;
 use tempfile::TempDir;
 
+use super::checkpoints::RunCheckpoints;
 use super::options::StudyOptions;
 use super::shard::Shard;
 use crate::host;
@@ -19,7 +21,7 @@ use crate::output::Output;
 use crate::ranks::ranks;
 use crate::records::{
     Database, DatasetRecord, ExperimentResults, FailureRecord, MethodResults, RunKey, RunRecord, SessionId,
-    SessionRecord, Source, StudyResults, add_all,
+    SessionRecord, Source, StudyResults, add_all, config_hash,
 };
 use crate::shell;
 use crate::terminal::say;
@@ -43,6 +45,8 @@ pub(crate) struct Session {
     n_threads: usize,
     started: Instant,
     ranks: Arc<dyn Collective>,
+    /// `None` without a seed: nothing on the disk is to tell the noise.
+    checkpoints: Option<RunCheckpoints>,
     /// Where a rank keeps its records, but for the first.
     _scratch: Option<TempDir>,
 }
@@ -80,6 +84,10 @@ impl Session {
             Some(seed) => Randomness::from_seed(seed),
             None => Randomness::from_os().context("--seed was not given")?,
         };
+        let checkpoints = RunCheckpoints::beside(database.path());
+        if !options.resume {
+            checkpoints.remove(None)?;
+        }
         let code_revision = host::code_revision();
         let record = SessionRecord {
             command: std::iter::once("cargo xtask".to_owned()).chain(shell::portable_arguments()).collect(),
@@ -93,6 +101,7 @@ impl Session {
             id: database.begin_session(&record)?,
             database: Mutex::new(database),
             public: Randomness::from_seed(source.split_seed),
+            checkpoints: (!secret.is_private()).then_some(checkpoints),
             secret,
             source,
             code_revision,
@@ -153,6 +162,22 @@ impl Session {
     pub(crate) fn search_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
         let search = self.secret.derived(&self.name(key)).derived("search");
         Ok(search.stream(Purpose::Counts, index(key)?, 0))
+    }
+
+    /// Where one training of a run keeps its checkpoint; `None` in a study without a seed.
+    pub(crate) fn checkpoint(&self, key: &RunKey, training: u16) -> Option<PathBuf> {
+        Some(self.checkpoints.as_ref()?.path(&self.run_name(key), training))
+    }
+
+    /// Tells a run from those of other seeds, data and revisions, in the name of its checkpoint.
+    fn run_name(&self, key: &RunKey) -> String {
+        let Source { study, quick, seed, split_seed } = &self.source;
+        let RunKey { experiment, method, config_hash: config, data_digest, index } = key;
+        let all = json!([
+            [study, experiment, method, config, data_digest, self.code_revision],
+            [quick, seed, split_seed, index]
+        ]);
+        config_hash(&all)[..16].to_owned()
     }
 
     /// Names the random streams of a method. The digest of the data is not in it: noise owes nothing to the data.
@@ -301,13 +326,20 @@ impl Session {
         run: &RunRecord,
     ) -> anyhow::Result<()> {
         let wall_seconds = self.started.elapsed().as_secs_f64();
-        self.database().put_run(key, self.id, wall_seconds, method, ledger, run)
+        self.database().put_run(key, self.id, wall_seconds, method, ledger, run)?;
+        self.forget_checkpoint(key)
     }
 
     /// Stores that a run failed.
     pub(crate) fn put_failure(&self, key: &RunKey, method: &MethodResults, reason: &str) -> anyhow::Result<()> {
         let wall_seconds = self.started.elapsed().as_secs_f64();
-        self.database().put_failure(key, self.id, wall_seconds, method, reason)
+        self.database().put_failure(key, self.id, wall_seconds, method, reason)?;
+        self.forget_checkpoint(key)
+    }
+
+    /// Removes the checkpoint of a run that is stored.
+    fn forget_checkpoint(&self, key: &RunKey) -> anyhow::Result<()> {
+        self.checkpoints.as_ref().map_or(Ok(()), |checkpoints| checkpoints.remove(Some(&self.run_name(key))))
     }
 
     /// An experiment with these runs, as the records have it. Runs of a method follow each other.

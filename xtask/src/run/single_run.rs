@@ -54,7 +54,9 @@ impl Run<'_> {
         let mut rng = self.session.conditioning_stream(self.key)?;
         let prepared = conditioned.prepare(self.records, &self.execution.device, &mut rng)?;
         let streams = self.session.streams(self.key, 0)?;
-        match train(&prepared.plan, &prepared.records, streams, self.execution, None, self.bar)? {
+        let checkpoint = self.session.checkpoint(self.key, 0);
+        let (plan, records) = (&prepared.plan, &prepared.records);
+        match train(plan, records, streams, self.execution, None, checkpoint.as_deref(), self.bar)? {
             Ok(mut model) => {
                 conditioned.finish(&prepared, model.engine_mut(), self.execution, &mut rng)?;
                 model.into_run(self.key.index, || started.elapsed().as_secs_f64())
@@ -105,6 +107,8 @@ impl Run<'_> {
         number: u16,
         analysis: Option<StepAnalysis<'a>>,
     ) -> anyhow::Result<Result<TrainedModel<'a>, Failure>> {
-        train(plan, self.records, self.session.streams(self.key, number)?, self.execution, analysis, self.bar)
+        let (streams, checkpoint) =
+            (self.session.streams(self.key, number)?, self.session.checkpoint(self.key, number));
+        train(plan, self.records, streams, self.execution, analysis, checkpoint.as_deref(), self.bar)
     }
 }

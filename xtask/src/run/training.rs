@@ -1,15 +1,20 @@
 //! One model, trained as a plan says.
 
+use std::path::Path;
+
 use anyhow::{Context, ensure};
 use dp_train::{Engine, Execution, Plan, RandomStreams, RunCounts, TrainError, Trainer};
 use indicatif::ProgressBar;
 
+use super::checkpoints::checkpoints;
 use super::evaluation::{Failure, evaluate};
 use super::privacy;
 use super::recorder::Recorder;
 use super::records::SeedRecords;
 use super::step_analysis::StepAnalysis;
+use crate::host;
 use crate::records::{MetricsRecord, RunRecord};
+use crate::terminal::say;
 
 /// A trained model, not yet looked at with test records.
 pub(crate) struct TrainedModel<'a> {
@@ -22,7 +27,8 @@ pub(crate) struct TrainedModel<'a> {
     counts: RunCounts,
 }
 
-/// Trains a model.
+/// Trains a model. With a place for a checkpoint it goes on from the one that is there, if that is of this run, and writes its own; not
+/// when its steps are analysed, since no checkpoint holds what an analysis has seen.
 ///
 /// # Errors
 /// If the device fails, or the run released something else than its plan announced. Divergence is no error but a [`Failure`].
@@ -32,12 +38,25 @@ pub(crate) fn train<'a>(
     streams: RandomStreams,
     execution: &'a Execution,
     analysis: Option<StepAnalysis<'a>>,
+    checkpoint: Option<&Path>,
     bar: &ProgressBar,
 ) -> anyhow::Result<Result<TrainedModel<'a>, Failure>> {
     let mut trainer = Trainer::new(plan, &records.train, streams, execution.clone())?;
     if plan.config().early_stopping.is_some() {
         let validation = records.validation.as_ref().context("early stopping needs validation records")?;
         trainer = trainer.with_validation(validation)?;
+    }
+    if let Some(path) = checkpoint.filter(|_| analysis.is_none()) {
+        trainer = trainer.with_checkpoints(checkpoints(path, &host::code_revision()))?;
+        if path.exists() {
+            match trainer.restore_checkpoint(path) {
+                Ok(()) => {}
+                Err(error @ (TrainError::Checkpoint { .. } | TrainError::Differences { .. })) => {
+                    say!("A run begins anew: {error}")?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
     let batches = plan.config().batches;
     let mut observer = (Recorder::new(plan.facts().n_groups, batches.steps, batches.epochs, bar.clone()), analysis);
@@ -102,9 +121,9 @@ impl TrainedModel<'_> {
             seconds: seconds(),
             n_non_finite: self.counts.non_finite,
             n_empty_batches: self.counts.empty_batches,
-            epochs: self.recorder.epochs,
-            group_epsilons: privacy::group_epsilons(self.plan, &self.recorder.group_bounds)?,
-            thresholds: self.recorder.thresholds,
+            epochs: self.recorder.seen.epochs,
+            group_epsilons: privacy::group_epsilons(self.plan, &self.recorder.seen.group_bounds)?,
+            thresholds: self.recorder.seen.thresholds,
         }))
     }
 }

@@ -19,7 +19,7 @@ use crate::trainer::{Execution, RunCounts};
 
 /// Version of the format. A change of what is stored, or of what it means, is a new version; there is no reading of old ones, since a run
 /// that continues under other code is not the run that was interrupted.
-pub(super) const VERSION: u64 = 4;
+pub(super) const VERSION: u64 = 5;
 
 /// Everything but the tensors, as JSON.
 #[derive(Serialize, Deserialize)]
@@ -37,6 +37,8 @@ pub(super) struct Header {
     pub(super) streams: BTreeMap<String, StreamState>,
     pub(super) ledger: Ledger,
     pub(super) patience: PatienceState,
+    /// What the run's observer has kept.
+    pub(super) observer: Value,
     pub(super) tensors_digest: String,
 }
 

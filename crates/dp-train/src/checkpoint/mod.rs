@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use header::DataDigests;
 use header::{ExecutionState, Header, PatienceState, StreamState, VERSION};
+use serde_json::Value;
 use tensors::{Group, TensorFile};
 
 use crate::error::{Result, TrainError};
@@ -28,11 +29,12 @@ use crate::trainer::Trainer;
 pub struct Checkpoints {
     path: PathBuf,
     interval: CheckpointInterval,
+    at_the_end: bool,
     last: Instant,
     code_revision: Option<String>,
 }
 
-/// How often a checkpoint is written. Besides, one is written at the end of a run.
+/// How often a checkpoint is written. Besides, one is written at the end of a run, unless [`Checkpoints::not_at_the_end`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckpointInterval {
     /// After this many steps, at least 1.
@@ -44,13 +46,19 @@ pub enum CheckpointInterval {
 impl Checkpoints {
     /// A checkpoint at this path. Its folder must exist; a file that is there is replaced.
     pub fn new(path: impl Into<PathBuf>, interval: CheckpointInterval) -> Self {
-        Self { path: path.into(), interval, last: Instant::now(), code_revision: None }
+        Self { path: path.into(), interval, at_the_end: true, last: Instant::now(), code_revision: None }
     }
 
     /// The same with the revision of the program noted in every checkpoint. It is not compared when one is restored.
     #[must_use]
     pub fn noting_revision(self, code_revision: impl Into<String>) -> Self {
         Self { code_revision: Some(code_revision.into()), ..self }
+    }
+
+    /// The same without a checkpoint at the end of the run, for a run whose outcome is kept elsewhere.
+    #[must_use]
+    pub fn not_at_the_end(self) -> Self {
+        Self { at_the_end: false, ..self }
     }
 
     /// The file.
@@ -65,8 +73,11 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Whether one is to be written after so many steps; the clock then starts anew.
-    pub(crate) fn is_due(&mut self, steps: u64) -> bool {
+    /// Whether one is to be written after so many steps, of which the last one `is_last`; the clock then starts anew.
+    pub(crate) fn is_due(&mut self, steps: u64, is_last: bool) -> bool {
+        if is_last {
+            return self.at_the_end;
+        }
         let due = match self.interval {
             CheckpointInterval::Steps(every) => steps.is_multiple_of(every),
             CheckpointInterval::Seconds(seconds) => self.last.elapsed() >= Duration::from_secs(seconds),
@@ -92,11 +103,17 @@ impl Trainer<'_> {
     /// key and is as secret as the noise**: whoever reads it can take the noise off everything that was released. On Unix only its
     /// owner can read it (mode 0600). Counters and the record of early stopping in it are not private either.
     ///
-    /// All ranks call it; rank 0 writes.
+    /// All ranks call it; rank 0 writes. A checkpoint that [`Self::run`] writes holds the [memory](crate::Observer::memory) of
+    /// its observer, too; this one holds none.
     ///
     /// # Errors
     /// [`TrainError::Checkpoint`] if the file cannot be written.
     pub fn save_checkpoint(&mut self, path: &Path) -> Result<()> {
+        self.save_with(path, Value::Null)
+    }
+
+    /// A checkpoint with what the run's observer has kept.
+    pub(crate) fn save_with(&mut self, path: &Path, observer: Value) -> Result<()> {
         let data = self.data_digests()?.clone();
         if self.execution.ranks.rank() > 0 {
             return Ok(());
@@ -113,6 +130,7 @@ impl Trainer<'_> {
             streams: self.streams.named().map(|(name, rng)| (name.to_owned(), StreamState::of(rng))).into(),
             ledger: self.ledger.clone(),
             patience: PatienceState::of(&self.patience),
+            observer,
             tensors_digest: String::new(),
         };
         let parameters = self.engine.model().parameters();
@@ -137,7 +155,8 @@ impl Trainer<'_> {
     ///
     /// Rank 0 reads the file for all ranks; their number need not be that of the run that wrote it.
     ///
-    /// An [`Observer`](crate::Observer) is told again of the steps after the checkpoint; it keeps its own records.
+    /// An [`Observer`](crate::Observer) is told again of the steps after the checkpoint; what it had kept until then is handed to
+    /// the observer of the next [`Self::run`].
     ///
     /// # Errors
     /// [`TrainError::Checkpoint`] if the file cannot be read, is damaged or has another version; [`TrainError::Differences`] listing every
@@ -180,6 +199,7 @@ impl Trainer<'_> {
             moment.set(&values)?;
         }
         self.patience = header.patience.restored(best);
+        self.remembered = header.observer;
         (self.streams, self.counts, self.ledger) = (streams, header.counts, header.ledger);
         Ok(())
     }

@@ -16,6 +16,7 @@ use candle_core::Device;
 use dp_accounting::Ledger;
 use dp_clipping::{ClipMethod, Coupling};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 #[cfg(feature = "audit")]
 pub use self::audit::{BeforeNoise, FixedStep};
@@ -101,6 +102,8 @@ pub struct Trainer<'a> {
     pub(crate) validation: Option<&'a Records>,
     pub(crate) patience: Patience,
     pub(crate) checkpoints: Option<Checkpoints>,
+    /// What the observer had kept when the checkpoint was written that this run goes on from.
+    pub(crate) remembered: Value,
     pub(crate) engine: Engine,
     pub(crate) method: Option<Box<dyn ClipMethod>>,
     pub(crate) streams: RandomStreams,
@@ -178,6 +181,7 @@ impl<'a> Trainer<'a> {
             validation: None,
             patience: Patience::default(),
             checkpoints: None,
+            remembered: Value::Null,
             digests: None,
             plan,
             records,
@@ -241,6 +245,10 @@ impl<'a> Trainer<'a> {
             self.data_digests()?;
         }
         self.compare_ranks()?;
+        match std::mem::take(&mut self.remembered) {
+            Value::Null => {}
+            memory => observer.remember(memory)?,
+        }
         while self.counts.steps < batches.steps && !self.patience.stopped {
             let step = self.counts.steps;
             self.step(observer)?;
@@ -252,7 +260,7 @@ impl<'a> Trainer<'a> {
                 self.validate(epoch, observer)?;
                 observer.on_epoch(epoch, step + 1);
             }
-            self.checkpoint_if_due()?;
+            self.checkpoint_if_due(observer)?;
         }
         Ok(self.counts)
     }
@@ -314,16 +322,16 @@ impl<'a> Trainer<'a> {
         &self.ledger
     }
 
-    fn checkpoint_if_due(&mut self) -> Result<()> {
+    fn checkpoint_if_due(&mut self, observer: &dyn Observer) -> Result<()> {
         let is_last = self.counts.steps >= self.plan.config().batches.steps || self.patience.stopped;
         let Some(checkpoints) = self.checkpoints.as_mut().filter(|_| self.execution.ranks.rank() == 0) else {
             return Ok(());
         };
-        if !(checkpoints.is_due(self.counts.steps) || is_last) {
+        if !checkpoints.is_due(self.counts.steps, is_last) {
             return Ok(());
         }
         let path = checkpoints.path().to_owned();
-        self.save_checkpoint(&path)
+        self.save_with(&path, observer.memory()?)
     }
 
     /// Evaluates on the validation records, if there are any, and stops the run where the plan says so.

@@ -169,6 +169,49 @@ impl Observer for CutBefore {
     }
 }
 
+/// Thresholds of all steps, which a checkpoint keeps for it.
+#[derive(Default)]
+struct Kept(Vec<Vec<f64>>);
+
+impl Observer for Kept {
+    fn on_step(&mut self, view: &StepView<'_>) {
+        self.0.push(view.thresholds.to_vec());
+    }
+
+    fn memory(&self) -> dp_train::Result<serde_json::Value> {
+        Ok(serde_json::json!(self.0))
+    }
+
+    fn remember(&mut self, memory: serde_json::Value) -> dp_train::Result<()> {
+        self.0 = serde_json::from_value(memory).unwrap();
+        Ok(())
+    }
+}
+
+/// A new observer knows of the steps before the checkpoint what the first one did.
+#[test]
+fn what_an_observer_kept_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.safetensors");
+    let study = Study::new(|_| (), DType::F32);
+    let whole = Study::end(study.trainer(1), Thresholds::default());
+    let checkpoints = Checkpoints::new(&path, CheckpointInterval::Steps(3));
+    let mut first = study.trainer(1).with_checkpoints(checkpoints).unwrap();
+    let mut cut = (Kept::default(), Some(CutBefore(8)));
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| first.run(&mut cut))).is_err());
+    assert_eq!((cut.0.0.len(), steps_of(&path)), (8, Some(6)));
+    let mut second = study.trainer(2);
+    second.restore_checkpoint(&path).unwrap();
+    let mut observer = (Kept::default(), None::<CutBefore>);
+    second.run(&mut observer).unwrap();
+    assert_eq!(observer.0.0, whole.thresholds);
+    // One observer cannot remember for two.
+    let mut third = study.trainer(2);
+    third.restore_checkpoint(&path).unwrap();
+    let error = third.run(&mut ((Kept::default(), Unobserved), Unobserved)).unwrap_err();
+    insta::assert_snapshot!(error, @"memory of two observers: expected 2 values, got 6");
+}
+
 #[test]
 fn checkpoints_are_written_when_due_and_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -188,6 +231,9 @@ fn checkpoints_are_written_when_due_and_at_the_end() {
         assert_eq!(seen.1, expected, "{interval:?}");
         assert_eq!(steps_of(&path), Some(STEPS));
     }
+    let checkpoints = Checkpoints::new(&path, CheckpointInterval::Steps(5)).not_at_the_end();
+    study.trainer(1).with_checkpoints(checkpoints).unwrap().run(&mut Unobserved).unwrap();
+    assert_eq!(steps_of(&path), Some(10));
     let never = Checkpoints::new(&path, CheckpointInterval::Steps(0));
     let error = study.trainer(1).with_checkpoints(never).err().unwrap();
     insta::assert_snapshot!(error, @"checkpoint interval in steps = 0: expected at least 1");
@@ -301,8 +347,8 @@ fn a_checkpoint_of_another_run_is_refused_with_the_difference() {
     );
     insta::assert_snapshot!(changed(|h| h["counts"]["steps"] = 4.into()), @"checkpoint RUN is of another run: ledger after 4 steps: [4 × Poisson-sampled (rate 0.2) joint Gaussian (noise multipliers 1, 10)] (zero-out neighbours) here, [3 × Poisson-sampled (rate 0.2) joint Gaussian (noise multipliers 1, 10)] (zero-out neighbours) in the checkpoint");
 
-    insta::assert_snapshot!(changed(|h| h["version"] = 0.into()), @"checkpoint RUN: version 0 of the format: expected 4");
-    insta::assert_snapshot!(changed(|h| drop(h.as_object_mut().unwrap().remove("version"))), @"checkpoint RUN: no version of the format: expected 4");
+    insta::assert_snapshot!(changed(|h| h["version"] = 0.into()), @"checkpoint RUN: version 0 of the format: expected 5");
+    insta::assert_snapshot!(changed(|h| drop(h.as_object_mut().unwrap().remove("version"))), @"checkpoint RUN: no version of the format: expected 5");
     insta::assert_snapshot!(changed(|h| drop(h["streams"].as_object_mut().unwrap().remove("noise"))), @"checkpoint RUN: no random stream `noise`");
     insta::assert_snapshot!(changed(|h| h["method"] = serde_json::Value::Null), @"checkpoint RUN: the clipping method's state does not fit the configuration");
     insta::assert_snapshot!(changed(|h| h["method"]["threshold"] = (-1.0).into()), @"clipping: threshold is -1, expected 2^-60 to 2^60");
