@@ -221,7 +221,9 @@ fn group(text: &mut String, found: &ColumnGuess) {
         matches!(found.kind, GuessedKind::Integer | GuessedKind::Number) && found.distinct.is_none_or(|n| n > 20);
     match found.range {
         Some((low, high)) if is_number => {
-            let edges: Vec<String> = (1..4).map(|i| (low + (high - low) * f64::from(i) / 4.0).to_string()).collect();
+            // Not by their difference, which may be infinite.
+            let edges: Vec<String> =
+                [0.25, 0.5, 0.75].iter().map(|share| number(low * (1.0 - share) + high * share)).collect();
             let _ = writeln!(text, "edges = [{}]  # bands of a number", edges.join(", "));
         }
         _ => {
@@ -268,7 +270,7 @@ fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {
     let _ = writeln!(text, "{MARK}");
 }
 
-/// A number as TOML reads it as one with a fraction or without.
+/// A number as TOML reads it: always with a fraction or an exponent, since integers end at 2⁶³.
 fn number(value: f64) -> String {
     format!("{value:?}")
 }
@@ -304,6 +306,22 @@ mod tests {
         for name in ["plain", "with \"quotes\"", "back\\slash", "line\nbreak", "tab\t", "é"] {
             let document: toml::Table = format!("x = {}", quoted(name)).parse().unwrap();
             assert_eq!(document["x"].as_str(), Some(name));
+        }
+    }
+
+    #[test]
+    fn groups_of_huge_numbers_are_read_back() {
+        for (low, high) in [("4", "7e37"), ("0", "99999999999999999999")] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("t.csv");
+            let rows: String =
+                (0..40).map(|i| format!("{},x{},{}\n", [low, high, "5", "6"][i % 4], i % 3, i % 2)).collect();
+            let more: String = (0..30).map(|i| format!("{}.5,x1,1\n", i + 7)).collect();
+            std::fs::write(&path, format!("g,a,y\n{rows}{more}")).unwrap();
+            let options = InitOptions { label: "y".into(), groups: vec!["g".into()], ..InitOptions::default() };
+            let text = init(&[path.to_str().unwrap().to_owned()], &options).unwrap();
+            assert!(text.contains("edges = ["), "{text}");
+            crate::Config::from_toml(&text, std::path::Path::new("fairdp.toml")).unwrap();
         }
     }
 
