@@ -10,27 +10,13 @@ mod run;
 
 mod report;
 
-mod records;
-
 mod device;
 mod host;
-mod output;
 mod paths;
 mod ranks;
-mod shell;
 mod terminal;
 
-use std::path::Path;
 use std::process::ExitCode;
-
-/// The runs in a file of records as CSV, a row each: what `cargo xtask results export` prints of a database, and the same of a packed
-/// file (`STUDY.json.gz`), which is named after its study.
-///
-/// # Errors
-/// Names the file: it is missing, damaged, or no file of records.
-pub fn records_as_csv(path: &Path) -> anyhow::Result<Vec<u8>> {
-    records::as_csv(path)
-}
 
 /// The program `cargo xtask`: does what its command line says.
 pub fn main() -> ExitCode {
@@ -43,7 +29,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     /// From top to bottom.
-    const ROOMS: [&str; 5] = ["command", "studies", "run", "report", "records"];
+    const ROOMS: [&str; 4] = ["command", "studies", "run", "report"];
 
     fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {

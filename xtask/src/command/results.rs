@@ -4,20 +4,21 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{bail, ensure};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
+use run_records::database::Database;
+use run_records::export::{Format, export};
+use run_records::join;
+use run_records::merge::merge;
+use run_records::output::Output;
+use run_records::repair::repair;
+use run_records::shell;
+use run_records::table::Table;
+use run_records::{list, show};
 
-use crate::output::Output;
 use crate::paths::{exports_folder, reports_root};
-use crate::records::database::Database;
-use crate::records::export::{Format, export};
-use crate::records::join;
-use crate::records::merge::merge;
-use crate::records::repair::repair;
-use crate::records::table::Table;
-use crate::records::{list, show};
 use crate::report;
-use crate::shell;
 use crate::studies::committed::CommittedReport;
+use crate::terminal;
 
 /// Arguments of `cargo xtask results`.
 #[derive(Args)]
@@ -46,11 +47,11 @@ enum ResultsCommand {
         /// A database
         file: PathBuf,
         /// Which table
-        #[arg(long, value_enum, default_value_t = Table::Metrics)]
-        table: Table,
+        #[arg(long, value_enum, default_value_t = TableName::Metrics)]
+        table: TableName,
         /// In which format
-        #[arg(long, value_enum, default_value_t = Format::Csv)]
-        format: Format,
+        #[arg(long, value_enum, default_value_t = FormatName::Csv)]
+        format: FormatName,
         /// Where to [default: standard output]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
@@ -89,6 +90,51 @@ enum ResultsCommand {
     },
 }
 
+/// A [`Table`] on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum TableName {
+    /// One row per run: what it was, where and how long it was trained, its ε and its test accuracy
+    Runs,
+    /// One row per run, part (train, validation, test) and group: records, accuracy, loss; F1 and class means; gradient norms
+    Metrics,
+    /// One row per run, epoch and group: loss and gradient norms
+    Epochs,
+    /// One row per run, recorded step and threshold
+    Thresholds,
+}
+
+impl From<TableName> for Table {
+    fn from(name: TableName) -> Self {
+        match name {
+            TableName::Runs => Self::Runs,
+            TableName::Metrics => Self::Metrics,
+            TableName::Epochs => Self::Epochs,
+            TableName::Thresholds => Self::Thresholds,
+        }
+    }
+}
+
+/// A [`Format`] on the command line.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FormatName {
+    /// With a header; empty fields are undefined values
+    Csv,
+    /// An array of objects; infinities and NaN are strings
+    Json,
+    /// Typed columns, not compressed
+    Parquet,
+}
+
+impl From<FormatName> for Format {
+    fn from(name: FormatName) -> Self {
+        match name {
+            FormatName::Csv => Self::Csv,
+            FormatName::Json => Self::Json,
+            FormatName::Parquet => Self::Parquet,
+        }
+    }
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -101,23 +147,24 @@ pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
             let (table, bad) = list::table(&files);
             write!(out, "{table}")?;
             for error in &bad {
-                writeln!(out, "{error}")?;
+                writeln!(out, "{}", terminal::message(error))?;
             }
             ensure!(bad.is_empty(), "{} of {} files cannot be read", bad.len(), files.len());
         }
         ResultsCommand::Show { file, run: None } => write!(out, "{}", show::database(&Database::read(file)?)?)?,
         ResultsCommand::Show { file, run: Some(run) } => writeln!(out, "{}", show::run(&Database::read(file)?, *run)?)?,
         ResultsCommand::Export { file, table, format, out: path } => {
-            if path.is_none() && *format == Format::Parquet {
+            let (table, format) = (Table::from(*table), Format::from(*format));
+            if path.is_none() && format == Format::Parquet {
                 bail!("--format parquet: expected --out FILE, it is not text");
             }
             let output = path.as_deref().map(|path| Output::new(path, &[file])).transpose()?;
             let database = Database::read(file)?;
             if let Some(output) = output {
-                output.write(|file| export(&database, *table, *format, file))?;
+                output.write(|file| export(&database, table, format, file))?;
             } else {
                 let mut text = Vec::new();
-                export(&database, *table, *format, &mut text)?;
+                export(&database, table, format, &mut text)?;
                 out.write_all(&text)?;
             }
         }

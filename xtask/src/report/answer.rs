@@ -1,14 +1,14 @@
 //! The opening of a report: what came out of each experiment, in a sentence and a figure.
 
 use fair_report::{Block, Figure, Section, number};
+use run_records::coordinate::is_grid;
+use run_records::mark::{Mark, marked};
+use run_records::{ExperimentResults, MethodResults, StudyResults};
 
 use super::fairness::{Cost, cost_of};
 use super::figures::{ACCURACY, DrawnFigure};
 use super::label::label;
 use super::metric::REFERENCE;
-use crate::records::coordinate::is_grid;
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, MethodResults, StudyResults};
 
 /// The method that others are compared with.
 const BASELINE: &str = "dpsgd";

@@ -17,13 +17,13 @@ use fair_metrics::{
 };
 use fair_report::number;
 use fair_report::{Block, Cell, Row, Section, Table, Tone};
+use run_records::mark::{Mark, marked};
+use run_records::{ExperimentResults, MethodResults, StudyResults};
 
 use super::estimate::mean_and_error;
 use super::metric::{Column, paired};
 use super::presentation::StudyPresentation;
 use super::published_difference::{PublishedEffect, published_effect};
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, MethodResults, StudyResults};
 
 /// Coverage of the intervals.
 const LEVEL: f64 = 0.95;
@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn a_failed_run_decides_nothing() {
         let mut results = fixture::study();
-        let failure = crate::records::FailureRecord { index: 9, reason: "it diverged".to_owned() };
+        let failure = run_records::FailureRecord { index: 9, reason: "it diverged".to_owned() };
         results.experiments[0].methods[1].failures.push(failure);
         let presentation = presentation(least("dpsgd-f", &["dpsgd"]));
         assert_eq!(judge(&results, &presentation).unwrap()[0].verdict, ClaimVerdict::NotDecidable);

@@ -3,14 +3,14 @@
 use fair_metrics::{Compared, Estimate, SIGNIFICANCE};
 use fair_report::number;
 use fair_report::{Block, Cell, Row, Section, Table, Tone};
+use run_records::mark::{Mark, marked};
+use run_records::{ExperimentResults, MethodResults};
 
 use super::estimate::mean_and_error;
 use super::metric::{Column, paired};
 use super::presentation::TablePresentation;
 use super::published::{Printed, PublishedCell, PublishedTable};
 use super::verdict::{Agreement, Comparison, MAX_RELATIVE, Ours, Verdict, absolute_tolerance, compare, judge};
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, MethodResults};
 
 /// A published table answered by an experiment.
 pub(crate) struct Answer<'a> {

@@ -1,7 +1,8 @@
 //! Which figures of the papers our plots answer, and which groups those figures show.
 
+use run_records::{ExperimentResults, GroupSize};
+
 use super::figures::DrawnFigure;
-use crate::records::{ExperimentResults, GroupSize};
 
 /// A plot of an experiment, by the end of its file name, and the published figure that it is the counterpart of.
 struct Counterpart {

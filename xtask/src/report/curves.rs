@@ -2,13 +2,13 @@
 
 use fair_metrics::Estimate;
 use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
+use run_records::coordinate::coordinate;
+use run_records::mark::{Mark, marked};
+use run_records::{ExperimentResults, MethodResults};
 
 use super::counterparts;
 use super::figures::DrawnFigure;
 use super::metric::{Column, REFERENCE};
-use crate::records::coordinate::coordinate;
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, MethodResults};
 
 /// A coordinate that curves run over, and the end of the file name.
 const COORDINATES: [(&str, &str); 3] = [("ε", "over-epsilon"), ("epochs", "over-epochs"), ("C", "over-bounds")];

@@ -6,13 +6,13 @@ use fair_metrics::{
 };
 use fair_report::number;
 use fair_report::{Block, Cell, Row, Table, Tone};
+use run_records::mark::{Mark, marked};
+use run_records::{ExperimentResults, GroupMetrics, MethodResults, RunRecord};
 use serde::Serialize;
 
 use super::decomposition;
 use super::estimate::mean_and_error;
 use super::metric::{Column, REFERENCE, excessive_risks, paired, privacy_costs, reference_run, widest_gap};
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, GroupMetrics, MethodResults, RunRecord};
 
 /// The method that others are tested against.
 const BASELINE: &str = "dpsgd";

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use fair_metrics::Estimate;
 use fair_report::plot::{Dot, DotPanel, DotSeries, LinePanel, Panel, Plot, Point, Series, y_range};
+use run_records::mark::{Mark, marked};
+use run_records::{EpochRecord, ExperimentResults, MethodResults};
 
 use super::label::label;
 use super::metric::Column;
 use super::presentation::TablePresentation;
 use super::{counterparts, curves, losses};
-use crate::records::mark::{Mark, marked};
-use crate::records::{EpochRecord, ExperimentResults, MethodResults};
 
 /// A plot with its words.
 pub(crate) struct DrawnFigure {

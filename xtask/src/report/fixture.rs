@@ -1,7 +1,7 @@
 //! What made-up records answer, for tests.
 
 use super::{Cause, StudyPresentation, TablePresentation};
-pub(crate) use crate::records::study_fixture::study;
+pub(crate) use run_records::made_up::study;
 
 /// Esipova's Table 4, answered by [`study`].
 pub(crate) fn presentation() -> StudyPresentation {

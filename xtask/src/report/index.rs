@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use askama::Template;
 use fair_report::number;
+use run_records::output::Output;
 
 use super::summary::{Summary, Tally};
-use crate::output::Output;
 
 /// In every index.
 const TITLE: &str = "<title>Reproductions</title>";

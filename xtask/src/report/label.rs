@@ -1,9 +1,9 @@
 //! Methods as papers write them.
 
 use dp_clipping::registry;
+use run_records::MethodResults;
 
 use super::metric::REFERENCE;
-use crate::records::MethodResults;
 
 /// The label of the method, with what tells several runs of it apart: `DPSGD-F ε=1` for `dpsgd-f ε=1`.
 pub(super) fn label(method: &MethodResults) -> String {

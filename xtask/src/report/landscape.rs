@@ -3,13 +3,13 @@
 use anyhow::bail;
 use fair_report::plot::{HeatPanel, Panel, Plot};
 use fair_report::{Block, Cell, Row, Table};
+use run_records::coordinate::{BOUND, RATE, coordinate};
+use run_records::mark::{Mark, marked};
+use run_records::{ExperimentResults, MethodResults};
 
 use super::estimate::mean_and_error;
 use super::figures::DrawnFigure;
 use super::metric::Column;
-use crate::records::coordinate::{BOUND, RATE, coordinate};
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, MethodResults};
 
 /// The metric that a search maximises (Zhao 2025, 4.1).
 const OBJECTIVE: &str = "macro_accuracy_pct";

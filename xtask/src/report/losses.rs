@@ -1,13 +1,13 @@
 //! Losses of the three parts and gaps between groups, as dots by method: for experiments that have validation records.
 
 use fair_report::plot::{Dot, DotPanel, DotSeries, Panel, Plot};
+use run_records::mark::{Mark, marked};
+use run_records::{ExperimentResults, MetricsRecord, RunRecord};
 
 use super::figures::DrawnFigure;
 use super::label::label;
 use super::metric::{Column, Metric, Subject};
 use super::presentation::TablePresentation;
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, MetricsRecord, RunRecord};
 
 /// The metrics of one part.
 type Part = fn(&RunRecord) -> Option<&MetricsRecord>;

@@ -7,8 +7,7 @@ use anyhow::bail;
 use fair_metrics::{
     Estimate, SeedValues, gaps_over_seeds, largest_gap, macro_accuracy, pairwise_gaps, worst_class_accuracy,
 };
-
-use crate::records::{EpochRecord, ExperimentResults, MethodResults, MetricsRecord, RunRecord};
+use run_records::{EpochRecord, ExperimentResults, MethodResults, MetricsRecord, RunRecord};
 
 /// Name of the reference without privacy among an experiment's methods.
 pub(crate) const REFERENCE: &str = "non-private";
@@ -366,7 +365,7 @@ pub(crate) fn paired(
 fn mean_of(
     metrics: &MetricsRecord,
     scope: &Scope,
-    of: impl Fn(&crate::records::GroupMetrics) -> Option<f64>,
+    of: impl Fn(&run_records::GroupMetrics) -> Option<f64>,
 ) -> Option<f64> {
     let groups = match scope {
         Scope::All => return of(&metrics.overall),
@@ -535,8 +534,8 @@ mod tests {
         experiment.dataset.groups[0].name = "male, young".to_owned();
         experiment.dataset.groups[1].name = "male, old".to_owned();
         for run in experiment.methods.iter_mut().flat_map(|method| &mut method.runs) {
-            run.test.groups[0] = crate::records::GroupMetrics { n: 30, accuracy: Some(0.9), loss: Some(0.2) };
-            run.test.groups[1] = crate::records::GroupMetrics { n: 10, accuracy: Some(0.5), loss: Some(0.6) };
+            run.test.groups[0] = run_records::GroupMetrics { n: 30, accuracy: Some(0.9), loss: Some(0.2) };
+            run.test.groups[1] = run_records::GroupMetrics { n: 10, accuracy: Some(0.5), loss: Some(0.6) };
         }
         let mean = |metric, group| {
             let column = Column::parse(metric, group).unwrap();

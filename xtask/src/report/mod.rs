@@ -48,11 +48,12 @@ pub(crate) use self::ranking::{Judged, Ranked};
 use self::release::Release;
 use self::summary::Summary;
 pub(crate) use self::terminal::{Print, short};
+use run_records::coordinate::is_grid;
+use run_records::mark::{Mark, marked};
+use run_records::output::ReportFolder;
+use run_records::{ExperimentResults, StudyResults, compact};
+
 use self::verdict::Verdict;
-use crate::output::ReportFolder;
-use crate::records::coordinate::is_grid;
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, StudyResults, compact};
 
 /// Writes `report.md`, `report.html`, `release.json` (what ε covers), `results.json` (everything, most of it not for release), `runs.json.gz`, `fairness.json`, `summary.json` and `plots/` to the
 /// directory `out`, replacing an earlier report there as one step at the end; see [`ReportFolder::replace`].
@@ -138,12 +139,14 @@ fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::
     sections.extend(details);
     all_figures.extend(figures.into_iter().flatten());
     sections.push(Section::new("how-it-was-run", "How it was run", setting::study(results)).folded());
-    let document = Document {
-        title: presentation.title.clone(),
-        mark: Mark::new(results.synthetic, results.quick).map(Into::into),
-        sections,
-    };
+    let document = Document { title: presentation.title.clone(), mark: document_mark(results), sections };
     Ok((document, all_figures))
+}
+
+/// What a document is marked with.
+fn document_mark(results: &StudyResults) -> Option<fair_report::Mark> {
+    let mark = Mark::new(results.synthetic, results.quick)?;
+    Some(fair_report::Mark { label: mark.label(), meaning: mark.meaning() })
 }
 
 /// The plots of one experiment.
@@ -196,11 +199,7 @@ pub(crate) fn at_length(results: &StudyResults, presentation: &StudyPresentation
         }
         sections.push(Section::new(&experiment.id, &experiment.title, blocks));
     }
-    Ok(fair_report::markdown(&Document {
-        title: presentation.title.clone(),
-        mark: Mark::new(results.synthetic, results.quick).map(Into::into),
-        sections,
-    })?)
+    Ok(fair_report::markdown(&Document { title: presentation.title.clone(), mark: document_mark(results), sections })?)
 }
 
 /// What may be released of what follows.
@@ -265,9 +264,10 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
+    use run_records::output::Contents;
+
     use super::fixture::presentation;
     use super::*;
-    use crate::output::Contents;
 
     fn claim(out: &Path) -> ReportFolder {
         ReportFolder::claim(out, "adult", &presentation().title, Contents::ReportAndRecords).unwrap()
@@ -331,7 +331,7 @@ mod tests {
         experiment.methods[1].runs.clear();
         experiment.methods[2].runs.truncate(1);
         for run in &mut experiment.methods[3].runs {
-            run.test.groups[1] = crate::records::GroupMetrics { n: 0, accuracy: None, loss: None };
+            run.test.groups[1] = run_records::GroupMetrics { n: 0, accuracy: None, loss: None };
         }
         let text = markdown(&results);
         assert!(text.contains("undefined"));
@@ -344,7 +344,7 @@ mod tests {
         let mut results = fixture::study();
         let dpsgd = &mut results.experiments[0].methods[1];
         dpsgd.runs.truncate(4);
-        dpsgd.failures = vec![crate::records::FailureRecord { index: 4, reason: "it diverged".to_owned() }];
+        dpsgd.failures = vec![run_records::FailureRecord { index: 4, reason: "it diverged".to_owned() }];
         let text = markdown(&results);
         assert!(text.contains("- dpsgd, seed 5: it diverged"), "{text}");
         assert!(text.contains("| **dpsgd** | no verdict: a run failed |"), "{text}");

@@ -2,10 +2,10 @@
 
 use anyhow::Context;
 use fair_report::plot::{self, Plot};
+use run_records::output::ReportFolder;
 use serde::Serialize;
 
 use super::summary::{Plot as SummaryPlot, Summary, Tally};
-use crate::output::ReportFolder;
 
 /// What it consists of.
 pub(crate) struct PlainReport<'a> {

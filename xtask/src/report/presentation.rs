@@ -22,7 +22,7 @@ pub(crate) struct StudyPresentation {
 pub(crate) struct TablePresentation {
     /// Anchor, for example `esipova2023-table-4`.
     pub(crate) id: String,
-    /// [`ExperimentResults::id`](crate::records::ExperimentResults::id) of the experiment. A table whose experiment was not
+    /// [`ExperimentResults::id`](run_records::ExperimentResults::id) of the experiment. A table whose experiment was not
     /// run is left out.
     pub(crate) experiment: String,
     /// The figures of the paper.

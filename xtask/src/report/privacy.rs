@@ -4,12 +4,12 @@ use dp_accounting::{Accountant, Delta, DpEvent, PldAccountant, Rounding, Scope, 
 use dp_train::Plan;
 use fair_report::number;
 use fair_report::{Block, Cell, Row, Table, Tone};
+use run_records::mark::{Mark, marked};
+use run_records::{ExperimentResults, MethodResults, PrivacyRecord, StudyResults, mark_epsilon};
 use serde::Deserialize;
 
 use super::search;
 use super::shares::{self, Shares};
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, MethodResults, PrivacyRecord, StudyResults, mark_epsilon};
 
 /// What a reader may take from a report, and what not: the top of every one.
 pub(crate) fn what_may_be_released(results: &StudyResults) -> Vec<Block> {
@@ -318,7 +318,7 @@ mod tests {
         for record in &mut privacy.epsilons {
             record.epsilon = mark_epsilon(record.epsilon.epsilon().get(), false, None);
         }
-        method.runs[0].group_epsilons = vec![crate::records::group_epsilon(1.0, &[]); 2];
+        method.runs[0].group_epsilons = vec![run_records::group_epsilon(1.0, &[]); 2];
         assert_eq!(by_group(&experiment, None), None);
         let method = &experiment.methods[1];
         let cells = row(method, method.privacy.as_ref().unwrap(), true, None).cells;

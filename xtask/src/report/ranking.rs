@@ -2,10 +2,9 @@
 
 use fair_metrics::{macro_accuracy, worst_class_accuracy};
 use fair_report::number;
+use run_records::coordinate::is_grid;
+use run_records::{ExperimentResults, MethodResults, RunRecord, StudyResults};
 use serde::Serialize;
-
-use crate::records::coordinate::is_grid;
-use crate::records::{ExperimentResults, MethodResults, RunRecord, StudyResults};
 
 /// Which experiments compare methods, and which method is recommended there.
 #[derive(Debug, Clone, Copy)]

@@ -1,9 +1,8 @@
 //! The part of a study's results that its ε cover, apart from the diagnostics.
 
+use run_records::mark::Mark;
+use run_records::{PrivacyRecord, StudyResults, ThresholdRecord};
 use serde::Serialize;
-
-use crate::records::mark::Mark;
-use crate::records::{PrivacyRecord, StudyResults, ThresholdRecord};
 
 /// What may be released of a study, if its randomness is secret. The parameters themselves are not kept by a study.
 #[derive(Serialize)]
@@ -39,7 +38,7 @@ struct MethodRelease<'a> {
 impl<'a> Release<'a> {
     /// Of the methods with a proof.
     pub(super) fn of(results: &'a StudyResults) -> Self {
-        let methods = |methods: &'a [crate::records::MethodResults]| {
+        let methods = |methods: &'a [run_records::MethodResults]| {
             methods
                 .iter()
                 .filter_map(|method| Some((method, method.privacy.as_ref().filter(|privacy| privacy.certified)?)))

@@ -2,9 +2,8 @@
 
 use fair_report::number;
 use fair_report::{Cell, Row, Table};
-
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, SearchRecord, TrialRecord};
+use run_records::mark::{Mark, marked};
+use run_records::{ExperimentResults, SearchRecord, TrialRecord};
 
 /// One row per method that searches; `None` if none does.
 pub(crate) fn table(experiment: &ExperimentResults, mark: Option<Mark>) -> Option<Table> {

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use fair_report::number;
 use fair_report::{Block, Cell, Row, Table};
-
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, RunRecord, StudyResults};
-use crate::shell;
+use run_records::mark::{Mark, marked};
+use run_records::shell;
+use run_records::{ExperimentResults, RunRecord, StudyResults};
 
 /// The commands and the machines.
 pub(crate) fn study(results: &StudyResults) -> Vec<Block> {

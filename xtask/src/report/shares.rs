@@ -1,9 +1,8 @@
 //! What a method releases beside its gradients, and what each release takes of its budget.
 
 use fair_report::number;
+use run_records::PrivacyRecord;
 use serde_json::Value;
-
-use crate::records::PrivacyRecord;
 
 /// Gaussian noise on a sum, once or in several rounds.
 #[derive(Debug, Clone, PartialEq)]

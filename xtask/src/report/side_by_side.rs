@@ -4,15 +4,15 @@ use fair_metrics::Estimate;
 use fair_report::number;
 use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
 use fair_report::{Block, Cell, Row, Section, Table, Tone};
+use run_records::coordinate::{coordinate, is_grid};
+use run_records::mark::{Mark, marked};
+use run_records::{ExperimentResults, MethodResults, StudyResults};
 
 use super::answer::drawn;
 use super::estimate::mean_and_error;
 use super::figures::DrawnFigure;
 use super::metric::{Column, REFERENCE};
 use super::ranking::{Judged, Ranked};
-use crate::records::coordinate::{coordinate, is_grid};
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, MethodResults, StudyResults};
 
 /// The coordinate that methods are compared along.
 const COORDINATE: &str = "ε";
@@ -242,8 +242,9 @@ fn capital(words: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use run_records::Coordinate;
+
     use super::*;
-    use crate::records::Coordinate;
     use crate::report::fixture;
 
     #[test]

@@ -1,9 +1,8 @@
 //! What an index says of a report.
 
 use fair_report::{Block, Document, Tone};
+use run_records::StudyResults;
 use serde::{Deserialize, Serialize};
-
-use crate::records::StudyResults;
 
 /// A report in a few facts, written beside it as `summary.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

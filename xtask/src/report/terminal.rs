@@ -2,14 +2,14 @@
 
 use clap::ValueEnum;
 use fair_report::{Document, aligned, number};
+use run_records::coordinate::is_grid;
+use run_records::mark::Mark;
+use run_records::{ExperimentResults, MethodResults, StudyResults};
 
 use super::fairness::{Cost, cost_of};
 use super::metric::REFERENCE;
 use super::summary::Tally;
 use super::{StudyPresentation, answers, claims, ranking, summary};
-use crate::records::coordinate::is_grid;
-use crate::records::mark::Mark;
-use crate::records::{ExperimentResults, MethodResults, StudyResults};
 
 /// How much of a report a command prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -181,8 +181,9 @@ fn columns(rows: &[Vec<String>]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use run_records::Coordinate;
+
     use super::*;
-    use crate::records::Coordinate;
     use crate::report::fixture::{presentation, study};
     use crate::report::{Judged, Ranked};
 

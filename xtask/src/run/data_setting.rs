@@ -16,11 +16,11 @@ use dp_train::{Purpose, Randomness};
 use ndarray::Array2;
 use rand::rngs::OsRng;
 use rand::{RngCore, TryRngCore};
+use run_records::output::Output;
 
 use super::features::Features;
 use super::records::ExperimentData;
 use super::text_inputs::TextInputs;
-use crate::output::Output;
 use crate::terminal::say;
 
 /// The records of an experiment.

@@ -3,11 +3,11 @@
 use dp_accounting::{Delta, Epsilon, NoiseMultiplier};
 use dp_clipping::PresetParams;
 use dp_train::{EarlyStopping, LearningRate, Loss, ModelConfig, OptimiserConfig};
+use run_records::Coordinate;
 
 use super::conditioned::Goal;
 use super::data_setting::DataSetting;
 use super::random_search::RandomSearch;
-use crate::records::Coordinate;
 
 /// The name of the reference every method is compared with.
 pub(crate) const NON_PRIVATE: &str = "non-private";

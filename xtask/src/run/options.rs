@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use clap::Args;
+use run_records::{Database, Source};
 
 use super::shard::Shard;
 use crate::device::DeviceArgs;
 use crate::paths::reports_root;
-use crate::records::{Database, Source};
 use crate::report::Print;
 use crate::run::data_source::DataSource;
 

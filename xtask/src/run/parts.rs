@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use anyhow::{Context, ensure};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
+use run_records::shell;
 
 use super::options::StudyOptions;
-use crate::shell;
 
 /// Cores of a task where the command names no number of threads.
 const DEFAULT_CORES: u16 = 4;

@@ -5,10 +5,10 @@ use dp_accounting::{
     NoiseMultiplier, Orders, PldAccountant, RdpAccountant, Rounding, SamplingRate, Scope, decimal,
 };
 use dp_train::Plan;
+use run_records::{EpsilonRecord, NO_PROOF, PrivacyRecord, RecomputedEpsilon, SearchPrivacyRecord, group_epsilon};
 
 use super::experiment::{PublishedAccountant, PublishedBudget};
 use super::random_search::SearchPlan;
-use crate::records::{EpsilonRecord, NO_PROOF, PrivacyRecord, RecomputedEpsilon, SearchPrivacyRecord, group_epsilon};
 
 /// What a run of this plan leaves in its ledger.
 ///

@@ -19,6 +19,7 @@ use dp_train::{LearningRate, Plan, PublicFacts, TrainConfig};
 use fair_metrics::macro_accuracy;
 use rand::seq::IndexedRandom;
 use rand::{CryptoRng, Rng};
+use run_records::{MetricsRecord, TrialRecord};
 use serde_json::json;
 
 use super::evaluation::Failure;
@@ -26,7 +27,6 @@ use super::experiment::{BatchSize, Experiment, MethodSetting, Noise};
 use super::plans;
 use super::strategy::strategy;
 use super::training::TrainedModel;
-use crate::records::{MetricsRecord, TrialRecord};
 
 /// What a search draws from, and how often.
 #[derive(Debug, Clone)]
@@ -241,8 +241,9 @@ fn noisy_macro_accuracy(metrics: &MetricsRecord, release: impl FnOnce(&mut [f64]
 
 #[cfg(test)]
 mod tests {
+    use run_records::GroupMetrics;
+
     use super::*;
-    use crate::records::GroupMetrics;
 
     fn metrics(class_recall: Vec<Option<f64>>, class_sizes: Vec<usize>) -> MetricsRecord {
         let overall = GroupMetrics { n: class_sizes.iter().sum(), accuracy: None, loss: None };

@@ -2,10 +2,9 @@
 
 use dp_train::{Observer, StepView, TrainError};
 use indicatif::ProgressBar;
+use run_records::{EpochRecord, ThresholdRecord, extended};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use crate::records::{EpochRecord, ThresholdRecord, extended};
 
 /// Points a threshold's curve is drawn from, at most.
 const THRESHOLD_POINTS: u64 = 200;

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context;
 use dp_data::{Dataset, Provenance, Split};
 use dp_train::{DType, Device, PublicFacts, Records};
+use run_records::GroupSize;
 use sha2::{Digest, Sha256};
-
-use crate::records::GroupSize;
 
 /// The data of one experiment: a split for each seed.
 pub(crate) struct ExperimentData<'a> {

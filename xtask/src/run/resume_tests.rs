@@ -11,6 +11,7 @@ use dp_train::{
 };
 use indicatif::ProgressBar;
 use ndarray::Array2;
+use run_records::StudyResults;
 
 use super::data_setting::Source;
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
@@ -22,7 +23,6 @@ use super::records::ExperimentData;
 use super::runner::{Prepared, run_all};
 use super::session::Session;
 use super::training::train;
-use crate::records::StudyResults;
 
 #[derive(Parser)]
 struct Line {
@@ -213,7 +213,7 @@ fn checkpoints_are_named_by_all_that_decides_a_run_and_leave_with_it() {
         let words = format!("study --out {} {arguments}", folder.path().display());
         Session::begin("line", &Line::try_parse_from(words.split_whitespace()).unwrap().options).unwrap()
     };
-    let key = |index| crate::records::RunKey {
+    let key = |index| run_records::RunKey {
         experiment: "line".into(),
         method: "dpsgd".into(),
         config_hash: "c".into(),
@@ -288,7 +288,7 @@ fn records_of_another_study_are_not_moved_aside() {
     let folder = tempfile::tempdir().unwrap();
     run(folder.path(), &[NON_PRIVATE], "--seed 7").unwrap();
     let path = folder.path().join("records.db");
-    let error = crate::records::Database::set_aside(&path, "circle").unwrap_err().to_string();
+    let error = run_records::Database::set_aside(&path, "circle").unwrap_err().to_string();
     assert!(error.ends_with("records.db holds runs of the study line, not of circle"), "{error}");
 }
 

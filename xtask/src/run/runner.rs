@@ -9,6 +9,10 @@ use dp_accounting::{Ledger, Rounding, decimal};
 use dp_clipping::registry;
 use dp_train::{DType, Device, Execution, Model};
 use rayon::prelude::*;
+use run_records::{
+    Coordinate, DatasetRecord, ExperimentResults, MethodResults, ModelRecord, PrivacyRecord, RunKey, RunProvenance,
+    RunRecord, config_hash,
+};
 use serde_json::json;
 
 use super::data_setting::Splits;
@@ -22,10 +26,6 @@ use super::session::Session;
 use super::single_run::Run;
 use super::step_analysis::AnalysisSchedule;
 use super::workload::{Workload, throughput};
-use crate::records::{
-    Coordinate, DatasetRecord, ExperimentResults, MethodResults, ModelRecord, PrivacyRecord, RunKey, RunProvenance,
-    RunRecord, config_hash,
-};
 use crate::terminal::say;
 
 /// An experiment with a checked procedure per method.

@@ -10,6 +10,12 @@ use dp_train::{Purpose, RandomStreams, Randomness};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use rand_chacha::ChaCha20Rng;
+use run_records::output::Output;
+use run_records::shell;
+use run_records::{
+    Database, DatasetRecord, ExperimentResults, FailureRecord, MethodResults, RunKey, RunRecord, SessionId,
+    SessionRecord, Source, StudyResults, add_all, config_hash,
+};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -17,13 +23,7 @@ use super::checkpoints::RunCheckpoints;
 use super::options::StudyOptions;
 use super::shard::Shard;
 use crate::host;
-use crate::output::Output;
 use crate::ranks::ranks;
-use crate::records::{
-    Database, DatasetRecord, ExperimentResults, FailureRecord, MethodResults, RunKey, RunRecord, SessionId,
-    SessionRecord, Source, StudyResults, add_all, config_hash,
-};
-use crate::shell;
 use crate::terminal::say;
 
 /// The records of a study while it is trained.

@@ -5,6 +5,7 @@ use std::time::Instant;
 use anyhow::Context;
 use dp_train::{Execution, Plan};
 use indicatif::ProgressBar;
+use run_records::{RunKey, RunRecord, SearchRecord};
 
 use super::conditioned::ConditionedPlan;
 use super::evaluation::Failure;
@@ -13,7 +14,6 @@ use super::records::SeedRecords;
 use super::session::Session;
 use super::step_analysis::{AnalysisSchedule, StepAnalysis};
 use super::training::{TrainedModel, train};
-use crate::records::{RunKey, RunRecord, SearchRecord};
 
 /// A run about to be made.
 pub(crate) struct Run<'a> {

@@ -1,7 +1,8 @@
 //! A batch script that trains a study's parts as an array job under Slurm.
 
+use run_records::shell;
+
 use super::parts::Parts;
-use crate::shell;
 
 /// To be handed to `sbatch`.
 pub(crate) fn script(parts: &Parts) -> String {

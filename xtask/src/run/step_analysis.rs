@@ -6,8 +6,7 @@ use dp_clipping::{Coupling, FairlensForm};
 use dp_train::analysis::{Analyser, AnalysisSettings, DecompositionObserver};
 use dp_train::{Observer, OptimiserConfig, Plan, Records, StepState};
 use rand::CryptoRng;
-
-use crate::records::AnalysisRecord;
+use run_records::AnalysisRecord;
 
 /// How often and how thoroughly steps are taken apart.
 #[derive(Debug, Clone, Copy)]

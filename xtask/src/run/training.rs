@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, ensure};
 use dp_train::{Engine, Execution, Plan, RandomStreams, RunCounts, TrainError, Trainer};
 use indicatif::ProgressBar;
+use run_records::{MetricsRecord, RunRecord};
 
 use super::checkpoints::checkpoints;
 use super::evaluation::{Failure, evaluate};
@@ -13,7 +14,6 @@ use super::recorder::Recorder;
 use super::records::SeedRecords;
 use super::step_analysis::StepAnalysis;
 use crate::host;
-use crate::records::{MetricsRecord, RunRecord};
 use crate::terminal::say;
 
 /// A trained model, not yet looked at with test records.

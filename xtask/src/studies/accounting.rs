@@ -8,12 +8,12 @@ use dp_accounting::{
     PldAccountant, RdpAccountant, Rounding, SamplingRate, decimal,
 };
 use rayon::prelude::*;
+use run_records::output::{Contents, ReportFolder};
+use run_records::shell;
 use serde::Serialize;
 
-use crate::output::{Contents, ReportFolder};
 use crate::paths::reports_root;
 use crate::report::{self, PlainReport};
-use crate::shell;
 use crate::terminal::say;
 
 /// Options of `cargo xtask reproduce accounting`.

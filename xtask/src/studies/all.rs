@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::ensure;
+use run_records::shell;
 
 use super::accounting;
 use super::study::StudyArgs;
 use super::toy;
 use crate::paths::{exports_folder, reports_root};
 use crate::report;
-use crate::shell;
 use crate::studies::TRAINING;
 use crate::terminal::{self, say};
 

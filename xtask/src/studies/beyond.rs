@@ -6,12 +6,12 @@ use dp_clipping::PresetParams;
 use dp_data::mnist::{Collection, RareClass};
 use dp_data::{ScalingFit, adult, dutch};
 use dp_train::{LearningRate, Loss, ModelConfig, OptimiserConfig};
+use run_records::ExperimentResults;
+use run_records::coordinate::{BOUND, RATE, coordinate};
 
 use super::pixels::{self, Network};
 use super::study::{FollowUp, Study, StudyArgs};
 use super::zhao::VALIDATION;
-use crate::records::ExperimentResults;
-use crate::records::coordinate::{BOUND, RATE, coordinate};
 use crate::report::landscape::{Part, best_points};
 use crate::report::{Claim, Judged, Ranked, StudyPresentation, TablePresentation};
 use crate::run::conditioned::Goal;

@@ -10,12 +10,12 @@ use anyhow::Context;
 use clap::Parser;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use run_records::output::Output;
+use run_records::{compact, metrics_csv};
 
 use super::TRAINING;
 use super::study::{Protocol, StudyArgs};
-use crate::output::Output;
 use crate::paths::exports_folder;
-use crate::records::{compact, metrics_csv};
 use crate::report::{self, StudyPresentation};
 use crate::studies::analyse;
 

@@ -19,9 +19,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use fair_report::number;
+use run_records::{StudyResults, compact};
 
 use crate::paths::{exports_folder, workspace_root};
-use crate::records::{StudyResults, compact};
 use crate::report::StudyPresentation;
 use crate::report::claims::judge;
 use crate::report::comparison::Answer;

@@ -4,11 +4,11 @@ use anyhow::Context;
 use dp_accounting::{Delta, Epsilon};
 use dp_clipping::PresetParams;
 use dp_train::{LearningRate, Loss, ModelConfig, OptimiserConfig, ZhaoCnnLayout};
+use run_records::ExperimentResults;
+use run_records::coordinate::{RATE, coordinate};
 
 use super::beyond::RIVALS;
 use super::zhao::VALIDATION;
-use crate::records::ExperimentResults;
-use crate::records::coordinate::{RATE, coordinate};
 use crate::report::landscape::{Part, best_points};
 use crate::report::{Judged, Ranked};
 use crate::run::conditioned::ADJUSTED;

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use dp_train::{Execution, Randomness};
+use run_records::output::{Contents, ReportFolder};
+use run_records::shell;
+use run_records::{Database, ExperimentResults, RunKey, StudyResults, compact};
 
-use crate::output::{Contents, ReportFolder};
 use crate::paths::{exports_folder, reports_root};
 use crate::ranks::{ensure_alone, ranks};
-use crate::records::{Database, ExperimentResults, RunKey, StudyResults, compact};
 use crate::report::{self, Print, StudyPresentation};
 use crate::run::data_setting::Tables;
 use crate::run::experiment::{Experiment, NON_PRIVATE};
@@ -22,7 +23,6 @@ use crate::run::slurm;
 use crate::run::step_analysis::AnalysisSchedule;
 use crate::run::text_inputs::TextInputs;
 use crate::run::workload;
-use crate::shell;
 use crate::terminal::{self, say};
 
 /// Options of a study that trains.

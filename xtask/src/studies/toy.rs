@@ -12,12 +12,12 @@ use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use rand_distr::{Distribution, Normal};
+use run_records::output::{Contents, ReportFolder};
+use run_records::shell;
 use serde::Serialize;
 
-use crate::output::{Contents, ReportFolder};
 use crate::paths::reports_root;
 use crate::report::{self, PlainReport};
-use crate::shell;
 use crate::terminal::say;
 
 /// Options of `cargo xtask reproduce toy`.

@@ -6,10 +6,10 @@ use dp_clipping::{CountNoise, PresetParams};
 use dp_data::mnist::{Collection, RareClass};
 use dp_data::{ScalingFit, adult, dutch};
 use dp_train::{LearningRate, Loss, ModelConfig, ZhaoCnnLayout};
+use run_records::ExperimentResults;
+use run_records::coordinate::{BOUND, RATE, coordinate};
 
 use super::study::{FollowUp, Protocol, StudyArgs};
-use crate::records::ExperimentResults;
-use crate::records::coordinate::{BOUND, RATE, coordinate};
 use crate::report::Claim;
 use crate::report::landscape::{Part, best_points};
 use crate::run::data_setting::{DataSetting, EvaluationPart, Source, Splits};

@@ -6,8 +6,7 @@ use std::path::Path;
 use anyhow::ensure;
 use dp_accounting::{Accountant, Asked, Delta, Epsilon, Resolved};
 use fair_report::plot::{LinePanel, Panel, Plot, Point, Series, png};
-
-use crate::output::Output;
+use run_records::output::Output;
 
 /// Points of each line.
 const POINTS: u64 = 24;

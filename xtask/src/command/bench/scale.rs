@@ -13,9 +13,9 @@ use clap::Args;
 use dp_train::Execution;
 use dp_train::ranks::Collective;
 use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
+use run_records::output::Output;
 
 use super::step::{self, StepArgs, StepModel};
-use crate::output::Output;
 use crate::ranks::ranks;
 use crate::terminal::say;
 

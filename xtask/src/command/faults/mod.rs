@@ -12,10 +12,10 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use faults::{Program, Shim, Tally};
 use rayon::prelude::*;
+use run_records::output::Output;
+use run_records::shell;
 
-use crate::output::Output;
 use crate::paths::workspace_root;
-use crate::shell;
 use crate::terminal::say;
 
 /// Options of `cargo xtask faults`.

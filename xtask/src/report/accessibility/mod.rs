@@ -6,10 +6,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use run_records::output::{Contents, ReportFolder};
 use serde::Deserialize;
 
 use super::{fixture, write, write_index};
-use crate::output::{Contents, ReportFolder};
 
 /// Widths of a laptop and of a phone, in CSS pixels.
 const WIDTHS: [u32; 2] = [1280, 390];

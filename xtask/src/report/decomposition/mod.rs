@@ -8,7 +8,7 @@ use fair_metrics::RiskTerm;
 
 pub(super) use self::plots::figures;
 pub(super) use self::tables::blocks;
-use crate::records::{AnalysisRecord, ExperimentResults, MethodResults};
+use run_records::{AnalysisRecord, ExperimentResults, MethodResults};
 
 /// What a group's terms say at a step.
 type OfGroup = fn(&GroupTerms) -> f64;

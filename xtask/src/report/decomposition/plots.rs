@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use dp_train::analysis::{RiskGapBounds, StepDecomposition};
 use fair_metrics::Estimate;
 use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
+use run_records::mark::{Mark, marked};
+use run_records::{ExperimentResults, MethodResults};
 
 use super::{OfGroup, analysed, analyses, widest_pair};
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, MethodResults};
 use crate::report::counterparts;
 use crate::report::figures::DrawnFigure;
 

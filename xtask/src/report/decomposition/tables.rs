@@ -3,10 +3,10 @@
 use dp_train::analysis::{GroupTerms, RiskGapBounds, StepDecomposition};
 use fair_metrics::Estimate;
 use fair_report::{Block, Cell, Row, Table};
+use run_records::mark::{Mark, marked};
+use run_records::{ExperimentResults, MethodResults};
 
 use super::{OfGroup, analysed, analyses, widest_pair};
-use crate::records::mark::{Mark, marked};
-use crate::records::{ExperimentResults, MethodResults};
 use crate::report::estimate::mean_and_error;
 
 /// Terms, norms and bounds as tables; nothing unless runs were analysed.

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use ndarray::Array2;
+use run_records::output::Output;
+use run_records::shell;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use sha2::{Digest, Sha256};
 
-use crate::output::Output;
-use crate::shell;
 use crate::terminal::{self, say};
 
 const TENSOR: &str = "features";

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use dp_train::{EncoderFamily, ModelConfig, TextEncoder};
 use ndarray::Array2;
+use run_records::shell;
 use sha2::{Digest, Sha256};
 
 use super::TextInputs;
 use super::cache::FeatureFile;
 use crate::run::progress::encoding_bar;
-use crate::shell;
 use crate::terminal::say;
 
 /// Inputs from the encoder in this folder.

@@ -1,0 +1,147 @@
+//! Joins records of one study that are in compact files, where no database is left: those that are committed, and new ones.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail, ensure};
+
+use crate::compact;
+use crate::merge::Merged;
+use crate::output::Output;
+use crate::record::{ExperimentResults, MethodResults, RunRecord, StudyResults};
+
+/// How a compact file's name ends.
+pub const SUFFIX: &str = ".json.gz";
+
+/// Adds the runs of `inputs` to the compact file `out`, which is made if there is none. Experiments that are new come last.
+///
+/// Two records of one run must have the same metrics; the one that was there stays.
+///
+/// # Errors
+/// If the files are of different studies or seeds, or two of them disagree about a run; the message says where.
+pub fn join(out: &Path, inputs: &[PathBuf], study: &str) -> anyhow::Result<Merged> {
+    let mut inputs = inputs.iter();
+    let mut joined = if out.exists() {
+        compact::read(out, study)?
+    } else {
+        compact::read(inputs.next().context("nothing to merge")?, study)?
+    };
+    let mut merged = Merged { added: if out.exists() { 0 } else { n_runs(&joined) }, equal: 0 };
+    let paths: Vec<&Path> = inputs.clone().map(PathBuf::as_path).collect();
+    let output = Output::new(out, &paths)?;
+    for path in inputs {
+        let more = compact::read(path, study)?;
+        add(&mut joined, more, &mut merged).with_context(|| path.display().to_string())?;
+    }
+    output.write_bytes(&compact::pack(&joined)?)?;
+    Ok(merged)
+}
+
+fn n_runs(study: &StudyResults) -> usize {
+    study.experiments.iter().flat_map(|experiment| &experiment.methods).map(|method| method.runs.len()).sum()
+}
+
+fn add(study: &mut StudyResults, more: StudyResults, merged: &mut Merged) -> anyhow::Result<()> {
+    let of = |study: &StudyResults| (study.private, study.seed, study.split_seed, study.quick, study.synthetic);
+    ensure!(
+        of(study) == of(&more),
+        "runs under other seeds, quick runs or generated records cannot be joined with others"
+    );
+    for session in more.sessions {
+        if !study.sessions.contains(&session) {
+            study.sessions.push(session);
+        }
+    }
+    for experiment in more.experiments {
+        match study.experiments.iter_mut().find(|known| known.id == experiment.id) {
+            None => {
+                merged.added += experiment.methods.iter().map(|method| method.runs.len()).sum::<usize>();
+                study.experiments.push(experiment);
+            }
+            Some(known) => add_experiment(known, experiment, merged)?,
+        }
+    }
+    Ok(())
+}
+
+fn add_experiment(known: &mut ExperimentResults, more: ExperimentResults, merged: &mut Merged) -> anyhow::Result<()> {
+    let id = &known.id;
+    ensure!(known.dataset == more.dataset && known.model == more.model, "{id}: other data or another model");
+    for method in more.methods {
+        match known.methods.iter_mut().find(|known| known.method == method.method) {
+            None => {
+                merged.added += method.runs.len();
+                known.methods.push(method);
+            }
+            Some(known) => add_method(known, method, merged).with_context(|| id.clone())?,
+        }
+    }
+    Ok(())
+}
+
+fn add_method(known: &mut MethodResults, more: MethodResults, merged: &mut Merged) -> anyhow::Result<()> {
+    ensure!(known.config == more.config, "{}: another configuration", known.method);
+    for run in more.runs {
+        match known.runs.iter().find(|known| known.index == run.index) {
+            None => {
+                merged.added += 1;
+                known.runs.push(run);
+            }
+            Some(known) if metrics(known) == metrics(&run) => merged.equal += 1,
+            Some(_) => bail!("{}, seed {}: two results", more.method, run.index + 1),
+        }
+    }
+    known.runs.sort_by_key(|run| run.index);
+    for failure in more.failures {
+        if !known.failures.contains(&failure) {
+            known.failures.push(failure);
+        }
+    }
+    Ok(())
+}
+
+fn metrics(run: &RunRecord) -> [Option<&crate::MetricsRecord>; 3] {
+    [Some(&run.test), run.validation.as_ref(), Some(&run.train)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::made_up::study;
+
+    #[test]
+    fn compact_files_are_joined_and_what_disagrees_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let write = |name: &str, study: &StudyResults| {
+            std::fs::write(at(name), compact::pack(study).unwrap()).unwrap();
+        };
+        let whole = study();
+        let (mut first, mut second) = (whole.clone(), whole.clone());
+        first.experiments[0].methods.truncate(3);
+        second.experiments[0].methods.drain(..2);
+        second.experiments[0].methods[0].runs.truncate(1);
+        write("first.json.gz", &first);
+        write("second.json.gz", &second);
+        let inputs = [at("first.json.gz"), at("second.json.gz")];
+        let merged = join(&at("out.json.gz"), &inputs, "adult").unwrap();
+        assert_eq!((merged.added, merged.equal), (25, 1));
+        let joined = compact::read(&at("out.json.gz"), "adult").unwrap();
+        assert_eq!(n_runs(&joined), n_runs(&whole));
+        assert_eq!(joined.sessions, whole.sessions);
+        let again = join(&at("out.json.gz"), &inputs, "adult").unwrap();
+        assert_eq!((again.added, again.equal), (0, 26));
+
+        let mut other = whole.clone();
+        other.experiments[0].methods[1].runs[2].test.overall.accuracy = Some(0.1);
+        write("other.json.gz", &other);
+        let error = join(&at("out.json.gz"), &[at("other.json.gz")], "adult").unwrap_err();
+        assert!(
+            format!("{error:#}").ends_with("other.json.gz: esipova-adult: dpsgd, seed 3: two results"),
+            "{error:#}"
+        );
+        other = StudyResults { seed: Some(8), ..whole };
+        write("other.json.gz", &other);
+        assert!(join(&at("out.json.gz"), &[at("other.json.gz")], "adult").is_err());
+        assert_eq!(n_runs(&compact::read(&at("out.json.gz"), "adult").unwrap()), 25);
+    }
+}
