@@ -8,8 +8,6 @@ mod studies;
 
 mod run;
 
-mod report;
-
 mod device;
 mod host;
 mod paths;
@@ -29,7 +27,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     /// From top to bottom.
-    const ROOMS: [&str; 4] = ["command", "studies", "run", "report"];
+    const ROOMS: [&str; 3] = ["command", "studies", "run"];
 
     fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).unwrap() {
@@ -62,6 +60,6 @@ mod tests {
                 n_named += usize::from(is_named);
             }
         }
-        assert!(n_named > 50, "{n_named}: sources name rooms in another way than this test looks for");
+        assert!(n_named > 20, "{n_named}: sources name rooms in another way than this test looks for");
     }
 }

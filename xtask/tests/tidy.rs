@@ -19,8 +19,8 @@ const WRITERS: [&str; 7] = [
 /// Our crates from top to bottom: one names those below it, and no other. The last are leaves.
 const FLOORS: [&[&str]; 6] = [
     &["xtask"],
-    &["run-records", "fairdp-python"],
-    &["fairdp"],
+    &["study-report", "fairdp-python"],
+    &["run-records", "fairdp"],
     &["dp-train"],
     &["fault-shim", "book"],
     &["dp-accounting", "dp-clipping", "dp-data", "fair-metrics", "fair-report", "faults"],

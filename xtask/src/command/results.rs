@@ -16,7 +16,6 @@ use run_records::table::Table;
 use run_records::{list, show};
 
 use crate::paths::{exports_folder, reports_root};
-use crate::report;
 use crate::studies::committed::CommittedReport;
 use crate::terminal;
 
@@ -180,7 +179,7 @@ pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
             }
         }
         ResultsCommand::Index => {
-            let path = report::write_index(&reports_root(), Some(&exports_folder()))?;
+            let path = study_report::write_index(&reports_root(), Some(&exports_folder()))?;
             writeln!(out, "{}", shell::path(&path))?;
         }
         ResultsCommand::Repair { file, out: target } => {

@@ -3,14 +3,25 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use run_records::{Database, Source};
 
 use super::shard::Shard;
 use crate::device::DeviceArgs;
 use crate::paths::reports_root;
-use crate::report::Print;
 use crate::run::data_source::DataSource;
+
+/// How much of a report a command prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Print {
+    /// The whole of its verdicts, claims and privacy tables, as Markdown.
+    Full,
+    /// The answer: accuracy by group, who pays, how many verdicts of each kind.
+    #[default]
+    Summary,
+    /// Where the report is.
+    None,
+}
 
 /// Options of a training study.
 #[derive(Args, Clone)]

@@ -11,9 +11,9 @@ use rayon::prelude::*;
 use run_records::output::{Contents, ReportFolder};
 use run_records::shell;
 use serde::Serialize;
+use study_report::PlainReport;
 
 use crate::paths::reports_root;
-use crate::report::{self, PlainReport};
 use crate::terminal::say;
 
 /// Options of `cargo xtask reproduce accounting`.
@@ -216,7 +216,7 @@ fn write(rows: &[Row], out: &ReportFolder) -> anyhow::Result<()> {
         agreeing: (n_agreeing, rows.len() - n_agreeing),
         plot: None,
     };
-    report::write_plain(&report, &rows, out)
+    study_report::write_plain(&report, &rows, out)
 }
 
 fn rows() -> Result<Vec<Row>, AccountingError> {

@@ -3,11 +3,11 @@
 use dp_data::ScalingFit;
 use dp_data::adult::{Encoding, GroupBy, Sampling};
 use dp_train::{Activation, LearningRate, ModelConfig};
+use study_report::{Cause, Claim, StudyPresentation, TablePresentation};
 
 use super::esipova::{self, GlobalSetting};
 use super::study::{Protocol, Study, StudyArgs};
 use super::xu;
-use crate::report::{Cause, Claim, StudyPresentation, TablePresentation};
 use crate::run::data_setting::Source;
 use crate::run::experiment::Experiment;
 

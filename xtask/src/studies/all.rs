@@ -9,7 +9,6 @@ use super::accounting;
 use super::study::StudyArgs;
 use super::toy;
 use crate::paths::{exports_folder, reports_root};
-use crate::report;
 use crate::studies::TRAINING;
 use crate::terminal::{self, say};
 
@@ -20,7 +19,7 @@ use crate::terminal::{self, say};
 pub(crate) fn run(args: &StudyArgs) -> anyhow::Result<()> {
     args.ensure_whole_study()?;
     let root = args.options.out_root();
-    report::refuse_foreign_index(&root.join("index.html"))?;
+    study_report::refuse_foreign_index(&root.join("index.html"))?;
     let mut studies: Vec<Task<'_>> = Vec::new();
     if !args.options.plan {
         studies.push(("accounting", Box::new(|out| accounting::run(&accounting::AccountingArgs::to(out)))));
@@ -37,7 +36,7 @@ pub(crate) fn run(args: &StudyArgs) -> anyhow::Result<()> {
     }
     let failed = in_turn(&root, &studies)?;
     if !args.options.plan {
-        let index = report::write_index(&root, (root == reports_root()).then(exports_folder).as_deref())?;
+        let index = study_report::write_index(&root, (root == reports_root()).then(exports_folder).as_deref())?;
         say!("\nIndex: {}", shell::path(&index))?;
     }
     ensure!(failed.is_empty(), "{} of {} studies failed: {}", failed.len(), studies.len(), failed.join(", "));

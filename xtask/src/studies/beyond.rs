@@ -8,12 +8,12 @@ use dp_data::{ScalingFit, adult, dutch};
 use dp_train::{LearningRate, Loss, ModelConfig, OptimiserConfig};
 use run_records::ExperimentResults;
 use run_records::coordinate::{BOUND, RATE, coordinate};
+use study_report::landscape::{Part, best_points};
+use study_report::{Claim, Judged, Ranked, StudyPresentation, TablePresentation};
 
 use super::pixels::{self, Network};
 use super::study::{FollowUp, Study, StudyArgs};
 use super::zhao::VALIDATION;
-use crate::report::landscape::{Part, best_points};
-use crate::report::{Claim, Judged, Ranked, StudyPresentation, TablePresentation};
 use crate::run::conditioned::Goal;
 use crate::run::data_setting::{DataSetting, EvaluationPart, Source, Splits};
 use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};

@@ -2,10 +2,10 @@
 
 use dp_data::celeba::{CHANNELS, SIDE};
 use dp_train::{ImageShape, ModelConfig};
+use study_report::{StudyPresentation, TablePresentation};
 
 use super::esipova::{self, GlobalSetting};
 use super::study::{Protocol, Study, StudyArgs};
-use crate::report::{StudyPresentation, TablePresentation};
 use crate::run::data_setting::Source;
 use crate::run::images;
 

@@ -12,11 +12,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use run_records::output::Output;
 use run_records::{compact, metrics_csv};
+use study_report::StudyPresentation;
 
 use super::TRAINING;
 use super::study::{Protocol, StudyArgs};
 use crate::paths::exports_folder;
-use crate::report::{self, StudyPresentation};
 use crate::studies::analyse;
 
 /// The end of the name of a file of records.
@@ -74,7 +74,7 @@ impl CommittedReport {
     /// If the records are not those of the study, or do not fit its presentation.
     pub(crate) fn files(&self) -> anyhow::Result<Vec<ReportFile>> {
         let results = compact::read(&self.records, &self.study)?;
-        let mut files = report::committed(&results, &presentation(&self.study)?)?;
+        let mut files = study_report::committed(&results, &presentation(&self.study)?)?;
         let metrics = metrics_csv(&results)?;
         files.push(if metrics.len() > MAX_PLAIN {
             ("metrics.csv.gz".to_owned(), gzip(&metrics)?)

@@ -4,9 +4,9 @@ use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::PresetParams;
 use dp_data::mnist::Collection;
 use dp_train::{LearningRate, Loss, ModelConfig};
+use study_report::{Claim, StudyPresentation, TablePresentation};
 
 use super::study::{Study, StudyArgs};
-use crate::report::{Claim, StudyPresentation, TablePresentation};
 use crate::run::data_setting::Source;
 use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use crate::run::images::{self, few_eights};

@@ -19,15 +19,15 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use fair_report::number;
-use run_records::{StudyResults, compact};
+use run_records::{StudyResults, compact, made_up};
+use study_report::claims::judge;
+use study_report::comparison::Answer;
+use study_report::metric::Column;
+use study_report::published::PublishedTable;
+use study_report::verdict::Verdict;
+use study_report::{StudyPresentation, TablePresentation};
 
 use crate::paths::{exports_folder, workspace_root};
-use crate::report::StudyPresentation;
-use crate::report::claims::judge;
-use crate::report::comparison::Answer;
-use crate::report::metric::Column;
-use crate::report::published::PublishedTable;
-use crate::report::verdict::Verdict;
 use crate::studies::committed::presentation;
 
 /// Studies by name, each read once.
@@ -212,10 +212,17 @@ fn every_figure_of_the_documentation_is_in_the_records() {
     assert!(n_checked >= 100, "{n_checked}");
 }
 
+/// Esipova's Table 4, answered by [`made_up::study`].
+fn answering_made_up() -> StudyPresentation {
+    let published = include_str!("published/esipova2023-table4-adult.tsv");
+    let table = TablePresentation::new("esipova2023-table-4", "esipova-adult", published, Vec::new()).unwrap();
+    StudyPresentation { ranked: Vec::new(), title: "Adult".to_owned(), tables: vec![table], claims: Vec::new() }
+}
+
 #[test]
 fn wrong_figures_are_found() {
     let mut records = Records::default();
-    records.0.insert("adult".to_owned(), (crate::report::fixture::study(), crate::report::fixture::presentation()));
+    records.0.insert("adult".to_owned(), (made_up::study(), answering_made_up()));
     let mut of = |text: &str| problems(text, &mut records).0.join("\n");
     assert_eq!(of("It has 69.9<!-- adult / esipova-adult / dpsgd / accuracy_pct / male --> %."), "");
     assert_eq!(
@@ -231,4 +238,19 @@ fn wrong_figures_are_found() {
     assert_eq!(of("**agrees**<!-- adult / row / esipova2023-table-4 / dpsgd -->"), "");
     assert!(of("differs<!-- adult / row / esipova2023-table-4 / dpsgd -->").ends_with("expected `agrees`"));
     assert!(of("x<!-- nonsense -->").ends_with("not understood"));
+}
+
+#[test]
+fn every_published_table_parses_without_repeated_cells() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/studies/published");
+    let files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() >= 20);
+    for path in files {
+        let table = PublishedTable::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        assert!(!table.cells.is_empty(), "{}", path.display());
+        for cell in &table.cells {
+            let n = table.cells.iter().filter(|c| c.method == cell.method && c.column == cell.column).count();
+            assert_eq!(n, 1, "{}: {} {}", table.citation, cell.method, cell.column);
+        }
+    }
 }

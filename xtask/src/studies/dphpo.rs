@@ -2,10 +2,10 @@
 
 use dp_accounting::{Epsilon, TrialCount};
 use dp_data::mnist::Collection;
+use study_report::{Claim, StudyPresentation};
 
 use super::study::{Study, StudyArgs};
 use super::zhao::{self, BOUNDS, RATES, STRATEGIES, Search};
-use crate::report::{Claim, StudyPresentation};
 use crate::run::data_setting::DataSetting;
 use crate::run::experiment::{Experiment, MethodSetting};
 use crate::run::images::few_eights;

@@ -2,12 +2,12 @@
 
 use dp_data::dutch::{Encoding, GroupBy, Sampling};
 use dp_train::ModelConfig;
+use study_report::{Cause, Claim, StudyPresentation, TablePresentation};
 
 use super::adult;
 use super::esipova::{self, GlobalSetting};
 use super::study::{Protocol, Study, StudyArgs};
 use super::xu;
-use crate::report::{Cause, Claim, StudyPresentation, TablePresentation};
 use crate::run::data_setting::Source;
 use crate::run::experiment::Experiment;
 

@@ -1,10 +1,10 @@
 //! `cargo xtask reproduce eicu`: Soleymani 2025 on GOSSIS-1-eICU.
 
 use dp_train::{Loss, ModelConfig};
+use study_report::{StudyPresentation, TablePresentation};
 
 use super::soleymani::{self, Schedule, Setting};
 use super::study::{Protocol, Study, StudyArgs};
-use crate::report::{StudyPresentation, TablePresentation};
 use crate::run::data_setting::Source;
 
 const ID: &str = "eicu";

@@ -1,9 +1,10 @@
 //! `cargo xtask reproduce epsilon-sweep`: accuracy of each group over ε, by noise and by epochs. Xu 2021, Figure 3, and the same on
 //! both censuses.
 
+use study_report::{Claim, StudyPresentation};
+
 use super::study::{Study, StudyArgs};
 use super::xu;
-use crate::report::{Claim, StudyPresentation};
 use crate::run::experiment::{BatchSize, Experiment, MethodSetting, NON_PRIVATE};
 
 /// ε that noise is calibrated to.

@@ -4,9 +4,9 @@ use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::controllers::ShareOf;
 use dp_clipping::{FairlensForm, PresetParams};
 use dp_train::{LearningRate, Loss, ModelConfig};
+use study_report::Claim;
 
 use super::study::Protocol;
-use crate::report::Claim;
 use crate::run::data_setting::DataSetting;
 use crate::run::experiment::{
     BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise, PublishedAccountant, PublishedBudget,

@@ -1,10 +1,10 @@
 //! `cargo xtask reproduce fashion`: Zhao 2025 on Fashion-MNIST, Table 5. Groups are the classes.
 
 use dp_data::mnist::Collection;
+use study_report::{StudyPresentation, TablePresentation};
 
 use super::study::{Study, StudyArgs};
 use super::zhao;
-use crate::report::{StudyPresentation, TablePresentation};
 
 /// The study.
 pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {

@@ -1,8 +1,9 @@
 //! `cargo xtask reproduce grid`: Zhao 2025, Table 6 and Figures 3, 7, 8. Every point of the grid, then the best ones.
 
+use study_report::{Cause, StudyPresentation, TablePresentation};
+
 use super::study::{Protocol, Study, StudyArgs};
 use super::zhao::{self, Search};
-use crate::report::{Cause, StudyPresentation, TablePresentation};
 
 const DUTCH: &str = include_str!("published/zhao2025-table6-dutch.tsv");
 

@@ -3,10 +3,10 @@
 use dp_data::ScalingFit;
 use dp_data::adult::{Encoding, GroupBy, Sampling};
 use dp_train::{Loss, ModelConfig};
+use study_report::{Cause, StudyPresentation, TablePresentation};
 
 use super::soleymani::{self, Schedule, Setting};
 use super::study::{Protocol, Study, StudyArgs};
-use crate::report::{Cause, StudyPresentation, TablePresentation};
 use crate::run::data_setting::Source;
 
 const SIMPLE: &str = "income-simple";

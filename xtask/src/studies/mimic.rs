@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use dp_train::Loss;
+use study_report::{StudyPresentation, TablePresentation};
 
 use super::soleymani::{self, Schedule, Setting};
 use super::study::{Protocol, Study, StudyArgs};
-use crate::report::{StudyPresentation, TablePresentation};
 use crate::run::data_setting::Source;
 use crate::run::text_inputs::TextInputs;
 

@@ -2,12 +2,12 @@
 
 use dp_data::mnist::{Collection, RareClass};
 use dp_train::ModelConfig;
+use study_report::{Claim, StudyPresentation, TablePresentation};
 
 use super::esipova::{self, GlobalSetting};
 use super::study::{Protocol, Study, StudyArgs};
 use super::xu;
 use super::zhao;
-use crate::report::{Claim, StudyPresentation, TablePresentation};
 use crate::run::data_setting::Source;
 use crate::run::experiment::Experiment;
 use crate::run::features::Features;

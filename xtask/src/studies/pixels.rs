@@ -6,11 +6,11 @@ use dp_clipping::PresetParams;
 use dp_train::{LearningRate, Loss, ModelConfig, OptimiserConfig, ZhaoCnnLayout};
 use run_records::ExperimentResults;
 use run_records::coordinate::{RATE, coordinate};
+use study_report::landscape::{Part, best_points};
+use study_report::{Judged, Ranked};
 
 use super::beyond::RIVALS;
 use super::zhao::VALIDATION;
-use crate::report::landscape::{Part, best_points};
-use crate::report::{Judged, Ranked};
 use crate::run::conditioned::ADJUSTED;
 use crate::run::data_setting::{DataSetting, EvaluationPart, Source, Splits};
 use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};

@@ -3,9 +3,9 @@
 use dp_accounting::{Delta, Epsilon};
 use dp_clipping::PresetParams;
 use dp_train::{EarlyStopping, LearningRate, Loss, ModelConfig, Normalisation, OptimiserConfig, StoppingCriterion};
+use study_report::Claim;
 
 use super::study::Protocol;
-use crate::report::Claim;
 use crate::run::data_setting::{DataSetting, EvaluationPart, Source};
 use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 

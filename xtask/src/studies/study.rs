@@ -8,14 +8,14 @@ use dp_train::{Execution, Randomness};
 use run_records::output::{Contents, ReportFolder};
 use run_records::shell;
 use run_records::{Database, ExperimentResults, RunKey, StudyResults, compact};
+use study_report::StudyPresentation;
 
 use crate::paths::{exports_folder, reports_root};
 use crate::ranks::{ensure_alone, ranks};
-use crate::report::{self, Print, StudyPresentation};
 use crate::run::data_setting::Tables;
 use crate::run::experiment::{Experiment, NON_PRIVATE};
 use crate::run::kubernetes;
-use crate::run::options::StudyOptions;
+use crate::run::options::{Print, StudyOptions};
 use crate::run::parts::Parts;
 use crate::run::runner::{Prepared, run_all};
 use crate::run::session::Session;
@@ -279,7 +279,7 @@ impl Study {
     fn claim(&self, options: &StudyOptions) -> anyhow::Result<ReportFolder> {
         let out = options.out(&self.name);
         if out.starts_with(reports_root()) {
-            report::refuse_foreign_index(&reports_root().join("index.html"))?;
+            study_report::refuse_foreign_index(&reports_root().join("index.html"))?;
         }
         ReportFolder::claim(&out, &self.name, &self.presentation.title, Contents::ReportAndRecords)
     }
@@ -292,14 +292,14 @@ fn write(
     out: &ReportFolder,
     print: Print,
 ) -> anyhow::Result<()> {
-    report::write(results, presentation, out)?;
+    study_report::write(results, presentation, out)?;
     let out = out.path();
     if out.starts_with(reports_root()) {
-        report::write_index(&reports_root(), Some(&exports_folder()))?;
+        study_report::write_index(&reports_root(), Some(&exports_folder()))?;
     }
     match print {
-        Print::Full => say!("{}", report::at_length(results, presentation)?)?,
-        Print::Summary => say!("{}", report::short(results, presentation)?)?,
+        Print::Full => say!("{}", study_report::at_length(results, presentation)?)?,
+        Print::Summary => say!("{}", study_report::short(results, presentation)?)?,
         Print::None => {}
     }
     say!("Trained in {:.1} s. Report: {}", results.wall_seconds(), shell::path(&out.join("report.html")))

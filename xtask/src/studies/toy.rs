@@ -15,9 +15,9 @@ use rand_distr::{Distribution, Normal};
 use run_records::output::{Contents, ReportFolder};
 use run_records::shell;
 use serde::Serialize;
+use study_report::PlainReport;
 
 use crate::paths::reports_root;
-use crate::report::{self, PlainReport};
 use crate::terminal::say;
 
 /// Options of `cargo xtask reproduce toy`.
@@ -168,7 +168,7 @@ fn write(results: &ToyResults, out: &ReportFolder) -> anyhow::Result<()> {
         agreeing: (0, 0),
         plot: Some(("toy", alt, &figure(results))),
     };
-    report::write_plain(&report, results, out)
+    study_report::write_plain(&report, results, out)
 }
 
 fn figure(results: &ToyResults) -> Plot {

@@ -2,10 +2,10 @@
 //! question on both censuses.
 
 use dp_clipping::PresetParams;
+use study_report::{Claim, StudyPresentation, TablePresentation};
 
 use super::study::{Study, StudyArgs};
 use super::xu;
-use crate::report::{Claim, StudyPresentation, TablePresentation};
 use crate::run::experiment::{Experiment, MethodSetting, NON_PRIVATE};
 
 const MNIST: &str = "uniform-mnist";

@@ -6,9 +6,9 @@ use dp_clipping::controllers::ShareOf;
 use dp_data::mnist::Collection;
 use dp_data::{ScalingFit, adult, dutch};
 use dp_train::{LearningRate, Loss, ModelConfig, OptimiserConfig};
+use study_report::{Cause, Claim};
 
 use super::study::{Protocol, StudyArgs};
-use crate::report::{Cause, Claim};
 use crate::run::data_setting::{DataSetting, Source};
 use crate::run::experiment::{
     BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise, PublishedAccountant, PublishedBudget,

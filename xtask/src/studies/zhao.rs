@@ -8,10 +8,10 @@ use dp_data::{ScalingFit, adult, dutch};
 use dp_train::{LearningRate, Loss, ModelConfig, ZhaoCnnLayout};
 use run_records::ExperimentResults;
 use run_records::coordinate::{BOUND, RATE, coordinate};
+use study_report::Claim;
+use study_report::landscape::{Part, best_points};
 
 use super::study::{FollowUp, Protocol, StudyArgs};
-use crate::report::Claim;
-use crate::report::landscape::{Part, best_points};
 use crate::run::data_setting::{DataSetting, EvaluationPart, Source, Splits};
 use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use crate::run::images;

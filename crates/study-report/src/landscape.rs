@@ -1,0 +1,191 @@
+//! An experiment that searched a grid of learning rates and bounds: heat maps and the best point of each method.
+
+use anyhow::bail;
+use fair_report::plot::{HeatPanel, Panel, Plot};
+use fair_report::{Block, Cell, Row, Table};
+use run_records::coordinate::{BOUND, RATE, coordinate};
+use run_records::mark::{Mark, marked};
+use run_records::{ExperimentResults, MethodResults};
+
+use super::estimate::mean_and_error;
+use super::figures::DrawnFigure;
+use super::metric::Column;
+
+/// The metric that a search maximises (Zhao 2025, 4.1).
+const OBJECTIVE: &str = "macro_accuracy_pct";
+
+/// The part of the records that the points of a grid are judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Held out of training and test part.
+    Validation,
+    /// As published.
+    Test,
+}
+
+impl Part {
+    /// What these records were searched on: validation records, if any run has some.
+    fn of(experiment: &ExperimentResults) -> Self {
+        let mut runs = experiment.methods.iter().flat_map(|method| &method.runs);
+        if runs.any(|run| run.validation.is_some()) { Self::Validation } else { Self::Test }
+    }
+
+    /// The same runs with this part's metrics in the place of the test part's.
+    fn in_place_of_test(self, experiment: &ExperimentResults) -> anyhow::Result<ExperimentResults> {
+        let mut experiment = experiment.clone();
+        if self == Self::Test {
+            return Ok(experiment);
+        }
+        for method in &mut experiment.methods {
+            for run in &mut method.runs {
+                let Some(validation) = run.validation.take() else {
+                    bail!(
+                        "{}: {}, run {}: no metrics of validation records to judge it by",
+                        experiment.id,
+                        method.method,
+                        run.index
+                    );
+                };
+                run.test = validation;
+            }
+        }
+        Ok(experiment)
+    }
+}
+
+/// The point with the greatest mean macro accuracy on this part, for each method of a grid; the first of equals.
+///
+/// # Errors
+/// If the metric cannot be computed, or a run lacks metrics of the part.
+pub fn best_points(experiment: &ExperimentResults, part: Part) -> anyhow::Result<Vec<&MethodResults>> {
+    let judged = part.in_place_of_test(experiment)?;
+    let best: Vec<&str> = best_of(&judged)?.into_iter().map(|method| method.method.as_str()).collect();
+    Ok(experiment.methods.iter().filter(|method| best.contains(&method.method.as_str())).collect())
+}
+
+fn best_of(experiment: &ExperimentResults) -> anyhow::Result<Vec<&MethodResults>> {
+    let objective = Column::parse(OBJECTIVE, "total")?;
+    let mut best: Vec<(&MethodResults, f64)> = Vec::new();
+    for method in experiment.methods.iter().filter(|method| coordinate(method, RATE).is_some()) {
+        let Some(value) = objective.estimate(experiment, method)?.mean else { continue };
+        match best.iter_mut().find(|(candidate, _)| candidate.base == method.base) {
+            Some(entry) if value > entry.1 => *entry = (method, value),
+            Some(_) => {}
+            None => best.push((method, value)),
+        }
+    }
+    Ok(best.into_iter().map(|(method, _)| method).collect())
+}
+
+/// The best points as a table.
+///
+/// # Errors
+/// If the experiment's groups are inconsistent, or some runs of it have validation records and others have none.
+pub fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<Block>> {
+    let experiment = &Part::of(experiment).in_place_of_test(experiment)?;
+    let columns = columns(experiment)?;
+    let rows = best_of(experiment)?
+        .into_iter()
+        .map(|method| {
+            let mut cells = vec![
+                Cell::plain(coordinate(method, RATE).map_or_else(|| "–".to_owned(), |rate| rate.to_string())),
+                Cell::plain(coordinate(method, BOUND).map_or_else(|| "–".to_owned(), |bound| bound.to_string())),
+            ];
+            for (_, column) in &columns {
+                cells.push(Cell::plain(mean_and_error(&column.estimate(experiment, method)?, 3)));
+            }
+            Ok(Row { header: method.base.clone(), cells })
+        })
+        .collect::<anyhow::Result<Vec<Row>>>()?;
+    let heads = ["Method", "Learning rate", "Bound"].map(str::to_owned).into_iter();
+    Ok(vec![Block::Table(Table {
+        caption: marked(mark, &format!("Best points of the grid: {}", experiment.title)),
+        columns: heads.chain(columns.iter().map(|(_, column)| column.to_string())).collect(),
+        rows,
+        notes: vec![
+            "Best by mean macro accuracy over seeds. Bound: C of constant clipping, the lower bound C_LB of bounded adaptive \
+             clipping; unbounded clipping has none. The search is not accounted for in ε."
+                .to_owned(),
+        ],
+    })])
+}
+
+/// Heat maps: a row of panels per method with a bound, a panel per metric.
+///
+/// # Errors
+/// As [`blocks`].
+pub fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<DrawnFigure>> {
+    let experiment = &Part::of(experiment).in_place_of_test(experiment)?;
+    let mut figures = Vec::new();
+    let mut bases: Vec<&str> = Vec::new();
+    for method in experiment.methods.iter().filter(|method| coordinate(method, BOUND).is_some()) {
+        if !bases.contains(&method.base.as_str()) {
+            bases.push(&method.base);
+        }
+    }
+    for base in bases {
+        let points: Vec<&MethodResults> = experiment.methods.iter().filter(|method| method.base == base).collect();
+        let rates = sorted(points.iter().filter_map(|method| coordinate(method, RATE)));
+        let bounds = sorted(points.iter().filter_map(|method| coordinate(method, BOUND)));
+        let mut panels = Vec::new();
+        let mut words = Vec::new();
+        for (name, column) in columns(experiment)? {
+            let mut values = vec![vec![None; bounds.len()]; rates.len()];
+            for &method in &points {
+                let (Some(rate), Some(bound)) = (coordinate(method, RATE), coordinate(method, BOUND)) else { continue };
+                let (Some(y), Some(x)) =
+                    (rates.iter().position(|r| *r == rate), bounds.iter().position(|b| *b == bound))
+                else {
+                    continue;
+                };
+                values[y][x] = column.estimate(experiment, method)?.mean;
+            }
+            let defined = values.iter().flatten().flatten();
+            let (low, high) = defined.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
+            words.push(format!("{name} from {low:.3} to {high:.3}"));
+            panels.push(Panel::Heat(HeatPanel {
+                title: marked(mark, &name),
+                x_label: "bound".to_owned(),
+                y_label: "learning rate".to_owned(),
+                x_values: bounds.clone(),
+                y_values: rates.clone(),
+                values,
+            }));
+        }
+        let caption = format!("{base}: metrics over learning rate and bound, means over seeds. {}.", experiment.title);
+        figures.push(DrawnFigure {
+            stem: format!("{}-{base}-landscape", experiment.id),
+            caption: marked(mark, &caption),
+            alt: format!("Heat maps over learning rate and bound for {base}. {}.", words.join("; ")),
+            plot: Plot {
+                title: marked(mark, &format!("{base} over learning rate and bound. {}", experiment.title)),
+                n_columns: panels.len().min(3),
+                panels,
+            },
+        });
+    }
+    Ok(figures)
+}
+
+/// What the heat maps show: for two groups their accuracies and the gap between, else the means over classes.
+fn columns(experiment: &ExperimentResults) -> anyhow::Result<Vec<(String, Column)>> {
+    let mut columns = vec![("Macro accuracy (%)".to_owned(), Column::parse(OBJECTIVE, "total")?)];
+    if let [a, b] = &experiment.dataset.groups[..] {
+        for group in [a, b] {
+            columns.push((format!("Accuracy, {} (%)", group.name), Column::parse("accuracy_pct", &group.name)?));
+        }
+        columns.push(("Accuracy gap (%)".to_owned(), Column::parse("accuracy_pct", "gap")?));
+    } else {
+        columns.push(("Worst-class accuracy (%)".to_owned(), Column::parse("worst_class_accuracy_pct", "total")?));
+        columns.push(("Accuracy (%)".to_owned(), Column::parse("accuracy_pct", "total")?));
+    }
+    columns.push(("Loss".to_owned(), Column::parse("loss", "total")?));
+    Ok(columns)
+}
+
+fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    values
+}
