@@ -19,7 +19,7 @@ const WRITERS: [&str; 7] = [
 /// Our crates from top to bottom: one names those below it, and no other. The last are leaves.
 const FLOORS: [&[&str]; 6] = [
     &["xtask"],
-    &["study-report", "fairdp-python"],
+    &["benchmarks", "study-report", "fairdp-python"],
     &["run-records", "fairdp"],
     &["dp-train"],
     &["fault-shim", "book"],

@@ -1,4 +1,4 @@
-//! `cargo xtask bench clipping`: how near the clipping kernels come to the speed of memory.
+//! How near the clipping kernels come to the speed of memory.
 //!
 //! Everything is measured in one run, in turns, so that whatever else the machine does falls on all alike. The yardstick is
 //! a kernel that reads the same memory once and only adds up.
@@ -7,7 +7,6 @@ use std::{num::NonZeroUsize, time::Instant};
 
 use anyhow::{Context, ensure};
 use candle_core::{D, Device, Tensor};
-use clap::Args;
 use dp_clipping::{
     bound::cap,
     kernels::{Execution, Gradients, InstructionSet, clip_and_sum, norms, scale_and_sum, stream_read},
@@ -15,34 +14,28 @@ use dp_clipping::{
 };
 use serde::Serialize;
 
-use crate::terminal::{self, say};
-
-/// Options of `cargo xtask bench clipping`.
-#[derive(Args)]
-pub(crate) struct ClippingArgs {
-    /// Print JSON instead of the table.
-    #[arg(long)]
-    json: bool,
+/// What is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
     /// Records in the batch.
-    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    batch: u32,
+    pub batch: usize,
     /// Parameters of the model.
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(16..=100_000_000))]
-    params: u32,
-    /// Threads of the kernels and of the yardstick [default: all cores]. ndarray and candle decide for themselves.
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
+    pub params: usize,
+    /// Threads of the kernels and of the yardstick; all cores if `None`. ndarray and candle decide for themselves.
+    pub threads: Option<NonZeroUsize>,
     /// Turns; the median is reported.
-    #[arg(long, default_value_t = 31, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    rounds: u16,
+    pub rounds: u16,
 }
 
 /// What was measured; the JSON output is this.
 #[derive(Debug, Serialize)]
-struct Measured {
-    stream_read_gbs: f64,
-    kernels: Vec<KernelRate>,
-    fused_over_two_passes: f64,
+pub struct Measured {
+    /// GB/s of the yardstick.
+    pub stream_read_gbs: f64,
+    /// Our kernels, then the peers.
+    pub kernels: Vec<KernelRate>,
+    /// How many times as fast the fused kernel is as the two that it replaces.
+    pub fused_over_two_passes: f64,
     threads: usize,
     instruction_set: &'static str,
     batch: usize,
@@ -51,29 +44,22 @@ struct Measured {
 
 /// One kernel: bytes of the gradient matrix over the median time.
 #[derive(Debug, Serialize)]
-struct KernelRate {
-    name: &'static str,
-    gbs: f64,
-    share_of_stream: f64,
+pub struct KernelRate {
+    /// For tables.
+    pub name: &'static str,
+    /// Of gradients read.
+    pub gbs: f64,
+    /// Over the yardstick's.
+    pub share_of_stream: f64,
 }
 
-/// Measures, checks and prints.
+/// Measures, and checks every result.
 ///
 /// # Errors
 /// If a kernel's sum is not the plain one, or candle fails.
-pub(crate) fn run(args: &ClippingArgs) -> anyhow::Result<()> {
-    let measured = measure(args)?;
-    if args.json {
-        say!("{}", serde_json::to_string(&measured).context("serialising the measurements")?)
-    } else {
-        terminal::write(format_args!("{}", table(&measured)))
-    }
-}
-
-fn measure(args: &ClippingArgs) -> anyhow::Result<Measured> {
-    let (batch, params) = (args.batch as usize, args.params as usize);
-    let asked = args.threads.and_then(|threads| NonZeroUsize::new(threads.into()));
-    let threads = asked.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
+pub fn measure(settings: &Settings) -> anyhow::Result<Measured> {
+    let Settings { batch, params, threads, rounds } = *settings;
+    let threads = threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN);
     let execution = Execution::with_threads(threads);
 
     let data = gradients(batch, params);
@@ -92,7 +78,7 @@ fn measure(args: &ClippingArgs) -> anyhow::Result<Measured> {
 
     let names = ["norms", "scale_and_sum", "fused", "ndarray_naive", "candle"];
     let mut seconds: [Vec<f64>; 6] = Default::default();
-    for round in 0..args.rounds {
+    for round in 0..rounds {
         seconds[0].push(time(|| stream_read(&data, &execution)));
         seconds[1].push(time(|| norms(&view, &execution)));
         seconds[2].push(time(|| scale_and_sum(&view, &scales, &mut sum, &execution)));
@@ -166,25 +152,28 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn table(measured: &Measured) -> String {
-    let mut lines = vec![
-        format!(
-            "Clipping kernels on [{} × {}] f32, {} threads, {}; GB/s of gradients read, median of interleaved turns.",
-            measured.batch, measured.params, measured.threads, measured.instruction_set
-        ),
-        String::new(),
-        format!("{:<16}{:>8}{:>18}", "kernel", "GB/s", "share of stream"),
-        format!("{:<16}{:>8.1}{:>17} %", "stream read", measured.stream_read_gbs, 100),
-    ];
-    for kernel in &measured.kernels {
-        lines.push(format!("{:<16}{:>8.1}{:>17.0} %", kernel.name, kernel.gbs, 100.0 * kernel.share_of_stream));
+impl Measured {
+    /// As a table for a terminal.
+    pub fn table(&self) -> String {
+        let mut lines = vec![
+            format!(
+                "Clipping kernels on [{} × {}] f32, {} threads, {}; GB/s of gradients read, median of interleaved turns.",
+                self.batch, self.params, self.threads, self.instruction_set
+            ),
+            String::new(),
+            format!("{:<16}{:>8}{:>18}", "kernel", "GB/s", "share of stream"),
+            format!("{:<16}{:>8.1}{:>17} %", "stream read", self.stream_read_gbs, 100),
+        ];
+        for kernel in &self.kernels {
+            lines.push(format!("{:<16}{:>8.1}{:>17.0} %", kernel.name, kernel.gbs, 100.0 * kernel.share_of_stream));
+        }
+        lines.push(String::new());
+        lines.push(format!(
+            "fused is {:.2} times as fast as norms and scale_and_sum together",
+            self.fused_over_two_passes
+        ));
+        lines.join("\n") + "\n"
     }
-    lines.push(String::new());
-    lines.push(format!(
-        "fused is {:.2} times as fast as norms and scale_and_sum together",
-        measured.fused_over_two_passes
-    ));
-    lines.join("\n") + "\n"
 }
 
 #[cfg(test)]
@@ -205,7 +194,7 @@ mod tests {
             batch: 256,
             params: 100_000,
         };
-        insta::assert_snapshot!(table(&measured), @r"
+        insta::assert_snapshot!(measured.table(), @r"
         Clipping kernels on [256 × 100000] f32, 2 threads, AVX-512; GB/s of gradients read, median of interleaved turns.
 
         kernel              GB/s   share of stream
@@ -222,8 +211,8 @@ mod tests {
 
     #[test]
     fn a_small_run_measures_and_checks() {
-        let args = ClippingArgs { json: true, batch: 8, params: 1000, threads: None, rounds: 3 };
-        let measured = measure(&args).unwrap();
+        let settings = Settings { batch: 8, params: 1000, threads: None, rounds: 3 };
+        let measured = measure(&settings).unwrap();
         assert_eq!(measured.kernels.len(), 5);
         assert!(measured.stream_read_gbs > 0.0 && measured.kernels.iter().all(|kernel| kernel.gbs > 0.0));
     }

@@ -1,34 +1,19 @@
-//! `cargo xtask bench scale`: what a private step would take on many processes.
+//! What a private step would take on many processes.
 //!
 //! A cost model whose compute is measured here, on one thread: a part that every process does in full (noise and the optimiser's step,
 //! by parameter), and a part that is shared (records). Messages cost a latency for each of their rounds and their bytes: a gathering of
 //! losses and norms, and a sum of one integer for each parameter. Nothing is overlapped. Under a launcher latency and bandwidth between
 //! its processes are measured too.
 
-use std::path::PathBuf;
+use std::fmt::Write as _;
 use std::time::Instant;
 
 use anyhow::Context;
-use clap::Args;
 use dp_train::Execution;
 use dp_train::ranks::Collective;
 use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
-use run_records::output::Output;
 
-use super::step::{self, StepArgs, StepModel};
-use crate::ranks::ranks;
-use crate::terminal::say;
-
-/// Options of `cargo xtask bench scale`.
-#[derive(Args)]
-pub(super) struct ScaleArgs {
-    /// Steps measured of each network and batch size.
-    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    steps: u32,
-    /// Draw the curves into this file (SVG).
-    #[arg(long, value_name = "FILE")]
-    plot: Option<PathBuf>,
-}
+use super::step::{self, Settings, StepModel};
 
 /// Networks, the two batch sizes at which each is measured, and the batch that its strong scaling shares.
 const MEASURED: [(StepModel, [u32; 2], u32); 3] = [
@@ -104,28 +89,32 @@ impl Cost {
     }
 }
 
-/// Measures, and prints what follows from it.
+/// What was measured.
+pub struct Scaling {
+    networks: Vec<Network>,
+    costs: Vec<(StepModel, u32, Cost)>,
+}
+
+/// Measures so many steps of each network and batch size, and messages between the processes of a launcher.
 ///
 /// # Errors
-/// If a step fails, or the curves cannot be written.
-pub(super) fn run(args: &ScaleArgs) -> anyhow::Result<()> {
-    let plot = args.plot.as_ref().filter(|_| ranks().rank() == 0).map(|path| Output::new(path, &[])).transpose()?;
+/// If a step fails.
+pub fn measure(steps: u32, ranks: &dyn Collective) -> anyhow::Result<Scaling> {
     let mut networks: Vec<Network> = Vec::new();
-    if ranks().size() > 1 {
-        networks.push(between_processes(&*ranks())?);
+    if ranks.size() > 1 {
+        networks.push(between_processes(ranks)?);
     }
     networks.extend(ASSUMED);
     let mut costs = Vec::new();
     for (model, batches, shared) in MEASURED {
         let at = |batch| -> anyhow::Result<_> {
-            let step = step::measure(&StepArgs::private(model, batch, args.steps), &Execution::default())?;
+            let step = step::measure(&Settings::private(model, batch, steps), &Execution::default())?;
             Ok(((batch, step.ms_per_step), step.n_parameters))
         };
         let (small, large) = (at(batches[0])?, at(batches[1])?);
         costs.push((model, shared, Cost::through([small.0, large.0], small.1)));
     }
-    print(&networks, &costs)?;
-    plot.map_or(Ok(()), |plot| plot.write_bytes(curves(&networks, &costs)?.as_bytes()))
+    Ok(Scaling { networks, costs })
 }
 
 /// Latency and bandwidth between the processes of the launcher, from a message of nothing and one of 8 MiB.
@@ -153,84 +142,103 @@ fn between_processes(ranks: &dyn Collective) -> anyhow::Result<Network> {
     })
 }
 
-fn print(networks: &[Network], costs: &[(StepModel, u32, Cost)]) -> anyhow::Result<()> {
-    say!(
-        "| network | parameters | ms a step in full | µs a record | bytes a step, and a record |\n|---|---|---|---|---|"
-    )?;
-    for (model, _, cost) in costs {
-        let Cost { in_full, record, n_parameters } = cost;
-        say!(
-            "| {} | {n_parameters} | {in_full:.2} | {:.1} | {}, 24 |",
-            step::name(model),
-            1e3 * record,
-            8.0 * n_parameters
-        )?;
-    }
-    for network in networks {
-        let Network { name, latency, bandwidth } = network;
-        say!("\n{name}: {:.1} µs a message, {:.2} GB/s", 1e3 * latency, bandwidth * 1e-6)?;
-        let head = PROCESSES.map(|n| format!(" {n} |")).concat();
-        say!("\n| ms a step (% of the ideal), processes: |{head}\n|---|{}", "---|".repeat(PROCESSES.len()))?;
-        for (model, shared, cost) in costs {
-            let strong = PROCESSES.map(|n| {
-                let step = cost.step(network, n, *shared);
-                format!(" {step:.1} ({:.0}) |", 100.0 * cost.strong(network, n, *shared))
-            });
-            say!("| {}, {shared} records shared |{}", step::name(model), strong.concat())?;
-            let weak = PROCESSES.map(|n| {
-                let step = cost.step(network, n, OF_A_PROCESS * n);
-                format!(" {step:.1} ({:.0}) |", 100.0 * cost.weak(network, n, OF_A_PROCESS))
-            });
-            say!("| {}, {OF_A_PROCESS} records each |{}", step::name(model), weak.concat())?;
+impl Scaling {
+    /// What follows from it, as tables.
+    pub fn tables(&self) -> String {
+        let Self { networks, costs } = self;
+        // Writing to a `String` cannot fail.
+        let mut text = String::new();
+        let _ = writeln!(
+            text,
+            "| network | parameters | ms a step in full | µs a record | bytes a step, and a record |\n|---|---|---|---|---|"
+        );
+        for (model, _, cost) in costs {
+            let Cost { in_full, record, n_parameters } = cost;
+            let _ = writeln!(
+                text,
+                "| {} | {n_parameters} | {in_full:.2} | {:.1} | {}, 24 |",
+                model.name(),
+                1e3 * record,
+                8.0 * n_parameters
+            );
         }
+        for network in networks {
+            let Network { name, latency, bandwidth } = network;
+            let _ = writeln!(text, "\n{name}: {:.1} µs a message, {:.2} GB/s", 1e3 * latency, bandwidth * 1e-6);
+            let head = PROCESSES.map(|n| format!(" {n} |")).concat();
+            let _ = writeln!(
+                text,
+                "\n| ms a step (% of the ideal), processes: |{head}\n|---|{}",
+                "---|".repeat(PROCESSES.len())
+            );
+            for (model, shared, cost) in costs {
+                let strong = PROCESSES.map(|n| {
+                    let step = cost.step(network, n, *shared);
+                    format!(" {step:.1} ({:.0}) |", 100.0 * cost.strong(network, n, *shared))
+                });
+                let _ = writeln!(text, "| {}, {shared} records shared |{}", model.name(), strong.concat());
+                let weak = PROCESSES.map(|n| {
+                    let step = cost.step(network, n, OF_A_PROCESS * n);
+                    format!(" {step:.1} ({:.0}) |", 100.0 * cost.weak(network, n, OF_A_PROCESS))
+                });
+                let _ = writeln!(text, "| {}, {OF_A_PROCESS} records each |{}", model.name(), weak.concat());
+            }
+        }
+        let (network, operations, of_parameter) = &CARDS;
+        let _ = writeln!(text, "\n{}: assumed, no card has run it", network.name);
+        let _ = writeln!(text, "\n| ms a step (% of the ideal), cards: | 1 | 2 | 4 | 8 |\n|---|---|---|---|---|");
+        for (model, shared, cost) in costs {
+            let card = Cost {
+                in_full: of_parameter * cost.n_parameters,
+                record: model.operations() / operations,
+                n_parameters: cost.n_parameters,
+            };
+            let cells = [1, 2, 4, 8].map(|n| {
+                let step = card.step(network, n, *shared);
+                format!(" {step:.2} ({:.0}) |", 100.0 * card.strong(network, n, *shared))
+            });
+            let _ = writeln!(text, "| {}, {shared} records shared |{}", model.name(), cells.concat());
+        }
+        text
     }
-    let (network, operations, of_parameter) = &CARDS;
-    say!("\n{}: assumed, no card has run it", network.name)?;
-    say!("\n| ms a step (% of the ideal), cards: | 1 | 2 | 4 | 8 |\n|---|---|---|---|---|")?;
-    for (model, shared, cost) in costs {
-        let card = Cost {
-            in_full: of_parameter * cost.n_parameters,
-            record: model.operations() / operations,
-            n_parameters: cost.n_parameters,
-        };
-        let cells = [1, 2, 4, 8].map(|n| {
-            let step = card.step(network, n, *shared);
-            format!(" {step:.2} ({:.0}) |", 100.0 * card.strong(network, n, *shared))
-        });
-        say!("| {}, {shared} records shared |{}", step::name(model), cells.concat())?;
-    }
-    Ok(())
-}
 
-/// Shares of the ideal over processes: a panel for each network and way to scale.
-fn curves(networks: &[Network], costs: &[(StepModel, u32, Cost)]) -> anyhow::Result<String> {
-    let panel = |network: &Network, title: &str, share: &dyn Fn(&Cost, u32, u32) -> f64| {
-        let line = |(model, shared, cost): &(StepModel, u32, Cost)| Series {
-            name: step::name(model),
-            points: PROCESSES
-                .map(|n| {
-                    let mean = 100.0 * share(cost, n, *shared);
-                    Point { x: f64::from(n), mean, low: mean, high: mean }
-                })
-                .into(),
+    /// Shares of the ideal over processes: a panel for each network and way to scale.
+    ///
+    /// # Errors
+    /// If they cannot be drawn.
+    pub fn curves(&self) -> anyhow::Result<String> {
+        let Self { networks, costs } = self;
+        let panel = |network: &Network, title: &str, share: &dyn Fn(&Cost, u32, u32) -> f64| {
+            let line = |(model, shared, cost): &(StepModel, u32, Cost)| Series {
+                name: model.name().to_owned(),
+                points: PROCESSES
+                    .map(|n| {
+                        let mean = 100.0 * share(cost, n, *shared);
+                        Point { x: f64::from(n), mean, low: mean, high: mean }
+                    })
+                    .into(),
+            };
+            Panel::Lines(LinePanel {
+                title: format!("{}, {title}", network.name),
+                x_label: "processes".to_owned(),
+                y_label: "% of the ideal".to_owned(),
+                series: costs.iter().map(line).collect(),
+                y_range: Some((0.0, 105.0)),
+                log2_x: true,
+            })
         };
-        Panel::Lines(LinePanel {
-            title: format!("{}, {title}", network.name),
-            x_label: "processes".to_owned(),
-            y_label: "% of the ideal".to_owned(),
-            series: costs.iter().map(line).collect(),
-            y_range: Some((0.0, 105.0)),
-            log2_x: true,
-        })
-    };
-    let panels = networks.iter().flat_map(|network| {
-        let strong = panel(network, "one batch shared", &|cost, n, shared| cost.strong(network, n, shared));
-        let each = format!("{OF_A_PROCESS} records each");
-        [strong, panel(network, &each, &|cost, n, _| cost.weak(network, n, OF_A_PROCESS))]
-    });
-    let plot =
-        Plot { title: "A private step on many processes: cost model".into(), panels: panels.collect(), n_columns: 2 };
-    plot.svg().context("drawing the curves")
+        let panels = networks.iter().flat_map(|network| {
+            let strong = panel(network, "one batch shared", &|cost, n, shared| cost.strong(network, n, shared));
+            let each = format!("{OF_A_PROCESS} records each");
+            [strong, panel(network, &each, &|cost, n, _| cost.weak(network, n, OF_A_PROCESS))]
+        });
+        let plot = Plot {
+            title: "A private step on many processes: cost model".into(),
+            panels: panels.collect(),
+            n_columns: 2,
+        };
+        plot.svg().context("drawing the curves")
+    }
 }
 
 #[cfg(test)]

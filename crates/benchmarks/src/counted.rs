@@ -8,17 +8,17 @@ use dp_train::ranks::Collective;
 
 /// Ranks whose messages are counted: the bytes that this one gives.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(crate) struct Counted {
     inner: Arc<dyn Collective>,
     bytes: AtomicU64,
 }
 
 impl Counted {
-    pub(super) fn new(inner: Arc<dyn Collective>) -> Self {
+    pub(crate) fn new(inner: Arc<dyn Collective>) -> Self {
         Self { inner, bytes: AtomicU64::new(0) }
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 }

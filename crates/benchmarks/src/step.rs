@@ -1,15 +1,13 @@
-//! `cargo xtask bench step`: the time of a training step.
+//! The time of a training step.
 //!
 //! A step is all of it: drawing the Poisson batch, gathering its records, forward, backward, norms, clipping, noise, update, ledger. The
 //! data are random. Shapes are those of the networks that other systems are measured with. Under a launcher all processes share the step.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
 use candle_core::Tensor;
-use clap::{Args, ValueEnum};
 use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::{PresetParams, registry};
 use dp_train::ranks::Collective;
@@ -23,46 +21,29 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::counted::Counted;
-use crate::device::DeviceArgs;
-use crate::ranks::ranks;
-use crate::terminal::say;
 
-/// Options of `cargo xtask bench step`.
-#[derive(Args)]
-pub(crate) struct StepArgs {
+/// What is measured.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
     /// Network.
-    #[arg(long, value_enum)]
-    model: StepModel,
-    /// Without or with privacy (DP-SGD, hard clipping).
-    #[arg(long, value_enum)]
-    mode: Mode,
+    pub model: StepModel,
+    /// Without or with privacy.
+    pub mode: Mode,
     /// Expected batch size.
-    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    batch: u32,
+    pub batch: u32,
     /// Steps measured, after three that are not; the median is reported.
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    steps: u32,
-    /// Threads [default: all cores; 1 on a CUDA device].
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-    #[command(flatten)]
-    device: DeviceArgs,
-    /// Records in memory at once [default: that of training].
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    micro_batch: Option<u32>,
-    /// Records of a block, which one process holds whole [default: the trainer's].
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    block: Option<u32>,
+    pub steps: u32,
+    /// Records in memory at once; as the execution has it if `None`.
+    pub micro_batch: Option<u32>,
+    /// Records of a block, which one process holds whole; the trainer's if `None`.
+    pub block: Option<u32>,
     /// Seed of the run's randomness: with it, the parameters after the steps are the same bit for bit.
-    #[arg(long, default_value_t = 2)]
-    seed: u64,
-    /// Print JSON instead of text.
-    #[arg(long)]
-    json: bool,
+    pub seed: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum StepModel {
+/// A network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepModel {
     /// Logistic regression, 58 inputs, one logit.
     Lr,
     /// 98-256-256-1, tanh.
@@ -75,19 +56,36 @@ pub(super) enum StepModel {
     Resnet18,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Mode {
+/// Whether a step is private.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// Without privacy.
     Plain,
+    /// DP-SGD, hard clipping.
     Private,
+}
+
+impl Mode {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Plain, Self::Private];
+
+    /// On the command line and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Private => "private",
+        }
+    }
 }
 
 /// What was measured; the JSON output is this.
 #[derive(Debug, Serialize)]
-pub(super) struct Measured {
-    model: String,
-    mode: String,
+pub struct Measured {
+    model: &'static str,
+    mode: &'static str,
     batch: u32,
-    pub(super) ms_per_step: f64,
+    /// The median.
+    pub ms_per_step: f64,
     samples_per_s: f64,
     /// Of the process that needs the most.
     peak_rss_mb: f64,
@@ -95,32 +93,36 @@ pub(super) struct Measured {
     ranks: usize,
     /// What a process gives to the others, on average.
     bytes_per_step: f64,
+    /// Of the network.
     #[serde(skip)]
-    pub(super) n_parameters: usize,
+    pub n_parameters: usize,
     seed: u64,
     /// Of the parameters after all steps, as little-endian `f32`.
     parameters_sha256: String,
 }
 
-impl StepArgs {
-    /// A private step on one thread.
-    pub(super) fn private(model: StepModel, batch: u32, steps: u32) -> Self {
-        Self {
-            model,
-            mode: Mode::Private,
-            batch,
-            steps,
-            threads: None,
-            device: DeviceArgs::default(),
-            micro_batch: None,
-            block: None,
-            seed: 2,
-            json: false,
-        }
+impl Settings {
+    /// A private step.
+    pub fn private(model: StepModel, batch: u32, steps: u32) -> Self {
+        Self { model, mode: Mode::Private, batch, steps, micro_batch: None, block: None, seed: 2 }
     }
 }
 
 impl StepModel {
+    /// Every network.
+    pub const ALL: [Self; 5] = [Self::Lr, Self::Mlp, Self::EsipovaCnn, Self::ZhaoCnn, Self::Resnet18];
+
+    /// On the command line and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Lr => "lr",
+            Self::Mlp => "mlp",
+            Self::EsipovaCnn => "esipova-cnn",
+            Self::ZhaoCnn => "zhao-cnn",
+            Self::Resnet18 => "resnet18",
+        }
+    }
+
     fn config(self) -> ModelConfig {
         let image = ImageShape { height: 28, width: 28, channels: 1 };
         match self {
@@ -147,7 +149,7 @@ impl StepModel {
 
     /// Multiplications and additions of a record's three products (two in the first layer, whose input needs no gradient): positions
     /// times weights that meet a pixel, layer by layer.
-    pub(super) fn operations(self) -> f64 {
+    pub fn operations(self) -> f64 {
         let layers: &[(u32, u32)] = match self {
             Self::Lr => &[(1, 58)],
             Self::Mlp => &[(1, 98 * 256), (1, 256 * 256), (1, 256)],
@@ -169,74 +171,69 @@ impl StepModel {
     }
 }
 
-pub(super) fn name(value: &impl ValueEnum) -> String {
-    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+impl Measured {
+    /// For a terminal. One process alone also measures one large product, as a yardstick.
+    ///
+    /// # Errors
+    /// If the product fails.
+    pub fn in_words(&self, model: StepModel, execution: &Execution) -> anyhow::Result<String> {
+        let Self { model: name, mode, batch, ms_per_step, samples_per_s, peak_rss_mb, threads, ranks, .. } = self;
+        let step = format!(
+            "{name}, {mode}, batch {batch}, {threads} threads: {ms_per_step:.3} ms per step, {samples_per_s:.0} records/s, peak memory {peak_rss_mb:.0} MiB\n"
+        );
+        if *ranks > 1 {
+            return Ok(format!(
+                "{ranks} processes; each gives {:.0} bytes a step to the others\n{step}",
+                self.bytes_per_step
+            ));
+        }
+        let (reached, peak) = (model.operations() * samples_per_s * 1e-9, product_rate(execution)?);
+        let share = 100.0 * reached / peak;
+        Ok(format!("{step}products {reached:.0} GFLOP/s, {share:.0} % of the {peak:.0} GFLOP/s of one large product\n"))
+    }
 }
 
-/// Measures and prints.
+/// Measures steps on a device. Processes of a launcher share them.
 ///
 /// # Errors
 /// If a step fails.
-pub(crate) fn run(args: &StepArgs) -> anyhow::Result<()> {
-    let asked = args.threads.and_then(|threads| NonZeroUsize::new(threads.into()));
-    let threads = asked.unwrap_or_else(|| args.device.default_threads());
-    let ranks = ranks();
-    let execution = Execution { threads, ranks: ranks.clone(), ..args.device.execution()? };
-    let measured = measure(args, &execution)?;
-    if args.json {
-        return say!("{}", serde_json::to_string(&measured).context("serialising the measurement")?);
-    }
-    let Measured { model, mode, batch, ms_per_step, samples_per_s, peak_rss_mb, threads, .. } = &measured;
-    if ranks.size() > 1 {
-        say!("{} processes; each gives {:.0} bytes a step to the others", ranks.size(), measured.bytes_per_step)?;
-    }
-    say!(
-        "{model}, {mode}, batch {batch}, {threads} threads: {ms_per_step:.3} ms per step, {samples_per_s:.0} records/s, peak memory {peak_rss_mb:.0} MiB"
-    )?;
-    if ranks.size() > 1 {
-        return Ok(());
-    }
-    let (reached, peak) = (args.model.operations() * samples_per_s * 1e-9, product_rate(&execution)?);
-    say!("products {reached:.0} GFLOP/s, {:.0} % of the {peak:.0} GFLOP/s of one large product", 100.0 * reached / peak)
-}
-
-pub(super) fn measure(args: &StepArgs, execution: &Execution) -> anyhow::Result<Measured> {
-    let plan = plan(args)?;
+pub fn measure(settings: &Settings, execution: &Execution) -> anyhow::Result<Measured> {
+    let plan = plan(settings)?;
     let ranks = Arc::new(Counted::new(execution.ranks.clone()));
-    let records = records(args, &plan, &*ranks, &execution.device)?;
-    let micro_batch = args.micro_batch.map_or(execution.micro_batch, |records| records as usize);
+    let records = records(settings, &plan, &*ranks, &execution.device)?;
+    let micro_batch = settings.micro_batch.map_or(execution.micro_batch, |records| records as usize);
     let execution = Execution { micro_batch, ranks: ranks.clone(), ..execution.clone() };
     let threads = execution.threads.get();
-    let mut trainer = Trainer::new(&plan, &records, Randomness::from_seed(args.seed).streams(0, 0), execution)?;
+    let mut trainer = Trainer::new(&plan, &records, Randomness::from_seed(settings.seed).streams(0, 0), execution)?;
     for _ in 0..3 {
         trainer.step(&mut Unobserved)?;
     }
     let bytes = ranks.bytes();
-    let mut seconds = Vec::with_capacity(args.steps as usize);
-    for _ in 0..args.steps {
+    let mut seconds = Vec::with_capacity(settings.steps as usize);
+    for _ in 0..settings.steps {
         let started = Instant::now();
         trainer.step(&mut Unobserved)?;
         seconds.push(started.elapsed().as_secs_f64());
     }
-    let bytes_per_step = (ranks.bytes() - bytes) as f64 / f64::from(args.steps);
+    let bytes_per_step = (ranks.bytes() - bytes) as f64 / f64::from(settings.steps);
     let parameters = trainer.engine_mut().model().parameters().to_vec()?;
     let peaks = ranks.gather(peak_rss_mb()?.to_le_bytes().to_vec())?;
     let peaks = peaks.iter().filter_map(|bytes| Some(f64::from_le_bytes(bytes[..].try_into().ok()?)));
-    ensure!(parameters.iter().all(|p| p.is_finite()), "the parameters are not finite after {} steps", args.steps);
+    ensure!(parameters.iter().all(|p| p.is_finite()), "the parameters are not finite after {} steps", settings.steps);
     seconds.sort_by(f64::total_cmp);
     let median = seconds[seconds.len() / 2];
     Ok(Measured {
-        model: name(&args.model),
-        mode: name(&args.mode),
-        batch: args.batch,
+        model: settings.model.name(),
+        mode: settings.mode.name(),
+        batch: settings.batch,
         ms_per_step: median * 1e3,
-        samples_per_s: f64::from(args.batch) / median,
+        samples_per_s: f64::from(settings.batch) / median,
         peak_rss_mb: peaks.fold(0.0, f64::max),
         threads,
         ranks: ranks.size(),
         bytes_per_step,
         n_parameters: parameters.len(),
-        seed: args.seed,
+        seed: settings.seed,
         parameters_sha256: hex::encode(
             parameters
                 .iter()
@@ -246,17 +243,17 @@ pub(super) fn measure(args: &StepArgs, execution: &Execution) -> anyhow::Result<
     })
 }
 
-fn facts(args: &StepArgs) -> PublicFacts {
+fn facts(settings: &Settings) -> PublicFacts {
     /// As many as MNIST has, where that is enough for batches to differ.
     const N_RECORDS: usize = 60_000;
-    let (n_inputs, n_classes, _) = args.model.task();
-    let batch = args.batch as usize;
+    let (n_inputs, n_classes, _) = settings.model.task();
+    let batch = settings.batch as usize;
     PublicFacts { n_records: (20 * batch).min(N_RECORDS).max(4 * batch), n_inputs, n_classes, n_groups: 1 }
 }
 
 /// The records that this process holds.
-fn records(args: &StepArgs, plan: &Plan, ranks: &dyn Collective, device: &Device) -> anyhow::Result<Records> {
-    let (facts, held) = (facts(args), plan.held_by(ranks.rank(), ranks.size()));
+fn records(settings: &Settings, plan: &Plan, ranks: &dyn Collective, device: &Device) -> anyhow::Result<Records> {
+    let (facts, held) = (facts(settings), plan.held_by(ranks.rank(), ranks.size()));
     let mut rng = Randomness::from_seed(1).stream(Purpose::Split, 0, 0);
     let mut features = Vec::with_capacity(held.len() * facts.n_inputs);
     for row in 0..facts.n_records {
@@ -268,12 +265,13 @@ fn records(args: &StepArgs, plan: &Plan, ranks: &dyn Collective, device: &Device
     Ok(Records::part(&features, labels, &groups, held, facts, DType::F32, device)?)
 }
 
-fn plan(args: &StepArgs) -> anyhow::Result<Plan> {
-    let facts = facts(args);
-    let batches = BatchPlan::exact(facts.n_records, args.batch as usize, 1)?;
-    let mut config = TrainConfig::new(args.model.config(), args.model.task().2, batches, LearningRate::Constant(0.01));
-    config.block_records = args.block.map(|block| block as usize);
-    if args.mode == Mode::Private {
+fn plan(settings: &Settings) -> anyhow::Result<Plan> {
+    let facts = facts(settings);
+    let batches = BatchPlan::exact(facts.n_records, settings.batch as usize, 1)?;
+    let mut config =
+        TrainConfig::new(settings.model.config(), settings.model.task().2, batches, LearningRate::Constant(0.01));
+    config.block_records = settings.block.map(|block| block as usize);
+    if settings.mode == Mode::Private {
         let clipping = registry::find("dpsgd")?.config(&PresetParams { clip_norm: 1.0, ..PresetParams::default() });
         config.privacy = Some(PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-7)?));
     }
