@@ -24,6 +24,9 @@ pub enum FaultsError {
         /// The program's last words.
         reason: String,
     },
+    /// Every kill falls before the run has begun or after it has ended.
+    #[error("runs are too short to be killed and continued")]
+    TooShort,
 }
 
 impl FaultsError {

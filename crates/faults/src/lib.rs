@@ -8,8 +8,10 @@
 //! - every file that was there before holds what it held, or what it should come to,
 //! - the same command without a fault succeeds, and brings the folder to where it should be, with nothing left over.
 //!
-//! The calls are counted and failed by the library `fault-shim`, which is preloaded (Linux). [`flips`] damages stored files instead.
+//! The calls are counted and failed by the library `fault-shim`, which is preloaded (Linux). [`flips`] damages stored files instead, and
+//! [`crash`] kills runs that continue where they were.
 
+pub mod crash;
 mod error;
 pub mod flips;
 mod folder;
@@ -21,7 +23,7 @@ use std::path::{Path, PathBuf};
 pub use self::error::FaultsError;
 use self::folder::Snapshot;
 pub use self::process::{Ending, Program, Shim};
-pub use self::tally::{Kind, Tally};
+pub use self::tally::{Kind, Tally, tables};
 
 /// How a call that changes a file system goes wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! What faults of one kind led to.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::Serialize;
 
@@ -117,4 +117,26 @@ impl Tally {
     pub fn is_sound(&self) -> bool {
         self.unclear_errors + self.panics + self.hangs + self.losses == 0
     }
+}
+
+/// A row for each operation and kind of fault, and for each stored file.
+pub fn tables(written: &[Tally], read: &[Tally]) -> String {
+    format!("{}\n{}", table("command", "calls", written), table("stored file", "bytes", read))
+}
+
+fn table(name: &str, size: &str, tallies: &[Tally]) -> String {
+    let mut text = format!(
+        "| {name} | {size} | fault | cases | as without | clear | killed | unclear | panics | hangs | losses |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|\n"
+    );
+    for tally in tallies {
+        let Tally { name, kind, size, cases, successes, clear_errors, kills, .. } = tally;
+        // Writing to a `String` cannot fail.
+        let _ = writeln!(
+            text,
+            "| {name} | {size} | {kind} | {cases} | {successes} | {clear_errors} | {kills} | {} | {} | {} | {} |",
+            tally.unclear_errors, tally.panics, tally.hangs, tally.losses
+        );
+    }
+    text
 }

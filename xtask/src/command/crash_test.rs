@@ -1,17 +1,16 @@
 //! `cargo xtask crash-test`: a run that is killed again and again, and ends as if it had not been.
 //!
-//! The program starts itself as a training run that writes a checkpoint after every step, kills it (SIGKILL) after a random time, starts it
-//! again, and so on until it has ended. The last checkpoint must then be, byte for byte, that of a run that was left alone: parameters,
-//! moments of the optimiser, threshold, best epoch so far, keys and positions of the random streams, ledger and counters.
+//! The program starts itself as a training run that writes a checkpoint after every step; the crate `faults` kills it at random moments and
+//! starts it again until it has ended. The last checkpoint must then be that of a run that was left alone: parameters, moments of the
+//! optimiser, threshold, best epoch so far, keys and positions of the random streams, ledger and counters.
 //!
 //! With `--ranks` every start is on another number of processes under `mpirun`, of which one is killed.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::{PresetParams, registry};
@@ -20,9 +19,9 @@ use dp_train::{
     Loss, ModelConfig, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, Purpose, Randomness, Records,
     StoppingCriterion, TrainConfig, Trainer, Unobserved,
 };
-use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha20Rng;
+use faults::FaultsError;
+use faults::crash::{CrashTest, Crashes};
+use rand::Rng;
 use serde::Serialize;
 
 use crate::device::DeviceArgs;
@@ -55,37 +54,17 @@ pub(crate) struct CrashTestArgs {
     run_in: Option<PathBuf>,
 }
 
-/// What happened.
-#[derive(Debug, Default, Serialize)]
-struct Tally {
-    /// Runs that were killed and brought to their end.
-    runs: u32,
-    /// Of those, runs whose last checkpoint is that of the run left alone.
-    identical: u32,
-    /// Kills.
-    kills: u32,
-    /// Kills that left a checkpoint half written beside the last whole one.
-    kills_during_a_write: u32,
-    /// Kills before the first checkpoint of a run.
-    kills_before_a_checkpoint: u32,
-    /// Most kills that one run survived.
-    most_kills_of_a_run: u32,
+/// What happened; the JSON output is this.
+#[derive(Debug, Serialize)]
+struct Told {
+    #[serde(flatten)]
+    crashes: Crashes,
     /// Steps of each run, with a checkpoint after each.
     steps: u64,
-    /// Size of a checkpoint in bytes.
-    checkpoint_bytes: u64,
-    /// Wall-clock time of the run left alone, in seconds.
-    uninterrupted_seconds: f64,
-    /// Seed of the moments.
-    seed: u64,
 }
 
 const CHECKPOINT: &str = "run.safetensors";
 const HALF_WRITTEN: &str = ".run.safetensors.part";
-/// Kills come up to this share of an uninterrupted run apart: a run then takes several.
-const LONGEST_WAIT: f64 = 0.3;
-/// Starts in turn without a kill, or without a step, after which runs count as too short: they would be started for ever.
-const MOST_FRUITLESS: u32 = 50;
 
 /// Kills runs and compares how they end.
 ///
@@ -95,108 +74,40 @@ pub(crate) fn run(args: &CrashTestArgs) -> anyhow::Result<()> {
     if let Some(folder) = &args.run_in {
         return on_all(|| train(folder, args));
     }
-    let seed = args.seed.unwrap_or_else(rand::random);
-    let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    let alone = tempfile::tempdir()?;
-    let started = Instant::now();
-    ensure!(start(alone.path(), None, args)?.wait()?.success(), "the run that was left alone failed");
-    let uninterrupted = started.elapsed();
-    let expected = std::fs::read(alone.path().join(CHECKPOINT)).context("checkpoint of the run left alone")?;
-    let mut tally = Tally {
-        steps: args.steps,
-        checkpoint_bytes: expected.len() as u64,
-        uninterrupted_seconds: uninterrupted.as_secs_f64(),
-        seed,
-        ..Tally::default()
+    let program = std::env::current_exe().context("path of this program")?;
+    let test = CrashTest {
+        command: &|folder, ranks| command(&program, folder, ranks, args),
+        kept: CHECKPOINT,
+        half_written: HALF_WRITTEN,
+        kills: args.kills,
+        ranks: args.ranks,
+        seed: args.seed.unwrap_or_else(rand::random),
     };
-    let mut without_kill = 0;
-    while tally.kills < args.kills {
-        ensure_killable(without_kill, args)?;
-        let folder = tempfile::tempdir()?;
-        let before = tally.kills;
-        let (mut without_progress, mut last) = (0, None);
-        while kill_once(uninterrupted.mul_f64(LONGEST_WAIT), folder.path(), args, &mut rng)? {
-            tally.kills += 1;
-            let now = std::fs::metadata(folder.path().join(CHECKPOINT)).and_then(|found| found.modified()).ok();
-            (without_progress, last) = if now == last { (without_progress + 1, now) } else { (0, now) };
-            ensure_killable(without_progress, args)?;
-            tally.kills_during_a_write += u32::from(folder.path().join(HALF_WRITTEN).exists());
-            tally.kills_before_a_checkpoint += u32::from(!folder.path().join(CHECKPOINT).exists());
+    let steps = args.steps;
+    let crashes = test.run().map_err(|error| match error {
+        FaultsError::TooShort => {
+            anyhow!("runs of --steps {steps} are too short to be killed and continued; expected more")
         }
-        without_kill = if tally.kills == before { without_kill + 1 } else { 0 };
-        tally.runs += 1;
-        tally.most_kills_of_a_run = tally.most_kills_of_a_run.max(tally.kills - before);
-        tally.identical += u32::from(std::fs::read(folder.path().join(CHECKPOINT))? == expected);
-    }
+        other => other.into(),
+    })?;
+    let told = Told { crashes, steps };
+    let Crashes { runs, identical, kills, kills_during_a_write, kills_before_a_checkpoint, seed, .. } = told.crashes;
     if args.json {
-        say!("{}", serde_json::to_string(&tally)?)?;
+        say!("{}", serde_json::to_string(&told)?)?;
     } else {
-        let Tally { runs, identical, kills, kills_during_a_write, kills_before_a_checkpoint, .. } = &tally;
         say!(
-            "{kills} kills in {runs} runs of {} steps, {kills_during_a_write} of them during the writing of a checkpoint and \
+            "{kills} kills in {runs} runs of {steps} steps, {kills_during_a_write} of them during the writing of a checkpoint and \
              {kills_before_a_checkpoint} before the first one; up to {} in one run (moments from seed {seed})",
-            args.steps,
-            tally.most_kills_of_a_run
+            told.crashes.most_kills_of_a_run
         )?;
         say!("{identical} of {runs} runs ended byte for byte as the one that was left alone")?;
     }
-    ensure!(tally.identical == tally.runs, "{} of {} runs ended differently", tally.runs - tally.identical, tally.runs);
+    ensure!(identical == runs, "{} of {runs} runs ended differently", runs - identical);
     Ok(())
 }
 
-/// Refuses runs that end before they can be killed, or are killed before they have begun.
-fn ensure_killable(fruitless: u32, args: &CrashTestArgs) -> anyhow::Result<()> {
-    let steps = args.steps;
-    ensure!(
-        fruitless < MOST_FRUITLESS,
-        "runs of --steps {steps} are too short to be killed and continued; expected more"
-    );
-    Ok(())
-}
-
-/// Starts or continues the run in `folder` and kills it after a random time; false if it came to its end before.
-fn kill_once(
-    longest_wait: Duration,
-    folder: &Path,
-    args: &CrashTestArgs,
-    rng: &mut ChaCha20Rng,
-) -> anyhow::Result<bool> {
-    let ranks = rng.random_range(1..=args.ranks);
-    let mut child = start(folder, (args.ranks > 1).then_some(ranks), args)?;
-    if args.ranks > 1 {
-        // A launcher takes longer to start processes than they take to end.
-        while child.try_wait()?.is_none() && processes_of(&child).len() < ranks.into() {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-    std::thread::sleep(longest_wait.mul_f64(rng.random()));
-    if let Some(status) = child.try_wait()? {
-        if !status.success() {
-            bail!("a continued run failed with {status}");
-        }
-        return Ok(false);
-    }
-    match processes_of(&child).choose(rng) {
-        // The launcher ends the others.
-        Some(process) if args.ranks > 1 => {
-            Command::new("kill").args(["-KILL", process]).stderr(Stdio::null()).status().context("kill")?;
-        }
-        _ => child.kill()?,
-    }
-    // It may have ended between the look and the kill.
-    Ok(!child.wait()?.success())
-}
-
-/// Numbers of the processes that this one has started.
-fn processes_of(child: &Child) -> Vec<String> {
-    let id = child.id();
-    let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
-    children.split_whitespace().map(str::to_owned).collect()
-}
-
-/// Starts the run, on so many processes under `mpirun` if a number is given.
-fn start(folder: &Path, ranks: Option<u16>, args: &CrashTestArgs) -> anyhow::Result<Child> {
-    let program = std::env::current_exe().context("path of this program")?;
+/// Starts or continues the run, on so many processes under `mpirun` if a number is given.
+fn command(program: &Path, folder: &Path, ranks: Option<u16>, args: &CrashTestArgs) -> Command {
     let mut command = if let Some(ranks) = ranks {
         // Of a killed run the launcher prints half a page.
         let mut launcher = Command::new("mpirun");
@@ -205,14 +116,9 @@ fn start(folder: &Path, ranks: Option<u16>, args: &CrashTestArgs) -> anyhow::Res
     } else {
         Command::new(program)
     };
+    command.args(["crash-test", "--steps", &args.steps.to_string()]).args(args.device.arguments());
+    command.arg("--run-in").arg(folder);
     command
-        .args(["crash-test", "--steps", &args.steps.to_string()])
-        .args(args.device.arguments())
-        .arg("--run-in")
-        .arg(folder)
-        .stdin(Stdio::null())
-        .spawn()
-        .context("cannot start the run")
 }
 
 /// The run: everything that a checkpoint must keep is in use.

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &FaultsArgs) -> anyhow::Result<()> {
     if args.json {
         say!("{}", serde_json::to_string_pretty(&tallies).context("serialising the tallies")?)?;
     } else {
-        say!("{}", page::tables(&written, &read))?;
+        say!("{}", faults::tables(&written, &read))?;
     }
     for tally in tallies.iter().filter(|tally| !tally.is_sound()) {
         say!("{}, {}: {}", tally.name, tally.kind, tally.first.as_deref().unwrap_or_default())?;

@@ -1,8 +1,6 @@
-//! The figures as tables.
+//! The page of figures.
 
-use std::fmt::Write as _;
-
-use faults::Tally;
+use faults::{Tally, tables};
 
 use crate::host;
 
@@ -36,26 +34,4 @@ pub(super) fn page(written: &[Tally], read: &[Tally], quick: bool) -> String {
         sum(|tally| tally.losses),
         tables(written, read)
     )
-}
-
-/// A row for each operation and kind of fault, and for each stored file.
-pub(super) fn tables(written: &[Tally], read: &[Tally]) -> String {
-    format!("{}\n{}", table("command", "calls", written), table("stored file", "bytes", read))
-}
-
-fn table(name: &str, size: &str, tallies: &[Tally]) -> String {
-    let mut text = format!(
-        "| {name} | {size} | fault | cases | as without | clear | killed | unclear | panics | hangs | losses |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|\n"
-    );
-    for tally in tallies {
-        let Tally { name, kind, size, cases, successes, clear_errors, kills, .. } = tally;
-        // Writing to a `String` cannot fail.
-        let _ = writeln!(
-            text,
-            "| {name} | {size} | {kind} | {cases} | {successes} | {clear_errors} | {kills} | {} | {} | {} | {} |",
-            tally.unclear_errors, tally.panics, tally.hangs, tally.losses
-        );
-    }
-    text
 }
