@@ -29,6 +29,8 @@ pub struct TablePresentation {
     pub published: PublishedTable,
     /// What we think makes a row differ.
     pub causes: Vec<Cause>,
+    /// What we think makes rows differ that have no cause of their own.
+    pub cause_of_others: Option<String>,
     /// How the table's figures are read, where the paper leaves it open.
     pub notes: Vec<String>,
 }
@@ -56,13 +58,27 @@ impl TablePresentation {
     /// If the table, which is part of this program, does not parse.
     pub fn new(id: &str, experiment: &str, published: &str, causes: Vec<Cause>) -> anyhow::Result<Self> {
         let published = PublishedTable::parse(published)?;
-        Ok(Self { id: id.to_owned(), experiment: experiment.to_owned(), published, causes, notes: Vec::new() })
+        Ok(Self {
+            id: id.to_owned(),
+            experiment: experiment.to_owned(),
+            published,
+            causes,
+            cause_of_others: None,
+            notes: Vec::new(),
+        })
     }
 
     /// Says which of several experiments answers this table.
     #[must_use]
     pub fn answered_by(mut self, words: &str) -> Self {
         self.published.data = format!("{}; ours {words}", self.published.data);
+        self
+    }
+
+    /// Says what we think makes rows differ that have no cause of their own.
+    #[must_use]
+    pub fn because(mut self, words: &str) -> Self {
+        self.cause_of_others = Some(words.to_owned());
         self
     }
 
@@ -75,6 +91,7 @@ impl TablePresentation {
 
     /// The suspected cause for a method, `cause not known` if none is given.
     pub fn cause(&self, method: &str) -> &str {
-        self.causes.iter().find(|cause| cause.method == method).map_or("cause not known", |cause| &cause.text)
+        let own = self.causes.iter().find(|cause| cause.method == method).map(|cause| &cause.text);
+        own.or(self.cause_of_others.as_ref()).map_or("cause not known", String::as_str)
     }
 }

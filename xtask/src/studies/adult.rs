@@ -117,7 +117,11 @@ fn tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
                  --protocol code`).",
             ),
         ],
-        Protocol::Code => Vec::new(),
+        Protocol::Code => vec![Cause::new(
+            "dpsgd-f",
+            "All ten figures agree on the text's 14,000 records of each sex; on the code's 14,695 women's accuracy is 0.7 points above the \
+             printed. Excluded: the form of the method, which is the same in both.",
+        )],
     };
     // Both models without group-wise bounds answer ≤50K for everyone, ours and the paper's: their accuracy is a property of
     // the test part.
@@ -125,7 +129,9 @@ fn tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
                     compares one test part's shares of incomes with another's, and the paper prints no spread.";
     let original_causes = || {
         let constant_answer = ["dpsgd", "naive"].map(|method| Cause::new(method, constant));
-        [constant_answer.to_vec(), xu::of_group_shares(protocol)].concat()
+        let few_seeds = "Men's accuracy agrees over ten seeds (0.768) and not over the first five (0.770), whose spread is smaller by chance.";
+        let reference = vec![Cause::new("non-private", few_seeds)];
+        [constant_answer.to_vec(), xu::of_group_shares(protocol), reference].concat()
     };
     // On balanced Adult the paper's private models are as accurate as ours and its reference is not.
     let reference = "Our reference without privacy is more accurate on men than the paper's (0.77, 0.75), from which every \

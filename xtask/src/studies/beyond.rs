@@ -157,9 +157,8 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     }
     let table = |id, experiment: &str, text| {
         let table = TablePresentation::new(id, experiment, text, Vec::new())?;
-        anyhow::Ok(table.noted(
-            "The paper's figures are of a convolutional network on pixels; ours of a linear model on scattering features.",
-        ))
+        let features = "The paper's figures are of a convolutional network on pixels; ours of a linear model on scattering features.";
+        anyhow::Ok(table.noted(features).because(features))
     };
     let tables = vec![
         table("zhao2025-table-5-mnist", "beyond-mnist-skewed", include_str!("published/zhao2025-table5-mnist.tsv"))?,
