@@ -16,6 +16,16 @@ mod terminal;
 
 use std::process::ExitCode;
 
+use study_report::StudyPresentation;
+
+/// What the report of a study says beyond its records, with the study's usual options.
+///
+/// # Errors
+/// If there is no such study.
+pub fn presentation(study: &str) -> anyhow::Result<StudyPresentation> {
+    studies::committed::presentation(study)
+}
+
 /// The program `cargo xtask`: does what its command line says.
 pub fn main() -> ExitCode {
     command::main()

@@ -89,7 +89,7 @@ fn code() -> Vec<(String, String)> {
         let text = fs::read_to_string(&file).unwrap();
         let name = file.strip_prefix(workspace).unwrap().to_string_lossy().into_owned();
         let is_test =
-            ["fixture.rs", "accessibility/mod.rs", "made_up.rs", "documented.rs", "resume_tests.rs", "cuda/testing.rs"];
+            ["fixture.rs", "accessibility/mod.rs", "made_up.rs", "resume_tests.rs", "cuda/testing.rs"];
         if is_test.iter().all(|end| !name.ends_with(end)) {
             let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
             code.push((name, text[..end].to_owned()));

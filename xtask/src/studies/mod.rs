@@ -8,8 +8,6 @@ pub(crate) mod beyond;
 pub(crate) mod celeba;
 pub(crate) mod committed;
 pub(crate) mod direction_vs_magnitude;
-#[cfg(test)]
-mod documented;
 pub(crate) mod dphpo;
 pub(crate) mod dutch;
 pub(crate) mod eicu;

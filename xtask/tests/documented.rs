@@ -14,8 +14,10 @@
 //!
 //! Every number with a decimal point has to have one, or to be a setting: those are listed in a comment of their own.
 
+#![expect(clippy::unwrap_used, reason = "a failing test may panic")]
+
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use fair_report::number;
@@ -26,9 +28,12 @@ use study_report::metric::Column;
 use study_report::published::PublishedTable;
 use study_report::verdict::Verdict;
 use study_report::{StudyPresentation, TablePresentation};
+use xtask::presentation;
 
-use crate::paths::{exports_folder, workspace_root};
-use crate::studies::committed::presentation;
+/// The folder of the documentation.
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs")
+}
 
 /// Studies by name, each read once.
 #[derive(Default)]
@@ -37,7 +42,7 @@ struct Records(BTreeMap<String, (StudyResults, StudyPresentation)>);
 impl Records {
     fn study(&mut self, name: &str) -> anyhow::Result<&(StudyResults, StudyPresentation)> {
         if !self.0.contains_key(name) {
-            let folder = exports_folder();
+            let folder = docs().join("results");
             let candidates: [PathBuf; 3] = [
                 folder.join(format!("records/{name}.json.gz")),
                 folder.join(name).join("metrics.csv"),
@@ -199,7 +204,7 @@ fn problems(text: &str, records: &mut Records) -> (Vec<String>, usize) {
 
 #[test]
 fn every_figure_of_the_documentation_is_in_the_records() {
-    let docs = workspace_root().join("docs");
+    let docs = docs();
     let pages = std::fs::read_dir(docs.join("papers")).unwrap().map(|entry| entry.unwrap().path());
     let mut records = Records::default();
     let (mut all, mut n_checked) = (Vec::new(), 0);
@@ -214,7 +219,7 @@ fn every_figure_of_the_documentation_is_in_the_records() {
 
 /// Esipova's Table 4, answered by [`made_up::study`].
 fn answering_made_up() -> StudyPresentation {
-    let published = include_str!("published/esipova2023-table4-adult.tsv");
+    let published = include_str!("../src/studies/published/esipova2023-table4-adult.tsv");
     let table = TablePresentation::new("esipova2023-table-4", "esipova-adult", published, Vec::new()).unwrap();
     StudyPresentation { ranked: Vec::new(), title: "Adult".to_owned(), tables: vec![table], claims: Vec::new() }
 }
