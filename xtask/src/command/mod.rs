@@ -3,7 +3,6 @@
 mod account;
 mod audit;
 mod bench;
-mod ci;
 mod crash_test;
 mod data;
 mod faults;
@@ -50,8 +49,6 @@ enum Task {
     Faults(faults::FaultsArgs),
     /// Attack the sensitivity of a step: does one record move only itself?
     Replay(replay::ReplayArgs),
-    /// Everything a change must pass: formatting, lints, documentation, tests.
-    Ci(ci::CiArgs),
 }
 
 /// Makes a reader that stops reading (`| head`) end the program, as it does other programs. Rust starts programs with the signal ignored, and
@@ -78,7 +75,6 @@ pub(crate) fn main() -> ExitCode {
         Task::CrashTest(args) => crash_test::run(&args),
         Task::Faults(args) => faults::run(&args),
         Task::Replay(args) => replay::run(&args),
-        Task::Ci(args) => ci::run(&args),
     };
     match done.and_then(|()| terminal::flush()) {
         Ok(()) => ExitCode::SUCCESS,
