@@ -16,15 +16,7 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use study_report::StudyPresentation;
-
-/// What the report of a study says beyond its records, with the study's usual options.
-///
-/// # Errors
-/// If there is no such study.
-pub fn presentation(study: &str) -> anyhow::Result<StudyPresentation> {
-    studies::committed::presentation(study)
-}
+pub use self::studies::committed::{CommittedReport, ReportFile, presentation};
 
 /// The program `cargo xtask`: does what its command line says.
 pub fn main() -> ExitCode {

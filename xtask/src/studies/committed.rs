@@ -32,22 +32,23 @@ struct Defaults {
 }
 
 /// A report that is committed, by its study's name.
-pub(crate) struct CommittedReport {
+pub struct CommittedReport {
     /// For example `adult`.
-    pub(crate) study: String,
+    pub study: String,
+    /// Where it is.
+    pub folder: PathBuf,
     records: PathBuf,
-    folder: PathBuf,
 }
 
 /// A file of a report: its path in the report's folder, and what is in it.
-pub(crate) type ReportFile = (String, Vec<u8>);
+pub type ReportFile = (String, Vec<u8>);
 
 impl CommittedReport {
     /// Every report with committed records, by name; none where there is no such folder.
     ///
     /// # Errors
     /// If the folder cannot be read.
-    pub(crate) fn all() -> anyhow::Result<Vec<Self>> {
+    pub fn all() -> anyhow::Result<Vec<Self>> {
         let folder = exports_folder().join("records");
         let mut reports = Vec::new();
         if !folder.is_dir() {
@@ -72,7 +73,7 @@ impl CommittedReport {
     ///
     /// # Errors
     /// If the records are not those of the study, or do not fit its presentation.
-    pub(crate) fn files(&self) -> anyhow::Result<Vec<ReportFile>> {
+    pub fn files(&self) -> anyhow::Result<Vec<ReportFile>> {
         let results = compact::read(&self.records, &self.study)?;
         let mut files = study_report::committed(&results, &presentation(&self.study)?)?;
         let metrics = metrics_csv(&results)?;
@@ -88,7 +89,7 @@ impl CommittedReport {
     ///
     /// # Errors
     /// As [`Self::files`], and if the folder cannot be written.
-    pub(crate) fn render(&self) -> anyhow::Result<()> {
+    pub fn render(&self) -> anyhow::Result<()> {
         let files = self.files()?;
         let plots = self.folder.join("plots");
         fs::create_dir_all(&plots).with_context(|| format!("creating {}", plots.display()))?;
@@ -108,7 +109,10 @@ impl CommittedReport {
 }
 
 /// What a study's report says beyond its records, with the study's usual options.
-pub(crate) fn presentation(study: &str) -> anyhow::Result<StudyPresentation> {
+///
+/// # Errors
+/// If there is no such study.
+pub fn presentation(study: &str) -> anyhow::Result<StudyPresentation> {
     let mut args = Defaults::try_parse_from(["reproduce"]).context("the usual options of a study")?.study;
     let (study, protocol) = Protocol::of_report(study);
     args.protocol = protocol;
@@ -133,37 +137,6 @@ fn gzip(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// The figures of a report's columns of ε: how many carry their mark, and those that do not. The column of printed ε has the papers'.
-    fn epsilons(report: &str) -> (usize, Vec<String>) {
-        const MARKS: [&str; 3] = ["(certified", "(conditional", "nominal, not a guarantee"];
-        let (mut columns, mut n_marked, mut unmarked) = (Vec::new(), 0, Vec::new());
-        for line in report.lines() {
-            if line.starts_with("|---") {
-                continue;
-            }
-            let Some(row) = line.strip_prefix("| ") else {
-                columns.clear();
-                continue;
-            };
-            let cells: Vec<&str> = row.split(" | ").collect();
-            if columns.is_empty() {
-                let is_ours = |cell: &&str| cell.trim().starts_with("ε") && !cell.contains("printed");
-                columns = cells.iter().map(is_ours).collect();
-                continue;
-            }
-            for (cell, _) in cells.iter().zip(&columns).filter(|(_, is_ours)| **is_ours) {
-                for figure in cell.split("<br>").filter(|part| part.starts_with(|c: char| c.is_ascii_digit())) {
-                    if MARKS.iter().any(|mark| figure.contains(mark)) {
-                        n_marked += 1;
-                    } else {
-                        unmarked.push(figure.to_owned());
-                    }
-                }
-            }
-        }
-        (n_marked, unmarked)
-    }
-
     /// A table or claim about a method that is not trained would be left out of the report in silence.
     #[test]
     fn every_name_is_that_of_something_trained() {
@@ -177,67 +150,5 @@ mod tests {
                 analyse::study(study, &args).unwrap().unwrap().ensure_names().unwrap();
             }
         }
-    }
-
-    #[test]
-    fn what_follows_the_code_stands_beside_the_text() {
-        for study in ["adult", "dutch", "grid", "income", "mnist"] {
-            let text = presentation(study).unwrap();
-            let code = presentation(&format!("{study}-code")).unwrap();
-            assert_eq!(code.title, format!("{}, as in the authors' code", text.title));
-            // No published table but those of the text.
-            assert!(code.tables.iter().all(|table| text.tables.iter().any(|other| other.id == table.id)), "{study}");
-        }
-    }
-
-    #[test]
-    fn an_unmarked_epsilon_is_seen() {
-        let report = "| Method | ε of one run | ε, printed |\n|---|---|---|\n| **a** | 3.1 (certified), PLD<br>4.2 (RDP) | 3.1 |\n";
-        assert_eq!(epsilons(report), (1, vec!["4.2 (RDP)".to_owned()]));
-    }
-
-    #[test]
-    fn no_committed_report_shows_an_unmarked_epsilon() {
-        for report in CommittedReport::all().unwrap() {
-            let path = report.folder.join("report.md");
-            let text = fs::read_to_string(&path).unwrap();
-            let (n_marked, unmarked) = epsilons(&text);
-            assert_eq!(unmarked, Vec::<String>::new(), "{}", path.display());
-            // Nor did the columns escape the test.
-            assert!(n_marked > 0, "{}", path.display());
-        }
-    }
-
-    #[test]
-    fn every_committed_report_has_its_records() {
-        let of_records: Vec<_> = CommittedReport::all().unwrap().into_iter().map(|report| report.folder).collect();
-        for entry in fs::read_dir(exports_folder()).unwrap() {
-            let folder = entry.unwrap().path();
-            assert!(!folder.join("report.md").exists() || of_records.contains(&folder), "{}", folder.display());
-        }
-    }
-
-    /// Whoever changes a rule of the reports renders them again: `cargo xtask results render`.
-    #[test]
-    fn committed_reports_are_what_their_records_give() {
-        let reports = CommittedReport::all().unwrap();
-        let mut stale = Vec::new();
-        for report in &reports {
-            let files = report.files().unwrap();
-            for (name, expected) in &files {
-                let path = report.folder.join(name);
-                if fs::read(&path).ok().as_ref() != Some(expected) {
-                    stale.push(path.display().to_string());
-                }
-            }
-            let n_plots = fs::read_dir(report.folder.join("plots")).map_or(0, Iterator::count);
-            assert_eq!(
-                n_plots,
-                files.iter().filter(|(name, _)| name.starts_with("plots/")).count(),
-                "{}",
-                report.study
-            );
-        }
-        assert!(stale.is_empty(), "`cargo xtask results render` writes these anew:\n{}", stale.join("\n"));
     }
 }

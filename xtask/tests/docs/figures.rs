@@ -14,10 +14,8 @@
 //!
 //! Every number with a decimal point has to have one, or to be a setting: those are listed in a comment of their own.
 
-#![expect(clippy::unwrap_used, reason = "a failing test may panic")]
-
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use fair_report::number;
@@ -30,10 +28,7 @@ use study_report::verdict::Verdict;
 use study_report::{StudyPresentation, TablePresentation};
 use xtask::presentation;
 
-/// The folder of the documentation.
-fn docs() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs")
-}
+use crate::docs;
 
 /// Studies by name, each read once.
 #[derive(Default)]
@@ -219,7 +214,7 @@ fn every_figure_of_the_documentation_is_in_the_records() {
 
 /// Esipova's Table 4, answered by [`made_up::study`].
 fn answering_made_up() -> StudyPresentation {
-    let published = include_str!("../src/studies/published/esipova2023-table4-adult.tsv");
+    let published = include_str!("../../src/studies/published/esipova2023-table4-adult.tsv");
     let table = TablePresentation::new("esipova2023-table-4", "esipova-adult", published, Vec::new()).unwrap();
     StudyPresentation { ranked: Vec::new(), title: "Adult".to_owned(), tables: vec![table], claims: Vec::new() }
 }
