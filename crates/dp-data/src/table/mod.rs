@@ -51,6 +51,7 @@ mod knots;
 mod map;
 mod memory_source;
 mod parquet_file;
+mod parquet_pages;
 mod parquet_source;
 mod parse;
 mod reader;

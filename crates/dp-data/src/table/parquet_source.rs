@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::{Arc, Once};
 
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{ByteArray, DataType, Int96};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
 use super::parquet_file::ParquetFile;
+use super::parquet_pages::SoundPages;
 use super::reader::Row;
 use crate::error::DataError;
 use crate::output;
@@ -183,9 +184,15 @@ impl ParquetSource {
     fn open_group(&mut self) -> Result<(), String> {
         let group = self.reader.get_row_group(self.next_group).map_err(|error| unreadable(&error))?;
         self.left = usize::try_from(group.metadata().num_rows()).map_err(|_| "has a negative number of rows")?;
+        let schema = group.metadata().schema_descr_ptr();
         self.open = (0..self.columns.len())
-            .map(|column| group.get_column_reader(column).map_err(|error| unreadable(&error)))
-            .collect::<Result<_, _>>()?;
+            .map(|column| {
+                let pages = group.get_column_page_reader(column).map_err(|error| unreadable(&error))?;
+                let column = schema.column(column);
+                let pages = SoundPages::of(&column, pages);
+                Ok(get_column_reader(column, Box::new(pages)))
+            })
+            .collect::<Result<_, String>>()?;
         self.next_group += 1;
         Ok(())
     }

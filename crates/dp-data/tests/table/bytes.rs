@@ -97,6 +97,16 @@ fn a_list_longer_than_a_parquet_file() {
     assert!(found.is_err_and(|error| error.to_string().contains("column `age`, row 1")));
 }
 
+/// Without a look at the page, `parquet` makes room for 734 million numbers.
+#[test]
+fn a_dictionary_larger_than_its_parquet_page() {
+    // A seed of the fuzz target, whose first byte chooses the format.
+    let file = &std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/seeds/table/large-dictionary")).unwrap()[1..];
+    let found = Placed::new("t.parquet", file).files().open().and_then(|mut reader| Guess::of(&mut reader));
+    let error = found.err().unwrap().to_string();
+    assert!(error.contains("entries in") && error.contains("column `row`, row 1"), "{error}");
+}
+
 #[test]
 fn random_bytes() {
     let mut rng = ChaCha8Rng::seed_from_u64(7);
