@@ -16,12 +16,11 @@ pub(super) struct SoundPages {
 impl SoundPages {
     pub(super) fn of(column: &ColumnDescriptor, pages: Box<dyn PageReader>) -> Self {
         let entry = match column.physical_type() {
-            Physical::INT32 | Physical::FLOAT => 4,
+            // Of a text, its length.
+            Physical::INT32 | Physical::FLOAT | Physical::BYTE_ARRAY => 4,
             Physical::INT64 | Physical::DOUBLE => 8,
             Physical::INT96 => 12,
             Physical::FIXED_LEN_BYTE_ARRAY => usize::try_from(column.type_length()).unwrap_or_default().max(1),
-            // The length of a text.
-            Physical::BYTE_ARRAY => 4,
             Physical::BOOLEAN => 1,
         };
         Self { pages, entry }
