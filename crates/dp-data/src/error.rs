@@ -238,14 +238,14 @@ pub enum DataError {
         accepted: String,
     },
     /// An option is out of range.
-    #[error("{parameter} is {value}, accepted: {accepted}")]
-    Parameter {
+    #[error("{parameter} = {value}: expected {expected}")]
+    InvalidParameter {
         /// The option.
         parameter: &'static str,
         /// What was given.
         value: String,
         /// The range.
-        accepted: String,
+        expected: String,
     },
 }
 

@@ -83,6 +83,7 @@ impl RealFiles {
             name: manifest.name.clone(),
             synthetic: false,
             source: format!("{} ({}; checksums verified)", manifest.source, self.origin),
+            sha256_ok: true,
             digest: Provenance::digest_of(&files),
             n_records,
             files,

@@ -109,6 +109,7 @@ impl PlacedFiles {
                 (false, true) => format!("{} ({}; SHA256SUMS.txt verified)", manifest.source, self.origin),
                 (false, false) => format!("{} ({}; no checksum to compare with)", manifest.source, self.origin),
             },
+            sha256_ok: verified && !self.synthetic,
             digest: Provenance::digest_of(&files),
             n_records,
             files,

@@ -12,6 +12,9 @@ pub struct Provenance {
     pub synthetic: bool,
     /// In words; names no folder of this machine.
     pub source: String,
+    /// Every file was compared with its published sha256 and agrees. False for generated records, and where a file has no checksum to
+    /// compare with.
+    pub sha256_ok: bool,
     /// sha256 of the table in hexadecimal: what `sha256sum FILES | sha256sum` prints, files in the manifest's order. For
     /// generated records, of the generated text.
     pub digest: String,
@@ -35,6 +38,27 @@ pub struct FileRecord {
 }
 
 impl Provenance {
+    /// That of generated records. `what` says in words what they are, `contents` is the generated text, `n_records` their number.
+    ///
+    /// ```
+    /// use dp_data::Provenance;
+    /// let provenance = Provenance::generated("adult", "census with Adult's schema", 1, b"39, State-gov", 1);
+    /// assert!(provenance.synthetic && !provenance.sha256_ok);
+    /// assert_eq!(provenance.source, "SYNTHETIC census with Adult's schema, seed 1");
+    /// ```
+    pub fn generated(name: &str, what: &str, seed: u64, contents: &[u8], n_records: usize) -> Self {
+        Self {
+            name: name.into(),
+            synthetic: true,
+            source: format!("SYNTHETIC {what}, seed {seed}"),
+            sha256_ok: false,
+            digest: sha256_hex(contents),
+            n_records,
+            files: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
     /// One digest for several files, as `sha256sum FILES | sha256sum` prints it.
     pub fn digest_of(files: &[FileRecord]) -> String {
         let mut listing = Sha256::new();

@@ -55,20 +55,20 @@ impl Keep {
             Self::All => {}
             Self::Exactly(n) => {
                 if n == 0 || n > rows.len() {
-                    return Err(DataError::Parameter {
+                    return Err(DataError::InvalidParameter {
                         parameter: "records per group",
                         value: n.to_string(),
-                        accepted: format!("1 to {} for `{group}`", rows.len()),
+                        expected: format!("1 to {} for `{group}`", rows.len()),
                     });
                 }
                 rows.truncate(n);
             }
             Self::Coin(probability) => {
                 if !(0.0..=1.0).contains(&probability) {
-                    return Err(DataError::Parameter {
+                    return Err(DataError::InvalidParameter {
                         parameter: "probability to keep a record",
                         value: probability.to_string(),
-                        accepted: format!("0 to 1 for `{group}`"),
+                        expected: format!("0 to 1 for `{group}`"),
                     });
                 }
                 rows.retain(|_| rng.random_bool(probability));
@@ -158,15 +158,15 @@ pub struct TestFraction(f64);
 
 impl TestFraction {
     /// # Errors
-    /// [`DataError::Parameter`] outside the range.
+    /// [`DataError::InvalidParameter`] outside the range.
     pub fn new(fraction: f64) -> Result<Self, DataError> {
         if fraction > 0.0 && fraction < 1.0 {
             return Ok(Self(fraction));
         }
-        Err(DataError::Parameter {
+        Err(DataError::InvalidParameter {
             parameter: "test fraction",
             value: fraction.to_string(),
-            accepted: "between 0 and 1, both excluded".into(),
+            expected: "between 0 and 1, both excluded".into(),
         })
     }
 
@@ -343,15 +343,15 @@ mod tests {
         let mut rng = stream(0, Stream::Sampling);
         insta::assert_snapshot!(
             sample_groups(2, &[(0, 0), (1, 0)], &[Keep::Exactly(3)], &["male"], &mut rng).unwrap_err(),
-            @"records per group is 3, accepted: 1 to 2 for `male`"
+            @"records per group = 3: expected 1 to 2 for `male`"
         );
         insta::assert_snapshot!(
             sample_groups(2, &[(0, 0), (1, 0)], &[Keep::Coin(1.5)], &["male"], &mut rng).unwrap_err(),
-            @"probability to keep a record is 1.5, accepted: 0 to 1 for `male`"
+            @"probability to keep a record = 1.5: expected 0 to 1 for `male`"
         );
         insta::assert_snapshot!(
             TestFraction::new(f64::NAN).unwrap_err(),
-            @"test fraction is NaN, accepted: between 0 and 1, both excluded"
+            @"test fraction = NaN: expected between 0 and 1, both excluded"
         );
     }
 }

@@ -45,6 +45,7 @@ fn origin(locator: &DataLocator) -> String {
         Located::Real(real) => {
             assert_eq!(real.files.iter().map(|file| &file.contents[..]).collect::<Vec<_>>(), [b"one", b"two"]);
             let provenance = real.provenance(&manifest(), 2);
+            assert!(provenance.sha256_ok && !provenance.synthetic);
             format!("{} | {}", provenance.source, provenance.notes.join(" "))
         }
         Located::Nowhere(attempts) => format!("nowhere: {}", attempts.len()),
@@ -140,6 +141,7 @@ fn own_files_are_read_without_a_checksum() {
     let table = AdultTable::from_files(&[dir.path().join("mine.csv"), dir.path().join("more.csv.gz")]).unwrap();
     assert_eq!(table.records.len(), 2);
     assert_eq!(table.provenance.files[1].name, "more.csv");
+    assert!(!table.provenance.sha256_ok);
     insta::assert_snapshot!(
         table.provenance.source,
         @"files given by name (not the published ones, or not compared with them)"

@@ -94,6 +94,7 @@ fn provenance() -> Provenance {
         name: "line".to_owned(),
         synthetic: true,
         source: "made here".to_owned(),
+        sha256_ok: false,
         digest: "0".repeat(64),
         n_records: 86,
         files: Vec::new(),

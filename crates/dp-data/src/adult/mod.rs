@@ -79,6 +79,7 @@ impl AdultTable {
             name: "adult".into(),
             synthetic: false,
             source: "files given by name (not the published ones, or not compared with them)".into(),
+            sha256_ok: false,
             digest: Provenance::digest_of(&files),
             n_records: records.len(),
             files,
@@ -94,15 +95,8 @@ impl AdultTable {
     pub fn synthetic(seed: u64) -> Result<Self, DataError> {
         let text = synthetic_text(seed);
         let records = parse::parse(text.as_bytes(), Path::new("synthetic census"))?;
-        let provenance = Provenance {
-            name: "adult".into(),
-            synthetic: true,
-            source: format!("SYNTHETIC census with Adult's schema and margins, seed {seed}"),
-            digest: sha256_hex(text.as_bytes()),
-            n_records: records.len(),
-            files: Vec::new(),
-            notes: Vec::new(),
-        };
+        let what = "census with Adult's schema and margins";
+        let provenance = Provenance::generated("adult", what, seed, text.as_bytes(), records.len());
         Ok(Self { records, provenance })
     }
 }
@@ -197,7 +191,7 @@ impl AdultOptions {
 /// **Edge cases.** A category without an input of its own (an employer `Never-worked` in a complete record) gives zeros.
 ///
 /// # Errors
-/// [`DataError::Parameter`] if a group has fewer records than asked for.
+/// [`DataError::InvalidParameter`] if a group has fewer records than asked for.
 ///
 /// # Example
 /// ```

@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(options.sampling, super::Sampling::BalancedTraining { per_group: 14_000 });
         let error = |text: &str| toml::from_str::<AdultOptions>(text).unwrap_err().to_string();
         let range = error(&TEXT.replace("0.2", "1.5"));
-        assert!(range.contains("test fraction is 1.5, accepted: between 0 and 1, both excluded"), "{range}");
+        assert!(range.contains("test fraction = 1.5: expected between 0 and 1, both excluded"), "{range}");
         let unknown = error(&format!("{TEXT}sample = 3\n"));
         assert!(unknown.contains("unknown field `sample`"), "{unknown}");
         let unknown = error(&TEXT.replace("per_group", "n"));

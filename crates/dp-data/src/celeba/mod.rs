@@ -192,7 +192,7 @@ pub struct CelebaOptions {
 /// **Shapes.** `features` is `[images, 12288]`; as an image `[64, 64, 3]`, channels innermost.
 ///
 /// # Errors
-/// [`DataError::Parameter`] if a part has fewer images than asked for.
+/// [`DataError::InvalidParameter`] if a part has fewer images than asked for.
 pub fn split(table: &CelebaTable, options: &CelebaOptions) -> Result<Split, DataError> {
     let mut rng = split::stream(options.seed, Stream::Sampling);
     // The partition is published: numbers and places of each part are public.

@@ -5,7 +5,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::{CHANNELS, CelebaTable, IMAGE_BYTES, Part, SIDE};
-use crate::provenance::{Provenance, sha256_hex};
+use crate::provenance::Provenance;
 
 /// A fiftieth of CelebA: enough to train on, 50 MB of pixels.
 const N_FACES: usize = 4_052;
@@ -39,15 +39,8 @@ pub(super) fn faces(seed: u64) -> CelebaTable {
         })
         .collect();
     let labels: Vec<u8> = people.iter().map(|&(male, glasses)| u8::from(male) | u8::from(glasses) << 1).collect();
-    let provenance = Provenance {
-        name: "celeba".into(),
-        synthetic: true,
-        source: format!("SYNTHETIC faces with the shares of CelebA, a fiftieth of its size, seed {seed}"),
-        digest: sha256_hex(&[&labels[..], &pixels].concat()),
-        n_records: N_FACES,
-        files: Vec::new(),
-        notes: Vec::new(),
-    };
+    let what = "faces with the shares of CelebA, a fiftieth of its size";
+    let provenance = Provenance::generated("celeba", what, seed, &[&labels[..], &pixels].concat(), N_FACES);
     CelebaTable {
         pixels,
         male: people.iter().map(|person| person.0).collect(),

@@ -22,7 +22,7 @@ use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
-use crate::provenance::{Provenance, sha256_hex};
+use crate::provenance::Provenance;
 use crate::split::TestFraction;
 
 /// The seed of the generated extract that stands in for the published file.
@@ -72,15 +72,8 @@ impl DutchTable {
     pub fn synthetic(seed: u64) -> Result<Self, DataError> {
         let text = synthetic_text(seed);
         let records = arff::parse(text.as_bytes(), Path::new("synthetic census"))?;
-        let provenance = Provenance {
-            name: "dutch".into(),
-            synthetic: true,
-            source: format!("SYNTHETIC census with the Dutch schema and counts, seed {seed}"),
-            digest: sha256_hex(text.as_bytes()),
-            n_records: records.len(),
-            files: Vec::new(),
-            notes: Vec::new(),
-        };
+        let what = "census with the Dutch schema and counts";
+        let provenance = Provenance::generated("dutch", what, seed, text.as_bytes(), records.len());
         Ok(Self { records, provenance })
     }
 }
@@ -123,7 +116,7 @@ impl DutchOptions {
 /// Samples, splits and encodes.
 ///
 /// # Errors
-/// [`DataError::Parameter`] if a group has fewer records than asked for.
+/// [`DataError::InvalidParameter`] if a group has fewer records than asked for.
 ///
 /// # Example
 /// ```

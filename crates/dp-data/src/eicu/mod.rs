@@ -17,7 +17,7 @@ use crate::error::DataError;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
 use crate::placed_files::Placed;
-use crate::provenance::{Provenance, sha256_hex};
+use crate::provenance::Provenance;
 use crate::scaling::{Affine, Scale, ScalingFit};
 use crate::split::{self, Keep, Stream};
 
@@ -121,15 +121,8 @@ impl EicuTable {
             CsvRows::new(ready.as_bytes(), Path::new("synthetic model-ready file"))?,
             CsvRows::new(raw.as_bytes(), Path::new("synthetic raw file"))?,
         )?;
-        let provenance = Provenance {
-            name: "eicu".into(),
-            synthetic: true,
-            source: format!("SYNTHETIC stays in the format of GOSSIS-1-eICU, seed {seed}"),
-            digest: sha256_hex((ready + &raw).as_bytes()),
-            n_records: joined.n_records,
-            files: Vec::new(),
-            notes: Vec::new(),
-        };
+        let what = "stays in the format of GOSSIS-1-eICU";
+        let provenance = Provenance::generated("eicu", what, seed, (ready + &raw).as_bytes(), joined.n_records);
         Self::new(joined, provenance)
     }
 }
@@ -163,7 +156,7 @@ pub struct EicuOptions {
 /// as z-scores.
 ///
 /// # Errors
-/// [`DataError::Parameter`] if there are fewer survivors than deaths, or no death; if numbers are to be scaled by declared ranges and one has
+/// [`DataError::InvalidParameter`] if there are fewer survivors than deaths, or no death; if numbers are to be scaled by declared ranges and one has
 /// none.
 pub fn split(table: &EicuTable, options: &EicuOptions) -> Result<Split, DataError> {
     let EicuOptions { group_by, scaling_fit, seed } = *options;
@@ -307,10 +300,10 @@ fn inputs(index: usize, column: &Column, fitted_on: Option<&[&Stay]>) -> Result<
                 let values: Vec<f64> = stays.iter().map(|stay| stay.values[index]).collect();
                 Affine::fit(Scale::ZScore, &values)
             } else {
-                let range = ranges::of(name).ok_or_else(|| DataError::Parameter {
+                let range = ranges::of(name).ok_or_else(|| DataError::InvalidParameter {
                     parameter: "scaling_fit",
                     value: "public".into(),
-                    accepted: format!("train-only: the column `{name}` has no declared range"),
+                    expected: format!("train-only, since the column `{name}` has no declared range"),
                 })?;
                 Affine::declared(Scale::ZScore, range)
             };

@@ -17,7 +17,7 @@ use crate::error::DataError;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
 use crate::placed_files::Placed;
-use crate::provenance::{Provenance, sha256_hex};
+use crate::provenance::Provenance;
 use crate::split::{self, Stream};
 
 /// The seed of the generated admissions that stand in for the published files.
@@ -156,15 +156,8 @@ impl MimicTable {
             CsvRows::new(admissions, Path::new("synthetic ADMISSIONS"))?,
             CsvRows::new(notes, Path::new("synthetic NOTEEVENTS"))?,
         )?;
-        let provenance = Provenance {
-            name: "mimic".into(),
-            synthetic: true,
-            source: format!("SYNTHETIC admissions in the format of MIMIC-III, seed {seed}"),
-            digest: sha256_hex(texts.concat().as_bytes()),
-            n_records: counts.n_records,
-            files: Vec::new(),
-            notes: Vec::new(),
-        };
+        let what = "admissions in the format of MIMIC-III";
+        let provenance = Provenance::generated("mimic", what, seed, texts.concat().as_bytes(), counts.n_records);
         Ok(Self { admissions, provenance, counts })
     }
 
@@ -267,7 +260,7 @@ pub struct MimicOptions {
 /// **Shapes.** `features` is `[admissions, inputs]`, row by row as [`MimicTable::admissions`]; `encoder` names what made it.
 ///
 /// # Errors
-/// [`DataError::Parameter`] if `features` has another number of rows.
+/// [`DataError::InvalidParameter`] if `features` has another number of rows.
 pub fn split(
     table: &MimicTable,
     features: &Array2<f32>,
@@ -276,10 +269,10 @@ pub fn split(
 ) -> Result<Split, DataError> {
     let MimicTable { admissions, counts, .. } = table;
     if features.nrows() != admissions.len() {
-        return Err(DataError::Parameter {
+        return Err(DataError::InvalidParameter {
             parameter: "rows of the features",
             value: features.nrows().to_string(),
-            accepted: format!("{}, one per admission", admissions.len()),
+            expected: format!("{}, one per admission", admissions.len()),
         });
     }
     let labels: Vec<u32> = admissions.iter().map(|admission| admission.class).collect();
@@ -340,6 +333,6 @@ mod tests {
         let table = MimicTable::synthetic(1).unwrap();
         let features = Array2::zeros((1, 2));
         let error = split(&table, &features, "x", &MimicOptions::default()).unwrap_err().to_string();
-        assert!(error.starts_with("rows of the features is 1, accepted: "), "{error}");
+        assert!(error.starts_with("rows of the features = 1: expected "), "{error}");
     }
 }

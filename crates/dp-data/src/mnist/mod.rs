@@ -14,7 +14,7 @@ use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
 use crate::locator::{DataLocator, Located, RealFiles};
 use crate::manifest::Manifest;
-use crate::provenance::{Provenance, sha256_hex};
+use crate::provenance::Provenance;
 use crate::split::{self, Keep, Stream};
 use crate::verified_file;
 
@@ -170,15 +170,9 @@ impl MnistTable {
     pub fn synthetic(collection: Collection, seed: u64) -> Self {
         let (train, test) = synthetic::images(collection, seed);
         let bytes = [&train.labels[..], &train.pixels, &test.labels, &test.pixels].concat();
-        let provenance = Provenance {
-            name: collection.name().into(),
-            synthetic: true,
-            source: format!("SYNTHETIC images with the classes and sizes of {collection}, seed {seed}"),
-            digest: sha256_hex(&bytes),
-            n_records: train.labels.len() + test.labels.len(),
-            files: Vec::new(),
-            notes: Vec::new(),
-        };
+        let what = format!("images with the classes and sizes of {collection}");
+        let n_records = train.labels.len() + test.labels.len();
+        let provenance = Provenance::generated(collection.name(), &what, seed, &bytes, n_records);
         Self { collection, train, test, provenance }
     }
 }
@@ -210,7 +204,7 @@ pub struct MnistOptions {
 /// **Shapes.** `features` is `[images, 784]`, row by row; as an image `[1, 28, 28]`.
 ///
 /// # Errors
-/// [`DataError::Parameter`] if the rare class does not exist or has fewer images than asked for.
+/// [`DataError::InvalidParameter`] if the rare class does not exist or has fewer images than asked for.
 pub fn split(table: &MnistTable, options: &MnistOptions) -> Result<Split, DataError> {
     let names = table.collection.class_names();
     let mut keep = [Keep::All; N_CLASSES];
@@ -220,10 +214,10 @@ pub fn split(table: &MnistTable, options: &MnistOptions) -> Result<Split, DataEr
         "Groups are the classes.".into(),
     ];
     if let Some(RareClass { class, keep: part }) = options.rare {
-        let slot = keep.get_mut(usize::from(class)).ok_or_else(|| DataError::Parameter {
+        let slot = keep.get_mut(usize::from(class)).ok_or_else(|| DataError::InvalidParameter {
             parameter: "rare class",
             value: class.to_string(),
-            accepted: "0 to 9".into(),
+            expected: "0 to 9".into(),
         })?;
         *slot = part;
     }
@@ -300,15 +294,7 @@ mod tests {
             collection: Collection::Mnist,
             train: images(&[8, 1, 8, 2, 8, 8]),
             test: images(&[8, 9]),
-            provenance: Provenance {
-                name: "mnist".into(),
-                synthetic: true,
-                source: "a test".into(),
-                digest: String::new(),
-                n_records: 8,
-                files: Vec::new(),
-                notes: Vec::new(),
-            },
+            provenance: Provenance::generated("mnist", "images of a test", 0, b"", 8),
         }
     }
 
@@ -329,6 +315,6 @@ mod tests {
     #[test]
     fn a_class_that_does_not_exist() {
         let options = MnistOptions { rare: Some(RareClass { class: 10, keep: Keep::All }), seed: 3 };
-        insta::assert_snapshot!(split(&tiny(), &options).unwrap_err(), @"rare class is 10, accepted: 0 to 9");
+        insta::assert_snapshot!(split(&tiny(), &options).unwrap_err(), @"rare class = 10: expected 0 to 9");
     }
 }

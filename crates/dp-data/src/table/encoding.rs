@@ -287,13 +287,13 @@ impl RowEncoder<'_> {
     ///
     /// # Errors
     /// [`DataError::InvalidNumber`], [`DataError::UnknownCategory`], [`DataError::MissingValue`], with file and line;
-    /// [`DataError::Parameter`] for a slice of another length.
+    /// [`DataError::InvalidParameter`] for a slice of another length.
     pub fn encode(&mut self, row: &Row, features: &mut [f32]) -> Result<(), DataError> {
         if features.len() != self.encoding.width {
-            return Err(DataError::Parameter {
+            return Err(DataError::InvalidParameter {
                 parameter: "number of features",
                 value: features.len().to_string(),
-                accepted: self.encoding.width.to_string(),
+                expected: self.encoding.width.to_string(),
             });
         }
         self.encoding.store_inputs(row, &self.inputs, &mut self.row, &mut self.counts)?;

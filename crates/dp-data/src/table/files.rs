@@ -55,10 +55,10 @@ impl TableFiles {
             expand(pattern.as_ref(), &mut paths)?;
         }
         let Some(first) = paths.first() else {
-            return Err(DataError::Parameter {
+            return Err(DataError::InvalidParameter {
                 parameter: "files of a table",
                 value: "none".into(),
-                accepted: "at least one".into(),
+                expected: "at least one".into(),
             });
         };
         let format = format_of(first)?;
@@ -172,7 +172,7 @@ mod tests {
         insta::assert_snapshot!(message("d.csv"), @"cannot read `/d.csv`: No such file or directory (os error 2)");
         insta::assert_snapshot!(
             TableFiles::new::<&str>(&[]).unwrap_err(),
-            @"files of a table is none, accepted: at least one"
+            @"files of a table = none: expected at least one"
         );
     }
 

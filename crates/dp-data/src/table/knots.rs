@@ -29,11 +29,11 @@ impl Knots {
             Bins::Equal(n @ 1..=MOST_BINS) => between(*n, &|share| share),
             Bins::Log(n @ 1..=MOST_BINS) => between(*n, &|share| ((1.0 + LOG_RANGE).powf(share) - 1.0) / LOG_RANGE),
             Bins::Equal(n) | Bins::Log(n) => {
-                return Err(refuse(format!("{n} bins, accepted: 1 to {MOST_BINS}")));
+                return Err(refuse(format!("bins = {n}: expected 1 to {MOST_BINS}")));
             }
             Bins::Edges(edges) if edges.len() < MOST_BINS => edges.clone(),
             Bins::Edges(edges) => {
-                return Err(refuse(format!("{} edges, accepted: up to {}", edges.len(), MOST_BINS - 1)));
+                return Err(refuse(format!("edges = {}: expected up to {}", edges.len(), MOST_BINS - 1)));
             }
         };
         let knots: Vec<f32> =
@@ -101,7 +101,7 @@ mod tests {
             error(1.0, 1.0, Bins::Equal(4)),
             @"column `x`: bounds 1 and 1 are not two finite numbers, the lower one first"
         );
-        insta::assert_snapshot!(error(0.0, 1.0, Bins::Equal(0)), @"column `x`: 0 bins, accepted: 1 to 4096");
+        insta::assert_snapshot!(error(0.0, 1.0, Bins::Equal(0)), @"column `x`: bins = 0: expected 1 to 4096");
         insta::assert_snapshot!(
             error(0.0, 1.0, Bins::Edges(vec![0.5, 0.2])),
             @"column `x`: edges 0.5 and 0.2 do not ascend between the bounds in single precision"

@@ -38,7 +38,7 @@ impl Categories {
         }
         let n = values.len() + usize::from(other) + usize::from(missing);
         if n == 0 || n > MOST_CODES {
-            return Err(refuse(format!("{n} categories, accepted: 1 to {MOST_CODES}")));
+            return Err(refuse(format!("categories = {n}: expected 1 to {MOST_CODES}")));
         }
         let after = values.len() as u16;
         Ok(Self {
@@ -155,7 +155,7 @@ impl Classes {
     /// [`DataError::Schema`].
     pub(super) fn new(label: &Label, markers: &[String]) -> Result<Self, DataError> {
         if label.classes.len() < 2 {
-            let reason = format!("{} classes, accepted: at least 2", label.classes.len());
+            let reason = format!("classes = {}: expected at least 2", label.classes.len());
             return Err(DataError::Schema { column: label.column.clone(), reason });
         }
         Categories::new(&label.column, &label.classes, false, false, markers).map(Self)

@@ -110,7 +110,7 @@ fn a_schema_that_contradicts_itself_is_refused() {
         refusal(&|schema| schema.columns.clear()),
         @"column `ill`: is to be predicted from no column at all"
     );
-    insta::assert_snapshot!(refusal(&|schema| schema.label.classes.truncate(1)), @"column `ill`: 1 classes, accepted: at least 2");
+    insta::assert_snapshot!(refusal(&|schema| schema.label.classes.truncate(1)), @"column `ill`: classes = 1: expected at least 2");
     insta::assert_snapshot!(
         refusal(&|schema| {
             schema.columns[1].1 = Column::Category { values: texts(&["a", "a"]), other: true, missing: false };
