@@ -1,47 +1,79 @@
 //! Every data set by name: what is known of it, what is at hand, and its generated stand-in as files.
 
 use std::fmt;
-use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
-use crate::adult::{self, AdultOptions};
-use crate::celeba::{self, CelebaTable};
-use crate::dataset::Split;
-use crate::dutch::{self, DutchOptions};
-use crate::eicu::{self, EicuOptions};
 use crate::error::DataError;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
-use crate::mimic::{self, MimicOptions};
-use crate::mnist::{self, Collection, MnistOptions, MnistTable};
-use crate::output::Output;
-use crate::placed_files::SYNTHETIC_MARK;
 use crate::provenance::Provenance;
+use crate::published_set::{Counts, Loaded, PublishedSet};
+use crate::{adult, celeba, dutch, eicu, mimic, mnist};
 
-/// A data set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DatasetName {
-    /// See [`adult`].
-    Adult,
-    /// See [`dutch`].
-    Dutch,
-    /// See [`mnist`].
-    Mnist,
-    /// See [`mnist`].
-    FashionMnist,
-    /// See [`celeba`].
-    Celeba,
-    /// See [`eicu`].
-    Eicu,
-    /// See [`mimic`].
-    Mimic,
+/// Every data set, one line each.
+static SETS: &[&dyn Listed] = &[
+    &adult::Adult,
+    &dutch::Dutch,
+    &mnist::Collection::Mnist,
+    &mnist::Collection::FashionMnist,
+    &celeba::Celeba,
+    &eicu::Eicu,
+    &mimic::Mimic,
+];
+
+/// A data set of the catalogue.
+///
+/// ```
+/// use dp_data::catalogue::DatasetName;
+///
+/// let dutch: DatasetName = "dutch".parse()?;
+/// assert_eq!(dutch.manifest()?.records, 60_420);
+/// # Ok::<(), dp_data::DataError>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct DatasetName(&'static dyn Listed);
+
+/// A [`PublishedSet`] without its types.
+trait Listed: Send + Sync {
+    fn name(&self) -> &'static str;
+    fn manifest(&self) -> Result<Manifest, DataError>;
+    fn counts(&self, locator: &DataLocator) -> Result<(Counts, Provenance), DataError>;
+    fn is_table(&self) -> bool;
+    fn export(&self, locator: &DataLocator, out: &mut dyn io::Write) -> Result<(usize, Provenance), DataError>;
+    fn write_stand_in(&self, folder: &Path, seed: u64) -> Result<Vec<PathBuf>, DataError>;
+}
+
+impl<S: PublishedSet> Listed for S {
+    fn name(&self) -> &'static str {
+        PublishedSet::name(self)
+    }
+
+    fn manifest(&self) -> Result<Manifest, DataError> {
+        PublishedSet::manifest(self)
+    }
+
+    fn counts(&self, locator: &DataLocator) -> Result<(Counts, Provenance), DataError> {
+        let Loaded { records, provenance } = self.load(locator)?;
+        Ok((PublishedSet::counts(self, &records)?, provenance))
+    }
+
+    fn is_table(&self) -> bool {
+        PublishedSet::is_table(self)
+    }
+
+    fn export(&self, locator: &DataLocator, out: &mut dyn io::Write) -> Result<(usize, Provenance), DataError> {
+        let Loaded { records, provenance } = self.load(locator)?;
+        let failed = DataError::io("write", format!("{} as CSV", PublishedSet::name(self)));
+        Ok((self.write_csv(&records, out).map_err(failed)?, provenance))
+    }
+
+    fn write_stand_in(&self, folder: &Path, seed: u64) -> Result<Vec<PathBuf>, DataError> {
+        PublishedSet::write_stand_in(self, folder, seed)
+    }
 }
 
 /// What is at hand of one data set.
@@ -69,20 +101,13 @@ pub struct Summary {
 
 impl DatasetName {
     /// Every data set.
-    pub const ALL: [Self; 7] =
-        [Self::Adult, Self::Dutch, Self::Mnist, Self::FashionMnist, Self::Celeba, Self::Eicu, Self::Mimic];
+    pub fn all() -> impl Iterator<Item = Self> {
+        SETS.iter().copied().map(Self)
+    }
 
     /// Name on the command line and of the folder that holds the files.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Adult => "adult",
-            Self::Dutch => "dutch",
-            Self::Mnist => Collection::Mnist.name(),
-            Self::FashionMnist => Collection::FashionMnist.name(),
-            Self::Celeba => "celeba",
-            Self::Eicu => "eicu",
-            Self::Mimic => "mimic",
-        }
+        self.0.name()
     }
 
     /// Its manifest.
@@ -90,15 +115,7 @@ impl DatasetName {
     /// # Errors
     /// [`DataError::InvalidManifest`], which a test excludes for the texts that are compiled in.
     pub fn manifest(self) -> Result<Manifest, DataError> {
-        match self {
-            Self::Adult => adult::manifest(),
-            Self::Dutch => dutch::manifest(),
-            Self::Mnist => Collection::Mnist.manifest(),
-            Self::FashionMnist => Collection::FashionMnist.manifest(),
-            Self::Celeba => celeba::manifest(),
-            Self::Eicu => eicu::manifest(),
-            Self::Mimic => mimic::manifest(),
-        }
+        self.0.manifest()
     }
 
     /// A data set whose files are there and cannot be used, with the reason among its notes.
@@ -123,47 +140,20 @@ impl DatasetName {
     /// # Errors
     /// As the loaders, except [`DataError::WrongChecksum`].
     pub fn summary(self, locator: &DataLocator) -> Result<Summary, DataError> {
-        let loaded = match self {
-            Self::Adult => adult::load(locator).and_then(|table| {
-                let split = adult::split(&table, &AdultOptions::new(adult::Encoding::Esipova, 0))?;
-                Ok((Counted::of(&split), table.provenance))
+        match self.0.counts(locator) {
+            Ok((counts, provenance)) => Ok(Summary {
+                name: self.name().into(),
+                present: !provenance.synthetic,
+                synthetic: provenance.synthetic,
+                rows: counts.groups.iter().map(|(_, n)| n).sum(),
+                groups: counts.groups,
+                inputs: counts.inputs,
+                sha256_ok: provenance.sha256_ok.then_some(true),
+                source: provenance.source,
+                notes: provenance.notes,
             }),
-            Self::Dutch => dutch::load(locator).and_then(|table| {
-                let split = dutch::split(&table, &DutchOptions::new(dutch::Encoding::Esipova, 0))?;
-                Ok((Counted::of(&split), table.provenance))
-            }),
-            Self::Mnist => images(Collection::Mnist, locator),
-            Self::FashionMnist => images(Collection::FashionMnist, locator),
-            // Not expanded into inputs: all of CelebA would need 10 GB.
-            Self::Celeba => celeba::load(locator).map(|table| (Counted::of_faces(&table), table.provenance)),
-            Self::Eicu => eicu::load(locator).and_then(|table| {
-                let split = eicu::split(&table, &EicuOptions::default())?;
-                Ok((Counted::of(&split), table.provenance))
-            }),
-            Self::Mimic => mimic::load(locator).and_then(|table| {
-                let features = table.hashed_words();
-                let split = mimic::split(&table, &features, "hashed-words", &MimicOptions::default())?;
-                Ok((Counted::of(&split), table.provenance))
-            }),
-        };
-        match loaded {
-            Ok((counted, provenance)) => Ok(self.summarised(counted, provenance)),
             Err(error @ DataError::WrongChecksum { .. }) => Ok(self.unusable(&error)),
             Err(error) => Err(error),
-        }
-    }
-
-    fn summarised(self, counted: Counted, provenance: Provenance) -> Summary {
-        Summary {
-            name: self.name().into(),
-            present: !provenance.synthetic,
-            synthetic: provenance.synthetic,
-            rows: counted.groups.iter().map(|(_, n)| n).sum(),
-            groups: counted.groups,
-            inputs: counted.inputs,
-            sha256_ok: provenance.sha256_ok.then_some(true),
-            source: provenance.source,
-            notes: provenance.notes,
         }
     }
 
@@ -172,22 +162,14 @@ impl DatasetName {
     /// # Errors
     /// [`DataError::UnknownName`] for a data set that is no table; as the loaders; [`DataError::Io`] if `out` refuses.
     pub fn export(self, locator: &DataLocator, out: &mut impl io::Write) -> Result<(usize, Provenance), DataError> {
-        let failed = DataError::io("write", format!("{self} as CSV"));
-        match self {
-            Self::Adult => {
-                let table = adult::load(locator)?;
-                Ok((table.write_csv(out).map_err(failed)?, table.provenance))
-            }
-            Self::Dutch => {
-                let table = dutch::load(locator)?;
-                Ok((table.write_csv(out).map_err(failed)?, table.provenance))
-            }
-            Self::Mnist | Self::FashionMnist | Self::Celeba | Self::Eicu | Self::Mimic => Err(DataError::UnknownName {
-                what: "table",
-                value: self.name().into(),
-                accepted: [Self::Adult, Self::Dutch].map(Self::name).join(", "),
-            }),
+        if self.0.is_table() {
+            return self.0.export(locator, out);
         }
+        Err(DataError::UnknownName {
+            what: "table",
+            value: self.name().into(),
+            accepted: listed(Self::all().filter(|dataset| dataset.0.is_table())),
+        })
     }
 
     /// Writes the generated stand-in into `folder` in the published format.
@@ -199,114 +181,18 @@ impl DatasetName {
     /// [`DataError::NotReplaced`] for a folder with other files in it, where the published names are used, and for files that were not
     /// generated; [`DataError::Io`].
     pub fn write_synthetic(self, folder: &Path, seed: u64) -> Result<Vec<PathBuf>, DataError> {
-        fs::create_dir_all(folder).map_err(DataError::io("create", folder))?;
-        if matches!(self, Self::Celeba | Self::Eicu | Self::Mimic) {
-            claim(folder)?;
-        }
-        let files: Vec<(String, Vec<u8>)> = match self {
-            Self::Adult => vec![("synthetic-adult.data".into(), adult::synthetic_text(seed).into_bytes())],
-            Self::Dutch => vec![("synthetic-dutch_census_2001.arff".into(), dutch::synthetic_text(seed).into_bytes())],
-            Self::Mnist => image_files(Collection::Mnist, seed)?,
-            Self::FashionMnist => image_files(Collection::FashionMnist, seed)?,
-            Self::Celeba => {
-                CelebaTable::synthetic(seed).write(folder)?;
-                return Ok(vec![folder.to_owned()]);
-            }
-            Self::Eicu => zipped_texts(eicu::PUBLISHED, eicu::synthetic_texts(seed))?,
-            Self::Mimic => zipped_texts(mimic::PUBLISHED, mimic::synthetic_texts(seed))?,
-        };
-        let mut paths = Vec::new();
-        for (name, contents) in files {
-            let path = folder.join(name);
-            if !folder.join(SYNTHETIC_MARK).exists() {
-                refuse_other(&path, &contents)?;
-            }
-            Output::new(&path)?.write_bytes(&contents)?;
-            paths.push(path);
-        }
-        Ok(paths)
+        self.0.write_stand_in(folder, seed)
     }
 }
 
-/// Usable records per group, and inputs.
-struct Counted {
-    groups: Vec<(String, usize)>,
-    inputs: usize,
+fn listed(datasets: impl Iterator<Item = DatasetName>) -> String {
+    datasets.map(DatasetName::name).collect::<Vec<_>>().join(", ")
 }
 
-impl Counted {
-    fn of(split: &Split) -> Self {
-        let parts = [Some(&split.train), split.validation.as_ref(), Some(&split.test)];
-        let mut groups: Vec<(String, usize)> = split.train.group_names.iter().map(|name| (name.clone(), 0)).collect();
-        for part in parts.into_iter().flatten() {
-            for (group, n) in groups.iter_mut().zip(part.group_sizes()) {
-                group.1 += n;
-            }
-        }
-        Self { groups, inputs: split.train.n_inputs() }
+impl fmt::Debug for DatasetName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
-
-    fn of_faces(table: &CelebaTable) -> Self {
-        let n_with = table.eyeglasses.iter().filter(|&&eyeglasses| eyeglasses).count();
-        let [without, with] = celeba::GROUPS;
-        let groups = vec![(without.into(), table.eyeglasses.len() - n_with), (with.into(), n_with)];
-        Self { groups, inputs: celeba::SIDE * celeba::SIDE * celeba::CHANNELS }
-    }
-}
-
-/// Marks an empty folder as one of generated files, or finds that it is.
-fn claim(folder: &Path) -> Result<(), DataError> {
-    let mark = folder.join(SYNTHETIC_MARK);
-    if mark.exists() {
-        return Ok(());
-    }
-    let output = Output::new(&mark)?;
-    let mut entries = fs::read_dir(folder).map_err(DataError::io("read", folder))?;
-    // What a killed process left on the way to the mark is taken up.
-    if entries.any(|entry| entry.is_ok_and(|entry| !output.is_part(&entry.path()))) {
-        return Err(DataError::NotReplaced {
-            path: folder.into(),
-            reason: "is not empty, and its files are not marked",
-        });
-    }
-    output.write_bytes(b"The files in this folder were generated. They describe no person.\n")
-}
-
-/// Refuses to replace a file with other contents.
-fn refuse_other(path: &Path, contents: &[u8]) -> Result<(), DataError> {
-    match fs::read(path) {
-        Ok(found) if found == contents => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Ok(_) => Err(DataError::NotReplaced { path: path.into(), reason: "is there, with other contents" }),
-        Err(error) => Err(DataError::io("read", path)(error)),
-    }
-}
-
-fn zipped_texts<const N: usize>(names: [&str; N], texts: [String; N]) -> Result<Vec<(String, Vec<u8>)>, DataError> {
-    names.into_iter().zip(texts).map(|(name, text)| Ok((name.to_owned(), gzip(text.as_bytes(), name)?))).collect()
-}
-
-fn gzip(contents: &[u8], name: &str) -> Result<Vec<u8>, DataError> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(contents).and_then(|()| encoder.finish()).map_err(DataError::io("compress", name))
-}
-
-fn images(collection: Collection, locator: &DataLocator) -> Result<(Counted, Provenance), DataError> {
-    let table = mnist::load(collection, locator)?;
-    Ok((Counted::of(&mnist::split(&table, &MnistOptions::default())?), table.provenance))
-}
-
-fn image_files(collection: Collection, seed: u64) -> Result<Vec<(String, Vec<u8>)>, DataError> {
-    let table = MnistTable::synthetic(collection, seed);
-    let mut files = Vec::new();
-    for (part, images) in [("train", &table.train), ("t10k", &table.test)] {
-        for (kind, contents) in ["labels-idx1", "images-idx3"].into_iter().zip(images.to_idx()) {
-            let name = format!("synthetic-{part}-{kind}-ubyte.gz");
-            let zipped = gzip(&contents, &name)?;
-            files.push((name, zipped));
-        }
-    }
-    Ok(files)
 }
 
 impl fmt::Display for DatasetName {
@@ -315,21 +201,40 @@ impl fmt::Display for DatasetName {
     }
 }
 
+impl PartialEq for DatasetName {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for DatasetName {}
+
 impl FromStr for DatasetName {
     type Err = DataError;
 
     fn from_str(name: &str) -> Result<Self, DataError> {
-        Self::ALL.into_iter().find(|dataset| dataset.name() == name).ok_or_else(|| DataError::UnknownName {
+        Self::all().find(|dataset| dataset.name() == name).ok_or_else(|| DataError::UnknownName {
             what: "data set",
             value: name.into(),
-            accepted: Self::ALL.map(Self::name).join(", "),
+            accepted: listed(Self::all()),
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+    use std::fs;
+
     use super::*;
+    use crate::placed_files::SYNTHETIC_MARK;
+
+    const EICU_FILE: &str = "gossis-1-eicu-only-model-ready.csv.gz";
+    const MIMIC_FILE: &str = "PATIENTS.csv.gz";
+
+    fn dataset(name: &str) -> DatasetName {
+        name.parse().unwrap()
+    }
 
     fn locator() -> (tempfile::TempDir, DataLocator) {
         let dir = tempfile::tempdir().unwrap();
@@ -340,10 +245,11 @@ mod tests {
 
     #[test]
     fn every_name_has_its_manifest() {
-        for dataset in DatasetName::ALL {
+        for dataset in DatasetName::all() {
             assert_eq!(dataset.manifest().unwrap().name, dataset.name());
             assert_eq!(dataset.name().parse::<DatasetName>().unwrap(), dataset);
         }
+        assert_eq!(DatasetName::all().map(DatasetName::name).collect::<HashSet<_>>().len(), SETS.len());
         let error = "iris".parse::<DatasetName>().unwrap_err().to_string();
         assert!(error.starts_with("data set `iris` is not one of adult, dutch, "), "{error}");
     }
@@ -351,7 +257,7 @@ mod tests {
     #[test]
     fn absent_data_are_generated() {
         let (_dir, locator) = locator();
-        let summary = DatasetName::Dutch.summary(&locator).unwrap();
+        let summary = dataset("dutch").summary(&locator).unwrap();
         assert_eq!((summary.rows, summary.inputs), (60_420, 59));
         assert!(summary.synthetic && !summary.present && summary.sha256_ok.is_none());
         assert_eq!(summary.groups, [("male".to_owned(), 30_147), ("female".to_owned(), 30_273)]);
@@ -362,14 +268,14 @@ mod tests {
         let (dir, mut locator) = locator();
         fs::write(dir.path().join("adult.data"), "x").unwrap();
         locator.data_dir = Some(dir.path().into());
-        let summary = DatasetName::Adult.summary(&locator).unwrap();
+        let summary = dataset("adult").summary(&locator).unwrap();
         assert!(summary.present && summary.sha256_ok == Some(false) && summary.notes[0].contains("expected 5b00"));
     }
 
     /// What has no published checksum is told apart by a mark.
     #[test]
     fn generated_files_stay_marked() {
-        for (dataset, file) in [(DatasetName::Eicu, eicu::PUBLISHED[0]), (DatasetName::Mimic, mimic::PUBLISHED[0])] {
+        for (dataset, file) in [(dataset("eicu"), EICU_FILE), (dataset("mimic"), MIMIC_FILE)] {
             let (dir, mut locator) = locator();
             let paths = dataset.write_synthetic(dir.path(), 1).unwrap();
             assert_eq!(paths[0], dir.path().join(file));
@@ -385,26 +291,26 @@ mod tests {
     /// What a user has placed stays.
     #[test]
     fn generated_files_replace_no_others() {
-        for dataset in [DatasetName::Eicu, DatasetName::Mimic, DatasetName::Celeba] {
+        for dataset in [dataset("eicu"), dataset("mimic"), dataset("celeba")] {
             let dir = tempfile::tempdir().unwrap();
-            fs::write(dir.path().join(eicu::PUBLISHED[0]), "credentialed").unwrap();
+            fs::write(dir.path().join(EICU_FILE), "credentialed").unwrap();
             let error = dataset.write_synthetic(dir.path(), 1).unwrap_err();
             assert!(matches!(error, DataError::NotReplaced { .. }), "{error}");
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         }
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("synthetic-adult.data"), "mine").unwrap();
-        assert!(DatasetName::Adult.write_synthetic(dir.path(), 1).is_err());
+        assert!(dataset("adult").write_synthetic(dir.path(), 1).is_err());
         let own = tempfile::tempdir().unwrap();
         for seed in [1, 2] {
-            DatasetName::Eicu.write_synthetic(own.path(), seed).unwrap();
+            dataset("eicu").write_synthetic(own.path(), seed).unwrap();
         }
     }
 
     /// A table that is cut short does not pass for a small one.
     #[test]
     fn a_placed_table_has_the_published_number_of_records() {
-        for dataset in [DatasetName::Eicu, DatasetName::Mimic] {
+        for dataset in [dataset("eicu"), dataset("mimic")] {
             let (dir, mut locator) = locator();
             dataset.write_synthetic(dir.path(), 1).unwrap();
             fs::remove_file(dir.path().join(SYNTHETIC_MARK)).unwrap();
@@ -418,10 +324,10 @@ mod tests {
     #[test]
     fn generated_files_do_not_verify() {
         let (dir, mut locator) = locator();
-        let paths = DatasetName::Dutch.write_synthetic(dir.path(), dutch::SYNTHETIC_SEED).unwrap();
+        let paths = dataset("dutch").write_synthetic(dir.path(), dutch::SYNTHETIC_SEED).unwrap();
         assert_eq!(paths, [dir.path().join("synthetic-dutch_census_2001.arff")]);
         fs::rename(&paths[0], dir.path().join("dutch_census_2001.arff")).unwrap();
         locator.data_dir = Some(dir.path().into());
-        assert_eq!(DatasetName::Dutch.summary(&locator).unwrap().sha256_ok, Some(false));
+        assert_eq!(dataset("dutch").summary(&locator).unwrap().sha256_ok, Some(false));
     }
 }

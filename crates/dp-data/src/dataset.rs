@@ -28,7 +28,37 @@ pub struct Dataset {
     pub group_attribute: String,
 }
 
+/// The names of a data set that is made of records.
+#[derive(Debug, Clone)]
+pub(crate) struct Names {
+    pub(crate) features: Vec<String>,
+    pub(crate) classes: [&'static str; 2],
+    pub(crate) groups: &'static [&'static str],
+    pub(crate) group_attribute: &'static str,
+}
+
 impl Dataset {
+    /// The records with the value of each input, their label and their group.
+    pub(crate) fn of<R>(
+        records: &[&R],
+        names: &Names,
+        value: impl Fn(&R, usize) -> f32,
+        label: impl Fn(&R) -> bool,
+        group: impl Fn(&R) -> usize,
+    ) -> Self {
+        Self {
+            features: Array2::from_shape_fn((records.len(), names.features.len()), |(row, input)| {
+                value(records[row], input)
+            }),
+            labels: records.iter().map(|record| u32::from(label(record))).collect(),
+            groups: records.iter().map(|record| group(record)).collect(),
+            feature_names: names.features.clone(),
+            class_names: names.classes.map(String::from).to_vec(),
+            group_names: names.groups.iter().map(|&name| name.into()).collect(),
+            group_attribute: names.group_attribute.into(),
+        }
+    }
+
     /// Number of records.
     pub fn len(&self) -> usize {
         self.labels.len()

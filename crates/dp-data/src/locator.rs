@@ -9,6 +9,7 @@ use crate::download::{self, DownloadProgress, Silent};
 use crate::error::{Attempt, DataError};
 use crate::manifest::{Manifest, ManifestFile};
 use crate::provenance::{FileRecord, Provenance};
+use crate::published_set::Loaded;
 use crate::verified_file::VerifiedFile;
 
 /// Looks for a data set in order: the folder given, the environment's folder, the cache, a verified download.
@@ -92,35 +93,36 @@ impl RealFiles {
     }
 }
 
+/// A stand-in with one note per place that did not serve.
+pub(crate) fn noting<R>(stand_in: Loaded<R>, attempts: &[Attempt]) -> Loaded<R> {
+    let Loaded { records, provenance } = stand_in;
+    Loaded { records, provenance: Provenance { notes: notes(attempts), ..provenance } }
+}
+
 /// One sentence per place that did not serve.
-pub(crate) fn notes(attempts: &[Attempt]) -> Vec<String> {
+fn notes(attempts: &[Attempt]) -> Vec<String> {
     attempts.iter().map(|attempt| format!("Tried {attempt}.")).collect()
 }
 
 impl DataLocator {
-    /// Parses the published files from wherever they are, else generates records and notes every place that was tried.
+    /// Reads the published files from wherever they are, else takes what stands in for them and notes every place that was tried.
+    ///
+    /// `read` yields the records and their number before any is dropped.
     ///
     /// # Errors
-    /// As [`locate`](Self::locate); those of `parse` and `generate`.
-    pub(crate) fn read_or_generate<R>(
+    /// As [`locate`](Self::locate); those of `read` and `stand_in`.
+    pub fn read_or_generate<R>(
         &self,
         manifest: &Manifest,
-        parse: impl Fn(&[u8], &Path) -> Result<Vec<R>, DataError>,
-        generate: impl FnOnce() -> Result<(Vec<R>, Provenance), DataError>,
-    ) -> Result<(Vec<R>, Provenance), DataError> {
+        read: impl FnOnce(&RealFiles) -> Result<(R, usize), DataError>,
+        stand_in: impl FnOnce() -> Result<Loaded<R>, DataError>,
+    ) -> Result<Loaded<R>, DataError> {
         match self.locate(manifest)? {
             Located::Real(real) => {
-                let mut records = Vec::with_capacity(manifest.records);
-                for file in &real.files {
-                    records.extend(parse(&file.contents, &file.path)?);
-                }
-                let provenance = real.provenance(manifest, records.len());
-                Ok((records, provenance))
+                let (records, n_records) = read(&real)?;
+                Ok(Loaded { records, provenance: real.provenance(manifest, n_records) })
             }
-            Located::Nowhere(attempts) => {
-                let (records, provenance) = generate()?;
-                Ok((records, Provenance { notes: notes(&attempts), ..provenance }))
-            }
+            Located::Nowhere(attempts) => Ok(noting(stand_in()?, &attempts)),
         }
     }
 

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Attempt, DataError};
-use crate::locator::DataLocator;
+use crate::locator::{DataLocator, noting};
 use crate::manifest::Manifest;
 use crate::output;
 use crate::provenance::{FileRecord, Provenance};
+use crate::published_set::Loaded;
 
 /// A folder with the files of a data set that cannot be downloaded freely.
 #[derive(Debug, Clone)]
@@ -27,7 +28,7 @@ pub(crate) const SYNTHETIC_MARK: &str = "SYNTHETIC.txt";
 
 /// What a search came to.
 #[derive(Debug, Clone)]
-pub(crate) enum Placed {
+enum Placed {
     Here(PlacedFiles),
     Nowhere(Vec<Attempt>),
 }
@@ -123,12 +124,29 @@ fn first(folder: &Path, names: &[&str]) -> Option<PathBuf> {
 }
 
 impl DataLocator {
+    /// Reads what a user placed, else takes what stands in for it and notes every place that was tried.
+    ///
+    /// # Errors
+    /// As [`locate_placed`](Self::locate_placed); those of `read` and `stand_in`.
+    pub(crate) fn read_placed<R>(
+        &self,
+        manifest: &Manifest,
+        markers: &[&str],
+        read: impl FnOnce(&PlacedFiles) -> Result<Loaded<R>, DataError>,
+        stand_in: impl FnOnce() -> Result<Loaded<R>, DataError>,
+    ) -> Result<Loaded<R>, DataError> {
+        match self.locate_placed(manifest, markers)? {
+            Placed::Here(placed) => read(&placed),
+            Placed::Nowhere(attempts) => Ok(noting(stand_in()?, &attempts)),
+        }
+    }
+
     /// Looks for a folder, in the order of [`locate`](Self::locate) without the download, that holds one of `markers`.
     ///
     /// # Errors
     /// [`DataError::MissingFolder`] for a folder that was named but does not exist; [`DataError::NotFound`] if no place has the
     /// files and `require_real` is set.
-    pub(crate) fn locate_placed(&self, manifest: &Manifest, markers: &[&str]) -> Result<Placed, DataError> {
+    fn locate_placed(&self, manifest: &Manifest, markers: &[&str]) -> Result<Placed, DataError> {
         let mut attempts = Vec::new();
         let places =
             [(&self.data_dir, "--data-dir"), (&self.env_dir, "DP_DATA_DIR"), (&Some(self.cache_dir.clone()), "cache")];

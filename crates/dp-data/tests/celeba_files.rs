@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use dp_data::celeba::{self, CelebaOptions, Part};
-use dp_data::{DataError, DataLocator};
+use dp_data::celeba::{Celeba, CelebaOptions, Part};
+use dp_data::{DataError, DataLocator, PublishedSet};
 use image::{ImageFormat, Rgb, RgbImage};
 use tempfile::TempDir;
 
@@ -37,12 +37,12 @@ fn locator(dir: &Path) -> DataLocator {
 #[test]
 fn images_are_decoded_and_cached() {
     let dir = folder();
-    let table = celeba::load(&locator(dir.path())).unwrap();
+    let table = Celeba.load(&locator(dir.path())).unwrap();
     assert!(!table.provenance.synthetic);
-    assert_eq!(table.male, [true, false, true, false, true, false]);
-    assert_eq!(table.eyeglasses, [true, false, false, true, false, false]);
-    assert_eq!(table.parts[3..], [Part::Train, Part::Validation, Part::Test]);
-    let split = celeba::split(&table, &CelebaOptions::default()).unwrap();
+    assert_eq!(table.records.male, [true, false, true, false, true, false]);
+    assert_eq!(table.records.eyeglasses, [true, false, false, true, false, false]);
+    assert_eq!(table.records.parts[3..], [Part::Train, Part::Validation, Part::Test]);
+    let split = Celeba.split(&table.records, &CelebaOptions::default(), 0).unwrap();
     assert_eq!((split.train.len(), split.validation.unwrap().len(), split.test.len()), (4, 1, 1));
     // JPEG is lossy: one colour stays within a few steps. Channels are innermost.
     for (index, expected) in [200.0, 100.0, 200.0].into_iter().enumerate() {
@@ -53,8 +53,8 @@ fn images_are_decoded_and_cached() {
     let path = dir.path().join("celeba/img_align_celeba/000001.jpg");
     let size = fs::metadata(&path).unwrap().len() as usize;
     fs::write(&path, vec![0; size]).unwrap();
-    let again = celeba::load(&locator(dir.path())).unwrap();
-    assert_eq!(again.pixels, table.pixels);
+    let again = Celeba.load(&locator(dir.path())).unwrap();
+    assert_eq!(again.records.pixels, table.records.pixels);
     assert_eq!(again.provenance.digest, table.provenance.digest);
 
     // A damaged cache does not: the images are decoded again, and one of them cannot be.
@@ -63,7 +63,7 @@ fn images_are_decoded_and_cached() {
     let last = bytes.len() - 1;
     bytes[last] ^= 1;
     fs::write(&cache, bytes).unwrap();
-    let error = celeba::load(&locator(dir.path())).unwrap_err();
+    let error = Celeba.load(&locator(dir.path())).unwrap_err();
     assert!(matches!(&error, DataError::BrokenImage { path, .. } if path.ends_with("000001.jpg")), "{error}");
 }
 
@@ -71,21 +71,21 @@ fn images_are_decoded_and_cached() {
 fn what_is_missing_is_named() {
     let dir = folder();
     fs::remove_file(dir.path().join("celeba/img_align_celeba/000002.jpg")).unwrap();
-    let error = celeba::load(&locator(dir.path())).unwrap_err().to_string();
+    let error = Celeba.load(&locator(dir.path())).unwrap_err().to_string();
     insta::assert_snapshot!(
         error.replace(&dir.path().display().to_string(), "DIR"),
         @"cannot read `DIR/celeba/img_align_celeba/000002.jpg`: No such file or directory (os error 2)"
     );
     fs::remove_file(dir.path().join("celeba/list_eval_partition.txt")).unwrap();
-    let error = celeba::load(&locator(dir.path())).unwrap_err().to_string();
+    let error = Celeba.load(&locator(dir.path())).unwrap_err().to_string();
     insta::assert_snapshot!(
         error.replace(&dir.path().display().to_string(), "DIR"),
         @"`DIR/celeba/list_eval_partition.txt` is missing, although other files of `celeba` are there"
     );
     let empty = tempfile::tempdir().unwrap();
-    assert!(celeba::load(&locator(empty.path())).unwrap().provenance.synthetic);
+    assert!(Celeba.load(&locator(empty.path())).unwrap().provenance.synthetic);
     let strict = DataLocator { require_real: true, ..locator(empty.path()) };
-    insta::assert_snapshot!(celeba::load(&strict).unwrap_err(), @r"
+    insta::assert_snapshot!(Celeba.load(&strict).unwrap_err(), @r"
     no real data for `celeba`:
       - --data-dir: no file of this data set
       - cache: no file of this data set

@@ -2,24 +2,24 @@
 
 mod logistic;
 
-use dp_data::DataLocator;
-use dp_data::dutch::{self, DutchOptions, DutchTable, Encoding, Sampling};
+use dp_data::dutch::{self, Dutch, DutchOptions, DutchTable, Encoding, Sampling};
+use dp_data::{DataLocator, PublishedSet};
 
 fn accuracy_by_sex(table: &DutchTable) -> [f64; 2] {
-    let split = dutch::split(table, &DutchOptions::new(Encoding::Esipova, 5)).expect("options are valid");
+    let split = Dutch.split(&table.records, &DutchOptions::new(Encoding::Esipova), 5).expect("options are valid");
     logistic::accuracy_by_group(&split)
 }
 
 #[test]
 fn synthetic_and_published() {
-    let synthetic = DutchTable::synthetic(dutch::SYNTHETIC_SEED).unwrap();
+    let synthetic = Dutch.stand_in(dutch::SYNTHETIC_SEED).unwrap();
     let [male, female] = accuracy_by_sex(&synthetic);
     eprintln!("synthetic: men {male:.3}, women {female:.3}");
     assert!((0.78..0.83).contains(&male) && (0.84..0.89).contains(&female), "{male} {female}");
 
     let mut locator = DataLocator::from_env(std::env::temp_dir().join("dp-data-no-cache"));
     locator.offline = true;
-    let table = dutch::load(&locator).unwrap();
+    let table = Dutch.load(&locator).unwrap();
     if table.provenance.synthetic {
         eprintln!("skipped: DP_DATA_DIR has no dutch");
         return;
@@ -29,7 +29,7 @@ fn synthetic_and_published() {
     assert!((male - real_male).abs() < 0.03 && (female - real_female).abs() < 0.03);
 
     for encoding in Encoding::ALL {
-        let split = dutch::split(&table, &DutchOptions::new(encoding, 3)).unwrap();
+        let split = Dutch.split(&table.records, &DutchOptions::new(encoding), 3).unwrap();
         let sizes: Vec<_> =
             split.train.group_sizes().iter().zip(split.test.group_sizes()).map(|(train, test)| train + test).collect();
         assert_eq!(sizes, [30_147, 30_273]);
@@ -42,8 +42,8 @@ fn synthetic_and_published() {
             assert!(columns.contains(&true), "{encoding}: {name}");
         }
     }
-    let mut options = DutchOptions::new(Encoding::Xu, 3);
+    let mut options = DutchOptions::new(Encoding::Xu);
     options.sampling = Sampling::Exactly { male: 30_000, female: 10_000 };
-    let split = dutch::split(&table, &options).unwrap();
+    let split = Dutch.split(&table.records, &options, 3).unwrap();
     assert_eq!((split.train.len(), split.test.len()), (32_000, 8_000));
 }

@@ -1,7 +1,7 @@
 //! The published images, where `DP_DATA_DIR` has them.
 
-use dp_data::mnist::{self, Collection, MnistOptions, RareClass};
-use dp_data::{DataLocator, Keep};
+use dp_data::mnist::{Collection, MnistOptions, RareClass};
+use dp_data::{DataLocator, Keep, PublishedSet};
 
 #[test]
 fn counts_are_the_published_ones() {
@@ -12,14 +12,14 @@ fn counts_are_the_published_ones() {
         return;
     }
     for collection in Collection::ALL {
-        let table = mnist::load(collection, &locator).unwrap();
+        let table = collection.load(&locator).unwrap();
         if table.provenance.synthetic {
             eprintln!("skipped: DP_DATA_DIR has no {collection}");
             continue;
         }
-        assert_eq!((table.train.labels.len(), table.test.labels.len()), (60_000, 10_000));
-        let rare = |keep| MnistOptions { rare: Some(RareClass { class: 8, keep }), seed: 1 };
-        let by_coin = mnist::split(&table, &rare(Keep::Coin(0.09))).unwrap();
+        assert_eq!((table.records.train.labels.len(), table.records.test.labels.len()), (60_000, 10_000));
+        let rare = |keep| MnistOptions { rare: Some(RareClass { class: 8, keep }) };
+        let by_coin = collection.split(&table.records, &rare(Keep::Coin(0.09)), 1).unwrap();
         let sizes = by_coin.train.group_sizes();
         match collection {
             // 5,851·0.09 = 527 ± 22.
@@ -29,7 +29,7 @@ fn counts_are_the_published_ones() {
             }
             Collection::FashionMnist => assert_eq!(sizes[..4], [6_000; 4]),
         }
-        assert_eq!(mnist::split(&table, &rare(Keep::Exactly(500))).unwrap().train.group_sizes()[8], 500);
+        assert_eq!(collection.split(&table.records, &rare(Keep::Exactly(500)), 1).unwrap().train.group_sizes()[8], 500);
         let mean = by_coin.test.features.mean().unwrap();
         assert!((0.1..0.35).contains(&mean), "{mean}");
     }

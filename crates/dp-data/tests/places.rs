@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use dp_data::adult::{self, AdultTable};
-use dp_data::{DataError, DataLocator, Located, Manifest};
+use dp_data::adult::{Adult, AdultTable};
+use dp_data::{DataError, DataLocator, Located, Manifest, PublishedSet};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tempfile::TempDir;
@@ -123,7 +123,7 @@ fn errors_name_the_file() {
 #[test]
 fn without_files_adult_is_generated_and_says_why() {
     let dir = folder(&[]);
-    let table = adult::load(&locator(dir.path())).unwrap();
+    let table = Adult.load(&locator(dir.path())).unwrap();
     assert!(table.provenance.synthetic);
     insta::assert_snapshot!(table.provenance.notes.join("\n"), @r"
     Tried --data-dir: no file of this data set.

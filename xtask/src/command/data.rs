@@ -109,7 +109,7 @@ pub(crate) fn run(args: &DataArgs) -> anyhow::Result<()> {
 }
 
 fn or_all(names: &[DatasetName]) -> Vec<DatasetName> {
-    if names.is_empty() { DatasetName::ALL.to_vec() } else { names.to_vec() }
+    if names.is_empty() { DatasetName::all().collect() } else { names.to_vec() }
 }
 
 /// Fetches these data sets, or all that may be fetched if none is named.
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn info_says_whether_files_may_be_passed_on() {
-        let text = info(&DatasetName::Dutch.manifest().unwrap());
+        let text = info(&"dutch".parse::<DatasetName>().unwrap().manifest().unwrap());
         assert!(text.contains("pass on   not permitted") && text.contains("licence   none stated"), "{text}");
     }
 

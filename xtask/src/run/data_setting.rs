@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
-use dp_data::adult::{self, AdultOptions, AdultTable};
-use dp_data::celeba::{self, CelebaOptions, CelebaTable, Part};
-use dp_data::dutch::{self, DutchOptions, DutchTable};
-use dp_data::eicu::{self, EicuOptions, EicuTable};
-use dp_data::mimic::{self, MimicOptions, MimicTable};
-use dp_data::mnist::{self, Collection, MnistOptions, MnistTable, RareClass};
-use dp_data::{DataLocator, Keep, Provenance, ScalingFit, Split, TestFraction};
+use dp_data::adult::{self, Adult, AdultOptions};
+use dp_data::celeba::{Celeba, CelebaOptions, Part};
+use dp_data::dutch::{self, Dutch, DutchOptions};
+use dp_data::eicu::{self, Eicu, EicuOptions};
+use dp_data::mimic::{self, Mimic, MimicOptions};
+use dp_data::mnist::{Collection, MnistOptions, RareClass};
+use dp_data::{DataLocator, Keep, Loaded, Provenance, PublishedSet, ScalingFit, Split, TestFraction};
 use dp_train::{Purpose, Randomness};
 use ndarray::Array2;
 use rand::rngs::OsRng;
@@ -82,12 +82,12 @@ impl From<Source> for DataSetting {
 /// The data sets of a study, each read when it is first asked for.
 pub(crate) struct Tables {
     locator: DataLocator,
-    adult: OnceLock<AdultTable>,
-    dutch: OnceLock<DutchTable>,
-    images: [OnceLock<MnistTable>; 2],
-    celeba: OnceLock<CelebaTable>,
-    eicu: OnceLock<EicuTable>,
-    mimic: OnceLock<MimicTable>,
+    adult: Table<Adult>,
+    dutch: Table<Dutch>,
+    images: [Table<Collection>; 2],
+    celeba: Table<Celeba>,
+    eicu: Table<Eicu>,
+    mimic: Table<Mimic>,
     text_inputs: TextInputs,
     text_features: OnceLock<Array2<f32>>,
 }
@@ -97,12 +97,12 @@ impl Tables {
     pub(crate) fn new(locator: DataLocator, text_inputs: TextInputs) -> Self {
         Self {
             locator,
-            adult: OnceLock::new(),
-            dutch: OnceLock::new(),
-            images: [OnceLock::new(), OnceLock::new()],
-            celeba: OnceLock::new(),
-            eicu: OnceLock::new(),
-            mimic: OnceLock::new(),
+            adult: Table::new(Adult),
+            dutch: Table::new(Dutch),
+            images: [Collection::Mnist, Collection::FashionMnist].map(Table::new),
+            celeba: Table::new(Celeba),
+            eicu: Table::new(Eicu),
+            mimic: Table::new(Mimic),
             text_inputs,
             text_features: OnceLock::new(),
         }
@@ -113,13 +113,14 @@ impl Tables {
     /// # Errors
     /// If it cannot be read.
     pub(crate) fn read(&self, source: Source) -> anyhow::Result<(&Provenance, String)> {
+        let at = &self.locator;
         Ok(match source {
-            Source::Adult { encoding, .. } => (&self.adult()?.provenance, encoding.name().to_owned()),
-            Source::Dutch { encoding, .. } => (&self.dutch()?.provenance, encoding.name().to_owned()),
-            Source::Images { collection, .. } => (&self.images(collection)?.provenance, "pixels".to_owned()),
-            Source::Celeba { .. } => (&self.celeba()?.provenance, "pixels".to_owned()),
-            Source::Eicu => (&self.eicu()?.provenance, "eicu".to_owned()),
-            Source::Mimic => (&self.mimic()?.provenance, self.text_inputs.name.clone()),
+            Source::Adult { encoding, .. } => (&self.adult.read(at)?.provenance, encoding.name().to_owned()),
+            Source::Dutch { encoding, .. } => (&self.dutch.read(at)?.provenance, encoding.name().to_owned()),
+            Source::Images { collection, .. } => (&self.images(collection).read(at)?.provenance, "pixels".to_owned()),
+            Source::Celeba { .. } => (&self.celeba.read(at)?.provenance, "pixels".to_owned()),
+            Source::Eicu => (&self.eicu.read(at)?.provenance, "eicu".to_owned()),
+            Source::Mimic => (&self.mimic.read(at)?.provenance, self.text_inputs.name.clone()),
         })
     }
 
@@ -171,73 +172,52 @@ impl Tables {
     }
 
     fn split(&self, source: Source, seed: u64) -> anyhow::Result<Split> {
-        Ok(match source {
+        let at = &self.locator;
+        match source {
             Source::Adult { encoding, sampling, scaling, group_by } => {
-                let options =
-                    AdultOptions { sampling, scaling_fit: scaling, group_by, ..AdultOptions::new(encoding, seed) };
-                adult::split(self.adult()?, &options)?
+                let options = AdultOptions { sampling, scaling_fit: scaling, group_by, ..AdultOptions::new(encoding) };
+                self.adult.split(at, &options, seed)
             }
             Source::Dutch { encoding, sampling, group_by } => {
-                dutch::split(self.dutch()?, &DutchOptions { sampling, group_by, ..DutchOptions::new(encoding, seed) })?
+                self.dutch.split(at, &DutchOptions { sampling, group_by, ..DutchOptions::new(encoding) }, seed)
             }
             Source::Images { collection, rare, share } => {
-                let split = mnist::split(self.images(collection)?, &MnistOptions { rare, seed })?;
+                let split = self.images(collection).split(at, &MnistOptions { rare }, seed)?;
                 match share {
-                    Some(share) => with_share(split, share, seed)?,
-                    None => split,
+                    Some(share) => with_share(split, share, seed),
+                    None => Ok(split),
                 }
             }
             Source::Celeba { share } => {
-                let table = self.celeba()?;
+                let parts = &self.celeba.read(at)?.records.parts;
                 let keep = |part: Part| {
-                    let n = table.parts.iter().filter(|candidate| **candidate == part).count();
+                    let n = parts.iter().filter(|candidate| **candidate == part).count();
                     share.map_or(Keep::All, |share| Keep::Exactly((share * n as f64).ceil() as usize))
                 };
-                let held_out = keep(Part::Test);
-                celeba::split(table, &CelebaOptions { train: keep(Part::Train), held_out, seed })?
+                self.celeba.split(at, &CelebaOptions { train: keep(Part::Train), held_out: keep(Part::Test) }, seed)
             }
             Source::Eicu => {
                 let group_by = eicu::GroupBy::GenderAndAge;
                 // The paper's way; its table is reproduced.
                 let scaling_fit = ScalingFit::TrainOnly;
-                eicu::split(self.eicu()?, &EicuOptions { group_by, scaling_fit, seed })?
+                self.eicu.split(at, &EicuOptions { group_by, scaling_fit }, seed)
             }
             Source::Mimic => {
-                let table = self.mimic()?;
-                let options = MimicOptions { group_by: mimic::GroupBy::All, seed };
-                mimic::split(table, self.text_features()?, &self.text_inputs.name, &options)?
+                let options = MimicOptions { group_by: mimic::GroupBy::All };
+                let admissions = &self.mimic.read(at)?.records;
+                Ok(mimic::split(admissions, self.text_features()?, &self.text_inputs.name, &options, seed)?)
             }
-        })
+        }
     }
 
-    fn adult(&self) -> anyhow::Result<&AdultTable> {
-        read(&self.adult, || adult::load(&self.locator), |table| &table.provenance)
-    }
-
-    fn dutch(&self) -> anyhow::Result<&DutchTable> {
-        read(&self.dutch, || dutch::load(&self.locator), |table| &table.provenance)
-    }
-
-    fn images(&self, collection: Collection) -> anyhow::Result<&MnistTable> {
-        let cell = &self.images[usize::from(collection == Collection::FashionMnist)];
-        read(cell, || mnist::load(collection, &self.locator), |table| &table.provenance)
-    }
-
-    fn celeba(&self) -> anyhow::Result<&CelebaTable> {
-        read(&self.celeba, || celeba::load(&self.locator), |table| &table.provenance)
-    }
-
-    fn eicu(&self) -> anyhow::Result<&EicuTable> {
-        read(&self.eicu, || eicu::load(&self.locator), |table| &table.provenance)
-    }
-
-    fn mimic(&self) -> anyhow::Result<&MimicTable> {
-        read(&self.mimic, || mimic::load(&self.locator), |table| &table.provenance)
+    fn images(&self, collection: Collection) -> &Table<Collection> {
+        &self.images[usize::from(collection == Collection::FashionMnist)]
     }
 
     fn text_features(&self) -> anyhow::Result<&Array2<f32>> {
         if self.text_features.get().is_none() {
-            let features = self.text_inputs.features(self.mimic()?, &self.locator.cache_dir)?;
+            let admissions = &self.mimic.read(&self.locator)?.records;
+            let features = self.text_inputs.features(admissions, &self.locator.cache_dir)?;
             // Empty until now, and nothing else holds it.
             let _ = self.text_features.set(features);
         }
@@ -245,19 +225,30 @@ impl Tables {
     }
 }
 
-/// The table in the cell, read into it if it is empty.
-fn read<T>(
-    cell: &OnceLock<T>,
-    load: impl FnOnce() -> Result<T, dp_data::DataError>,
-    provenance: impl Fn(&T) -> &Provenance,
-) -> anyhow::Result<&T> {
-    if cell.get().is_none() {
-        let table = load()?;
-        announce(provenance(&table))?;
-        // Empty until now, and nothing else holds it.
-        let _ = cell.set(table);
+/// A data set, read when it is first asked for.
+struct Table<S: PublishedSet> {
+    set: S,
+    loaded: OnceLock<Loaded<S::Records>>,
+}
+
+impl<S: PublishedSet> Table<S> {
+    fn new(set: S) -> Self {
+        Self { set, loaded: OnceLock::new() }
     }
-    cell.get().context("the data set was just read")
+
+    fn read(&self, locator: &DataLocator) -> anyhow::Result<&Loaded<S::Records>> {
+        if self.loaded.get().is_none() {
+            let loaded = self.set.load(locator)?;
+            announce(&loaded.provenance)?;
+            // Empty until now, and nothing else holds it.
+            let _ = self.loaded.set(loaded);
+        }
+        self.loaded.get().context("the data set was just read")
+    }
+
+    fn split(&self, locator: &DataLocator, options: &S::Options, seed: u64) -> anyhow::Result<Split> {
+        Ok(self.set.split(&self.read(locator)?.records, options, seed)?)
+    }
 }
 
 fn announce(provenance: &Provenance) -> anyhow::Result<()> {

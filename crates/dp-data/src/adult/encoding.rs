@@ -11,13 +11,14 @@ use crate::error::DataError;
 use crate::scaling::{Affine, Scale};
 
 /// A published encoding of Adult, by the first author of its paper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
     /// 98 inputs: five numbers (z-scores), race as white or not, sex, and six columns one-hot. Sex stays an input.
     ///
     /// **Source.** Esipova et al. 2023, B.1. The numbers of categories are those that occur in complete records, which makes
     /// 98 inputs and, with their network, the 91,650 parameters they state.
+    #[default]
     Esipova,
     /// 40 inputs: five numbers scaled to `[0, 1]`, race as white or not, and workclass, marital status, occupation and
     /// relationship one-hot. Sex is not an input.

@@ -8,9 +8,9 @@ mod schema;
 mod synthetic;
 mod synthetic_margins;
 
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 pub use self::encoding::Encoding;
@@ -18,11 +18,12 @@ use self::encoding::Feature;
 pub use self::parse::AdultRecord;
 pub use self::sampling::Sampling;
 pub use self::schema::{Attribute, Number};
-use crate::dataset::{Dataset, Split};
+use crate::census::Census;
+use crate::dataset::{Dataset, Names, Split};
 use crate::error::DataError;
 use crate::locator::DataLocator;
-use crate::manifest::Manifest;
 use crate::provenance::{FileRecord, Provenance, sha256_hex};
+use crate::published_set::{Loaded, PublishedSet};
 use crate::scaling::ScalingFit;
 use crate::split::TestFraction;
 use crate::verified_file;
@@ -30,33 +31,113 @@ use crate::verified_file;
 /// The seed of the generated census that stands in for the published files.
 pub const SYNTHETIC_SEED: u64 = 1994;
 
-/// Every record with where it came from.
-#[derive(Debug, Clone)]
-pub struct AdultTable {
-    /// Incomplete records included, in file order (`adult.data`, then `adult.test`).
-    pub records: Vec<AdultRecord>,
-    /// Where they came from.
-    pub provenance: Provenance,
-}
+/// Every record with where it came from; incomplete ones included, in file order (`adult.data`, then `adult.test`).
+pub type AdultTable = Loaded<Vec<AdultRecord>>;
 
-/// The manifest of this data set.
-///
-/// # Errors
-/// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
-pub fn manifest() -> Result<Manifest, DataError> {
-    Manifest::parse("adult", include_str!("manifest.toml"))
-}
+/// The data set.
+#[derive(Debug, Clone, Copy)]
+pub struct Adult;
 
-/// Reads the published files from wherever the locator finds them, else generates a census.
-///
-/// # Errors
-/// As [`DataLocator::locate`]; any row that breaks the schema.
-pub fn load(locator: &DataLocator) -> Result<AdultTable, DataError> {
-    let (records, provenance) = locator.read_or_generate(&manifest()?, parse::parse, || {
-        let AdultTable { records, provenance } = AdultTable::synthetic(SYNTHETIC_SEED)?;
-        Ok((records, provenance))
-    })?;
-    Ok(AdultTable { records, provenance })
+const CENSUS: Census<AdultRecord> = Census {
+    name: "adult",
+    manifest: include_str!("manifest.toml"),
+    parse: parse::parse,
+    generate: synthetic::census,
+    generated: "census with Adult's schema and margins",
+    file: "adult.data",
+    seed: SYNTHETIC_SEED,
+};
+
+impl PublishedSet for Adult {
+    type Records = Vec<AdultRecord>;
+    type Options = AdultOptions;
+
+    fn name(&self) -> &'static str {
+        CENSUS.name
+    }
+
+    fn manifest_text(&self) -> &'static str {
+        CENSUS.manifest
+    }
+
+    fn load(&self, locator: &DataLocator) -> Result<AdultTable, DataError> {
+        CENSUS.load(locator)
+    }
+
+    /// A generated census with Adult's schema, sizes, and group and label counts.
+    fn stand_in(&self, seed: u64) -> Result<AdultTable, DataError> {
+        CENSUS.stand_in(seed)
+    }
+
+    fn write_stand_in(&self, folder: &Path, seed: u64) -> Result<Vec<PathBuf>, DataError> {
+        CENSUS.write_stand_in(folder, seed)
+    }
+
+    /// Drops records that the encoding cannot use (with a `?`, but for [`Encoding::Zhao`]), samples, splits and encodes.
+    ///
+    /// **Edge cases.** A category without an input of its own (an employer `Never-worked` in a complete record) gives zeros.
+    ///
+    /// # Errors
+    /// [`DataError::InvalidParameter`] if a group has fewer records than asked for.
+    ///
+    /// # Example
+    /// ```
+    /// use dp_data::PublishedSet;
+    /// use dp_data::adult::{Adult, AdultOptions, Encoding, SYNTHETIC_SEED};
+    ///
+    /// let table = Adult.stand_in(SYNTHETIC_SEED)?;
+    /// let split = Adult.split(&table.records, &AdultOptions::new(Encoding::Esipova), 1)?;
+    /// assert_eq!(split.train.features.dim(), (36_178, 98));
+    /// assert_eq!(split.test.group_names, ["male", "female"]);
+    /// # Ok::<(), dp_data::DataError>(())
+    /// ```
+    fn split(&self, records: &Vec<AdultRecord>, options: &AdultOptions, seed: u64) -> Result<Split, DataError> {
+        let AdultOptions { encoding, sampling, test_fraction, scaling_fit, group_by } = *options;
+        let kept: Vec<(usize, &AdultRecord)> =
+            records.iter().enumerate().filter(|(_, record)| encoding.keeps(record)).collect();
+        let mut notes = cleaning_notes(records, encoding, kept.len());
+        let parts = sampling.divide(records.len(), &kept, test_fraction, seed, &mut notes)?;
+        notes.push(encoding.note().into());
+        notes.push(scaling_fit.note().into());
+
+        let [train, test] = parts.map(|rows| rows.into_iter().map(|row| &records[row]).collect::<Vec<&AdultRecord>>());
+        let features = encoding.features();
+        let scalings: Vec<_> = match scaling_fit {
+            ScalingFit::Public => features.iter().map(Feature::declared).collect(),
+            ScalingFit::TrainOnly => features.iter().map(|feature| feature.fit(&train)).collect(),
+            ScalingFit::AllRecords => {
+                let all = [&train[..], &test].concat();
+                features.iter().map(|feature| feature.fit(&all)).collect()
+            }
+        };
+        let names = Names {
+            features: features.iter().map(|feature| feature.name.clone()).collect(),
+            classes: schema::INCOME,
+            groups: group_by.groups(),
+            group_attribute: group_by.name(),
+        };
+        let encode = |records: &[&AdultRecord]| {
+            Dataset::of(
+                records,
+                &names,
+                |record, input| features[input].encode(scalings[input], record),
+                |record| record.over_50k,
+                |record| group_by.group_of(record),
+            )
+        };
+        let constants = std::iter::once(scaling_fit.constant()).chain(sampling.constant()).collect();
+        Ok(Split { train: encode(&train), test: encode(&test), validation: None, notes, constants })
+    }
+
+    fn is_table(&self) -> bool {
+        true
+    }
+
+    /// Complete records (no `?`), every column under its published name but `fnlwgt`, which weights the census, and `education`, whose
+    /// rank is `education-num`. The label `income` is `<=50K` or `>50K`.
+    fn write_csv(&self, records: &Vec<AdultRecord>, out: &mut dyn Write) -> io::Result<usize> {
+        export::write_csv(records, out)
+    }
 }
 
 impl AdultTable {
@@ -85,18 +166,6 @@ impl AdultTable {
             files,
             notes: Vec::new(),
         };
-        Ok(Self { records, provenance })
-    }
-
-    /// A generated census with Adult's schema, sizes, and group and label counts; the same seed gives the same table everywhere.
-    ///
-    /// # Errors
-    /// None with the generator as it is: its text passes through the parser of real files.
-    pub fn synthetic(seed: u64) -> Result<Self, DataError> {
-        let text = synthetic_text(seed);
-        let records = parse::parse(text.as_bytes(), Path::new("synthetic census"))?;
-        let what = "census with Adult's schema and margins";
-        let provenance = Provenance::generated("adult", what, seed, text.as_bytes(), records.len());
         Ok(Self { records, provenance })
     }
 }
@@ -155,7 +224,7 @@ impl GroupBy {
 }
 
 /// How a table becomes a training and a test part.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdultOptions {
     /// Which inputs.
@@ -168,80 +237,19 @@ pub struct AdultOptions {
     pub scaling_fit: ScalingFit,
     /// Which groups. Has no influence on which records are drawn and where they go.
     pub group_by: GroupBy,
-    /// Decides which records are drawn and where they go.
-    pub seed: u64,
 }
 
 impl AdultOptions {
     /// All complete records, 80/20, scaling by declared ranges, groups by sex.
-    pub fn new(encoding: Encoding, seed: u64) -> Self {
-        Self {
-            encoding,
-            sampling: Sampling::default(),
-            test_fraction: TestFraction::default(),
-            scaling_fit: ScalingFit::default(),
-            group_by: GroupBy::default(),
-            seed,
-        }
+    pub fn new(encoding: Encoding) -> Self {
+        Self { encoding, ..Self::default() }
     }
 }
 
-/// Drops records that the encoding cannot use (with a `?`, but for [`Encoding::Zhao`]), samples, splits and encodes.
-///
-/// **Edge cases.** A category without an input of its own (an employer `Never-worked` in a complete record) gives zeros.
-///
-/// # Errors
-/// [`DataError::InvalidParameter`] if a group has fewer records than asked for.
-///
-/// # Example
-/// ```
-/// use dp_data::adult::{AdultOptions, AdultTable, Encoding, SYNTHETIC_SEED, split};
-///
-/// let table = AdultTable::synthetic(SYNTHETIC_SEED)?;
-/// let split = split(&table, &AdultOptions::new(Encoding::Esipova, 1))?;
-/// assert_eq!(split.train.features.dim(), (36_178, 98));
-/// assert_eq!(split.test.group_names, ["male", "female"]);
-/// # Ok::<(), dp_data::DataError>(())
-/// ```
-pub fn split(table: &AdultTable, options: &AdultOptions) -> Result<Split, DataError> {
-    let AdultOptions { encoding, sampling, test_fraction, scaling_fit, group_by, seed } = *options;
-    let kept: Vec<(usize, &AdultRecord)> =
-        table.records.iter().enumerate().filter(|(_, record)| encoding.keeps(record)).collect();
-    let mut notes = cleaning_notes(table, encoding, kept.len());
-    let parts = sampling.divide(table.records.len(), &kept, test_fraction, seed, &mut notes)?;
-    notes.push(encoding.note().into());
-    notes.push(scaling_fit.note().into());
-
-    let [train, test] =
-        parts.map(|rows| rows.into_iter().map(|row| &table.records[row]).collect::<Vec<&AdultRecord>>());
-    let features = encoding.features();
-    let scalings: Vec<_> = match scaling_fit {
-        ScalingFit::Public => features.iter().map(Feature::declared).collect(),
-        ScalingFit::TrainOnly => features.iter().map(|feature| feature.fit(&train)).collect(),
-        ScalingFit::AllRecords => {
-            let all = [&train[..], &test].concat();
-            features.iter().map(|feature| feature.fit(&all)).collect()
-        }
-    };
-    let encode = |records: &[&AdultRecord]| Dataset {
-        features: Array2::from_shape_fn((records.len(), features.len()), |(row, column)| {
-            features[column].encode(scalings[column], records[row])
-        }),
-        labels: records.iter().map(|record| u32::from(record.over_50k)).collect(),
-        groups: records.iter().map(|record| group_by.group_of(record)).collect(),
-        feature_names: features.iter().map(|feature| feature.name.clone()).collect(),
-        class_names: schema::INCOME.map(String::from).to_vec(),
-        group_names: group_by.groups().iter().map(|&name| name.into()).collect(),
-        group_attribute: group_by.name().into(),
-    };
-    let constants = std::iter::once(scaling_fit.constant()).chain(sampling.constant()).collect();
-    Ok(Split { train: encode(&train), test: encode(&test), validation: None, notes, constants })
-}
-
 /// What was dropped before any sampling, one sentence each.
-fn cleaning_notes(table: &AdultTable, encoding: Encoding, n_kept: usize) -> Vec<String> {
-    let n_records = table.records.len();
-    let n_complete = table.records.iter().filter(|record| record.is_complete()).count();
+fn cleaning_notes(records: &[AdultRecord], encoding: Encoding, n_kept: usize) -> Vec<String> {
+    let n_records = records.len();
+    let n_complete = records.iter().filter(|record| record.is_complete()).count();
     if encoding.keeps_incomplete() {
         return vec![format!(
             "{} of {n_records} records have a `?`, which counts as a category.",
@@ -261,18 +269,22 @@ fn cleaning_notes(table: &AdultTable, encoding: Encoding, n_kept: usize) -> Vec<
 mod tests {
     use super::*;
 
+    fn split(table: &AdultTable, options: &AdultOptions, seed: u64) -> Split {
+        Adult.split(&table.records, options, seed).unwrap()
+    }
+
     /// Every record but the changed one is encoded as before, to the last bit, whatever the changed one becomes: with declared ranges. With the
     /// papers' scaling it is not, and the split says so.
     #[test]
     fn a_record_moves_no_other_s_inputs() {
-        let table = AdultTable::synthetic(SYNTHETIC_SEED).unwrap();
+        let table = Adult.stand_in(SYNTHETIC_SEED).unwrap();
         let mut changed = table.clone();
         changed.records[100].numbers[Number::CapitalGain as usize] = 99_999.0;
         changed.records[100].numbers[Number::HoursPerWeek as usize] = 99.0;
         for encoding in [Encoding::Zhao, Encoding::Xu] {
             let rows_that_differ = |scaling_fit| {
-                let options = AdultOptions { scaling_fit, ..AdultOptions::new(encoding, 1) };
-                let (before, after) = (split(&table, &options).unwrap(), split(&changed, &options).unwrap());
+                let options = AdultOptions { scaling_fit, ..AdultOptions::new(encoding) };
+                let (before, after) = (split(&table, &options, 1), split(&changed, &options, 1));
                 let pairs = before.train.features.rows().into_iter().zip(after.train.features.rows());
                 (pairs.filter(|(a, b)| a != b).count(), before.given())
             };
@@ -282,20 +294,20 @@ mod tests {
             assert_eq!(given, ["the scaling, which was fitted on the private records"]);
         }
         // One standard deviation is another one: all others move with it.
-        let options = AdultOptions { scaling_fit: ScalingFit::AllRecords, ..AdultOptions::new(Encoding::Zhao, 1) };
-        let (before, after) = (split(&table, &options).unwrap(), split(&changed, &options).unwrap());
+        let options = AdultOptions { scaling_fit: ScalingFit::AllRecords, ..AdultOptions::new(Encoding::Zhao) };
+        let (before, after) = (split(&table, &options, 1), split(&changed, &options, 1));
         let moved = before.train.features.rows().into_iter().zip(after.train.features.rows()).filter(|(a, b)| a != b);
         assert!(moved.count() > before.train.len() / 2);
     }
 
     #[test]
     fn a_record_that_drops_out_moves_no_other() {
-        let table = AdultTable::synthetic(SYNTHETIC_SEED).unwrap();
+        let table = Adult.stand_in(SYNTHETIC_SEED).unwrap();
         let complete = table.records.iter().position(AdultRecord::is_complete).unwrap();
         let mut without = table.clone();
         without.records[complete].categories[0] = None;
-        let options = AdultOptions::new(Encoding::Esipova, 3);
-        let (before, after) = (split(&table, &options).unwrap(), split(&without, &options).unwrap());
+        let options = AdultOptions::new(Encoding::Esipova);
+        let (before, after) = (split(&table, &options, 3), split(&without, &options, 3));
         assert!(before.train.len() - after.train.len() <= 1 && before.test.len() - after.test.len() <= 1);
         // In order, the shorter part is the longer one less a record, or two that crossed the border.
         let rows = |part: &Dataset| part.features.rows().into_iter().map(|row| row.to_vec()).collect::<Vec<_>>();

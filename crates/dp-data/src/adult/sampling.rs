@@ -5,9 +5,10 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::{AdultRecord, GroupBy};
+use crate::census::{Draw, Then};
 use crate::constants::InputConstant;
 use crate::error::DataError;
-use crate::split::{self, Keep, Stream, TestFraction};
+use crate::split::{self, Keep, TestFraction};
 
 /// Which records take part, of those that the encoding can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -86,29 +87,15 @@ impl Sampling {
                 [Keep::Exactly(per_group); 2]
             }
         };
-        let mut rng = split::stream(seed, Stream::Sampling);
-        let mut rows = split::sample_groups(n_positions, &sexes, &keep, GroupBy::Sex.groups(), &mut rng)?;
-        let mut split_rng = split::stream(seed, Stream::Split);
-        let (train, test) = match self {
-            Self::BalancedTraining { .. } => {
-                let all: Vec<usize> = records.iter().map(|&(position, _)| position).collect();
-                split::set_apart(n_positions, &rows, &all, &mut split_rng)
-            }
-            Self::Oversampled { copies, .. } => {
-                let rich: HashSet<usize> =
-                    records.iter().filter(|(_, record)| record.over_50k).map(|&(position, _)| position).collect();
-                rows.extend(split::drawn_again(&rows, |row| rich.contains(&row), copies, &mut rng));
-                let places: Vec<usize> = (0..rows.len()).collect();
-                let (train, test) = test_fraction.divide(rows.len(), &places, &mut split_rng);
-                let row_of = |places: Vec<usize>| places.into_iter().map(|place| rows[place]).collect();
-                (row_of(train), row_of(test))
-            }
-            Self::Original | Self::Balanced { .. } | Self::BalancedOnAverage { .. } => {
-                test_fraction.divide(n_positions, &rows, &mut split_rng)
-            }
+        let rich: HashSet<usize> =
+            records.iter().filter(|(_, record)| record.over_50k).map(|&(position, _)| position).collect();
+        let positive = |position: usize| rich.contains(&position);
+        let then = match self {
+            Self::Original | Self::Balanced { .. } | Self::BalancedOnAverage { .. } => Then::Divide,
+            Self::BalancedTraining { .. } => Then::TrainOnThem,
+            Self::Oversampled { copies, .. } => Then::DrawAgain { positive: &positive, copies },
         };
-        notes.push(format!("Random split: {} training and {} test records.", train.len(), test.len()));
-        Ok([train, test])
+        Draw { n_positions, sexes: &sexes, names: GroupBy::Sex.groups(), keep, then }.parts(test_fraction, seed, notes)
     }
 
     /// What depends on the records in the choice.
@@ -130,10 +117,11 @@ impl Sampling {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AdultOptions, AdultTable, Encoding, SYNTHETIC_SEED, split};
+    use super::super::{Adult, AdultOptions, Encoding, SYNTHETIC_SEED};
+    use crate::published_set::PublishedSet;
 
     const TEXT: &str = "encoding = 'zhao'\nsampling = { balanced-training = { per_group = 14000 } }\ntest_fraction = \
-                        0.2\nscaling_fit = 'train-only'\ngroup_by = 'sex'\nseed = 7\n";
+                        0.2\nscaling_fit = 'train-only'\ngroup_by = 'sex'\n";
 
     #[test]
     fn options_are_checked_when_they_are_read() {
@@ -150,10 +138,10 @@ mod tests {
 
     #[test]
     fn incomes_above_are_drawn_again() {
-        let table = AdultTable::synthetic(SYNTHETIC_SEED).unwrap();
+        let table = Adult.stand_in(SYNTHETIC_SEED).unwrap();
         let labels = |sampling: super::Sampling| {
-            let options = AdultOptions { sampling, ..AdultOptions::new(Encoding::Soleymani, 1) };
-            let parts = split(&table, &options).unwrap();
+            let options = AdultOptions { sampling, ..AdultOptions::new(Encoding::Soleymani) };
+            let parts = Adult.split(&table.records, &options, 1).unwrap();
             assert_eq!(parts.test.len(), (0.2 * (parts.train.len() + parts.test.len()) as f64).round() as usize);
             let labels = [&parts.train.labels[..], &parts.test.labels].concat();
             (labels.iter().filter(|&&label| label == 1).count(), labels.len())

@@ -268,10 +268,11 @@ const NATIVE_COUNTRY: [&str; 41] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::published_set::PublishedSet;
 
     #[test]
     fn agrees_with_the_manifest() {
-        let manifest = super::super::manifest().unwrap();
+        let manifest = super::super::Adult.manifest().unwrap();
         let columns: Vec<_> = manifest.columns.iter().map(|column| column.name.as_str()).collect();
         assert_eq!(columns, COLUMNS.map(Column::name));
         for (published, column) in manifest.columns.iter().zip(COLUMNS) {

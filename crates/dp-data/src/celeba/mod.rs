@@ -7,7 +7,7 @@ mod synthetic;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ndarray::Array2;
 use rayon::prelude::*;
@@ -19,9 +19,11 @@ use crate::error::DataError;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
 use crate::output::{self, Output};
-use crate::placed_files::{Placed, PlacedFiles};
-use crate::provenance::{FileRecord, Provenance, sha256_hex};
+use crate::placed_files::PlacedFiles;
+use crate::provenance::{FileRecord, sha256_hex};
+use crate::published_set::{Counts, Loaded, PublishedSet};
 use crate::split::{self, Keep, Stream};
+use crate::stand_in_files::claim;
 
 /// Height and width after resizing.
 pub const SIDE: usize = 64;
@@ -31,13 +33,13 @@ pub const CHANNELS: usize = 3;
 pub const SYNTHETIC_SEED: u64 = 2015;
 
 /// Group names in order.
-pub(crate) const GROUPS: [&str; 2] = ["without-eyeglasses", "with-eyeglasses"];
+const GROUPS: [&str; 2] = ["without-eyeglasses", "with-eyeglasses"];
 
 const IMAGE_BYTES: usize = SIDE * SIDE * CHANNELS;
 
-/// Every image at 64×64 with where it came from; 12 KiB an image, 2.5 GB for all of CelebA.
+/// Every image at 64×64; 12 KiB an image, 2.5 GB for all of CelebA.
 #[derive(Debug, Clone)]
-pub struct CelebaTable {
+pub struct Faces {
     /// `[images, 64, 64, 3]`.
     pub pixels: Vec<u8>,
     /// One per image.
@@ -46,37 +48,103 @@ pub struct CelebaTable {
     pub eyeglasses: Vec<bool>,
     /// The official part of each image.
     pub parts: Vec<Part>,
-    /// Where they came from.
-    pub provenance: Provenance,
 }
 
-/// The manifest of this data set.
-///
-/// # Errors
-/// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
-pub fn manifest() -> Result<Manifest, DataError> {
-    Manifest::parse("celeba", include_str!("manifest.toml"))
-}
+/// Every image with where it came from.
+pub type CelebaTable = Loaded<Faces>;
+
+/// The data set.
+#[derive(Debug, Clone, Copy)]
+pub struct Celeba;
 
 const ATTRIBUTES: [&str; 2] = ["list_attr_celeba.txt", "list_attr_celeba.csv"];
 const PARTITION: [&str; 2] = ["list_eval_partition.txt", "list_eval_partition.csv"];
 /// Kaggle's archive has the folder twice.
 const IMAGES: [&str; 2] = ["img_align_celeba/img_align_celeba", "img_align_celeba"];
 
-/// Decodes the images that a user placed, or reads them from the cache of an earlier run, else generates faces.
-///
-/// # Errors
-/// [`DataError::MissingFile`], [`DataError::Io`], [`DataError::BrokenImage`], a list that breaks its format; as
-/// [`DataLocator::locate`] if nothing is there.
-pub fn load(locator: &DataLocator) -> Result<CelebaTable, DataError> {
-    let manifest = manifest()?;
-    match locator.locate_placed(&manifest, &ATTRIBUTES)? {
-        Placed::Here(placed) => read(&placed, &manifest, locator),
-        Placed::Nowhere(attempts) => {
-            let mut table = CelebaTable::synthetic(SYNTHETIC_SEED);
-            table.provenance.notes = crate::locator::notes(&attempts);
-            Ok(table)
-        }
+impl PublishedSet for Celeba {
+    type Records = Faces;
+    type Options = CelebaOptions;
+
+    fn name(&self) -> &'static str {
+        "celeba"
+    }
+
+    fn manifest_text(&self) -> &'static str {
+        include_str!("manifest.toml")
+    }
+
+    /// Decodes the images that a user placed, or reads them from the cache of an earlier run, else generates faces.
+    ///
+    /// # Errors
+    /// [`DataError::MissingFile`], [`DataError::Io`], [`DataError::BrokenImage`], a list that breaks its format; as
+    /// [`DataLocator::locate`] if nothing is there.
+    fn load(&self, locator: &DataLocator) -> Result<CelebaTable, DataError> {
+        let manifest = self.manifest()?;
+        locator.read_placed(
+            &manifest,
+            &ATTRIBUTES,
+            |placed| read(placed, &manifest, locator),
+            || self.stand_in(SYNTHETIC_SEED),
+        )
+    }
+
+    /// Drawn faces with CelebA's shares of sex, eyeglasses and parts.
+    fn stand_in(&self, seed: u64) -> Result<CelebaTable, DataError> {
+        Ok(synthetic::faces(seed))
+    }
+
+    /// The folder as a whole, not file by file.
+    fn write_stand_in(&self, folder: &Path, seed: u64) -> Result<Vec<PathBuf>, DataError> {
+        claim(folder)?;
+        synthetic::faces(seed).records.write(folder)?;
+        Ok(vec![folder.to_owned()])
+    }
+
+    /// The official parts, or random parts of them, as inputs.
+    ///
+    /// **Shapes.** `features` is `[images, 12288]`; as an image `[64, 64, 3]`, channels innermost.
+    ///
+    /// # Errors
+    /// [`DataError::InvalidParameter`] if a part has fewer images than asked for.
+    fn split(&self, records: &Faces, options: &CelebaOptions, seed: u64) -> Result<Split, DataError> {
+        let mut rng = split::stream(seed, Stream::Sampling);
+        // The partition is published: numbers and places of each part are public.
+        let mut choose = |keep: Keep, part: Part, name: &str| {
+            let rows = records.rows(part);
+            let order = split::shuffled(rows.len(), &mut rng).into_iter().map(|index| rows[index]).collect();
+            keep.choose(order, name, &mut rng)
+        };
+        let train = choose(options.train, Part::Train, "training part")?;
+        let validation = choose(options.held_out, Part::Validation, "validation part")?;
+        let test = choose(options.held_out, Part::Test, "test part")?;
+        let notes = vec![
+            format!(
+                "Official partition: {} of {} training, {} of {} validation, {} of {} test images.",
+                train.len(),
+                records.rows(Part::Train).len(),
+                validation.len(),
+                records.rows(Part::Validation).len(),
+                test.len(),
+                records.rows(Part::Test).len()
+            ),
+            "Images are resized to 64x64 and scaled to [0, 1]; no statistic of the data is used.".into(),
+        ];
+        Ok(Split {
+            train: records.dataset(&train),
+            test: records.dataset(&test),
+            validation: Some(records.dataset(&validation)),
+            notes,
+            constants: Vec::new(),
+        })
+    }
+
+    /// Not expanded into inputs: all of CelebA would need 10 GB.
+    fn counts(&self, records: &Faces) -> Result<Counts, DataError> {
+        let n_with = records.eyeglasses.iter().filter(|&&eyeglasses| eyeglasses).count();
+        let [without, with] = GROUPS;
+        let groups = vec![(without.into(), records.eyeglasses.len() - n_with), (with.into(), n_with)];
+        Ok(Counts { groups, inputs: IMAGE_BYTES })
     }
 }
 
@@ -98,21 +166,16 @@ fn read(placed: &PlacedFiles, manifest: &Manifest, locator: &DataLocator) -> Res
     let pixel_record =
         FileRecord { name: "pixels at 64x64".into(), sha256: sha256_hex(&pixels), bytes: pixels.len() as u64 };
     files.push((pixel_record, false));
-    Ok(CelebaTable {
+    let records = Faces {
         pixels,
         male: listed.iter().map(|image| image.male).collect(),
         eyeglasses: listed.iter().map(|image| image.eyeglasses).collect(),
         parts: listed.iter().map(|image| image.part).collect(),
-        provenance: placed.provenance(manifest, files, listed.len()),
-    })
+    };
+    Ok(Loaded { records, provenance: placed.provenance(manifest, files, listed.len()) })
 }
 
-impl CelebaTable {
-    /// Drawn faces with CelebA's shares of sex, eyeglasses and parts; the same seed gives the same images everywhere.
-    pub fn synthetic(seed: u64) -> Self {
-        synthetic::faces(seed)
-    }
-
+impl Faces {
     /// Writes lists and JPEG images of the published size, 178×218, as `list_attr_celeba.txt`, `list_eval_partition.txt` and
     /// `img_align_celeba/`.
     ///
@@ -183,46 +246,6 @@ pub struct CelebaOptions {
     pub train: Keep,
     /// Of the validation part and of the test part.
     pub held_out: Keep,
-    /// Decides which.
-    pub seed: u64,
-}
-
-/// The official parts, or random parts of them, as inputs.
-///
-/// **Shapes.** `features` is `[images, 12288]`; as an image `[64, 64, 3]`, channels innermost.
-///
-/// # Errors
-/// [`DataError::InvalidParameter`] if a part has fewer images than asked for.
-pub fn split(table: &CelebaTable, options: &CelebaOptions) -> Result<Split, DataError> {
-    let mut rng = split::stream(options.seed, Stream::Sampling);
-    // The partition is published: numbers and places of each part are public.
-    let mut choose = |keep: Keep, part: Part, name: &str| {
-        let rows = table.rows(part);
-        let order = split::shuffled(rows.len(), &mut rng).into_iter().map(|index| rows[index]).collect();
-        keep.choose(order, name, &mut rng)
-    };
-    let train = choose(options.train, Part::Train, "training part")?;
-    let validation = choose(options.held_out, Part::Validation, "validation part")?;
-    let test = choose(options.held_out, Part::Test, "test part")?;
-    let notes = vec![
-        format!(
-            "Official partition: {} of {} training, {} of {} validation, {} of {} test images.",
-            train.len(),
-            table.rows(Part::Train).len(),
-            validation.len(),
-            table.rows(Part::Validation).len(),
-            test.len(),
-            table.rows(Part::Test).len()
-        ),
-        "Images are resized to 64x64 and scaled to [0, 1]; no statistic of the data is used.".into(),
-    ];
-    Ok(Split {
-        train: table.dataset(&train),
-        test: table.dataset(&test),
-        validation: Some(table.dataset(&validation)),
-        notes,
-        constants: Vec::new(),
-    })
 }
 
 #[cfg(test)]
@@ -231,17 +254,19 @@ mod tests {
 
     #[test]
     fn the_manifest_pins_nothing_it_does_not_know() {
-        let manifest = manifest().unwrap();
+        let manifest = Celeba.manifest().unwrap();
         assert!(manifest.files.is_empty() && !manifest.redistributable && !manifest.is_downloadable());
     }
 
     #[test]
     fn generated_faces_have_the_published_shares() {
-        let table = CelebaTable::synthetic(SYNTHETIC_SEED);
-        let split = split(&table, &CelebaOptions { train: Keep::Exactly(500), ..CelebaOptions::default() }).unwrap();
+        let table = Celeba.stand_in(SYNTHETIC_SEED).unwrap();
+        let split = Celeba
+            .split(&table.records, &CelebaOptions { train: Keep::Exactly(500), ..CelebaOptions::default() }, 0)
+            .unwrap();
         assert_eq!(split.train.features.dim(), (500, IMAGE_BYTES));
         assert!(split.train.features.iter().all(|value| (0.0..=1.0).contains(value)));
-        let men = table.male.iter().filter(|&&male| male).count() as f64 / table.male.len() as f64;
+        let men = table.records.male.iter().filter(|&&male| male).count() as f64 / table.records.male.len() as f64;
         assert!((men - 84_434.0 / 202_599.0).abs() < 0.01, "{men}");
         insta::assert_snapshot!(table.provenance.digest, @"0f41e83eee689f4a1cecc6e6a88c628944aa4fb81e66a822ffdafc1c75ffd8ad");
         insta::assert_snapshot!(

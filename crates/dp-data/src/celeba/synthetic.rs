@@ -4,8 +4,9 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-use super::{CHANNELS, CelebaTable, IMAGE_BYTES, Part, SIDE};
+use super::{CHANNELS, CelebaTable, Faces, IMAGE_BYTES, Part, SIDE};
 use crate::provenance::Provenance;
+use crate::published_set::Loaded;
 
 /// A fiftieth of CelebA: enough to train on, 50 MB of pixels.
 const N_FACES: usize = 4_052;
@@ -41,13 +42,13 @@ pub(super) fn faces(seed: u64) -> CelebaTable {
     let labels: Vec<u8> = people.iter().map(|&(male, glasses)| u8::from(male) | u8::from(glasses) << 1).collect();
     let what = "faces with the shares of CelebA, a fiftieth of its size";
     let provenance = Provenance::generated("celeba", what, seed, &[&labels[..], &pixels].concat(), N_FACES);
-    CelebaTable {
+    let records = Faces {
         pixels,
         male: people.iter().map(|person| person.0).collect(),
         eyeglasses: people.iter().map(|person| person.1).collect(),
         parts,
-        provenance,
-    }
+    };
+    Loaded { records, provenance }
 }
 
 /// Integer geometry only, so that the picture is the same on every machine.

@@ -10,12 +10,13 @@ use super::schema::{COLUMNS, Column, OCCUPATION, PREVIOUS_RESIDENCE, SEX};
 use crate::error::DataError;
 
 /// A published encoding of the Dutch census, by the first author of its paper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
     /// 59 inputs: sex and the previous residence as one input each, the other nine columns one-hot. Sex is an input.
     ///
     /// **Source.** Esipova et al. 2023, B.1, and their published code; with two outputs it makes the 120 parameters they state.
+    #[default]
     Esipova,
     /// 35 inputs: one-hot without sex, age and economic activity.
     ///

@@ -2,36 +2,32 @@
 
 use std::io::{self, Write};
 
-use super::DutchTable;
+use super::DutchRecord;
 use super::schema::COLUMNS;
 
-impl DutchTable {
-    /// Writes every record as CSV with the published names and codes. The last column, `occupation`, is the label: `2_1` is a high-level
-    /// occupation. Returns the number of records.
-    ///
-    /// # Errors
-    /// If `out` refuses.
-    pub fn write_csv(&self, out: &mut impl Write) -> io::Result<usize> {
-        let mut writer = csv::Writer::from_writer(out);
-        writer.write_record(COLUMNS.iter().map(|column| column.name))?;
-        for record in &self.records {
-            writer.write_record((0..COLUMNS.len()).map(|column| record.code(column)))?;
-        }
-        writer.flush()?;
-        Ok(self.records.len())
+/// See [`Dutch`](super::Dutch)'s `write_csv`.
+pub(super) fn write_csv(records: &[DutchRecord], out: &mut dyn Write) -> io::Result<usize> {
+    let mut writer = csv::Writer::from_writer(out);
+    writer.write_record(COLUMNS.iter().map(|column| column.name))?;
+    for record in records {
+        writer.write_record((0..COLUMNS.len()).map(|column| record.code(column)))?;
     }
+    writer.flush()?;
+    Ok(records.len())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Dutch;
     use super::*;
+    use crate::published_set::PublishedSet;
 
     #[test]
     fn every_record_in_order() {
-        let mut table = DutchTable::synthetic(1).unwrap();
+        let mut table = Dutch.stand_in(1).unwrap();
         table.records.truncate(2);
         let mut out = Vec::new();
-        assert_eq!(table.write_csv(&mut out).unwrap(), 2);
+        assert_eq!(write_csv(&table.records, &mut out).unwrap(), 2);
         let text = String::from_utf8(out).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("sex,age,") && lines[0].ends_with(",occupation"), "{text}");

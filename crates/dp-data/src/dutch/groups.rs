@@ -29,10 +29,10 @@ impl GroupBy {
         }
     }
 
-    pub(super) fn groups(self) -> [&'static str; 2] {
+    pub(super) fn groups(self) -> &'static [&'static str] {
         match self {
-            Self::Sex | Self::SexExchanged => ["male", "female"],
-            Self::MaritalStatus => ["status 1 to 3", "status 4"],
+            Self::Sex | Self::SexExchanged => &["male", "female"],
+            Self::MaritalStatus => &["status 1 to 3", "status 4"],
         }
     }
 
@@ -56,12 +56,13 @@ impl GroupBy {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DutchTable, SYNTHETIC_SEED};
+    use super::super::{Dutch, SYNTHETIC_SEED};
     use super::*;
+    use crate::published_set::PublishedSet;
 
     #[test]
     fn names_are_exchanged_and_no_record_moves() {
-        let table = DutchTable::synthetic(SYNTHETIC_SEED).unwrap();
+        let table = Dutch.stand_in(SYNTHETIC_SEED).unwrap();
         let n_of = |group_by: GroupBy| table.records.iter().filter(|record| group_by.group_of(record) == 1).count();
         assert_eq!(n_of(GroupBy::Sex), 30_273);
         assert_eq!(n_of(GroupBy::SexExchanged), 30_147);

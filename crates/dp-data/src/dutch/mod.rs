@@ -8,9 +8,9 @@ mod sampling;
 mod schema;
 mod synthetic;
 
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
-use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 pub use self::arff::DutchRecord;
@@ -18,73 +18,121 @@ pub use self::encoding::Encoding;
 pub use self::groups::GroupBy;
 pub use self::sampling::Sampling;
 use self::schema::OCCUPATION;
-use crate::dataset::{Dataset, Split};
+use crate::census::Census;
+use crate::dataset::{Dataset, Names, Split};
 use crate::error::DataError;
 use crate::locator::DataLocator;
-use crate::manifest::Manifest;
-use crate::provenance::Provenance;
+use crate::published_set::{Loaded, PublishedSet};
 use crate::split::TestFraction;
 
 /// The seed of the generated extract that stands in for the published file.
 pub const SYNTHETIC_SEED: u64 = 2001;
 
-/// Every record with where it came from.
-#[derive(Debug, Clone)]
-pub struct DutchTable {
-    /// In file order. The published file is already filtered: nothing is dropped here.
-    pub records: Vec<DutchRecord>,
-    /// Where they came from.
-    pub provenance: Provenance,
-}
+/// Every record with where it came from, in file order. The published file is already filtered: nothing is dropped here.
+pub type DutchTable = Loaded<Vec<DutchRecord>>;
+
+/// The data set.
+#[derive(Debug, Clone, Copy)]
+pub struct Dutch;
+
+const CENSUS: Census<DutchRecord> = Census {
+    name: "dutch",
+    manifest: include_str!("manifest.toml"),
+    parse: arff::parse,
+    generate: synthetic::census,
+    generated: "census with the Dutch schema and counts",
+    file: "dutch_census_2001.arff",
+    seed: SYNTHETIC_SEED,
+};
 
 impl DutchRecord {
-    /// 1 for a high-level occupation (`2_1`).
-    fn label(&self) -> u32 {
-        u32::from(self.code(OCCUPATION) == "2_1")
+    /// Whether the occupation is high-level (`2_1`).
+    fn is_high_level(&self) -> bool {
+        self.code(OCCUPATION) == "2_1"
     }
 }
 
-/// The manifest of this data set.
-///
-/// # Errors
-/// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
-pub fn manifest() -> Result<Manifest, DataError> {
-    Manifest::parse("dutch", include_str!("manifest.toml"))
-}
+impl PublishedSet for Dutch {
+    type Records = Vec<DutchRecord>;
+    type Options = DutchOptions;
 
-/// Reads the published file from wherever the locator finds it, else generates an extract.
-///
-/// # Errors
-/// As [`DataLocator::locate`]; any line that breaks the schema.
-pub fn load(locator: &DataLocator) -> Result<DutchTable, DataError> {
-    let (records, provenance) = locator.read_or_generate(&manifest()?, arff::parse, || {
-        let DutchTable { records, provenance } = DutchTable::synthetic(SYNTHETIC_SEED)?;
-        Ok((records, provenance))
-    })?;
-    Ok(DutchTable { records, provenance })
-}
+    fn name(&self) -> &'static str {
+        CENSUS.name
+    }
 
-impl DutchTable {
+    fn manifest_text(&self) -> &'static str {
+        CENSUS.manifest
+    }
+
+    fn load(&self, locator: &DataLocator) -> Result<DutchTable, DataError> {
+        CENSUS.load(locator)
+    }
+
     /// A generated extract with the Dutch schema and the published counts of sex by label.
+    fn stand_in(&self, seed: u64) -> Result<DutchTable, DataError> {
+        CENSUS.stand_in(seed)
+    }
+
+    fn write_stand_in(&self, folder: &Path, seed: u64) -> Result<Vec<PathBuf>, DataError> {
+        CENSUS.write_stand_in(folder, seed)
+    }
+
+    /// Samples, splits and encodes.
     ///
     /// # Errors
-    /// None with the generator as it is: its text passes through the parser of real files.
-    pub fn synthetic(seed: u64) -> Result<Self, DataError> {
-        let text = synthetic_text(seed);
-        let records = arff::parse(text.as_bytes(), Path::new("synthetic census"))?;
-        let what = "census with the Dutch schema and counts";
-        let provenance = Provenance::generated("dutch", what, seed, text.as_bytes(), records.len());
-        Ok(Self { records, provenance })
+    /// [`DataError::InvalidParameter`] if a group has fewer records than asked for.
+    ///
+    /// # Example
+    /// ```
+    /// use dp_data::PublishedSet;
+    /// use dp_data::dutch::{Dutch, DutchOptions, Encoding, SYNTHETIC_SEED};
+    ///
+    /// let table = Dutch.stand_in(SYNTHETIC_SEED)?;
+    /// let split = Dutch.split(&table.records, &DutchOptions::new(Encoding::Esipova), 1)?;
+    /// assert_eq!(split.train.features.dim(), (48_336, 59));
+    /// # Ok::<(), dp_data::DataError>(())
+    /// ```
+    fn split(&self, records: &Vec<DutchRecord>, options: &DutchOptions, seed: u64) -> Result<Split, DataError> {
+        let DutchOptions { encoding, sampling, test_fraction, group_by } = *options;
+        let mut notes = vec![
+            "The published file is already filtered (adults with a high- or low-level occupation); nothing is dropped."
+                .into(),
+        ];
+        let [train, test] = sampling.divide(records, test_fraction, seed, &mut notes)?;
+        notes.push(encoding.note().into());
+        notes.extend(group_by.note().map(String::from));
+        let features = encoding.features();
+        let names = Names {
+            features: features.iter().map(|feature| feature.name.clone()).collect(),
+            classes: ["low-level", "high-level"],
+            groups: group_by.groups(),
+            group_attribute: group_by.name(),
+        };
+        let encode = |rows: &[usize]| {
+            Dataset::of(
+                &rows.iter().map(|&row| &records[row]).collect::<Vec<&DutchRecord>>(),
+                &names,
+                |record, input| features[input].encode(record),
+                DutchRecord::is_high_level,
+                |record| group_by.group_of(record),
+            )
+        };
+        let constants = sampling.constant().into_iter().collect();
+        Ok(Split { train: encode(&train), test: encode(&test), validation: None, notes, constants })
     }
-}
 
-/// The generated extract as text in the format of the published file.
-pub fn synthetic_text(seed: u64) -> String {
-    synthetic::census(seed)
+    fn is_table(&self) -> bool {
+        true
+    }
+
+    /// Every record with the published names and codes. The last column, `occupation`, is the label: `2_1` is a high-level occupation.
+    fn write_csv(&self, records: &Vec<DutchRecord>, out: &mut dyn Write) -> io::Result<usize> {
+        export::write_csv(records, out)
+    }
 }
 
 /// How a table becomes a training and a test part.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DutchOptions {
     /// Which inputs.
@@ -96,61 +144,11 @@ pub struct DutchOptions {
     /// Which groups. Has no influence on which records are drawn and where they go.
     #[serde(default)]
     pub group_by: GroupBy,
-    /// Decides which records are drawn and where they go.
-    pub seed: u64,
 }
 
 impl DutchOptions {
     /// All records, 80/20, groups by sex.
-    pub fn new(encoding: Encoding, seed: u64) -> Self {
-        Self {
-            encoding,
-            sampling: Sampling::default(),
-            test_fraction: TestFraction::default(),
-            group_by: GroupBy::default(),
-            seed,
-        }
+    pub fn new(encoding: Encoding) -> Self {
+        Self { encoding, ..Self::default() }
     }
-}
-
-/// Samples, splits and encodes.
-///
-/// # Errors
-/// [`DataError::InvalidParameter`] if a group has fewer records than asked for.
-///
-/// # Example
-/// ```
-/// use dp_data::dutch::{DutchOptions, DutchTable, Encoding, SYNTHETIC_SEED, split};
-///
-/// let table = DutchTable::synthetic(SYNTHETIC_SEED)?;
-/// let split = split(&table, &DutchOptions::new(Encoding::Esipova, 1))?;
-/// assert_eq!(split.train.features.dim(), (48_336, 59));
-/// # Ok::<(), dp_data::DataError>(())
-/// ```
-pub fn split(table: &DutchTable, options: &DutchOptions) -> Result<Split, DataError> {
-    let DutchOptions { encoding, sampling, test_fraction, group_by, seed } = *options;
-    let mut notes = vec![
-        "The published file is already filtered (adults with a high- or low-level occupation); nothing is dropped."
-            .into(),
-    ];
-    let [train, test] = sampling.divide(&table.records, test_fraction, seed, &mut notes)?;
-    notes.push(encoding.note().into());
-    notes.extend(group_by.note().map(String::from));
-    let features = encoding.features();
-    let encode = |part: &[usize]| {
-        let records: Vec<&DutchRecord> = part.iter().map(|&row| &table.records[row]).collect();
-        Dataset {
-            features: Array2::from_shape_fn((records.len(), features.len()), |(row, column)| {
-                features[column].encode(records[row])
-            }),
-            labels: records.iter().map(|record| record.label()).collect(),
-            groups: records.iter().map(|record| group_by.group_of(record)).collect(),
-            feature_names: features.iter().map(|feature| feature.name.clone()).collect(),
-            class_names: vec!["low-level".into(), "high-level".into()],
-            group_names: group_by.groups().map(String::from).to_vec(),
-            group_attribute: group_by.name().into(),
-        }
-    };
-    let constants = sampling.constant().into_iter().collect();
-    Ok(Split { train: encode(&train), test: encode(&test), validation: None, notes, constants })
 }

@@ -4,9 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::GroupBy;
 use super::arff::DutchRecord;
+use crate::census::{Draw, Then};
 use crate::constants::InputConstant;
 use crate::error::DataError;
-use crate::split::{self, Keep, Stream, TestFraction};
+use crate::split::{self, Keep, TestFraction};
 
 /// Which records take part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -50,20 +51,17 @@ impl Sampling {
             ),
         };
         notes.push(note);
-        let n = records.len();
         let sexes: Vec<(usize, usize)> =
             records.iter().enumerate().map(|(row, record)| (row, GroupBy::Sex.group_of(record))).collect();
-        let mut rng = split::stream(seed, Stream::Sampling);
-        let rows = split::sample_groups(n, &sexes, &keep, &GroupBy::Sex.groups(), &mut rng)?;
-        let mut rng = split::stream(seed, Stream::Split);
-        let (train, test) = if let Self::BalancedTraining { .. } = self {
-            let all: Vec<usize> = (0..n).collect();
-            split::set_apart(n, &rows, &all, &mut rng)
-        } else {
-            test_fraction.divide(n, &rows, &mut rng)
+        let then = match self {
+            Self::Original | Self::Exactly { .. } => Then::Divide,
+            Self::BalancedTraining { .. } => Then::TrainOnThem,
         };
-        notes.push(format!("Random split: {} training and {} test records.", train.len(), test.len()));
-        Ok([train, test])
+        Draw { n_positions: records.len(), sexes: &sexes, names: GroupBy::Sex.groups(), keep, then }.parts(
+            test_fraction,
+            seed,
+            notes,
+        )
     }
 
     /// What depends on the records in the choice.
@@ -77,14 +75,16 @@ impl Sampling {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DutchOptions, DutchTable, Encoding, SYNTHETIC_SEED, split};
+    use super::super::{Dutch, DutchOptions, Encoding, SYNTHETIC_SEED};
     use super::*;
+    use crate::published_set::PublishedSet;
 
     #[test]
     fn balanced_training_leaves_the_rest_for_testing() {
-        let table = DutchTable::synthetic(SYNTHETIC_SEED).unwrap();
+        let table = Dutch.stand_in(SYNTHETIC_SEED).unwrap();
         let sampling = Sampling::BalancedTraining { per_group: 14_000 };
-        let parts = split(&table, &DutchOptions { sampling, ..DutchOptions::new(Encoding::Zhao, 1) }).unwrap();
+        let parts =
+            Dutch.split(&table.records, &DutchOptions { sampling, ..DutchOptions::new(Encoding::Zhao) }, 1).unwrap();
         assert_eq!((parts.train.len(), parts.test.len()), (28_000, 60_420 - 28_000));
         assert_eq!(parts.train.groups.iter().filter(|&&group| group == 1).count(), 14_000);
     }

@@ -57,10 +57,11 @@ pub(super) const COLUMNS: [Column; 12] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::published_set::PublishedSet;
 
     #[test]
     fn agrees_with_the_manifest() {
-        let manifest = super::super::manifest().unwrap();
+        let manifest = super::super::Dutch.manifest().unwrap();
         assert_eq!(manifest.columns.len(), COLUMNS.len());
         for (published, column) in manifest.columns.iter().zip(&COLUMNS) {
             assert_eq!(published.name, column.name);

@@ -75,8 +75,9 @@ pub(super) fn census(seed: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::DutchTable;
+    use super::super::Dutch;
     use super::*;
+    use crate::published_set::PublishedSet;
 
     #[test]
     fn weights_follow_the_schema() {
@@ -89,7 +90,7 @@ mod tests {
 
     #[test]
     fn is_the_same_everywhere() {
-        let table = DutchTable::synthetic(super::super::SYNTHETIC_SEED).unwrap();
+        let table = Dutch.stand_in(super::super::SYNTHETIC_SEED).unwrap();
         assert_eq!(table.records.len(), 60_420);
         insta::assert_snapshot!(table.provenance.digest, @"ecf93c9cb0a2d9f83c1627dc0399e5c109a6ef769301b6745d2a502b91f5dede");
         insta::assert_snapshot!(table.provenance.source, @"SYNTHETIC census with the Dutch schema and counts, seed 2001");

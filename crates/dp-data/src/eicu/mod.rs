@@ -4,20 +4,17 @@ mod ranges;
 mod synthetic;
 mod table;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use self::table::{Column, Joined};
 use crate::constants::InputConstant;
-use crate::csv_rows::CsvRows;
-use crate::dataset::{Dataset, Split};
+use crate::dataset::{Dataset, Names, Split};
 use crate::error::DataError;
+use crate::hospital::{self, Hospital};
 use crate::locator::DataLocator;
-use crate::manifest::Manifest;
-use crate::placed_files::Placed;
-use crate::provenance::Provenance;
+use crate::published_set::{Loaded, PublishedSet};
 use crate::scaling::{Affine, Scale, ScalingFit};
 use crate::split::{self, Keep, Stream};
 
@@ -44,86 +41,45 @@ struct Stay {
     values: Vec<f64>,
 }
 
-/// Every usable stay with where they came from.
+/// Every usable stay.
 #[derive(Debug, Clone)]
-pub struct EicuTable {
+pub struct Stays {
     joined: Joined,
     median_age: f64,
-    /// Where they came from.
-    pub provenance: Provenance,
 }
 
-/// The manifest of this data set.
-///
-/// # Errors
-/// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
-pub fn manifest() -> Result<Manifest, DataError> {
-    Manifest::parse("eicu", include_str!("manifest.toml"))
-}
+/// Every usable stay with where they came from.
+pub type EicuTable = Loaded<Stays>;
 
-const READY: [&str; 2] = ["gossis-1-eicu-only-model-ready.csv.gz", "gossis-1-eicu-only-model-ready.csv"];
-const RAW: [&str; 2] = ["gossis-1-eicu-only.csv.gz", "gossis-1-eicu-only.csv"];
-
-/// The published names of the model-ready file and the raw file.
-pub(crate) const PUBLISHED: [&str; 2] = [READY[0], RAW[0]];
-
-/// Reads the files that a credentialed user placed, else generates stays.
+/// The data set.
 ///
 /// The model-ready file gives labels and inputs, the raw file age and gender. Every column of the model-ready file that is no key,
 /// label or demographic is an input: one-hot over its fixed list of categories where it has one, else a number.
 ///
 /// **Source.** Soleymani et al. 2025, A.2.
-///
-/// # Errors
-/// [`DataError::MissingFile`]; a row that breaks the format; a checksum that PhysioNet's `SHA256SUMS.txt` contradicts; as
-/// [`DataLocator::locate`] if nothing is there.
-pub fn load(locator: &DataLocator) -> Result<EicuTable, DataError> {
-    let manifest = manifest()?;
-    match locator.locate_placed(&manifest, &READY)? {
-        Placed::Here(placed) => {
-            let (ready, raw) = (placed.any_of(&READY, &manifest.name)?, placed.any_of(&RAW, &manifest.name)?);
-            let files = vec![placed.digest(&ready)?, placed.digest(&raw)?];
-            let n_published = placed.published_records(&manifest, READY[1]);
-            let joined = table::join(CsvRows::open(&ready)?.expecting(n_published), CsvRows::open(&raw)?)?;
-            let provenance = placed.provenance(&manifest, files, joined.n_records);
-            EicuTable::new(joined, provenance)
-        }
-        Placed::Nowhere(attempts) => {
-            let mut table = EicuTable::synthetic(SYNTHETIC_SEED)?;
-            table.provenance.notes = crate::locator::notes(&attempts);
-            Ok(table)
-        }
-    }
-}
+#[derive(Debug, Clone, Copy)]
+pub struct Eicu;
 
-/// The generated stays as text in the published format: the model-ready file and the raw file.
-pub fn synthetic_texts(seed: u64) -> [String; 2] {
-    synthetic::files(seed)
-}
+const HOSPITAL: Hospital<Stays> = Hospital {
+    name: "eicu",
+    manifest: include_str!("manifest.toml"),
+    tables: &["gossis-1-eicu-only-model-ready.csv", "gossis-1-eicu-only.csv"],
+    marker: "gossis-1-eicu-only-model-ready.csv",
+    join: |open| Stays::new(table::join(open(0)?, open(1)?)?),
+    generate: |seed| synthetic::files(seed).into(),
+    generated: "stays in the format of GOSSIS-1-eICU",
+    seed: SYNTHETIC_SEED,
+};
 
-impl EicuTable {
-    fn new(joined: Joined, provenance: Provenance) -> Result<Self, DataError> {
+impl Stays {
+    fn new(joined: Joined) -> Result<(Self, usize), DataError> {
         let mut ages: Vec<f64> = joined.stays.iter().map(|stay| stay.age).collect();
         ages.sort_by(f64::total_cmp);
         let Some(&median_age) = ages.get(ages.len() / 2) else {
-            return Err(DataError::EmptyFile { path: READY[0].into() });
+            return Err(DataError::EmptyFile { path: format!("{}.gz", HOSPITAL.tables[0]).into() });
         };
-        Ok(Self { joined, median_age, provenance })
-    }
-
-    /// Generated stays in the published format.
-    ///
-    /// # Errors
-    /// None with the generator as it is: its text passes through the parser of real files.
-    pub fn synthetic(seed: u64) -> Result<Self, DataError> {
-        let [ready, raw] = synthetic_texts(seed);
-        let joined = table::join(
-            CsvRows::new(ready.as_bytes(), Path::new("synthetic model-ready file"))?,
-            CsvRows::new(raw.as_bytes(), Path::new("synthetic raw file"))?,
-        )?;
-        let what = "stays in the format of GOSSIS-1-eICU";
-        let provenance = Provenance::generated("eicu", what, seed, (ready + &raw).as_bytes(), joined.n_records);
-        Self::new(joined, provenance)
+        let n_records = joined.n_records;
+        Ok((Self { joined, median_age }, n_records))
     }
 }
 
@@ -148,90 +104,123 @@ pub struct EicuOptions {
     pub group_by: GroupBy,
     /// Where the scaling of numbers comes from.
     pub scaling_fit: ScalingFit,
-    /// Decides which survivors are drawn and where stays go.
-    pub seed: u64,
 }
 
-/// As many survivors as deaths, split 70/10/20 with equal shares of deaths, categories one-hot; numbers by declared ranges to `[−1, 1]`, or
-/// as z-scores.
-///
-/// # Errors
-/// [`DataError::InvalidParameter`] if there are fewer survivors than deaths, or no death; if numbers are to be scaled by declared ranges and one has
-/// none.
-pub fn split(table: &EicuTable, options: &EicuOptions) -> Result<Split, DataError> {
-    let EicuOptions { group_by, scaling_fit, seed } = *options;
-    let Joined { columns, stays, n_records, n_conflicting, n_incomplete } = &table.joined;
-    let outcomes: Vec<(usize, usize)> = stays.iter().map(|stay| (stay.position, usize::from(stay.died))).collect();
-    let n_deaths = stays.iter().filter(|stay| stay.died).count();
-    let rows = split::sample_groups(
-        *n_records,
-        &outcomes,
-        &[Keep::Exactly(n_deaths), Keep::All],
-        &["survivors", "deaths"],
-        &mut split::stream(seed, Stream::Sampling),
-    )?;
-    let mut at: Vec<Option<&Stay>> = vec![None; *n_records];
-    for stay in stays {
-        at[stay.position] = Some(stay);
-    }
-    let at = |position: &usize| at[*position];
-    let labels: Vec<(usize, u32)> =
-        rows.iter().filter_map(at).map(|stay| (stay.position, u32::from(stay.died))).collect();
-    let parts = split::stratified(*n_records, &labels, 0.1, 0.2, &mut split::stream(seed, Stream::Split));
-    let [train, validation, test] = parts.map(|part| part.iter().filter_map(at).collect::<Vec<_>>());
+impl PublishedSet for Eicu {
+    type Records = Stays;
+    type Options = EicuOptions;
 
-    let all: Vec<&Stay> = rows.iter().filter_map(at).collect();
-    let fitted_on = match scaling_fit {
-        ScalingFit::Public => None,
-        ScalingFit::TrainOnly => Some(&train),
-        ScalingFit::AllRecords => Some(&all),
-    };
-    let inputs: Vec<Input> = columns
-        .iter()
-        .enumerate()
-        .map(|(index, column)| inputs(index, column, fitted_on.map(Vec::as_slice)))
-        .collect::<Result<Vec<_>, _>>()?
-        .concat();
-    let encode = |stays: &[&Stay]| Dataset {
-        features: Array2::from_shape_fn((stays.len(), inputs.len()), |(row, input)| inputs[input].value(stays[row])),
-        labels: stays.iter().map(|stay| u32::from(stay.died)).collect(),
-        groups: stays.iter().map(|stay| group_by.group_of(stay, table.median_age)).collect(),
-        feature_names: inputs.iter().map(|input| input.name.clone()).collect(),
-        class_names: vec!["survived".into(), "died".into()],
-        group_names: group_by.groups().iter().map(|&name| name.into()).collect(),
-        group_attribute: group_by.name().into(),
-    };
-    let notes = vec![
-        format!(
-            "Of {n_records} stays {n_conflicting} with conflicting labels and {n_incomplete} with missing values are dropped."
-        ),
-        format!("Undersampled: {n_deaths} deaths and as many survivors, drawn without replacement."),
-        format!(
-            "Stratified split: {} training, {} validation and {} test stays.",
-            train.len(),
-            validation.len(),
-            test.len()
-        ),
-        format!(
-            "{} inputs without age and gender; older means at least {} years, the median.",
-            inputs.len(),
-            table.median_age
-        ),
-        scaling_fit.note().into(),
-    ];
-    let mut constants = vec![
-        scaling_fit.constant(),
-        InputConstant::from_records(
-            "the undersampling",
-            "draws as many survivors as there are deaths among the private records",
-        ),
-        split::divided_by_label(),
-    ];
-    if group_by != GroupBy::Gender {
-        let how = "is the median of the private records";
-        constants.push(InputConstant::from_records("the age that divides the groups", how));
+    fn name(&self) -> &'static str {
+        HOSPITAL.name
     }
-    Ok(Split { train: encode(&train), test: encode(&test), validation: Some(encode(&validation)), notes, constants })
+
+    fn manifest_text(&self) -> &'static str {
+        HOSPITAL.manifest
+    }
+
+    /// # Errors
+    /// [`DataError::MissingFile`]; a row that breaks the format; a checksum that PhysioNet's `SHA256SUMS.txt` contradicts; as
+    /// [`DataLocator::locate`] if nothing is there.
+    fn load(&self, locator: &DataLocator) -> Result<EicuTable, DataError> {
+        HOSPITAL.load(locator)
+    }
+
+    fn stand_in(&self, seed: u64) -> Result<EicuTable, DataError> {
+        HOSPITAL.stand_in(seed)
+    }
+
+    fn write_stand_in(&self, folder: &Path, seed: u64) -> Result<Vec<PathBuf>, DataError> {
+        HOSPITAL.write_stand_in(folder, seed)
+    }
+
+    /// As many survivors as deaths, split 70/10/20 with equal shares of deaths, categories one-hot; numbers by declared ranges to `[−1, 1]`, or
+    /// as z-scores.
+    ///
+    /// # Errors
+    /// [`DataError::InvalidParameter`] if there are fewer survivors than deaths, or no death; if numbers are to be scaled by declared ranges and one has
+    /// none.
+    fn split(&self, records: &Stays, options: &EicuOptions, seed: u64) -> Result<Split, DataError> {
+        let EicuOptions { group_by, scaling_fit } = *options;
+        let Joined { columns, stays, n_records, n_conflicting, n_incomplete } = &records.joined;
+        let outcomes: Vec<(usize, usize)> = stays.iter().map(|stay| (stay.position, usize::from(stay.died))).collect();
+        let n_deaths = stays.iter().filter(|stay| stay.died).count();
+        let rows = split::sample_groups(
+            *n_records,
+            &outcomes,
+            &[Keep::Exactly(n_deaths), Keep::All],
+            &["survivors", "deaths"],
+            &mut split::stream(seed, Stream::Sampling),
+        )?;
+        let mut at: Vec<Option<&Stay>> = vec![None; *n_records];
+        for stay in stays {
+            at[stay.position] = Some(stay);
+        }
+        let at = |position: &usize| at[*position];
+        let labels: Vec<(usize, u32)> =
+            rows.iter().filter_map(at).map(|stay| (stay.position, u32::from(stay.died))).collect();
+        let (parts, sizes) = hospital::parts(*n_records, &labels, seed, "stays");
+        let [train, validation, test] = parts.map(|part| part.iter().filter_map(at).collect::<Vec<_>>());
+
+        let all: Vec<&Stay> = rows.iter().filter_map(at).collect();
+        let fitted_on = match scaling_fit {
+            ScalingFit::Public => None,
+            ScalingFit::TrainOnly => Some(&train),
+            ScalingFit::AllRecords => Some(&all),
+        };
+        let inputs: Vec<Input> = columns
+            .iter()
+            .enumerate()
+            .map(|(index, column)| inputs(index, column, fitted_on.map(Vec::as_slice)))
+            .collect::<Result<Vec<_>, _>>()?
+            .concat();
+        let names = Names {
+            features: inputs.iter().map(|input| input.name.clone()).collect(),
+            classes: ["survived", "died"],
+            groups: group_by.groups(),
+            group_attribute: group_by.name(),
+        };
+        let encode = |stays: &[&Stay]| {
+            Dataset::of(
+                stays,
+                &names,
+                |stay, input| inputs[input].value(stay),
+                |stay| stay.died,
+                |stay| group_by.group_of(stay, records.median_age),
+            )
+        };
+        let notes = vec![
+            format!(
+                "Of {n_records} stays {n_conflicting} with conflicting labels and {n_incomplete} with missing values are dropped."
+            ),
+            format!("Undersampled: {n_deaths} deaths and as many survivors, drawn without replacement."),
+            sizes,
+            format!(
+                "{} inputs without age and gender; older means at least {} years, the median.",
+                inputs.len(),
+                records.median_age
+            ),
+            scaling_fit.note().into(),
+        ];
+        let mut constants = vec![
+            scaling_fit.constant(),
+            InputConstant::from_records(
+                "the undersampling",
+                "draws as many survivors as there are deaths among the private records",
+            ),
+            split::divided_by_label(),
+        ];
+        if group_by != GroupBy::Gender {
+            let how = "is the median of the private records";
+            constants.push(InputConstant::from_records("the age that divides the groups", how));
+        }
+        Ok(Split {
+            train: encode(&train),
+            test: encode(&test),
+            validation: Some(encode(&validation)),
+            notes,
+            constants,
+        })
+    }
 }
 
 impl GroupBy {
@@ -323,8 +312,8 @@ mod tests {
 
     #[test]
     fn generated_stays_pass_through_every_filter() {
-        let table = EicuTable::synthetic(SYNTHETIC_SEED).unwrap();
-        let split = split(&table, &EicuOptions::default()).unwrap();
+        let table = Eicu.stand_in(SYNTHETIC_SEED).unwrap();
+        let split = Eicu.split(&table.records, &EicuOptions::default(), 0).unwrap();
         // 2·11,817 stays, 70/10/20 of each outcome: 8,272 + 1,182 + 2,363.
         let validation = split.validation.as_ref().unwrap();
         assert_eq!([split.train.len(), validation.len(), split.test.len()], [16_544, 2_364, 4_726]);
@@ -345,8 +334,8 @@ mod tests {
 
     #[test]
     fn groups_do_not_move_records() {
-        let table = EicuTable::synthetic(3).unwrap();
-        let by = |group_by| split(&table, &EicuOptions { group_by, ..EicuOptions::default() }).unwrap();
+        let table = Eicu.stand_in(3).unwrap();
+        let by = |group_by| Eicu.split(&table.records, &EicuOptions { group_by, ..EicuOptions::default() }, 0).unwrap();
         let (gender, age) = (by(GroupBy::Gender), by(GroupBy::Age));
         assert_eq!(gender.train.features, age.train.features);
         assert!(

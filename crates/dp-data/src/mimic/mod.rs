@@ -5,20 +5,18 @@ mod synthetic;
 mod table;
 mod time;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ndarray::{Array2, Axis};
 use serde::{Deserialize, Serialize};
 
 use self::table::Counts;
-use crate::csv_rows::CsvRows;
 use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
+use crate::hospital::{self, Hospital};
 use crate::locator::DataLocator;
-use crate::manifest::Manifest;
-use crate::placed_files::Placed;
-use crate::provenance::Provenance;
-use crate::split::{self, Stream};
+use crate::published_set::{Loaded, PublishedSet};
+use crate::split;
 
 /// The seed of the generated admissions that stand in for the published files.
 pub const SYNTHETIC_SEED: u64 = 2016;
@@ -76,34 +74,20 @@ pub struct Admission {
     pub ethnicity: Ethnicity,
 }
 
-/// Every usable admission with where they came from.
+/// Every usable admission.
 ///
 /// The inputs of a model are made from [`Admission::text`] by a frozen encoder, which this crate knows nothing of: see [`split`].
 #[derive(Debug, Clone)]
-pub struct MimicTable {
+pub struct Admissions {
     /// In the order of `ADMISSIONS`.
     pub admissions: Vec<Admission>,
-    /// Where they came from.
-    pub provenance: Provenance,
     counts: Counts,
 }
 
-/// The manifest of this data set.
-///
-/// # Errors
-/// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
-pub fn manifest() -> Result<Manifest, DataError> {
-    Manifest::parse("mimic", include_str!("manifest.toml"))
-}
+/// Every usable admission with where they came from.
+pub type MimicTable = Loaded<Admissions>;
 
-const NOTES: [&str; 2] = ["NOTEEVENTS.csv.gz", "NOTEEVENTS.csv"];
-const ADMISSIONS: [&str; 2] = ["ADMISSIONS.csv.gz", "ADMISSIONS.csv"];
-const PATIENTS: [&str; 2] = ["PATIENTS.csv.gz", "PATIENTS.csv"];
-
-/// The published names, in the order of [`synthetic_texts`].
-pub(crate) const PUBLISHED: [&str; 3] = [PATIENTS[0], ADMISSIONS[0], NOTES[0]];
-
-/// Reads the files that a credentialed user placed, else generates admissions.
+/// The data set.
 ///
 /// Newborns, deaths in hospital, and admissions without a discharge summary are dropped. Of several reports the latest stays, every
 /// addendum is appended; notes marked as errors are passed over.
@@ -111,56 +95,59 @@ pub(crate) const PUBLISHED: [&str; 3] = [PATIENTS[0], ADMISSIONS[0], NOTES[0]];
 /// **Units.** `NOTEEVENTS` is read as a stream; the discharge summaries of all admissions (about 0.6 GB) are kept in memory.
 ///
 /// **Source.** Soleymani et al. 2025, A.1, after van Aken et al. 2021.
-///
-/// # Errors
-/// [`DataError::MissingFile`]; a row that breaks the format; a checksum that PhysioNet's `SHA256SUMS.txt` contradicts; as
-/// [`DataLocator::locate`] if nothing is there.
-pub fn load(locator: &DataLocator) -> Result<MimicTable, DataError> {
-    let manifest = manifest()?;
-    match locator.locate_placed(&manifest, &NOTES)? {
-        Placed::Here(placed) => {
-            let path = |names: &[&str]| placed.any_of(names, &manifest.name);
-            let (patients, admissions, notes) = (path(&PATIENTS)?, path(&ADMISSIONS)?, path(&NOTES)?);
-            let files = vec![placed.digest(&patients)?, placed.digest(&admissions)?, placed.digest(&notes)?];
-            let rows = |path: &Path, table: &str| {
-                Ok::<_, DataError>(CsvRows::open(path)?.expecting(placed.published_records(&manifest, table)))
-            };
-            let (admissions, counts) =
-                table::join(rows(&patients, PATIENTS[1])?, rows(&admissions, ADMISSIONS[1])?, rows(&notes, NOTES[1])?)?;
-            let provenance = placed.provenance(&manifest, files, counts.n_records);
-            Ok(MimicTable { admissions, provenance, counts })
-        }
-        Placed::Nowhere(attempts) => {
-            let mut table = MimicTable::synthetic(SYNTHETIC_SEED)?;
-            table.provenance.notes = crate::locator::notes(&attempts);
-            Ok(table)
-        }
+#[derive(Debug, Clone, Copy)]
+pub struct Mimic;
+
+const HOSPITAL: Hospital<Admissions> = Hospital {
+    name: "mimic",
+    manifest: include_str!("manifest.toml"),
+    tables: &["PATIENTS.csv", "ADMISSIONS.csv", "NOTEEVENTS.csv"],
+    marker: "NOTEEVENTS.csv",
+    join: |open| {
+        let (admissions, counts) = table::join(open(0)?, open(1)?, open(2)?)?;
+        let n_records = counts.n_records;
+        Ok((Admissions { admissions, counts }, n_records))
+    },
+    generate: |seed| synthetic::files(seed).into(),
+    generated: "admissions in the format of MIMIC-III",
+    seed: SYNTHETIC_SEED,
+};
+
+impl PublishedSet for Mimic {
+    type Records = Admissions;
+    type Options = MimicOptions;
+
+    fn name(&self) -> &'static str {
+        HOSPITAL.name
     }
-}
 
-/// The generated admissions as text in the published format: `PATIENTS`, `ADMISSIONS`, `NOTEEVENTS`.
-pub fn synthetic_texts(seed: u64) -> [String; 3] {
-    synthetic::files(seed)
-}
+    fn manifest_text(&self) -> &'static str {
+        HOSPITAL.manifest
+    }
 
-impl MimicTable {
-    /// Generated admissions in the published format, a tenth of its size.
-    ///
     /// # Errors
-    /// None with the generator as it is: its text passes through the parser of real files.
-    pub fn synthetic(seed: u64) -> Result<Self, DataError> {
-        let texts = synthetic_texts(seed);
-        let [patients, admissions, notes] = texts.each_ref().map(String::as_bytes);
-        let (admissions, counts) = table::join(
-            CsvRows::new(patients, Path::new("synthetic PATIENTS"))?,
-            CsvRows::new(admissions, Path::new("synthetic ADMISSIONS"))?,
-            CsvRows::new(notes, Path::new("synthetic NOTEEVENTS"))?,
-        )?;
-        let what = "admissions in the format of MIMIC-III";
-        let provenance = Provenance::generated("mimic", what, seed, texts.concat().as_bytes(), counts.n_records);
-        Ok(Self { admissions, provenance, counts })
+    /// [`DataError::MissingFile`]; a row that breaks the format; a checksum that PhysioNet's `SHA256SUMS.txt` contradicts; as
+    /// [`DataLocator::locate`] if nothing is there.
+    fn load(&self, locator: &DataLocator) -> Result<MimicTable, DataError> {
+        HOSPITAL.load(locator)
     }
 
+    /// Generated admissions in the published format, a tenth of its size.
+    fn stand_in(&self, seed: u64) -> Result<MimicTable, DataError> {
+        HOSPITAL.stand_in(seed)
+    }
+
+    fn write_stand_in(&self, folder: &Path, seed: u64) -> Result<Vec<PathBuf>, DataError> {
+        HOSPITAL.write_stand_in(folder, seed)
+    }
+
+    /// With [hashed words](Admissions::hashed_words) as inputs; see [`split`] for those of an encoder.
+    fn split(&self, records: &Admissions, options: &MimicOptions, seed: u64) -> Result<Split, DataError> {
+        split(records, &records.hashed_words(), "hashed-words", options, seed)
+    }
+}
+
+impl Admissions {
     /// Inputs without an encoder: how often each of 256 hashed words occurs, over the square root of the number of words.
     ///
     /// For tests and for the generated admissions; the published figures need the features of a frozen encoder.
@@ -251,23 +238,22 @@ impl GroupBy {
 pub struct MimicOptions {
     /// Which groups. Has no influence on where admissions go.
     pub group_by: GroupBy,
-    /// Decides where admissions go.
-    pub seed: u64,
 }
 
-/// Splits 70/10/20 with equal shares of each class, as [`eicu`](crate::eicu); the paper does not state the proportions for MIMIC-III.
+/// Splits features of an encoder 70/10/20 with equal shares of each class, as [`eicu`](crate::eicu); the paper does not state the proportions for MIMIC-III.
 ///
-/// **Shapes.** `features` is `[admissions, inputs]`, row by row as [`MimicTable::admissions`]; `encoder` names what made it.
+/// **Shapes.** `features` is `[admissions, inputs]`, row by row as [`Admissions::admissions`]; `encoder` names what made it.
 ///
 /// # Errors
 /// [`DataError::InvalidParameter`] if `features` has another number of rows.
 pub fn split(
-    table: &MimicTable,
+    records: &Admissions,
     features: &Array2<f32>,
     encoder: &str,
     options: &MimicOptions,
+    seed: u64,
 ) -> Result<Split, DataError> {
-    let MimicTable { admissions, counts, .. } = table;
+    let Admissions { admissions, counts } = records;
     if features.nrows() != admissions.len() {
         return Err(DataError::InvalidParameter {
             parameter: "rows of the features",
@@ -277,8 +263,7 @@ pub fn split(
     }
     let labels: Vec<u32> = admissions.iter().map(|admission| admission.class).collect();
     let numbered: Vec<(usize, u32)> = labels.iter().copied().enumerate().collect();
-    let mut rng = split::stream(options.seed, Stream::Split);
-    let [train, validation, test] = split::stratified(labels.len(), &numbered, 0.1, 0.2, &mut rng);
+    let ([train, validation, test], sizes) = hospital::parts(labels.len(), &numbered, seed, "admissions");
     let part = |rows: &[usize]| Dataset {
         features: features.select(Axis(0), rows),
         labels: rows.iter().map(|&row| labels[row]).collect(),
@@ -294,12 +279,7 @@ pub fn split(
             "Of {n_records} admissions {n_newborn} of newborns, {n_died} with death in hospital, {n_impossible} that end before \
              they begin and {n_without_note} without a discharge summary are dropped."
         ),
-        format!(
-            "Stratified split: {} training, {} validation and {} test admissions.",
-            train.len(),
-            validation.len(),
-            test.len()
-        ),
+        sizes,
         format!("Inputs: {} from {encoder}.", features.ncols()),
     ];
     let constants = vec![split::divided_by_label()];
@@ -312,12 +292,15 @@ mod tests {
 
     #[test]
     fn generated_admissions_pass_through_every_filter() {
-        let table = MimicTable::synthetic(SYNTHETIC_SEED).unwrap();
-        assert!(table.counts.n_newborn > 0 && table.counts.n_died > 0 && table.counts.n_without_note == 0);
-        assert!(table.admissions.iter().all(|admission| !admission.text.contains("Disposition")));
-        let features = table.hashed_words();
-        let by_ethnicity = MimicOptions { group_by: GroupBy::Ethnicity, seed: 0 };
-        let split = split(&table, &features, "hashed-words", &by_ethnicity).unwrap();
+        let table = Mimic.stand_in(SYNTHETIC_SEED).unwrap();
+        assert!(
+            table.records.counts.n_newborn > 0
+                && table.records.counts.n_died > 0
+                && table.records.counts.n_without_note == 0
+        );
+        assert!(table.records.admissions.iter().all(|admission| !admission.text.contains("Disposition")));
+        let by_ethnicity = MimicOptions { group_by: GroupBy::Ethnicity };
+        let split = Mimic.split(&table.records, &by_ethnicity, 0).unwrap();
         assert_eq!(split.train.n_inputs(), N_HASHED);
         assert!(split.train.group_sizes().iter().all(|&n| n > 50));
         insta::assert_snapshot!(split.notes.join("\n"), @r"
@@ -330,9 +313,9 @@ mod tests {
 
     #[test]
     fn features_must_fit() {
-        let table = MimicTable::synthetic(1).unwrap();
+        let table = Mimic.stand_in(1).unwrap();
         let features = Array2::zeros((1, 2));
-        let error = split(&table, &features, "x", &MimicOptions::default()).unwrap_err().to_string();
+        let error = split(&table.records, &features, "x", &MimicOptions::default(), 0).unwrap_err().to_string();
         assert!(error.starts_with("rows of the features = 1: expected "), "{error}");
     }
 }

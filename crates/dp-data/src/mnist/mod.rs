@@ -4,7 +4,7 @@ mod idx;
 mod synthetic;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use ndarray::Array2;
@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
-use crate::locator::{DataLocator, Located, RealFiles};
-use crate::manifest::Manifest;
+use crate::locator::{DataLocator, RealFiles};
 use crate::provenance::Provenance;
+use crate::published_set::{Loaded, PublishedSet};
 use crate::split::{self, Keep, Stream};
+use crate::stand_in_files::gzip;
 use crate::verified_file;
 
 /// Height and width of an image.
@@ -56,18 +57,6 @@ impl Collection {
             }
         }
     }
-
-    /// The manifest of this data set.
-    ///
-    /// # Errors
-    /// [`DataError::InvalidManifest`], which a test excludes for the text that is compiled in.
-    pub fn manifest(self) -> Result<Manifest, DataError> {
-        let text = match self {
-            Self::Mnist => include_str!("manifest.toml"),
-            Self::FashionMnist => include_str!("fashion-manifest.toml"),
-        };
-        Manifest::parse(self.name(), text)
-    }
 }
 
 impl fmt::Display for Collection {
@@ -106,37 +95,119 @@ impl Images {
     }
 }
 
-/// Both published parts with where they came from.
+/// Both published parts.
 #[derive(Debug, Clone)]
-pub struct MnistTable {
+pub struct Parts {
     /// Which data set.
     pub collection: Collection,
     /// 60,000 images.
     pub train: Images,
     /// 10,000 images.
     pub test: Images,
-    /// Where they came from.
-    pub provenance: Provenance,
 }
 
-/// Reads the published files from wherever the locator finds them, else generates images.
-///
-/// # Errors
-/// As [`DataLocator::locate`]; [`DataError::BrokenGzip`] or [`DataError::MalformedBinary`] for content that breaks the format.
-pub fn load(collection: Collection, locator: &DataLocator) -> Result<MnistTable, DataError> {
-    let manifest = collection.manifest()?;
-    match locator.locate(&manifest)? {
-        Located::Real(real) => {
-            let train = read(&real, "train")?;
-            let test = read(&real, "t10k")?;
-            let provenance = real.provenance(&manifest, train.labels.len() + test.labels.len());
-            Ok(MnistTable { collection, train, test, provenance })
+/// Both published parts with where they came from.
+pub type MnistTable = Loaded<Parts>;
+
+impl PublishedSet for Collection {
+    type Records = Parts;
+    type Options = MnistOptions;
+
+    fn name(&self) -> &'static str {
+        Collection::name(*self)
+    }
+
+    fn manifest_text(&self) -> &'static str {
+        match self {
+            Self::Mnist => include_str!("manifest.toml"),
+            Self::FashionMnist => include_str!("fashion-manifest.toml"),
         }
-        Located::Nowhere(attempts) => {
-            let mut table = MnistTable::synthetic(collection, SYNTHETIC_SEED);
-            table.provenance.notes = crate::locator::notes(&attempts);
-            Ok(table)
+    }
+
+    /// # Errors
+    /// As [`DataLocator::locate`]; [`DataError::BrokenGzip`] or [`DataError::MalformedBinary`] for content that breaks the format.
+    fn load(&self, locator: &DataLocator) -> Result<MnistTable, DataError> {
+        locator.read_or_generate(
+            &self.manifest()?,
+            |real| {
+                let (train, test) = (read(real, "train")?, read(real, "t10k")?);
+                let n_records = train.labels.len() + test.labels.len();
+                Ok((Parts { collection: *self, train, test }, n_records))
+            },
+            || self.stand_in(SYNTHETIC_SEED),
+        )
+    }
+
+    /// Drawn shapes, one per class, with the class sizes of the published files.
+    fn stand_in(&self, seed: u64) -> Result<MnistTable, DataError> {
+        let (train, test) = synthetic::images(*self, seed);
+        let bytes = [&train.labels[..], &train.pixels, &test.labels, &test.pixels].concat();
+        let what = format!("images with the classes and sizes of {self}");
+        let n_records = train.labels.len() + test.labels.len();
+        let provenance = Provenance::generated(self.name(), &what, seed, &bytes, n_records);
+        Ok(Loaded { records: Parts { collection: *self, train, test }, provenance })
+    }
+
+    fn write_stand_in(&self, folder: &Path, seed: u64) -> Result<Vec<PathBuf>, DataError> {
+        let (train, test) = synthetic::images(*self, seed);
+        let mut files = Vec::new();
+        for (part, images) in [("train", &train), ("t10k", &test)] {
+            for (kind, contents) in ["labels-idx1", "images-idx3"].into_iter().zip(images.to_idx()) {
+                let name = format!("{part}-{kind}-ubyte.gz");
+                let zipped = gzip(&contents, &name)?;
+                files.push((name, zipped));
+            }
         }
+        self.manifest()?.write_stand_in(folder, files)
+    }
+
+    /// The published training and test parts with pixels scaled to `[0, 1]`; groups are the classes.
+    ///
+    /// **Shapes.** `features` is `[images, 784]`, row by row; as an image `[1, 28, 28]`.
+    ///
+    /// # Errors
+    /// [`DataError::InvalidParameter`] if the rare class does not exist or has fewer images than asked for.
+    fn split(&self, records: &Parts, options: &MnistOptions, seed: u64) -> Result<Split, DataError> {
+        let names = records.collection.class_names();
+        let mut keep = [Keep::All; N_CLASSES];
+        let mut notes = vec![
+            "The published training and test parts; the test part stays as it is.".into(),
+            "Pixels are scaled to [0, 1]; no statistic of the data is used.".into(),
+            "Groups are the classes.".into(),
+        ];
+        if let Some(RareClass { class, keep: part }) = options.rare {
+            let slot = keep.get_mut(usize::from(class)).ok_or_else(|| DataError::InvalidParameter {
+                parameter: "rare class",
+                value: class.to_string(),
+                expected: "0 to 9".into(),
+            })?;
+            *slot = part;
+        }
+        let groups: Vec<usize> = records.train.labels.iter().map(|&label| usize::from(label)).collect();
+        let numbered: Vec<(usize, usize)> = groups.iter().copied().enumerate().collect();
+        let mut rng = split::stream(seed, Stream::Sampling);
+        let rows = split::sample_groups(groups.len(), &numbered, &keep, &names, &mut rng)?;
+        let train = dataset(records.collection, &records.train, &rows);
+        if let Some(RareClass { class, keep }) = options.rare {
+            let how = match keep {
+                Keep::All => "all are kept".into(),
+                Keep::Exactly(n) => format!("exactly {n} are kept"),
+                Keep::Coin(probability) => format!("each is kept with probability {probability}"),
+            };
+            let class = usize::from(class);
+            let n = groups.iter().filter(|&&group| group == class).count();
+            notes.push(format!(
+                "Class {} is rare in training: of {n} images {how}, which left {}.",
+                names[class],
+                train.group_sizes()[class]
+            ));
+        }
+        let all: Vec<usize> = (0..records.test.labels.len()).collect();
+        let constants = match options.rare {
+            Some(RareClass { keep: Keep::Exactly(_), .. }) => vec![split::drawn_by_group()],
+            _ => Vec::new(),
+        };
+        Ok(Split { train, test: dataset(records.collection, &records.test, &all), validation: None, notes, constants })
     }
 }
 
@@ -165,18 +236,6 @@ fn read(real: &RealFiles, part: &str) -> Result<Images, DataError> {
     Ok(Images { pixels: pixels.to_vec(), labels: labels.to_vec() })
 }
 
-impl MnistTable {
-    /// Drawn shapes, one per class, with the class sizes of the published files; the same seed gives the same images everywhere.
-    pub fn synthetic(collection: Collection, seed: u64) -> Self {
-        let (train, test) = synthetic::images(collection, seed);
-        let bytes = [&train.labels[..], &train.pixels, &test.labels, &test.pixels].concat();
-        let what = format!("images with the classes and sizes of {collection}");
-        let n_records = train.labels.len() + test.labels.len();
-        let provenance = Provenance::generated(collection.name(), &what, seed, &bytes, n_records);
-        Self { collection, train, test, provenance }
-    }
-}
-
 /// A class of which only a part is kept for training.
 ///
 /// Of MNIST's 5,851 images of class 8, Xu et al. keep 500 ([`Keep::Exactly`]), Esipova et al. each with probability 9 % ([`Keep::Coin`]).
@@ -195,57 +254,6 @@ pub struct RareClass {
 pub struct MnistOptions {
     /// The class that is made rare in the training part, if any.
     pub rare: Option<RareClass>,
-    /// Decides which images of that class stay.
-    pub seed: u64,
-}
-
-/// The published training and test parts with pixels scaled to `[0, 1]`; groups are the classes.
-///
-/// **Shapes.** `features` is `[images, 784]`, row by row; as an image `[1, 28, 28]`.
-///
-/// # Errors
-/// [`DataError::InvalidParameter`] if the rare class does not exist or has fewer images than asked for.
-pub fn split(table: &MnistTable, options: &MnistOptions) -> Result<Split, DataError> {
-    let names = table.collection.class_names();
-    let mut keep = [Keep::All; N_CLASSES];
-    let mut notes = vec![
-        "The published training and test parts; the test part stays as it is.".into(),
-        "Pixels are scaled to [0, 1]; no statistic of the data is used.".into(),
-        "Groups are the classes.".into(),
-    ];
-    if let Some(RareClass { class, keep: part }) = options.rare {
-        let slot = keep.get_mut(usize::from(class)).ok_or_else(|| DataError::InvalidParameter {
-            parameter: "rare class",
-            value: class.to_string(),
-            expected: "0 to 9".into(),
-        })?;
-        *slot = part;
-    }
-    let groups: Vec<usize> = table.train.labels.iter().map(|&label| usize::from(label)).collect();
-    let numbered: Vec<(usize, usize)> = groups.iter().copied().enumerate().collect();
-    let mut rng = split::stream(options.seed, Stream::Sampling);
-    let rows = split::sample_groups(groups.len(), &numbered, &keep, &names, &mut rng)?;
-    let train = dataset(table.collection, &table.train, &rows);
-    if let Some(RareClass { class, keep }) = options.rare {
-        let how = match keep {
-            Keep::All => "all are kept".into(),
-            Keep::Exactly(n) => format!("exactly {n} are kept"),
-            Keep::Coin(probability) => format!("each is kept with probability {probability}"),
-        };
-        let class = usize::from(class);
-        let n = groups.iter().filter(|&&group| group == class).count();
-        notes.push(format!(
-            "Class {} is rare in training: of {n} images {how}, which left {}.",
-            names[class],
-            train.group_sizes()[class]
-        ));
-    }
-    let all: Vec<usize> = (0..table.test.labels.len()).collect();
-    let constants = match options.rare {
-        Some(RareClass { keep: Keep::Exactly(_), .. }) => vec![split::drawn_by_group()],
-        _ => Vec::new(),
-    };
-    Ok(Split { train, test: dataset(table.collection, &table.test, &all), validation: None, notes, constants })
 }
 
 fn dataset(collection: Collection, images: &Images, rows: &[usize]) -> Dataset {
@@ -285,23 +293,18 @@ mod tests {
         }
     }
 
-    fn tiny() -> MnistTable {
+    fn tiny() -> Parts {
         let images = |labels: &[u8]| Images {
             pixels: labels.iter().flat_map(|&label| [label * 28; SIDE * SIDE]).collect(),
             labels: labels.to_vec(),
         };
-        MnistTable {
-            collection: Collection::Mnist,
-            train: images(&[8, 1, 8, 2, 8, 8]),
-            test: images(&[8, 9]),
-            provenance: Provenance::generated("mnist", "images of a test", 0, b"", 8),
-        }
+        Parts { collection: Collection::Mnist, train: images(&[8, 1, 8, 2, 8, 8]), test: images(&[8, 9]) }
     }
 
     #[test]
     fn a_rare_class_is_rare_in_training_only() {
-        let options = MnistOptions { rare: Some(RareClass { class: 8, keep: Keep::Exactly(2) }), seed: 3 };
-        let split = split(&tiny(), &options).unwrap();
+        let options = MnistOptions { rare: Some(RareClass { class: 8, keep: Keep::Exactly(2) }) };
+        let split = Collection::Mnist.split(&tiny(), &options, 3).unwrap();
         assert_eq!(split.train.group_sizes()[8], 2);
         assert_eq!((split.train.len(), split.test.len()), (4, 2));
         insta::assert_snapshot!(
@@ -314,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_class_that_does_not_exist() {
-        let options = MnistOptions { rare: Some(RareClass { class: 10, keep: Keep::All }), seed: 3 };
-        insta::assert_snapshot!(split(&tiny(), &options).unwrap_err(), @"rare class = 10: expected 0 to 9");
+        let options = MnistOptions { rare: Some(RareClass { class: 10, keep: Keep::All }) };
+        insta::assert_snapshot!(Collection::Mnist.split(&tiny(), &options, 3).unwrap_err(), @"rare class = 10: expected 0 to 9");
     }
 }

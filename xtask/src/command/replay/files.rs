@@ -6,8 +6,8 @@ use std::num::NonZeroUsize;
 use anyhow::Context;
 use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::{MethodEntry, PresetParams, registry};
-use dp_data::adult::{self, AdultOptions, AdultTable, Encoding, Number};
-use dp_data::{Dataset, ScalingFit};
+use dp_data::adult::{self, Adult, AdultOptions, AdultTable, Encoding, Number};
+use dp_data::{Dataset, PublishedSet, ScalingFit};
 use dp_train::audit::{FixedStep, LayerKind, Neighbours, Report};
 use dp_train::{
     Activation, BatchPlan, DType, Device, Execution, LearningRate, Loss, Model, ModelConfig, Plan, PrivacyConfig,
@@ -48,8 +48,8 @@ fn attack(
     let mut changed: Vec<String> = lines.iter().map(|&line| line.to_owned()).collect();
     changed[line] = extreme(lines[line], rng)?;
     let changed: Vec<&str> = changed.iter().map(String::as_str).collect();
-    let options = AdultOptions { scaling_fit: ScalingFit::Public, ..AdultOptions::new(Encoding::Zhao, case) };
-    let (data, changed) = (read(lines, &options)?, read(&changed, &options)?);
+    let options = AdultOptions { scaling_fit: ScalingFit::Public, ..AdultOptions::new(Encoding::Zhao) };
+    let (data, changed) = (read(lines, &options, case)?, read(&changed, &options, case)?);
     let differ = |i: &usize| {
         let of = |data: &Dataset| (data.features.row(*i).to_vec(), data.labels[*i], data.groups[*i]);
         of(&data) != of(&changed)
@@ -132,10 +132,10 @@ fn extreme(line: &str, rng: &mut ChaCha20Rng) -> anyhow::Result<String> {
 }
 
 /// The training part of a file of these lines.
-fn read(lines: &[&str], options: &AdultOptions) -> anyhow::Result<Dataset> {
+fn read(lines: &[&str], options: &AdultOptions, seed: u64) -> anyhow::Result<Dataset> {
     let mut file = tempfile::Builder::new().suffix(".data").tempfile()?;
     file.write_all(lines.join("\n").as_bytes())?;
     file.flush()?;
     let table = AdultTable::from_files(&[file.path()])?;
-    Ok(adult::split(&table, options)?.train)
+    Ok(Adult.split(&table.records, options, seed)?.train)
 }

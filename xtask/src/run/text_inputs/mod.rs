@@ -8,7 +8,7 @@ mod encoder;
 
 use std::path::Path;
 
-use dp_data::mimic::MimicTable;
+use dp_data::mimic::Admissions;
 use dp_train::ModelConfig;
 use ndarray::Array2;
 
@@ -24,7 +24,7 @@ pub(crate) struct TextInputs {
 }
 
 /// From the admissions and the cache's folder to `[admissions, inputs]`.
-type Features = dyn Fn(&MimicTable, &Path) -> anyhow::Result<Array2<f32>> + Send + Sync;
+type Features = dyn Fn(&Admissions, &Path) -> anyhow::Result<Array2<f32>> + Send + Sync;
 
 impl TextInputs {
     /// Features of the encoder in this folder; without one, hashed words.
@@ -63,7 +63,7 @@ impl TextInputs {
     ///
     /// # Errors
     /// If a text cannot be encoded, or the cache not be written to.
-    pub(crate) fn features(&self, table: &MimicTable, cache: &Path) -> anyhow::Result<Array2<f32>> {
+    pub(crate) fn features(&self, table: &Admissions, cache: &Path) -> anyhow::Result<Array2<f32>> {
         (self.features)(table, cache)
     }
 }

@@ -1,0 +1,77 @@
+//! Generated records as files, which never pass for published ones.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::error::DataError;
+use crate::manifest::Manifest;
+use crate::output::Output;
+use crate::placed_files::SYNTHETIC_MARK;
+
+impl Manifest {
+    /// Writes generated files, each with its published name and its content, into a folder.
+    ///
+    /// Where the manifest pins files, the names get `synthetic-` before them. Otherwise they stay, and a file `SYNTHETIC.txt`
+    /// beside them says what they are, which the loaders heed: such a folder can be used as a data folder, and stays marked.
+    ///
+    /// # Errors
+    /// [`DataError::NotReplaced`] for a folder with other files in it, where the published names are used, and for files that were not
+    /// generated; [`DataError::Io`].
+    pub fn write_stand_in(&self, folder: &Path, files: Vec<(String, Vec<u8>)>) -> Result<Vec<PathBuf>, DataError> {
+        let is_pinned = !self.files.is_empty();
+        if is_pinned {
+            fs::create_dir_all(folder).map_err(DataError::io("create", folder))?;
+        } else {
+            claim(folder)?;
+        }
+        let mut paths = Vec::new();
+        for (name, contents) in files {
+            let path = folder.join(if is_pinned { format!("synthetic-{name}") } else { name });
+            if !folder.join(SYNTHETIC_MARK).exists() {
+                refuse_other(&path, &contents)?;
+            }
+            Output::new(&path)?.write_bytes(&contents)?;
+            paths.push(path);
+        }
+        Ok(paths)
+    }
+}
+
+/// Marks an empty folder as one of generated files, or finds that it is.
+pub(crate) fn claim(folder: &Path) -> Result<(), DataError> {
+    fs::create_dir_all(folder).map_err(DataError::io("create", folder))?;
+    let mark = folder.join(SYNTHETIC_MARK);
+    if mark.exists() {
+        return Ok(());
+    }
+    let output = Output::new(&mark)?;
+    let mut entries = fs::read_dir(folder).map_err(DataError::io("read", folder))?;
+    // What a killed process left on the way to the mark is taken up.
+    if entries.any(|entry| entry.is_ok_and(|entry| !output.is_part(&entry.path()))) {
+        return Err(DataError::NotReplaced {
+            path: folder.into(),
+            reason: "is not empty, and its files are not marked",
+        });
+    }
+    output.write_bytes(b"The files in this folder were generated. They describe no person.\n")
+}
+
+/// Refuses to replace a file with other contents.
+fn refuse_other(path: &Path, contents: &[u8]) -> Result<(), DataError> {
+    match fs::read(path) {
+        Ok(found) if found == contents => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Ok(_) => Err(DataError::NotReplaced { path: path.into(), reason: "is there, with other contents" }),
+        Err(error) => Err(DataError::io("read", path)(error)),
+    }
+}
+
+/// The content of a file `NAME.gz`.
+pub(crate) fn gzip(contents: &[u8], name: &str) -> Result<Vec<u8>, DataError> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(contents).and_then(|()| encoder.finish()).map_err(DataError::io("compress", name))
+}
