@@ -6,6 +6,7 @@ use candle_core::DType;
 use dp_clipping::{MethodEntry, PresetParams, ScaleRule};
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
+use strum::{IntoStaticStr, VariantArray};
 
 use super::case::Case;
 use super::layer_kind::{Architecture, LayerKind, Task};
@@ -14,11 +15,13 @@ use crate::error::Result;
 use crate::models::ModelConfig;
 
 /// A way to make one record move more than itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "lowercase")]
 pub enum Attack {
     /// Nothing special: records as they come.
     Ordinary,
     /// Values that are not numbers, infinite, or next to it.
+    #[strum(serialize = "not finite")]
     NotFinite,
     /// Values so small that products of them are subnormal or 0.
     Subnormal,
@@ -42,35 +45,11 @@ pub enum Attack {
 
 impl Attack {
     /// Every attack.
-    pub const ALL: &'static [Self] = &[
-        Self::Ordinary,
-        Self::NotFinite,
-        Self::Subnormal,
-        Self::Duplicates,
-        Self::Cancelling,
-        Self::Kink,
-        Self::Threshold,
-        Self::Groups,
-        Self::Counts,
-        Self::Stagnation,
-        Self::Parameters,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Name in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Ordinary => "ordinary",
-            Self::NotFinite => "not finite",
-            Self::Subnormal => "subnormal",
-            Self::Duplicates => "duplicates",
-            Self::Cancelling => "cancelling",
-            Self::Kink => "kink",
-            Self::Threshold => "threshold",
-            Self::Groups => "groups",
-            Self::Counts => "counts",
-            Self::Stagnation => "stagnation",
-            Self::Parameters => "parameters",
-        }
+        self.into()
     }
 
     /// A case of this attack.

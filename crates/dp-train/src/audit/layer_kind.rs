@@ -3,6 +3,7 @@
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha20Rng;
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::error::{Result, TrainError};
 use crate::layers::Pooling;
@@ -11,7 +12,8 @@ use crate::models::{ImageShape, InputShape, LayerConfig, ModelConfig};
 use crate::ops::Activation;
 
 /// A kind of layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum LayerKind {
     /// Linear layers on one position: logistic regression, multi-layer perceptrons.
     Linear,
@@ -79,31 +81,11 @@ impl Task {
 
 impl LayerKind {
     /// Every kind.
-    pub const ALL: &'static [Self] = &[
-        Self::Linear,
-        Self::Sequence,
-        Self::Convolution,
-        Self::Pooling,
-        Self::GroupNorm,
-        Self::LayerNorm,
-        Self::Embedding,
-        Self::Dropout,
-        Self::Residual,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Name on the command line and in reports.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Linear => "linear",
-            Self::Sequence => "sequence",
-            Self::Convolution => "convolution",
-            Self::Pooling => "pooling",
-            Self::GroupNorm => "group-norm",
-            Self::LayerNorm => "layer-norm",
-            Self::Embedding => "embedding",
-            Self::Dropout => "dropout",
-            Self::Residual => "residual",
-        }
+        self.into()
     }
 
     /// Draws a small model that has such a layer.

@@ -2,10 +2,13 @@
 
 use std::cell::Cell;
 
+use strum::IntoStaticStr;
+
 use crate::error::{Result, TrainError};
 
 /// A fault of an engine whose sums move by more than is declared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Fault {
     /// Scales do not follow from norms: every gradient is scaled as a small one.
     NoCap,
@@ -39,16 +42,7 @@ impl Fault {
 
     /// Name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::NoCap => "no-cap",
-            Self::RowsCouple => "rows-couple",
-            Self::GramNorm => "gram-norm",
-            Self::NanZero => "nan-zero",
-            Self::F32Stagnation => "f32-stagnation",
-            Self::SkippedPart => "skipped-part",
-            Self::RankNoise => "rank-noise",
-            Self::RankStream => "rank-stream",
-        }
+        self.into()
     }
 }
 

@@ -277,7 +277,7 @@ mod tests {
             let share = if method == "dpsgd" { 0.5 } else { 0.2 };
             assert!(honest.audited_lower > share * honest.claimed_epsilon, "{honest:?}");
         }
-        let of_one = Plant::ALL.into_iter().filter(|plant| plant.of_ranks().is_none()).collect::<Vec<_>>();
+        let of_one = Plant::ALL.iter().copied().filter(|plant| plant.of_ranks().is_none()).collect::<Vec<_>>();
         for (method, plants) in [("dpsgd-f", &of_one[..]), ("dpsgd", &[Plant::NoCap, Plant::SeedReuse])] {
             for &plant in plants {
                 let planted = audit(method, &settings, Some(plant), &randomness).unwrap();

@@ -7,12 +7,14 @@ use dp_clipping::{
     PresetParams, PublicContext, Weights,
 };
 use rand::CryptoRng;
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::audit::Fault;
 use crate::error::{Result, TrainError};
 
 /// A fault that breaks the guarantee.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Plant {
     /// Scales without a cap: a record enters the sum with its whole gradient, up to many times the bound.
     NoCap,
@@ -34,29 +36,11 @@ pub enum Plant {
 
 impl Plant {
     /// Every fault.
-    pub const ALL: [Self; 8] = [
-        Self::NoCap,
-        Self::PrivateDivisor,
-        Self::SilentCount,
-        Self::DataScaling,
-        Self::SmallNoise,
-        Self::SeedReuse,
-        Self::RankNoise,
-        Self::RankStream,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Name on the command line.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::NoCap => "no-cap",
-            Self::PrivateDivisor => "private-divisor",
-            Self::SilentCount => "silent-count",
-            Self::DataScaling => "data-scaling",
-            Self::SmallNoise => "small-noise",
-            Self::SeedReuse => "seed-reuse",
-            Self::RankNoise => "rank-noise",
-            Self::RankStream => "rank-stream",
-        }
+        self.into()
     }
 
     /// The fault with this name.
@@ -64,8 +48,9 @@ impl Plant {
     /// # Errors
     /// [`TrainError::InvalidParameter`] naming all of them.
     pub fn find(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|plant| plant.name() == name).ok_or_else(|| {
-            TrainError::invalid("plant", name, format!("one of {}", Self::ALL.map(Self::name).join(", ")))
+        Self::ALL.iter().copied().find(|plant| plant.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|plant| plant.name()).collect();
+            TrainError::invalid("plant", name, format!("one of {}", names.join(", ")))
         })
     }
 
