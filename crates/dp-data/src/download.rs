@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use ureq::Agent;
 use ureq::http::{StatusCode, header};
 
+use crate::download_progress::DownloadProgress;
 use crate::error::{Attempt, DataError};
 use crate::manifest::ManifestFile;
 use crate::verified_file::VerifiedFile;
@@ -21,26 +22,6 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 const BODY_TIMEOUT: Duration = Duration::from_mins(5);
 /// Requests to one address that bring nothing new before the next address is tried.
 const FRUITLESS_REQUESTS: usize = 2;
-
-/// Told how a download goes, for example to draw a bar.
-pub trait DownloadProgress: Send + Sync {
-    /// A file begins; `already` of its `total` bytes are on disk from an earlier attempt.
-    fn started(&self, file: &str, total: u64, already: u64);
-    /// `bytes` more have arrived.
-    fn advanced(&self, bytes: u64);
-    /// The file is complete and verified, or given up.
-    fn finished(&self);
-}
-
-/// Says nothing.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
-
-impl DownloadProgress for Silent {
-    fn started(&self, _file: &str, _total: u64, _already: u64) {}
-    fn advanced(&self, _bytes: u64) {}
-    fn finished(&self) {}
-}
 
 /// Downloads `file` into `folder`, trying its addresses in order.
 ///

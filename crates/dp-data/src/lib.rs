@@ -7,7 +7,9 @@ mod census;
 mod constants;
 mod csv_rows;
 mod dataset;
+#[cfg(feature = "download")]
 mod download;
+mod download_progress;
 pub mod dutch;
 pub mod eicu;
 mod error;
@@ -29,7 +31,7 @@ mod weighted;
 
 pub use constants::{ConstantSource, InputConstant};
 pub use dataset::{Dataset, Split};
-pub use download::{DownloadProgress, Silent};
+pub use download_progress::{DownloadProgress, Silent};
 pub use error::{Attempt, DataError};
 pub use locator::{DataLocator, Located, RealFiles};
 pub use manifest::{Manifest, ManifestColumn, ManifestFile, ManifestTable};
@@ -38,3 +40,10 @@ pub use published_set::{Counts, Loaded, PublishedSet};
 pub use scaling::ScalingFit;
 pub use split::{Keep, TestFraction};
 pub use verified_file::VerifiedFile;
+
+/// Pages of the book, whose examples are tests of this crate.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../../docs/add-a-data-set.md")]
+    mod add_a_data_set {}
+}

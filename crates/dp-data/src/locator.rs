@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::download::{self, DownloadProgress, Silent};
+use crate::download_progress::{DownloadProgress, Silent};
 use crate::error::{Attempt, DataError};
 use crate::manifest::{Manifest, ManifestFile};
 use crate::provenance::{FileRecord, Provenance};
@@ -200,6 +200,15 @@ impl DataLocator {
             attempts.push(Attempt { place: "download".into(), reason: "switched off".into() });
             return Ok(None);
         }
+        self.fetch_absent(manifest, attempts)
+    }
+
+    #[cfg(feature = "download")]
+    fn fetch_absent(
+        &self,
+        manifest: &Manifest,
+        attempts: &mut Vec<Attempt>,
+    ) -> Result<Option<Vec<VerifiedFile>>, DataError> {
         let folder = self.cache_dir.join(&manifest.name);
         let mut files = Vec::new();
         for file in &manifest.files {
@@ -207,7 +216,7 @@ impl DataLocator {
                 files.push(cached);
                 continue;
             }
-            match download::fetch(file, &folder, &*self.progress)? {
+            match crate::download::fetch(file, &folder, &*self.progress)? {
                 Ok(path) => files.push(VerifiedFile::read(&path, file)?),
                 Err(failed) => {
                     attempts.extend(failed);
@@ -216,6 +225,22 @@ impl DataLocator {
             }
         }
         Ok(Some(files))
+    }
+
+    /// Without the downloader: says where a user gets the files that the cache lacks.
+    #[cfg(not(feature = "download"))]
+    #[expect(clippy::unnecessary_wraps, reason = "as with the downloader")]
+    fn fetch_absent(
+        &self,
+        manifest: &Manifest,
+        attempts: &mut Vec<Attempt>,
+    ) -> Result<Option<Vec<VerifiedFile>>, DataError> {
+        let absent = manifest.files.iter().filter(|file| !matches!(find(&self.cache_dir, manifest, file), Ok(Some(_))));
+        attempts.extend(absent.map(|file| Attempt {
+            place: file.urls[0].clone(),
+            reason: format!("not fetched; place it as `{}/{}`, sha256 {}", manifest.name, file.name, file.sha256),
+        }));
+        Ok(None)
     }
 }
 

@@ -132,6 +132,20 @@ fn without_files_adult_is_generated_and_says_why() {
     ");
 }
 
+/// Each file that is not in the cache is named with its address and its checksum.
+#[cfg(not(feature = "download"))]
+#[test]
+fn without_the_downloader_absent_files_are_named() {
+    let dir = folder(&[]);
+    let locator = DataLocator { require_real: true, ..DataLocator::new(dir.path()) };
+    insta::assert_snapshot!(Adult.load(&locator).unwrap_err(), @r"
+    no real data for `adult`:
+      - cache: no file of this data set
+      - https://archive.ics.uci.edu/ml/machine-learning-databases/adult/adult.data: not fetched; place it as `adult/adult.data`, sha256 5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d
+      - https://archive.ics.uci.edu/ml/machine-learning-databases/adult/adult.test: not fetched; place it as `adult/adult.test`, sha256 a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05
+    ");
+}
+
 #[test]
 fn own_files_are_read_without_a_checksum() {
     let row =
