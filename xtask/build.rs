@@ -1,4 +1,5 @@
-//! Builds the revision of the code into the program: what runs a study may differ from what lies in the working directory by then.
+//! Builds the revision of the code into the program: what runs a study may differ from what lies in
+//! the working directory by then.
 
 use std::fs;
 use std::path::{Path, PathBuf};

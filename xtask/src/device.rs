@@ -11,8 +11,8 @@ use dp_train::{Device, Execution, NoiseSource};
 /// Options of every command that trains.
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct DeviceArgs {
-    /// Where the arithmetic is done: cpu, cuda or cuda:N for the CUDA device with that number. CUDA needs a build with the feature `cuda`
-    /// (docs/cuda.md).
+    /// Where the arithmetic is done: cpu, cuda or cuda:N for the CUDA device with that number. CUDA
+    /// needs a build with the feature `cuda` (docs/cuda.md).
     #[arg(long, default_value = "cpu", value_name = "DEVICE")]
     device: DeviceName,
     /// Where noise is made in a run on a CUDA device. Privacy is the same.

@@ -13,8 +13,9 @@ pub(crate) fn description() -> String {
     format!("{processor}, {cores} cores, {}", std::env::consts::OS)
 }
 
-/// What tells this program's code from other code, built in: the revision of the checkout that it was built from, if no source differed
-/// from it; else `REVISION-dirty-DIGEST`, or `unknown-DIGEST` outside git, with the first digits of a sha256 of all sources.
+/// What tells this program's code from other code, built in: the revision of the checkout that it
+/// was built from, if no source differed from it; else `REVISION-dirty-DIGEST`, or `unknown-DIGEST`
+/// outside git, with the first digits of a sha256 of all sources.
 pub(crate) fn code_revision() -> String {
     env!("XTASK_CODE_REVISION").to_owned()
 }

@@ -14,7 +14,8 @@ pub(crate) fn ranks() -> Arc<dyn Collective> {
     RANKS.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(|| Arc::new(Alone))
 }
 
-/// Does something on every process of the launcher, if there is one. If one fails all end: the others would wait for it.
+/// Does something on every process of the launcher, if there is one. If one fails all end: the
+/// others would wait for it.
 ///
 /// # Errors
 /// Those of `work`, and of the launcher.

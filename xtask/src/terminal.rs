@@ -1,4 +1,5 @@
-//! Standard output that may be full or closed: an error like any other, where `println!` would panic.
+//! Standard output that may be full or closed: an error like any other, where `println!` would
+//! panic.
 
 use std::fmt::Arguments;
 use std::io::Write;
@@ -26,7 +27,8 @@ pub(crate) fn flush() -> anyhow::Result<()> {
     std::io::stdout().lock().flush().context("writing to standard output")
 }
 
-/// An error with its causes, in one line. A cause that says again what the one before it says is left out: SQLite's come in pairs.
+/// An error with its causes, in one line. A cause that says again what the one before it says is
+/// left out: SQLite's come in pairs.
 pub(crate) fn message(error: &anyhow::Error) -> String {
     let mut said: Vec<String> = Vec::new();
     for cause in error.chain().map(ToString::to_string) {

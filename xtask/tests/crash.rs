@@ -2,7 +2,8 @@
 
 use std::process::Command;
 
-/// Three kills, moments from a seed. When a kill falls depends on the machine; that the run ends the same must not.
+/// Three kills, moments from a seed. When a kill falls depends on the machine; that the run ends
+/// the same must not.
 #[test]
 fn killed_runs_end_as_if_they_had_not_been() {
     let output = Command::new(env!("CARGO_BIN_EXE_xtask"))

@@ -1,5 +1,5 @@
-//! Whole commands on a CUDA device, against the same on the CPU. Without a device, or in a build without the feature `cuda`, each test says
-//! that it was skipped.
+//! Whole commands on a CUDA device, against the same on the CPU. Without a device, or in a build
+//! without the feature `cuda`, each test says that it was skipped.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -16,7 +16,8 @@ fn printed(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Whether there is a device, or a line that says why there is none; a failure where `REQUIRE_CUDA` is set.
+/// Whether there is a device, or a line that says why there is none; a failure where `REQUIRE_CUDA`
+/// is set.
 fn has_device() -> bool {
     let output =
         xtask(&["bench", "step", "--model", "lr", "--mode", "plain", "--steps", "1", "--json", "--device", "cuda"]);

@@ -239,7 +239,8 @@ fn what_cannot_end_is_refused() {
     assert!(text.contains("is not a regular file") && text.contains("\ndutch "), "{text}");
     assert!(refusal(folder.path(), "reproduce adult --from /dev/zero --out o").contains("not a regular file"));
     assert!(refusal(folder.path(), "account --event /dev/zero").contains("/dev/zero"));
-    // Whether so short a run can be killed at all depends on the machine's load; the command ends either way.
+    // Whether so short a run can be killed at all depends on the machine's load; the command ends
+    // either way.
     let short = run(folder.path(), "crash-test --kills 1 --steps 1");
     let is_refused = String::from_utf8_lossy(&short.stderr).contains("--steps 1 are too short");
     assert!(short.status.success() || is_refused, "{short:?}");

@@ -4,7 +4,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// A study of one second or so, on generated or real records, with nothing random but the moments of the kills.
+/// A study of one second or so, on generated or real records, with nothing random but the moments
+/// of the kills.
 fn reproduce(out: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
     command
@@ -35,8 +36,8 @@ fn assert_same_records(one: &Path, other: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Kills ever later until the study has ended: the first before it has begun, the last after most runs are stored. When a kill falls
-/// depends on the machine; what is stored in the end must not.
+/// Kills ever later until the study has ended: the first before it has begun, the last after most
+/// runs are stored. When a kill falls depends on the machine; what is stored in the end must not.
 #[test]
 fn killed_studies_and_shards_end_with_the_same_records() {
     let folder = tempfile::tempdir().unwrap();

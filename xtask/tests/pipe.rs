@@ -5,7 +5,8 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 
-/// As under `| head -1`: the program ends by the signal, without a word. It works for a moment before it prints, so that nobody reads by then.
+/// As under `| head -1`: the program ends by the signal, without a word. It works for a moment
+/// before it prints, so that nobody reads by then.
 #[test]
 fn a_closed_pipe_ends_the_program_quietly() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_xtask"))

@@ -5,7 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where files are written: beside their places, then renamed; and in temporary folders, for faults.
+/// Where files are written: beside their places, then renamed; and in temporary folders, for
+/// faults.
 const WRITERS: [&str; 7] = [
     "crates/dp-data/src/download.rs",
     "crates/dp-data/src/output.rs",
@@ -76,7 +77,8 @@ fn no_crate_names_one_above_it() {
     assert!(n_named > 20, "{n_named}: manifests name crates in another way than this test looks for");
 }
 
-/// Every source of the libraries and of this program without its tests, by its name in the workspace.
+/// Every source of the libraries and of this program without its tests, by its name in the
+/// workspace.
 fn code() -> Vec<(String, String)> {
     let workspace = workspace();
     let mut files = Vec::new();

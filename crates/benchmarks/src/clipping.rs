@@ -1,7 +1,7 @@
 //! How near the clipping kernels come to the speed of memory.
 //!
-//! Everything is measured in one run, in turns, so that whatever else the machine does falls on all alike. The yardstick is
-//! a kernel that reads the same memory once and only adds up.
+//! Everything is measured in one run, in turns, so that whatever else the machine does falls on all
+//! alike. The yardstick is a kernel that reads the same memory once and only adds up.
 
 use std::{num::NonZeroUsize, time::Instant};
 
@@ -21,7 +21,8 @@ pub struct Settings {
     pub batch: usize,
     /// Parameters of the model.
     pub params: usize,
-    /// Threads of the kernels and of the yardstick; all cores if `None`. ndarray and candle decide for themselves.
+    /// Threads of the kernels and of the yardstick; all cores if `None`. ndarray and candle decide
+    /// for themselves.
     pub threads: Option<NonZeroUsize>,
     /// Turns; the median is reported.
     pub rounds: u16,

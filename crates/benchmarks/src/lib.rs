@@ -1,4 +1,5 @@
-//! Tables of measured speed: clipping kernels beside the memory's own, training steps, and what steps on many processes would take.
+//! Tables of measured speed: clipping kernels beside the memory's own, training steps, and what
+//! steps on many processes would take.
 //!
 //! Settings are plain data and results are too; each can say itself in words.
 

@@ -1,9 +1,10 @@
 //! What a private step would take on many processes.
 //!
-//! A cost model whose compute is measured here, on one thread: a part that every process does in full (noise and the optimiser's step,
-//! by parameter), and a part that is shared (records). Messages cost a latency for each of their rounds and their bytes: a gathering of
-//! losses and norms, and a sum of one integer for each parameter. Nothing is overlapped. Under a launcher latency and bandwidth between
-//! its processes are measured too.
+//! A cost model whose compute is measured here, on one thread: a part that every process does in
+//! full (noise and the optimiser's step, by parameter), and a part that is shared (records).
+//! Messages cost a latency for each of their rounds and their bytes: a gathering of losses and
+//! norms, and a sum of one integer for each parameter. Nothing is overlapped. Under a launcher
+//! latency and bandwidth between its processes are measured too.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -15,7 +16,8 @@ use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
 
 use super::step::{self, Settings, StepModel};
 
-/// Networks, the two batch sizes at which each is measured, and the batch that its strong scaling shares.
+/// Networks, the two batch sizes at which each is measured, and the batch that its strong scaling
+/// shares.
 const MEASURED: [(StepModel, [u32; 2], u32); 3] = [
     (StepModel::Mlp, [256, 2_048], 16_384),
     (StepModel::ZhaoCnn, [128, 512], 16_384),
@@ -42,8 +44,9 @@ const ASSUMED: [Network; 2] = [
     Network { name: "200 Gbit/s InfiniBand", latency: 0.003, bandwidth: 2.2e7 },
 ];
 
-/// Eight H100 in one machine, assumed: no card has run it. NVLink at half of its 450 GB/s, single precision at the 40 % of 60 TFLOP/s that
-/// docs/cuda.md aims at, and what every card does in full bound by 3 TB/s of memory, at 28 bytes a parameter.
+/// Eight H100 in one machine, assumed: no card has run it. NVLink at half of its 450 GB/s, single
+/// precision at the 40 % of 60 TFLOP/s that docs/cuda.md aims at, and what every card does in full
+/// bound by 3 TB/s of memory, at 28 bytes a parameter.
 const CARDS: (Network, f64, f64) =
     (Network { name: "8 × H100, NVLink", latency: 0.02, bandwidth: 2.25e8 }, 0.4 * 60e12 * 1e-3, 28.0 / (3e12 * 1e-3));
 
@@ -63,7 +66,8 @@ impl Cost {
         Self { in_full, record, n_parameters: n_parameters as f64 }
     }
 
-    /// Of a step of so many records on so many processes. The one with the most pieces is waited for.
+    /// Of a step of so many records on so many processes. The one with the most pieces is waited
+    /// for.
     fn step(&self, network: &Network, processes: u32, batch: u32) -> f64 {
         let of_one = (batch.div_ceil(PIECE).div_ceil(processes) * PIECE).min(batch);
         let compute = self.in_full + self.record * f64::from(of_one);
@@ -72,7 +76,8 @@ impl Cost {
         }
         let n = f64::from(processes);
         let rounds = n.log2().ceil();
-        // Of 24 bytes a record, all but its own reach a process; a sum goes round once to be added and once to be told.
+        // Of 24 bytes a record, all but its own reach a process; a sum goes round once to be added
+        // and once to be told.
         let gathered = rounds * network.latency + 24.0 * f64::from(batch) * (n - 1.0) / n / network.bandwidth;
         let summed = 2.0 * (rounds * network.latency + 8.0 * self.n_parameters * (n - 1.0) / n / network.bandwidth);
         compute + gathered + summed
@@ -95,7 +100,8 @@ pub struct Scaling {
     costs: Vec<(StepModel, u32, Cost)>,
 }
 
-/// Measures so many steps of each network and batch size, and messages between the processes of a launcher.
+/// Measures so many steps of each network and batch size, and messages between the processes of a
+/// launcher.
 ///
 /// # Errors
 /// If a step fails.
@@ -117,7 +123,8 @@ pub fn measure(steps: u32, ranks: &dyn Collective) -> anyhow::Result<Scaling> {
     Ok(Scaling { networks, costs })
 }
 
-/// Latency and bandwidth between the processes of the launcher, from a message of nothing and one of 8 MiB.
+/// Latency and bandwidth between the processes of the launcher, from a message of nothing and one
+/// of 8 MiB.
 fn between_processes(ranks: &dyn Collective) -> anyhow::Result<Network> {
     const TURNS: u32 = 50;
     const LARGE: usize = 1 << 20;
@@ -255,8 +262,8 @@ mod tests {
         assert!((cost.step(&NETWORK, 1, 300) - 7.0).abs() < 1e-12);
     }
 
-    /// Of 512 records each of two has 256: 1 + 5.12 ms. One round to gather, 0.5 + 24 · 512 / 2 / 1,000 = 6.644 ms; the sum
-    /// is 2 · (0.5 + 8 · 500 / 2 / 1,000) = 5 ms.
+    /// Of 512 records each of two has 256: 1 + 5.12 ms. One round to gather, 0.5 + 24 · 512 / 2 /
+    /// 1,000 = 6.644 ms; the sum is 2 · (0.5 + 8 · 500 / 2 / 1,000) = 5 ms.
     #[test]
     fn a_step_by_hand() {
         let cost = Cost { in_full: 1.0, record: 0.02, n_parameters: 500.0 };

@@ -1,7 +1,8 @@
 //! The time of a training step.
 //!
-//! A step is all of it: drawing the Poisson batch, gathering its records, forward, backward, norms, clipping, noise, update, ledger. The
-//! data are random. Shapes are those of the networks that other systems are measured with. Under a launcher all processes share the step.
+//! A step is all of it: drawing the Poisson batch, gathering its records, forward, backward, norms,
+//! clipping, noise, update, ledger. The data are random. Shapes are those of the networks that
+//! other systems are measured with. Under a launcher all processes share the step.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -37,7 +38,8 @@ pub struct Settings {
     pub micro_batch: Option<u32>,
     /// Records of a block, which one process holds whole; the trainer's if `None`.
     pub block: Option<u32>,
-    /// Seed of the run's randomness: with it, the parameters after the steps are the same bit for bit.
+    /// Seed of the run's randomness: with it, the parameters after the steps are the same bit for
+    /// bit.
     pub seed: u64,
 }
 
@@ -50,9 +52,11 @@ pub enum StepModel {
     Mlp,
     /// Convolutions of 32 and 16 filters, 3 × 3, tanh, one linear layer (MNIST).
     EsipovaCnn,
-    /// Convolutions of 64 and 64 filters with max pools 3 × 3 at stride 2, hidden layers of 500 and 500, ReLU (MNIST).
+    /// Convolutions of 64 and 64 filters with max pools 3 × 3 at stride 2, hidden layers of 500 and
+    /// 500, ReLU (MNIST).
     ZhaoCnn,
-    /// ResNet-18 with GroupNorm of 32 groups and the stem for ImageNet, on one channel of 28 × 28 (MNIST).
+    /// ResNet-18 with GroupNorm of 32 groups and the stem for ImageNet, on one channel of 28 × 28
+    /// (MNIST).
     Resnet18,
 }
 
@@ -147,8 +151,8 @@ impl StepModel {
         }
     }
 
-    /// Multiplications and additions of a record's three products (two in the first layer, whose input needs no gradient): positions
-    /// times weights that meet a pixel, layer by layer.
+    /// Multiplications and additions of a record's three products (two in the first layer, whose
+    /// input needs no gradient): positions times weights that meet a pixel, layer by layer.
     pub fn operations(self) -> f64 {
         let layers: &[(u32, u32)] = match self {
             Self::Lr => &[(1, 58)],
@@ -286,7 +290,8 @@ fn peak_rss_mb() -> anyhow::Result<f64> {
     Ok(kib / 1_024.0)
 }
 
-/// GFLOP/s of one large matrix product on the same device and threads, candle's: the best of several turns.
+/// GFLOP/s of one large matrix product on the same device and threads, candle's: the best of
+/// several turns.
 fn product_rate(execution: &Execution) -> anyhow::Result<f64> {
     const SIZE: usize = 2_048;
     const TURNS: usize = 7;

@@ -1,7 +1,9 @@
-//! How long one answer takes, for the settings of the papers; every answer is checked before it is timed.
+//! How long one answer takes, for the settings of the papers; every answer is checked before it is
+//! timed.
 //!
-//! The peers' times for the same settings (dp_accounting 0.6.0 PLD at its default interval; Opacus 1.6.0 RDP), on two quiet cores:
-//! `adult_xu` 433 ms and 19 ms, `mnist_xu` 1270 ms and 49 ms, `zhao_mnist` 142 ms, `small_rate` 822 ms; calibration of the noise by PLD 30 s.
+//! The peers' times for the same settings (dp_accounting 0.6.0 PLD at its default interval; Opacus
+//! 1.6.0 RDP), on two quiet cores: `adult_xu` 433 ms and 19 ms, `mnist_xu` 1270 ms and 49 ms,
+//! `zhao_mnist` 142 ms, `small_rate` 822 ms; calibration of the noise by PLD 30 s.
 //! `docs/benchmarks/cpu-two-cores.md` has both side by side.
 
 #![expect(clippy::unwrap_used, reason = "a failing bench may panic")]
@@ -12,7 +14,8 @@ use dp_accounting::{
     RdpAccountant, SamplingRate,
 };
 
-/// Name, q, σ, T, δ and the ε by dp_accounting 0.6.0 PLD at interval 1e-5, which is too large by up to 4e-6.
+/// Name, q, σ, T, δ and the ε by dp_accounting 0.6.0 PLD at interval 1e-5, which is too large by up
+/// to 4e-6.
 const SETTINGS: [(&str, f64, f64, u64, f64, f64); 4] = [
     ("adult_xu", 0.007_076_201_848_657_733, 1.0, 2_826, 1e-6, 2.413_30),
     ("mnist_xu", 0.004_684_440_703_398_05, 0.8, 12_808, 1e-5, 4.808_71),

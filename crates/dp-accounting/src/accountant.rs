@@ -11,7 +11,8 @@ use crate::{AccountingError, Delta, DpEvent, Epsilon, NeighbouringRelation};
 pub enum Certainty {
     /// A proven upper bound.
     Bound,
-    /// A proven upper bound of a coarser accountant, because the one that was asked could not answer.
+    /// A proven upper bound of a coarser accountant, because the one that was asked could not
+    /// answer.
     FallBack {
         /// Why.
         reason: String,
@@ -27,7 +28,8 @@ pub enum Certainty {
 pub enum Method {
     /// A formula, exact but for rounding.
     ClosedForm,
-    /// The inversion integral of the privacy loss's moment-generating function, with bounded errors.
+    /// The inversion integral of the privacy loss's moment-generating function, with bounded
+    /// errors.
     ContourIntegral,
     /// Privacy loss distributions on a grid, with bounded errors.
     Grid,
@@ -46,7 +48,8 @@ impl std::fmt::Display for Method {
 /// Answer to "which ε at this δ?".
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EpsilonBound {
-    /// The answer: an upper bound unless [`certainty`](Self::certainty) says that it is an estimate.
+    /// The answer: an upper bound unless [`certainty`](Self::certainty) says that it is an
+    /// estimate.
     pub epsilon: Epsilon,
     /// A proven lower bound on the smallest possible ε, where the accountant has one.
     pub lower: Option<Epsilon>,
@@ -61,7 +64,8 @@ pub struct EpsilonBound {
 /// Answer to "which δ at this ε?".
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeltaBound {
-    /// The answer, in [0, 1]: an upper bound unless [`certainty`](Self::certainty) says that it is an estimate.
+    /// The answer, in [0, 1]: an upper bound unless [`certainty`](Self::certainty) says that it is
+    /// an estimate.
     pub delta: f64,
     /// A proven lower bound on the smallest possible δ, where the accountant has one.
     pub lower: Option<f64>,
@@ -75,8 +79,9 @@ pub struct DeltaBound {
 
 /// Turns a composition of events into a guarantee.
 ///
-/// **Guarantee.** What every implementation keeps: nothing composed is (0, 0); a non-private event is ε = ∞; `count` equals a list;
-/// the answer grows with compositions and falls with noise; an anomaly is an error or ∞, never a smaller number.
+/// **Guarantee.** What every implementation keeps: nothing composed is (0, 0); a non-private event
+/// is ε = ∞; `count` equals a list; the answer grows with compositions and falls with noise; an
+/// anomaly is an error or ∞, never a smaller number.
 ///
 /// **Example**
 /// ```
@@ -98,7 +103,8 @@ pub trait Accountant {
     /// Adds `count` times an event; on an error nothing was added.
     ///
     /// # Errors
-    /// When there is no sound analysis of the event under the relation, or this accountant has none.
+    /// When there is no sound analysis of the event under the relation, or this accountant has
+    /// none.
     fn compose(&mut self, event: &DpEvent, count: u64) -> Result<(), AccountingError>;
 
     /// ε at a given δ.
@@ -113,8 +119,9 @@ pub trait Accountant {
     /// When the numerics fail; what merely has no guarantee is δ = 1.
     fn delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError>;
 
-    /// δ at a given ε with the two neighbours exchanged: the same, unless the relation is one of order, as
-    /// [`Remove`](NeighbouringRelation::Remove) and [`Add`](NeighbouringRelation::Add) are.
+    /// δ at a given ε with the two neighbours exchanged: the same, unless the relation is one of
+    /// order, as [`Remove`](NeighbouringRelation::Remove) and [`Add`](NeighbouringRelation::Add)
+    /// are.
     ///
     /// # Errors
     /// Those of [`delta`](Self::delta).
@@ -122,7 +129,8 @@ pub trait Accountant {
         self.delta(epsilon)
     }
 
-    /// δ at any real ε, below 0 too: `max over events of P(event) - e^ε·Q(event)`, for every pair of neighbours.
+    /// δ at any real ε, below 0 too: `max over events of P(event) - e^ε·Q(event)`, for every pair
+    /// of neighbours.
     ///
     /// With δ' that of the neighbours exchanged, `δ(-ε) = 1 - e^-ε·(1 - δ'(ε))`.
     ///

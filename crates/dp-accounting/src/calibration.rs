@@ -14,7 +14,8 @@ const MAX_STEPS: u64 = 1 << 40;
 
 /// Finds parameters that keep a target ε at δ, by any accountant.
 ///
-/// **Guarantee.** The returned parameter was itself accounted for and meets the target; the search only decides how close it comes.
+/// **Guarantee.** The returned parameter was itself accounted for and meets the target; the search
+/// only decides how close it comes.
 ///
 /// **Example**
 /// ```
@@ -34,7 +35,8 @@ pub struct Calibration<A = RdpAccountant> {
 }
 
 impl Calibration<PldAccountant> {
-    /// A fresh budget, accounted for by privacy loss distributions: the least noise that can be shown to keep the target.
+    /// A fresh budget, accounted for by privacy loss distributions: the least noise that can be
+    /// shown to keep the target.
     ///
     /// # Errors
     /// [`AccountingError::OutOfRange`] unless the target is positive and finite.
@@ -55,7 +57,8 @@ impl Calibration<PldAccountant> {
 }
 
 impl Calibration<RdpAccountant> {
-    /// A fresh budget, accounted for by RDP: in less than a millisecond, for some percent more noise than [`by_pld`](Calibration::by_pld).
+    /// A fresh budget, accounted for by RDP: in less than a millisecond, for some percent more
+    /// noise than [`by_pld`](Calibration::by_pld).
     ///
     /// # Errors
     /// [`AccountingError::OutOfRange`] unless the target is positive and finite.
@@ -81,7 +84,8 @@ impl<A: Accountant + Clone> Calibration<A> {
         }
     }
 
-    /// How close, relatively, continuous parameters come to the best value that this accountant can see; 1e-9 unless set.
+    /// How close, relatively, continuous parameters come to the best value that this accountant can
+    /// see; 1e-9 unless set.
     ///
     /// # Errors
     /// [`AccountingError::OutOfRange`] unless it lies in [1e-12, 0.5].
@@ -110,7 +114,8 @@ impl<A: Accountant + Clone> Calibration<A> {
     /// The smallest noise multiplier that meets the target, rounded up.
     ///
     /// # Errors
-    /// [`AccountingError::Unreachable`] when even the largest noise misses the target, and the accountant's errors.
+    /// [`AccountingError::Unreachable`] when even the largest noise misses the target, and the
+    /// accountant's errors.
     pub fn noise_multiplier(
         &self,
         event: impl Fn(NoiseMultiplier) -> DpEvent,
@@ -122,7 +127,8 @@ impl<A: Accountant + Clone> Calibration<A> {
     /// The largest sampling rate that meets the target, rounded down.
     ///
     /// # Errors
-    /// [`AccountingError::Unreachable`] when even the smallest rate misses the target, and the accountant's errors.
+    /// [`AccountingError::Unreachable`] when even the smallest rate misses the target, and the
+    /// accountant's errors.
     pub fn sampling_rate(&self, event: impl Fn(SamplingRate) -> DpEvent) -> Result<SamplingRate, AccountingError> {
         let epsilon = |rate: f64| self.epsilon_of(&event(SamplingRate::new(rate.min(1.0))?), 1);
         SamplingRate::new(self.search("sampling rate", RATE_RANGE.0, RATE_RANGE.1, 1e-3, epsilon)?)
@@ -131,7 +137,8 @@ impl<A: Accountant + Clone> Calibration<A> {
     /// The largest expected batch size out of `n_records` whose sampling rate meets the target.
     ///
     /// # Errors
-    /// [`AccountingError::Unreachable`] when not even one record per batch meets the target, and the accountant's errors.
+    /// [`AccountingError::Unreachable`] when not even one record per batch meets the target, and
+    /// the accountant's errors.
     pub fn batch_size(&self, n_records: u64, event: impl Fn(SamplingRate) -> DpEvent) -> Result<u64, AccountingError> {
         let epsilon = |size: u64| {
             let rate = SamplingRate::new(size as f64 / n_records as f64)?;
@@ -151,7 +158,8 @@ impl<A: Accountant + Clone> Calibration<A> {
         Ok(self.search_count(MAX_STEPS, |steps| self.epsilon_of(event, steps))?.unwrap_or(0))
     }
 
-    /// Bisection in the logarithm between an end that meets the target and one that need not; `start` saves evaluations.
+    /// Bisection in the logarithm between an end that meets the target and one that need not;
+    /// `start` saves evaluations.
     fn search(
         &self,
         parameter: &'static str,
@@ -164,7 +172,8 @@ impl<A: Accountant + Clone> Calibration<A> {
         let clamp = |x: f64| x.clamp(private_end.min(other_end), private_end.max(other_end));
         let mut good: Option<(f64, f64)> = None;
         let mut bad: Option<(f64, f64)> = None;
-        // Bracket by doubling away from the start: extreme parameters are slow to account for and rarely needed.
+        // Bracket by doubling away from the start: extreme parameters are slow to account for and
+        // rarely needed.
         let (mut x, mut factor) = (start, 2.0_f64);
         while good.is_none() || bad.is_none() {
             let value = epsilon(x)?.get();
@@ -194,8 +203,9 @@ impl<A: Accountant + Clone> Calibration<A> {
         };
         let mut turn = 0_u32;
         while libm::log(good.0 / bad.0).abs() > self.relative_tolerance {
-            // ln ε is nearly linear in the logarithm of any of these parameters: interpolate, but bisect every third time, so that the
-            // bracket shrinks whatever the curve does. Aiming at a tenth of the tolerance on the private side ends the search early.
+            // ln ε is nearly linear in the logarithm of any of these parameters: interpolate, but
+            // bisect every third time, so that the bracket shrinks whatever the curve does. Aiming
+            // at a tenth of the tolerance on the private side ends the search early.
             let (a, b) = (libm::log(good.0), libm::log(bad.0));
             let slope = (libm::log(bad.1) - libm::log(good.1)) / (b - a);
             let guess = a + (libm::log(self.target.get()) - libm::log(good.1)) / slope;

@@ -1,8 +1,9 @@
 //! Events as bytes that never change: what ledgers hash.
 //!
-//! `Debug` text may change with the compiler, and JSON with the writer; this encoding is our own. An event is one byte for its
-//! kind and its fields in order. A number is eight bytes, little-endian: an `f64` by its bits, a count as `u64`. A list is its
-//! length and its items. The bytes of an event are never the beginning of another's.
+//! `Debug` text may change with the compiler, and JSON with the writer; this encoding is our own.
+//! An event is one byte for its kind and its fields in order. A number is eight bytes,
+//! little-endian: an `f64` by its bits, a count as `u64`. A list is its length and its items. The
+//! bytes of an event are never the beginning of another's.
 
 use crate::DpEvent;
 

@@ -3,7 +3,8 @@
 use crate::pair::Pair;
 use crate::{AccountingError, DpEvent, NeighbouringRelation, TrialCount};
 
-/// Largest number of compositions of one mechanism: beyond it a count is no longer exact as a float.
+/// Largest number of compositions of one mechanism: beyond it a count is no longer exact as a
+/// float.
 const MAX_COUNT: u64 = 1 << 53;
 
 const COUNT_OVERFLOW: AccountingError = AccountingError::CountOverflow { limit: MAX_COUNT };
@@ -21,7 +22,8 @@ pub(crate) enum Mechanism {
         q: f64,
         sigma: f64,
     },
-    /// Sampling without replacement of a share `q < 1`, replace-one neighbours; `sigma` is over the doubled sensitivity.
+    /// Sampling without replacement of a share `q < 1`, replace-one neighbours; `sigma` is over the
+    /// doubled sensitivity.
     FixedSizeGaussian {
         q: f64,
         sigma: f64,
@@ -149,7 +151,8 @@ impl Composition {
         &self.parts
     }
 
-    /// The parts in an order that does not depend on the order in which they were composed, so that sums over them do not, either.
+    /// The parts in an order that does not depend on the order in which they were composed, so that
+    /// sums over them do not, either.
     pub(crate) fn sorted_parts(&self) -> Vec<&(Mechanism, u64)> {
         let mut parts: Vec<_> = self.parts.iter().collect();
         if parts.len() > 1 {
@@ -162,7 +165,8 @@ impl Composition {
         self.parts.iter().any(|(mechanism, _)| *mechanism == Mechanism::NonPrivate)
     }
 
-    /// What remains without the mechanisms that fail altogether, and the logarithm of the probability that none of them does.
+    /// What remains without the mechanisms that fail altogether, and the logarithm of the
+    /// probability that none of them does.
     pub(crate) fn without_failures(&self) -> (Self, f64) {
         let mut rest = Self::new(self.relation);
         let mut log_survival = 0.0;
@@ -210,7 +214,8 @@ impl Composition {
     fn add_event(&mut self, event: &DpEvent, count: u64) -> Result<(), AccountingError> {
         match event {
             DpEvent::Composed(events) => {
-                // An empty composition or a zero count releases nothing, but its contents must still be sound.
+                // An empty composition or a zero count releases nothing, but its contents must
+                // still be sound.
                 events.iter().try_for_each(|event| self.add_event(event, count))
             }
             DpEvent::SelfComposed { event, count: inner } => {
@@ -218,8 +223,8 @@ impl Composition {
                 self.add_event(event, total)
             }
             DpEvent::EpsilonDelta { epsilon, delta } => {
-                // The worst (ε, δ) mechanism is a failure with probability δ beside a response that is private with ε
-                // (Kairouz, Oh & Viswanath 2015, Theorem 3.3).
+                // The worst (ε, δ) mechanism is a failure with probability δ beside a response that
+                // is private with ε (Kairouz, Oh & Viswanath 2015, Theorem 3.3).
                 if delta.get() >= 1.0 || !epsilon.is_finite() {
                     return self.push(Mechanism::NonPrivate, count);
                 }
@@ -240,7 +245,8 @@ impl Composition {
                 if self.relation == NeighbouringRelation::ReplaceOne {
                     return Err(self.refuse(event, "random allocation is analysed under add-remove and zero-out"));
                 }
-                // k of t steps cost no more than one of ⌊t/k⌋, k times (Feldman & Shenfeld 2025, Lemma 3.2).
+                // k of t steps cost no more than one of ⌊t/k⌋, k times (Feldman & Shenfeld 2025,
+                // Lemma 3.2).
                 let (sigma, steps) = (noise_multiplier.get(), steps / participations);
                 let one = if steps == 1 {
                     Mechanism::Gaussian { sigma }
@@ -260,7 +266,8 @@ impl Composition {
         }
     }
 
-    /// Of alternatives, the one that dominates all others is all there is to account for; else they stay together.
+    /// Of alternatives, the one that dominates all others is all there is to account for; else they
+    /// stay together.
     fn add_one_of(&mut self, events: &[DpEvent], count: u64) -> Result<(), AccountingError> {
         if events.is_empty() {
             return Err(AccountingError::OutOfRange {
@@ -286,8 +293,8 @@ impl Composition {
         }
     }
 
-    /// Whether every profile of the other is at most this one's, as far as that follows from parts alone: less noise, a larger rate
-    /// or more repetitions of the same kind never hide more.
+    /// Whether every profile of the other is at most this one's, as far as that follows from parts
+    /// alone: less noise, a larger rate or more repetitions of the same kind never hide more.
     fn dominates(&self, other: &Self) -> bool {
         let precision = |of: &Self| -> f64 {
             let one = |(mechanism, n): &(Mechanism, u64)| match mechanism {
@@ -317,7 +324,8 @@ impl Composition {
         if count == 0 {
             return Ok(());
         }
-        // Gaussians compose exactly: μ² = Σ 1/σ². Kept by count as well, so that they still compare as equal.
+        // Gaussians compose exactly: μ² = Σ 1/σ². Kept by count as well, so that they still compare
+        // as equal.
         let known = self.parts.iter_mut().find(|(known, _)| *known == mechanism);
         let total = known.as_ref().map_or(0, |(_, n)| *n).checked_add(count).filter(|n| *n <= MAX_COUNT);
         let total = total.ok_or(COUNT_OVERFLOW)?;
@@ -475,7 +483,8 @@ impl Composition {
     }
 }
 
-/// `(Σ σ_i⁻²)^(-1/2)` of an event made only of Gaussian queries on the same records, else `None`; right to 4 ulp.
+/// `(Σ σ_i⁻²)^(-1/2)` of an event made only of Gaussian queries on the same records, else `None`;
+/// right to 4 ulp.
 fn joint_noise_multiplier(event: &DpEvent) -> Result<Option<f64>, AccountingError> {
     let mut precisions = Vec::new();
     Ok(match (collect_precisions(event, 1.0, &mut precisions)?, &precisions[..]) {
@@ -486,7 +495,8 @@ fn joint_noise_multiplier(event: &DpEvent) -> Result<Option<f64>, AccountingErro
     })
 }
 
-/// `√(Σ n/σ²)` of pairs `(σ, n)`, right to 3 ulp however many there are: in units of the smallest σ, summed with compensation.
+/// `√(Σ n/σ²)` of pairs `(σ, n)`, right to 3 ulp however many there are: in units of the smallest
+/// σ, summed with compensation.
 pub(crate) fn root_of_precisions(parts: &[(f64, f64)]) -> f64 {
     let unit = parts.iter().map(|(sigma, _)| *sigma).fold(f64::INFINITY, f64::min);
     let (mut sum, mut compensation) = (0.0_f64, 0.0);

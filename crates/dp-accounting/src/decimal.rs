@@ -13,8 +13,9 @@ pub enum Rounding {
 
 /// `value` with this many decimals, rounded in this direction; `∞` for infinity.
 ///
-/// **Guarantee.** What is printed, read back as an `f64`, is never below `value` under [`Rounding::Up`], never above it under
-/// [`Rounding::Down`], and within one unit of the last decimal of it.
+/// **Guarantee.** What is printed, read back as an `f64`, is never below `value` under
+/// [`Rounding::Up`], never above it under [`Rounding::Down`], and within one unit of the last
+/// decimal of it.
 ///
 /// **Example**
 /// ```
@@ -28,7 +29,8 @@ pub fn decimal(value: f64, decimals: usize, rounding: Rounding) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "∞".to_owned() } else { "-∞".to_owned() };
     }
-    // Correctly rounded to the nearest decimal, hence at most one unit away from the one that is asked for.
+    // Correctly rounded to the nearest decimal, hence at most one unit away from the one that is
+    // asked for.
     let nearest = format!("{value:.decimals$}");
     let printed: f64 = nearest.parse().unwrap_or(value);
     match rounding {
@@ -50,7 +52,8 @@ fn one_unit_on(text: &str, larger: bool) -> String {
             return String::from_utf8_lossy(&bytes).into_owned();
         }
     }
-    // All nines: a digit more. A magnitude of 0 is never asked to shrink, since nothing lies below it.
+    // All nines: a digit more. A magnitude of 0 is never asked to shrink, since nothing lies below
+    // it.
     let sign = usize::from(bytes.first() == Some(&b'-'));
     bytes.insert(sign, b'1');
     String::from_utf8_lossy(&bytes).into_owned()

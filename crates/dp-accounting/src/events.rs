@@ -1,4 +1,5 @@
-//! What a program released, as plain data. Events say nothing of how they are analysed: accountants do that.
+//! What a program released, as plain data. Events say nothing of how they are analysed: accountants
+//! do that.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +10,8 @@ use crate::{
 
 /// One privacy-relevant thing that a program did, or a composition of such things.
 ///
-/// **Units.** Noise multipliers divide the noise scale by the bound on one record's contribution, see
-/// [`NeighbouringRelation`](crate::NeighbouringRelation).
+/// **Units.** Noise multipliers divide the noise scale by the bound on one record's contribution,
+/// see [`NeighbouringRelation`](crate::NeighbouringRelation).
 ///
 /// **Example**
 /// ```
@@ -37,13 +38,15 @@ pub enum DpEvent {
     },
     /// Several Gaussian queries on one and the same batch, for example a gradient and counts.
     ///
-    /// Together they are one Gaussian query with noise multiplier `(Σ σ_i⁻²)^(-1/2)`. Sampled, they must be sampled together:
-    /// two separately sampled events are a different, more expensive thing.
+    /// Together they are one Gaussian query with noise multiplier `(Σ σ_i⁻²)^(-1/2)`. Sampled, they
+    /// must be sampled together: two separately sampled events are a different, more expensive
+    /// thing.
     JointGaussian {
         /// One noise multiplier per query; at least one.
         noise_multipliers: Vec<NoiseMultiplier>,
     },
-    /// Each record reports its value, or another one, out of `n_outcomes`, with likelihood ratio `e^epsilon`.
+    /// Each record reports its value, or another one, out of `n_outcomes`, with likelihood ratio
+    /// `e^epsilon`.
     RandomisedResponse {
         /// Pure ε of one report.
         epsilon: PositiveEpsilon,
@@ -57,7 +60,8 @@ pub enum DpEvent {
     },
     /// Anything for which only (ε, δ)-differential privacy is known.
     ///
-    /// PLD composes these optimally (Kairouz, Oh & Viswanath 2015), which advanced composition bounds.
+    /// PLD composes these optimally (Kairouz, Oh & Viswanath 2015), which advanced composition
+    /// bounds.
     EpsilonDelta {
         /// ε ≥ 0.
         epsilon: Epsilon,
@@ -68,7 +72,8 @@ pub enum DpEvent {
     BandedMatrixFactorisation(BandedMatrixFactorisation),
     /// Noisy sums over the nodes of a binary tree of steps.
     TreeAggregation(TreeAggregation),
-    /// A sum to which a record adds one of several amounts, drawn with public probabilities, with Gaussian noise.
+    /// A sum to which a record adds one of several amounts, drawn with public probabilities, with
+    /// Gaussian noise.
     MixtureOfGaussians(MixtureOfGaussians),
     /// A scalar sum of integers released with noise on the integers, `P(x) ∝ e^(-|x|/scale)`.
     DiscreteLaplace {
@@ -95,8 +100,8 @@ pub enum DpEvent {
         /// Largest batch that is processed.
         max_batch_size: u64,
     },
-    /// A run of steps, each a sum with Gaussian noise, in which every record is used in some of the steps drawn at random: random
-    /// allocation; with one participation, balls and bins.
+    /// A run of steps, each a sum with Gaussian noise, in which every record is used in some of the
+    /// steps drawn at random: random allocation; with one participation, balls and bins.
     RandomAllocation {
         /// Standard deviation of one step's noise over the bound on one record's contribution.
         noise_multiplier: NoiseMultiplier,
@@ -130,8 +135,9 @@ pub enum DpEvent {
         /// How many times.
         count: u64,
     },
-    /// Alternatives of which each record meets one at most: they act on disjoint parts of the records, or one of them is drawn without a
-    /// look at the data. Which part a record is in, too, must not depend on any data: under replace-one neighbours not on its own.
+    /// Alternatives of which each record meets one at most: they act on disjoint parts of the
+    /// records, or one of them is drawn without a look at the data. Which part a record is in, too,
+    /// must not depend on any data: under replace-one neighbours not on its own.
     OneOf(Vec<DpEvent>),
     /// The event is run a random number of times and only the best result is released.
     RepeatAndSelect {
@@ -153,8 +159,8 @@ impl DpEvent {
         Self::Composed(Vec::new())
     }
 
-    /// A sum with Gaussian noise, with the limits as values: without noise it is [`NonPrivate`](Self::NonPrivate), with
-    /// infinite noise [`nothing`](Self::nothing).
+    /// A sum with Gaussian noise, with the limits as values: without noise it is
+    /// [`NonPrivate`](Self::NonPrivate), with infinite noise [`nothing`](Self::nothing).
     ///
     /// # Errors
     /// [`AccountingError::OutOfRange`] for what is neither 0, infinite nor a [`NoiseMultiplier`].
@@ -166,8 +172,8 @@ impl DpEvent {
         })
     }
 
-    /// This event on Poisson batches, with the limits as values: at rate 0 it is [`nothing`](Self::nothing), at rate 1 the
-    /// event itself.
+    /// This event on Poisson batches, with the limits as values: at rate 0 it is
+    /// [`nothing`](Self::nothing), at rate 1 the event itself.
     ///
     /// # Errors
     /// [`AccountingError::OutOfRange`] for a rate outside [0, 1].

@@ -46,7 +46,8 @@ impl Profile {
 
     /// This mechanism on a share of the data: `δ = q·δ'`, `1 - δ = (1 - q) + q·(1 - δ')`.
     ///
-    /// `log_share` is `ln q`, `rest` is `1 - q`; `error` bounds the error of the former and the relative one of the latter.
+    /// `log_share` is `ln q`, `rest` is `1 - q`; `error` bounds the error of the former and the
+    /// relative one of the latter.
     fn scaled(self, log_share: f64, rest: f64, error: f64) -> Self {
         let share = libm::exp(log_share);
         let error = error + 4.0 * ULP * (1.0 + log_share.abs());
@@ -150,10 +151,12 @@ fn wide_difference(near: f64, far: f64, near_error: f64, far_error: f64) -> (f64
     (difference, error / difference)
 }
 
-/// `m(c - μ/2) - m(c + μ/2)` and a bound on its relative error, for small μ: the integral of `-m'`, by Gauss–Legendre.
+/// `m(c - μ/2) - m(c + μ/2)` and a bound on its relative error, for small μ: the integral of `-m'`,
+/// by Gauss–Legendre.
 ///
-/// `-m'(t) = ∫ s·e^(-ts - s²/2) ds` over `s > 0`, so its tenth derivative over it is at most `3840` at 0 and less beyond: below 5000 from -0.05 on.
-/// The rule's error is `μ¹¹·(5!)⁴/(11·(10!)³)` times that: relatively below `4e-13·5000·μ¹⁰`, 2e-19.
+/// `-m'(t) = ∫ s·e^(-ts - s²/2) ds` over `s > 0`, so its tenth derivative over it is at most `3840`
+/// at 0 and less beyond: below 5000 from -0.05 on. The rule's error is `μ¹¹·(5!)⁴/(11·(10!)³)`
+/// times that: relatively below `4e-13·5000·μ¹⁰`, 2e-19.
 fn narrow_difference(centre: f64, mu: f64) -> (f64, f64) {
     const RULE: [(f64, f64); 5] = [
         (-0.906_179_845_938_664, 0.236_926_885_056_189_08),
@@ -168,10 +171,11 @@ fn narrow_difference(centre: f64, mu: f64) -> (f64, f64) {
     (integral, MILLS_SLOPE_ERROR + 8.0 * ULP + 1.3 * 2.0 * ULP * (centre + mu))
 }
 
-/// δ of one Poisson-sampled Gaussian, the larger of its two directions: a sampled pair's profile is the unsampled one's, at another ε.
+/// δ of one Poisson-sampled Gaussian, the larger of its two directions: a sampled pair's profile is
+/// the unsampled one's, at another ε.
 ///
-/// With `γ = e^ε`: record present against absent is `q·δ'(ln(1 + (γ-1)/q))`; absent against present is `d·δ'(ln(γq/d))` with
-/// `d = 1 - γ(1-q)` where that is positive, else 0.
+/// With `γ = e^ε`: record present against absent is `q·δ'(ln(1 + (γ-1)/q))`; absent against present
+/// is `d·δ'(ln(γq/d))` with `d = 1 - γ(1-q)` where that is positive, else 0.
 pub(crate) fn sampled_gaussian_profile(q: f64, mu: f64, epsilon: f64) -> Profile {
     present_profile(q, mu, epsilon).larger(absent_profile(q, mu, epsilon))
 }
@@ -268,7 +272,8 @@ fn invert_from_above(more: impl Fn(f64) -> Profile, delta: f64, start: f64) -> f
     last_true(high, 0.0, |epsilon| more(epsilon).is_at_most(delta))
 }
 
-/// Bisection from where something holds towards where it need not: the last point found at which it does.
+/// Bisection from where something holds towards where it need not: the last point found at which it
+/// does.
 fn last_true(holds: f64, fails: f64, at: impl Fn(f64) -> bool) -> f64 {
     let (mut holds, mut fails) = (holds, fails);
     for _ in 0..200 {
@@ -285,7 +290,8 @@ fn last_true(holds: f64, fails: f64, at: impl Fn(f64) -> bool) -> f64 {
     holds
 }
 
-/// Upper bound on the smallest ε of the Gaussian mechanism, `μ = sensitivity/σ` being known to a relative error.
+/// Upper bound on the smallest ε of the Gaussian mechanism, `μ = sensitivity/σ` being known to a
+/// relative error.
 pub(crate) fn gaussian_epsilon_at_most(mu: f64, mu_error: f64, delta: f64) -> f64 {
     if mu == 0.0 || !mu.is_finite() {
         return mu;
@@ -305,14 +311,16 @@ pub(crate) fn gaussian_delta(mu: f64, mu_error: f64, epsilon: f64) -> (f64, f64)
     (gaussian_profile(least, epsilon).delta().0, gaussian_profile(largest, epsilon).delta().1)
 }
 
-/// The smallest noise multiplier with which the Gaussian mechanism is (ε, δ)-differentially private, rounded up.
+/// The smallest noise multiplier with which the Gaussian mechanism is (ε, δ)-differentially
+/// private, rounded up.
 ///
 /// **Units.** Noise standard deviation over sensitivity.
 ///
 /// **Source.** Balle & Wang 2018, Algorithm 1, by bisection.
 ///
 /// # Errors
-/// [`AccountingError::OutOfRange`] for ε = ∞ or δ = 1, which any noise meets, δ = 0, which none does, and for parameters that ask for noise beyond 1e300.
+/// [`AccountingError::OutOfRange`] for ε = ∞ or δ = 1, which any noise meets, δ = 0, which none
+/// does, and for parameters that ask for noise beyond 1e300.
 ///
 /// # Examples
 /// ```

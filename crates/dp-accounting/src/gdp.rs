@@ -7,11 +7,14 @@ use crate::{
     Accountant, AccountingError, Certainty, Delta, DeltaBound, DpEvent, Epsilon, EpsilonBound, NeighbouringRelation,
 };
 
-/// Accountant by Gaussian differential privacy: exact for Gaussians on the whole data, a central-limit *estimate* for Poisson-sampled ones.
+/// Accountant by Gaussian differential privacy: exact for Gaussians on the whole data, a
+/// central-limit *estimate* for Poisson-sampled ones.
 ///
-/// **Guarantee.** None when anything is sampled: the estimate is usually too small, and says so by [`Certainty::Estimate`].
+/// **Guarantee.** None when anything is sampled: the estimate is usually too small, and says so by
+/// [`Certainty::Estimate`].
 ///
-/// **Source.** Bu, Dong, Long & Su 2020, Corollary 4: `μ = q √(T (e^(1/σ²) - 1))`; Dong, Roth & Su 2022 for full batches, `μ = √T/σ`.
+/// **Source.** Bu, Dong, Long & Su 2020, Corollary 4: `μ = q √(T (e^(1/σ²) - 1))`; Dong, Roth & Su
+/// 2022 for full batches, `μ = √T/σ`.
 ///
 /// **Example**
 /// ```

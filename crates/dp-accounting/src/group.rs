@@ -4,20 +4,24 @@ use std::collections::BTreeMap;
 
 use crate::{Accountant, AccountingError, DpEvent, NoiseMultiplier, SamplingRate};
 
-/// Effective noise multipliers are rounded down to a power of this, so that a run of thousands of different steps has a few hundred
-/// different events; it costs at most this ratio in noise.
+/// Effective noise multipliers are rounded down to a power of this, so that a run of thousands of
+/// different steps has a few hundred different events; it costs at most this ratio in noise.
 const ROUNDING_RATIO: f64 = 1.001;
 
-/// Per-group privacy of a run in which group `k`'s gradients were clipped at `C_k` and the noise was scaled with `max C`.
+/// Per-group privacy of a run in which group `k`'s gradients were clipped at `C_k` and the noise
+/// was scaled with `max C`.
 ///
-/// A record of group `k` changes the clipped sum by at most `C_k`, so for it the noise multiplier of the gradient query is `σ · max_j C_j / C_k`; the
-/// count queries of the step are the same for every group. Naive re-weighting is the same with `C_k = C₀ θ_k`.
+/// A record of group `k` changes the clipped sum by at most `C_k`, so for it the noise multiplier
+/// of the gradient query is `σ · max_j C_j / C_k`; the count queries of the step are the same for
+/// every group. Naive re-weighting is the same with `C_k = C₀ θ_k`.
 ///
-/// **Guarantee.** *Ex post*: against changes of one record of group `k`, for the realised sequence of released thresholds, and known only after
-/// the run. The thresholds are functions of noisy counts that were themselves accounted for, so that the Rényi losses of the steps add up
-/// whatever the thresholds were (Feldman & Zrnic 2021), at an order that was fixed before the run: compose into an accountant with one order,
-/// [`Orders::Fixed`](crate::Orders::Fixed). Steps that an early stop left out are to be recorded with equal thresholds. In advance, the guarantee
-/// for all groups alike is that of the group with the largest threshold in every step.
+/// **Guarantee.** *Ex post*: against changes of one record of group `k`, for the realised sequence
+/// of released thresholds, and known only after the run. The thresholds are functions of noisy
+/// counts that were themselves accounted for, so that the Rényi losses of the steps add up whatever
+/// the thresholds were (Feldman & Zrnic 2021), at an order that was fixed before the run: compose
+/// into an accountant with one order, [`Orders::Fixed`](crate::Orders::Fixed). Steps that an early
+/// stop left out are to be recorded with equal thresholds. In advance, the guarantee for all groups
+/// alike is that of the group with the largest threshold in every step.
 ///
 /// **Source.** Replaces the heuristic `(C_k/max C)·ε` of Xu et al. 2021, Section 5.3.
 ///
@@ -61,7 +65,8 @@ impl GroupAccounting {
     /// Records a step with one threshold per group.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for another number of thresholds, or one that is not positive and finite; then nothing was recorded.
+    /// [`AccountingError::OutOfRange`] for another number of thresholds, or one that is not
+    /// positive and finite; then nothing was recorded.
     pub fn record_step(&mut self, thresholds: &[f64]) -> Result<(), AccountingError> {
         if thresholds.len() != self.steps.len() {
             return Err(AccountingError::OutOfRange {
@@ -79,7 +84,8 @@ impl GroupAccounting {
         }
         let largest = thresholds.iter().copied().fold(0.0, f64::max);
         for (steps, threshold) in self.steps.iter_mut().zip(thresholds) {
-            // The largest threshold's ratio is exactly 1 and stays exact; all others are rounded down, towards more cost.
+            // The largest threshold's ratio is exactly 1 and stays exact; all others are rounded
+            // down, towards more cost.
             let exponent = (libm::log(largest / threshold) / libm::log(ROUNDING_RATIO)).floor().min(1e6) as i64;
             *steps.entry(exponent).or_insert(0) += 1;
         }

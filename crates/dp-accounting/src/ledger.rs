@@ -9,12 +9,15 @@ use crate::{
 
 /// Events with counts in the order of their release, chained by SHA-256 so that later changes show.
 ///
-/// Equal events in a row are one entry with a count, so a ledger is the same whether a step was recorded a thousand times or once with count 1000.
+/// Equal events in a row are one entry with a count, so a ledger is the same whether a step was
+/// recorded a thousand times or once with count 1000.
 ///
-/// **Guarantee.** [`verify`](Self::verify), and deserialising, fail if an entry was changed, removed, inserted or reordered without recomputing every later
-/// digest. The last digest, [`digest`](Self::digest), published elsewhere, pins the whole ledger. Digests are of a canonical encoding
-/// of events with a version of its own, which neither a compiler nor a JSON writer can change. A ledger of another version is refused:
-/// up to version 1 digests were of text that Rust does not promise to keep.
+/// **Guarantee.** [`verify`](Self::verify), and deserialising, fail if an entry was changed,
+/// removed, inserted or reordered without recomputing every later digest. The last digest,
+/// [`digest`](Self::digest), published elsewhere, pins the whole ledger. Digests are of a canonical
+/// encoding of events with a version of its own, which neither a compiler nor a JSON writer can
+/// change. A ledger of another version is refused: up to version 1 digests were of text that Rust
+/// does not promise to keep.
 ///
 /// **Example**
 /// ```
@@ -144,7 +147,8 @@ impl Ledger {
     /// Appends all entries of another ledger.
     ///
     /// # Errors
-    /// [`AccountingError::RelationMismatch`] for another relation, [`AccountingError::LedgerTampered`] when the other one does not verify.
+    /// [`AccountingError::RelationMismatch`] for another relation,
+    /// [`AccountingError::LedgerTampered`] when the other one does not verify.
     pub fn merge(&mut self, other: &Self) -> Result<(), AccountingError> {
         if self.relation != other.relation {
             return Err(AccountingError::RelationMismatch { left: self.relation, right: other.relation });
@@ -177,7 +181,8 @@ impl Ledger {
     /// Checks every digest.
     ///
     /// # Errors
-    /// [`AccountingError::LedgerTampered`] names the first entry whose digest does not follow from what precedes it.
+    /// [`AccountingError::LedgerTampered`] names the first entry whose digest does not follow from
+    /// what precedes it.
     pub fn verify(&self) -> Result<(), AccountingError> {
         for (index, entry) in self.entries.iter().enumerate() {
             let expected = chained_digest(self.digest_before(index).as_str(), &entry.event, entry.count);
@@ -210,7 +215,8 @@ impl Ledger {
     /// Composes every entry into an accountant.
     ///
     /// # Errors
-    /// [`AccountingError::RelationMismatch`] for an accountant of another relation, and the accountant's own.
+    /// [`AccountingError::RelationMismatch`] for an accountant of another relation, and the
+    /// accountant's own.
     pub fn compose_into(&self, accountant: &mut impl Accountant) -> Result<(), AccountingError> {
         if accountant.relation() != self.relation {
             return Err(AccountingError::RelationMismatch { left: self.relation, right: accountant.relation() });

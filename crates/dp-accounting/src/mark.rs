@@ -10,7 +10,8 @@ use crate::{AccountingError, Certainty, Epsilon, EpsilonBound, Rounding, Scope, 
 pub enum Mark {
     /// A proven upper bound, with everything that depends on the records in the ledger.
     Certified,
-    /// A proven upper bound given something that depends on the records, is named, and is not in the ledger.
+    /// A proven upper bound given something that depends on the records, is named, and is not in
+    /// the ledger.
     Conditional,
     /// A number without a proof.
     Nominal,
@@ -28,10 +29,11 @@ impl std::fmt::Display for Mark {
 
 /// An ε that cannot be printed without its [`Mark`].
 ///
-/// `Display` writes both, ε rounded up to three decimals or as many as the precision says: `2.414 (certified)`. `{:#}` adds
-/// what a conditional ε is conditional on. [`Epsilon`] itself has no `Display`, so this is the way to text. In JSON the
-/// fields are `epsilon` (`null` for infinity), `mark`, `covers`, `not_covered`, and `given` where the mark is conditional;
-/// everything in `given` is in `not_covered` as well.
+/// `Display` writes both, ε rounded up to three decimals or as many as the precision says: `2.414
+/// (certified)`. `{:#}` adds what a conditional ε is conditional on. [`Epsilon`] itself has no
+/// `Display`, so this is the way to text. In JSON the fields are `epsilon` (`null` for infinity),
+/// `mark`, `covers`, `not_covered`, and `given` where the mark is conditional; everything in
+/// `given` is in `not_covered` as well.
 ///
 /// **Example**
 /// ```
@@ -69,8 +71,8 @@ struct Unchecked {
 }
 
 impl MarkedEpsilon {
-    /// What an accountant's answer is worth for this scope: nominal if it is an estimate or infinite, else conditional if the
-    /// scope names something it is given, else certified.
+    /// What an accountant's answer is worth for this scope: nominal if it is an estimate or
+    /// infinite, else conditional if the scope names something it is given, else certified.
     pub fn new(bound: &EpsilonBound, scope: &Scope) -> Self {
         let mark = match bound.certainty {
             Certainty::Estimate => Mark::Nominal,

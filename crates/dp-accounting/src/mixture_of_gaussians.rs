@@ -9,7 +9,8 @@ use crate::{AccountingError, NoiseMultiplier, SamplingRate};
 /// Gaussian noise.
 ///
 /// So is a step in which one record may be in several batches that are added, or in which a user
-/// has several records. Under replace-one, the records that come in add such amounts, too, drawn on their own.
+/// has several records. Under replace-one, the records that come in add such amounts, too, drawn on
+/// their own.
 ///
 /// **Units.** Amounts are in units of the bound on one record's contribution; the noise multiplier
 /// divides by that bound.

@@ -7,8 +7,10 @@ pub(crate) const LOG_SQRT_TAU: f64 = 0.918_938_533_204_672_8;
 
 /// Bound on the relative error of [`mills`].
 ///
-/// Below 2.5, `erfc` (2 ulp) sees an argument that is right to `ε`, whose share in the result is at most `t·φ/(1 - Φ) ≤ 7.1`; the exponential adds
-/// `t²/2 ≤ 3.2` and 1, the products 2. Beyond, every step of the continued fraction is a sum of positive numbers that halves, at least, the errors below it.
+/// Below 2.5, `erfc` (2 ulp) sees an argument that is right to `ε`, whose share in the result is at
+/// most `t·φ/(1 - Φ) ≤ 7.1`; the exponential adds `t²/2 ≤ 3.2` and 1, the products 2. Beyond, every
+/// step of the continued fraction is a sum of positive numbers that halves, at least, the errors
+/// below it.
 pub(crate) const MILLS_ERROR: f64 = 16.0 * f64::EPSILON;
 
 /// Bound on the relative error of [`mills_slope`]: `t·m(t) ≤ 0.887` is taken from 1 below 2.5.
@@ -50,7 +52,8 @@ pub(crate) fn mills_slope(t: f64) -> f64 {
     rest / (t + rest)
 }
 
-/// `1/(t + 2/(t + 3/(t + …)))`, so that `m = 1/(t + …)`: successive convergents enclose it, and after 80 terms they agree to 6e-17 at 2.5.
+/// `1/(t + 2/(t + 3/(t + …)))`, so that `m = 1/(t + …)`: successive convergents enclose it, and
+/// after 80 terms they agree to 6e-17 at 2.5.
 fn inner_fraction(t: f64) -> f64 {
     let mut inner = t;
     for k in (2..=80).rev() {

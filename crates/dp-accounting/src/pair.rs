@@ -23,7 +23,8 @@ pub(crate) enum Part {
     Points(Vec<Point>),
     /// Mixtures of normals of unit variance on a line.
     Normals(Normals),
-    /// At `γ ≥ 1`, in both orders, the profile of these mixtures; where their likelihood ratio is below 1, its mirror image.
+    /// At `γ ≥ 1`, in both orders, the profile of these mixtures; where their likelihood ratio is
+    /// below 1, its mirror image.
     Mirrored(Normals),
 }
 
@@ -88,11 +89,13 @@ impl Pair {
         Self::of(Part::Normals(Normals { present, absent }), false)
     }
 
-    /// The same where the record, or a user's records, are replaced by others that add such amounts too.
+    /// The same where the record, or a user's records, are replaced by others that add such amounts
+    /// too.
     ///
-    /// For every event `A` with probability `a` without any of them, the sum with old records of total amount `c` is in `A` at most, and
-    /// with new ones at least, as often as it is in the half-line with probability `a` if they pull it away in opposite directions, by `c`
-    /// each. So no records have a larger profile.
+    /// For every event `A` with probability `a` without any of them, the sum with old records of
+    /// total amount `c` is in `A` at most, and with new ones at least, as often as it is in the
+    /// half-line with probability `a` if they pull it away in opposite directions, by `c` each. So
+    /// no records have a larger profile.
     pub(crate) fn replaced_mixture(sigma: f64, amounts: &[f64], probabilities: &[f64]) -> Self {
         let present = components(sigma, amounts, probabilities);
         let mut absent: Vec<_> =
@@ -109,13 +112,15 @@ impl Pair {
     /// A Poisson-sampled Gaussian on batches that are cut to `max_batch_size` at random.
     ///
     /// How many of the *other* records were drawn does not depend on the record. If they leave
-    /// room, the record is added as in Poisson sampling. Otherwise it takes the place of another, `y`,
-    /// with probability `q` at most.
+    /// room, the record is added as in Poisson sampling. Otherwise it takes the place of another,
+    /// `y`, with probability `q` at most.
     ///
-    /// - Of a record that comes or goes, that is `x - y` with probability `q` against nothing: two contributions.
-    /// - Of a record `x` whose contribution becomes `x'` (another record's, or zero), it is `x - y` against `x' - y`, each with
-    ///   probability `q`. At `γ ≥ 1` half-lines show, as above, that no vectors are worse than `x = -y` and `x' = y`, and at
-    ///   `γ < 1` both sides change places: the pair of batches of fixed size.
+    /// - Of a record that comes or goes, that is `x - y` with probability `q` against nothing: two
+    ///   contributions.
+    /// - Of a record `x` whose contribution becomes `x'` (another record's, or zero), it is `x - y`
+    ///   against `x' - y`, each with probability `q`. At `γ ≥ 1` half-lines show, as above, that no
+    ///   vectors are worse than `x = -y` and `x' = y`, and at `γ < 1` both sides change places: the
+    ///   pair of batches of fixed size.
     pub(crate) fn truncated_poisson(
         q: f64,
         sigma: f64,

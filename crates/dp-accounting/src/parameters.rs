@@ -57,12 +57,13 @@ validated!(
     SamplingRate, "sampling rate", "in (0, 1]", |x| x > 0.0 && x <= 1.0
 );
 validated!(
-    /// Noise standard deviation (or Laplace scale) divided by the bound on one record's contribution: positive and finite.
+    /// Noise standard deviation (or Laplace scale) divided by the bound on one record's
+    /// contribution: positive and finite.
     NoiseMultiplier, "noise multiplier", "positive, finite and at least 1e-6", |x| x >= 1e-6 && x.is_finite()
 );
 validated!(
-    /// Probability δ with which the ε bound may fail, in [0, 1]. At 0 the answer is the pure ε, which Gaussian noise never
-    /// has; at 1 it is 0.
+    /// Probability δ with which the ε bound may fail, in [0, 1]. At 0 the answer is the pure ε,
+    /// which Gaussian noise never has; at 1 it is 0.
     Delta, "delta", "in [0, 1]", |x| (0.0..=1.0).contains(&x)
 );
 
@@ -124,7 +125,8 @@ impl std::fmt::Display for OutcomeCount {
 
 /// Privacy loss bound ε ≥ 0; infinite means no privacy.
 ///
-/// It has no `Display`: an ε goes to text with its mark, as a [`MarkedEpsilon`](crate::MarkedEpsilon).
+/// It has no `Display`: an ε goes to text with its mark, as a
+/// [`MarkedEpsilon`](crate::MarkedEpsilon).
 ///
 /// **Edge cases.** JSON has no infinity: it is written as `null`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]

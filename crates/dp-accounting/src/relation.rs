@@ -4,20 +4,23 @@ use serde::{Deserialize, Serialize};
 
 /// Which pairs of data sets the guarantee compares.
 ///
-/// **Units.** A noise multiplier always divides the noise's standard deviation by the bound on *one record's contribution*
-/// (the clipping threshold). Under [`AddRemove`](Self::AddRemove) and [`ZeroOut`](Self::ZeroOut) that bound is the sensitivity;
-/// under [`ReplaceOne`](Self::ReplaceOne) the sensitivity is twice as large, and accountants take that into account themselves.
+/// **Units.** A noise multiplier always divides the noise's standard deviation by the bound on *one
+/// record's contribution* (the clipping threshold). Under [`AddRemove`](Self::AddRemove) and
+/// [`ZeroOut`](Self::ZeroOut) that bound is the sensitivity; under [`ReplaceOne`](Self::ReplaceOne)
+/// the sensitivity is twice as large, and accountants take that into account themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum NeighbouringRelation {
     /// One record is present in one data set and absent from the other.
     AddRemove,
-    /// One record is removed: what is released with it is compared with what is released without it, not the other way round.
+    /// One record is removed: what is released with it is compared with what is released without
+    /// it, not the other way round.
     ///
     /// One half of [`AddRemove`](Self::AddRemove), mostly the worse one.
     Remove,
-    /// One record is added: what is released without it is compared with what is released with it, not the other way round.
+    /// One record is added: what is released without it is compared with what is released with it,
+    /// not the other way round.
     Add,
     /// One record of one data set is replaced by any other record; the number of records is public.
     ReplaceOne,
@@ -34,7 +37,8 @@ impl NeighbouringRelation {
         }
     }
 
-    /// Whether it has neighbours of which the first has the record, or its old value, and such of which the second has.
+    /// Whether it has neighbours of which the first has the record, or its old value, and such of
+    /// which the second has.
     pub(crate) const fn directions(self) -> [bool; 2] {
         [!matches!(self, Self::Add), !matches!(self, Self::Remove)]
     }

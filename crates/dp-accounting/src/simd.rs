@@ -1,4 +1,5 @@
-//! Plain loops compiled for the widest vectors of the machine they run on. Nothing is fused and no order changes, so the bits are the same everywhere.
+//! Plain loops compiled for the widest vectors of the machine they run on. Nothing is fused and no
+//! order changes, so the bits are the same everywhere.
 
 #![expect(
     clippy::inline_always,
@@ -19,7 +20,8 @@ impl<R, F: FnMut() -> R> NullaryFnOnce for Kernel<F> {
     }
 }
 
-/// Runs a closure compiled for the best instruction set of this machine. Mark it `#[inline(always)]`.
+/// Runs a closure compiled for the best instruction set of this machine. Mark it
+/// `#[inline(always)]`.
 #[inline(always)]
 pub(crate) fn vectorise<R>(f: impl FnMut() -> R) -> R {
     Arch::new().dispatch(Kernel(f))

@@ -60,10 +60,12 @@ pub struct Scope {
     pub unit_of_privacy: String,
     /// What is released under the guarantee.
     pub covered: Vec<String>,
-    /// What else was derived from the data and is not under the guarantee, for example `the hyper-parameter search`.
+    /// What else was derived from the data and is not under the guarantee, for example `the
+    /// hyper-parameter search`.
     pub not_covered: Vec<String>,
-    /// What the guarantee is conditional on: constants that depend on the records and shape what is released, for example
-    /// `the scaling, which was fitted on the private records`. With any of these, ε is conditional.
+    /// What the guarantee is conditional on: constants that depend on the records and shape what is
+    /// released, for example `the scaling, which was fitted on the private records`. With any of
+    /// these, ε is conditional.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given: Vec<String>,
 }
@@ -84,8 +86,9 @@ impl Statement {
     /// States what `accountant`, into which the whole ledger was composed, says of it.
     ///
     /// # Errors
-    /// [`AccountingError::LedgerTampered`] when the ledger does not verify, [`AccountingError::RelationMismatch`] when it was kept under another
-    /// relation, and the accountant's own.
+    /// [`AccountingError::LedgerTampered`] when the ledger does not verify,
+    /// [`AccountingError::RelationMismatch`] when it was kept under another relation, and the
+    /// accountant's own.
     pub fn new(
         ledger: &Ledger,
         accountant: &impl Accountant,

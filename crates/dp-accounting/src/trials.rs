@@ -6,7 +6,8 @@ use crate::AccountingError;
 
 /// Distribution of the number of trials, so that it hides how many were needed.
 ///
-/// **Source.** Papernot & Steinke 2022, Definition 1 (truncated negative binomial) and Section 3.4 (Poisson).
+/// **Source.** Papernot & Steinke 2022, Definition 1 (truncated negative binomial) and Section 3.4
+/// (Poisson).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "UncheckedTrialCount", into = "UncheckedTrialCount")]
 pub struct TrialCount(Family);
@@ -28,7 +29,8 @@ enum UncheckedTrialCount {
 const LOGARITHMIC: f64 = 1e-9;
 
 impl TrialCount {
-    /// Truncated negative binomial: `shape = 0` is the logarithmic distribution, `shape = 1` the geometric one.
+    /// Truncated negative binomial: `shape = 0` is the logarithmic distribution, `shape = 1` the
+    /// geometric one.
     ///
     /// # Errors
     /// [`AccountingError::OutOfRange`] unless `shape > -1` is finite and `0 < gamma < 1`.
@@ -62,8 +64,8 @@ impl TrialCount {
                 accepted: "greater than 1 and below 1e12",
             });
         }
-        // The mean falls from infinity to 1 as gamma goes from 0 to 1. Bisection on log gamma; the mean is between
-        // 1 and 1/gamma² for shapes near -1, hence the lower end.
+        // The mean falls from infinity to 1 as gamma goes from 0 to 1. Bisection on log gamma; the
+        // mean is between 1 and 1/gamma² for shapes near -1, hence the lower end.
         let (mut low, mut high) = (-600.0_f64, -1e-16_f64);
         for _ in 0..200 {
             let middle = 0.5 * (low + high);
@@ -108,9 +110,9 @@ impl TrialCount {
         }
     }
 
-    /// Pure ε of the search, of that of one run: `(2 + η)·ε` (Papernot & Steinke 2022, Corollary 3). For Poisson many runs the
-    /// likelihood of a result is `m·E[e^(m(F - 1))]` with `F` its distribution function, and the functions of neighbours differ by
-    /// `1 - e^-ε` at most.
+    /// Pure ε of the search, of that of one run: `(2 + η)·ε` (Papernot & Steinke 2022, Corollary
+    /// 3). For Poisson many runs the likelihood of a result is `m·E[e^(m(F - 1))]` with `F` its
+    /// distribution function, and the functions of neighbours differ by `1 - e^-ε` at most.
     pub(crate) fn pure_epsilon(self, epsilon: f64) -> f64 {
         let bound = match self.0 {
             Family::NegativeBinomial { shape, .. } => (2.0 + shape) * epsilon,
@@ -141,7 +143,8 @@ impl TrialCount {
                 k * libm::log1p(-gamma) - libm::log(k) - libm::log(-libm::log(gamma))
             }
             Family::NegativeBinomial { shape, gamma } => {
-                // (1-γ)^k / (γ^-η - 1) · Γ(k+η) / (Γ(η) k!); numerator and denominator change sign together at η = 0.
+                // (1-γ)^k / (γ^-η - 1) · Γ(k+η) / (Γ(η) k!); numerator and denominator change sign
+                // together at η = 0.
                 let log_binomial = libm::lgamma(k + shape) - libm::lgamma(shape) - libm::lgamma(k + 1.0);
                 k * libm::log1p(-gamma) + log_binomial - libm::log(libm::expm1(-shape * libm::log(gamma)).abs())
             }
@@ -151,7 +154,8 @@ impl TrialCount {
 
     /// The number of trials at a quantile: with `uniform` drawn uniformly from [0, 1), a sample.
     ///
-    /// The caller brings the randomness, so that this crate needs none. It must be cryptographic: who knows `uniform` knows the number of trials.
+    /// The caller brings the randomness, so that this crate needs none. It must be cryptographic:
+    /// who knows `uniform` knows the number of trials.
     ///
     /// **Edge cases.** Values outside [0, 1) are clamped into it.
     pub fn quantile(self, uniform: f64) -> u64 {
@@ -249,7 +253,8 @@ mod tests {
 
     #[test]
     fn quantiles_reproduce_the_distribution() {
-        // A stratified sample of 2^14 quantiles is deterministic: its mean is within a part in a thousand.
+        // A stratified sample of 2^14 quantiles is deterministic: its mean is within a part in a
+        // thousand.
         for trials in [TrialCount::negative_binomial(0.5, 0.2).unwrap(), TrialCount::poisson(7.0).unwrap()] {
             let n = 1 << 14;
             let mean =

@@ -1,4 +1,5 @@
-//! A slice of `cargo xtask audit accounting`: bounds against a second implementation in 200-bit arithmetic.
+//! A slice of `cargo xtask audit accounting`: bounds against a second implementation in 200-bit
+//! arithmetic.
 
 use dp_accounting::audit::{Evidence, check, check_further};
 use dp_accounting::{

@@ -25,7 +25,8 @@ fn epsilon<A: Accountant>(new: impl Fn() -> A, events: &[(DpEvent, u64)], at: f6
     accountant.epsilon(delta(at)).unwrap().epsilon.get()
 }
 
-/// The laws; `slack` is the relative width within which two answers to the same question may differ.
+/// The laws; `slack` is the relative width within which two answers to the same question may
+/// differ.
 fn conforms<A: Accountant>(new: impl Fn() -> A + Copy, slack: f64) {
     let name = new().name();
     // Nothing composed is (0, 0), and composing nothing changes nothing.
@@ -118,7 +119,8 @@ fn unsound_combinations_are_refused_with_what_is_possible() {
     assert!(matches!(accountant.compose(&empty, 1), Err(AccountingError::OutOfRange { .. })));
 }
 
-/// Fixed-size batches under replace-one cost more than Poisson batches under add-remove at the same noise, since the sensitivity is doubled.
+/// Fixed-size batches under replace-one cost more than Poisson batches under add-remove at the same
+/// noise, since the sensitivity is doubled.
 #[test]
 fn fixed_size_sampling_is_bracketed_and_below_rdp() {
     let fixed = DpEvent::gaussian(NoiseMultiplier::new(2.0).unwrap()).fixed_size_sampled(36_178, 256).unwrap();
@@ -127,7 +129,8 @@ fn fixed_size_sampling_is_bracketed_and_below_rdp() {
     pld.compose(&fixed, 2_826).unwrap();
     rdp.compose(&fixed, 2_826).unwrap();
     let (pld, rdp) = (pld.epsilon(delta(1e-6)).unwrap(), rdp.epsilon(delta(1e-6)).unwrap());
-    // Its profile is that of the Poisson-sampled Gaussian with half the noise for γ ≥ 1, and no smaller below.
+    // Its profile is that of the Poisson-sampled Gaussian with half the noise for γ ≥ 1, and no
+    // smaller below.
     let poisson = epsilon(
         || PldAccountant::new(NeighbouringRelation::AddRemove),
         &[(sampled(256.0 / 36_178.0, 1.0), 2_826)],
@@ -137,10 +140,12 @@ fn fixed_size_sampling_is_bracketed_and_below_rdp() {
     assert!(pld.epsilon.get() >= poisson * 0.999 && pld.epsilon < rdp.epsilon, "{pld:?} {poisson} {rdp:?}");
 }
 
-/// Replace-one neighbours of a randomised response: ε is the pure one at tiny δ, and two compositions of two outcomes by hand.
+/// Replace-one neighbours of a randomised response: ε is the pure one at tiny δ, and two
+/// compositions of two outcomes by hand.
 #[test]
 fn randomised_response_by_hand() {
-    // ε = ln 3: P = (3/4, 1/4). Two rounds: loss 2 ln 3 with probability 9/16, so δ(ln 3) = 9/16·(1 - 3/9) = 3/8.
+    // ε = ln 3: P = (3/4, 1/4). Two rounds: loss 2 ln 3 with probability 9/16, so δ(ln 3) =
+    // 9/16·(1 - 3/9) = 3/8.
     let response = DpEvent::RandomisedResponse {
         epsilon: dp_accounting::PositiveEpsilon::new(3.0_f64.ln()).unwrap(),
         n_outcomes: dp_accounting::OutcomeCount::new(2).unwrap(),
@@ -163,7 +168,8 @@ fn extremes() -> impl Strategy<Value = (f64, f64, u64, f64)> {
     )
 }
 
-/// RDP and PLD answer every setting with a number that is neither NaN nor negative, in order, and never 0 where one step already leaks.
+/// RDP and PLD answer every setting with a number that is neither NaN nor negative, in order, and
+/// never 0 where one step already leaks.
 ///
 /// PLD runs on a small budget: what matters here is that it falls back, not how narrow it gets.
 fn survives(q: f64, sigma: f64, steps: u64, d: f64) -> Result<(), TestCaseError> {

@@ -62,8 +62,8 @@ fn every_delta_is_answered_from_both_sides() {
     assert!(lower > 2.5e-5 && upper < 2.55e-5 && upper - lower < 1e-3 * upper, "[{lower}, {upper}]");
 }
 
-/// Next to no noise: panels of a grid would take minutes. What is known is the Rényi bound above, and below that many steps are no more
-/// private than one.
+/// Next to no noise: panels of a grid would take minutes. What is known is the Rényi bound above,
+/// and below that many steps are no more private than one.
 #[test]
 fn next_to_no_noise_is_answered_by_what_is_known() {
     for sigma in [1e-6, 1e-5, 1e-4, 3e-4] {
@@ -88,8 +88,9 @@ fn batches_of_fixed_size_with_little_noise_are_answered() {
     }
 }
 
-/// Papernot & Steinke 2022, Theorem 2 for a logarithmic number of trials (η = 0), of a ρ-zero-concentrated run at orders λ and λ̂:
-/// `ρλ + (1 - 1/λ̂)·ρλ̂ + ln(1/γ)/λ̂ + ln E[K]/(λ-1)`, smallest at `λ̂ = √(ln(1/γ)/ρ)`.
+/// Papernot & Steinke 2022, Theorem 2 for a logarithmic number of trials (η = 0), of a
+/// ρ-zero-concentrated run at orders λ and λ̂: `ρλ + (1 - 1/λ̂)·ρλ̂ + ln(1/γ)/λ̂ + ln E[K]/(λ-1)`,
+/// smallest at `λ̂ = √(ln(1/γ)/ρ)`.
 fn searched(rho: f64, gamma: f64, order: f64) -> f64 {
     let log = -gamma.ln();
     let log_mean = ((1.0 / gamma - 1.0) / log).ln();
@@ -106,7 +107,8 @@ fn search(rho: f64, gamma: f64) -> RdpAccountant {
 
 #[test]
 fn repeat_and_select_is_monotone_in_the_order_and_searched_without_a_cap() {
-    // The bound at order 18.5 is the smallest and holds below: 0.7795, where that of order 1.1 alone is 31.11.
+    // The bound at order 18.5 is the smallest and holds below: 0.7795, where that of order 1.1
+    // alone is 31.11.
     let found = search(0.01, 0.01).rdp(1.1).unwrap();
     let least = (0..4_000).map(|i| searched(0.01, 0.01, 2.0 + 0.01 * f64::from(i))).fold(f64::INFINITY, f64::min);
     assert!((searched(0.01, 0.01, 1.1) - 31.11).abs() < 5e-3);
@@ -117,7 +119,8 @@ fn repeat_and_select_is_monotone_in_the_order_and_searched_without_a_cap() {
     assert!(found >= expected * (1.0 - 1e-12) && found < expected * 1.000_01, "{found} {expected}");
 }
 
-/// Beside a Gaussian that asks for a low order the bound of a higher order counts, too: without it ε would be larger by one.
+/// Beside a Gaussian that asks for a low order the bound of a higher order counts, too: without it
+/// ε would be larger by one.
 #[test]
 fn a_search_beside_a_gaussian_is_monotone_in_the_order() {
     let (rho, gamma, delta) = (0.01, 0.01, 1e-5_f64);
@@ -140,8 +143,8 @@ fn a_search_beside_a_gaussian_is_monotone_in_the_order() {
     assert!(raw > found + 0.8, "{raw} {found}");
 }
 
-/// 10⁸ searches of next to no privacy loss, each with a geometric number of trials: `6n·√(ρ ln(1/γ))` at orders of 7e7. With orders up to 10⁶
-/// alone it would be 1381.9.
+/// 10⁸ searches of next to no privacy loss, each with a geometric number of trials: `6n·√(ρ
+/// ln(1/γ))` at orders of 7e7. With orders up to 10⁶ alone it would be 1381.9.
 #[test]
 fn many_searches_ask_for_orders_beyond_a_million() {
     let one = DpEvent::ZeroConcentrated { rho: Rho::new(1e-15).unwrap() };

@@ -129,7 +129,8 @@ fn attacks_in_one_direction() {
     assert!((one.guaranteed / other.guaranteed - 1.0).abs() < 1e-6, "{one:?} {other:?}");
 }
 
-/// A full batch takes a record's place from another one. What is left of sampling then is that of batches of fixed size.
+/// A full batch takes a record's place from another one. What is left of sampling then is that of
+/// batches of fixed size.
 #[test]
 fn batches_that_are_always_cut_are_of_fixed_size() {
     let cut = DpEvent::TruncatedPoissonGaussian {
@@ -155,7 +156,8 @@ fn batches_that_are_always_cut_are_of_fixed_size() {
     assert!(rdp.epsilon(Delta::new(1e-5).unwrap()).unwrap().epsilon.get() >= lower);
 }
 
-/// A cut batch under zero-out by hand: with σ → 0 a record in a batch of one is seen, or the one that it displaced is.
+/// A cut batch under zero-out by hand: with σ → 0 a record in a batch of one is seen, or the one
+/// that it displaced is.
 #[test]
 fn displaced_records_are_charged() {
     let at = |max_batch_size| DpEvent::TruncatedPoissonGaussian {
@@ -170,7 +172,8 @@ fn displaced_records_are_charged() {
     assert!(often.0 > plain.1 * 1.05, "{often:?} {plain:?}");
 }
 
-/// Users with two records in one part of the data and three in another: each part's event for as many, composed.
+/// Users with two records in one part of the data and three in another: each part's event for as
+/// many, composed.
 #[test]
 fn groups_and_users_mix() {
     let one = |k| step(0.02, 3.0).for_user(k).unwrap();

@@ -1,4 +1,5 @@
-//! Elementary functions are `libm`'s: their errors are stated, and bits do not depend on the platform's library.
+//! Elementary functions are `libm`'s: their errors are stated, and bits do not depend on the
+//! platform's library.
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
@@ -21,7 +22,8 @@ const PLATFORM: [&str; 13] = [
     "from_polar(",
 ];
 
-/// Lines of the library outside of tests, comments and the audit, which plans in doubles and judges in others.
+/// Lines of the library outside of tests, comments and the audit, which plans in doubles and judges
+/// in others.
 fn offences(folder: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -175,7 +175,8 @@ fn truncation_costs_what_full_batches_cost() {
     let (rarely, often) = (epsilon(&truncated(150), ADD_REMOVE), epsilon(&truncated(100), ADD_REMOVE));
     assert!(rarely.epsilon.get() >= plain * (1.0 - 1e-3) && rarely.epsilon.get() < plain * 1.05, "{rarely:?} {plain}");
     assert!(often.epsilon > rarely.epsilon, "{often:?} {rarely:?}");
-    // Where the number of records is public, a record still takes another one's place in a full batch.
+    // Where the number of records is public, a record still takes another one's place in a full
+    // batch.
     let public = epsilon(&truncated(100), NeighbouringRelation::ZeroOut);
     assert!(public.lower.unwrap() > epsilon(&poisson, NeighbouringRelation::ZeroOut).epsilon, "{public:?}");
 }

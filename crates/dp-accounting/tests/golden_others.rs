@@ -37,7 +37,8 @@ fn noise_multipliers_are_calibrated_to_the_peers() {
             );
         }
         assert!(by_rdp.epsilon_of(&event(sigma), 1).unwrap() <= target);
-        // By PLD: not below the exact value, and above it by no more than the width of the bracket allows.
+        // By PLD: not below the exact value, and above it by no more than the width of the bracket
+        // allows.
         let by_pld = Calibration::of_remaining_budget(PldAccountant::new(ADD_REMOVE), target, delta).unwrap();
         let by_pld = by_pld.with_relative_tolerance(1e-4).unwrap();
         let sigma = by_pld.noise_multiplier(event).unwrap().get();
@@ -173,13 +174,15 @@ fn divergences_equal_the_oracle() {
         let mut accountant = RdpAccountant::new(ADD_REMOVE);
         accountant.compose(&sampled(row.number("sampling_rate"), noise(row.number("noise_multiplier"))), 1).unwrap();
         let ours = accountant.rdp(row.number("order")).unwrap();
-        // An upper bound, and above the value by its rounding alone: at order 1.001 three digits cancel.
+        // An upper bound, and above the value by its rounding alone: at order 1.001 three digits
+        // cancel.
         let excess = ours / row.number("rdp") - 1.0;
         assert!(excess > -4e-16 && excess < 2e-9, "{ours}: {}", row.describe());
     }
 }
 
-/// The oracle has one direction a row: the upper bound holds for each, and the lower one for the larger.
+/// The oracle has one direction a row: the upper bound holds for each, and the lower one for the
+/// larger.
 #[test]
 fn profiles_contain_the_oracle() {
     let mut largest: Vec<((u64, u64, u64, u64), f64)> = Vec::new();

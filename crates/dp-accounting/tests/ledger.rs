@@ -1,4 +1,5 @@
-//! The ledger as others see it: equal however it was filled, broken by any change, and worth what a fresh accountant says.
+//! The ledger as others see it: equal however it was filled, broken by any change, and worth what a
+//! fresh accountant says.
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
@@ -84,8 +85,8 @@ fn composes_to_the_same_epsilon_as_its_events() {
     assert!(filled().compose_into(&mut wrong).is_err());
 }
 
-/// Computed apart, from the bytes that the encoding's tests write out by hand:
-/// `python3 -c` with `hashlib.sha256` over the start text, then over digest + length + event + count.
+/// Computed apart, from the bytes that the encoding's tests write out by hand: `python3 -c` with
+/// `hashlib.sha256` over the start text, then over digest + length + event + count.
 #[test]
 fn digests_are_of_the_canonical_encoding() {
     let mut ledger = Ledger::new(NeighbouringRelation::ZeroOut);

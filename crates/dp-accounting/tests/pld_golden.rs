@@ -8,8 +8,9 @@ use dp_accounting::{
     Accountant, Certainty, Delta, DpEvent, NeighbouringRelation, NoiseMultiplier, PldAccountant, SamplingRate,
 };
 
-/// Rows whose `truth` is not: the generator's contour sum failed (it returned 0, or a value below its own lower
-/// bound), or its stated tolerance is smaller than its error. `golden/oracle_delta.tsv` has the profile at these settings.
+/// Rows whose `truth` is not: the generator's contour sum failed (it returned 0, or a value below
+/// its own lower bound), or its stated tolerance is smaller than its error.
+/// `golden/oracle_delta.tsv` has the profile at these settings.
 const FAILED_TRUTHS: [&str; 8] = [
     "grid_q0.1_s0.3_T1000_d1e-05",
     "grid_q0.1_s0.5_T20000_d1e-08",
@@ -32,7 +33,8 @@ fn accountant(q: f64, sigma: f64, steps: f64) -> PldAccountant {
 fn brackets_contain_the_truth() {
     for row in golden_tables::rows(include_str!("golden/dpsgd.tsv")) {
         let (q, sigma, steps) = (row.number("sampling_rate"), row.number("noise_multiplier"), row.number("steps"));
-        // The slowest tenth of the table, heavy tails far below the size of one step, is run by `cargo xtask account --jsonl`.
+        // The slowest tenth of the table, heavy tails far below the size of one step, is run by
+        // `cargo xtask account --jsonl`.
         if q < 0.001 && steps > 1_000.0 && sigma < 1.0 {
             continue;
         }

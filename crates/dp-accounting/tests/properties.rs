@@ -44,7 +44,8 @@ proptest! {
         prop_assert_eq!(epsilons(&forwards, delta), epsilons(&backwards, delta));
     }
 
-    /// The exact ε is monotone, so a bracket of the more private setting never lies above one of the less private.
+    /// The exact ε is monotone, so a bracket of the more private setting never lies above one of
+    /// the less private.
     #[test]
     fn epsilon_is_monotone((q, sigma, steps, delta) in setting(), by in 1.01_f64..3.0) {
         let (_, upper, rdp) = epsilons(&[(sampled(q, sigma), steps)], delta);

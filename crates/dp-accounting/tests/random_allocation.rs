@@ -1,4 +1,5 @@
-//! Random allocation by its privacy loss distribution: true values, other implementations' brackets, and laws.
+//! Random allocation by its privacy loss distribution: true values, other implementations'
+//! brackets, and laws.
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
@@ -27,7 +28,8 @@ fn epsilon(accountant: &PldAccountant, delta: f64) -> (f64, f64) {
     (bound.lower.unwrap().get(), bound.epsilon.get())
 }
 
-/// One of two steps: mpmath 1.3, 30 digits, by the formula of Black and Scholes for one step and a quadrature over the other.
+/// One of two steps: mpmath 1.3, 30 digits, by the formula of Black and Scholes for one step and a
+/// quadrature over the other.
 #[test]
 fn one_of_two_steps_to_thirty_digits() {
     let truths = [
@@ -49,7 +51,8 @@ fn one_of_two_steps_to_thirty_digits() {
     }
 }
 
-/// Brackets, to a tenth of ε, that `PLD_accounting` 2.0, the code of Feldman & Shenfeld 2026 (arXiv 2602.17284), computes overlap with ours, which are narrower.
+/// Brackets, to a tenth of ε, that `PLD_accounting` 2.0, the code of Feldman & Shenfeld 2026 (arXiv
+/// 2602.17284), computes overlap with ours, which are narrower.
 #[test]
 fn brackets_of_the_theorems_authors() {
     let theirs: [(f64, f64, u64, u64, f64, f64); 1] =
@@ -66,7 +69,8 @@ fn laws_of_random_allocation() {
     let relation = NeighbouringRelation::AddRemove;
     let at = 1e-5;
     let (lower, upper) = epsilon(&pld(&allocated(1.0, 30), 2, relation), at);
-    // Less than everything in one step, at least as much as with more steps, more noise or fewer epochs.
+    // Less than everything in one step, at least as much as with more steps, more noise or fewer
+    // epochs.
     let one_step = epsilon(&pld(&DpEvent::gaussian(sigma(1.0)), 2, relation), at);
     assert!(upper < one_step.0, "{upper} {one_step:?}");
     for fewer in [

@@ -57,7 +57,8 @@ fn never_below_the_truth_and_never_above_the_peers() {
     }
 }
 
-/// Xu et al. 2021: the moments accountant, classic conversion, orders 2 to 64, `T = epochs·n/b`, `q = b/n`, δ = 1e-6.
+/// Xu et al. 2021: the moments accountant, classic conversion, orders 2 to 64, `T = epochs·n/b`,
+/// `q = b/n`, δ = 1e-6.
 #[test]
 fn xu_prints_these_epsilons() {
     let moments = |q: f64, sigma: f64, steps: f64| {

@@ -1,4 +1,5 @@
-//! `cargo bench -p dp-clipping`: kernels against the stream-read bandwidth and ndarray's plain form, then every method.
+//! `cargo bench -p dp-clipping`: kernels against the stream-read bandwidth and ndarray's plain
+//! form, then every method.
 
 use std::{hint::black_box, num::NonZeroUsize};
 

@@ -2,7 +2,8 @@
 
 use crate::{CountQuery, error::ClipError};
 
-/// One Poisson batch as a method sees it: never the gradients, only their norms, and the group of each record.
+/// One Poisson batch as a method sees it: never the gradients, only their norms, and the group of
+/// each record.
 ///
 /// **Shapes.** Both slices `[batch]`; empty for a noise-only step.
 #[derive(Debug, Clone, Copy)]
@@ -30,8 +31,9 @@ impl ClipBatch<'_> {
         }
     }
 
-    /// Norm and group of every record that takes part. A record without a valid norm is treated as absent everywhere,
-    /// in the sum and in the counts, so that it is as private as a record that was not drawn.
+    /// Norm and group of every record that takes part. A record without a valid norm is treated as
+    /// absent everywhere, in the sum and in the counts, so that it is as private as a record that
+    /// was not drawn.
     pub(crate) fn valid(&self) -> impl Iterator<Item = (f64, usize)> {
         self.norms.iter().copied().zip(self.groups.iter().copied()).filter(|&(norm, _)| is_valid_norm(norm))
     }
@@ -45,19 +47,21 @@ pub(crate) fn is_valid_norm(norm: f64) -> bool {
 /// A method's answer to one batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Clipped {
-    /// `s_i`, `[batch]`. `s_i‖g_i‖ ≤ bound` for every `i`, with the headroom of [`crate::bound::HEADROOM`]; exactly 0
-    /// for a norm that is not finite.
+    /// `s_i`, `[batch]`. `s_i‖g_i‖ ≤ bound` for every `i`, with the headroom of
+    /// [`crate::bound::HEADROOM`]; exactly 0 for a norm that is not finite.
     pub scales: Vec<f64>,
-    /// `S`: the sensitivity of `Σ s_i g_i` when one record is added or removed. The noise is `N(0, (σS)²)`.
+    /// `S`: the sensitivity of `Σ s_i g_i` when one record is added or removed. The noise is `N(0,
+    /// (σS)²)`.
     pub bound: f64,
-    /// `S_k`, `[K]`: the bound for the records of group `k`; `bound` is their largest. Given the released counts, group
-    /// `k` enjoys the larger noise multiplier `σ·S/S_k` at this step.
+    /// `S_k`, `[K]`: the bound for the records of group `k`; `bound` is their largest. Given the
+    /// released counts, group `k` enjoys the larger noise multiplier `σ·S/S_k` at this step.
     pub group_bounds: Vec<f64>,
-    /// Every noisy count made on this batch, in the order of [`crate::ClipConfig::count_noise_multipliers`].
+    /// Every noisy count made on this batch, in the order of
+    /// [`crate::ClipConfig::count_noise_multipliers`].
     pub queries: Vec<CountQuery>,
     /// Thresholds in force at this step: one value, or one per group.
     pub thresholds: Vec<f64>,
-    /// Records whose norm was not a finite number: they contribute nothing to the sum and to the counts. A diagnostic
-    /// without noise, not to be released.
+    /// Records whose norm was not a finite number: they contribute nothing to the sum and to the
+    /// counts. A diagnostic without noise, not to be released.
     pub n_non_finite: usize,
 }

@@ -1,8 +1,8 @@
 //! The bound `s‖g‖ ≤ S` in floating point, for every input.
 //!
-//! A rule states its scale in real arithmetic. What is summed later is `s·g` in the caller's precision, with a norm
-//! that was itself rounded. [`cap`] therefore clips to just under the bound: to `S(1 − 2⁻¹⁸)`. The headroom 2⁻¹⁸ =
-//! 3.8e-6 covers
+//! A rule states its scale in real arithmetic. What is summed later is `s·g` in the caller's
+//! precision, with a norm that was itself rounded. [`cap`] therefore clips to just under the bound:
+//! to `S(1 − 2⁻¹⁸)`. The headroom 2⁻¹⁸ = 3.8e-6 covers
 //!
 //! | source | relative error |
 //! |---|---|
@@ -11,9 +11,9 @@
 //! | rounding each product `s·g_ij` in f32 | 2⁻²⁴ = 6e-8 |
 //! | our own f64 arithmetic | below 1e-15 |
 //!
-//! three times over. It costs four millionths of the threshold. What it cannot cover is the rounding of the *sum*:
-//! adding a record changes how the others round, by about machine epsilon times the sum, as in every floating-point
-//! implementation.
+//! three times over. It costs four millionths of the threshold. What it cannot cover is the
+//! rounding of the *sum*: adding a record changes how the others round, by about machine epsilon
+//! times the sum, as in every floating-point implementation.
 
 use std::ops::RangeInclusive;
 
@@ -22,25 +22,27 @@ use crate::error::{ClipError, check};
 /// Largest share of the bound that a record may reach: `1 − 2⁻¹⁸`.
 pub const HEADROOM: f64 = 1.0 - 1.0 / 262_144.0;
 
-/// Largest scale, 2⁹⁶: finite in f32 with room for the product. A larger one arises only for vanishing gradients.
+/// Largest scale, 2⁹⁶: finite in f32 with room for the product. A larger one arises only for
+/// vanishing gradients.
 pub const MAX_SCALE: f64 = (1_u128 << 96) as f64;
 
-/// Smallest non-zero scale, 2⁻¹²⁶, the smallest normal f32. Below it the cast to f32 may round up by a large factor
-/// and break the bound, so the scale becomes 0.
+/// Smallest non-zero scale, 2⁻¹²⁶, the smallest normal f32. Below it the cast to f32 may round up
+/// by a large factor and break the bound, so the scale becomes 0.
 pub const MIN_SCALE: f64 = f32::MIN_POSITIVE as f64;
 
-/// Range of every threshold and clipping norm, 2⁻⁶⁰ to 2⁶⁰ (8.7e-19 to 1.2e18), so that neither they nor their
-/// squares leave the normal range of f32. A controller that would run to 0 or ∞ stops here; stopping is
-/// post-processing.
+/// Range of every threshold and clipping norm, 2⁻⁶⁰ to 2⁶⁰ (8.7e-19 to 1.2e18), so that neither
+/// they nor their squares leave the normal range of f32. A controller that would run to 0 or ∞
+/// stops here; stopping is post-processing.
 pub const THRESHOLD_RANGE: RangeInclusive<f64> = 1.0 / ((1_u64 << 60) as f64)..=(1_u64 << 60) as f64;
 
 /// `scale`, lowered where needed so that `scale·norm` stays below `bound` in floating point.
 ///
 /// **Guarantee.** For every `norm` and `scale`, NaN and ∞ included, the result `r` is 0 or in
-/// [`MIN_SCALE`]..=[`MAX_SCALE`], and `r·norm ≤ bound·(1 − 2⁻¹⁸)` up to the rounding of one product.
+/// [`MIN_SCALE`]..=[`MAX_SCALE`], and `r·norm ≤ bound·(1 − 2⁻¹⁸)` up to the rounding of one
+/// product.
 ///
-/// **Edge cases.** A norm that is NaN, infinite or negative gives 0. A zero norm leaves the scale as it is, up to
-/// [`MAX_SCALE`].
+/// **Edge cases.** A norm that is NaN, infinite or negative gives 0. A zero norm leaves the scale
+/// as it is, up to [`MAX_SCALE`].
 ///
 /// ```
 /// use dp_clipping::bound::{HEADROOM, cap};
@@ -65,8 +67,8 @@ pub(crate) fn check_threshold(name: &'static str, value: f64) -> Result<(), Clip
     check(name, value, THRESHOLD_RANGE, "2^-60 to 2^60")
 }
 
-/// The nearest permitted threshold. A NaN, which no validated controller produces, becomes the smallest: it fails
-/// closed.
+/// The nearest permitted threshold. A NaN, which no validated controller produces, becomes the
+/// smallest: it fails closed.
 pub(crate) fn clamp_threshold(value: f64) -> f64 {
     value.max(*THRESHOLD_RANGE.start()).min(*THRESHOLD_RANGE.end())
 }

@@ -10,10 +10,11 @@ use crate::{
     grid::{self, GridMethod},
 };
 
-/// A scale rule, a threshold controller and sample weights, with everything they need but the public context.
+/// A scale rule, a threshold controller and sample weights, with everything they need but the
+/// public context.
 ///
-/// Any rule works with any controller and any weights. Parameters are checked when it is read from JSON and again by
-/// [`ClipConfig::build`].
+/// Any rule works with any controller and any weights. Parameters are checked when it is read from
+/// JSON and again by [`ClipConfig::build`].
 ///
 /// ```
 /// use dp_clipping::ClipConfig;
@@ -91,15 +92,16 @@ impl ClipConfig {
         Ok(Box::new(GridMethod::new(*self, *context)))
     }
 
-    /// A step under counts that were released before: everything of [`ClipMethod::clip`] that happens after the noise.
+    /// A step under counts that were released before: everything of [`ClipMethod::clip`] that
+    /// happens after the noise.
     ///
-    /// The guarantee is a statement about this function: for the same `state` and `released`, one record more or less
-    /// in the batch changes `Σ s_i g_i` by at most [`Clipped::bound`] in L2. It makes the guarantee testable where
-    /// thresholds follow the counts of the same step.
+    /// The guarantee is a statement about this function: for the same `state` and `released`, one
+    /// record more or less in the batch changes `Σ s_i g_i` by at most [`Clipped::bound`] in L2. It
+    /// makes the guarantee testable where thresholds follow the counts of the same step.
     ///
     /// # Errors
-    /// As [`ClipMethod::clip`]; [`ClipError::StateMismatch`] if the state or the counts belong to another
-    /// configuration.
+    /// As [`ClipMethod::clip`]; [`ClipError::StateMismatch`] if the state or the counts belong to
+    /// another configuration.
     pub fn replay(
         &self,
         context: &PublicContext,
@@ -114,16 +116,16 @@ impl ClipConfig {
         grid::replay(self, context, state.threshold, batch, released)
     }
 
-    /// Noise multipliers of the count queries of every step, known before the first one, so that a plan can state the
-    /// step's event: `σ_eff = (σ⁻² + Σ_j σ_j⁻²)^(-1/2)`.
+    /// Noise multipliers of the count queries of every step, known before the first one, so that a
+    /// plan can state the step's event: `σ_eff = (σ⁻² + Σ_j σ_j⁻²)^(-1/2)`.
     ///
     /// An entry of 0 is a count without noise: its privacy loss is infinite.
     pub fn count_noise_multipliers(&self, context: &PublicContext) -> Vec<f64> {
         self.queries(context).iter().map(|query| query.noise_multiplier).collect()
     }
 
-    /// Noise multipliers of everything that a step releases: the gradient sum's, then those of its counts. They are
-    /// taken of one batch, so a step is one joint event.
+    /// Noise multipliers of everything that a step releases: the gradient sum's, then those of its
+    /// counts. They are taken of one batch, so a step is one joint event.
     pub fn step_noise_multipliers(&self, context: &PublicContext) -> Vec<f64> {
         std::iter::once(context.noise_multiplier).chain(self.count_noise_multipliers(context)).collect()
     }
@@ -133,7 +135,8 @@ impl ClipConfig {
         grid::planned_queries(self, context)
     }
 
-    /// Whether the declared bound is a proven sensitivity. If not, an ε computed from it is nominal.
+    /// Whether the declared bound is a proven sensitivity. If not, an ε computed from it is
+    /// nominal.
     pub fn certified(&self) -> bool {
         self.coupling == Coupling::None
     }

@@ -8,13 +8,14 @@ use crate::{
 
 /// The public facts a method needs; nothing in it may depend on the records.
 ///
-/// **Units.** `noise_multiplier` is σ: standard deviation of the gradient noise divided by the bound.
+/// **Units.** `noise_multiplier` is σ: standard deviation of the gradient noise divided by the
+/// bound.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PublicContext {
     /// Number of groups `K`, at least 1.
     pub n_groups: usize,
-    /// Expected size `B = q·n` of a Poisson batch, the denominator of every released mean. The realised size is
-    /// private.
+    /// Expected size `B = q·n` of a Poisson batch, the denominator of every released mean. The
+    /// realised size is private.
     pub expected_batch_size: f64,
     /// Noise multiplier σ of the gradient query, 0 for an analysis without noise.
     pub noise_multiplier: f64,
@@ -24,8 +25,8 @@ impl PublicContext {
     /// Checks the ranges.
     ///
     /// # Errors
-    /// [`ClipError::InvalidParameter`] for no groups, a batch size outside 2⁻⁶⁰ to 2⁶⁰, or a noise multiplier outside
-    /// 0 to 2⁶⁰.
+    /// [`ClipError::InvalidParameter`] for no groups, a batch size outside 2⁻⁶⁰ to 2⁶⁰, or a noise
+    /// multiplier outside 0 to 2⁶⁰.
     pub fn validate(&self) -> Result<(), ClipError> {
         check("n_groups", self.n_groups as f64, 1.0.., "at least 1")?;
         check("expected_batch_size", self.expected_batch_size, THRESHOLD_RANGE, "2^-60 to 2^60")?;

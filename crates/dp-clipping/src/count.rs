@@ -14,11 +14,12 @@ use crate::{
 /// Range of every noise multiplier, 0 to 2⁶⁰: a released count stays finite.
 pub(crate) const NOISE_MULTIPLIER_RANGE: RangeInclusive<f64> = 0.0..=(1_u64 << 60) as f64;
 
-/// One noisy count (or vector of counts) that was released on a batch: a Gaussian query that the accountant must
-/// charge.
+/// One noisy count (or vector of counts) that was released on a batch: a Gaussian query that the
+/// accountant must charge.
 ///
-/// It sees the same Poisson batch as the gradient, so a step with noise multipliers `σ, σ_1, …` is one sampled Gaussian
-/// with `σ_eff = (σ⁻² + σ_1⁻² + …)^(-1/2)`, also where the gradient's bound was chosen from the counts.
+/// It sees the same Poisson batch as the gradient, so a step with noise multipliers `σ, σ_1, …` is
+/// one sampled Gaussian with `σ_eff = (σ⁻² + σ_1⁻² + …)^(-1/2)`, also where the gradient's bound
+/// was chosen from the counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CountQuery {
     /// What was counted, for example `norms above the threshold`.
@@ -42,8 +43,8 @@ pub enum CountNoise {
 }
 
 impl Default for CountNoise {
-    /// Ten times the gradient's noise multiplier, as in Xu (σ1 = 10 σ2) and Zhao (σ_count = 10 σ_grad): the counts then
-    /// lower the effective noise multiplier by half a per cent.
+    /// Ten times the gradient's noise multiplier, as in Xu (σ1 = 10 σ2) and Zhao (σ_count = 10
+    /// σ_grad): the counts then lower the effective noise multiplier by half a per cent.
     fn default() -> Self {
         Self::TimesGradient(10.0)
     }
@@ -69,8 +70,9 @@ pub(crate) trait Release {
     fn release(&mut self, name: &str, exact: &[f64], l2_sensitivity: f64, noise_multiplier: f64) -> CountQuery;
 }
 
-/// Fresh noise `N(0, (noise_multiplier·l2_sensitivity)²)` on each count, rounded exactly to a public grid
-/// (see [`crate::noise`]). A multiplier of 0 releases the counts as they are, which costs ε = ∞.
+/// Fresh noise `N(0, (noise_multiplier·l2_sensitivity)²)` on each count, rounded exactly to a
+/// public grid (see [`crate::noise`]). A multiplier of 0 releases the counts as they are, which
+/// costs ε = ∞.
 pub(crate) struct Fresh<'a>(pub(crate) &'a mut dyn CryptoRng);
 
 impl Release for Fresh<'_> {

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{ClipError, check};
 
-/// How the records of a batch influence each other, beyond being summed. Anything but [`Coupling::None`] breaks the
-/// guarantee: one record then moves the others' contributions and the bound no longer limits the sum's sensitivity.
+/// How the records of a batch influence each other, beyond being summed. Anything but
+/// [`Coupling::None`] breaks the guarantee: one record then moves the others' contributions and the
+/// bound no longer limits the sum's sensitivity.
 ///
 /// The scales of this crate are the same under every coupling; the trainer carries it out.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -14,7 +15,8 @@ pub enum Coupling {
     /// Records are independent: the only certified choice.
     #[default]
     None,
-    /// The gradients are those of the loss with FairLens's two regularisers, which are functions of the whole batch.
+    /// The gradients are those of the loss with FairLens's two regularisers, which are functions of
+    /// the whole batch.
     Fairlens {
         /// Weight γ1 of the clipping regulariser R1.
         gamma_1: f64,
@@ -34,23 +36,25 @@ pub enum Coupling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FairlensForm {
-    /// Algorithm 4 of Esipova 2023: R2 is of predicted probabilities, clipping factors in R1 count as constants, and every record gets the
-    /// same vector, the gradient of both regularisers.
+    /// Algorithm 4 of Esipova 2023: R2 is of predicted probabilities, clipping factors in R1 count
+    /// as constants, and every record gets the same vector, the gradient of both regularisers.
     #[default]
     Paper,
-    /// The trainer that printed the paper's rows, of which a public fork of the authors' code has a copy: R2 is the difference between groups
-    /// of the mean of `o(1 − o)` over the model's raw outputs `o`, clipping factors are differentiated, and every record keeps its own
-    /// share of the regularisers' gradient.
+    /// The trainer that printed the paper's rows, of which a public fork of the authors' code has a
+    /// copy: R2 is the difference between groups of the mean of `o(1 − o)` over the model's raw
+    /// outputs `o`, clipping factors are differentiated, and every record keeps its own share of
+    /// the regularisers' gradient.
     Code,
 }
 
 impl Coupling {
-    /// Turns the clipped sum into what the analysis couplings train with, given the sum without clipping.
+    /// Turns the clipped sum into what the analysis couplings train with, given the sum without
+    /// clipping.
     ///
     /// **Shapes.** Both `[params]`.
     ///
-    /// **Edge cases.** [`Coupling::None`] and [`Coupling::Fairlens`] leave the sum as it is. A sum of norm 0 has no
-    /// direction: the result is then 0.
+    /// **Edge cases.** [`Coupling::None`] and [`Coupling::Fairlens`] leave the sum as it is. A sum
+    /// of norm 0 has no direction: the result is then 0.
     ///
     /// # Panics
     /// If the lengths differ.

@@ -7,16 +7,19 @@ use crate::{
     kernels::{Element, Execution, Gradients, clip_and_sum, norms, scale_and_sum},
 };
 
-/// Clips per-sample gradients with a method and sums them: `sum = Σ s_i g_i`, with sensitivity [`Clipped::bound`].
+/// Clips per-sample gradients with a method and sums them: `sum = Σ s_i g_i`, with sensitivity
+/// [`Clipped::bound`].
 ///
-/// One pass over memory where the method knows its scales in advance ([`ClipMethod::scale_in_advance`]), else two.
+/// One pass over memory where the method knows its scales in advance
+/// ([`ClipMethod::scale_in_advance`]), else two.
 ///
 /// **Shapes.** `gradients`: `[batch, params]`, `groups`: `[batch]`, `sum`: `[params]`, overwritten.
 ///
 /// **Edge cases.** An empty batch gives a sum of zeros, to which the noise is still added.
 ///
 /// # Errors
-/// [`ClipError::LengthMismatch`] and [`ClipError::GroupOutOfRange`] for inputs that do not fit together.
+/// [`ClipError::LengthMismatch`] and [`ClipError::GroupOutOfRange`] for inputs that do not fit
+/// together.
 ///
 /// ```
 /// use dp_clipping::{PublicContext, clip_gradients, kernels::{Execution, Gradients}, registry};

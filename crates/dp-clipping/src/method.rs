@@ -5,24 +5,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ClipBatch, ClipConfig, ClipError, Clipped, ScaleRule, bound::cap};
 
-/// A per-sample transform: norms and groups in, scales and their bound out, every noisy count reported.
+/// A per-sample transform: norms and groups in, scales and their bound out, every noisy count
+/// reported.
 ///
-/// **Guarantee.** Given the counts already released, adding or removing one record changes `Σ s_i g_i` by at most
-/// [`Clipped::bound`] in L2 and each count by at most its declared sensitivity. The bound and the thresholds are
-/// functions of released values only.
+/// **Guarantee.** Given the counts already released, adding or removing one record changes `Σ s_i
+/// g_i` by at most [`Clipped::bound`] in L2 and each count by at most its declared sensitivity. The
+/// bound and the thresholds are functions of released values only.
 pub trait ClipMethod: Send {
     /// Scales for one Poisson batch; moves the thresholds on to the next step.
     ///
-    /// **Edge cases.** An empty batch is a noise-only step: no scales, and the counts are noise. A norm that is not
-    /// finite gets scale 0 and counts nowhere.
+    /// **Edge cases.** An empty batch is a noise-only step: no scales, and the counts are noise. A
+    /// norm that is not finite gets scale 0 and counts nowhere.
     ///
     /// # Errors
-    /// [`ClipError::LengthMismatch`] and [`ClipError::GroupOutOfRange`] for a malformed batch; the state is then
-    /// unchanged.
+    /// [`ClipError::LengthMismatch`] and [`ClipError::GroupOutOfRange`] for a malformed batch; the
+    /// state is then unchanged.
     fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn CryptoRng) -> Result<Clipped, ClipError>;
 
-    /// The scale that the next [`ClipMethod::clip`] will give to the records of a group, if it does not depend on that
-    /// batch. Norms and sum then take one pass over the gradients; see [`crate::clip_gradients`].
+    /// The scale that the next [`ClipMethod::clip`] will give to the records of a group, if it does
+    /// not depend on that batch. Norms and sum then take one pass over the gradients; see
+    /// [`crate::clip_gradients`].
     fn scale_in_advance(&self, _group: usize) -> Option<AdvanceScale> {
         None
     }
@@ -33,8 +35,8 @@ pub trait ClipMethod: Send {
     /// Continues from a checkpoint.
     ///
     /// # Errors
-    /// [`ClipError::StateMismatch`] if the state was saved by another configuration, [`ClipError::InvalidParameter`]
-    /// if a threshold is out of range.
+    /// [`ClipError::StateMismatch`] if the state was saved by another configuration,
+    /// [`ClipError::InvalidParameter`] if a threshold is out of range.
     fn restore(&mut self, state: &MethodState) -> Result<(), ClipError>;
 }
 

@@ -4,12 +4,15 @@ use rand::CryptoRng;
 
 use crate::{ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, MethodState, PublicContext, batch::is_valid_norm};
 
-/// One method per layer, each seeing that layer's norms. (Flat clipping is one method over the whole gradient's norms.)
+/// One method per layer, each seeing that layer's norms. (Flat clipping is one method over the
+/// whole gradient's norms.)
 ///
-/// **Guarantee.** A record changes layer `l`'s sum by at most `S_l`, so the whole sum by at most `√Σ S_l²`; all
-/// layers get noise of that one size. With the flat bound `C` shared out evenly, each of `L` layers has `C/√L`.
+/// **Guarantee.** A record changes layer `l`'s sum by at most `S_l`, so the whole sum by at most
+/// `√Σ S_l²`; all layers get noise of that one size. With the flat bound `C` shared out evenly,
+/// each of `L` layers has `C/√L`.
 ///
-/// Every layer's controller makes its own count on the same batch: all of them are queries of the step.
+/// Every layer's controller makes its own count on the same batch: all of them are queries of the
+/// step.
 ///
 /// ```
 /// use dp_clipping::{PublicContext, per_layer::PerLayer, registry::{PresetParams, find}};
@@ -58,7 +61,8 @@ impl PerLayer {
     /// **Shapes.** `norms`: `[layers][batch]`, `groups`: `[batch]`.
     ///
     /// # Errors
-    /// [`ClipError::LengthMismatch`] if the number of layers or of records does not fit, and as [`ClipMethod::clip`].
+    /// [`ClipError::LengthMismatch`] if the number of layers or of records does not fit, and as
+    /// [`ClipMethod::clip`].
     pub fn clip(
         &mut self,
         norms: &[&[f64]],
@@ -69,7 +73,8 @@ impl PerLayer {
         for layer in norms {
             crate::error::check_lengths("norms", layer.len(), "groups", groups.len())?;
         }
-        // A record is out of every layer if it is out of one: its gradient as a whole is not finite.
+        // A record is out of every layer if it is out of one: its gradient as a whole is not
+        // finite.
         let valid: Vec<bool> =
             (0..groups.len()).map(|record| norms.iter().all(|layer| is_valid_norm(layer[record]))).collect();
         let mut layers = Vec::with_capacity(norms.len());

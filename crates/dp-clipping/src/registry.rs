@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{ClipConfig, ClipError, CountNoise, FairlensForm, PublicContext, controllers::ShareOf, methods};
 
-/// The settings a study varies. A preset reads those it needs; `None` means the value of the method's paper.
+/// The settings a study varies. A preset reads those it needs; `None` means the value of the
+/// method's paper.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PresetParams {
@@ -22,8 +23,8 @@ pub struct PresetParams {
     pub rate: Option<f64>,
     /// Target γ of the geometric controllers; η_Z of Global-Adapt.
     pub target: Option<f64>,
-    /// Lower bound `C_LB` of the bounded methods, a tenth of the first threshold by default; of `adaptive` and `soft-adaptive`, which have
-    /// none by default.
+    /// Lower bound `C_LB` of the bounded methods, a tenth of the first threshold by default; of
+    /// `adaptive` and `soft-adaptive`, which have none by default.
     pub lower_bound: Option<f64>,
     /// Noise of every count.
     pub count_noise: CountNoise,
@@ -63,7 +64,8 @@ pub struct MethodEntry {
     pub summary: &'static str,
     /// Where it was published.
     pub source: &'static str,
-    /// Where this implementation differs from the published text or code, and why; empty if nowhere.
+    /// Where this implementation differs from the published text or code, and why; empty if
+    /// nowhere.
     pub differs: &'static str,
     /// Its cell of the grid.
     pub preset: fn(&PresetParams) -> ClipConfig,

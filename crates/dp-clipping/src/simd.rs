@@ -7,8 +7,9 @@
 
 use pulp::{Arch, NullaryFnOnce};
 
-/// A closure that is inlined where it is called: `FnMut` by way of a method, since the shim that turns a closure into an
-/// `FnOnce` is never inlined and would leave the loop compiled for the baseline.
+/// A closure that is inlined where it is called: `FnMut` by way of a method, since the shim that
+/// turns a closure into an `FnOnce` is never inlined and would leave the loop compiled for the
+/// baseline.
 struct Kernel<F>(F);
 
 impl<R, F: FnMut() -> R> NullaryFnOnce for Kernel<F> {
@@ -20,14 +21,15 @@ impl<R, F: FnMut() -> R> NullaryFnOnce for Kernel<F> {
     }
 }
 
-/// Runs a closure compiled for the best instruction set of this machine. Mark it `#[inline(always)]`.
+/// Runs a closure compiled for the best instruction set of this machine. Mark it
+/// `#[inline(always)]`.
 #[inline(always)]
 pub fn vectorise<R>(f: impl FnMut() -> R) -> R {
     Arch::new().dispatch(Kernel(f))
 }
 
-/// Name of the instruction set that [`vectorise`] compiles for on this machine. It decides which operations are fused, and with
-/// them the last bits of sums.
+/// Name of the instruction set that [`vectorise`] compiles for on this machine. It decides which
+/// operations are fused, and with them the last bits of sums.
 pub fn instruction_set() -> &'static str {
     match Arch::new() {
         Arch::Scalar => "portable",

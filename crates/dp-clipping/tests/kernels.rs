@@ -177,7 +177,8 @@ fn special_values_reach_nothing() {
         let scale = |_, norm| cap(hard::scale(norm, 1.0), norm, 1.0);
         let (_, scales) = clip_and_sum(&view, scale, &mut sum, &execution).unwrap();
         assert_eq!((scales[1], scales[2]), (0.0, 0.0));
-        // The scale of 1e200 would be below the smallest f32 and is 0; the last row reaches the threshold: 1/√20 in each place.
+        // The scale of 1e200 would be below the smallest f32 and is 0; the last row reaches the
+        // threshold: 1/√20 in each place.
         assert_eq!(scales[3], 0.0);
         assert!(sum.iter().all(|x| (x - 1.0 / 20.0_f64.sqrt()).abs() < 1e-5), "{sum:?}");
         let mut two_passes = vec![0.0; 20];
@@ -232,12 +233,14 @@ fn noise_is_standard_normal() {
     add_noise(&mut values, 1.0, &mut ChaCha20Rng::seed_from_u64(17), &Execution::default()).unwrap();
     let moment = |k: i32| values.iter().map(|x| x.powi(k)).sum::<f64>() / n as f64;
     let root_n = (n as f64).sqrt();
-    // Moments with standard errors 1/√n, √2/√n, √15/√n, √96/√n; beyond 5 of them by chance: 6e-7 each.
+    // Moments with standard errors 1/√n, √2/√n, √15/√n, √96/√n; beyond 5 of them by chance: 6e-7
+    // each.
     assert!(moment(1).abs() * root_n < 5.0);
     assert!((moment(2) - 1.0).abs() * root_n < 5.0 * 2_f64.sqrt());
     assert!(moment(3).abs() * root_n < 5.0 * 15_f64.sqrt());
     assert!((moment(4) - 3.0).abs() * root_n < 5.0 * 96_f64.sqrt());
-    // Neighbours, the two values of a pair, and values at the same place of neighbouring blocks, are uncorrelated; 5 standard errors.
+    // Neighbours, the two values of a pair, and values at the same place of neighbouring blocks,
+    // are uncorrelated; 5 standard errors.
     for lag in [1, 128, 256] {
         let correlation: f64 = values.iter().zip(&values[lag..]).map(|(x, y)| x * y).sum::<f64>() / root_n;
         assert!(correlation.abs() < 5.0, "lag {lag}: {correlation}");

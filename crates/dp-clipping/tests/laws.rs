@@ -53,7 +53,8 @@ fn run(
     (state, method.clip(&batch, &mut rng).unwrap())
 }
 
-/// `Σ s_i g_i` where `g_i` has the given norm and direction; NaN and ∞ gradients are dropped as a trainer does.
+/// `Σ s_i g_i` where `g_i` has the given norm and direction; NaN and ∞ gradients are dropped as a
+/// trainer does.
 fn weighted_sum(scales: &[f64], records: &[Record]) -> [f64; DIMENSIONS] {
     let mut sum = [0.0; DIMENSIONS];
     for (&scale, &(_, norm, direction)) in scales.iter().zip(records) {
@@ -74,8 +75,8 @@ fn distance(a: &[f64], b: &[f64]) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
-    /// The guarantee: one record more changes every count by at most its sensitivity and, given what was released, the
-    /// sum by at most the bound.
+    /// The guarantee: one record more changes every count by at most its sensitivity and, given
+    /// what was released, the sum by at most the bound.
     #[test]
     fn neighbours_differ_by_at_most_the_bound(
         config in support::config(),
@@ -219,7 +220,8 @@ proptest! {
     }
 }
 
-/// 10⁶ norms per method, log-uniform over the whole range of f64 with special values between: no scale breaks its bound.
+/// 10⁶ norms per method, log-uniform over the whole range of f64 with special values between: no
+/// scale breaks its bound.
 #[test]
 fn a_million_norms_per_method() {
     use rand::Rng;

@@ -1,4 +1,5 @@
-//! Every data set by name: what is known of it, what is at hand, and its generated stand-in as files.
+//! Every data set by name: what is known of it, what is at hand, and its generated stand-in as
+//! files.
 
 use std::fmt;
 use std::io;
@@ -135,7 +136,8 @@ impl DatasetName {
 
     /// Loads the data set and counts.
     ///
-    /// **Edge cases.** Files with another checksum are reported as present with `sha256_ok` false, not as an error.
+    /// **Edge cases.** Files with another checksum are reported as present with `sha256_ok` false,
+    /// not as an error.
     ///
     /// # Errors
     /// As the loaders, except [`DataError::WrongChecksum`].
@@ -157,10 +159,12 @@ impl DatasetName {
         }
     }
 
-    /// Writes the records as CSV with a header: a table like a user's own. Returns their number and where they came from.
+    /// Writes the records as CSV with a header: a table like a user's own. Returns their number and
+    /// where they came from.
     ///
     /// # Errors
-    /// [`DataError::UnknownName`] for a data set that is no table; as the loaders; [`DataError::Io`] if `out` refuses.
+    /// [`DataError::UnknownName`] for a data set that is no table; as the loaders;
+    /// [`DataError::Io`] if `out` refuses.
     pub fn export(self, locator: &DataLocator, out: &mut impl io::Write) -> Result<(usize, Provenance), DataError> {
         if self.0.is_table() {
             return self.0.export(locator, out);
@@ -174,12 +178,13 @@ impl DatasetName {
 
     /// Writes the generated stand-in into `folder` in the published format.
     ///
-    /// Files whose published content is pinned get names that begin with `synthetic-`. The others get the published names and a file
-    /// `SYNTHETIC.txt` beside them, which the loaders heed: such a folder can be used as a data folder, and stays marked.
+    /// Files whose published content is pinned get names that begin with `synthetic-`. The others
+    /// get the published names and a file `SYNTHETIC.txt` beside them, which the loaders heed: such
+    /// a folder can be used as a data folder, and stays marked.
     ///
     /// # Errors
-    /// [`DataError::NotReplaced`] for a folder with other files in it, where the published names are used, and for files that were not
-    /// generated; [`DataError::Io`].
+    /// [`DataError::NotReplaced`] for a folder with other files in it, where the published names
+    /// are used, and for files that were not generated; [`DataError::Io`].
     pub fn write_synthetic(self, folder: &Path, seed: u64) -> Result<Vec<PathBuf>, DataError> {
         self.0.write_stand_in(folder, seed)
     }

@@ -1,4 +1,5 @@
-//! What the two censuses have in common: text files of one person a line, and groups that papers balance.
+//! What the two censuses have in common: text files of one person a line, and groups that papers
+//! balance.
 
 use std::path::{Path, PathBuf};
 
@@ -75,12 +76,14 @@ pub(crate) enum Then<'a> {
     Divide,
     /// They are the training part; all others are the test part.
     TrainOnThem,
-    /// `copies` of those that are `positive` are drawn again with replacement, and then the whole is divided.
+    /// `copies` of those that are `positive` are drawn again with replacement, and then the whole
+    /// is divided.
     DrawAgain { positive: &'a dyn Fn(usize) -> bool, copies: usize },
 }
 
 impl Draw<'_> {
-    /// Rows of the training and of the test part, each in random order; adds a sentence with their numbers.
+    /// Rows of the training and of the test part, each in random order; adds a sentence with their
+    /// numbers.
     ///
     /// # Errors
     /// [`DataError::InvalidParameter`] if there are fewer persons of a sex than asked for.

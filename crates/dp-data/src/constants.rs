@@ -6,15 +6,17 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConstantSource {
-    /// Declared: a documented range, a fixed list, a number that was written down. It depends on no record.
+    /// Declared: a documented range, a fixed list, a number that was written down. It depends on no
+    /// record.
     Public,
-    /// Released from the records with noise. The event belongs into the ledger of every run on the encoded records.
+    /// Released from the records with noise. The event belongs into the ledger of every run on the
+    /// encoded records.
     Paid {
         /// The event, in words.
         event: String,
     },
-    /// Taken from the records without noise, as the papers did: one record moves what all others become. A guarantee for training is then
-    /// conditional on the constant.
+    /// Taken from the records without noise, as the papers did: one record moves what all others
+    /// become. A guarantee for training is then conditional on the constant.
     Records {
         /// What was done with the records, for example `was fitted on the private records`.
         how: String,

@@ -58,7 +58,8 @@ impl<R: Read> CsvRows<R> {
         Ok(rows)
     }
 
-    /// The same, refusing at the end another number of rows than the published one, where that is known.
+    /// The same, refusing at the end another number of rows than the published one, where that is
+    /// known.
     pub(crate) fn expecting(self, rows: Option<usize>) -> Self {
         Self { expected: rows, ..self }
     }
@@ -85,8 +86,9 @@ impl<R: Read> CsvRows<R> {
     /// The next row, which has one field per column; `None` at the end.
     ///
     /// # Errors
-    /// [`DataError::WrongArity`], [`DataError::Malformed`] for text that is not UTF-8 and for a file that ends within a field or a line,
-    /// [`DataError::WrongCount`], [`DataError::BrokenGzip`], [`DataError::Io`].
+    /// [`DataError::WrongArity`], [`DataError::Malformed`] for text that is not UTF-8 and for a
+    /// file that ends within a field or a line, [`DataError::WrongCount`],
+    /// [`DataError::BrokenGzip`], [`DataError::Io`].
     pub(crate) fn next_row(&mut self) -> Result<Option<(&StringRecord, Position<'_>)>, DataError> {
         let last = line(&self.record);
         if !self.advance()? {

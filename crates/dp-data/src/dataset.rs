@@ -9,7 +9,8 @@ use crate::split::{self, Stream, TestFraction};
 ///
 /// **Shapes.** `features` is `[records, inputs]`; `labels` and `groups` have one entry per record.
 ///
-/// **Guarantee.** Every label indexes `class_names`, every group indexes `group_names`, every feature is finite.
+/// **Guarantee.** Every label indexes `class_names`, every group indexes `group_names`, every
+/// feature is finite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
     /// `[records, inputs]`.
@@ -83,7 +84,8 @@ impl Dataset {
         sizes
     }
 
-    /// Holds out a random part, for example to choose hyper-parameters without the test records: `(rest, held_out)`.
+    /// Holds out a random part, for example to choose hyper-parameters without the test records:
+    /// `(rest, held_out)`.
     #[must_use]
     pub fn hold_out(&self, fraction: TestFraction, seed: u64) -> (Self, Self) {
         let all: Vec<usize> = (0..self.len()).collect();
@@ -125,7 +127,8 @@ pub struct Split {
 }
 
 impl Split {
-    /// What a guarantee for training on these records is conditional on; empty if no constant was taken from the records.
+    /// What a guarantee for training on these records is conditional on; empty if no constant was
+    /// taken from the records.
     pub fn given(&self) -> Vec<String> {
         self.constants.iter().filter_map(InputConstant::condition).collect()
     }

@@ -25,8 +25,8 @@ const FRUITLESS_REQUESTS: usize = 2;
 
 /// Downloads `file` into `folder`, trying its addresses in order.
 ///
-/// The transfer goes to `FILE.part`, which a later call continues; it is renamed to `FILE` once size and sha256 are those of
-/// the manifest. Two processes do not write the same part at once.
+/// The transfer goes to `FILE.part`, which a later call continues; it is renamed to `FILE` once
+/// size and sha256 are those of the manifest. Two processes do not write the same part at once.
 ///
 /// **Guarantee.** If `folder/FILE` exists afterwards, its content is the published one.
 ///
@@ -106,7 +106,8 @@ impl Part<'_> {
         Ok(self.handle.metadata()?.len())
     }
 
-    /// Requests until the file is complete and verified. Every request that brings something new may be followed by another.
+    /// Requests until the file is complete and verified. Every request that brings something new
+    /// may be followed by another.
     fn complete_from(&mut self, agent: &Agent, url: &str, progress: &dyn DownloadProgress) -> Result<(), Failure> {
         let mut fruitless = 0;
         let mut rejected = false;

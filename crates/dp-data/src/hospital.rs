@@ -1,5 +1,5 @@
-//! What the two sets of hospital records have in common: CSV tables that a credentialed user places, and three parts with equal shares of
-//! each outcome.
+//! What the two sets of hospital records have in common: CSV tables that a credentialed user
+//! places, and three parts with equal shares of each outcome.
 
 use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
@@ -38,7 +38,8 @@ pub(crate) struct Hospital<R: 'static> {
 }
 
 impl<R> Hospital<R> {
-    /// Reads what a credentialed user placed. Checksums are those of PhysioNet's `SHA256SUMS.txt`, where that lies beside.
+    /// Reads what a credentialed user placed. Checksums are those of PhysioNet's `SHA256SUMS.txt`,
+    /// where that lies beside.
     pub(crate) fn load(&self, locator: &DataLocator) -> Result<Loaded<R>, DataError> {
         let manifest = Manifest::parse(self.name, self.manifest)?;
         let marker = format!("{}.gz", self.marker);
@@ -82,8 +83,8 @@ impl<R> Hospital<R> {
     }
 }
 
-/// Training, validation and test part, 70, 10 and 20 % of each outcome, and a sentence with their sizes in `unit`s. `labels` has position
-/// and outcome of each record that takes part.
+/// Training, validation and test part, 70, 10 and 20 % of each outcome, and a sentence with their
+/// sizes in `unit`s. `labels` has position and outcome of each record that takes part.
 pub(crate) fn parts(n_positions: usize, labels: &[(usize, u32)], seed: u64, unit: &str) -> ([Vec<usize>; 3], String) {
     let parts = split::stratified(n_positions, labels, 0.1, 0.2, &mut split::stream(seed, Stream::Split));
     let [train, validation, test] = parts.each_ref().map(Vec::len);

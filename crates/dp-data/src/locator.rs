@@ -12,14 +12,17 @@ use crate::provenance::{FileRecord, Provenance};
 use crate::published_set::Loaded;
 use crate::verified_file::VerifiedFile;
 
-/// Looks for a data set in order: the folder given, the environment's folder, the cache, a verified download.
+/// Looks for a data set in order: the folder given, the environment's folder, the cache, a verified
+/// download.
 ///
-/// A folder `DIR` may hold the files of data set `NAME` as `DIR/NAME/FILE` or `DIR/FILE`, plain or with `.gz` appended.
+/// A folder `DIR` may hold the files of data set `NAME` as `DIR/NAME/FILE` or `DIR/FILE`, plain or
+/// with `.gz` appended.
 ///
 /// **Guarantee.** Content reaches a parser only if its sha256 is the one pinned in the manifest.
 ///
-/// **Edge cases.** In a folder named explicitly, a file with another checksum, or a part of the files, is an error; a folder
-/// without any file of the data set is passed over and noted. In the cache, files that do not verify are fetched again.
+/// **Edge cases.** In a folder named explicitly, a file with another checksum, or a part of the
+/// files, is an error; a folder without any file of the data set is passed over and noted. In the
+/// cache, files that do not verify are fetched again.
 #[derive(Clone)]
 pub struct DataLocator {
     /// First place: `--data-dir`.
@@ -105,7 +108,8 @@ fn notes(attempts: &[Attempt]) -> Vec<String> {
 }
 
 impl DataLocator {
-    /// Reads the published files from wherever they are, else takes what stands in for them and notes every place that was tried.
+    /// Reads the published files from wherever they are, else takes what stands in for them and
+    /// notes every place that was tried.
     ///
     /// `read` yields the records and their number before any is dropped.
     ///
@@ -126,7 +130,8 @@ impl DataLocator {
         }
     }
 
-    /// A locator with this cache and nothing else: no folder, downloads permitted, generated records permitted.
+    /// A locator with this cache and nothing else: no folder, downloads permitted, generated
+    /// records permitted.
     pub fn new(cache_dir: impl Into<PathBuf>) -> Self {
         Self {
             data_dir: None,
@@ -138,7 +143,8 @@ impl DataLocator {
         }
     }
 
-    /// Same as [`new`](Self::new), with `DP_DATA_DIR` as the environment's folder where it is set and not empty.
+    /// Same as [`new`](Self::new), with `DP_DATA_DIR` as the environment's folder where it is set
+    /// and not empty.
     pub fn from_env(cache_dir: impl Into<PathBuf>) -> Self {
         let env_dir = std::env::var_os("DP_DATA_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
         Self { env_dir, ..Self::new(cache_dir) }
@@ -148,8 +154,8 @@ impl DataLocator {
     ///
     /// # Errors
     /// - [`DataError::MissingFolder`] for a folder that was named but does not exist;
-    /// - [`DataError::MissingFile`], [`DataError::WrongChecksum`], [`DataError::BrokenGzip`], [`DataError::Io`] for files in
-    ///   such a folder that cannot serve;
+    /// - [`DataError::MissingFile`], [`DataError::WrongChecksum`], [`DataError::BrokenGzip`],
+    ///   [`DataError::Io`] for files in such a folder that cannot serve;
     /// - [`DataError::NotFound`] if no place has the files and `require_real` is set.
     pub fn locate(&self, manifest: &Manifest) -> Result<Located, DataError> {
         let mut attempts = Vec::new();
@@ -189,7 +195,8 @@ impl DataLocator {
         Ok(Located::Nowhere(attempts))
     }
 
-    /// Every file, from the cache where it verifies and else from the network; `None` if one cannot be had.
+    /// Every file, from the cache where it verifies and else from the network; `None` if one cannot
+    /// be had.
     fn fetch(&self, manifest: &Manifest, attempts: &mut Vec<Attempt>) -> Result<Option<Vec<VerifiedFile>>, DataError> {
         if let Some(file) = manifest.files.iter().find(|file| file.urls.is_empty()) {
             let reason = format!("`{}` cannot be downloaded freely", file.name);

@@ -74,8 +74,8 @@ impl Manifest {
     /// Parses the text of a `manifest.toml`.
     ///
     /// # Errors
-    /// [`DataError::InvalidManifest`] for text that is not a manifest, a checksum that is not 64 lower-case hexadecimal
-    /// digits, or a file name with a folder in it.
+    /// [`DataError::InvalidManifest`] for text that is not a manifest, a checksum that is not 64
+    /// lower-case hexadecimal digits, or a file name with a folder in it.
     pub fn parse(name: &str, text: &str) -> Result<Self, DataError> {
         let invalid = |reason: String| DataError::InvalidManifest { dataset: name.into(), reason };
         let manifest: Self = toml::from_str(text).map_err(|error| invalid(error.to_string()))?;

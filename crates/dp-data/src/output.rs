@@ -1,4 +1,5 @@
-//! The one way in which this crate writes files, downloads aside: beside the place first, then renamed.
+//! The one way in which this crate writes files, downloads aside: beside the place first, then
+//! renamed.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
@@ -69,7 +70,8 @@ impl Drop for Output {
     }
 }
 
-/// Opens a file for writing that nobody else writes, empty. What a killed process left under its name is taken up.
+/// Opens a file for writing that nobody else writes, empty. What a killed process left under its
+/// name is taken up.
 fn take(path: &Path) -> io::Result<File> {
     loop {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;

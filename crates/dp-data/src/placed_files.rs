@@ -23,7 +23,8 @@ pub(crate) struct PlacedFiles {
     pub(crate) synthetic: bool,
 }
 
-/// A file of this name marks a folder of generated files: without a published checksum nothing else would tell.
+/// A file of this name marks a folder of generated files: without a published checksum nothing else
+/// would tell.
 pub(crate) const SYNTHETIC_MARK: &str = "SYNTHETIC.txt";
 
 /// What a search came to.
@@ -51,10 +52,12 @@ impl PlacedFiles {
 }
 
 impl PlacedFiles {
-    /// sha256 of a file, compared with `SHA256SUMS.txt` where that lies beside it: the second value says whether it did.
+    /// sha256 of a file, compared with `SHA256SUMS.txt` where that lies beside it: the second value
+    /// says whether it did.
     ///
     /// # Errors
-    /// [`DataError::WrongChecksum`], [`DataError::NotListed`] if the list does not know the file, [`DataError::Io`].
+    /// [`DataError::WrongChecksum`], [`DataError::NotListed`] if the list does not know the file,
+    /// [`DataError::Io`].
     pub(crate) fn digest(&self, path: &Path) -> Result<(FileRecord, bool), DataError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut file = output::open(path)?;
@@ -124,7 +127,8 @@ fn first(folder: &Path, names: &[&str]) -> Option<PathBuf> {
 }
 
 impl DataLocator {
-    /// Reads what a user placed, else takes what stands in for it and notes every place that was tried.
+    /// Reads what a user placed, else takes what stands in for it and notes every place that was
+    /// tried.
     ///
     /// # Errors
     /// As [`locate_placed`](Self::locate_placed); those of `read` and `stand_in`.
@@ -141,11 +145,12 @@ impl DataLocator {
         }
     }
 
-    /// Looks for a folder, in the order of [`locate`](Self::locate) without the download, that holds one of `markers`.
+    /// Looks for a folder, in the order of [`locate`](Self::locate) without the download, that
+    /// holds one of `markers`.
     ///
     /// # Errors
-    /// [`DataError::MissingFolder`] for a folder that was named but does not exist; [`DataError::NotFound`] if no place has the
-    /// files and `require_real` is set.
+    /// [`DataError::MissingFolder`] for a folder that was named but does not exist;
+    /// [`DataError::NotFound`] if no place has the files and `require_real` is set.
     fn locate_placed(&self, manifest: &Manifest, markers: &[&str]) -> Result<Placed, DataError> {
         let mut attempts = Vec::new();
         let places =

@@ -12,11 +12,11 @@ pub struct Provenance {
     pub synthetic: bool,
     /// In words; names no folder of this machine.
     pub source: String,
-    /// Every file was compared with its published sha256 and agrees. False for generated records, and where a file has no checksum to
-    /// compare with.
+    /// Every file was compared with its published sha256 and agrees. False for generated records,
+    /// and where a file has no checksum to compare with.
     pub sha256_ok: bool,
-    /// sha256 of the table in hexadecimal: what `sha256sum FILES | sha256sum` prints, files in the manifest's order. For
-    /// generated records, of the generated text.
+    /// sha256 of the table in hexadecimal: what `sha256sum FILES | sha256sum` prints, files in the
+    /// manifest's order. For generated records, of the generated text.
     pub digest: String,
     /// Records before any is dropped.
     pub n_records: usize,
@@ -31,14 +31,16 @@ pub struct Provenance {
 pub struct FileRecord {
     /// File name without folders.
     pub name: String,
-    /// sha256 of its (decompressed, where the published file is not compressed) content, hexadecimal.
+    /// sha256 of its (decompressed, where the published file is not compressed) content,
+    /// hexadecimal.
     pub sha256: String,
     /// Size of that content.
     pub bytes: u64,
 }
 
 impl Provenance {
-    /// That of generated records. `what` says in words what they are, `contents` is the generated text, `n_records` their number.
+    /// That of generated records. `what` says in words what they are, `contents` is the generated
+    /// text, `n_records` their number.
     ///
     /// ```
     /// use dp_data::Provenance;

@@ -18,9 +18,11 @@ pub struct Loaded<R> {
     pub provenance: Provenance,
 }
 
-/// A data set: what is published of it, how its files are read, what stands in for them, and how records become inputs.
+/// A data set: what is published of it, how its files are read, what stands in for them, and how
+/// records become inputs.
 ///
-/// One type implements it, in the file of the data set, and one line of [`catalogue`](crate::catalogue) lists that type.
+/// One type implements it, in the file of the data set, and one line of
+/// [`catalogue`](crate::catalogue) lists that type.
 pub trait PublishedSet: Send + Sync {
     /// What the files hold.
     type Records: Send + Sync;
@@ -33,19 +35,22 @@ pub trait PublishedSet: Send + Sync {
     /// The text of its manifest.
     fn manifest_text(&self) -> &'static str;
 
-    /// Reads the published files from wherever the locator finds them, else generates records and notes every place that was tried.
+    /// Reads the published files from wherever the locator finds them, else generates records and
+    /// notes every place that was tried.
     ///
     /// # Errors
     /// As [`DataLocator::locate`]; content that breaks the format, with file and line.
     fn load(&self, locator: &DataLocator) -> Result<Loaded<Self::Records>, DataError>;
 
-    /// Generated records with the schema of the published ones; the same seed gives the same records everywhere.
+    /// Generated records with the schema of the published ones; the same seed gives the same
+    /// records everywhere.
     ///
     /// # Errors
     /// None with a generator whose output keeps to the format.
     fn stand_in(&self, seed: u64) -> Result<Loaded<Self::Records>, DataError>;
 
-    /// Writes the generated records into a folder in the published format: as [`Manifest::write_stand_in`] does.
+    /// Writes the generated records into a folder in the published format: as
+    /// [`Manifest::write_stand_in`] does.
     ///
     /// # Errors
     /// As [`Manifest::write_stand_in`].
@@ -65,7 +70,8 @@ pub trait PublishedSet: Send + Sync {
         Manifest::parse(self.name(), self.manifest_text())
     }
 
-    /// Usable records by group, and inputs: of a split with the default options, unless there is a shorter way.
+    /// Usable records by group, and inputs: of a split with the default options, unless there is a
+    /// shorter way.
     ///
     /// # Errors
     /// As [`split`](Self::split).
@@ -73,12 +79,14 @@ pub trait PublishedSet: Send + Sync {
         self.split(records, &Self::Options::default(), 0).map(|split| Counts::of(&split))
     }
 
-    /// Whether the records are a table like a user's own, which [`write_csv`](Self::write_csv) writes.
+    /// Whether the records are a table like a user's own, which [`write_csv`](Self::write_csv)
+    /// writes.
     fn is_table(&self) -> bool {
         false
     }
 
-    /// Writes the records as CSV with a header and returns their number; nothing where the data set is no table.
+    /// Writes the records as CSV with a header and returns their number; nothing where the data set
+    /// is no table.
     ///
     /// # Errors
     /// If `out` refuses.

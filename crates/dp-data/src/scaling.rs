@@ -8,11 +8,13 @@ use crate::constants::InputConstant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScalingFit {
-    /// From declared ranges, which are public; values outside are clamped. No record moves what another one becomes.
+    /// From declared ranges, which are public; values outside are clamped. No record moves what
+    /// another one becomes.
     #[default]
     Public,
-    /// Fitted on the training part, as the papers did: nothing of the test records reaches the model, but one training record moves
-    /// the inputs of all others. A guarantee for training is conditional on it.
+    /// Fitted on the training part, as the papers did: nothing of the test records reaches the
+    /// model, but one training record moves the inputs of all others. A guarantee for training is
+    /// conditional on it.
     TrainOnly,
     /// Fitted on training and test part together, as some papers did. Only to reproduce them.
     AllRecords,
@@ -71,7 +73,8 @@ impl Affine {
         Self { shift, factor, range: (low, high) }
     }
 
-    /// Fits to `values`. A column that does not vary is only shifted; without values nothing is scaled.
+    /// Fits to `values`. A column that does not vary is only shifted; without values nothing is
+    /// scaled.
     pub(crate) fn fit(scale: Scale, values: &[f64]) -> Self {
         if values.is_empty() {
             return Self::IDENTITY;

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::constants::InputConstant;
 use crate::error::DataError;
 
-/// Independent random streams of one seed, so that for example another group size leaves the split's stream alone.
+/// Independent random streams of one seed, so that for example another group size leaves the
+/// split's stream alone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Stream {
     Sampling = 1,
@@ -35,8 +36,8 @@ pub enum Keep {
     Coin(f64),
 }
 
-/// Positions in random order. Draws and splits follow it, and it depends on their number alone: what is at a position does not move what is
-/// at the others.
+/// Positions in random order. Draws and splits follow it, and it depends on their number alone:
+/// what is at a position does not move what is at the others.
 pub(crate) fn shuffled(n_positions: usize, rng: &mut ChaCha20Rng) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n_positions).collect();
     order.shuffle(rng);
@@ -79,11 +80,11 @@ impl Keep {
     }
 }
 
-/// The positions of each group `k` that `keep[k]` leaves, ascending, of `n_positions`; `groups` has the position and the group of each record
-/// that takes part, `names` are for the error.
+/// The positions of each group `k` that `keep[k]` leaves, ascending, of `n_positions`; `groups` has
+/// the position and the group of each record that takes part, `names` are for the error.
 ///
-/// Positions are drawn in one random order of all of them: a record that changes, or drops out, moves none of the others but the one that takes
-/// its place where a number is exact.
+/// Positions are drawn in one random order of all of them: a record that changes, or drops out,
+/// moves none of the others but the one that takes its place where a number is exact.
 pub(crate) fn sample_groups(
     n_positions: usize,
     groups: &[(usize, usize)],
@@ -127,7 +128,8 @@ pub(crate) fn set_apart(
     in_order(&shuffled(n_positions, rng), rows).into_iter().partition(|&row| is_chosen[row])
 }
 
-/// `n` of those `rows` that are `positive`, drawn again with replacement; nothing if there are none.
+/// `n` of those `rows` that are `positive`, drawn again with replacement; nothing if there are
+/// none.
 pub(crate) fn drawn_again(
     rows: &[usize],
     positive: impl Fn(usize) -> bool,
@@ -151,7 +153,8 @@ pub(crate) fn divided_by_label() -> InputConstant {
     InputConstant::from_records("the split", "gives every part the same share of each label among the private records")
 }
 
-/// The share of records that is held out for testing: between 0 and 1, both excluded; 0.2 by default.
+/// The share of records that is held out for testing: between 0 and 1, both excluded; 0.2 by
+/// default.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct TestFraction(f64);
@@ -175,8 +178,8 @@ impl TestFraction {
         self.0
     }
 
-    /// A random part of `round(fraction·n)` test rows and the rest, each in random order: `(train, test)`. The order is that of all
-    /// `n_positions`, of which `rows` are some.
+    /// A random part of `round(fraction·n)` test rows and the rest, each in random order: `(train,
+    /// test)`. The order is that of all `n_positions`, of which `rows` are some.
     pub(crate) fn divide(self, n_positions: usize, rows: &[usize], rng: &mut ChaCha20Rng) -> (Vec<usize>, Vec<usize>) {
         let mut test = in_order(&shuffled(n_positions, rng), rows);
         let train = test.split_off((self.0 * rows.len() as f64).round() as usize);
@@ -193,8 +196,9 @@ fn in_order(order: &[usize], rows: &[usize]) -> Vec<usize> {
     order.iter().copied().filter(|&position| takes_part[position]).collect()
 }
 
-/// Random parts with the same share of every label: `(train, validation, test)`, each in the random order of all `n_positions`; `labels` has
-/// the position and the label of each record that takes part.
+/// Random parts with the same share of every label: `(train, validation, test)`, each in the random
+/// order of all `n_positions`; `labels` has the position and the label of each record that takes
+/// part.
 pub(crate) fn stratified(
     n_positions: usize,
     labels: &[(usize, u32)],
@@ -293,7 +297,8 @@ mod tests {
         assert_ne!(order(1, Stream::Split), order(1, Stream::Sampling));
     }
 
-    /// One record changes its group, or drops out: of all others at most the one that takes its place moves.
+    /// One record changes its group, or drops out: of all others at most the one that takes its
+    /// place moves.
     #[test]
     fn a_record_moves_no_other() {
         let groups: Vec<(usize, usize)> = (0..200).map(|position| (position, position % 2)).collect();
@@ -330,7 +335,8 @@ mod tests {
         }
     }
 
-    /// 10,000 coins at 0.3: 3,000 ± 46. Six standard deviations: false alarm below 1e-8, and the seed is fixed.
+    /// 10,000 coins at 0.3: 3,000 ± 46. Six standard deviations: false alarm below 1e-8, and the
+    /// seed is fixed.
     #[test]
     fn coins_fall_as_often_as_asked_for() {
         let mut rng = stream(4, Stream::Sampling);

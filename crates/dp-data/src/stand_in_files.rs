@@ -15,12 +15,13 @@ use crate::placed_files::SYNTHETIC_MARK;
 impl Manifest {
     /// Writes generated files, each with its published name and its content, into a folder.
     ///
-    /// Where the manifest pins files, the names get `synthetic-` before them. Otherwise they stay, and a file `SYNTHETIC.txt`
-    /// beside them says what they are, which the loaders heed: such a folder can be used as a data folder, and stays marked.
+    /// Where the manifest pins files, the names get `synthetic-` before them. Otherwise they stay,
+    /// and a file `SYNTHETIC.txt` beside them says what they are, which the loaders heed: such a
+    /// folder can be used as a data folder, and stays marked.
     ///
     /// # Errors
-    /// [`DataError::NotReplaced`] for a folder with other files in it, where the published names are used, and for files that were not
-    /// generated; [`DataError::Io`].
+    /// [`DataError::NotReplaced`] for a folder with other files in it, where the published names
+    /// are used, and for files that were not generated; [`DataError::Io`].
     pub fn write_stand_in(&self, folder: &Path, files: Vec<(String, Vec<u8>)>) -> Result<Vec<PathBuf>, DataError> {
         let is_pinned = !self.files.is_empty();
         if is_pinned {

@@ -10,7 +10,8 @@ use crate::manifest::ManifestFile;
 use crate::output;
 use crate::provenance::sha256_hex;
 
-/// A file whose content has the sha256 of its manifest; the bytes that were hashed are the bytes that are parsed.
+/// A file whose content has the sha256 of its manifest; the bytes that were hashed are the bytes
+/// that are parsed.
 #[derive(Debug, Clone)]
 pub struct VerifiedFile {
     /// Name as published.
@@ -27,7 +28,8 @@ impl VerifiedFile {
     /// Reads `path` and compares it with the manifest's entry.
     ///
     /// # Errors
-    /// [`DataError::Io`], [`DataError::BrokenGzip`], [`DataError::EmptyFile`], [`DataError::WrongChecksum`].
+    /// [`DataError::Io`], [`DataError::BrokenGzip`], [`DataError::EmptyFile`],
+    /// [`DataError::WrongChecksum`].
     pub fn read(path: &Path, expected: &ManifestFile) -> Result<Self, DataError> {
         let contents = read_plain(path, &expected.name)?;
         let sha256 = sha256_hex(&contents);

@@ -22,7 +22,8 @@ mod tests {
 
     use super::*;
 
-    /// 40,000 draws at 0, 1/4, 3/4: 10,000 ± 87. Six standard deviations: false alarm below 1e-8, and the seed is fixed.
+    /// 40,000 draws at 0, 1/4, 3/4: 10,000 ± 87. Six standard deviations: false alarm below 1e-8,
+    /// and the seed is fixed.
     #[test]
     fn follows_the_weights() {
         let mut rng = ChaCha20Rng::seed_from_u64(9);

@@ -1,4 +1,5 @@
-//! The Dutch census: published counts, and a logistic regression that learns as much from the generated extract.
+//! The Dutch census: published counts, and a logistic regression that learns as much from the
+//! generated extract.
 
 mod logistic;
 

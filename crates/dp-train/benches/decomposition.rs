@@ -1,8 +1,9 @@
-//! The decomposition beside the training it observes: `decomposition/<setting>/<part>`, at the sizes and intervals of Esipova 2023.
+//! The decomposition beside the training it observes: `decomposition/<setting>/<part>`, at the
+//! sizes and intervals of Esipova 2023.
 //!
-//! `training` is the steps between two evaluations, on one thread; `evaluation-1` and `evaluation-2` are one evaluation on one thread and
-//! on two. Generated records: only sizes matter for the time, and how many records are alike, which is as in training parts of the
-//! censuses.
+//! `training` is the steps between two evaluations, on one thread; `evaluation-1` and
+//! `evaluation-2` are one evaluation on one thread and on two. Generated records: only sizes matter
+//! for the time, and how many records are alike, which is as in training parts of the censuses.
 
 #![expect(clippy::unwrap_used, reason = "a bench has nobody to report an error to")]
 

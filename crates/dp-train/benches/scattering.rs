@@ -1,4 +1,5 @@
-//! Images a second of the scattering transform: `scattering/<channels>x<side>x<side>-J<J>/<threads>`.
+//! Images a second of the scattering transform:
+//! `scattering/<channels>x<side>x<side>-J<J>/<threads>`.
 //!
 //! `docs/benchmarks/scattering.py` measures Kymatio on the same images in the same way.
 

@@ -2,15 +2,18 @@
 
 use std::ops::Range;
 
-/// The records of a data set in blocks of consecutive numbers, and the pieces of a batch that follow.
+/// The records of a data set in blocks of consecutive numbers, and the pieces of a batch that
+/// follow.
 ///
-/// A *block* is drawn from on its own, under a key of the step ([`PoissonSampler`](crate::PoissonSampler)). A *piece* is
-/// what was drawn from one block, or a part of it where that is unusually much. The clipped gradients of a piece are
-/// summed in floating point; pieces are added as integers, so that their sum does not depend on who summed which
-/// (threads, restarts). One record is in one piece, and who else is in it depends on the draw alone.
+/// A *block* is drawn from on its own, under a key of the step
+/// ([`PoissonSampler`](crate::PoissonSampler)). A *piece* is what was drawn from one block, or a
+/// part of it where that is unusually much. The clipped gradients of a piece are summed in floating
+/// point; pieces are added as integers, so that their sum does not depend on who summed which
+/// (threads, restarts). One record is in one piece, and who else is in it depends on the draw
+/// alone.
 ///
-/// **Guarantee.** Blocks and the longest piece are functions of the number of records, the sampling rate and the
-/// configuration, which are public.
+/// **Guarantee.** Blocks and the longest piece are functions of the number of records, the sampling
+/// rate and the configuration, which are public.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Blocks {
     block: usize,
@@ -52,10 +55,12 @@ impl Blocks {
     }
 }
 
-/// Records of a block of which about 128 are drawn, or half of a smaller batch: two threads then have a piece each.
+/// Records of a block of which about 128 are drawn, or half of a smaller batch: two threads then
+/// have a piece each.
 ///
-/// Each piece is converted to integers once, which costs as much as some dozens of records; and within a piece the
-/// rounding that is charged for grows with the square of its length, 1e-3 of the bound for 128.
+/// Each piece is converted to integers once, which costs as much as some dozens of records; and
+/// within a piece the rounding that is charged for grows with the square of its length, 1e-3 of the
+/// bound for 128.
 fn default_block(n_records: usize, sampling_rate: f64) -> usize {
     const DRAWN: f64 = 128.0;
     const SMALL_BATCH: f64 = 32.0;

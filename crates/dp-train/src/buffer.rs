@@ -2,8 +2,8 @@
 
 use candle_core::{DType, Device, Result, Tensor};
 
-/// Rows of a fixed width, kept between steps and grown when a batch is larger than any before: fresh large allocations cost a
-/// page fault per 4 KiB, more than the arithmetic on them.
+/// Rows of a fixed width, kept between steps and grown when a batch is larger than any before:
+/// fresh large allocations cost a page fault per 4 KiB, more than the arithmetic on them.
 #[derive(Debug)]
 pub(crate) struct RowBuffer {
     rows: Tensor,
@@ -25,7 +25,8 @@ impl RowBuffer {
     /// The first `n` rows, `[n, width]`. Their contents are whatever was written last.
     pub(crate) fn rows(&mut self, n: usize) -> Result<Tensor> {
         if n > self.capacity {
-            // Poisson batches vary in size: a little more than asked for saves growing again at the next larger one.
+            // Poisson batches vary in size: a little more than asked for saves growing again at the
+            // next larger one.
             self.capacity = n + n / 4;
             self.rows = Tensor::zeros((self.capacity, self.width), self.rows.dtype(), self.rows.device())?;
         }

@@ -76,21 +76,24 @@ struct Privacy {
 }
 
 impl TrainConfig {
-    /// Reads a configuration from TOML, for data with these public facts: sizes become rates, epochs steps, and a target ε
-    /// the smallest noise multiplier that meets it.
+    /// Reads a configuration from TOML, for data with these public facts: sizes become rates,
+    /// epochs steps, and a target ε the smallest noise multiplier that meets it.
     ///
-    /// Batches take one of `sampling_rate` and `expected_size`, and `epochs`, `steps` or both (`epochs` is then how steps are
-    /// reported). Privacy takes one of `method` (a registered name, with `settings`) and `clipping` (any cell of the grid), and one
-    /// of `noise_multiplier` and `target_epsilon`; without a `[privacy]` table the run is not private. Everything is checked as
-    /// [`Plan::new`] does.
+    /// Batches take one of `sampling_rate` and `expected_size`, and `epochs`, `steps` or both
+    /// (`epochs` is then how steps are reported). Privacy takes one of `method` (a registered name,
+    /// with `settings`) and `clipping` (any cell of the grid), and one of `noise_multiplier` and
+    /// `target_epsilon`; without a `[privacy]` table the run is not private. Everything is checked
+    /// as [`Plan::new`] does.
     ///
-    /// **Guarantee.** The noise for a target ε is calibrated with the PLD accountant's upper bound for all steps and all queries of the
-    /// run, at the stated δ: the run's ε does not exceed the target.
+    /// **Guarantee.** The noise for a target ε is calibrated with the PLD accountant's upper bound
+    /// for all steps and all queries of the run, at the stated δ: the run's ε does not exceed the
+    /// target.
     ///
     /// # Errors
-    /// [`TrainError::Config`] with the line, the parameter and what is accepted: unknown or missing names, numbers out of range, two
-    /// settings that exclude each other, batches of fixed size, a target or a required guarantee for a method without one, and
-    /// δ ≥ 1/n without `allow_large_delta`.
+    /// [`TrainError::Config`] with the line, the parameter and what is accepted: unknown or missing
+    /// names, numbers out of range, two settings that exclude each other, batches of fixed size, a
+    /// target or a required guarantee for a method without one, and δ ≥ 1/n without
+    /// `allow_large_delta`.
     ///
     /// **Example**
     /// ```
@@ -177,7 +180,8 @@ fn resolve(document: Document, facts: PublicFacts) -> Result<TrainConfig> {
 
 fn resolve_batches(batches: &Batches, facts: PublicFacts) -> Result<BatchPlan> {
     if batches.sampler == Sampler::FixedSize {
-        // A batch of fixed size is not the Poisson batch that the event of a step describes, nor amplified as one.
+        // A batch of fixed size is not the Poisson batch that the event of a step describes, nor
+        // amplified as one.
         let expected = "poisson, the only sampler that the accounting of a step is valid for";
         return Err(TrainError::invalid("batches.sampler", "fixed-size", expected));
     }

@@ -6,9 +6,11 @@ use crate::error::Result;
 #[cfg(not(feature = "cuda"))]
 use crate::error::TrainError;
 
-/// The CUDA device with this number, with a stream of its own: everything that is done with it is done in order, whichever thread asks.
+/// The CUDA device with this number, with a stream of its own: everything that is done with it is
+/// done in order, whichever thread asks.
 ///
-/// **Edge cases.** A second call opens the GPU a second time, as another device: records for one are refused by the other. Clone the first.
+/// **Edge cases.** A second call opens the GPU a second time, as another device: records for one
+/// are refused by the other. Clone the first.
 ///
 /// # Errors
 /// [`TrainError::Tensor`] if no such device answers.
@@ -16,7 +18,8 @@ use crate::error::TrainError;
 pub fn cuda_device(number: usize) -> Result<Device> {
     let device = Device::new_cuda_with_stream(number)?;
     #[expect(unsafe_code, reason = "the caller must see to the order of several streams")]
-    // SAFETY: the device was just made and has one stream, on which all of its memory is taken, used and given back.
+    // SAFETY: the device was just made and has one stream, on which all of its memory is taken,
+    // used and given back.
     unsafe {
         // candle would keep events for every tensor, to order several.
         device.as_cuda_device()?.disable_event_tracking();

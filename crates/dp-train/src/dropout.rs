@@ -11,15 +11,18 @@ use crate::vector_math::vectorise;
 
 /// What decides every dropout mask of one step.
 ///
-/// A unit's fate is a function of this key, the dropout layer, the number of the record in its data set and the unit: no state
-/// runs along with the batch. So the mask of a record is the same in the forward and the backward pass, in both computations
-/// of a batch worked off in pieces, whatever the pieces, and whoever else was drawn. Keys come from a stream of their own
+/// A unit's fate is a function of this key, the dropout layer, the number of the record in its data
+/// set and the unit: no state runs along with the batch. So the mask of a record is the same in the
+/// forward and the backward pass, in both computations of a batch worked off in pieces, whatever
+/// the pieces, and whoever else was drawn. Keys come from a stream of their own
 /// ([`Purpose::Dropout`](crate::Purpose::Dropout)).
 ///
-/// **Guarantee.** Masks depend on no data, and the privacy of a step holds for every choice of them: they need to be independent of
-/// the records, not secret. The generator is therefore a statistical one (Philox), not the cipher that makes the noise.
+/// **Guarantee.** Masks depend on no data, and the privacy of a step holds for every choice of
+/// them: they need to be independent of the records, not secret. The generator is therefore a
+/// statistical one (Philox), not the cipher that makes the noise.
 ///
-/// **Source.** Srivastava 2014, in the "inverted" form: kept units are divided by the probability to be kept. Salmon 2011 for Philox 4x32-10.
+/// **Source.** Srivastava 2014, in the "inverted" form: kept units are divided by the probability
+/// to be kept. Salmon 2011 for Philox 4x32-10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DropoutKey(u64);
 
@@ -35,8 +38,8 @@ impl DropoutKey {
         self.0
     }
 
-    /// Fills `words`, a whole number of fours, with uniform 32-bit numbers for one record in dropout layer `layer`, from four
-    /// number `first` on.
+    /// Fills `words`, a whole number of fours, with uniform 32-bit numbers for one record in
+    /// dropout layer `layer`, from four number `first` on.
     pub(crate) fn fill(self, layer: u32, record: u64, first: u32, words: &mut [u32]) {
         let key = [self.0 as u32, (self.0 >> 32) as u32];
         vectorise(

@@ -6,11 +6,13 @@ use crate::engine::Evaluation;
 use crate::error::{Result, TrainError};
 use crate::records::Records;
 
-/// Stops a run when what it says of the validation records has not become better for some epochs, and takes it back to its best epoch.
+/// Stops a run when what it says of the validation records has not become better for some epochs,
+/// and takes it back to its best epoch.
 ///
-/// **Guarantee.** The validation records must be public, or be left out of what the guarantee covers: the stopping time and the choice of
-/// epoch depend on them without noise. They are never the test set, and never records that are trained on. For the training
-/// records the stopped run is a function of the released parameters, but the number of steps is then itself an outcome, so the
+/// **Guarantee.** The validation records must be public, or be left out of what the guarantee
+/// covers: the stopping time and the choice of epoch depend on them without noise. They are never
+/// the test set, and never records that are trained on. For the training records the stopped run is
+/// a function of the released parameters, but the number of steps is then itself an outcome, so the
 /// ledger is charged with every step of the plan, taken or not: ε is that of the whole plan.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -46,7 +48,8 @@ impl StoppingCriterion {
     }
 }
 
-/// F1 of the second of two classes, or the mean over more. A class that neither is nor is predicted counts 0.
+/// F1 of the second of two classes, or the mean over more. A class that neither is nor is predicted
+/// counts 0.
 fn f1(predictions: &[u32], labels: &[u32], n_classes: usize) -> f64 {
     let of_class = |class: usize| {
         let count = |records: &[u32]| records.iter().filter(|&&other| other as usize == class).count();
@@ -86,7 +89,8 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// Takes note of an epoch; `parameters` are read where it is the best so far. A figure that is no number is no improvement.
+    /// Takes note of an epoch; `parameters` are read where it is the best so far. A figure that is
+    /// no number is no improvement.
     pub(crate) fn note(
         &mut self,
         rule: &EarlyStopping,
@@ -116,7 +120,8 @@ mod tests {
     fn patience_counts_epochs_since_the_best() {
         let rule = EarlyStopping { patience: 2, min_improvement: 0.1, criterion: StoppingCriterion::Loss };
         let mut patience = Patience::default();
-        // Better; not better by enough; better than the best by enough; worse; not a number: two in a row.
+        // Better; not better by enough; better than the best by enough; worse; not a number: two in
+        // a row.
         for (epoch, (loss, best)) in
             [(1.0, 1.0), (0.95, 1.0), (0.8, 0.8), (0.9, 0.8), (f64::NAN, 0.8)].into_iter().enumerate()
         {

@@ -58,7 +58,8 @@ pub enum TrainError {
         /// What is wrong; every difference if it does not fit the model.
         problem: String,
     },
-    /// A file of a text encoder is missing or broken, does not fit the others, or gives no features of a text.
+    /// A file of a text encoder is missing or broken, does not fit the others, or gives no features
+    /// of a text.
     #[cfg(feature = "bert")]
     #[error("{}: {problem}", path.display())]
     Encoder {

@@ -8,14 +8,16 @@ use crate::ops;
 
 /// A loss by name: a value per record, never a mean over the batch, without regularisation.
 ///
-/// A weighted loss is the plain one times the weight of the record's class. PyTorch divides the mean of such losses by the sum of
-/// the weights in the batch; nothing here does, since that sum is private.
+/// A weighted loss is the plain one times the weight of the record's class. PyTorch divides the
+/// mean of such losses by the sum of the weights in the batch; nothing here does, since that sum is
+/// private.
 ///
 /// **Units.** Nats.
 ///
-/// **Edge cases.** Stable for finite logits of any size: no overflow, and no cancellation where the answer is confident. Logits
-/// that are not finite are not hidden. Logits are rows: one per record for the binary losses, as `[batch]` or `[batch, 1]`, which
-/// are the same thing here, since losses pair values with labels one by one and never broadcast; two or more per record for a softmax,
+/// **Edge cases.** Stable for finite logits of any size: no overflow, and no cancellation where the
+/// answer is confident. Logits that are not finite are not hidden. Logits are rows: one per record
+/// for the binary losses, as `[batch]` or `[batch, 1]`, which are the same thing here, since losses
+/// pair values with labels one by one and never broadcast; two or more per record for a softmax,
 /// where `[batch]` and `[batch, 1]` are refused.
 ///
 /// **Example**
@@ -34,23 +36,25 @@ pub enum Loss {
     SoftmaxCrossEntropy,
     /// `ln(1 + e⁻ˢᶻ)` on one logit for two classes, `s = 1` for label 1 and `−1` for label 0.
     BceWithLogits,
-    /// `−w_y ln softmax(z)[y]` over one logit per class: the `weight` of PyTorch's `CrossEntropyLoss`.
+    /// `−w_y ln softmax(z)[y]` over one logit per class: the `weight` of PyTorch's
+    /// `CrossEntropyLoss`.
     WeightedSoftmaxCrossEntropy {
         /// `w`, one finite number above 0 per class.
         class_weights: Vec<f64>,
     },
-    /// `w ln(1 + e⁻ᶻ)` for label 1 and `ln(1 + eᶻ)` for label 0: the `pos_weight` of PyTorch's `BCEWithLogitsLoss`.
+    /// `w ln(1 + e⁻ᶻ)` for label 1 and `ln(1 + eᶻ)` for label 0: the `pos_weight` of PyTorch's
+    /// `BCEWithLogitsLoss`.
     WeightedBceWithLogits {
         /// `w`, a finite number above 0.
         positive_weight: f64,
     },
-    /// `−ln softmax(z + ln π)[y]` over one logit per class, with the classes' priors `π`. Predictions
-    /// and logits are `z` alone: the model learns what distinguishes the classes, and the share of a
-    /// class speaks for none of them, which is what helps rare ones.
+    /// `−ln softmax(z + ln π)[y]` over one logit per class, with the classes' priors `π`.
+    /// Predictions and logits are `z` alone: the model learns what distinguishes the classes, and
+    /// the share of a class speaks for none of them, which is what helps rare ones.
     ///
-    /// **Guarantee.** The gradient's bound is that of the plain loss. Priors are public: take them from
-    /// [`ClassCounts`](crate::conditioning::ClassCounts), which releases them with noise, or from
-    /// elsewhere than the records.
+    /// **Guarantee.** The gradient's bound is that of the plain loss. Priors are public: take them
+    /// from [`ClassCounts`](crate::conditioning::ClassCounts), which releases them with noise, or
+    /// from elsewhere than the records.
     ///
     /// **Source.** Menon et al. 2021, "Long-tail learning via logit adjustment", with τ = 1.
     PriorAdjustedCrossEntropy {
@@ -60,8 +64,8 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// Logits a model must have for this many classes; `None` if the loss cannot tell so many apart, or has weights for another
-    /// number of them.
+    /// Logits a model must have for this many classes; `None` if the loss cannot tell so many
+    /// apart, or has weights for another number of them.
     pub fn n_logits(&self, n_classes: usize) -> Option<usize> {
         match self {
             Self::SoftmaxCrossEntropy => (n_classes >= 2).then_some(n_classes),
@@ -185,8 +189,8 @@ mod tests {
         }
     }
 
-    /// Logits ln 1, ln 2, ln 5 have probabilities 1/8, 2/8, 5/8. Label 2: loss ln(8/5), gradient (1/8, 2/8, 5/8 − 1).
-    /// Label 0: loss ln 8, gradient (1/8 − 1, 2/8, 5/8).
+    /// Logits ln 1, ln 2, ln 5 have probabilities 1/8, 2/8, 5/8. Label 2: loss ln(8/5), gradient
+    /// (1/8, 2/8, 5/8 − 1). Label 0: loss ln 8, gradient (1/8 − 1, 2/8, 5/8).
     #[test]
     fn softmax_cross_entropy_by_hand() {
         let row = [0.0, 2_f64.ln(), 5_f64.ln()];
@@ -198,7 +202,8 @@ mod tests {
         }
     }
 
-    /// The logit ln 3 has probability 3/4. Label 1: loss ln(4/3), gradient 3/4 − 1. Label 0: loss ln 4, gradient 3/4.
+    /// The logit ln 3 has probability 3/4. Label 1: loss ln(4/3), gradient 3/4 − 1. Label 0: loss
+    /// ln 4, gradient 3/4.
     #[test]
     fn binary_cross_entropy_by_hand() {
         let z = 3_f64.ln();
@@ -209,8 +214,8 @@ mod tests {
         }
     }
 
-    /// Wrong by 2e4 (softmax) or 1e4 (binary): the loss is that number and the gradient 1. Right by as much: 0, up to the
-    /// smallest normal numbers.
+    /// Wrong by 2e4 (softmax) or 1e4 (binary): the loss is that number and the gradient 1. Right by
+    /// as much: 0, up to the smallest normal numbers.
     #[test]
     fn logits_of_any_size_are_stable() {
         for dtype in [DType::F32, DType::F64] {
@@ -225,7 +230,8 @@ mod tests {
         }
     }
 
-    /// Right by 40 in `f64`, where 1 − p rounds to 0: loss and gradient are still e⁻⁴⁰, to all digits.
+    /// Right by 40 in `f64`, where 1 − p rounds to 0: loss and gradient are still e⁻⁴⁰, to all
+    /// digits.
     #[test]
     fn a_confident_answer_keeps_its_digits() {
         let tiny = (-40.0_f64).exp();
@@ -265,7 +271,8 @@ mod tests {
         insta::assert_snapshot!(of(&[1]), @"one logit per record: expected 1, got 2");
     }
 
-    /// Weights multiply losses and gradients of the plain loss; one logit as `[batch]` or `[batch, 1]` changes nothing.
+    /// Weights multiply losses and gradients of the plain loss; one logit as `[batch]` or `[batch,
+    /// 1]` changes nothing.
     #[test]
     fn weights_are_factors_by_class() {
         for dtype in [DType::F32, DType::F64] {
@@ -294,8 +301,8 @@ mod tests {
         }
     }
 
-    /// Logits 0 with priors 1/8, 2/8, 5/8 have these probabilities: figures as without priors on their
-    /// logarithms.
+    /// Logits 0 with priors 1/8, 2/8, 5/8 have these probabilities: figures as without priors on
+    /// their logarithms.
     #[test]
     fn priors_are_added_in_training_alone() {
         for (dtype, tolerance) in [(DType::F64, 1e-15), (DType::F32, 3e-7)] {
@@ -348,7 +355,8 @@ mod tests {
             prop_assert!((slope[0] - slopes[1]).abs() <= 1e-13 * slopes[1].abs() + 1e-307);
         }
 
-        /// The gradient is the slope of the loss (central difference, error of order h²), and its entries sum to 0.
+        /// The gradient is the slope of the loss (central difference, error of order h²), and its
+        /// entries sum to 0.
         #[test]
         fn gradients_are_slopes(logits in prop::array::uniform4(-5.0..5.0_f64), label in 0_u32..4) {
             const H: f64 = 1e-5;

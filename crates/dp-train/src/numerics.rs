@@ -1,7 +1,8 @@
 //! The version of everything that decides bits.
 
-/// Version of the arithmetic: two programs of the same version, on processors with the same instructions, take the same
-/// steps from the same seed, bit for bit. Checkpoints and stored runs carry it.
+/// Version of the arithmetic: two programs of the same version, on processors with the same
+/// instructions, take the same steps from the same seed, bit for bit. Checkpoints and stored runs
+/// carry it.
 ///
 /// | version | since |
 /// |---|---|

@@ -8,7 +8,8 @@ use crate::error::{Result, TrainError};
 
 /// The state of a run before a step: copies, so that nothing done to them changes the run.
 ///
-/// With a certified method the parameters and thresholds are what a private run has released so far.
+/// With a certified method the parameters and thresholds are what a private run has released so
+/// far.
 #[derive(Debug, Clone, Copy)]
 pub struct StepState<'a> {
     /// 0-based step that starts here.
@@ -23,11 +24,11 @@ pub struct StepState<'a> {
 
 /// One step, as an observer sees it.
 ///
-/// **Shapes.** `groups`, `losses` and `scales` `[batch]`, `norms` `[batch]` or empty, in the same order; `group_bounds` and
-/// `group_gradient_norms` `[n_groups]`.
+/// **Shapes.** `groups`, `losses` and `scales` `[batch]`, `norms` `[batch]` or empty, in the same
+/// order; `group_bounds` and `group_gradient_norms` `[n_groups]`.
 ///
-/// Losses, norms and thresholds before noise are **not private**: they are diagnostics of a research run on data that the reader
-/// may see, and must not be released.
+/// Losses, norms and thresholds before noise are **not private**: they are diagnostics of a
+/// research run on data that the reader may see, and must not be released.
 #[derive(Debug)]
 pub struct StepView<'a> {
     /// 0-based.
@@ -42,10 +43,11 @@ pub struct StepView<'a> {
     pub scales: &'a [f64],
     /// Thresholds in force: one, one per group, or none without clipping.
     pub thresholds: &'a [f64],
-    /// `S_k`: what one record of group `k` can add to the sum at most; empty without clipping. A function of released counts.
+    /// `S_k`: what one record of group `k` can add to the sum at most; empty without clipping. A
+    /// function of released counts.
     pub group_bounds: &'a [f64],
-    /// Norm of each group's mean gradient before clipping, where asked for; `None` for a group with no
-    /// record in the batch; records whose gradient is not finite do not count.
+    /// Norm of each group's mean gradient before clipping, where asked for; `None` for a group with
+    /// no record in the batch; records whose gradient is not finite do not count.
     pub group_gradient_norms: Option<&'a [Option<f64>]>,
 }
 
@@ -75,7 +77,8 @@ pub struct StepView<'a> {
 /// assert_eq!(means.0, [Some(1.5), None]);
 /// ```
 pub trait Observer {
-    /// Whether to compute each group's mean gradient at this step: it costs a further weighted sum per group.
+    /// Whether to compute each group's mean gradient at this step: it costs a further weighted sum
+    /// per group.
     fn wants_group_gradients(&self, _step: u64) -> bool {
         false
     }
@@ -96,7 +99,8 @@ pub trait Observer {
     /// After each step.
     fn on_step(&mut self, _view: &StepView<'_>) {}
 
-    /// After each epoch (1-based) of a run with validation records: what the model says about each of them, in their order.
+    /// After each epoch (1-based) of a run with validation records: what the model says about each
+    /// of them, in their order.
     fn on_validation(&mut self, _epoch: u64, _validation: &Evaluation) {}
 
     /// After the last step of each epoch (1-based), with the number of steps taken so far.
@@ -110,8 +114,8 @@ pub trait Observer {
         Ok(Value::Null)
     }
 
-    /// Takes up what [`Self::memory`] gave when the checkpoint was written that the run goes on from. Called before the
-    /// first step, and only if that was not `null`.
+    /// Takes up what [`Self::memory`] gave when the checkpoint was written that the run goes on
+    /// from. Called before the first step, and only if that was not `null`.
     ///
     /// # Errors
     /// If it is not such a memory. An error stops the run.

@@ -13,11 +13,11 @@ pub(crate) enum Readers {
     Default,
 }
 
-/// Writes `bytes` to `path`, or leaves what is there: to a temporary file beside it, flushed to the disk, then renamed, then the
-/// folder's entry flushed too. A link is followed.
+/// Writes `bytes` to `path`, or leaves what is there: to a temporary file beside it, flushed to the
+/// disk, then renamed, then the folder's entry flushed too. A link is followed.
 ///
-/// **Edge cases.** A device, a pipe or a folder is an error. A temporary file that a killed process left behind is
-/// replaced. Two processes that write the same path disturb each other.
+/// **Edge cases.** A device, a pipe or a folder is an error. A temporary file that a killed process
+/// left behind is replaced. Two processes that write the same path disturb each other.
 pub(crate) fn replace(path: &Path, bytes: &[u8], readers: Readers) -> io::Result<()> {
     let found = fs::canonicalize(path);
     let path = found.as_deref().unwrap_or(path);

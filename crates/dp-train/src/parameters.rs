@@ -1,4 +1,5 @@
-//! The parameters of a model, or a gradient of the same layout: one flat tensor and named views into it.
+//! The parameters of a model, or a gradient of the same layout: one flat tensor and named views
+//! into it.
 
 use candle_core::{DType, Device, Result, Tensor};
 use rand::{CryptoRng, Rng};
@@ -6,9 +7,11 @@ use rand_distr::StandardNormal;
 
 use crate::layers::{Initial, ParameterSpec};
 
-/// Parameters, or a gradient: a flat vector `[n_params]` with one view per parameter tensor, in layer order.
+/// Parameters, or a gradient: a flat vector `[n_params]` with one view per parameter tensor, in
+/// layer order.
 ///
-/// The sum of clipped gradients, its noise and the optimiser's update are single passes over the flat vector.
+/// The sum of clipped gradients, its noise and the optimiser's update are single passes over the
+/// flat vector.
 #[derive(Debug)]
 pub struct ParameterVector {
     flat: Tensor,
@@ -88,7 +91,8 @@ impl ParameterVector {
         &self.flat
     }
 
-    /// Views of the parameter tensors, in order, each of the shape in [`Self::specs`]. They share the vector's storage.
+    /// Views of the parameter tensors, in order, each of the shape in [`Self::specs`]. They share
+    /// the vector's storage.
     pub fn views(&self) -> &[Tensor] {
         &self.views
     }

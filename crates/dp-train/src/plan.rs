@@ -1,5 +1,5 @@
-//! One validated configuration from which the sampler, the clipping method, the noise and the privacy event are all built, so
-//! that they cannot disagree.
+//! One validated configuration from which the sampler, the clipping method, the noise and the
+//! privacy event are all built, so that they cannot disagree.
 
 use std::ops::Range;
 
@@ -45,7 +45,8 @@ pub struct BatchPlan {
 impl BatchPlan {
     /// `q = b/n` and `T = ⌊epochs · n/b⌋`: an epoch is `n` records on average.
     ///
-    /// **Source.** Xu 2021, whose ε follows from it. Xu trains on batches of exactly `b`; here `b` is the expected size.
+    /// **Source.** Xu 2021, whose ε follows from it. Xu trains on batches of exactly `b`; here `b`
+    /// is the expected size.
     ///
     /// # Errors
     /// [`TrainError::InvalidParameter`] if the batch is larger than the data, or anything is 0.
@@ -60,8 +61,8 @@ impl BatchPlan {
 
     /// `q = 1/⌈n/b⌉` and `T = epochs · ⌈n/b⌉`: an epoch is as many batches as a data loader has.
     ///
-    /// **Source.** Opacus, and with it Esipova 2023. The expected batch is `q · n`, a little less than `b` where `b` does not
-    /// divide `n`.
+    /// **Source.** Opacus, and with it Esipova 2023. The expected batch is `q · n`, a little less
+    /// than `b` where `b` does not divide `n`.
     ///
     /// # Errors
     /// [`TrainError::InvalidParameter`] if the batch is larger than the data, or anything is 0.
@@ -93,21 +94,24 @@ fn check_sizes(n_records: usize, batch_size: usize, epochs: u64) -> Result<()> {
 
 /// What makes a run private.
 ///
-/// **Guarantee.** With a certified method the parameters of every step, and the thresholds, are (ε, δ)-differentially private when one
-/// record is blanked ([`Plan::RELATION`]), with the ε that an accountant finds for [`Plan::event`] at `delta`. Initial parameters,
-/// [`PublicFacts`] and everything in the configuration count as public; hyper-parameters chosen on the same data are not accounted for.
-/// How the records became numbers is for [`Plan::given`] to say.
+/// **Guarantee.** With a certified method the parameters of every step, and the thresholds, are (ε,
+/// δ)-differentially private when one record is blanked ([`Plan::RELATION`]), with the ε that an
+/// accountant finds for [`Plan::event`] at `delta`. Initial parameters, [`PublicFacts`] and
+/// everything in the configuration count as public; hyper-parameters chosen on the same data are
+/// not accounted for. How the records became numbers is for [`Plan::given`] to say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrivacyConfig {
     /// How per-sample gradients are bounded.
     pub clipping: ClipConfig,
-    /// Noise of the gradient sum: standard deviation over its sensitivity, the bound that the method states for the step. The analyses
-    /// of one error of clipping (`magnitude-only`, `direction-only`) add none, and their event says so.
+    /// Noise of the gradient sum: standard deviation over its sensitivity, the bound that the
+    /// method states for the step. The analyses of one error of clipping (`magnitude-only`,
+    /// `direction-only`) add none, and their event says so.
     pub noise_multiplier: NoiseMultiplier,
     /// The δ at which ε is stated; below 1/n, unless `allow_large_delta`.
     pub delta: Delta,
-    /// Accepts a δ of 1/n and more, although a mechanism that publishes one record at random would pass it.
+    /// Accepts a δ of 1/n and more, although a mechanism that publishes one record at random would
+    /// pass it.
     #[serde(default)]
     pub allow_large_delta: bool,
     /// Refuses a method whose ε would be nominal.
@@ -122,7 +126,8 @@ impl PrivacyConfig {
     }
 }
 
-/// Everything that decides a run's result and its privacy. What only changes its speed is in [`Execution`](crate::Execution).
+/// Everything that decides a run's result and its privacy. What only changes its speed is in
+/// [`Execution`](crate::Execution).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
@@ -132,9 +137,10 @@ pub struct TrainConfig {
     pub loss: Loss,
     /// Batches.
     pub batches: BatchPlan,
-    /// Records of a block, 1 to `n`: those with consecutive numbers that are drawn and summed together. By default so many that about 128
-    /// are drawn, or half of a smaller batch. It decides, like a seed, which of equally private results comes out, and by about a
-    /// thousandth how much noise is added.
+    /// Records of a block, 1 to `n`: those with consecutive numbers that are drawn and summed
+    /// together. By default so many that about 128 are drawn, or half of a smaller batch. It
+    /// decides, like a seed, which of equally private results comes out, and by about a thousandth
+    /// how much noise is added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_records: Option<usize>,
     /// Step size.
@@ -145,8 +151,9 @@ pub struct TrainConfig {
     /// What the private gradient is handed to.
     #[serde(default)]
     pub optimiser: OptimiserConfig,
-    /// L2 regularisation λ: adds `λ w` to the (already private) mean gradient of every weight; biases are left alone. It does
-    /// not depend on the data, hence costs no privacy and is not clipped.
+    /// L2 regularisation λ: adds `λ w` to the (already private) mean gradient of every weight;
+    /// biases are left alone. It does not depend on the data, hence costs no privacy and is not
+    /// clipped.
     #[serde(default)]
     pub l2: f64,
     /// Stops before the last step when validation no longer improves.
@@ -175,7 +182,8 @@ impl TrainConfig {
     }
 }
 
-/// A configuration that was checked against the data's public facts: sampler, clipping, noise and event of a run in one.
+/// A configuration that was checked against the data's public facts: sampler, clipping, noise and
+/// event of a run in one.
 ///
 /// **Example**
 /// ```
@@ -212,16 +220,19 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The neighbours of the guarantee: data sets in which one record is blanked. A blanked record keeps its number and adds 0 to every
-    /// sum and count, so the number of records is public; steps, rate and divisor are computed from it.
+    /// The neighbours of the guarantee: data sets in which one record is blanked. A blanked record
+    /// keeps its number and adds 0 to every sum and count, so the number of records is public;
+    /// steps, rate and divisor are computed from it.
     pub const RELATION: NeighbouringRelation = NeighbouringRelation::ZeroOut;
 
     /// Checks the configuration and derives the event of a step from it.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] if a setting is out of range, if δ is 1/n or more (such a δ allows a mechanism that
-    /// publishes a random record) and not allowed, if a guarantee is required of a method that has none, or if FairLens is asked for with what it is not defined for;
-    /// [`TrainError::Clipping`] and [`TrainError::Accounting`] if the method's parameters or the noise of its counts are out of range.
+    /// [`TrainError::InvalidParameter`] if a setting is out of range, if δ is 1/n or more (such a δ
+    /// allows a mechanism that publishes a random record) and not allowed, if a guarantee is
+    /// required of a method that has none, or if FairLens is asked for with what it is not defined
+    /// for; [`TrainError::Clipping`] and [`TrainError::Accounting`] if the method's parameters or
+    /// the noise of its counts are out of range.
     pub fn new(config: TrainConfig, facts: PublicFacts) -> Result<Self> {
         let rate = config.batches.sampling_rate;
         if facts.n_records == 0 {
@@ -259,10 +270,12 @@ impl Plan {
         Ok(Self { config, facts, context, event, given: Vec::new(), paid: Vec::new() })
     }
 
-    /// The plan of a configuration with the least noise that keeps the whole run, counts included, within a target ε at the δ of its
-    /// `privacy`, after what a ledger has `spent` of it. The noise multiplier that `privacy` has is not looked at.
+    /// The plan of a configuration with the least noise that keeps the whole run, counts included,
+    /// within a target ε at the δ of its `privacy`, after what a ledger has `spent` of it. The
+    /// noise multiplier that `privacy` has is not looked at.
     ///
-    /// **Edge cases.** A method without noise, or counts whose noise would be out of range, meet no target.
+    /// **Edge cases.** A method without noise, or counts whose noise would be out of range, meet no
+    /// target.
     ///
     /// **Example**
     /// ```
@@ -287,7 +300,8 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] without `privacy`; [`TrainError::Accounting`] if no noise meets the target; those of [`Self::new`].
+    /// [`TrainError::InvalidParameter`] without `privacy`; [`TrainError::Accounting`] if no noise
+    /// meets the target; those of [`Self::new`].
     pub fn calibrated<A: Accountant + Clone>(
         mut config: TrainConfig,
         facts: PublicFacts,
@@ -313,8 +327,9 @@ impl Plan {
         Self::new(TrainConfig { privacy: Some(with(noise_multiplier)), ..config }, facts)
     }
 
-    /// The same plan for records that were shaped by constants taken from the records themselves, one phrase each, for example
-    /// `the scaling, which was fitted on the private records`. The guarantee is then conditional on these constants.
+    /// The same plan for records that were shaped by constants taken from the records themselves,
+    /// one phrase each, for example `the scaling, which was fitted on the private records`. The
+    /// guarantee is then conditional on these constants.
     #[must_use]
     pub fn given(self, constants: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { given: constants.into_iter().map(Into::into).collect(), ..self }
@@ -340,8 +355,8 @@ impl Plan {
         &self.given
     }
 
-    /// The same plan for records that were shaped by constants released with noise: their events are in the ledger of every run, before its
-    /// first step.
+    /// The same plan for records that were shaped by constants released with noise: their events
+    /// are in the ledger of every run, before its first step.
     #[must_use]
     pub fn paid(self, events: impl IntoIterator<Item = DpEvent>) -> Self {
         Self { paid: events.into_iter().collect(), ..self }
@@ -374,7 +389,8 @@ impl Plan {
         self.config.learning_rate.at(step, self.config.batches.steps) * warm_up(step, self.config.warm_up_steps)
     }
 
-    /// Expected number of records in a batch, `q · n`: the public constant that sums are divided by.
+    /// Expected number of records in a batch, `q · n`: the public constant that sums are divided
+    /// by.
     pub fn expected_batch_size(&self) -> f64 {
         self.context.expected_batch_size
     }
@@ -384,13 +400,15 @@ impl Plan {
         Blocks::new(self.facts.n_records, self.config.batches.sampling_rate.get(), self.config.block_records)
     }
 
-    /// The records that one of `size` ranks holds ([`ranks`](crate::ranks)): whole blocks, as even as they go.
+    /// The records that one of `size` ranks holds ([`ranks`](crate::ranks)): whole blocks, as even
+    /// as they go.
     pub fn held_by(&self, rank: usize, size: usize) -> Range<usize> {
         let TrainConfig { batches, block_records, .. } = &self.config;
         held_by(rank, size, self.facts.n_records, batches.sampling_rate, *block_records)
     }
 
-    /// Noise multipliers of the count queries of a step, besides the gradient's; empty for methods without counts.
+    /// Noise multipliers of the count queries of a step, besides the gradient's; empty for methods
+    /// without counts.
     pub fn count_noise_multipliers(&self) -> Vec<f64> {
         self.config.privacy.as_ref().map_or_else(Vec::new, |p| p.clipping.count_noise_multipliers(&self.context))
     }
@@ -400,8 +418,9 @@ impl Plan {
         self.config.privacy.as_ref().map_or(Coupling::None, |privacy| privacy.clipping.coupling)
     }
 
-    /// What a [`Statement`](dp_accounting::Statement) about a run of this plan covers, how its noise was made, what it leaves out, and
-    /// what it is conditional on, but for what only its author knows; `None` without a guarantee.
+    /// What a [`Statement`](dp_accounting::Statement) about a run of this plan covers, how its
+    /// noise was made, what it leaves out, and what it is conditional on, but for what only its
+    /// author knows; `None` without a guarantee.
     pub fn scope(&self, unit_of_privacy: &str) -> Option<Scope> {
         if !self.certified() {
             return None;
@@ -422,7 +441,8 @@ impl Plan {
         Some(Scope { not_covered, given: self.given.clone(), ..Scope::of(unit_of_privacy, covered) })
     }
 
-    /// Whether the clipping method has a proof: false without privacy. What the guarantee is worth is [`Self::mark`].
+    /// Whether the clipping method has a proof: false without privacy. What the guarantee is worth
+    /// is [`Self::mark`].
     pub fn certified(&self) -> bool {
         self.config.privacy.as_ref().is_some_and(|privacy| privacy.clipping.certified())
     }
@@ -469,11 +489,12 @@ fn step_event(privacy: &PrivacyConfig, rate: SamplingRate, facts: PublicFacts) -
     Ok(step_query(&privacy.clipping, privacy.noise_multiplier, &context, 1)?.poisson_sampled(rate))
 }
 
-/// What one step releases of a drawn unit of privacy: the clipped gradient and the counts of a method, which see the same batch and so are
-/// one Gaussian (Zhao 2025, Lemma 3.1 and Theorem 3.2).
+/// What one step releases of a drawn unit of privacy: the clipped gradient and the counts of a
+/// method, which see the same batch and so are one Gaussian (Zhao 2025, Lemma 3.1 and Theorem 3.2).
 ///
-/// `noise_multiplier` is the gradient's, over what a unit of `records_per_unit` records can change, which is as many times what one can; the
-/// `context`'s noise multiplier is replaced by the one that a run must have for it, `noise_multiplier · records_per_unit`.
+/// `noise_multiplier` is the gradient's, over what a unit of `records_per_unit` records can change,
+/// which is as many times what one can; the `context`'s noise multiplier is replaced by the one
+/// that a run must have for it, `noise_multiplier · records_per_unit`.
 ///
 /// # Errors
 /// [`TrainError::Accounting`] if the noise of a count is out of range.

@@ -7,7 +7,8 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Result, TrainError};
 
-/// What a stream is for. Each purpose has its own, so that, say, a method that draws more count noise trains on the same batches.
+/// What a stream is for. Each purpose has its own, so that, say, a method that draws more count
+/// noise trains on the same batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Data sampling and splitting.
@@ -30,9 +31,11 @@ pub enum Purpose {
 
 /// The source of all randomness of a study: one 256-bit ChaCha20 key.
 ///
-/// **Guarantee.** Streams of different purpose, run or variant are the same key's output under different nonces, hence independent as far as
-/// ChaCha20 is a pseudo-random function. [`Randomness::from_os`] is private; [`Randomness::from_seed`] is reproducible bit for
-/// bit on the same processor type **and therefore not private**: whoever knows the seed can take the noise off again.
+/// **Guarantee.** Streams of different purpose, run or variant are the same key's output under
+/// different nonces, hence independent as far as ChaCha20 is a pseudo-random function.
+/// [`Randomness::from_os`] is private; [`Randomness::from_seed`] is reproducible bit for bit on the
+/// same processor type **and therefore not private**: whoever knows the seed can take the noise off
+/// again.
 ///
 /// **Example**
 /// ```
@@ -54,7 +57,8 @@ impl Randomness {
     /// A key from the operating system's entropy.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the operating system has none to give: there is no weaker source to fall back on.
+    /// [`TrainError::Mismatch`] if the operating system has none to give: there is no weaker source
+    /// to fall back on.
     pub fn from_os() -> Result<Self> {
         let mut key = [0; 32];
         OsRng.try_fill_bytes(&mut key).map_err(|error| {
@@ -75,7 +79,8 @@ impl Randomness {
         self.seed
     }
 
-    /// Whether runs under it are private: not with a seed, which takes the noise off for whoever knows it.
+    /// Whether runs under it are private: not with a seed, which takes the noise off for whoever
+    /// knows it.
     pub fn is_private(&self) -> bool {
         self.seed.is_none()
     }
@@ -87,10 +92,12 @@ impl Randomness {
         rng
     }
 
-    /// An independent source with a name: another key, which follows from this one and from nothing that is run beside it.
+    /// An independent source with a name: another key, which follows from this one and from nothing
+    /// that is run beside it.
     ///
-    /// **Guarantee.** The key is SHA-256 of this key and the digest of the name: sources of different names are independent as far as SHA-256
-    /// under a secret prefix of fixed length is a pseudo-random function, and none gives the key away from which it came.
+    /// **Guarantee.** The key is SHA-256 of this key and the digest of the name: sources of
+    /// different names are independent as far as SHA-256 under a secret prefix of fixed length is a
+    /// pseudo-random function, and none gives the key away from which it came.
     #[must_use]
     pub fn derived(&self, name: &str) -> Self {
         let key = Sha256::new().chain_update(self.key).chain_update(Sha256::digest(name)).finalize();
@@ -99,8 +106,9 @@ impl Randomness {
 
     /// The streams a training run draws from.
     ///
-    /// Variants of the same run share their initial parameters, nothing else: methods are compared from the same start, on
-    /// independent batches and noise. No two runs that are released may share both numbers.
+    /// Variants of the same run share their initial parameters, nothing else: methods are compared
+    /// from the same start, on independent batches and noise. No two runs that are released may
+    /// share both numbers.
     pub fn streams(&self, run: u32, variant: u16) -> RandomStreams {
         RandomStreams {
             initialisation: self.stream(Purpose::Initialisation, run, 0),

@@ -34,10 +34,12 @@ pub struct Records {
     n_all: usize,
 }
 
-/// Everything about a data set that is treated as public: it shapes the model, the sampler and the noise.
+/// Everything about a data set that is treated as public: it shapes the model, the sampler and the
+/// noise.
 ///
-/// The number of records is among it, as usual, although neighbours under addition and removal differ in it: it sets the
-/// sampling rate and the expected batch size. Classes and groups are those that exist, not those that occur.
+/// The number of records is among it, as usual, although neighbours under addition and removal
+/// differ in it: it sets the sampling rate and the expected batch size. Classes and groups are
+/// those that exist, not those that occur.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublicFacts {
@@ -52,14 +54,18 @@ pub struct PublicFacts {
 }
 
 impl Records {
-    /// Copies features, labels and groups to the device; `dtype` (`F32` to train, `F64` to check) is what the engine computes in.
+    /// Copies features, labels and groups to the device; `dtype` (`F32` to train, `F64` to check)
+    /// is what the engine computes in.
     ///
-    /// **Shapes.** Features row-major `[n_records, n_inputs]`; labels, in `0..n_classes`, and groups, in `0..n_groups`, `[n_records]`.
+    /// **Shapes.** Features row-major `[n_records, n_inputs]`; labels, in `0..n_classes`, and
+    /// groups, in `0..n_groups`, `[n_records]`.
     ///
-    /// **Edge cases.** Features that are not finite are accepted: such a record contributes nothing to a step, and is counted.
+    /// **Edge cases.** Features that are not finite are accepted: such a record contributes nothing
+    /// to a step, and is counted.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if lengths do not fit, or a label or group is out of range (the message names the record).
+    /// [`TrainError::Mismatch`] if lengths do not fit, or a label or group is out of range (the
+    /// message names the record).
     pub fn new(
         features: &[f32],
         labels: &[u32],
@@ -71,10 +77,11 @@ impl Records {
         Self::part(features, labels, groups, 0..facts.n_records, facts, dtype, device)
     }
 
-    /// The part that one of several ranks holds: the records of these numbers, out of `facts.n_records`.
+    /// The part that one of several ranks holds: the records of these numbers, out of
+    /// `facts.n_records`.
     ///
-    /// **Shapes.** Those of [`Self::new`], with the held records in the place of all. Which numbers a rank must hold to train:
-    /// [`Plan::held_by`](crate::Plan::held_by).
+    /// **Shapes.** Those of [`Self::new`], with the held records in the place of all. Which numbers
+    /// a rank must hold to train: [`Plan::held_by`](crate::Plan::held_by).
     ///
     /// # Errors
     /// Those of [`Self::new`]; [`TrainError::Mismatch`] if the range is not within the records.
@@ -115,10 +122,12 @@ impl Records {
         Ok(Self { features, labels, groups, n_classes, n_groups, held, n_all: facts.n_records })
     }
 
-    /// A copy of the records of these numbers, in this order, in another number type: a training set in `F32` can be analysed in `F64`.
+    /// A copy of the records of these numbers, in this order, in another number type: a training
+    /// set in `F32` can be analysed in `F64`.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if a row is out of range; [`TrainError::Tensor`] if the device fails.
+    /// [`TrainError::Mismatch`] if a row is out of range; [`TrainError::Tensor`] if the device
+    /// fails.
     pub fn select(&self, rows: &[usize], dtype: DType) -> Result<Self> {
         if let Some(&row) = rows.iter().find(|row| !self.held.contains(row)) {
             return Err(TrainError::mismatch("row of a record", format!("{:?}", self.held), row));
@@ -143,11 +152,13 @@ impl Records {
 
     /// The same records with these blanked: a zero-out neighbour of this data set.
     ///
-    /// A blanked record keeps its number, and with it its place in every draw and in every product; its features are not numbers, so that it
-    /// adds 0 to every sum and count, as any record does whose gradient is not finite.
+    /// A blanked record keeps its number, and with it its place in every draw and in every product;
+    /// its features are not numbers, so that it adds 0 to every sum and count, as any record does
+    /// whose gradient is not finite.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if a row is out of range; [`TrainError::Tensor`] if the device fails.
+    /// [`TrainError::Mismatch`] if a row is out of range; [`TrainError::Tensor`] if the device
+    /// fails.
     pub fn blanked(&self, rows: &[usize]) -> Result<Self> {
         let all: Vec<usize> = self.held.clone().collect();
         let copy = self.select(&all, self.dtype())?;
@@ -221,13 +232,15 @@ impl Records {
         }
     }
 
-    /// What tells one data set from another: a digest, in hexadecimal, over number type, sizes, and each record's number, features, label
-    /// and group. It does not depend on which ranks hold which.
+    /// What tells one data set from another: a digest, in hexadecimal, over number type, sizes, and
+    /// each record's number, features, label and group. It does not depend on which ranks hold
+    /// which.
     ///
     /// # Errors
     /// [`TrainError::Tensor`] if the device fails; those of [`Collective::sum`].
     pub(crate) fn digest(&self, ranks: &dyn Collective) -> Result<String> {
-        // The sum of the records' digests, in parts that cannot overflow: order and ranks do not matter.
+        // The sum of the records' digests, in parts that cannot overflow: order and ranks do not
+        // matter.
         let mut sums = vec![0_i64; 8];
         for row in self.held.clone() {
             let place = row - self.held.start;
@@ -275,7 +288,8 @@ impl Records {
         self.features.device()
     }
 
-    /// An error unless they are on this device. A GPU that was opened twice is two devices: nothing orders what is done on one and on the other.
+    /// An error unless they are on this device. A GPU that was opened twice is two devices: nothing
+    /// orders what is done on one and on the other.
     pub(crate) fn check_device(&self, device: &Device) -> Result<()> {
         if self.device().same_device(device) {
             return Ok(());

@@ -8,13 +8,15 @@ use crate::error::{Result, TrainError};
 
 /// Draws batches that each record enters independently with the same probability.
 ///
-/// **Guarantee.** This is the sampler that [`DpEvent::PoissonSampled`](dp_accounting::DpEvent::PoissonSampled) of the same rate
-/// describes, to the 53 bits of a double.
+/// **Guarantee.** This is the sampler that
+/// [`DpEvent::PoissonSampled`](dp_accounting::DpEvent::PoissonSampled) of the same rate describes,
+/// to the 53 bits of a double.
 ///
-/// Records are drawn block by block: a batch has a key of its own, and who of a block enters follows from the key and
-/// the block's number, so that a block can be drawn without the others.
+/// Records are drawn block by block: a batch has a key of its own, and who of a block enters
+/// follows from the key and the block's number, so that a block can be drawn without the others.
 ///
-/// **Edge cases.** A batch may be empty; no records give empty batches; a rate of 1 takes every record every time.
+/// **Edge cases.** A batch may be empty; no records give empty batches; a rate of 1 takes every
+/// record every time.
 ///
 /// **Example**
 /// ```
@@ -54,8 +56,8 @@ impl PoissonSampler {
         Self { block: block.max(1), ..self }
     }
 
-    /// Replaces `batch` by the next one, in ascending order. Costs time in proportion to the batch and the number of
-    /// blocks, not to the data.
+    /// Replaces `batch` by the next one, in ascending order. Costs time in proportion to the batch
+    /// and the number of blocks, not to the data.
     pub fn next_batch(&self, rng: &mut dyn CryptoRng, batch: &mut Vec<usize>) {
         batch.clear();
         let mut key = [0; 32];
@@ -75,9 +77,10 @@ impl PoissonSampler {
 
     /// Records passed over before the next one that enters: `k` with probability `q (1 − q)ᵏ`.
     ///
-    /// By inversion: with `V` uniform in (0, 1), `⌊ln(1 − V) / ln(1 − q)⌋ ≥ k` just where `1 − V ≤ (1 − q)ᵏ`. `V` is finest near 0,
-    /// where it decides whether the very next record enters, so that a small rate is met as well as a large one. `V = 1`,
-    /// once in 2⁵⁴ draws, skips everything, and so does a gap beyond the range of integers: the cast saturates.
+    /// By inversion: with `V` uniform in (0, 1), `⌊ln(1 − V) / ln(1 − q)⌋ ≥ k` just where `1 − V ≤
+    /// (1 − q)ᵏ`. `V` is finest near 0, where it decides whether the very next record enters, so
+    /// that a small rate is met as well as a large one. `V = 1`, once in 2⁵⁴ draws, skips
+    /// everything, and so does a gap beyond the range of integers: the cast saturates.
     fn gap(&self, rng: &mut dyn CryptoRng) -> u64 {
         let v = (rng.next_u64() as f64 + 0.5) / 18_446_744_073_709_551_616.0;
         ((-v).ln_1p() / self.log_skip) as u64
@@ -92,8 +95,9 @@ mod tests {
         PoissonSampler::new(n, SamplingRate::new(rate).unwrap()).unwrap()
     }
 
-    /// 20,000 batches of 50 records in blocks of 20 at rate 0.1. Each record's count is binomial with standard deviation 42.4, each neighbouring
-    /// pair's with 14.1; 99 of them beyond 5 standard deviations by chance: 6e-5.
+    /// 20,000 batches of 50 records in blocks of 20 at rate 0.1. Each record's count is binomial
+    /// with standard deviation 42.4, each neighbouring pair's with 14.1; 99 of them beyond 5
+    /// standard deviations by chance: 6e-5.
     #[test]
     fn records_enter_at_the_rate_and_independently() {
         let sampler = sampler(50, 0.1).in_blocks(20);
@@ -116,8 +120,9 @@ mod tests {
         }
     }
 
-    /// 40,000 gaps at each rate against `(1 − q)ᵏ`: Kolmogorov and Smirnov's statistic exceeds 2.23/√n with probability below 1e-4,
-    /// for a discrete law less often; four rates: 4e-4. The seed is fixed.
+    /// 40,000 gaps at each rate against `(1 − q)ᵏ`: Kolmogorov and Smirnov's statistic exceeds
+    /// 2.23/√n with probability below 1e-4, for a discrete law less often; four rates: 4e-4. The
+    /// seed is fixed.
     #[test]
     fn gaps_are_geometric() {
         for rate in [1e-9, 0.003, 0.3, 0.9] {

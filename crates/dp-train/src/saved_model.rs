@@ -14,7 +14,8 @@ use crate::weights::{WeightsFile, read};
 /// Where the description stands in the file's metadata.
 const KEY: &str = "dp-train";
 const VERSION: u32 = 1;
-/// What a file may ask for in one dimension: more would be memory that no model of these layers needs.
+/// What a file may ask for in one dimension: more would be memory that no model of these layers
+/// needs.
 const LARGEST: u64 = 1 << 24;
 
 /// What [`Model::load`] finds in a file.
@@ -39,16 +40,18 @@ struct Description {
 }
 
 impl Model {
-    /// Writes parameters, architecture, loss and numbers of inputs and outputs to one file, of which [`Self::load`] makes the model
-    /// again. To PyTorch and candle it is a file of weights, as [`Self::save_weights`] writes it.
+    /// Writes parameters, architecture, loss and numbers of inputs and outputs to one file, of
+    /// which [`Self::load`] makes the model again. To PyTorch and candle it is a file of weights,
+    /// as [`Self::save_weights`] writes it.
     ///
     /// `metadata` is kept beside them and not interpreted.
     ///
-    /// **Guarantee.** None of its own: see [`Self::save_weights`]. A [`Loss`] with weights or priors taken from the records tells them.
+    /// **Guarantee.** None of its own: see [`Self::save_weights`]. A [`Loss`] with weights or
+    /// priors taken from the records tells them.
     ///
     /// # Errors
-    /// [`TrainError::Weights`] with the path if the file cannot be written; [`TrainError::InvalidParameter`] if `metadata`
-    /// has the key `dp-train`.
+    /// [`TrainError::Weights`] with the path if the file cannot be written;
+    /// [`TrainError::InvalidParameter`] if `metadata` has the key `dp-train`.
     ///
     /// **Example**
     /// ```
@@ -86,8 +89,8 @@ impl Model {
     /// The model of a file that [`Self::save`] wrote, with its parameters.
     ///
     /// # Errors
-    /// [`TrainError::Weights`] with the path if the file cannot be read, has no description or one of a later version,
-    /// or if its tensors are not those of the architecture.
+    /// [`TrainError::Weights`] with the path if the file cannot be read, has no description or one
+    /// of a later version, or if its tensors are not those of the architecture.
     pub fn load(path: &Path, device: &Device) -> Result<SavedModel> {
         let refused = |problem: String| TrainError::weights(path, problem);
         let bytes = read(path)?;

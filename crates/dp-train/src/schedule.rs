@@ -32,7 +32,8 @@ pub enum LearningRate {
         /// Steps between two falls, at least 1.
         every: u64,
     },
-    /// `last + (first − last)(1 + cos(πt/T))/2` at the 0-based step `t` of `T` (Loshchilov and Hutter 2017, without restarts).
+    /// `last + (first − last)(1 + cos(πt/T))/2` at the 0-based step `t` of `T` (Loshchilov and
+    /// Hutter 2017, without restarts).
     Cosine {
         /// Rate of the first step.
         first: f64,
@@ -98,7 +99,8 @@ impl LearningRate {
     }
 }
 
-/// Factor on the rate of a 0-based step during a linear warm-up: `1/w`, `2/w`, …, 1, and 1 from then on.
+/// Factor on the rate of a 0-based step during a linear warm-up: `1/w`, `2/w`, …, 1, and 1 from
+/// then on.
 ///
 /// The schedule below it runs on meanwhile; no steps are no warm-up.
 pub(crate) fn warm_up(step: u64, warm_up_steps: u64) -> f64 {

@@ -1,7 +1,8 @@
 //! Hyperbolic tangent over slices of `f64`, written so that the compiler can vectorise it.
 //!
-//! Analyses run thousands of forward passes in `f64`; the standard library's `tanh`, a call per value, would cost more than their
-//! matrix products. The error is stated in units in the last place (ulp) and tested against the standard library.
+//! Analyses run thousands of forward passes in `f64`; the standard library's `tanh`, a call per
+//! value, would cost more than their matrix products. The error is stated in units in the last
+//! place (ulp) and tested against the standard library.
 
 #![expect(
     clippy::inline_always,

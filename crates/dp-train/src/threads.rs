@@ -56,8 +56,9 @@ impl Threads {
         results.into_iter().flatten().collect()
     }
 
-    /// Length of the parts, one per thread, in which a vector of `len` values is worked on: a multiple of `unit`, and the whole of a
-    /// vector of fewer than `least` values, for which waking a thread would cost more than it saves.
+    /// Length of the parts, one per thread, in which a vector of `len` values is worked on: a
+    /// multiple of `unit`, and the whole of a vector of fewer than `least` values, for which waking
+    /// a thread would cost more than it saves.
     pub(crate) fn part_len(&self, len: usize, unit: usize, least: usize) -> usize {
         let parts = if len < least { 1 } else { self.count() };
         len.div_ceil(parts).next_multiple_of(unit).max(unit)

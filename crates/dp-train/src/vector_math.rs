@@ -1,8 +1,10 @@
-//! Elementary functions over slices of `f32`, written so that the compiler can vectorise them for every instruction set.
+//! Elementary functions over slices of `f32`, written so that the compiler can vectorise them for
+//! every instruction set.
 //!
-//! The standard library's `tanh` and `ln` are calls, one value at a time: over the 131,072 activations of a step they would cost
-//! more than its matrix products. These are range reduction and a polynomial, without branches or calls. Errors are stated in
-//! units in the last place (ulp) and tested against the standard library in `f64`.
+//! The standard library's `tanh` and `ln` are calls, one value at a time: over the 131,072
+//! activations of a step they would cost more than its matrix products. These are range reduction
+//! and a polynomial, without branches or calls. Errors are stated in units in the last place (ulp)
+//! and tested against the standard library in `f64`.
 
 #![expect(
     clippy::inline_always,
@@ -46,7 +48,8 @@ pub(crate) fn tanh(x: f32) -> f32 {
     e / (e + 2.0)
 }
 
-/// Logistic function `1 / (1 + e⁻ˣ)` to 3 ulp for `x ≥ −87`; below that its limit there, 1.6e-38. `NaN` stays.
+/// Logistic function `1 / (1 + e⁻ˣ)` to 3 ulp for `x ≥ −87`; below that its limit there, 1.6e-38.
+/// `NaN` stays.
 #[inline(always)]
 pub(crate) fn sigmoid(x: f32) -> f32 {
     let (power, m1) = exp_parts(-x.clamp(-87.0, 87.0));
@@ -60,8 +63,8 @@ pub(crate) fn exp_of_negated(x: f32) -> f32 {
     power + power * m1
 }
 
-/// Complementary error function of `x ≥ 0` to 6e-7 of the value up to 1 and 1.2e-5 of it up to 9, beyond which it is below 1e-36; 0
-/// at infinity. `NaN` stays.
+/// Complementary error function of `x ≥ 0` to 6e-7 of the value up to 1 and 1.2e-5 of it up to 9,
+/// beyond which it is below 1e-36; 0 at infinity. `NaN` stays.
 ///
 /// **Source.** Press 1992, Numerical Recipes, the Chebyshev fit of `erfcc`.
 #[inline(always)]
@@ -80,7 +83,8 @@ pub(crate) fn ln(x: f32) -> f32 {
     let bits = x.to_bits().wrapping_sub(0x3f35_04f3);
     let k = (bits.cast_signed() >> 23) as f32;
     let m = f32::from_bits((bits & 0x007f_ffff).wrapping_add(0x3f35_04f3));
-    // ln m = 2 artanh(s), s = (m − 1)/(m + 1), |s| ≤ 0.1716; the series' next term is below 1e-9 of the sum.
+    // ln m = 2 artanh(s), s = (m − 1)/(m + 1), |s| ≤ 0.1716; the series' next term is below 1e-9 of
+    // the sum.
     let f = m - 1.0;
     let s = f / (2.0 + f);
     let z = s * s;

@@ -15,15 +15,17 @@ use crate::ops;
 use crate::output::{self, Readers};
 
 impl Model {
-    /// Writes the parameters to a file that `torch` (`safetensors.torch.load_file`, then `load_state_dict`) and candle (`VarBuilder`)
-    /// open: names of the architecture, number type of the model, PyTorch's layout (`[outputs, inputs]` for linear layers,
-    /// `[outputs, inputs / groups, height, width]` for convolutions). Weights that meet no pixel of the model's images ([`KernelCrop`]) are written as 0.
+    /// Writes the parameters to a file that `torch` (`safetensors.torch.load_file`, then
+    /// `load_state_dict`) and candle (`VarBuilder`) open: names of the architecture, number type of
+    /// the model, PyTorch's layout (`[outputs, inputs]` for linear layers, `[outputs, inputs /
+    /// groups, height, width]` for convolutions). Weights that meet no pixel of the model's images
+    /// ([`KernelCrop`]) are written as 0.
     ///
-    /// The file replaces one that was there only when it is complete. `metadata` is stored in its header, for people and tools; it is not
-    /// interpreted.
+    /// The file replaces one that was there only when it is complete. `metadata` is stored in its
+    /// header, for people and tools; it is not interpreted.
     ///
-    /// **Guarantee.** None of its own: weights are as private as the run they come from. State of the optimiser, thresholds and random
-    /// streams are not in the file.
+    /// **Guarantee.** None of its own: weights are as private as the run they come from. State of
+    /// the optimiser, thresholds and random streams are not in the file.
     ///
     /// # Errors
     /// [`TrainError::Weights`] with the path if the file cannot be written.
@@ -60,12 +62,14 @@ impl Model {
 
     /// Overwrites the parameters with those of a file, and returns its metadata.
     ///
-    /// **Edge cases.** All or nothing: a file that does not fit leaves the model as it was. Values are not looked at. Those of weights that meet no
-    /// pixel of the model's images ([`KernelCrop`]) are not kept.
+    /// **Edge cases.** All or nothing: a file that does not fit leaves the model as it was. Values
+    /// are not looked at. Those of weights that meet no pixel of the model's images
+    /// ([`KernelCrop`]) are not kept.
     ///
     /// # Errors
-    /// [`TrainError::Weights`] with the path and every difference: tensors that are missing, unexpected, or of another shape or number
-    /// type than the model's; also if the file cannot be read or is not in the format.
+    /// [`TrainError::Weights`] with the path and every difference: tensors that are missing,
+    /// unexpected, or of another shape or number type than the model's; also if the file cannot be
+    /// read or is not in the format.
     pub fn load_weights(&mut self, path: &Path) -> Result<BTreeMap<String, String>> {
         let bytes = read(path)?;
         let file = WeightsFile::new(path, &bytes)?;
@@ -97,7 +101,8 @@ impl<'a> WeightsFile<'a> {
         Ok(Self { path, tensors: SafeTensors::deserialize(bytes).map_err(refused)?, metadata })
     }
 
-    /// The tensors of these parameters, in their order; an error with every difference unless they are all that there is.
+    /// The tensors of these parameters, in their order; an error with every difference unless they
+    /// are all that there is.
     pub(crate) fn tensors_of(&self, specs: &[ParameterSpec], dtype: DType) -> Result<Vec<TensorView<'_>>> {
         let mut found: BTreeMap<&str, TensorView<'_>> = self.tensors.iter().collect();
         let mut differences = Vec::new();
@@ -118,7 +123,8 @@ impl<'a> WeightsFile<'a> {
     }
 }
 
-/// `[filters, height, width, channels]`, the one shape of four dimensions here, as PyTorch's `[filters, channels, height, width]`.
+/// `[filters, height, width, channels]`, the one shape of four dimensions here, as PyTorch's
+/// `[filters, channels, height, width]`.
 ///
 /// With zeros where a cropped kernel was cropped.
 fn to_pytorch(spec: &ParameterSpec, view: &Tensor) -> candle_core::Result<Tensor> {

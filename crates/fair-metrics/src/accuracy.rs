@@ -71,10 +71,12 @@ pub fn accuracy_by_group(
 /// Both `[records]`; returns `[n_classes]`.
 ///
 /// # Edge cases
-/// Undefined for a class without records. A prediction may be any number; one outside the classes is simply wrong.
+/// Undefined for a class without records. A prediction may be any number; one outside the classes
+/// is simply wrong.
 ///
 /// # Errors
-/// [`MetricError::LengthMismatch`]; [`MetricError::ClassOutOfRange`] for a label of `n_classes` or more.
+/// [`MetricError::LengthMismatch`]; [`MetricError::ClassOutOfRange`] for a label of `n_classes` or
+/// more.
 pub fn class_recall(
     labels: Labels<'_>,
     predictions: Predictions<'_>,
@@ -97,7 +99,8 @@ pub fn class_recall(
 /// Macro accuracy: the mean of the class recalls, every class counting the same.
 ///
 /// # Edge cases
-/// Undefined if any class is undefined or there is no class: a mean over the remaining classes would be another quantity.
+/// Undefined if any class is undefined or there is no class: a mean over the remaining classes
+/// would be another quantity.
 ///
 /// # Source
 /// Zhao 2025, section 5.
@@ -134,7 +137,8 @@ mod tests {
 
     #[test]
     fn recall_by_hand() {
-        // Class 0: labels at 0, 1, 2, of which 0 and 2 are right: 2/3. Class 1: one label, wrong: 0/1. Class 2: none.
+        // Class 0: labels at 0, 1, 2, of which 0 and 2 are right: 2/3. Class 1: one label, wrong:
+        // 0/1. Class 2: none.
         let recalls = class_recall(Labels(&[0, 0, 0, 1]), Predictions(&[0, 1, 0, 9]), 3).unwrap();
         assert_eq!(recalls[0], Measured { n: 3, value: Some(2.0 / 3.0) });
         assert_eq!(recalls[1], Measured { n: 1, value: Some(0.0) });

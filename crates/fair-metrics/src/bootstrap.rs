@@ -31,34 +31,39 @@ pub struct BootstrapInterval {
 pub struct PairedBootstrap {
     /// Interval of the difference.
     pub interval: BootstrapInterval,
-    /// Two-sided p-value: twice the smaller share of resamples on either side of zero, counting one more on each side so that it is
-    /// never 0, corrected for few records as the interval is.
+    /// Two-sided p-value: twice the smaller share of resamples on either side of zero, counting one
+    /// more on each side so that it is never 0, corrected for few records as the interval is.
     pub p_value: f64,
 }
 
 /// Bootstrap of any statistic of records, between expanded percentiles.
 ///
-/// The plain percentile interval is too narrow for few records `n`: resamples vary by a factor `√((n − 1)/n)` too little, and the normal
-/// distribution has lighter tails than Student's. Its ends are therefore the quantiles `Φ(−√(n/(n−1))·t)`, with `t` of Student's
-/// distribution at `n − 1` degrees of freedom. Below thirty records resamples have no tails to take such quantiles of; an end is then moved out to
-/// Student's interval around the resamples where that is wider, and may leave the statistic's range.
+/// The plain percentile interval is too narrow for few records `n`: resamples vary by a factor
+/// `√((n − 1)/n)` too little, and the normal distribution has lighter tails than Student's. Its
+/// ends are therefore the quantiles `Φ(−√(n/(n−1))·t)`, with `t` of Student's distribution at `n −
+/// 1` degrees of freedom. Below thirty records resamples have no tails to take such quantiles of;
+/// an end is then moved out to Student's interval around the resamples where that is wider, and may
+/// leave the statistic's range.
 ///
 /// `statistic` receives row indices drawn with replacement, `n_records` at a time; see
 /// [`MetricFrame::on_rows`](crate::MetricFrame::on_rows).
 ///
 /// # Guarantee
-/// Coverage is approximate, near the nominal level for means and smooth functions of them. A rate near 0 or 1 is not smooth: if no
-/// record of a sample fails, none of any resample does. Use [`Measured::rate_interval`](crate::Measured::rate_interval) for rates.
+/// Coverage is approximate, near the nominal level for means and smooth functions of them. A rate
+/// near 0 or 1 is not smooth: if no record of a sample fails, none of any resample does. Use
+/// [`Measured::rate_interval`](crate::Measured::rate_interval) for rates.
 ///
 /// # Edge cases
 /// `Ok(None)` if the statistic was undefined in every resample.
 ///
 /// # Errors
-/// [`MetricError::OutOfRange`] for fewer than two records, no resamples or a level outside (0, 1); [`MetricError::NotFinite`] if the
-/// statistic is NaN or infinite, naming the resample; whatever `statistic` returns.
+/// [`MetricError::OutOfRange`] for fewer than two records, no resamples or a level outside (0, 1);
+/// [`MetricError::NotFinite`] if the statistic is NaN or infinite, naming the resample; whatever
+/// `statistic` returns.
 ///
 /// # Source
-/// Efron 1979; expanded percentiles: Hesterberg 2015, section 3.4.1. Quantiles interpolate linearly between order statistics, as NumPy's default does.
+/// Efron 1979; expanded percentiles: Hesterberg 2015, section 3.4.1. Quantiles interpolate linearly
+/// between order statistics, as NumPy's default does.
 ///
 /// # Example
 /// ```
@@ -83,7 +88,8 @@ pub fn bootstrap(
     Ok(interval(&values, n_records, n_resamples, level))
 }
 
-/// Paired bootstrap: the difference of two statistics on the same resamples, so that what they share cancels.
+/// Paired bootstrap: the difference of two statistics on the same resamples, so that what they
+/// share cancels.
 ///
 /// # Edge cases
 /// As [`bootstrap`]; a resample in which either statistic is undefined is counted as undefined.
@@ -115,7 +121,8 @@ pub fn paired_bootstrap(
 /// `None` for a statistic that was undefined in every resample.
 ///
 /// # Errors
-/// As [`bootstrap`]; [`MetricError::LengthMismatch`] if the number of statistics changes between resamples.
+/// As [`bootstrap`]; [`MetricError::LengthMismatch`] if the number of statistics changes between
+/// resamples.
 pub fn bootstrap_all(
     n_records: usize,
     n_resamples: usize,
@@ -127,7 +134,8 @@ pub fn bootstrap_all(
     Ok(columns.iter().map(|values| interval(values, n_records, n_resamples, level)).collect())
 }
 
-/// The same for statistics of some of the records, `sizes` says of how many: it is they that are few.
+/// The same for statistics of some of the records, `sizes` says of how many: it is they that are
+/// few.
 pub(crate) fn bootstrap_parts(
     (n_records, sizes): (usize, &[usize]),
     n_resamples: usize,
@@ -195,7 +203,8 @@ fn resample_all(
     Ok(columns)
 }
 
-/// `None` where no resample is defined, or the statistic is of one record, whose spread nobody knows.
+/// `None` where no resample is defined, or the statistic is of one record, whose spread nobody
+/// knows.
 fn interval(sorted: &[f64], n_records: usize, n_resamples: usize, level: f64) -> Option<BootstrapInterval> {
     let degrees = n_records.checked_sub(1).filter(|degrees| *degrees > 0)? as f64;
     let expansion = ((degrees + 1.0) / degrees).sqrt();
@@ -211,7 +220,8 @@ fn interval(sorted: &[f64], n_records: usize, n_resamples: usize, level: f64) ->
     Some(BootstrapInterval { low, high, level, n_defined: sorted.len(), n_undefined })
 }
 
-/// What resamples of a difference say against zero, by the rules of the interval; `share` of them lie beyond it.
+/// What resamples of a difference say against zero, by the rules of the interval; `share` of them
+/// lie beyond it.
 fn p_value(sorted: &[f64], share: f64, n_records: usize) -> f64 {
     let degrees = (n_records - 1) as f64;
     let shrink = (degrees / (degrees + 1.0)).sqrt();
@@ -267,8 +277,8 @@ mod tests {
         assert_eq!(quantile(&[], 0.5), None);
     }
 
-    /// 400 samples of 40 fair coins; the 90 % interval should cover ½ about 90 % of the time. Fewer than 330 or more than 385 would be
-    /// a false alarm of less than 1e-4.
+    /// 400 samples of 40 fair coins; the 90 % interval should cover ½ about 90 % of the time. Fewer
+    /// than 330 or more than 385 would be a false alarm of less than 1e-4.
     #[test]
     fn intervals_cover() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
@@ -301,8 +311,9 @@ mod tests {
         assert!(result.p_value > 2.0 / 501.0 && result.p_value < 0.01, "{}", result.p_value);
     }
 
-    /// 2,000 samples of five normal values with mean zero. The plain percentile rule calls 20 % of them different from zero at 0.05; of 2,000,
-    /// more than 140 (7 %) would be a false alarm of less than 1e-4 at a true rate of 5 %.
+    /// 2,000 samples of five normal values with mean zero. The plain percentile rule calls 20 % of
+    /// them different from zero at 0.05; of 2,000, more than 140 (7 %) would be a false alarm of
+    /// less than 1e-4 at a true rate of 5 %.
     #[test]
     fn five_records_are_not_called_different_too_often() {
         let mut rng = ChaCha8Rng::seed_from_u64(5);

@@ -20,7 +20,8 @@ pub struct CalibrationBin {
 pub struct GroupCalibration {
     /// In order of probability.
     pub bins: Vec<CalibrationBin>,
-    /// Expected calibration error: mean of `|positive rate − mean probability|` over records; undefined without records.
+    /// Expected calibration error: mean of `|positive rate − mean probability|` over records;
+    /// undefined without records.
     pub expected_error: Measured,
 }
 
@@ -33,7 +34,8 @@ pub struct GroupCalibration {
 /// A bin without a record is undefined and adds nothing to the expected error.
 ///
 /// # Errors
-/// [`MetricError::LengthMismatch`]; [`MetricError::NotAProbability`] names the record; [`MetricError::OutOfRange`] without bins.
+/// [`MetricError::LengthMismatch`]; [`MetricError::NotAProbability`] names the record;
+/// [`MetricError::OutOfRange`] without bins.
 ///
 /// # Source
 /// Naeini, Cooper and Hauskrecht 2015 (expected calibration error).

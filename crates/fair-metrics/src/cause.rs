@@ -10,7 +10,8 @@ use crate::{Alternative, Estimate, MetricError, t_test};
 
 /// One term of a decomposition of the excessive risk, run by run.
 ///
-/// **Units.** Those of the loss, per whatever the caller's decomposition is about: for a decomposition of single steps, per step.
+/// **Units.** Those of the loss, per whatever the caller's decomposition is about: for a
+/// decomposition of single steps, per step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RiskTerm {
     /// Name of the term.
@@ -23,9 +24,10 @@ pub struct RiskTerm {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// All terms together make one group's excessive risk the higher, and this one adds most to that: both significantly by one-sided
-    /// t-tests over runs at [`SIGNIFICANCE`], the second in every comparison with another term and divided by the number of terms, since the
-    /// runs choose which of them it is.
+    /// All terms together make one group's excessive risk the higher, and this one adds most to
+    /// that: both significantly by one-sided t-tests over runs at [`SIGNIFICANCE`], the second in
+    /// every comparison with another term and divided by the number of terms, since the runs choose
+    /// which of them it is.
     Term {
         /// Its name.
         name: String,
@@ -34,7 +36,8 @@ pub enum Cause {
         /// The same of all terms together. It may be the smaller of the two: terms have signs.
         of: Estimate,
     },
-    /// The terms do not add up to such a difference, or none is so far ahead of the others, or there are fewer than two runs.
+    /// The terms do not add up to such a difference, or none is so far ahead of the others, or
+    /// there are fewer than two runs.
     Unclear,
 }
 
@@ -42,8 +45,8 @@ impl Cause {
     /// Compares the terms for the groups `higher` and `lower`, by their positions.
     ///
     /// # Errors
-    /// [`MetricError::LengthMismatch`] if terms differ in their runs or a run does not have `n_groups` groups;
-    /// [`MetricError::NotFinite`].
+    /// [`MetricError::LengthMismatch`] if terms differ in their runs or a run does not have
+    /// `n_groups` groups; [`MetricError::NotFinite`].
     pub(crate) fn among(
         terms: &[RiskTerm],
         n_groups: usize,
@@ -109,8 +112,8 @@ mod tests {
         RiskTerm { name: name.to_owned(), by_run: by_run.iter().map(|groups| groups.to_vec()).collect() }
     }
 
-    /// Differences 4, 5, 6 of one term, −1 of another: 5 of 4, both ± 1/√3. It is ahead by 5, 6, 7. The other way round the second term is
-    /// ahead by as much, but of a total of −4.
+    /// Differences 4, 5, 6 of one term, −1 of another: 5 of 4, both ± 1/√3. It is ahead by 5, 6, 7.
+    /// The other way round the second term is ahead by as much, but of a total of −4.
     #[test]
     fn by_hand() {
         let terms =

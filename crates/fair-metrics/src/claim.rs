@@ -32,13 +32,16 @@ pub struct TestedClaim {
 impl TestedClaim {
     /// Tests the claim that in *every* comparison the smaller is smaller.
     ///
-    /// - The claim's p-value is the largest of the comparisons'. No correction is due: a claim of several parts is false as soon as one
-    ///   part is, and that part's test alone keeps the level (an intersection–union test).
-    /// - One part that is significantly otherwise contradicts the claim. Here a correction is due, for there are as many chances as parts:
-    ///   the smallest p-value times their number (Bonferroni).
+    /// - The claim's p-value is the largest of the comparisons'. No correction is due: a claim of
+    ///   several parts is false as soon as one part is, and that part's test alone keeps the level
+    ///   (an intersection–union test).
+    /// - One part that is significantly otherwise contradicts the claim. Here a correction is due,
+    ///   for there are as many chances as parts: the smallest p-value times their number
+    ///   (Bonferroni).
     ///
-    /// Two equal methods are then called better or worse with probability α each; by the sign of a mean it would be one half.
-    /// P-values are those of this claim alone; a report of many claims adjusts them by [`holm`](crate::holm), or says so.
+    /// Two equal methods are then called better or worse with probability α each; by the sign of a
+    /// mean it would be one half. P-values are those of this claim alone; a report of many claims
+    /// adjusts them by [`holm`](crate::holm), or says so.
     ///
     /// # Edge cases
     /// Without comparisons nothing is known: p-values of 1.

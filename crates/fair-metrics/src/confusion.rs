@@ -74,7 +74,8 @@ impl Confusion {
         rate(self.true_positives + self.false_positives, self.total())
     }
 
-    /// Share of the class that is predicted as it; also called recall, and the subject of *equal opportunity*.
+    /// Share of the class that is predicted as it; also called recall, and the subject of *equal
+    /// opportunity*.
     pub fn true_positive_rate(&self) -> Measured {
         rate(self.true_positives, self.positives())
     }
@@ -110,7 +111,8 @@ impl Confusion {
         rate(self.true_positives, self.true_positives + self.false_positives)
     }
 
-    /// Harmonic mean of precision and recall, `2·TP / (2·TP + FP + FN)`; undefined if the class is neither true nor predicted.
+    /// Harmonic mean of precision and recall, `2·TP / (2·TP + FP + FN)`; undefined if the class is
+    /// neither true nor predicted.
     pub fn f1(&self) -> Measured {
         let denominator = 2 * self.true_positives + self.false_positives + self.false_negatives;
         let value = (denominator > 0).then(|| 2.0 * self.true_positives as f64 / denominator as f64);

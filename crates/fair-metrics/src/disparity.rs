@@ -27,7 +27,8 @@ pub fn loss_gap(group_losses: &[Option<f64>]) -> Result<Option<f64>, MetricError
 /// Average disparity: the mean of the loss gaps over protected attributes.
 ///
 /// # Edge cases
-/// Undefined without attributes, or if any gap is undefined: a mean over the rest would be another quantity.
+/// Undefined without attributes, or if any gap is undefined: a mean over the rest would be another
+/// quantity.
 ///
 /// # Errors
 /// [`MetricError::NotFinite`] names the attribute.

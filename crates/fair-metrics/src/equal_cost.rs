@@ -14,7 +14,8 @@ pub const XU_TOLERANCE: f64 = 0.05;
 pub struct EqualCost {
     /// Largest difference accepted, τ.
     pub tolerance: f64,
-    /// `Some(false)` if a pair exceeds the tolerance, `Some(true)` if every pair is defined and within it, else `None`.
+    /// `Some(false)` if a pair exceeds the tolerance, `Some(true)` if every pair is defined and
+    /// within it, else `None`.
     pub holds: Option<bool>,
     /// The difference of every two groups.
     pub pairs: Vec<PairGap>,
@@ -27,17 +28,20 @@ impl EqualCost {
     }
 }
 
-/// Tests equal cost: `|Δ_i − Δ_j| ≤ τ` for every two groups, `Δ` being the loss of accuracy by privacy.
+/// Tests equal cost: `|Δ_i − Δ_j| ≤ τ` for every two groups, `Δ` being the loss of accuracy by
+/// privacy.
 ///
 /// # Shapes
 /// `costs` is `[groups]`, as [`privacy_cost`](crate::privacy_cost) returns it.
 ///
 /// # Edge cases
-/// One run's costs are a draw: this describes them, and [`equal_cost_over_runs`] is the test. With fewer than two groups
-/// it holds. With an undefined group it is undefined, unless another pair already fails.
+/// One run's costs are a draw: this describes them, and [`equal_cost_over_runs`] is the test. With
+/// fewer than two groups it holds. With an undefined group it is undefined, unless another pair
+/// already fails.
 ///
 /// # Errors
-/// [`MetricError::NotFinite`] names the group; [`MetricError::OutOfRange`] for a negative or non-finite tolerance.
+/// [`MetricError::NotFinite`] names the group; [`MetricError::OutOfRange`] for a negative or
+/// non-finite tolerance.
 ///
 /// # Source
 /// Xu 2021, section 6.1.4, with τ = 0.05 ([`XU_TOLERANCE`]).
@@ -93,7 +97,8 @@ pub struct EqualCostOverRuns {
     pub answer: EqualCostAnswer,
     /// P-value of "holds": the largest over pairs of two one-sided tests. `None` where undefined.
     pub p_holds: Option<f64>,
-    /// P-value of "fails": the smallest over pairs, times their number and the two signs. `None` where undefined.
+    /// P-value of "fails": the smallest over pairs, times their number and the two signs. `None`
+    /// where undefined.
     pub p_fails: Option<f64>,
 }
 
@@ -103,15 +108,15 @@ pub struct EqualCostOverRuns {
 /// `costs` is `[runs][groups]`.
 ///
 /// # Guarantee
-/// At significance α, "holds" is said of a difference of τ or more with probability at most α, "fails" of differences up to τ with
-/// probability at most α, for normal costs.
+/// At significance α, "holds" is said of a difference of τ or more with probability at most α,
+/// "fails" of differences up to τ with probability at most α, for normal costs.
 ///
 /// # Edge cases
 /// With fewer than two groups it holds.
 ///
 /// # Errors
-/// As [`equal_cost`]; [`MetricError::LengthMismatch`] if runs differ in their groups; [`MetricError::OutOfRange`] unless
-/// `0 < significance < 1`.
+/// As [`equal_cost`]; [`MetricError::LengthMismatch`] if runs differ in their groups;
+/// [`MetricError::OutOfRange`] unless `0 < significance < 1`.
 ///
 /// # Source
 /// Xu 2021, section 6.1.4; two one-sided tests: Schuirmann 1987.
@@ -134,7 +139,8 @@ pub fn equal_cost_over_runs(
         if pair.difference.n_undefined > 0 {
             return Ok(undefined);
         }
-        // The distance of the mean from τ, either way, in the units of its error; by symmetry the sign of the mean is no matter.
+        // The distance of the mean from τ, either way, in the units of its error; by symmetry the
+        // sign of the mean is no matter.
         let Some(size) = pair.gap else { return Ok(undefined) };
         let beyond = Estimate { mean: Some(size - tolerance), ..pair.difference };
         let test = |alternative| t_test(&beyond, alternative).map(|test| test.p_value);

@@ -21,8 +21,8 @@ use crate::error::{check_defined_finite, check_finite};
 pub struct Estimate {
     /// Mean of the defined values; `None` if there is none.
     pub mean: Option<f64>,
-    /// Standard error of the mean, `s/√n` with the sample standard deviation `s` (divisor `n − 1`); `None` below two
-    /// defined values.
+    /// Standard error of the mean, `s/√n` with the sample standard deviation `s` (divisor `n − 1`);
+    /// `None` below two defined values.
     pub standard_error: Option<f64>,
     /// Seeds with a defined value.
     pub n: usize,

@@ -66,22 +66,25 @@ pub struct PairGapEstimate {
     pub difference: Estimate,
     /// The *gap of the means*, `|mean of v_a − v_b|`; its standard error is that of `difference`.
     pub gap: Option<f64>,
-    /// The *mean of the gaps*, `mean of |v_a − v_b|`: another quantity, larger by up to 0.8 standard deviations of a seed. Methods are
-    /// compared by [`SeedValues::gap`](crate::SeedValues::gap), not by it.
+    /// The *mean of the gaps*, `mean of |v_a − v_b|`: another quantity, larger by up to 0.8
+    /// standard deviations of a seed. Methods are compared by
+    /// [`SeedValues::gap`](crate::SeedValues::gap), not by it.
     pub mean_of_gaps: Estimate,
 }
 
-/// The gap of every two groups over seeds: the gap *of the expectations*, as the papers define it, not the mean of the
-/// seeds' gaps, which is biased upwards when groups differ by little.
+/// The gap of every two groups over seeds: the gap *of the expectations*, as the papers define it,
+/// not the mean of the seeds' gaps, which is biased upwards when groups differ by little.
 ///
 /// # Shapes
 /// `by_seed` is `[seeds][groups]`; returns `groups·(groups−1)/2` pairs.
 ///
 /// # Edge cases
-/// A seed in which either group is undefined is left out of the pair's mean and counted in its `n_undefined`.
+/// A seed in which either group is undefined is left out of the pair's mean and counted in its
+/// `n_undefined`.
 ///
 /// # Errors
-/// [`MetricError::LengthMismatch`] if seeds differ in the number of groups; [`MetricError::NotFinite`] names the group.
+/// [`MetricError::LengthMismatch`] if seeds differ in the number of groups;
+/// [`MetricError::NotFinite`] names the group.
 ///
 /// # Source
 /// Esipova 2023, after Eq. 1 and 2: `π_{a,b} = |π_a − π_b|` with `π` an expectation.

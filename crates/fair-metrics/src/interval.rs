@@ -25,8 +25,8 @@ impl Interval {
 
 /// Student's interval of a mean over seeds: what is uncertain because there are few of them.
 ///
-/// If each seed partitions the same pool of records anew, this is about other partitions *of this pool*. About new records
-/// it says too little, see [`resampled_t_interval`].
+/// If each seed partitions the same pool of records anew, this is about other partitions *of this
+/// pool*. About new records it says too little, see [`resampled_t_interval`].
 ///
 /// # Edge cases
 /// `None` below two defined values.
@@ -51,10 +51,11 @@ pub fn t_interval(estimate: &Estimate, level: f64) -> Result<Option<Interval>, M
     widened(estimate, level, 1.0)
 }
 
-/// The same for a mean over seeds that partition one pool of records anew: about other records of the same kind.
+/// The same for a mean over seeds that partition one pool of records anew: about other records of
+/// the same kind.
 ///
-/// Training parts of such seeds overlap, so that their results vary less than those of new pools would. The standard error
-/// is multiplied by `√(1 + n·n_test/n_train)` for `n` seeds.
+/// Training parts of such seeds overlap, so that their results vary less than those of new pools
+/// would. The standard error is multiplied by `√(1 + n·n_test/n_train)` for `n` seeds.
 ///
 /// # Edge cases
 /// `None` below two defined values.
@@ -63,8 +64,8 @@ pub fn t_interval(estimate: &Estimate, level: f64) -> Result<Option<Interval>, M
 /// [`MetricError::OutOfRange`] unless `0 < level < 1`, or without training records.
 ///
 /// # Source
-/// Nadeau and Bengio 2003, section 3: the correlation of two seeds is taken as `n_test/(n_test + n_train)`. An
-/// approximation; no unbiased estimate exists (Bengio and Grandvalet 2004).
+/// Nadeau and Bengio 2003, section 3: the correlation of two seeds is taken as `n_test/(n_test +
+/// n_train)`. An approximation; no unbiased estimate exists (Bengio and Grandvalet 2004).
 pub fn resampled_t_interval(
     estimate: &Estimate,
     n_train: usize,
@@ -92,8 +93,9 @@ fn widened(estimate: &Estimate, level: f64, factor: f64) -> Result<Option<Interv
 /// The exact interval of a rate: `successes` of `n` independent records.
 ///
 /// # Guarantee
-/// Covers the true rate with at least the stated probability, whatever the rate and however few the records. A percentile
-/// bootstrap does not: of 30 records at a rate of 0.97 two in five samples hold no failure, and every resample of such a one is 1.
+/// Covers the true rate with at least the stated probability, whatever the rate and however few the
+/// records. A percentile bootstrap does not: of 30 records at a rate of 0.97 two in five samples
+/// hold no failure, and every resample of such a one is 1.
 ///
 /// # Edge cases
 /// Without records every rate is possible: `[0, 1]`.
@@ -132,8 +134,8 @@ impl Measured {
     /// The [`clopper_pearson`] interval of a share of records: accuracy, selection rate, recall.
     ///
     /// # Errors
-    /// [`MetricError::OutOfRange`] unless `0 < level < 1`, or if the value is no share of `n` records: a mean loss, or a
-    /// weighted share.
+    /// [`MetricError::OutOfRange`] unless `0 < level < 1`, or if the value is no share of `n`
+    /// records: a mean loss, or a weighted share.
     pub fn rate_interval(&self, level: f64) -> Result<Interval, MetricError> {
         let n = self.n as f64;
         let successes = self.value.unwrap_or(0.0) * n;

@@ -15,7 +15,8 @@ use crate::{Groups, Measured, MetricError};
 /// Undefined for a group without records.
 ///
 /// # Errors
-/// [`MetricError::LengthMismatch`]; [`MetricError::NotFinite`] names the first record whose loss is NaN or infinite.
+/// [`MetricError::LengthMismatch`]; [`MetricError::NotFinite`] names the first record whose loss is
+/// NaN or infinite.
 ///
 /// # Example
 /// ```

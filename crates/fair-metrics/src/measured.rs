@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A mean over records, or *undefined* when there is no record to average; never a 0 that stands for "nothing".
+/// A mean over records, or *undefined* when there is no record to average; never a 0 that stands
+/// for "nothing".
 ///
 /// # Example
 /// ```

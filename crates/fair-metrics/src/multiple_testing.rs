@@ -5,8 +5,8 @@ use crate::MetricError;
 /// Bonferroni's adjustment: every p-value times the number of tests, at most 1.
 ///
 /// # Guarantee
-/// Rejecting where the adjusted value is at most α makes a false alarm in the whole family with probability at most α,
-/// however the tests depend on each other.
+/// Rejecting where the adjusted value is at most α makes a false alarm in the whole family with
+/// probability at most α, however the tests depend on each other.
 ///
 /// # Errors
 /// [`MetricError::NotAProbability`] names the value.

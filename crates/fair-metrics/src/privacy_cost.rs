@@ -3,7 +3,8 @@
 use crate::MetricError;
 use crate::error::{check_defined_finite, check_len};
 
-/// Privacy cost of each group: accuracy of the model without privacy minus accuracy of the private one.
+/// Privacy cost of each group: accuracy of the model without privacy minus accuracy of the private
+/// one.
 ///
 /// Positive when the group loses by privacy.
 ///
@@ -36,7 +37,8 @@ pub fn privacy_cost(
     subtract(reference_accuracy, private_accuracy)
 }
 
-/// Excessive risk of each group: mean loss of the private model minus mean loss of the model without privacy.
+/// Excessive risk of each group: mean loss of the private model minus mean loss of the model
+/// without privacy.
 ///
 /// Positive when the group loses by privacy.
 ///

@@ -1,4 +1,5 @@
-//! A figure of ours beside a published one: does it agree, and if not, is the published size excluded?
+//! A figure of ours beside a published one: does it agree, and if not, is the published size
+//! excluded?
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +8,8 @@ use crate::interval::Interval;
 use crate::special::t_quantile;
 use crate::{Estimate, MetricError};
 
-/// A difference counts as of the published size if it is at least this share of it and at most the same share more than it.
+/// A difference counts as of the published size if it is at least this share of it and at most the
+/// same share more than it.
 pub const SIZE_MARGIN: f64 = 0.5;
 
 /// A figure as a paper prints it.
@@ -15,7 +17,8 @@ pub const SIZE_MARGIN: f64 = 0.5;
 pub struct PublishedFigure {
     /// The printed number.
     pub value: f64,
-    /// Its standard error; `None` if none is printed. The figure is then taken for the mean of `runs` runs that vary as ours do.
+    /// Its standard error; `None` if none is printed. The figure is then taken for the mean of
+    /// `runs` runs that vary as ours do.
     pub standard_error: Option<f64>,
     /// Runs that it is a mean of; 1 where a paper does not say.
     pub runs: usize,
@@ -39,19 +42,21 @@ pub struct PublishedDifference {
 impl PublishedDifference {
     /// Sets our mean over seeds beside a published figure.
     ///
-    /// A printed figure is not exact. With a standard error of its own, both combine. Without one the paper's runs are taken to vary as
-    /// ours do: our standard deviation times `√(1/n + 1/runs)`, the interval in which one more run of ours would lie. Taking the printed
-    /// figure as exact instead would reject most rows of our own, held out.
+    /// A printed figure is not exact. With a standard error of its own, both combine. Without one
+    /// the paper's runs are taken to vary as ours do: our standard deviation times `√(1/n +
+    /// 1/runs)`, the interval in which one more run of ours would lie. Taking the printed figure as
+    /// exact instead would reject most rows of our own, held out.
     ///
     /// # Guarantee
-    /// Approximate where errors combine. If the paper's five runs vary twice as much as our ten, a row of ten figures that is the same is called
-    /// different in 9 % of cases instead of 5.
+    /// Approximate where errors combine. If the paper's five runs vary twice as much as our ten, a
+    /// row of ten figures that is the same is called different in 9 % of cases instead of 5.
     ///
     /// # Edge cases
     /// `None` below two seeds: nothing is known of the spread.
     ///
     /// # Errors
-    /// [`MetricError::OutOfRange`] for a negative standard error or rounding, or zero runs; [`MetricError::NotFinite`].
+    /// [`MetricError::OutOfRange`] for a negative standard error or rounding, or zero runs;
+    /// [`MetricError::NotFinite`].
     ///
     /// # Source
     /// Welch 1947; Satterthwaite 1946.
@@ -86,7 +91,8 @@ impl PublishedDifference {
         Ok(Some(Self { difference: mean - value, standard_error, degrees_of_freedom, rounding }))
     }
 
-    /// Half the width of the interval of the difference at this level of significance, rounding included.
+    /// Half the width of the interval of the difference at this level of significance, rounding
+    /// included.
     ///
     /// # Errors
     /// [`MetricError::OutOfRange`] unless `0 < significance < 1`.
@@ -98,8 +104,8 @@ impl PublishedDifference {
     /// Whether both may be the same: the interval holds zero.
     ///
     /// # Guarantee
-    /// Two figures of the same quantity are told apart with probability at most `significance`. For a row of `m` figures that is to agree
-    /// as a whole, divide it by `m`.
+    /// Two figures of the same quantity are told apart with probability at most `significance`. For
+    /// a row of `m` figures that is to agree as a whole, divide it by `m`.
     ///
     /// # Errors
     /// As [`Self::half_width`].
@@ -129,27 +135,33 @@ pub struct EffectAnswer {
     pub interval: Option<Interval>,
     /// Whether ours has the published direction.
     pub direction: Direction,
-    /// Whether it has the published size; `None` if the paper prints none, or there are fewer than two seeds.
+    /// Whether it has the published size; `None` if the paper prints none, or there are fewer than
+    /// two seeds.
     pub size: Option<Size>,
 }
 
 impl EffectAnswer {
-    /// Answers two questions about a published difference: is its direction confirmed, and is its size confirmed or excluded?
+    /// Answers two questions about a published difference: is its direction confirmed, and is its
+    /// size confirmed or excluded?
     ///
-    /// A direction without a size hides much. A difference can be significant and a fifth of the published one, or not significant and
-    /// the published one excluded all the same.
+    /// A direction without a size hides much. A difference can be significant and a fifth of the
+    /// published one, or not significant and the published one excluded all the same.
     ///
-    /// - *Size confirmed*: the interval of ours minus theirs, at twice the level of significance (two one-sided tests), lies within
-    ///   [`SIZE_MARGIN`] times the published difference around zero.
-    /// - *Size excluded*: that interval, at the level of significance, does not hold zero, and the size is not confirmed. A difference of 6.0
-    ///   that is precise enough to be told from a published 6.9 is still of its size.
+    /// - *Size confirmed*: the interval of ours minus theirs, at twice the level of significance
+    ///   (two one-sided tests), lies within [`SIZE_MARGIN`] times the published difference around
+    ///   zero.
+    /// - *Size excluded*: that interval, at the level of significance, does not hold zero, and the
+    ///   size is not confirmed. A difference of 6.0 that is precise enough to be told from a
+    ///   published 6.9 is still of its size.
     ///
     /// # Guarantee
-    /// At significance 0.05, by simulation of 10⁴ studies of ten seeds (`cargo xtask audit verdicts`): a published size that is ours is
-    /// excluded in at most 5 %, a size that is off by half is confirmed in at most 5 %. See `docs/statistics.md`.
+    /// At significance 0.05, by simulation of 10⁴ studies of ten seeds (`cargo xtask audit
+    /// verdicts`): a published size that is ours is excluded in at most 5 %, a size that is off by
+    /// half is confirmed in at most 5 %. See `docs/statistics.md`.
     ///
     /// # Errors
-    /// [`MetricError::OutOfRange`] unless `0 < significance < ½`; those of [`PublishedDifference::new`].
+    /// [`MetricError::OutOfRange`] unless `0 < significance < ½`; those of
+    /// [`PublishedDifference::new`].
     ///
     /// # Source
     /// Two one-sided tests: Schuirmann 1987.
@@ -210,7 +222,8 @@ mod tests {
         PublishedFigure { value, standard_error, runs, rounding: 0.0 }
     }
 
-    /// A figure without an error is one more run: √(1 + 10) standard errors of ten seeds, t = 2.262 at nine degrees.
+    /// A figure without an error is one more run: √(1 + 10) standard errors of ten seeds, t = 2.262
+    /// at nine degrees.
     #[test]
     fn a_figure_without_an_error_is_one_more_run() {
         let difference = PublishedDifference::new(&ours(0.5, 0.01, 10), &printed(0.56, None, 1)).unwrap().unwrap();

@@ -3,7 +3,8 @@
 use crate::error::{check_finite, check_len};
 use crate::{Groups, Measured, MetricError};
 
-/// Area under the ROC curve: the chance that a random positive scores above a random negative, ties counting half.
+/// Area under the ROC curve: the chance that a random positive scores above a random negative, ties
+/// counting half.
 ///
 /// # Shapes
 /// Both `[records]`.
@@ -93,8 +94,8 @@ pub fn roc_auc_by_group(
 /// Nats.
 ///
 /// # Edge cases
-/// Undefined without records. Probabilities are kept [`f64::EPSILON`] away from 0 and 1, as scikit-learn does, so that one
-/// certain mistake costs 36 nats instead of infinitely many.
+/// Undefined without records. Probabilities are kept [`f64::EPSILON`] away from 0 and 1, as
+/// scikit-learn does, so that one certain mistake costs 36 nats instead of infinitely many.
 ///
 /// # Errors
 /// [`MetricError::LengthMismatch`]; [`MetricError::NotAProbability`] names the record.

@@ -9,10 +9,12 @@ const MAX_PAIRS: usize = 10;
 
 /// One value per seed of something that methods are compared by.
 ///
-/// An accuracy is a plain number. A gap is not: it is the *largest of several signed differences*, `a − b` and `b − a` for two groups, and
-/// it is a gap of expectations (Esipova 2023, after Eq. 1 and 2). Two things go wrong when it is taken for the number `|a − b|` of each seed:
+/// An accuracy is a plain number. A gap is not: it is the *largest of several signed differences*,
+/// `a − b` and `b − a` for two groups, and it is a gap of expectations (Esipova 2023, after Eq. 1
+/// and 2). Two things go wrong when it is taken for the number `|a − b|` of each seed:
 ///
-/// - The mean of `|a − b|` over seeds is biased upwards, by 0.8 standard deviations where the true gap is zero.
+/// - The mean of `|a − b|` over seeds is biased upwards, by 0.8 standard deviations where the true
+///   gap is zero.
 /// - A noisier method then has a larger gap, and loses a comparison by being noisy.
 ///
 /// All signed differences are therefore kept, and [`compare`] pays for choosing among them.
@@ -37,8 +39,8 @@ impl SeedValues {
     /// `by_seed` is `[seeds][groups]`.
     ///
     /// # Errors
-    /// [`MetricError::TooFew`] without seeds or below two groups; [`MetricError::LengthMismatch`] if seeds differ in their groups;
-    /// [`MetricError::NotFinite`].
+    /// [`MetricError::TooFew`] without seeds or below two groups; [`MetricError::LengthMismatch`]
+    /// if seeds differ in their groups; [`MetricError::NotFinite`].
     pub fn gap(by_seed: &[Vec<f64>]) -> Result<Self, MetricError> {
         let n_groups = rectangular(by_seed)?;
         if n_groups < 2 {
@@ -88,8 +90,8 @@ impl SeedValues {
         self.forms.first().map_or(0, Vec::len)
     }
 
-    /// The form with the largest mean, one value per seed: signed, so that seeds on the other side count as such. Its mean is the gap
-    /// of the means.
+    /// The form with the largest mean, one value per seed: signed, so that seeds on the other side
+    /// count as such. Its mean is the gap of the means.
     pub fn oriented(&self) -> &[f64] {
         let mean = |form: &[f64]| form.iter().sum::<f64>();
         self.forms
@@ -136,13 +138,15 @@ pub struct Compared {
 
 /// Tests which of two quantities is the smaller one, over seeds that both have.
 ///
-/// Signed-rank tests, exact. For gaps, "smaller" says that *every* signed difference of the first is below *some* signed difference of the
-/// second. All of the former have to be significant, which needs no correction (an intersection–union test); the latter is chosen by
-/// the data, and its p-value is multiplied by their number. For two groups that is twice the p-value of the plain test.
+/// Signed-rank tests, exact. For gaps, "smaller" says that *every* signed difference of the first
+/// is below *some* signed difference of the second. All of the former have to be significant, which
+/// needs no correction (an intersection–union test); the latter is chosen by the data, and its
+/// p-value is multiplied by their number. For two groups that is twice the p-value of the plain
+/// test.
 ///
 /// # Guarantee
-/// If the first quantity is not smaller, `p_smaller ≤ α` with probability at most α, for differences that are symmetric around
-/// their means; likewise the other way.
+/// If the first quantity is not smaller, `p_smaller ≤ α` with probability at most α, for
+/// differences that are symmetric around their means; likewise the other way.
 ///
 /// # Errors
 /// [`MetricError::LengthMismatch`] if they differ in seeds.

@@ -47,7 +47,8 @@ pub(crate) fn beta_quantile(probability: f64, a: f64, b: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// A root of a convex falling function from a point left of it: steps go right and do not pass the root.
+/// A root of a convex falling function from a point left of it: steps go right and do not pass the
+/// root.
 fn newton(start: f64, value: impl Fn(f64) -> f64, density: impl Fn(f64) -> f64) -> f64 {
     let mut x = start;
     for _ in 0..200 {
@@ -109,7 +110,8 @@ mod tests {
         (a - b).abs() <= 1e-11 * b.abs()
     }
 
-    /// With one and two degrees of freedom the distribution is elementary: `½ − atan(t)/π` and `½ − t/(2√(2 + t²))`.
+    /// With one and two degrees of freedom the distribution is elementary: `½ − atan(t)/π` and `½ −
+    /// t/(2√(2 + t²))`.
     #[test]
     fn tails_of_t_with_few_degrees_are_elementary() {
         for t in [0.0_f64, 0.1, 1.0, 3.0, 30.0, 1e6] {

@@ -12,7 +12,8 @@ use crate::{Alternative, Cause, Estimate, MetricError, RiskTerm, TTest, excessiv
 /// The level of every test of a statement.
 pub const SIGNIFICANCE: f64 = 0.05;
 
-/// Outcomes of the runs with and without privacy. Run `i` with privacy is compared with run `i` without.
+/// Outcomes of the runs with and without privacy. Run `i` with privacy is compared with run `i`
+/// without.
 #[derive(Debug, Clone, Copy)]
 pub struct PairedRuns<'a> {
     /// Names of the groups.
@@ -42,8 +43,8 @@ pub struct GroupCost {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Payer {
-    /// This group loses accuracy, and more than another: both significantly at [`SIGNIFICANCE`], with the number of groups and of pairs
-    /// taken into account.
+    /// This group loses accuracy, and more than another: both significantly at [`SIGNIFICANCE`],
+    /// with the number of groups and of pairs taken into account.
     Group(String),
     /// A group loses accuracy, and none detectably more than another.
     Alike,
@@ -62,8 +63,8 @@ pub struct WidestGap {
     pub lower: String,
     /// Privacy cost of the higher minus that of the lower, as a fraction.
     pub difference: Estimate,
-    /// Two-sided t-test of the pair over runs; `None` below two runs. With ten groups a signed-rank test of ten runs could not be
-    /// significant: there are 45 pairs, and 90/1024 is above 0.05.
+    /// Two-sided t-test of the pair over runs; `None` below two runs. With ten groups a signed-rank
+    /// test of ten runs could not be significant: there are 45 pairs, and 90/1024 is above 0.05.
     pub test: Option<TTest>,
     /// The test's p-value, corrected by Bonferroni for choosing the pair among all pairs.
     pub p_value: Option<f64>,
@@ -101,8 +102,9 @@ pub struct FairnessStatement {
     pub widest_gap: Option<WidestGap>,
     /// Xu's test of equal privacy costs at τ = 0.05, against the uncertainty of their means.
     pub equal_cost: EqualCostOverRuns,
-    /// The term that adds most to the excessive risk of the group with the higher cost over the other; `None` unless terms
-    /// were given to [`explained_by`](Self::explained_by) and there are two groups to compare.
+    /// The term that adds most to the excessive risk of the group with the higher cost over the
+    /// other; `None` unless terms were given to [`explained_by`](Self::explained_by) and there are
+    /// two groups to compare.
     pub cause: Option<Cause>,
 }
 
@@ -113,7 +115,8 @@ impl FairnessStatement {
     /// A run in which a group is undefined is left out of that group's figures and counted there.
     ///
     /// # Errors
-    /// [`MetricError::LengthMismatch`] if the lists differ in runs or groups; [`MetricError::NotFinite`].
+    /// [`MetricError::LengthMismatch`] if the lists differ in runs or groups;
+    /// [`MetricError::NotFinite`].
     pub fn new(runs: &PairedRuns<'_>) -> Result<Self, MetricError> {
         let n_runs = runs.reference_accuracy.len();
         let costs = paired("private_accuracy", runs.reference_accuracy, runs.private_accuracy, privacy_cost)?;
@@ -145,13 +148,16 @@ impl FairnessStatement {
         })
     }
 
-    /// Looks among the terms of a decomposition for what sets the two groups of the widest gap apart. No terms say nothing.
+    /// Looks among the terms of a decomposition for what sets the two groups of the widest gap
+    /// apart. No terms say nothing.
     ///
-    /// Where the terms decompose the risk of single steps, what is found is what sets the groups apart step by step. It does not explain
-    /// the difference at the end of training: steps start where those before them led, and their risks do not add up.
+    /// Where the terms decompose the risk of single steps, what is found is what sets the groups
+    /// apart step by step. It does not explain the difference at the end of training: steps start
+    /// where those before them led, and their risks do not add up.
     ///
     /// # Errors
-    /// [`MetricError::LengthMismatch`] if terms differ in their runs or do not have one value per group; [`MetricError::NotFinite`].
+    /// [`MetricError::LengthMismatch`] if terms differ in their runs or do not have one value per
+    /// group; [`MetricError::NotFinite`].
     pub fn explained_by(mut self, terms: &[RiskTerm]) -> Result<Self, MetricError> {
         let index = |name: &str| self.groups.iter().position(|group| group.group == name);
         let pair = self.widest_gap.as_ref().and_then(|gap| index(&gap.higher).zip(index(&gap.lower)));
@@ -203,8 +209,9 @@ fn describe(pair: &PairGapEstimate, names: &[String], n_pairs: usize) -> WidestG
     }
 }
 
-/// Who pays: the group of the widest gap with the higher cost, if that gap and that cost are significant. Each by a test that takes into account
-/// among how many pairs or groups it was chosen.
+/// Who pays: the group of the widest gap with the higher cost, if that gap and that cost are
+/// significant. Each by a test that takes into account among how many pairs or groups it was
+/// chosen.
 fn payer(groups: &[GroupCost], gap: Option<&WidestGap>) -> Result<Payer, MetricError> {
     let Some((gap, p_gap)) = gap.and_then(|gap| Some((gap, gap.p_value?))) else { return Ok(Payer::Unknown) };
     // A group that cannot be tested is not known to pay.

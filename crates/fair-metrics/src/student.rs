@@ -19,13 +19,15 @@ pub struct TTest {
     pub p_value: f64,
 }
 
-/// Tests whether differences over seeds have a mean other than zero, or one on the side of the alternative.
+/// Tests whether differences over seeds have a mean other than zero, or one on the side of the
+/// alternative.
 ///
-/// Unlike [`wilcoxon_signed_rank`](crate::wilcoxon_signed_rank) it has no least p-value, which many comparisons at once need.
-/// It takes the differences as normal.
+/// Unlike [`wilcoxon_signed_rank`](crate::wilcoxon_signed_rank) it has no least p-value, which many
+/// comparisons at once need. It takes the differences as normal.
 ///
 /// # Edge cases
-/// `None` below two defined values. Equal differences leave no doubt about their sign (p-value 0, or 1 for zero).
+/// `None` below two defined values. Equal differences leave no doubt about their sign (p-value 0,
+/// or 1 for zero).
 ///
 /// # Source
 /// Student 1908.
@@ -71,7 +73,8 @@ mod tests {
         Estimate::over_seeds(&values.iter().copied().map(Some).collect::<Vec<_>>()).unwrap()
     }
 
-    /// Mean 2, standard error 1/√3: t = 2√3 at two degrees of freedom, whose tail is 1/(√(2+t²)(√(2+t²)+t)).
+    /// Mean 2, standard error 1/√3: t = 2√3 at two degrees of freedom, whose tail is
+    /// 1/(√(2+t²)(√(2+t²)+t)).
     #[test]
     fn three_differences_by_hand() {
         let test = t_test(&estimate(&[1.0, 2.0, 3.0]), Alternative::Greater).unwrap();

@@ -10,7 +10,8 @@ use crate::error::{check_finite, check_len};
 /// The recursion costs `n·n(n+1)` additions: 8 million at the limit.
 pub const EXACT_LIMIT: usize = 200;
 
-/// Share of the largest value below which differences are equal: far above rounding errors, far below what an experiment resolves.
+/// Share of the largest value below which differences are equal: far above rounding errors, far
+/// below what an experiment resolves.
 const RESOLUTION: f64 = 1e-9;
 
 /// What the test is looking for in the differences `x − y`.
@@ -50,26 +51,31 @@ pub struct Wilcoxon {
     pub alternative: Alternative,
     /// How `p_value` was computed.
     pub method: WilcoxonMethod,
-    /// Probability, under symmetry of the differences around zero, of rank sums at least as extreme.
+    /// Probability, under symmetry of the differences around zero, of rank sums at least as
+    /// extreme.
     pub p_value: f64,
-    /// The least p-value that `n` non-zero differences can give: `2⁻ⁿ` one-sided, twice that two-sided.
+    /// The least p-value that `n` non-zero differences can give: `2⁻ⁿ` one-sided, twice that
+    /// two-sided.
     pub smallest_p_value: f64,
 }
 
-/// Tests whether paired values differ: the differences `x − y` are ranked by size, ties sharing the mean rank.
+/// Tests whether paired values differ: the differences `x − y` are ranked by size, ties sharing the
+/// mean rank.
 ///
 /// # Shapes
 /// Both `[pairs]`.
 ///
 /// # Edge cases
-/// Zero differences are left out and counted. Without any non-zero difference there is no evidence and the p-value is 1.
-/// Differences tie, or are zero, when they are equal to nine digits of the largest value: `0.3 − 0.2` and `0.2 − 0.1` are equal in
-/// decimals and not as floating-point numbers, and a rank must not hang on that. With ties the exact distribution is that of the
-/// ranks at hand, where some packages switch to the normal approximation. Above [`EXACT_LIMIT`] non-zero differences the normal
-/// approximation is used; [`Wilcoxon::method`] says which.
+/// Zero differences are left out and counted. Without any non-zero difference there is no evidence
+/// and the p-value is 1. Differences tie, or are zero, when they are equal to nine digits of the
+/// largest value: `0.3 − 0.2` and `0.2 − 0.1` are equal in decimals and not as floating-point
+/// numbers, and a rank must not hang on that. With ties the exact distribution is that of the ranks
+/// at hand, where some packages switch to the normal approximation. Above [`EXACT_LIMIT`] non-zero
+/// differences the normal approximation is used; [`Wilcoxon::method`] says which.
 ///
 /// # Errors
-/// [`MetricError::LengthMismatch`]; [`MetricError::NotFinite`] names the value; [`MetricError::TooFew`] without pairs.
+/// [`MetricError::LengthMismatch`]; [`MetricError::NotFinite`] names the value;
+/// [`MetricError::TooFew`] without pairs.
 ///
 /// # Source
 /// Wilcoxon 1945; used one-sided by Esipova 2023, section 6, and pairwise by Soleymani 2025.
@@ -112,7 +118,8 @@ fn signed_rank(differences: &[f64], resolution: f64, alternative: Alternative) -
     } else {
         (WilcoxonMethod::NormalApproximation, ranks.normal_upper_tail())
     };
-    // The distribution is symmetric, so P(W⁺ ≤ w) = P(W⁻ ≥ total − w): one tail function serves both directions.
+    // The distribution is symmetric, so P(W⁺ ≤ w) = P(W⁻ ≥ total − w): one tail function serves
+    // both directions.
     let (greater, less) = (tail(positive), tail(negative));
     let p_value = match alternative {
         Alternative::Greater => greater,
@@ -133,7 +140,8 @@ fn signed_rank(differences: &[f64], resolution: f64, alternative: Alternative) -
     }
 }
 
-/// Midranks of the sorted sizes. They are kept doubled, so that they are whole numbers even when values tie.
+/// Midranks of the sorted sizes. They are kept doubled, so that they are whole numbers even when
+/// values tie.
 struct Ranks {
     doubled: Vec<u64>,
     /// Σ (t³ − t) over runs of t equal sizes.
@@ -161,8 +169,8 @@ impl Ranks {
         self.doubled.iter().sum()
     }
 
-    /// `P(W ≥ w)` over all sign patterns, by adding one rank at a time. Sums of non-negative terms: no cancellation, so even
-    /// the far tail has full relative accuracy.
+    /// `P(W ≥ w)` over all sign patterns, by adding one rank at a time. Sums of non-negative terms:
+    /// no cancellation, so even the far tail has full relative accuracy.
     fn exact_upper_tail(&self) -> Tail {
         let total = self.total() as usize;
         let mut probability = vec![0.0_f64; total + 1];
@@ -221,16 +229,17 @@ mod tests {
 
     #[test]
     fn ties_share_ranks_and_zeros_are_left_out() {
-        // Sizes 1, 1, 2 after the zero: ranks 1.5, 1.5, 3. W⁺ over the patterns: 0, 1.5, 1.5, 3, 3, 4.5, 4.5, 6.
-        // Signs +, −, +: W⁺ = 4.5, so P(W⁺ ≥ 4.5) = 3/8.
+        // Sizes 1, 1, 2 after the zero: ranks 1.5, 1.5, 3. W⁺ over the patterns: 0, 1.5, 1.5, 3, 3,
+        // 4.5, 4.5, 6. Signs +, −, +: W⁺ = 4.5, so P(W⁺ ≥ 4.5) = 3/8.
         let result = test(&[0.0, 1.0, -1.0, 2.0], Alternative::Greater);
         assert_eq!((result.rank_sum_positive, result.rank_sum_negative), (4.5, 1.5));
         assert_eq!((result.n, result.n_zero), (3, 1));
         assert_eq!(result.p_value, 3.0 / 8.0);
     }
 
-    /// Accuracies of a thousand records: seven differences of 0.001 and one of −0.001 tie in decimals, so that all ranks are 4.5, and
-    /// P(W⁻ ≤ 4.5) = (1 + 8)/2⁸. As floating-point numbers they have five sizes.
+    /// Accuracies of a thousand records: seven differences of 0.001 and one of −0.001 tie in
+    /// decimals, so that all ranks are 4.5, and P(W⁻ ≤ 4.5) = (1 + 8)/2⁸. As floating-point numbers
+    /// they have five sizes.
     #[test]
     fn what_ties_in_decimals_ties() {
         let x = [0.801, 0.702, 0.903, 0.654, 0.755, 0.806, 0.607, 0.700];

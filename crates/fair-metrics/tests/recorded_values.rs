@@ -66,8 +66,9 @@ impl FrameCase {
             .expect("columns of equal length")
     }
 
-    /// Whether our value differs from fairlearn's on purpose: a group without positives has no true-positive rate, where
-    /// fairlearn says 0 (and scikit-learn's balanced accuracy leaves the class out).
+    /// Whether our value differs from fairlearn's on purpose: a group without positives has no
+    /// true-positive rate, where fairlearn says 0 (and scikit-learn's balanced accuracy leaves the
+    /// class out).
     fn undefined_here(&self, metric: &str) -> bool {
         self.name == "a group without positives"
             && ["true_positive_rate", "false_negative_rate", "balanced_accuracy"].contains(&metric)

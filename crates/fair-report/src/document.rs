@@ -134,7 +134,8 @@ impl Cell {
     }
 }
 
-/// A plot: one file pair on disk; its panels are shown one by one in HTML, so that they reflow on a narrow screen.
+/// A plot: one file pair on disk; its panels are shown one by one in HTML, so that they reflow on a
+/// narrow screen.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
     /// File name without extension, and anchor.

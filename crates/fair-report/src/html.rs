@@ -23,8 +23,8 @@ struct Chapter<'a> {
     parts: &'a [Section],
 }
 
-/// A page in one file: it follows the reader into dark mode, asks for nothing over a network, and reads the same
-/// without its script, which sorts tables.
+/// A page in one file: it follows the reader into dark mode, asks for nothing over a network, and
+/// reads the same without its script, which sorts tables.
 ///
 /// # Errors
 /// If the template fails.

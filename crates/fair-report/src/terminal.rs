@@ -1,7 +1,7 @@
 //! Tables in a terminal.
 
-/// Columns under each other, two blanks apart: those for which `is_text` says so from the left, the others, which are
-/// figures, from the right.
+/// Columns under each other, two blanks apart: those for which `is_text` says so from the left, the
+/// others, which are figures, from the right.
 pub fn aligned(rows: &[Vec<String>], is_text: impl Fn(usize) -> bool) -> Vec<String> {
     let n_columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();

@@ -1,4 +1,5 @@
-//! `cargo bench -p fairdp`: rows per second of reading and encoding a table, and whole fits, from a file to a release.
+//! `cargo bench -p fairdp`: rows per second of reading and encoding a table, and whole fits, from a
+//! file to a release.
 
 use std::fs;
 use std::num::NonZeroUsize;

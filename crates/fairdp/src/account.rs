@@ -1,4 +1,5 @@
-//! Everything that touched the records of a run, by part: a record is trained on or tested on, never both.
+//! Everything that touched the records of a run, by part: a record is trained on or tested on,
+//! never both.
 
 use dp_accounting::audit::{Opinion, judge};
 use dp_accounting::{
@@ -71,7 +72,8 @@ impl Default for Account {
 }
 
 impl Account {
-    /// Notes what is about to be released: before it is made, so that what cannot be noted is not released.
+    /// Notes what is about to be released: before it is made, so that what cannot be noted is not
+    /// released.
     ///
     /// # Errors
     /// [`FairdpError::Accounting`] if the ledger refuses.
@@ -144,7 +146,8 @@ impl Account {
         DpEvent::Composed(entries.map(|entry| entry.event().clone().repeated(entry.count())).collect())
     }
 
-    /// ε by privacy loss distributions: the largest of the parts', since which part a record is in depends on its number alone.
+    /// ε by privacy loss distributions: the largest of the parts', since which part a record is in
+    /// depends on its number alone.
     ///
     /// # Errors
     /// The accountant's.
@@ -167,7 +170,8 @@ impl Account {
         Ok(accountant.epsilon(delta)?)
     }
 
-    /// What arithmetic of 200 bits, with formulas of its own, says of an ε for every part: the weakest of its opinions.
+    /// What arithmetic of 200 bits, with formulas of its own, says of an ε for every part: the
+    /// weakest of its opinions.
     pub fn judge(&self, epsilon: Epsilon, delta: Delta) -> Opinion {
         let opinions = Part::ALL.map(|part| {
             let entries = self.ledger(part).entries().iter();
@@ -210,7 +214,8 @@ impl Account {
         })
     }
 
-    /// One for what a record meets, where one part is the worse one in every respect; else one for each part.
+    /// One for what a record meets, where one part is the worse one in every respect; else one for
+    /// each part.
     fn accountants(&self, delta: Delta) -> Result<Vec<PldAccountant>> {
         let mut whole = PldAccountant::new(RELATION);
         whole.compose(&self.event(), 1)?;

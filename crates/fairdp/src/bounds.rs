@@ -1,8 +1,9 @@
 //! Bounds and edges of numbers, released within the budget.
 //!
-//! Each training record adds 1 to one bin of a grid that is the same for every table: zero, and for either sign four bins per
-//! doubling between [`LEAST`] and 2⁶⁰ times that. Counts are released with noise; those that cannot be told from noise are
-//! dropped, and quantiles of the others are the bounds and the edges between them.
+//! Each training record adds 1 to one bin of a grid that is the same for every table: zero, and for
+//! either sign four bins per doubling between [`LEAST`] and 2⁶⁰ times that. Counts are released
+//! with noise; those that cannot be told from noise are dropped, and quantiles of the others are
+//! the bounds and the edges between them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,7 +23,8 @@ const LEAST: f64 = 1e-6;
 const PER_DOUBLING: usize = 4;
 /// Bins of either sign.
 const SIDE: usize = 60 * PER_DOUBLING;
-/// Counts below this many standard deviations of the noise are dropped: of 481 empty bins one in 30 tables keeps one.
+/// Counts below this many standard deviations of the noise are dropped: of 481 empty bins one in 30
+/// tables keeps one.
 const CERTAIN: f64 = 4.0;
 /// Bins that a column gets.
 const QUANTILES: usize = 16;
@@ -98,7 +100,8 @@ pub(crate) fn release(
     let total: f64 = noisy.iter().sum();
     let mut edges: Vec<f64> = Vec::with_capacity(QUANTILES + 1);
     for quantile in 0..=QUANTILES {
-        // The outermost hundredths are clamped: heavy tails would stretch the bounds for the sake of few.
+        // The outermost hundredths are clamped: heavy tails would stretch the bounds for the sake
+        // of few.
         let share = (quantile as f64 / QUANTILES as f64).clamp(0.005, 0.995);
         let edge = quantile_of(&noisy, share * total);
         let apart = |last: &f64| (edge - last) > 1e-5 * (edge.abs() + last.abs() + LEAST);

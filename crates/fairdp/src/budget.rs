@@ -23,8 +23,8 @@ pub struct Planned {
     pub event: DpEvent,
 }
 
-/// The budget of Gaussian releases on all records: together they are one Gaussian release with `μ² = Σ 1/σ²`, so ε and δ fix
-/// `μ²`, and each release takes a share of it.
+/// The budget of Gaussian releases on all records: together they are one Gaussian release with
+/// `μ² = Σ 1/σ²`, so ε and δ fix `μ²`, and each release takes a share of it.
 ///
 /// **Source.** Dong, Roth and Su 2022 (composition); Balle and Wang 2018, Theorem 8 (ε and δ of μ).
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,8 +1,10 @@
-//! Training by a method of `dp_clipping::registry`: gradients of single records, bounded by the method and summed by `dp_train`.
+//! Training by a method of `dp_clipping::registry`: gradients of single records, bounded by the
+//! method and summed by `dp_train`.
 //!
-//! Class counts and mean squares are released as for [`crate::solver`]. Features are then scaled to mean square 1 and rows to a
-//! public length, the intercepts start at the classes' shares, and `dp_train` takes the steps. The features of a released model
-//! are those of the encoding again: the scales become part of the first layer.
+//! Class counts and mean squares are released as for [`crate::solver`]. Features are then scaled to
+//! mean square 1 and rows to a public length, the intercepts start at the classes' shares, and
+//! `dp_train` takes the steps. The features of a released model are those of the encoding again:
+//! the scales become part of the first layer.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -176,7 +178,8 @@ impl Inputs {
         Self { factors, constant: facts.constant.0, length }
     }
 
-    /// The records of a rank as `dp_train` takes them. One that was blanked has no numbers for features: it adds 0 to every sum and count.
+    /// The records of a rank as `dp_train` takes them. One that was blanked has no numbers for
+    /// features: it adds 0 to every sum and count.
     fn records(&self, rows: &PartRows<'_>, held: Range<usize>, facts: PublicFacts, run: &Run<'_>) -> Result<Records> {
         let width = facts.n_inputs;
         let needed = held.len().saturating_mul(rows.width()).saturating_mul(size_of::<f32>());
@@ -208,7 +211,8 @@ impl Inputs {
         Ok(Records::part(&features, &labels, &groups, held, facts, DType::F32, &Device::Cpu)?)
     }
 
-    /// Sets the first parameters: what the class counts say, and first layers that see inputs of this length as of any other.
+    /// Sets the first parameters: what the class counts say, and first layers that see inputs of
+    /// this length as of any other.
     fn begin(&self, trainer: &mut Trainer<'_>, prepared: &Prepared) -> Result<()> {
         let parameters = trainer.engine_mut().model().parameters();
         let mut values = parameters.to_vec().map_err(dp_train::TrainError::from)?;
@@ -276,7 +280,8 @@ impl Observer for Steps<'_> {
         self.ended.is_some()
     }
 
-    /// Called only once the run is to end: any error does, and the one that is kept takes its place.
+    /// Called only once the run is to end: any error does, and the one that is kept takes its
+    /// place.
     fn before_step(&mut self, state: &StepState<'_>) -> dp_train::Result<()> {
         Err(dp_train::TrainError::Diverged { step: state.step })
     }

@@ -1,4 +1,5 @@
-//! A page about a model: figures, groups, and each column's curve, drawn from the released weights alone.
+//! A page about a model: figures, groups, and each column's curve, drawn from the released weights
+//! alone.
 
 use std::fmt::Write as _;
 

@@ -32,9 +32,9 @@ pub(crate) enum Architecture {
 }
 
 impl Architecture {
-    /// The first threshold unless one is given: about the length of the gradient of a record that the model is wrong about. A
-    /// smaller one would shorten the gradients of the rare class, about which a model is wrong more often, and with them its
-    /// probability.
+    /// The first threshold unless one is given: about the length of the gradient of a record that
+    /// the model is wrong about. A smaller one would shorten the gradients of the rare class, about
+    /// which a model is wrong more often, and with them its probability.
     fn clip_norm(&self) -> f64 {
         match self {
             Self::Additive => 1.0,
@@ -184,7 +184,8 @@ impl Named {
             return refuse("sampling_rate", message);
         };
         if rate < 1.0 && records_per_unit > 1 {
-            // Records of one unit would be in different batches, and no amplification is known for that.
+            // Records of one unit would be in different batches, and no amplification is known for
+            // that.
             let message = format!(
                 "method.sampling_rate = {rate}: expected 1 where a unit has several records: they would be drawn one by one"
             );
@@ -214,9 +215,11 @@ impl Named {
         }
     }
 
-    /// What one step releases of a unit, where the noise of the gradients is this many times what a unit can change.
+    /// What one step releases of a unit, where the noise of the gradients is this many times what a
+    /// unit can change.
     ///
-    /// With several records per unit every step uses all records, and all noise is larger by their number.
+    /// With several records per unit every step uses all records, and all noise is larger by their
+    /// number.
     pub(crate) fn event(
         &self,
         noise_multiplier: NoiseMultiplier,
@@ -242,8 +245,9 @@ mod tests {
         }
     }
 
-    /// Of a unit of two records a run has twice the noise: 6 for the gradients. Counts with ten times that have 60, which is 30 over
-    /// what the unit can change; counts with 20 whatever the gradients have are 10 over it.
+    /// Of a unit of two records a run has twice the noise: 6 for the gradients. Counts with ten
+    /// times that have 60, which is 30 over what the unit can change; counts with 20 whatever the
+    /// gradients have are 10 over it.
     #[test]
     fn noise_over_what_a_unit_changes() {
         let sigma = NoiseMultiplier::new(3.0).unwrap();

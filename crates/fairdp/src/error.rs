@@ -87,8 +87,8 @@ pub type Result<T, E = FairdpError> = std::result::Result<T, E>;
     reason = "values are turned into text at once; `&` at every call says nothing"
 )]
 impl FairdpError {
-    /// The exit code of a program that ends with this error: 3 for what was refused, 4 for a release that does not
-    /// hold, 2 for a configuration or an option, 1 for everything else.
+    /// The exit code of a program that ends with this error: 3 for what was refused, 4 for a
+    /// release that does not hold, 2 for a configuration or an option, 1 for everything else.
     pub const fn exit_code(&self) -> u8 {
         match self {
             Self::Config { .. } | Self::InvalidParameter { .. } => 2,

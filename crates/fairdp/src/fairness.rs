@@ -1,4 +1,5 @@
-//! Who the model works for: rates by group from noisy counts, with intervals that include the noise.
+//! Who the model works for: rates by group from noisy counts, with intervals that include the
+//! noise.
 
 use dp_accounting::NoiseMultiplier;
 use rand_chacha::ChaCha20Rng;
@@ -26,7 +27,8 @@ pub(crate) struct NoisyCounts {
 impl NoisyCounts {
     /// Releases exact counts, `[groups, classes, answers]`.
     ///
-    /// **Guarantee.** A record is in one cell: a unit of `k` records changes the counts by at most `k`.
+    /// **Guarantee.** A record is in one cell: a unit of `k` records changes the counts by at most
+    /// `k`.
     pub(crate) fn release(
         exact: Vec<f64>,
         (n_groups, n_classes): (usize, usize),
@@ -68,7 +70,8 @@ impl NoisyCounts {
     }
 }
 
-/// A rate with its 95 % interval, of sampling and of noise; undefined where its records cannot be told from noise.
+/// A rate with its 95 % interval, of sampling and of noise; undefined where its records cannot be
+/// told from noise.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
@@ -83,10 +86,11 @@ pub struct Rate {
 impl Rate {
     const UNKNOWN: Self = Self { value: None, low: 0.0, high: 1.0 };
 
-    /// `hits/n` where `hits` is a sum of `inside` noisy cells and `n` of these and `outside` others.
+    /// `hits/n` where `hits` is a sum of `inside` noisy cells and `n` of these and `outside`
+    /// others.
     ///
-    /// All rates `p` with `(hits/n − p)² ≤ z² V(p)`, `V(p) = p(1 − p)/n + std² (inside (1 − p)² + outside p²)/n²`: Wilson's
-    /// interval with the variance of the noise beside that of sampling.
+    /// All rates `p` with `(hits/n − p)² ≤ z² V(p)`, `V(p) = p(1 − p)/n + std² (inside (1 − p)² +
+    /// outside p²)/n²`: Wilson's interval with the variance of the noise beside that of sampling.
     fn new(hits: f64, n: f64, (inside, outside): (f64, f64), std: f64) -> Self {
         let noise_of_n = std * (inside + outside).sqrt();
         if n.is_nan() || n <= Z * noise_of_n || n < 1.0 {

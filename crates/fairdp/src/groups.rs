@@ -6,7 +6,8 @@ use dp_data::table::{GroupValues, Row, Schema};
 
 use crate::error::{FairdpError, Result};
 
-/// Finds the columns of groups in a table and reads a row's group from them, by the rules of the schema.
+/// Finds the columns of groups in a table and reads a row's group from them, by the rules of the
+/// schema.
 pub(crate) struct GroupReader<'a> {
     schema: &'a Schema,
     columns: Vec<usize>,

@@ -1,4 +1,5 @@
-//! A first configuration, read from a table to spare typing. Everything that comes from the records says so.
+//! A first configuration, read from a table to spare typing. Everything that comes from the records
+//! says so.
 
 use std::fmt::Write as _;
 
@@ -90,8 +91,9 @@ const MARK: &str = "from = \"data\"  # read from the records: check it, and add 
 /// A configuration for a table, as text.
 ///
 /// # Errors
-/// [`FairdpError::Data`] if the table cannot be read; [`FairdpError::InvalidParameter`] for options out of range or that contradict
-/// each other, before the table is read, for columns that it does not have, and for a label that is no category.
+/// [`FairdpError::Data`] if the table cannot be read; [`FairdpError::InvalidParameter`] for options
+/// out of range or that contradict each other, before the table is read, for columns that it does
+/// not have, and for a label that is no category.
 pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     options.check()?;
     let files = TableFiles::new(tables)?;
@@ -314,10 +316,10 @@ mod tests {
         for (low, high) in [("4", "7e37"), ("0", "99999999999999999999")] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("t.csv");
-            let rows: String =
-                (0..40).map(|i| format!("{},x{},{}\n", [low, high, "5", "6"][i % 4], i % 3, i % 2)).collect();
-            let more: String = (0..30).map(|i| format!("{}.5,x1,1\n", i + 7)).collect();
-            std::fs::write(&path, format!("g,a,y\n{rows}{more}")).unwrap();
+            let mut rows = vec!["g,a,y".to_owned()];
+            rows.extend((0..40).map(|i| format!("{},x{},{}", [low, high, "5", "6"][i % 4], i % 3, i % 2)));
+            rows.extend((0..30).map(|i| format!("{}.5,x1,1", i + 7)));
+            std::fs::write(&path, rows.join("\n") + "\n").unwrap();
             let options = InitOptions { label: "y".into(), groups: vec!["g".into()], ..InitOptions::default() };
             let text = init(&[path.to_str().unwrap().to_owned()], &options).unwrap();
             assert!(text.contains("edges = ["), "{text}");

@@ -1,4 +1,5 @@
-//! The one way in which this crate reads files that are no tables: what never ends, or fits no memory, is refused.
+//! The one way in which this crate reads files that are no tables: what never ends, or fits no
+//! memory, is refused.
 
 use std::fs;
 use std::path::Path;

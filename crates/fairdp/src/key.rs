@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 use crate::error::{FairdpError, Result};
 use crate::solver::Streams;
 
-/// 256 bits from the operating system, or from a seed: with a seed a run can be repeated, and its noise taken off.
+/// 256 bits from the operating system, or from a seed: with a seed a run can be repeated, and its
+/// noise taken off.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Key {
@@ -38,7 +39,8 @@ impl Key {
         digest.finalize().into()
     }
 
-    /// A number that follows from the key and from nothing that is secret of the records but `number`.
+    /// A number that follows from the key and from nothing that is secret of the records but
+    /// `number`.
     pub(crate) fn hash(&self, purpose: &str, number: u64) -> u64 {
         let digest = self.digest(purpose, number);
         u64::from_le_bytes(std::array::from_fn(|i| digest[i]))

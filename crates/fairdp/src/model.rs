@@ -1,4 +1,5 @@
-//! A trained model with everything that prediction needs: the schema, the weights and how probabilities become decisions.
+//! A trained model with everything that prediction needs: the schema, the weights and how
+//! probabilities become decisions.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -63,7 +64,8 @@ pub(crate) struct Pipeline {
     pub(crate) priors: Vec<f64>,
     pub(crate) decision: Decision,
     pub(crate) fairness: Fairness,
-    /// What is added to each class's log-probability before the largest is answered: `[classes]`, or `[groups][classes]`.
+    /// What is added to each class's log-probability before the largest is answered: `[classes]`,
+    /// or `[groups][classes]`.
     pub(crate) offsets: Vec<Vec<f64>>,
 }
 
@@ -102,7 +104,8 @@ impl Model {
     /// Reads `model.safetensors` and `pipeline.json` of a release.
     ///
     /// # Errors
-    /// [`FairdpError::Io`], [`FairdpError::File`] for files that are damaged or do not fit each other.
+    /// [`FairdpError::Io`], [`FairdpError::File`] for files that are damaged or do not fit each
+    /// other.
     pub fn load(release: &Path) -> Result<Self> {
         let [pipeline, weights] = [PIPELINE, WEIGHTS].map(|name| release.join(name));
         Self::of_files([(&pipeline, &input::bytes(&pipeline)?), (&weights, &input::bytes(&weights)?)])
@@ -201,7 +204,8 @@ impl Model {
         &self.pipeline.schema.label.classes
     }
 
-    /// The layers: one for an additive model, of `[n_outputs, width]`, with one output for two classes, else one per class.
+    /// The layers: one for an additive model, of `[n_outputs, width]`, with one output for two
+    /// classes, else one per class.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }

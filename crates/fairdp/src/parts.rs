@@ -16,7 +16,8 @@ use crate::solver::rows::{BLOCK, RowSource, SparseBlock, SparseRow};
 /// Values that are kept in memory, in a GiB; longer tables are expanded again in every pass.
 const KEPT_VALUES: usize = 128 << 20;
 
-/// The records of a part, by their positions in it: how many there are on all ranks, and which of them are here.
+/// The records of a part, by their positions in it: how many there are on all ranks, and which of
+/// them are here.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Members {
     len: usize,
@@ -61,7 +62,8 @@ impl Members {
         }
     }
 
-    /// Where in the table each of these members is, on every rank. One behind the last member is behind the last row.
+    /// Where in the table each of these members is, on every rank. One behind the last member is
+    /// behind the last row.
     pub(crate) fn rows_of(&self, positions: &[usize], n_rows: usize, ranks: &dyn Collective) -> Result<Vec<usize>> {
         let held = self.held();
         let here =
@@ -81,7 +83,8 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// The part of the record of this number, or of the unit: by a keyed hash, so that no record moves another.
+    /// The part of the record of this number, or of the unit: by a keyed hash, so that no record
+    /// moves another.
     pub(crate) fn part(self, number: u64, key: &Key) -> Part {
         if is_drawn("test part", number, self.test, key) {
             Part::Test
@@ -93,7 +96,8 @@ impl Shares {
     }
 }
 
-/// Training, test and validation records, by their public numbers or their units. `ranks` are those that hold the table together.
+/// Training, test and validation records, by their public numbers or their units. `ranks` are those
+/// that hold the table together.
 pub(crate) fn split(
     table: &EncodedTable,
     has_units: bool,
@@ -133,8 +137,8 @@ fn is_drawn(purpose: &str, number: u64, fraction: f64, key: &Key) -> bool {
     (key.hash(purpose, number) as f64) < fraction * 2f64.powi(64)
 }
 
-/// Records beyond the most of a unit, of those that are here: they are left out, in the order of the table. `ranks` are those
-/// that hold it together.
+/// Records beyond the most of a unit, of those that are here: they are left out, in the order of
+/// the table. `ranks` are those that hold it together.
 pub(crate) fn beyond(table: &EncodedTable, members: &Members, most: u64, ranks: &dyn Collective) -> Result<Vec<bool>> {
     let rows = || members.held().map(|index| members.row(index));
     let mut seen: HashMap<u64, u64> = HashMap::new();
@@ -181,7 +185,8 @@ pub(crate) struct PartRows<'a> {
 }
 
 impl<'a> PartRows<'a> {
-    /// For several ranks, each of which sums the records that it has, or its share where each has all of them.
+    /// For several ranks, each of which sums the records that it has, or its share where each has
+    /// all of them.
     pub(crate) fn new(
         table: &'a EncodedTable,
         members: &'a Members,

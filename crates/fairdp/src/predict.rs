@@ -12,12 +12,14 @@ use crate::predictions::Predictions;
 use crate::predictor::Predictor;
 use crate::release::{RELEASE, STATEMENT};
 
-/// Writes one line per row of a table, in its order: `row` (from 1), `prediction`, and `p_<class>` for every class; as Parquet if the
-/// name of the file ends so, else as CSV. Labels are not needed. Returns the number of rows.
+/// Writes one line per row of a table, in its order: `row` (from 1), `prediction`, and `p_<class>`
+/// for every class; as Parquet if the name of the file ends so, else as CSV. Labels are not needed.
+/// Returns the number of rows.
 ///
 /// # Errors
-/// [`FairdpError::File`] for a release that is damaged; [`FairdpError::Data`] with file, line and column for a row that does not
-/// fit; [`FairdpError::InvalidParameter`] for an output that is a file of the table, or in a release.
+/// [`FairdpError::File`] for a release that is damaged; [`FairdpError::Data`] with file, line and
+/// column for a row that does not fit; [`FairdpError::InvalidParameter`] for an output that is a
+/// file of the table, or in a release.
 pub fn predict(folder: &Path, tables: &[String], out: &Path) -> Result<u64> {
     let release = folder.join(RELEASE);
     let model = Model::load(if release.is_dir() { &release } else { folder })?;
@@ -48,7 +50,8 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path) -> Result<u64> {
     }
 }
 
-/// An output is no file that is read, under whatever name, and in no release, where every file has an entry in the statement.
+/// An output is no file that is read, under whatever name, and in no release, where every file has
+/// an entry in the statement.
 fn refuse_overwriting(out: &Path, inputs: &[PathBuf]) -> Result<()> {
     let refuse = |expected: &str| Err(FairdpError::invalid("--out", out.display(), expected));
     let is_out = |input: &PathBuf| {

@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::groups::GroupReader;
 use crate::model::Model;
 
-/// Reads a table and answers row by row. Labels are not needed, and columns that are no inputs do not matter.
+/// Reads a table and answers row by row. Labels are not needed, and columns that are no inputs do
+/// not matter.
 pub struct Predictor<'a> {
     model: &'a Model,
     reader: TableReader,
@@ -21,8 +22,8 @@ impl<'a> Predictor<'a> {
     /// Begins to read.
     ///
     /// # Errors
-    /// [`FairdpError::Data`](crate::FairdpError::Data) for a column that is missing, [`FairdpError::File`](crate::FairdpError::File)
-    /// for one of groups on which decisions depend.
+    /// [`FairdpError::Data`](crate::FairdpError::Data) for a column that is missing,
+    /// [`FairdpError::File`](crate::FairdpError::File) for one of groups on which decisions depend.
     pub fn new(model: &'a Model, files: &TableFiles) -> Result<Self> {
         let reader = files.open()?;
         let columns = reader.columns().to_vec();
@@ -42,10 +43,12 @@ impl<'a> Predictor<'a> {
         })
     }
 
-    /// The class of the next row, as a position in [`Model::classes`], and the probabilities of all; `None` at the end.
+    /// The class of the next row, as a position in [`Model::classes`], and the probabilities of
+    /// all; `None` at the end.
     ///
     /// # Errors
-    /// [`FairdpError::Data`](crate::FairdpError::Data) with file, line and column for a row that does not fit.
+    /// [`FairdpError::Data`](crate::FairdpError::Data) with file, line and column for a row that
+    /// does not fit.
     pub fn answer(&mut self) -> Result<Option<(usize, &[f64])>> {
         if !self.reader.read(&mut self.row)? {
             return Ok(None);

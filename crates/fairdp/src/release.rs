@@ -46,7 +46,8 @@ impl Files {
         self.0.iter().map(|(name, bytes)| (name.clone(), sha256(bytes))).collect()
     }
 
-    /// Writes the private ledger, then the release: the release appears whole, as the last act of a run.
+    /// Writes the private ledger, then the release: the release appears whole, as the last act of a
+    /// run.
     pub(crate) fn publish(mut self, folder: &Path, mut statement: Statement, account: &Account) -> Result<()> {
         self.add(STATEMENT_TEXT, statement.markdown());
         statement.files = self.digests();

@@ -30,7 +30,8 @@ struct Fit {
     releases: Vec<Release>,
 }
 
-/// Enters a fit before it releases anything, and returns the ε of all fits so far. A fit that is continued is entered once.
+/// Enters a fit before it releases anything, and returns the ε of all fits so far. A fit that is
+/// continued is entered once.
 ///
 /// The file is made with the first fit's cap: `privacy.total_epsilon`, or its ε.
 pub(crate) fn enter(
@@ -66,7 +67,8 @@ pub(crate) fn enter(
     Ok(total)
 }
 
-/// The ledger, if there is one yet: another file of that name, or a ledger for another δ, is refused.
+/// The ledger, if there is one yet: another file of that name, or a ledger for another δ, is
+/// refused.
 pub(crate) fn check(path: &Path, delta: f64) -> Result<()> {
     read(path, delta).map(drop)
 }

@@ -1,4 +1,5 @@
-//! What was released, what protects whom, and how to check it: for a recipient who has nothing else.
+//! What was released, what protects whom, and how to check it: for a recipient who has nothing
+//! else.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -10,10 +10,12 @@ use crate::solver::exact::Grid;
 /// Bins of the log-odds, between −[`RANGE`] and [`RANGE`].
 const BINS: usize = 40;
 const RANGE: f64 = 6.0;
-/// Records of a class that a group must have, in standard deviations of their noise, for a threshold of its own.
+/// Records of a class that a group must have, in standard deviations of their noise, for a
+/// threshold of its own.
 const ENOUGH: f64 = 5.0;
 
-/// What thresholds by group were chosen, and what they cost, by released counts of training records.
+/// What thresholds by group were chosen, and what they cost, by released counts of training
+/// records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Thresholds {
@@ -45,7 +47,8 @@ fn edge(bin: usize) -> f64 {
     -RANGE + 2.0 * RANGE * bin as f64 / BINS as f64
 }
 
-/// Training records below which not even two groups can have thresholds of their own: public, so it is known beforehand.
+/// Training records below which not even two groups can have thresholds of their own: public, so it
+/// is known beforehand.
 pub(crate) fn least_records(noise_multiplier: NoiseMultiplier, records_per_unit: u64) -> usize {
     let of_one_class = ENOUGH * noise_multiplier.get() * records_per_unit as f64 * (BINS as f64).sqrt();
     (2.0 * 2.0 * of_one_class).ceil() as usize
@@ -61,7 +64,8 @@ pub(crate) fn count(records: impl Iterator<Item = (usize, usize, f64)>, n_groups
 }
 
 impl Scores {
-    /// **Guarantee.** A record is in one cell: a unit of `k` records changes the counts by at most `k`.
+    /// **Guarantee.** A record is in one cell: a unit of `k` records changes the counts by at most
+    /// `k`.
     pub(crate) fn release(
         counts: Vec<f64>,
         noise_multiplier: NoiseMultiplier,
@@ -77,7 +81,8 @@ impl Scores {
         &self.values[(group * 2 + class) * BINS..][..BINS]
     }
 
-    /// Shares of the negative and the positive records of some groups with a score of at least each edge.
+    /// Shares of the negative and the positive records of some groups with a score of at least each
+    /// edge.
     fn rates(&self, groups: &[usize], at: usize) -> [f64; 2] {
         [0, 1].map(|class| {
             let sum = |from: usize| groups.iter().map(|&group| self.of(group, class)[from..].iter().sum::<f64>()).sum();

@@ -36,8 +36,8 @@ pub struct Verified {
 ///
 /// - every file has the digest that the statement gives, and there is no file without one;
 /// - the statement has the digest of its own seal, and says as text what it says as data;
-/// - ε follows from the events, by two accountants, and the chain of the ledgers does; arithmetic of 200 bits,
-///   with formulas of its own, does not refute it;
+/// - ε follows from the events, by two accountants, and the chain of the ledgers does; arithmetic
+///   of 200 bits, with formulas of its own, does not refute it;
 /// - in a run's folder: the private ledger is unchanged and names the same files and events.
 ///
 /// # Errors
@@ -149,7 +149,8 @@ fn check_statement(path: &Path, statement: &Statement) -> Result<(f64, f64, Opin
     if statement.epsilon * slack < epsilon {
         return Err(FairdpError::file(path, format!("says ε = {}, but its events cost {epsilon}", statement.epsilon)));
     }
-    // A bound by Rényi divergences is looser; one below the other's proven lower end would refute it.
+    // A bound by Rényi divergences is looser; one below the other's proven lower end would refute
+    // it.
     if rdp * slack < lower {
         return Err(FairdpError::file(
             path,

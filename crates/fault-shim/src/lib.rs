@@ -1,4 +1,5 @@
-//! A library that `LD_PRELOAD` puts between a program and the C library: the n-th call that changes a file system fails, or is the last.
+//! A library that `LD_PRELOAD` puts between a program and the C library: the n-th call that changes
+//! a file system fails, or is the last.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -7,7 +8,8 @@
 //! | `FAULT_DO` | `kill` (half of a write is still done), `error` (EIO, once), `full` (ENOSPC from then on), `read-only` (EROFS from then on) |
 //! | `FAULT_CLOCK` | set: the time of day jumps by years, to and fro, from call to call |
 //!
-//! Calls are writes to regular files, creation, truncation, renaming, linking and removal of files and folders, and flushes to the disk.
+//! Calls are writes to regular files, creation, truncation, renaming, linking and removal of files
+//! and folders, and flushes to the disk.
 #![cfg(target_os = "linux")]
 #![expect(unsafe_code, reason = "functions of the C library are replaced and called")]
 

@@ -1,7 +1,8 @@
 //! Runs that are killed again and again, and must end as if they had not been.
 //!
-//! A run keeps a file (a checkpoint) from which it continues when it is started again. It is killed (SIGKILL) after a random time, started
-//! again, and so on until it has ended. The file must then be, byte for byte, that of a run that was left alone.
+//! A run keeps a file (a checkpoint) from which it continues when it is started again. It is killed
+//! (SIGKILL) after a random time, started again, and so on until it has ended. The file must then
+//! be, byte for byte, that of a run that was left alone.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +18,8 @@ use crate::error::FaultsError;
 
 /// What is killed, and how often.
 pub struct CrashTest<'a> {
-    /// The command that starts or continues the run in a folder; under a launcher, on so many processes, if a number is given.
+    /// The command that starts or continues the run in a folder; under a launcher, on so many
+    /// processes, if a number is given.
     pub command: &'a dyn Fn(&Path, Option<u16>) -> Command,
     /// The file that a run keeps.
     pub kept: &'a str,
@@ -25,7 +27,8 @@ pub struct CrashTest<'a> {
     pub half_written: &'a str,
     /// Kills in all, at least; the run that is then on its way is still brought to its end.
     pub kills: u32,
-    /// With more than one, every start is under the launcher, on another number of processes up to this one, of which one is killed.
+    /// With more than one, every start is under the launcher, on another number of processes up to
+    /// this one, of which one is killed.
     pub ranks: u16,
     /// Seed of the moments at which runs are killed.
     pub seed: u64,
@@ -56,14 +59,16 @@ pub struct Crashes {
 
 /// Kills come up to this share of an uninterrupted run apart: a run then takes several.
 const LONGEST_WAIT: f64 = 0.3;
-/// Starts in turn without a kill, or without progress, after which runs count as too short: they would be started for ever.
+/// Starts in turn without a kill, or without progress, after which runs count as too short: they
+/// would be started for ever.
 const MOST_FRUITLESS: u32 = 50;
 
 impl CrashTest<'_> {
     /// Kills runs and compares how they end.
     ///
     /// # Errors
-    /// [`FaultsError`] if a run fails by itself, if runs are too short to be killed and continued, or if the machine fails.
+    /// [`FaultsError`] if a run fails by itself, if runs are too short to be killed and continued,
+    /// or if the machine fails.
     pub fn run(&self) -> Result<Crashes, FaultsError> {
         let mut rng = ChaCha20Rng::seed_from_u64(self.seed);
         let alone = temporary()?;
@@ -114,7 +119,8 @@ impl CrashTest<'_> {
         Ok(())
     }
 
-    /// Starts or continues the run in `folder` and kills it after a random time; false if it came to its end before.
+    /// Starts or continues the run in `folder` and kills it after a random time; false if it came
+    /// to its end before.
     fn kill_once(&self, longest_wait: Duration, folder: &Path, rng: &mut ChaCha20Rng) -> Result<bool, FaultsError> {
         let waiting = || FaultsError::machine("wait for the run in", folder);
         let ranks = rng.random_range(1..=self.ranks);

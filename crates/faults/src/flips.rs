@@ -1,4 +1,5 @@
-//! Stored files that are damaged: a bit is another, the end is missing, or bytes stand in them that nobody wrote.
+//! Stored files that are damaged: a bit is another, the end is missing, or bytes stand in them that
+//! nobody wrote.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,11 +22,13 @@ pub struct Stored {
     pub arguments: Vec<String>,
     /// A file of the folder that says what was read, where the output does not.
     pub result: Option<&'static str>,
-    /// Whether the format has checksums: a change is then an error, or changes nothing that is read. Else a digit may be another digit.
+    /// Whether the format has checksums: a change is then an error, or changes nothing that is
+    /// read. Else a digit may be another digit.
     pub is_sealed: bool,
 }
 
-/// Damages the file at so many places, spread over it, and once more at so many drawn from `seed`, and reads it.
+/// Damages the file at so many places, spread over it, and once more at so many drawn from `seed`,
+/// and reads it.
 ///
 /// # Errors
 /// [`FaultsError`] if the whole file cannot be read, or the machine fails.

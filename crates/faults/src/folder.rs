@@ -17,8 +17,8 @@ impl Snapshot {
         Ok(Self(files))
     }
 
-    /// A file that was there before, or should be there, and holds something else than at either time. Leftovers are allowed: the next
-    /// command removes them.
+    /// A file that was there before, or should be there, and holds something else than at either
+    /// time. Leftovers are allowed: the next command removes them.
     pub(crate) fn lost(&self, before: &Self, after: &Self, timed: &[&str]) -> Option<String> {
         for (path, was) in &before.0 {
             let is_timed = is_timed(path, timed);

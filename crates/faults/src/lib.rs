@@ -1,15 +1,18 @@
 //! Faults put into programs that write files, and what must hold afterwards.
 //!
-//! An [`Operation`] is a command in a folder. It is run once as it is, which gives what its folder should come to; then again and again with
-//! a [`Fault`] each time: killed in the middle of the n-th call that changes a file system, or that call fails, or the disk is full or
-//! read-only from there on. After each
+//! An [`Operation`] is a command in a folder. It is run once as it is, which gives what its folder
+//! should come to; then again and again with a [`Fault`] each time: killed in the middle of the
+//! n-th call that changes a file system, or that call fails, or the disk is full or read-only from
+//! there on. After each
 //!
-//! - the program has said in one line what happened, or has succeeded; it has neither panicked nor hung,
+//! - the program has said in one line what happened, or has succeeded; it has neither panicked nor
+//!   hung,
 //! - every file that was there before holds what it held, or what it should come to,
-//! - the same command without a fault succeeds, and brings the folder to where it should be, with nothing left over.
+//! - the same command without a fault succeeds, and brings the folder to where it should be, with
+//!   nothing left over.
 //!
-//! The calls are counted and failed by the library `fault-shim`, which is preloaded (Linux). [`flips`] damages stored files instead, and
-//! [`crash`] kills runs that continue where they were.
+//! The calls are counted and failed by the library `fault-shim`, which is preloaded (Linux).
+//! [`flips`] damages stored files instead, and [`crash`] kills runs that continue where they were.
 
 pub mod crash;
 mod error;
@@ -74,7 +77,8 @@ pub struct Operation {
     pub arguments: Vec<String>,
     /// Commands whose output says what the folder has come to; it must not depend on clocks.
     pub views: Vec<Vec<String>>,
-    /// Files, or folders of files, that change at every run (they hold times): they are compared by the views alone.
+    /// Files, or folders of files, that change at every run (they hold times): they are compared by
+    /// the views alone.
     pub timed: Vec<&'static str>,
 }
 
@@ -86,7 +90,8 @@ struct Expected {
     n_calls: u64,
 }
 
-/// Puts faults into an operation: each kind at `positions` calls spread over all, or at every call if there are no more.
+/// Puts faults into an operation: each kind at `positions` calls spread over all, or at every call
+/// if there are no more.
 ///
 /// # Errors
 /// [`FaultsError`] if the operation fails without a fault, or the machine does.

@@ -1,9 +1,10 @@
 //! The records of a study in one small file: what its report can be rendered from without training.
 //!
-//! The file is a [`StudyResults`] as JSON, compressed with gzip. Metrics of models, privacy and settings are
-//! kept exactly, since tests and verdicts depend on them. Diagnostics of training (curves over epochs,
-//! thresholds, steps taken apart) are rounded to six significant digits, which no table or plot shows.
-//! At the points of a searched grid they are left out: no report draws them.
+//! The file is a [`StudyResults`] as JSON, compressed with gzip. Metrics of models, privacy and
+//! settings are kept exactly, since tests and verdicts depend on them. Diagnostics of training
+//! (curves over epochs, thresholds, steps taken apart) are rounded to six significant digits, which
+//! no table or plot shows. At the points of a searched grid they are left out: no report draws
+//! them.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -24,7 +25,8 @@ const DIGITS: usize = 6;
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// No file of records is larger than this once unpacked, in bytes: a damaged or hostile one must not fill the memory.
+/// No file of records is larger than this once unpacked, in bytes: a damaged or hostile one must
+/// not fill the memory.
 const MAX_BYTES: u64 = 4 << 30;
 
 /// The records as the bytes of a compact file; the same for the same records.
@@ -56,8 +58,8 @@ pub fn pack(results: &StudyResults) -> anyhow::Result<Vec<u8>> {
     encoder.finish().context("packing the records")
 }
 
-/// Records of a study from a compact file, from the `results.json` of a report, or as far as it goes from its
-/// `metrics.csv`. Each of them may be compressed with gzip.
+/// Records of a study from a compact file, from the `results.json` of a report, or as far as it
+/// goes from its `metrics.csv`. Each of them may be compressed with gzip.
 ///
 /// # Errors
 /// Names the file, and in it the line.

@@ -29,9 +29,10 @@ const MAX_PATH: usize = 500;
 
 /// Runs of one study in an SQLite file.
 ///
-/// A run is written in one transaction when it has finished, and is on the disk when the call returns: whatever happens to the process
-/// afterwards, it is neither lost nor half there. The journal is SQLite's plain one, which also works on network file systems; one
-/// process writes at a time, others may read.
+/// A run is written in one transaction when it has finished, and is on the disk when the call
+/// returns: whatever happens to the process afterwards, it is neither lost nor half there. The
+/// journal is SQLite's plain one, which also works on network file systems; one process writes at a
+/// time, others may read.
 pub struct Database {
     pub(super) connection: Connection,
     path: PathBuf,
@@ -39,8 +40,8 @@ pub struct Database {
     _lock: Option<Lock>,
 }
 
-/// A file beside the database that one process holds. The operating system lets go of it when the process ends, however it ends; what a
-/// killed one left is taken up.
+/// A file beside the database that one process holds. The operating system lets go of it when the
+/// process ends, however it ends; what a killed one left is taken up.
 struct Lock {
     path: PathBuf,
     _file: File,
@@ -48,7 +49,8 @@ struct Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is held: whoever opened it meanwhile sees that its name is gone, and tries again.
+        // While it is held: whoever opened it meanwhile sees that its name is gone, and tries
+        // again.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -150,7 +152,8 @@ impl Database {
     /// # Errors
     /// If it is no database of runs of this study, is damaged, or another process writes to it.
     pub fn set_aside(path: &Path, study: &str) -> anyhow::Result<Option<PathBuf>> {
-        // Opening takes back what a killed process left in the journal, so that the file can be moved without it.
+        // Opening takes back what a killed process left in the journal, so that the file can be
+        // moved without it.
         let database = Self::open(path)?;
         let found = database.source()?.study;
         if found != study {
@@ -264,7 +267,8 @@ impl Database {
     ) -> anyhow::Result<()> {
         let context = format!("writing the run {key} to {}", self.path.display());
         let record = json(run)?;
-        // What could not be read again must not count as stored; JSON has no digits for some numbers.
+        // What could not be read again must not count as stored; JSON has no digits for some
+        // numbers.
         serde_json::from_str::<RunRecord>(&record).with_context(|| context.clone())?;
         let transaction = self.connection.transaction().with_context(|| context.clone())?;
         put_method(&transaction, key, &json(&without_runs(method))?).with_context(|| context.clone())?;
@@ -308,7 +312,8 @@ impl Database {
             .with_context(|| self.reading("run"))
     }
 
-    /// The digest of the data of a run with this key but for the data; `None` if there is no such run.
+    /// The digest of the data of a run with this key but for the data; `None` if there is no such
+    /// run.
     ///
     /// # Errors
     /// If the database cannot be read or written.
@@ -326,7 +331,8 @@ impl Database {
             .with_context(|| self.reading("run"))
     }
 
-    /// Revision of the code that made the run with this key, failed or not; `None` if there is no such run.
+    /// Revision of the code that made the run with this key, failed or not; `None` if there is no
+    /// such run.
     ///
     /// # Errors
     /// If the database cannot be read or written.
@@ -613,10 +619,12 @@ fn connect(path: &Path, flags: OpenFlags) -> anyhow::Result<Connection> {
     Ok(connection)
 }
 
-/// Keeps other processes from writing, through a file beside the database: the rename of a new database must not slip the lock.
+/// Keeps other processes from writing, through a file beside the database: the rename of a new
+/// database must not slip the lock.
 fn lock(path: &Path) -> anyhow::Result<Lock> {
     let beside = with_suffix(path, "lock");
-    // A process that was just killed, or a child that another thread is about to start, may hold the lock a moment longer.
+    // A process that was just killed, or a child that another thread is about to start, may hold
+    // the lock a moment longer.
     for _ in 0..LOCK_ATTEMPTS {
         let file = File::options()
             .write(true)

@@ -5,7 +5,8 @@ use serde_json::Value;
 /// Members that say how fast a run was and by which revision, not what came out.
 const TIMES: [&str; 2] = ["seconds", "code_revision"];
 
-/// The first value in which two records differ, as `path: ours and theirs`; `None` if they differ in times at most.
+/// The first value in which two records differ, as `path: ours and theirs`; `None` if they differ
+/// in times at most.
 pub(super) fn difference(ours: &Value, theirs: &Value) -> Option<String> {
     walk(ours, theirs, &mut String::new())
 }

@@ -1,7 +1,8 @@
 //! Floating-point numbers in JSON, infinities and NaN included.
 //!
-//! JSON has no such numbers and serde_json writes `null` for them, from which no `f64` comes back: a run that diverged could be
-//! stored and never be read again. Here they are the strings `inf`, `-inf` and `NaN`.
+//! JSON has no such numbers and serde_json writes `null` for them, from which no `f64` comes back:
+//! a run that diverged could be stored and never be read again. Here they are the strings `inf`,
+//! `-inf` and `NaN`.
 
 use std::fmt;
 

@@ -24,7 +24,8 @@ mod tests {
 
     #[test]
     fn f1_by_hand() {
-        // 40 positives of which 30 are found, 60 negatives of which 6 are taken for positives: precision 30/36, recall 0.75.
+        // 40 positives of which 30 are found, 60 negatives of which 6 are taken for positives:
+        // precision 30/36, recall 0.75.
         let mut metrics = fixture::study().experiments[0].methods[0].runs[0].test.clone();
         metrics.class_recall = vec![Some(0.9), Some(0.75)];
         metrics.class_sizes = vec![60, 40];

@@ -1,7 +1,8 @@
 //! Records from a table of metrics: what verdicts need, where nothing else was kept.
 //!
-//! `metrics.csv` has accuracy and loss of every final model, by part and group. Published tables of these, claims and privacy costs can be judged
-//! from it as from the records. What it does not have stays undefined: class means, curves, thresholds, ε and settings.
+//! `metrics.csv` has accuracy and loss of every final model, by part and group. Published tables of
+//! these, claims and privacy costs can be judged from it as from the records. What it does not have
+//! stays undefined: class means, curves, thresholds, ε and settings.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +88,8 @@ fn rows(csv: &[u8]) -> anyhow::Result<Vec<MetricRow>> {
     Ok(rows)
 }
 
-/// `marks`: where it says whether records are generated and runs shortened; tables from before that do not.
+/// `marks`: where it says whether records are generated and runs shortened; tables from before that
+/// do not.
 fn row(record: &csv::StringRecord, marks: [Option<usize>; 2]) -> anyhow::Result<MetricRow> {
     let field = |index: usize| record.get(index).with_context(|| format!("no field {}", index + 1));
     let number = |index: usize| -> anyhow::Result<Option<f64>> {

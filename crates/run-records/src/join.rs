@@ -1,4 +1,5 @@
-//! Joins records of one study that are in compact files, where no database is left: those that are committed, and new ones.
+//! Joins records of one study that are in compact files, where no database is left: those that are
+//! committed, and new ones.
 
 use std::path::{Path, PathBuf};
 
@@ -12,12 +13,14 @@ use crate::record::{ExperimentResults, MethodResults, RunRecord, StudyResults};
 /// How a compact file's name ends.
 pub const SUFFIX: &str = ".json.gz";
 
-/// Adds the runs of `inputs` to the compact file `out`, which is made if there is none. Experiments that are new come last.
+/// Adds the runs of `inputs` to the compact file `out`, which is made if there is none. Experiments
+/// that are new come last.
 ///
 /// Two records of one run must have the same metrics; the one that was there stays.
 ///
 /// # Errors
-/// If the files are of different studies or seeds, or two of them disagree about a run; the message says where.
+/// If the files are of different studies or seeds, or two of them disagree about a run; the message
+/// says where.
 pub fn join(out: &Path, inputs: &[PathBuf], study: &str) -> anyhow::Result<Merged> {
     let mut inputs = inputs.iter();
     let mut joined = if out.exists() {

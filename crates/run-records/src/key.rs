@@ -5,10 +5,11 @@ use std::fmt;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The identity of a run within a study. Two runs with the same key and the same source of randomness have the same result, whatever else
-/// was run beside them.
+/// The identity of a run within a study. Two runs with the same key and the same source of
+/// randomness have the same result, whatever else was run beside them.
 ///
-/// What is not in it cannot change a result beyond rounding (threads, micro-batch), or is asked about apart (the revision of the code).
+/// What is not in it cannot change a result beyond rounding (threads, micro-batch), or is asked
+/// about apart (the revision of the code).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunKey {
     /// Experiment by its identifier.
@@ -17,7 +18,8 @@ pub struct RunKey {
     pub method: String,
     /// Of the training configuration; see [`config_hash`].
     pub config_hash: String,
-    /// sha256 of the records as they were trained on and tested with: features, labels, groups, in order.
+    /// sha256 of the records as they were trained on and tested with: features, labels, groups, in
+    /// order.
     pub data_digest: String,
     /// Index of the seed, 0-based.
     pub index: usize,
@@ -49,7 +51,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// What differs from `other`, in the words of the command line, ours first; `None` if nothing does.
+    /// What differs from `other`, in the words of the command line, ours first; `None` if nothing
+    /// does.
     pub fn difference(&self, other: &Self) -> Option<String> {
         let seed = |source: &Self| source.seed.map_or_else(|| "no --seed".to_owned(), |seed| format!("--seed {seed}"));
         let quick = |source: &Self| if source.quick { "--quick" } else { "no --quick" };

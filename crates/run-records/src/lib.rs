@@ -1,8 +1,9 @@
 //! Records of runs: what they hold, and where they are kept.
 //!
-//! A study leaves [`StudyResults`] behind. Its runs are in a [`Database`] of SQLite as soon as they are finished; databases are
-//! joined ([`merge`]), repaired ([`repair`]), listed ([`list`]), shown ([`show`]) and exported as tables ([`export`]). [`compact`] is
-//! the whole of a study in one small file. [`output`] writes files and folders whole or not at all, and [`shell`] quotes words.
+//! A study leaves [`StudyResults`] behind. Its runs are in a [`Database`] of SQLite as soon as they
+//! are finished; databases are joined ([`merge`]), repaired ([`repair`]), listed ([`list`]), shown
+//! ([`show`]) and exported as tables ([`export`]). [`compact`] is the whole of a study in one small
+//! file. [`output`] writes files and folders whole or not at all, and [`shell`] quotes words.
 
 pub mod compact;
 pub mod coordinate;

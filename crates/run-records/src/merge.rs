@@ -24,11 +24,13 @@ pub struct Merged {
 
 /// Adds the runs of `inputs` to `out`, which is made if there is none.
 ///
-/// A run that is there already must have the same result, bit for bit, or have failed for the same reason; the time it took may differ. The merge is one transaction: if it
-/// fails, `out` is as it was.
+/// A run that is there already must have the same result, bit for bit, or have failed for the same
+/// reason; the time it took may differ. The merge is one transaction: if it fails, `out` is as it
+/// was.
 ///
 /// # Errors
-/// If the databases are of different studies or seeds, or two of them disagree about a run; the message says where.
+/// If the databases are of different studies or seeds, or two of them disagree about a run; the
+/// message says where.
 pub fn merge(out: &Path, inputs: &[PathBuf]) -> anyhow::Result<Merged> {
     let is_same = |input: &PathBuf| match (std::fs::canonicalize(input), std::fs::canonicalize(out)) {
         (Ok(input), Ok(out)) => input == out,

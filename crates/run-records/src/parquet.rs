@@ -1,7 +1,7 @@
 //! A table as one Parquet row group.
 //!
-//! The column writers of the `parquet` crate are used as they are: without its `arrow` layer and compression codecs it adds few
-//! dependencies, and tables of runs are small.
+//! The column writers of the `parquet` crate are used as they are: without its `arrow` layer and
+//! compression codecs it adds few dependencies, and tables of runs are small.
 
 use std::io::Write;
 use std::sync::Arc;

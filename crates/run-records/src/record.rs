@@ -13,11 +13,13 @@ pub struct StudyResults {
     pub study: String,
     /// The commands that trained the runs, in the order in which they were started.
     pub sessions: Vec<SessionRecord>,
-    /// Whether batches and noise are secret. With a seed they are not: whoever knows it can take the noise off, so that the mechanisms are
-    /// what their marks say and these runs are not private.
+    /// Whether batches and noise are secret. With a seed they are not: whoever knows it can take
+    /// the noise off, so that the mechanisms are what their marks say and these runs are not
+    /// private.
     #[serde(default)]
     pub private: bool,
-    /// The base seed, if one was given. Without it noise and batches came from the operating system and cannot be replayed.
+    /// The base seed, if one was given. Without it noise and batches came from the operating system
+    /// and cannot be replayed.
     pub seed: Option<u64>,
     /// Seed of the partitions and initial parameters, which are public.
     pub split_seed: u64,
@@ -87,7 +89,8 @@ pub struct DatasetRecord {
     pub n_inputs: usize,
     /// The attribute that defines the groups, for example `sex`.
     pub group_attribute: String,
-    /// Group names with their sizes. Sizes vary by a few records when groups are balanced by coin; these are the first seed's.
+    /// Group names with their sizes. Sizes vary by a few records when groups are balanced by coin;
+    /// these are the first seed's.
     pub groups: Vec<GroupSize>,
     /// Class names in label order.
     pub classes: Vec<String>,
@@ -157,14 +160,15 @@ pub struct Coordinate {
     pub value: f64,
 }
 
-/// What a method costs in privacy; the same for each of its seeds, since nothing in it depends on the data.
+/// What a method costs in privacy; the same for each of its seeds, since nothing in it depends on
+/// the data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredPrivacy")]
 pub struct PrivacyRecord {
     /// False for a method without a proof (its ε is nominal).
     pub certified: bool,
-    /// What ε covers, what it does not, and what it is conditional on; nothing without a proof, for a search, and in records from before it
-    /// was kept.
+    /// What ε covers, what it does not, and what it is conditional on; nothing without a proof, for
+    /// a search, and in records from before it was kept.
     #[serde(default)]
     pub scope: Option<Scope>,
     /// δ.
@@ -180,9 +184,11 @@ pub struct PrivacyRecord {
     /// The search whose ε this is, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchPrivacyRecord>,
-    /// Our ε for everything that one run releases (gradient and counts), by accountant and conversion.
+    /// Our ε for everything that one run releases (gradient and counts), by accountant and
+    /// conversion.
     pub epsilons: Vec<EpsilonRecord>,
-    /// ε as the paper computes it (its accountant, its conversion, its q and T), to set beside the published figure.
+    /// ε as the paper computes it (its accountant, its conversion, its q and T), to set beside the
+    /// published figure.
     pub as_published: Option<RecomputedEpsilon>,
     /// The ε printed in the paper.
     pub published: Option<f64>,
@@ -216,7 +222,8 @@ struct StoredPrivacy {
     ledger: serde_json::Value,
 }
 
-/// What an ε from before version 2 of the records is conditional on: they do not say where the constants of the inputs came from.
+/// What an ε from before version 2 of the records is conditional on: they do not say where the
+/// constants of the inputs came from.
 const NOT_RECORDED: &str = "the scaling and the choice of the records, whose source was not recorded";
 
 impl From<StoredPrivacy> for PrivacyRecord {
@@ -330,7 +337,8 @@ impl From<EpsilonRecord> for StoredEpsilon {
     }
 }
 
-/// An ε recomputed the way a paper computed it: comparable with the printed one, and no guarantee of ours.
+/// An ε recomputed the way a paper computed it: comparable with the printed one, and no guarantee
+/// of ours.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RecomputedEpsilon {
     /// The paper's accountant and conversion.
@@ -353,7 +361,8 @@ impl std::fmt::Display for RecomputedEpsilon {
     }
 }
 
-/// Where a run came from: kept with the run itself, for what else is in the records may have changed since.
+/// Where a run came from: kept with the run itself, for what else is in the records may have
+/// changed since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunProvenance {
     /// Trained on generated records.
@@ -371,7 +380,8 @@ pub struct RunProvenance {
 /// One trained model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Index of the seed, 0-based: run `i` of every method shares its data split and initial weights.
+    /// Index of the seed, 0-based: run `i` of every method shares its data split and initial
+    /// weights.
     pub index: usize,
     /// Wall-clock time, in seconds.
     pub seconds: f64,
@@ -383,8 +393,8 @@ pub struct RunRecord {
     pub epochs: Vec<EpochRecord>,
     /// Thresholds over steps: one value, or one per group.
     pub thresholds: Vec<ThresholdRecord>,
-    /// ε against changes of one record of each group, after the fact: conditional on the thresholds that this run released; empty for
-    /// methods that treat all groups alike, or have no proof.
+    /// ε against changes of one record of each group, after the fact: conditional on the thresholds
+    /// that this run released; empty for methods that treat all groups alike, or have no proof.
     #[serde(default, deserialize_with = "group_epsilons")]
     pub group_epsilons: Vec<MarkedEpsilon>,
     /// Metrics of the final model on the test records.
@@ -422,7 +432,8 @@ impl RunRecord {
     }
 }
 
-/// One search. Only the best trial was released: the others, and how many there were, are diagnostics of a research run.
+/// One search. Only the best trial was released: the others, and how many there were, are
+/// diagnostics of a research run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchRecord {
     /// In the order in which they were made.
@@ -455,7 +466,8 @@ pub struct AnalysisRecord {
     pub steps: Vec<StepDecomposition>,
 }
 
-/// Means over the batches of one epoch, by group. Diagnostics of a research run: they are not private and not released.
+/// Means over the batches of one epoch, by group. Diagnostics of a research run: they are not
+/// private and not released.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EpochRecord {
     /// 1-based.
@@ -468,11 +480,12 @@ pub struct EpochRecord {
     /// Mean per-sample gradient norm before clipping, by group.
     #[serde(with = "extended")]
     pub gradient_norm: Vec<Option<f64>>,
-    /// Mean per-sample gradient norm after clipping, before noise, by group; empty without clipping.
+    /// Mean per-sample gradient norm after clipping, before noise, by group; empty without
+    /// clipping.
     #[serde(default, with = "extended", skip_serializing_if = "Vec::is_empty")]
     pub clipped_gradient_norm: Vec<Option<f64>>,
-    /// Norm of the group's mean gradient over the batch (`‖g_B_a‖` in Esipova's figures), averaged over the epoch's
-    /// evaluations; `None` where it was not computed.
+    /// Norm of the group's mean gradient over the batch (`‖g_B_a‖` in Esipova's figures), averaged
+    /// over the epoch's evaluations; `None` where it was not computed.
     #[serde(with = "extended")]
     pub mean_gradient_norm: Vec<Option<f64>>,
 }
@@ -543,7 +556,8 @@ fn group_epsilons<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<V
 mod tests {
     use super::*;
 
-    /// Records from before marks: certified ones become conditional on what they do not say, others nominal.
+    /// Records from before marks: certified ones become conditional on what they do not say, others
+    /// nominal.
     #[test]
     fn records_without_marks_get_one() {
         let text = |certified: bool| {

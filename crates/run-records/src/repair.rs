@@ -37,8 +37,8 @@ impl fmt::Display for Repaired {
     }
 }
 
-/// Copies every row that matches its seal to `out`, which must not be there; in a database from before seals, every row that can be read
-/// as what it is. `damaged` stays as it is.
+/// Copies every row that matches its seal to `out`, which must not be there; in a database from
+/// before seals, every row that can be read as what it is. `damaged` stays as it is.
 ///
 /// # Errors
 /// If `damaged` says no more what study it is of, or `out` exists or cannot be written.
@@ -56,7 +56,8 @@ pub fn repair(damaged: &Path, out: &Path) -> anyhow::Result<Repaired> {
     copied
 }
 
-/// Reads on although the file is shorter than it says, or a table is not well formed: that is asked for before anything looks at the file.
+/// Reads on although the file is shorter than it says, or a table is not well formed: that is asked
+/// for before anything looks at the file.
 fn open(damaged: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let from = Connection::open_with_flags(damaged, flags)?;

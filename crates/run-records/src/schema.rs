@@ -1,7 +1,8 @@
 //! Tables of a database of runs.
 //!
-//! What identifies a run is in columns of its own; what came out is one JSON document per run, the same that the report reads. Views
-//! spread it into columns, so that `sqlite3 records.db 'SELECT * FROM metric'` works without this program.
+//! What identifies a run is in columns of its own; what came out is one JSON document per run, the
+//! same that the report reads. Views spread it into columns, so that `sqlite3 records.db 'SELECT *
+//! FROM metric'` works without this program.
 
 use std::path::Path;
 
@@ -77,7 +78,8 @@ const TABLES: &str = r"
     ) STRICT;
 ";
 
-/// Made in the file, for other programs, and again for this connection: what is read does not depend on what a file says a view is.
+/// Made in the file, for other programs, and again for this connection: what is read does not
+/// depend on what a file says a view is.
 const VIEWS: &str = r#"
     CREATE VIEW run_summary AS
         SELECT run.id AS run, run.experiment, run.method, run.config_hash, run.data_digest, run.seed_index,
@@ -170,7 +172,8 @@ pub(super) fn create_own_views(connection: &Connection) -> anyhow::Result<()> {
     connection.execute_batch(&views).context("the connection's own views")
 }
 
-/// Gives a database without seals the tables and views of this version. The rows are then to be sealed.
+/// Gives a database without seals the tables and views of this version. The rows are then to be
+/// sealed.
 pub(super) fn upgrade(connection: &Connection) -> anyhow::Result<()> {
     let seal = TABLES.split("    CREATE TABLE").find(|table| table.trim_start().starts_with("seal"));
     let seal = seal.context("the table of seals")?;
@@ -182,7 +185,8 @@ pub(super) fn upgrade(connection: &Connection) -> anyhow::Result<()> {
     connection.pragma_update(None, "user_version", VERSION).context("marking the file")
 }
 
-/// Refuses what is not a database of runs in this version or the one before; returns whether its rows are sealed.
+/// Refuses what is not a database of runs in this version or the one before; returns whether its
+/// rows are sealed.
 pub(super) fn check(connection: &Connection, path: &Path) -> anyhow::Result<bool> {
     let pragma = |name: &str| connection.pragma_query_value(Some("main"), name, |row| row.get::<_, i32>(0));
     let id = pragma("application_id").with_context(|| format!("reading {}", path.display()))?;

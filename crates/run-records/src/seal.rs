@@ -1,7 +1,8 @@
 //! A digest of every row, so that a damaged database is refused and never read as if it were whole.
 //!
-//! SQLite finds damage to its own structure (`integrity_check`), not to what is stored in it. A seal is the sha256 of a row, in a table of
-//! its own: a bit that flips in a row, a row that is gone, and one that another program has changed do not match.
+//! SQLite finds damage to its own structure (`integrity_check`), not to what is stored in it. A
+//! seal is the sha256 of a row, in a table of its own: a bit that flips in a row, a row that is
+//! gone, and one that another program has changed do not match.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -9,8 +9,8 @@ pub fn arguments() -> Vec<String> {
     std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// The arguments of this command without the places on this machine (`--out`, `--data-dir`): what a record that
-/// others read tells of them.
+/// The arguments of this command without the places on this machine (`--out`, `--data-dir`): what a
+/// record that others read tells of them.
 pub fn portable_arguments() -> Vec<String> {
     without_places(arguments())
 }

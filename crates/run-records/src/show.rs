@@ -9,7 +9,8 @@ use fair_metrics::Estimate;
 use crate::database::Database;
 use crate::shell;
 
-/// Sessions, for every method the mean and standard error of its test accuracy over seeds, and the runs that failed.
+/// Sessions, for every method the mean and standard error of its test accuracy over seeds, and the
+/// runs that failed.
 ///
 /// # Errors
 /// If the database cannot be read.

@@ -10,7 +10,8 @@ use crate::metrics;
 pub enum Table {
     /// One row per run: what it was, where and how long it was trained, its ε and its test accuracy
     Runs,
-    /// One row per run, part (train, validation, test) and group: records, accuracy, loss; F1 and class means; gradient norms
+    /// One row per run, part (train, validation, test) and group: records, accuracy, loss; F1 and
+    /// class means; gradient norms
     Metrics,
     /// One row per run, epoch and group: loss and gradient norms
     Epochs,
@@ -48,8 +49,8 @@ impl Table {
         }
     }
 
-    /// Columns in order. None of them depends on the order in which runs finished, so that a merged database exports what a whole one
-    /// does, clocks and hosts aside.
+    /// Columns in order. None of them depends on the order in which runs finished, so that a merged
+    /// database exports what a whole one does, clocks and hosts aside.
     pub(super) fn columns(self) -> &'static [Column] {
         use Kind::{Integer, Real, Text};
         match self {
@@ -126,14 +127,16 @@ impl Table {
     }
 }
 
-/// What the ε of a row of `run_summary` is worth; in records from before marks, what they are given on reading.
+/// What the ε of a row of `run_summary` is worth; in records from before marks, what they are given
+/// on reading.
 const MARK: &str = "iif(epsilon IS NULL, NULL, ifnull(
     (SELECT json_extract(method.record, '$.privacy.epsilons[0].mark') FROM method
       WHERE (method.experiment, method.name, method.config_hash)
           = (run_summary.experiment, run_summary.method, run_summary.config_hash)),
     iif(ifnull(certified, 0), 'conditional', 'nominal')))";
 
-/// A stored value as a column's kind. Numbers that JSON has no digits for are stored as text; see `extended`.
+/// A stored value as a column's kind. Numbers that JSON has no digits for are stored as text; see
+/// `extended`.
 fn value(stored: ValueRef<'_>, kind: Kind) -> Value {
     match (stored, kind) {
         (ValueRef::Integer(number), Kind::Real) => Value::Real(number as f64),

@@ -55,7 +55,8 @@ pub(super) fn drawn(figure: &DrawnFigure) -> anyhow::Result<Figure> {
     })
 }
 
-/// The private method whose costs differ least between groups, and the baseline beside it; `None` without a reference.
+/// The private method whose costs differ least between groups, and the baseline beside it; `None`
+/// without a reference.
 fn sentence(experiment: &ExperimentResults) -> anyhow::Result<Option<String>> {
     let mut costs = Vec::new();
     if experiment.methods.iter().any(|method| method.method == REFERENCE) {

@@ -1,13 +1,15 @@
 //! Claims of the papers, tested on our runs. This file is the one place where that is decided.
 //!
-//! A claim is a list of comparisons, each saying that one quantity is smaller than another. Each is tested over the seeds that both
-//! have with one-sided signed-rank tests in both directions ([`fair_metrics::compare`]). The claim is
+//! A claim is a list of comparisons, each saying that one quantity is smaller than another. Each is
+//! tested over the seeds that both have with one-sided signed-rank tests in both directions
+//! ([`fair_metrics::compare`]). The claim is
 //!
 //! - *reproduced* if all are significant as claimed,
 //! - *not reproduced* if one is significant the other way,
 //! - *not decidable* otherwise, or if a run of a method failed.
 //!
-//! Beside that stands the size: our difference with its interval, and the paper's where it prints one ([`fair_metrics::EffectAnswer`]).
+//! Beside that stands the size: our difference with its interval, and the paper's where it prints
+//! one ([`fair_metrics::EffectAnswer`]).
 
 use std::fmt;
 
@@ -427,8 +429,8 @@ mod tests {
         Claim::least("A claim.", "A paper", EXPERIMENT, ("privacy_cost", "male"), method, others).unwrap()
     }
 
-    /// Five seeds: the least one-sided p-value is 1/32. Every comparison of a claim may have it; to contradict one of two, it counts
-    /// twice.
+    /// Five seeds: the least one-sided p-value is 1/32. Every comparison of a claim may have it; to
+    /// contradict one of two, it counts twice.
     #[test]
     fn five_seeds_confirm_two_comparisons_and_contradict_one() {
         assert_eq!(verdict_of(least("dpsgd-f", &["dpsgd"])), Some(ClaimVerdict::Reproduced));
@@ -455,7 +457,8 @@ mod tests {
         assert_eq!(verdict_of(claim.unwrap()), Some(ClaimVerdict::Reproduced));
     }
 
-    /// The fixture's gaps: 1.7 points of DPSGD-F, 6.9 of DPSGD; the paper's 0.2 ± 0.3 and 6.9 ± 0.3.
+    /// The fixture's gaps: 1.7 points of DPSGD-F, 6.9 of DPSGD; the paper's 0.2 ± 0.3 and 6.9 ±
+    /// 0.3.
     #[test]
     fn a_claim_with_its_size() {
         let column = ("privacy_cost_gap", "gap");

@@ -190,7 +190,8 @@ pub fn verdict_definition() -> Vec<String> {
 /// Our figures for a table.
 struct Figures<'a> {
     experiment: &'a ExperimentResults,
-    /// Every figure once, so that a failure (an unknown group) surfaces here and not inside the verdict.
+    /// Every figure once, so that a failure (an unknown group) surfaces here and not inside the
+    /// verdict.
     known: Vec<(&'a str, &'a Column, Estimate)>,
 }
 

@@ -4,7 +4,8 @@ use run_records::{ExperimentResults, GroupSize};
 
 use super::figures::DrawnFigure;
 
-/// A plot of an experiment, by the end of its file name, and the published figure that it is the counterpart of.
+/// A plot of an experiment, by the end of its file name, and the published figure that it is the
+/// counterpart of.
 struct Counterpart {
     experiment: &'static str,
     plot: &'static str,
@@ -15,7 +16,8 @@ const fn counterpart(experiment: &'static str, plot: &'static str, figure: &'sta
     Counterpart { experiment, plot, figure }
 }
 
-/// In the order of the papers. Their figures that are drawings (Esipova's 1, 2 and 6) have no counterpart.
+/// In the order of the papers. Their figures that are drawings (Esipova's 1, 2 and 6) have no
+/// counterpart.
 const COUNTERPARTS: [Counterpart; 71] = [
     counterpart("esipova-dutch", "loss", "Esipova 2023, Figure 3 (top)"),
     counterpart("esipova-dutch", "mean-gradient-norm", "Esipova 2023, Figure 3 (bottom)"),
@@ -93,7 +95,8 @@ const COUNTERPARTS: [Counterpart; 71] = [
 /// The classes of MNIST that both papers draw over time, and compare in their tables.
 const DIGITS: [&str; 2] = ["2", "8"];
 
-/// The groups whose lines are drawn, with their positions: all of them, or those that the papers draw of the ten digits.
+/// The groups whose lines are drawn, with their positions: all of them, or those that the papers
+/// draw of the ten digits.
 pub(super) fn drawn_groups(experiment: &ExperimentResults) -> impl Iterator<Item = (usize, &GroupSize)> {
     let digits = experiment.dataset.name == "mnist";
     let groups = experiment.dataset.groups.iter().enumerate();

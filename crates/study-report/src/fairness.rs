@@ -230,7 +230,8 @@ fn scaled(estimate: Estimate, factor: f64) -> Estimate {
     }
 }
 
-/// One-sided tests of each method against the baseline over common seeds; `None` if there is nothing to test.
+/// One-sided tests of each method against the baseline over common seeds; `None` if there is
+/// nothing to test.
 fn signed_rank(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Option<Table>> {
     let Some(baseline) = experiment.methods.iter().find(|method| method.method == BASELINE) else { return Ok(None) };
     let mut rows = Vec::new();

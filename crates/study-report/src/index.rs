@@ -71,8 +71,8 @@ impl Index {
     }
 }
 
-/// Writes `index.html` over all reports in the folders of `root`, and the files of `exports`, a folder that is two levels above; returns
-/// where it is.
+/// Writes `index.html` over all reports in the folders of `root`, and the files of `exports`, a
+/// folder that is two levels above; returns where it is.
 ///
 /// # Errors
 /// If a folder or summary cannot be read, or the index not be written.

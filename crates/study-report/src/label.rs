@@ -5,7 +5,8 @@ use run_records::MethodResults;
 
 use super::metric::REFERENCE;
 
-/// The label of the method, with what tells several runs of it apart: `DPSGD-F ε=1` for `dpsgd-f ε=1`.
+/// The label of the method, with what tells several runs of it apart: `DPSGD-F ε=1` for `dpsgd-f
+/// ε=1`.
 pub(super) fn label(method: &MethodResults) -> String {
     let MethodResults { method: id, base, .. } = method;
     let label =

@@ -1,4 +1,5 @@
-//! An experiment that searched a grid of learning rates and bounds: heat maps and the best point of each method.
+//! An experiment that searched a grid of learning rates and bounds: heat maps and the best point of
+//! each method.
 
 use anyhow::bail;
 use fair_report::plot::{HeatPanel, Panel, Plot};
@@ -53,7 +54,8 @@ impl Part {
     }
 }
 
-/// The point with the greatest mean macro accuracy on this part, for each method of a grid; the first of equals.
+/// The point with the greatest mean macro accuracy on this part, for each method of a grid; the
+/// first of equals.
 ///
 /// # Errors
 /// If the metric cannot be computed, or a run lacks metrics of the part.
@@ -80,7 +82,8 @@ fn best_of(experiment: &ExperimentResults) -> anyhow::Result<Vec<&MethodResults>
 /// The best points as a table.
 ///
 /// # Errors
-/// If the experiment's groups are inconsistent, or some runs of it have validation records and others have none.
+/// If the experiment's groups are inconsistent, or some runs of it have validation records and
+/// others have none.
 pub fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<Block>> {
     let experiment = &Part::of(experiment).in_place_of_test(experiment)?;
     let columns = columns(experiment)?;
@@ -167,7 +170,8 @@ pub fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Re
     Ok(figures)
 }
 
-/// What the heat maps show: for two groups their accuracies and the gap between, else the means over classes.
+/// What the heat maps show: for two groups their accuracies and the gap between, else the means
+/// over classes.
 fn columns(experiment: &ExperimentResults) -> anyhow::Result<Vec<(String, Column)>> {
     let mut columns = vec![("Macro accuracy (%)".to_owned(), Column::parse(OBJECTIVE, "total")?)];
     if let [a, b] = &experiment.dataset.groups[..] {

@@ -1,7 +1,9 @@
-//! The report of a study: Markdown, HTML, plots and records, made from the records and from the published figures beside them alone.
+//! The report of a study: Markdown, HTML, plots and records, made from the records and from the
+//! published figures beside them alone.
 //!
-//! [`write`](write()) makes a report of [`StudyResults`] and of what the study's author says about it, a [`StudyPresentation`]: the
-//! published tables that it answers and the claims of the papers. How a document looks is `fair-report`'s.
+//! [`write`](write()) makes a report of [`StudyResults`] and of what the study's author says about
+//! it, a [`StudyPresentation`]: the published tables that it answers and the claims of the papers.
+//! How a document looks is `fair-report`'s.
 
 #[cfg(test)]
 mod accessibility;
@@ -57,12 +59,14 @@ use self::summary::Summary;
 pub use self::terminal::short;
 use self::verdict::Verdict;
 
-/// Writes `report.md`, `report.html`, `release.json` (what ε covers), `results.json` (everything, most of it not for release), `runs.json.gz`, `fairness.json`, `summary.json` and `plots/` to the
-/// directory `out`, replacing an earlier report there as one step at the end; see [`ReportFolder::replace`].
+/// Writes `report.md`, `report.html`, `release.json` (what ε covers), `results.json` (everything,
+/// most of it not for release), `runs.json.gz`, `fairness.json`, `summary.json` and `plots/` to the
+/// directory `out`, replacing an earlier report there as one step at the end; see
+/// [`ReportFolder::replace`].
 ///
 /// # Errors
-/// If the records are inconsistent with the presentation (an unknown group), or if files cannot be written. The earlier
-/// report is then still in place.
+/// If the records are inconsistent with the presentation (an unknown group), or if files cannot be
+/// written. The earlier report is then still in place.
 pub fn write(results: &StudyResults, presentation: &StudyPresentation, out: &ReportFolder) -> anyhow::Result<()> {
     let (document, figures) = compose(results, presentation)?;
     out.replace(|staging| {

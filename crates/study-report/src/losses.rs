@@ -1,4 +1,5 @@
-//! Losses of the three parts and gaps between groups, as dots by method: for experiments that have validation records.
+//! Losses of the three parts and gaps between groups, as dots by method: for experiments that have
+//! validation records.
 
 use fair_report::plot::{Dot, DotPanel, DotSeries, Panel, Plot};
 use run_records::mark::{Mark, marked};

@@ -37,10 +37,12 @@ pub enum Metric {
     MacroAccuracy,
     /// Least class recall on the test records.
     WorstClassAccuracy,
-    /// Absolute difference of two groups' test losses. Unlike the gaps above, which are of the means over seeds (Esipova), its figure is
-    /// the mean of the seeds' gaps, as Soleymani prints it.
+    /// Absolute difference of two groups' test losses. Unlike the gaps above, which are of the
+    /// means over seeds (Esipova), its figure is the mean of the seeds' gaps, as Soleymani prints
+    /// it.
     LossGap,
-    /// By what share the mean of such differences is smaller than that of another method: ratio of the means over seeds.
+    /// By what share the mean of such differences is smaller than that of another method: ratio of
+    /// the means over seeds.
     DisparityReduction,
     /// Mean norm of the records' gradients before clipping, over all epochs.
     GradientNorm,
@@ -171,8 +173,8 @@ enum Scope {
 }
 
 impl Column {
-    /// A column from a file's `metric` and `group` fields. `_pct` after the metric: printed in per cent; `_order`: in a unit the
-    /// paper does not define.
+    /// A column from a file's `metric` and `group` fields. `_pct` after the metric: printed in per
+    /// cent; `_order`: in a unit the paper does not define.
     ///
     /// # Errors
     /// If the metric is not known.
@@ -204,8 +206,8 @@ impl Column {
 
     /// The column's mean and standard error over seeds for one method, in the column's unit.
     ///
-    /// Quantities relative to the reference pair run `i` with the reference's run `i`; a seed that one of them lacks is
-    /// undefined.
+    /// Quantities relative to the reference pair run `i` with the reference's run `i`; a seed that
+    /// one of them lacks is undefined.
     ///
     /// # Errors
     /// If the experiment has no such group.
@@ -239,7 +241,8 @@ impl Column {
         })
     }
 
-    /// Each run's value, as a fraction, with the run's index. A gap is that of the run: see [`paired`] for comparing methods.
+    /// Each run's value, as a fraction, with the run's index. A gap is that of the run: see
+    /// [`paired`] for comparing methods.
     ///
     /// # Errors
     /// If the experiment has no such group.
@@ -272,8 +275,8 @@ impl Column {
             .collect()
     }
 
-    /// What a comparison of methods is made of: each run's value, the values of the groups of a gap, or the signed differences
-    /// that a mean gap is over.
+    /// What a comparison of methods is made of: each run's value, the values of the groups of a
+    /// gap, or the signed differences that a mean gap is over.
     ///
     /// # Errors
     /// If the experiment has no such group.
@@ -381,8 +384,8 @@ fn mean_of(
     (n > 0).then(|| sum / n as f64)
 }
 
-/// The mean over epochs of a quantity that is kept by group, each group with the weight of its training records: batches have them in
-/// that proportion.
+/// The mean over epochs of a quantity that is kept by group, each group with the weight of its
+/// training records: batches have them in that proportion.
 fn mean_over_epochs(
     experiment: &ExperimentResults,
     run: &RunRecord,
@@ -410,7 +413,8 @@ fn mean_over_epochs(
     (weight > 0.0).then(|| sum / weight)
 }
 
-/// `1 - mean(ours)/mean(theirs)` of the mean loss gaps, over the seeds that both have; the error is that of a ratio to first order.
+/// `1 - mean(ours)/mean(theirs)` of the mean loss gaps, over the seeds that both have; the error is
+/// that of a ratio to first order.
 fn reduction(
     experiment: &ExperimentResults,
     method: &MethodResults,

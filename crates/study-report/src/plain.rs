@@ -1,4 +1,5 @@
-//! A report that is not made from stored runs: text, results and plots of its own, found and described by the index like any other.
+//! A report that is not made from stored runs: text, results and plots of its own, found and
+//! described by the index like any other.
 
 use anyhow::Context;
 use fair_report::plot::{self, Plot};
@@ -19,7 +20,8 @@ pub struct PlainReport<'a> {
     pub plot: Option<(&'a str, &'a str, &'a Plot)>,
 }
 
-/// Writes `report.md`, `results.json`, `summary.json` and `plots/` to the directory `out`, as [`super::write`] does.
+/// Writes `report.md`, `results.json`, `summary.json` and `plots/` to the directory `out`, as
+/// [`super::write`] does.
 ///
 /// # Errors
 /// If files cannot be written. An earlier report is then still in place.

@@ -1,4 +1,5 @@
-//! What a study's author says about it: which published tables it answers, and why rows that differ may differ.
+//! What a study's author says about it: which published tables it answers, and why rows that differ
+//! may differ.
 
 use super::claims::Claim;
 use super::published::PublishedTable;
@@ -13,7 +14,8 @@ pub struct StudyPresentation {
     pub tables: Vec<TablePresentation>,
     /// What the papers claim.
     pub claims: Vec<Claim>,
-    /// Experiments whose methods are put side by side in `summary.json` of the committed report; mostly none.
+    /// Experiments whose methods are put side by side in `summary.json` of the committed report;
+    /// mostly none.
     pub ranked: Vec<Ranked>,
 }
 
@@ -22,8 +24,8 @@ pub struct StudyPresentation {
 pub struct TablePresentation {
     /// Anchor, for example `esipova2023-table-4`.
     pub id: String,
-    /// [`ExperimentResults::id`](run_records::ExperimentResults::id) of the experiment. A table whose experiment was not
-    /// run is left out.
+    /// [`ExperimentResults::id`](run_records::ExperimentResults::id) of the experiment. A table
+    /// whose experiment was not run is left out.
     pub experiment: String,
     /// The figures of the paper.
     pub published: PublishedTable,

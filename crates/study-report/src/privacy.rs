@@ -1,4 +1,5 @@
-//! What each method costs in privacy: ours beside the published ε, for one run and for all runs of a report.
+//! What each method costs in privacy: ours beside the published ε, for one run and for all runs of
+//! a report.
 
 use dp_accounting::{Accountant, Delta, DpEvent, PldAccountant, Rounding, Scope, decimal};
 use dp_train::Plan;
@@ -80,7 +81,8 @@ pub(crate) fn blocks(experiment: &ExperimentResults, seeded: bool, mark: Option<
     blocks
 }
 
-/// The entries of a ledger in a record. Digests are not checked: those of earlier versions were of another encoding.
+/// The entries of a ledger in a record. Digests are not checked: those of earlier versions were of
+/// another encoding.
 #[derive(Deserialize)]
 struct Entries {
     entries: Vec<Entry>,
@@ -92,7 +94,8 @@ struct Entry {
     count: u64,
 }
 
-/// ε of these ledgers, each so many times, together; `None` where one cannot be read or has no analysis.
+/// ε of these ledgers, each so many times, together; `None` where one cannot be read or has no
+/// analysis.
 fn composed<'a>(ledgers: impl Iterator<Item = (&'a PrivacyRecord, u64)>) -> Option<f64> {
     let mut accountant = PldAccountant::new(Plan::RELATION);
     let mut delta = None;
@@ -291,7 +294,8 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// Ten seeds cost more than one, all methods more than any, and every figure says what it is worth.
+    /// Ten seeds cost more than one, all methods more than any, and every figure says what it is
+    /// worth.
     #[test]
     fn all_runs_are_composed_and_every_epsilon_is_marked() {
         let experiment = fixture::study().experiments.remove(0);

@@ -24,7 +24,8 @@ impl Printed {
         Ok(Self { value, decimals })
     }
 
-    /// Half a unit of the last printed digit: how far the unrounded number may lie from the printed one.
+    /// Half a unit of the last printed digit: how far the unrounded number may lie from the printed
+    /// one.
     pub fn half_unit(self) -> f64 {
         0.5 * 10.0_f64.powi(-i32::try_from(self.decimals).unwrap_or(i32::MAX))
     }
@@ -59,7 +60,8 @@ pub struct PublishedTable {
 }
 
 impl PublishedCell {
-    /// The figure as fractions and means per record, to set beside ours. A standard error that is printed as zero counts as its rounding.
+    /// The figure as fractions and means per record, to set beside ours. A standard error that is
+    /// printed as zero counts as its rounding.
     pub fn figure(&self, runs: usize) -> PublishedFigure {
         let unit = if self.column.percent { 100.0 } else { 1.0 } * self.summed;
         let error =
@@ -74,9 +76,10 @@ impl PublishedCell {
 }
 
 impl PublishedTable {
-    /// Reads a table: `# key: value` lines, one header line, then `method group metric value standard_error`, separated by
-    /// tabs, numbers with the digits that were printed and `-` for what was not. `_sum256` at the end of a metric: the printed number is
-    /// the sum over 256 records.
+    /// Reads a table: `# key: value` lines, one header line, then `method group metric value
+    /// standard_error`, separated by tabs, numbers with the digits that were printed and `-` for
+    /// what was not. `_sum256` at the end of a metric: the printed number is the sum over 256
+    /// records.
     ///
     /// # Errors
     /// Names the line.

@@ -11,7 +11,8 @@ use super::published::PublishedCell;
 struct Found<'a> {
     figure: PublishedFigure,
     citation: &'a str,
-    /// Whether it is the difference from the reference rather than the quantity: only differences of two such are known.
+    /// Whether it is the difference from the reference rather than the quantity: only differences
+    /// of two such are known.
     is_change: bool,
 }
 
@@ -22,10 +23,12 @@ pub(super) struct PublishedEffect {
     pub(super) citation: String,
 }
 
-/// What a paper prints for `larger − smaller`, both methods of the same experiment; `None` if none of its tables has both.
+/// What a paper prints for `larger − smaller`, both methods of the same experiment; `None` if none
+/// of its tables has both.
 ///
-/// Figures that a table does not print are derived from those it does, with their errors and roundings added: a privacy cost gap from changes of
-/// accuracy, an accuracy of all records from the groups' by their shares of our test part.
+/// Figures that a table does not print are derived from those it does, with their errors and
+/// roundings added: a privacy cost gap from changes of accuracy, an accuracy of all records from
+/// the groups' by their shares of our test part.
 pub(super) fn published_effect(
     tables: &[TablePresentation],
     experiment: &ExperimentResults,
@@ -100,7 +103,8 @@ fn find<'a>(
     }
 }
 
-/// A sum of figures with these factors. Printed errors add in quadrature, roundings as they are; without all errors there is none.
+/// A sum of figures with these factors. Printed errors add in quadrature, roundings as they are;
+/// without all errors there is none.
 fn combine(parts: impl IntoIterator<Item = (f64, PublishedFigure)>) -> PublishedFigure {
     let mut sum = PublishedFigure { value: 0.0, standard_error: Some(0.0), runs: usize::MAX, rounding: 0.0 };
     for (factor, part) in parts {
@@ -121,7 +125,8 @@ fn sides(subject: &Subject, experiment: &ExperimentResults) -> Option<(String, S
     }
 }
 
-/// Whether two columns are about the same records: the gap of two groups is the gap between them, whichever comes first.
+/// Whether two columns are about the same records: the gap of two groups is the gap between them,
+/// whichever comes first.
 fn is_same(a: &Subject, b: &Subject, experiment: &ExperimentResults) -> bool {
     let unordered = |subject| sides(subject, experiment).map(|(a, b)| if a < b { (a, b) } else { (b, a) });
     a == b || unordered(a).is_some_and(|pair| unordered(b) == Some(pair))
@@ -142,7 +147,8 @@ mod tests {
         )
     }
 
-    /// Esipova 2023, Table 4: gaps 6.9 ± 0.3 and 0.2 ± 0.2; accuracies 69.9 and 88.5, 80.7 and 92.3, groups of equal size.
+    /// Esipova 2023, Table 4: gaps 6.9 ± 0.3 and 0.2 ± 0.2; accuracies 69.9 and 88.5, 80.7 and
+    /// 92.3, groups of equal size.
     #[test]
     fn figures_are_found_or_derived() {
         let gap = effect("dpsgd-global", "dpsgd", "privacy_cost_gap", "gap").unwrap();

@@ -63,7 +63,8 @@ pub(super) fn rows(results: &StudyResults, ranked: &[Ranked]) -> Vec<RankingRow>
     rows
 }
 
-/// A line for each data set and ε: the recommended method beside the best one of the papers. Nothing where either is missing.
+/// A line for each data set and ε: the recommended method beside the best one of the papers.
+/// Nothing where either is missing.
 pub(super) fn cells(results: &StudyResults, ranked: &[Ranked]) -> Vec<Vec<String>> {
     let percent = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| number::fixed(100.0 * value, 1));
     let figures = |row: &RankingRow| [row.accuracy, row.macro_accuracy, row.worst].map(percent);

@@ -4,7 +4,8 @@ use run_records::mark::Mark;
 use run_records::{PrivacyRecord, StudyResults, ThresholdRecord};
 use serde::Serialize;
 
-/// What may be released of a study, if its randomness is secret. The parameters themselves are not kept by a study.
+/// What may be released of a study, if its randomness is secret. The parameters themselves are not
+/// kept by a study.
 #[derive(Serialize)]
 pub(super) struct Release<'a> {
     study: &'a str,

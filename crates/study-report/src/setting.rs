@@ -36,7 +36,8 @@ pub(crate) fn study(results: &StudyResults) -> Vec<Block> {
     vec![Block::List(facts)]
 }
 
-/// The versions of the arithmetic that the runs were trained under. Under the first, one record could move a sum by more than its bound.
+/// The versions of the arithmetic that the runs were trained under. Under the first, one record
+/// could move a sum by more than its bound.
 fn arithmetic(results: &StudyResults) -> String {
     let methods = results.experiments.iter().flat_map(|experiment| &experiment.methods);
     let versions: BTreeSet<u32> = methods.flat_map(|method| &method.runs).map(RunRecord::numerics).collect();

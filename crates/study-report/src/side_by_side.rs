@@ -1,4 +1,5 @@
-//! The opening of a comparison: which method is best at which ε, as a sentence, a table and a figure for each data set.
+//! The opening of a comparison: which method is best at which ε, as a sentence, a table and a
+//! figure for each data set.
 
 use fair_metrics::Estimate;
 use fair_report::number;
@@ -105,7 +106,8 @@ fn best_rival<'a>(ranked: Ranked, curves: &'a [Curve<'_>], epsilon: f64) -> Opti
     rivals.filter_map(|curve| Some((curve.base, mean_at(curve, epsilon)?))).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The recommended method beside the best of the papers', at ε = 1 or nearest to it, and at how many ε it is ahead.
+/// The recommended method beside the best of the papers', at ε = 1 or nearest to it, and at how
+/// many ε it is ahead.
 fn sentence(experiment: &ExperimentResults, ranked: Ranked, curves: &[Curve<'_>]) -> String {
     let ours = curves.iter().find(|curve| curve.base == ranked.recommended);
     let pairs: Vec<(f64, f64, &str, f64)> = epsilons(curves)

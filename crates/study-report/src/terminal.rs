@@ -92,7 +92,8 @@ fn experiment_lines(experiment: &ExperimentResults, n_lines: usize) -> anyhow::R
     Ok(columns(&rows))
 }
 
-/// The methods that have room: the reference, the baseline, and those whose privacy costs differ least between groups.
+/// The methods that have room: the reference, the baseline, and those whose privacy costs differ
+/// least between groups.
 fn chosen(experiment: &ExperimentResults, n_rows: usize) -> anyhow::Result<Vec<(&MethodResults, Option<Cost>)>> {
     let mut methods = Vec::new();
     for (place, method) in experiment.methods.iter().enumerate() {
@@ -179,7 +180,8 @@ mod tests {
         insta::assert_snapshot!(short(&study(), &presentation()).unwrap());
     }
 
-    /// A comparison of methods answers with the recommended one beside the best of the others, at every ε.
+    /// A comparison of methods answers with the recommended one beside the best of the others, at
+    /// every ε.
     #[test]
     fn the_answer_of_a_comparison() {
         let mut study = study();

@@ -1,11 +1,15 @@
-//! When a reproduced row agrees with the published one. This file is the one place where that is decided.
+//! When a reproduced row agrees with the published one. This file is the one place where that is
+//! decided.
 //!
-//! A *figure* agrees if the interval of its difference from the printed one holds zero: both errors combined, Student's quantiles, and the level
-//! of [`SIGNIFICANCE`] divided by the number of figures of its row; or if the difference is within the [`tolerance`] of its metric. It is
-//! *too wide* to say so if it agrees as well with most of the figures that the paper tells apart from this one.
+//! A *figure* agrees if the interval of its difference from the printed one holds zero: both errors
+//! combined, Student's quantiles, and the level of [`SIGNIFICANCE`] divided by the number of
+//! figures of its row; or if the difference is within the [`tolerance`] of its metric. It is *too
+//! wide* to say so if it agrees as well with most of the figures that the paper tells apart from
+//! this one.
 //!
-//! A *row* (one method of one table) *agrees* if every figure does, and is *too wide* if it would agree but for figures that are. Otherwise
-//! it has the *same ordering* if our seeds show, each by a test, that the method stands to every other method as in the paper, wherever the paper's
+//! A *row* (one method of one table) *agrees* if every figure does, and is *too wide* if it would
+//! agree but for figures that are. Otherwise it has the *same ordering* if our seeds show, each by
+//! a test, that the method stands to every other method as in the paper, wherever the paper's
 //! figures can be told apart; else it *differs*. Synthetic data and quick runs get no verdict.
 
 use std::fmt;
@@ -15,12 +19,14 @@ use fair_metrics::{Compared, Estimate, PublishedDifference, SIGNIFICANCE};
 use super::metric::{Column, Metric, Subject};
 use super::published::{PublishedCell, PublishedTable};
 
-/// No difference of more than this share of the published figure counts as none: gaps and costs are small figures, and an absolute
-/// tolerance alone would call a cost of 0.1 points and one of 0.5 the same.
+/// No difference of more than this share of the published figure counts as none: gaps and costs are
+/// small figures, and an absolute tolerance alone would call a cost of 0.1 points and one of 0.5
+/// the same.
 pub const MAX_RELATIVE: f64 = 0.1;
 
-/// The difference below which a reader would call two figures the same, in the metric's own unit: half a percentage point
-/// for shares of records, 0.02 for losses (natural logarithm) and gradient norms; and no more than [`MAX_RELATIVE`] of the published figure.
+/// The difference below which a reader would call two figures the same, in the metric's own unit:
+/// half a percentage point for shares of records, 0.02 for losses (natural logarithm) and gradient
+/// norms; and no more than [`MAX_RELATIVE`] of the published figure.
 pub fn tolerance(metric: Metric, published: f64) -> f64 {
     absolute_tolerance(metric).min(MAX_RELATIVE * published.abs())
 }
@@ -35,7 +41,8 @@ pub trait Ours {
     /// The figure of a method, as a fraction or a mean per record; `None` if it was not run.
     fn figure(&self, method: &str, column: &Column) -> Option<Estimate>;
 
-    /// The method's figure as the smaller one, the other's as the larger; `None` if they share no seed.
+    /// The method's figure as the smaller one, the other's as the larger; `None` if they share no
+    /// seed.
     fn compare(&self, method: &str, other: &str, column: &Column) -> Option<Compared>;
 }
 
@@ -63,7 +70,8 @@ pub enum Agreement {
     Outside,
 }
 
-/// Compares one figure. `None` if ours is undefined or comes from fewer than two seeds, or if the paper's has no defined unit.
+/// Compares one figure. `None` if ours is undefined or comes from fewer than two seeds, or if the
+/// paper's has no defined unit.
 ///
 /// # Errors
 /// If the published figure is impossible.
@@ -92,7 +100,8 @@ fn n_comparable(table: &PublishedTable, method: &str) -> usize {
     table.row(method).filter(|cell| !cell.column.order_only).count().max(1)
 }
 
-/// Whether an interval this wide agrees as well with most of the figures that the paper tells apart from this one: agreeing then says nothing.
+/// Whether an interval this wide agrees as well with most of the figures that the paper tells apart
+/// from this one: agreeing then says nothing.
 fn agrees_with_most(
     table: &PublishedTable,
     cell: &PublishedCell,
@@ -168,10 +177,12 @@ pub fn judge(table: &PublishedTable, method: &str, ours: &dyn Ours) -> anyhow::R
     })
 }
 
-/// How many facts show that the method stands to the others as in the paper; `None` if one is not shown.
+/// How many facts show that the method stands to the others as in the paper; `None` if one is not
+/// shown.
 ///
-/// Every fact has to be significant on its own, which needs no correction. Accuracy, its change and the privacy cost of a group order methods by one
-/// fact, and so do loss and excessive risk, and two methods with the same results: each counts once.
+/// Every fact has to be significant on its own, which needs no correction. Accuracy, its change and
+/// the privacy cost of a group order methods by one fact, and so do loss and excessive risk, and
+/// two methods with the same results: each counts once.
 fn facts(table: &PublishedTable, method: &str, cells: &[&PublishedCell], ours: &dyn Ours) -> Option<usize> {
     let mut facts: Vec<(Fact<'_>, &str)> = Vec::new();
     for cell in cells {
@@ -225,8 +236,9 @@ fn is_same(ours: &dyn Ours, a: &str, b: &str, column: &Column) -> bool {
     ours.compare(a, b, column).is_some_and(same)
 }
 
-/// Whether the paper tells two figures of a column apart: further apart than their rounding plus the half-width of the interval of their difference,
-/// from the paper's errors or, where it prints none, from the spread of ours in their stead.
+/// Whether the paper tells two figures of a column apart: further apart than their rounding plus
+/// the half-width of the interval of their difference, from the paper's errors or, where it prints
+/// none, from the spread of ours in their stead.
 ///
 /// In a column without a defined unit our spread is taken relative to our figure.
 fn distinguishable(table: &PublishedTable, a: (&PublishedCell, &Estimate), b: (&PublishedCell, &Estimate)) -> bool {
@@ -246,7 +258,8 @@ fn distinguishable(table: &PublishedTable, a: (&PublishedCell, &Estimate), b: (&
         difference: one.value - other.value,
         standard_error: error,
         degrees_of_freedom: n.saturating_sub(1).max(1) as f64,
-        // The slack keeps a difference of exactly the rounding from passing by a rounding error of ours.
+        // The slack keeps a difference of exactly the rounding from passing by a rounding error of
+        // ours.
         rounding: one.rounding + other.rounding + 1e-9,
     };
     printed.agrees(SIGNIFICANCE).is_ok_and(|agrees| !agrees)
@@ -258,7 +271,8 @@ mod tests {
 
     use super::*;
 
-    /// Three methods with the standard errors of the second line over 101 seeds (quantiles near those of the normal distribution), one column.
+    /// Three methods with the standard errors of the second line over 101 seeds (quantiles near
+    /// those of the normal distribution), one column.
     const TABLE: &str = "# citation: A\n# data: B\n# spread: over 101 seeds\nmethod\tgroup\tmetric\tvalue\tstandard_error\n\
         a\tmale\tloss\t0.40\t0.03\nb\tmale\tloss\t0.80\t0.00\nc\tmale\tloss\t0.81\t0.01\n";
 
@@ -302,7 +316,8 @@ mod tests {
         compare(&table, table.row(method).next().unwrap(), &ours).unwrap().unwrap()
     }
 
-    /// √(0.04² + 0.03²) = 0.05. At 586 degrees of freedom (Welch) t is 1.964, and rounding adds half of 0.01.
+    /// √(0.04² + 0.03²) = 0.05. At 586 degrees of freedom (Welch) t is 1.964, and rounding adds
+    /// half of 0.01.
     #[test]
     fn errors_combine_in_quadrature() {
         let at = |mean| comparison("a", mean, 0.04);
@@ -311,7 +326,8 @@ mod tests {
         assert_eq!(at(0.504).agreement, Agreement::Outside);
     }
 
-    /// Half a unit of 0.00 is 0.005: 1.984 × 0.005 + 0.005 = 0.0149, and the tolerance for losses is 0.02.
+    /// Half a unit of 0.00 is 0.005: 1.984 × 0.005 + 0.005 = 0.0149, and the tolerance for losses
+    /// is 0.02.
     #[test]
     fn an_error_printed_as_zero_counts_as_its_rounding() {
         assert!((comparison("b", 0.81, 0.0).standard_errors.unwrap() - 2.0).abs() < 1e-9);
@@ -330,8 +346,8 @@ mod tests {
         assert_eq!(judge(&table(), "a", &ours).unwrap(), Verdict::TooWide);
     }
 
-    /// Ten seeds of ours with a standard deviation of 0.01 and a paper that prints no error: one more seed lies within
-    /// 2.262 × 0.01 × √1.1 + 0.005 of the mean in 95 % of cases.
+    /// Ten seeds of ours with a standard deviation of 0.01 and a paper that prints no error: one
+    /// more seed lies within 2.262 × 0.01 × √1.1 + 0.005 of the mean in 95 % of cases.
     #[test]
     fn a_figure_without_an_error_is_one_more_seed() {
         let table = PublishedTable::parse(

@@ -24,7 +24,8 @@ pub(crate) struct BenchArgs {
 enum Area {
     /// Clipping kernels against the stream-read bandwidth, ndarray and candle.
     Clipping(ClippingArgs),
-    /// What a step on many processes would take, by a cost model that is fitted to measurements here.
+    /// What a step on many processes would take, by a cost model that is fitted to measurements
+    /// here.
     Scale(ScaleArgs),
     /// One training step, with and without privacy; under `mpirun`, shared by all processes.
     Step(StepArgs),
@@ -42,7 +43,8 @@ struct ClippingArgs {
     /// Parameters of the model.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(16..=100_000_000))]
     params: u32,
-    /// Threads of the kernels and of the yardstick [default: all cores]. ndarray and candle decide for themselves.
+    /// Threads of the kernels and of the yardstick [default: all cores]. ndarray and candle decide
+    /// for themselves.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Turns; the median is reported.
@@ -87,7 +89,8 @@ struct StepArgs {
     /// Records of a block, which one process holds whole [default: the trainer's].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     block: Option<u32>,
-    /// Seed of the run's randomness: with it, the parameters after the steps are the same bit for bit.
+    /// Seed of the run's randomness: with it, the parameters after the steps are the same bit for
+    /// bit.
     #[arg(long, default_value_t = 2)]
     seed: u64,
     /// Print JSON instead of text.
@@ -104,9 +107,11 @@ enum ModelName {
     Mlp,
     /// Convolutions of 32 and 16 filters, 3 × 3, tanh, one linear layer (MNIST).
     EsipovaCnn,
-    /// Convolutions of 64 and 64 filters with max pools 3 × 3 at stride 2, hidden layers of 500 and 500, ReLU (MNIST).
+    /// Convolutions of 64 and 64 filters with max pools 3 × 3 at stride 2, hidden layers of 500 and
+    /// 500, ReLU (MNIST).
     ZhaoCnn,
-    /// ResNet-18 with GroupNorm of 32 groups and the stem for ImageNet, on one channel of 28 × 28 (MNIST).
+    /// ResNet-18 with GroupNorm of 32 groups and the stem for ImageNet, on one channel of 28 × 28
+    /// (MNIST).
     Resnet18,
 }
 

@@ -1,10 +1,12 @@
 //! `cargo xtask crash-test`: a run that is killed again and again, and ends as if it had not been.
 //!
-//! The program starts itself as a training run that writes a checkpoint after every step; the crate `faults` kills it at random moments and
-//! starts it again until it has ended. The last checkpoint must then be that of a run that was left alone: parameters, moments of the
-//! optimiser, threshold, best epoch so far, keys and positions of the random streams, ledger and counters.
+//! The program starts itself as a training run that writes a checkpoint after every step; the crate
+//! `faults` kills it at random moments and starts it again until it has ended. The last checkpoint
+//! must then be that of a run that was left alone: parameters, moments of the optimiser, threshold,
+//! best epoch so far, keys and positions of the random streams, ledger and counters.
 //!
-//! With `--ranks` every start is on another number of processes under `mpirun`, of which one is killed.
+//! With `--ranks` every start is on another number of processes under `mpirun`, of which one is
+//! killed.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -37,8 +39,8 @@ pub(crate) struct CrashTestArgs {
     /// Steps of the run.
     #[arg(long, default_value_t = 150, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     steps: u64,
-    /// Start every run under `mpirun`, each time on another number of processes up to this one, and kill one of them; for a
-    /// program with the feature `mpi`.
+    /// Start every run under `mpirun`, each time on another number of processes up to this one, and
+    /// kill one of them; for a program with the feature `mpi`.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     ranks: u16,
     /// Seed of the moments at which runs are killed [default: from the operating system].

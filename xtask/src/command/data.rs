@@ -42,7 +42,8 @@ enum DataCommand {
         #[command(flatten)]
         source: DataSource,
     },
-    /// Write adult or dutch to standard output as CSV with a header, a table like one's own (`fairdp --help`)
+    /// Write adult or dutch to standard output as CSV with a header, a table like one's own
+    /// (`fairdp --help`)
     Export {
         /// The data set
         name: DatasetName,

@@ -19,7 +19,8 @@ use crate::ranks::on_all;
 use crate::studies::analyse;
 use crate::terminal;
 
-/// Reproductions, benchmarks and checks of differentially private training that is fair to every group.
+/// Reproductions, benchmarks and checks of differentially private training that is fair to every
+/// group.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
 struct Cli {
@@ -51,12 +52,13 @@ enum Task {
     Replay(replay::ReplayArgs),
 }
 
-/// Makes a reader that stops reading (`| head`) end the program, as it does other programs. Rust starts programs with the signal ignored, and
-/// printing then panics.
+/// Makes a reader that stops reading (`| head`) end the program, as it does other programs. Rust
+/// starts programs with the signal ignored, and printing then panics.
 #[cfg(unix)]
 #[expect(unsafe_code, reason = "the action of a signal has no safe interface")]
 fn end_with_the_reader() {
-    // SAFETY: the system's own action is restored before anything else runs; no code of ours is called.
+    // SAFETY: the system's own action is restored before anything else runs; no code of ours is
+    // called.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
@@ -79,7 +81,8 @@ pub(crate) fn main() -> ExitCode {
     match done.and_then(|()| terminal::flush()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Causes in one line, and no backtrace: what went wrong is in the message. Standard error may be full, too.
+            // Causes in one line, and no backtrace: what went wrong is in the message. Standard
+            // error may be full, too.
             let _ = writeln!(std::io::stderr(), "error: {}", terminal::message(&error));
             ExitCode::FAILURE
         }

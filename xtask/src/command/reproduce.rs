@@ -22,7 +22,8 @@ enum Study {
     Adult(StudyArgs),
     /// Dutch census: Esipova 2023 Table 5; Xu 2021 Tables 1 and 2; Xu 2020 Table 5.
     Dutch(StudyArgs),
-    /// MNIST with class 8 rare: Esipova 2023 Table 2; Xu 2021 Tables 1 and 2; Xu 2020 Table 3; Zhao 2025 Table 5.
+    /// MNIST with class 8 rare: Esipova 2023 Table 2; Xu 2021 Tables 1 and 2; Xu 2020 Table 3; Zhao
+    /// 2025 Table 5.
     Mnist(StudyArgs),
     /// Fashion-MNIST: Zhao 2025 Table 5.
     Fashion(StudyArgs),
@@ -38,15 +39,20 @@ enum Study {
     UniformClipping(StudyArgs),
     /// Accuracy over ε: Xu 2021 Figure 3, and the same on both censuses.
     EpsilonSweep(StudyArgs),
-    /// Zhao 2025: grids of learning rates and bounds on Adult and Dutch, Table 6, Figures 3, 7 and 8.
+    /// Zhao 2025: grids of learning rates and bounds on Adult and Dutch, Table 6, Figures 3, 7
+    /// and 8.
     Grid(StudyArgs),
-    /// Zhao 2025 Figure 4: the search for rate, bound and batch size within ε, Adult, Dutch, MNIST and Fashion-MNIST.
+    /// Zhao 2025 Figure 4: the search for rate, bound and batch size within ε, Adult, Dutch, MNIST
+    /// and Fashion-MNIST.
     Dphpo(StudyArgs),
-    /// Esipova 2023 Table 1: training with one error of clipping at a time, MNIST with class 8 rare.
+    /// Esipova 2023 Table 1: training with one error of clipping at a time, MNIST with class 8
+    /// rare.
     DirectionVsMagnitude(StudyArgs),
-    /// Conditioned training with adjusted logits against the papers' methods, on the same features at the same ε.
+    /// Conditioned training with adjusted logits against the papers' methods, on the same features
+    /// at the same ε.
     Beyond(StudyArgs),
-    /// Every study in turn, those that fail left behind, and one index of all reports. Options that choose a part of a study are refused.
+    /// Every study in turn, those that fail left behind, and one index of all reports. Options that
+    /// choose a part of a study are refused.
     All(StudyArgs),
     /// Every published ε beside ours, under each conversion.
     Accounting(accounting::AccountingArgs),

@@ -37,7 +37,8 @@ enum ResultsCommand {
     Show {
         /// A database
         file: PathBuf,
-        /// One run as JSON instead: its number in the column `run` of the database's view `run_summary`
+        /// One run as JSON instead: its number in the column `run` of the database's view
+        /// `run_summary`
         #[arg(long, value_name = "NUMBER")]
         run: Option<i64>,
     },
@@ -57,7 +58,8 @@ enum ResultsCommand {
     },
     /// Render the reports under docs/results again, from the records that are committed with them
     ///
-    /// Nothing is trained. To commit a new report, copy its `runs.json.gz` to docs/results/records/STUDY.json.gz first.
+    /// Nothing is trained. To commit a new report, copy its `runs.json.gz` to
+    /// docs/results/records/STUDY.json.gz first.
     Render {
         /// Studies [default: all whose records are there]
         studies: Vec<String>,
@@ -66,8 +68,9 @@ enum ResultsCommand {
     Index,
     /// Save what is whole of a damaged database in a new one
     ///
-    /// A database whose rows do not match the digests that were stored with them is refused by every other command. This one copies the
-    /// rows that do, and names the runs that are lost: `--resume` trains them again. The damaged file stays as it is.
+    /// A database whose rows do not match the digests that were stored with them is refused by
+    /// every other command. This one copies the rows that do, and names the runs that are lost:
+    /// `--resume` trains them again. The damaged file stays as it is.
     Repair {
         /// The damaged database
         file: PathBuf,
@@ -77,9 +80,10 @@ enum ResultsCommand {
     },
     /// Join databases of one study, for example its shards
     ///
-    /// A run that several of them hold must have the same result in all, the time it took aside; it is kept once. If two disagree, nothing
-    /// is changed and the first difference is shown. Where no database is left, files of records (`STUDY.json.gz`, a report's
-    /// `runs.json.gz`) are joined into another, which is named after its study.
+    /// A run that several of them hold must have the same result in all, the time it took aside; it
+    /// is kept once. If two disagree, nothing is changed and the first difference is shown. Where
+    /// no database is left, files of records (`STUDY.json.gz`, a report's `runs.json.gz`) are
+    /// joined into another, which is named after its study.
     Merge {
         /// Database to add to; it is made if there is none. Or STUDY.json.gz
         out: PathBuf,
@@ -94,7 +98,8 @@ enum ResultsCommand {
 enum TableName {
     /// One row per run: what it was, where and how long it was trained, its ε and its test accuracy
     Runs,
-    /// One row per run, part (train, validation, test) and group: records, accuracy, loss; F1 and class means; gradient norms
+    /// One row per run, part (train, validation, test) and group: records, accuracy, loss; F1 and
+    /// class means; gradient norms
     Metrics,
     /// One row per run, epoch and group: loss and gradient norms
     Epochs,

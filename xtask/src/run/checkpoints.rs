@@ -9,7 +9,8 @@ use dp_train::{CheckpointInterval, Checkpoints};
 /// Seconds from one checkpoint of a run to the next.
 const INTERVAL: u64 = 60;
 
-/// The checkpoints of a study's runs: beside its records, one for each run that is being trained, gone once it is stored.
+/// The checkpoints of a study's runs: beside its records, one for each run that is being trained,
+/// gone once it is stored.
 #[derive(Debug)]
 pub(crate) struct RunCheckpoints {
     folder: PathBuf,

@@ -1,4 +1,5 @@
-//! Training on privately conditioned inputs, with adjusted logits or without: docs/conditioned-adjusted.md.
+//! Training on privately conditioned inputs, with adjusted logits or without:
+//! docs/conditioned-adjusted.md.
 
 use std::num::NonZeroUsize;
 
@@ -156,7 +157,8 @@ impl ConditionedPlan {
         Ok(Self { conditioning: None, class_counts: Some(counts), recall: None, plan })
     }
 
-    /// The plan of the training, with what is paid beside it. The priors, which are not known yet, are not in its loss.
+    /// The plan of the training, with what is paid beside it. The priors, which are not known yet,
+    /// are not in its loss.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -177,7 +179,8 @@ impl ConditionedPlan {
         Ok(config)
     }
 
-    /// Makes the releases before the training: the plan with their priors, and the records with their inputs conditioned.
+    /// Makes the releases before the training: the plan with their priors, and the records with
+    /// their inputs conditioned.
     ///
     /// # Errors
     /// If the rows are not at hand, or the device fails.
@@ -228,7 +231,8 @@ impl ConditionedPlan {
         Ok(Prepared { plan, records: conditioned, class_counts })
     }
 
-    /// Makes the releases after the training: biases towards equal recall, where they are wanted, become part of the model.
+    /// Makes the releases after the training: biases towards equal recall, where they are wanted,
+    /// become part of the model.
     ///
     /// # Errors
     /// If the device fails.

@@ -1,4 +1,5 @@
-//! The records of an experiment: which data set, which of its records, and which part models are evaluated on.
+//! The records of an experiment: which data set, which of its records, and which part models are
+//! evaluated on.
 
 use std::fs;
 use std::path::Path;
@@ -41,8 +42,9 @@ pub(crate) struct DataSetting {
 pub(crate) enum Splits {
     /// Each seed has its own.
     BySeed,
-    /// All seeds have the first one's. Where hyper-parameters are searched, the test part is then held out of the search and of
-    /// every seed; with partitions of their own, most test records of a later seed were in the search's training or validation part.
+    /// All seeds have the first one's. Where hyper-parameters are searched, the test part is then
+    /// held out of the search and of every seed; with partitions of their own, most test records of
+    /// a later seed were in the search's training or validation part.
     First,
 }
 
@@ -53,7 +55,8 @@ pub(crate) enum Source {
     Adult { encoding: adult::Encoding, sampling: adult::Sampling, scaling: ScalingFit, group_by: adult::GroupBy },
     /// Dutch census.
     Dutch { encoding: dutch::Encoding, sampling: dutch::Sampling, group_by: dutch::GroupBy },
-    /// MNIST or Fashion-MNIST, groups are the classes; of the training images only a share, where one is given.
+    /// MNIST or Fashion-MNIST, groups are the classes; of the training images only a share, where
+    /// one is given.
     Images { collection: Collection, rare: Option<RareClass>, share: Option<f64> },
     /// CelebA, groups by eyeglasses; of each part only a share, where one is given.
     Celeba { share: Option<f64> },
@@ -68,8 +71,9 @@ pub(crate) enum Source {
 pub(crate) enum EvaluationPart {
     /// The test part, once, after training.
     Test,
-    /// Besides, a validation part: to choose hyper-parameters or the last epoch by, without a look at the test part. Where the data set
-    /// comes with none, this share of the training part is held out.
+    /// Besides, a validation part: to choose hyper-parameters or the last epoch by, without a look
+    /// at the test part. Where the data set comes with none, this share of the training part is
+    /// held out.
     TestAndValidation { share: f64 },
 }
 
@@ -108,7 +112,8 @@ impl Tables {
         }
     }
 
-    /// Reads a data set, if it was not read before: where it comes from, and the name of its encoding.
+    /// Reads a data set, if it was not read before: where it comes from, and the name of its
+    /// encoding.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -262,13 +267,15 @@ fn announce(provenance: &Provenance) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether anybody can have these records: generated ones, and data sets that are published for everyone.
+/// Whether anybody can have these records: generated ones, and data sets that are published for
+/// everyone.
 fn is_public(provenance: &Provenance) -> bool {
     const PUBLISHED: [&str; 5] = ["adult", "dutch", "mnist", "fashion-mnist", "celeba"];
     provenance.synthetic || PUBLISHED.contains(&provenance.name.as_str())
 }
 
-/// The secret that keys the digests of records that are not public: drawn once, and kept beside the data, readable by its owner alone.
+/// The secret that keys the digests of records that are not public: drawn once, and kept beside the
+/// data, readable by its owner alone.
 fn digest_key(folder: &Path) -> anyhow::Result<[u8; 32]> {
     let path = folder.join("digest-key");
     let mut key = [0; 32];
@@ -296,7 +303,8 @@ fn with_share(mut split: Split, share: f64, seed: u64) -> anyhow::Result<Split> 
     Ok(split)
 }
 
-/// The same with a validation part, held out of the training part unless the data set comes with one.
+/// The same with a validation part, held out of the training part unless the data set comes with
+/// one.
 fn with_validation(mut split: Split, share: f64, seed: u64) -> anyhow::Result<Split> {
     if split.validation.is_none() {
         let (train, validation) = split.train.hold_out(TestFraction::new(share)?, seed);

@@ -4,7 +4,8 @@ use dp_train::{Engine, Evaluation, Execution, Records};
 use fair_metrics::{Groups, Labels, Predictions, accuracy_by_group, class_recall, mean_loss_by_group};
 use run_records::{GroupMetrics, MetricsRecord};
 
-/// Why a run has no model: something that the method did, and will do again with the same numbers. A fault of the machine is an error.
+/// Why a run has no model: something that the method did, and will do again with the same numbers.
+/// A fault of the machine is an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure(pub(crate) String);
 

@@ -52,7 +52,8 @@ pub(crate) struct Experiment {
     pub(crate) noise: Noise,
     /// δ at which ε is stated.
     pub(crate) delta: Delta,
-    /// Methods that make counts stop a few steps early, so that their ε does not exceed DPSGD's (Xu 2021, 6.1.3).
+    /// Methods that make counts stop a few steps early, so that their ε does not exceed DPSGD's (Xu
+    /// 2021, 6.1.3).
     pub(crate) matches_dpsgd_budget: bool,
     /// The methods, the non-private reference first.
     pub(crate) methods: Vec<MethodSetting>,
@@ -74,7 +75,8 @@ pub(crate) enum BatchSize {
 pub(crate) enum Noise {
     /// This noise multiplier.
     Multiplier(NoiseMultiplier),
-    /// The smallest noise multiplier that keeps the run, its counts included, within this ε (RDP, improved conversion), as in the papers.
+    /// The smallest noise multiplier that keeps the run, its counts included, within this ε (RDP,
+    /// improved conversion), as in the papers.
     Within(Epsilon),
     /// The same by the PLD accountant, which wastes nothing of ε.
     WithinByPld(Epsilon),
@@ -83,7 +85,8 @@ pub(crate) enum Noise {
 /// A method with the settings the paper gave it.
 #[derive(Debug, Clone)]
 pub(crate) struct MethodSetting {
-    /// Its name in tables: the registry name, with its coordinates where an experiment has a method more than once.
+    /// Its name in tables: the registry name, with its coordinates where an experiment has a method
+    /// more than once.
     pub(crate) id: String,
     /// Registry name, or [`NON_PRIVATE`].
     pub(crate) name: &'static str,
@@ -99,11 +102,13 @@ pub(crate) struct MethodSetting {
     pub(crate) optimiser: OptimiserConfig,
     /// In place of the experiment's batch size and epochs.
     pub(crate) batches: Option<(BatchSize, u64)>,
-    /// Inputs are conditioned by private releases first; everything above but the noise is then unused.
+    /// Inputs are conditioned by private releases first; everything above but the noise is then
+    /// unused.
     pub(crate) conditioned: Option<Goal>,
     /// DPSGD with noisy class priors in the loss, which are paid for within the method's ε.
     pub(crate) adjusted: bool,
-    /// Rate, bound and batch size are searched for, within the method's guarantee; those above are then unused.
+    /// Rate, bound and batch size are searched for, within the method's guarantee; those above are
+    /// then unused.
     pub(crate) search: Option<RandomSearch>,
 }
 

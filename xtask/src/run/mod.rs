@@ -1,4 +1,5 @@
-//! How a study is run: settings, plans, runs side by side, what is recorded of them, and parts for several machines.
+//! How a study is run: settings, plans, runs side by side, what is recorded of them, and parts for
+//! several machines.
 
 pub(crate) mod checkpoints;
 pub(crate) mod conditioned;

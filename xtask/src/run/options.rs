@@ -33,7 +33,8 @@ pub(crate) struct StudyOptions {
     /// Only these methods (registry names, comma-separated); the non-private reference always runs.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     pub(crate) methods: Vec<String>,
-    /// A few epochs and seeds, to see that everything works. Figures are not comparable and are marked QUICK.
+    /// A few epochs and seeds, to see that everything works. Figures are not comparable and are
+    /// marked QUICK.
     #[arg(long)]
     pub(crate) quick: bool,
     /// Runs side by side [default: all cores; 1 on a CUDA device].
@@ -45,29 +46,34 @@ pub(crate) struct StudyOptions {
     /// Where runs are stored as they finish [default: records.db in the report's directory].
     #[arg(long, value_name = "FILE")]
     records: Option<PathBuf>,
-    /// Go on with the records: train only the runs that are missing. Without it, earlier records are moved aside.
+    /// Go on with the records: train only the runs that are missing. Without it, earlier records
+    /// are moved aside.
     #[arg(long)]
     pub(crate) resume: bool,
     /// With --resume, keep runs that were made by another revision of the code.
     #[arg(long, requires = "resume")]
     pub(crate) any_revision: bool,
-    /// Train only part I of N of the runs, for one of N machines; `cargo xtask results merge` joins the records.
+    /// Train only part I of N of the runs, for one of N machines; `cargo xtask results merge` joins
+    /// the records.
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
     /// Instead of training, print a batch script that trains the study as N parts under Slurm.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) slurm: Option<u32>,
-    /// Instead of training, print the manifest of a Kubernetes Indexed Job that trains the study as N parts.
+    /// Instead of training, print the manifest of a Kubernetes Indexed Job that trains the study as
+    /// N parts.
     #[arg(long, value_name = "N", conflicts_with = "slurm", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) kubernetes: Option<u32>,
-    /// Instead of training, say what there is to train and about how long it would take on this machine, from a few timed steps.
+    /// Instead of training, say what there is to train and about how long it would take on this
+    /// machine, from a few timed steps.
     #[arg(long, conflicts_with_all = ["slurm", "kubernetes"])]
     pub(crate) plan: bool,
-    /// Makes the study reproducible bit for bit on this type of processor, and thereby not private. Without it, batches and
-    /// noise come from the operating system.
+    /// Makes the study reproducible bit for bit on this type of processor, and thereby not private.
+    /// Without it, batches and noise come from the operating system.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Fixes partitions and initial parameters, which are public, and leaves batches and noise to the operating system.
+    /// Fixes partitions and initial parameters, which are public, and leaves batches and noise to
+    /// the operating system.
     #[arg(long, value_name = "SEED", conflicts_with = "seed")]
     pub(crate) split_seed: Option<u64>,
     /// What of the finished report the terminal shows.

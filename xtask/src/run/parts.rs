@@ -17,7 +17,8 @@ const DEFAULT_CORES: u16 = 4;
 pub(crate) struct Parts {
     pub(crate) study: String,
     pub(crate) of: u32,
-    /// The command without the program, the option that asked for parts, `--resume` and `--offline`.
+    /// The command without the program, the option that asked for parts, `--resume` and
+    /// `--offline`.
     words: Vec<OsString>,
     /// Given on the command line.
     threads: Option<u16>,
@@ -59,7 +60,8 @@ impl Parts {
         self.threads.unwrap_or(DEFAULT_CORES)
     }
 
-    /// The command of a task whose number, from 1, this is in its shell; with as many `threads`, unless the command says how many.
+    /// The command of a task whose number, from 1, this is in its shell; with as many `threads`,
+    /// unless the command says how many.
     pub(crate) fn task(&self, number: &str, threads: &str) -> String {
         let threads = if self.threads.is_none() { format!(" --threads {threads}") } else { String::new() };
         format!("{} --shard \"{number}/{}\"{threads}", self.report(), self.of)

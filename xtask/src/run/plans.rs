@@ -85,7 +85,8 @@ pub(crate) fn procedures(
     experiment.methods.iter().map(named).collect()
 }
 
-/// The plan of a method that is trained once, beside other releases that are `paid` for within an ε of its own.
+/// The plan of a method that is trained once, beside other releases that are `paid` for within an ε
+/// of its own.
 ///
 /// # Errors
 /// If it is refused.
@@ -150,7 +151,8 @@ fn plan(
     Ok(plan.paid(paid.to_vec()))
 }
 
-/// The largest number of steps of `plan` whose ε, counts included, is at most that of all steps without counts.
+/// The largest number of steps of `plan` whose ε, counts included, is at most that of all steps
+/// without counts.
 fn steps_within_dpsgd_budget(experiment: &Experiment, plan: &Plan) -> anyhow::Result<u64> {
     let batches = plan.config().batches;
     let privacy = plan.config().privacy.as_ref().context("only a private method makes counts")?;

@@ -125,11 +125,12 @@ fn marked(bound: &EpsilonBound, scope: Option<&Scope>) -> MarkedEpsilon {
     scope.map_or_else(|| MarkedEpsilon::nominal(bound.epsilon, [NO_PROOF]), |scope| MarkedEpsilon::new(bound, scope))
 }
 
-/// ε of each group from the bounds a run applied to it at every step; empty for methods that treat all groups alike, and for those without a
-/// proof.
+/// ε of each group from the bounds a run applied to it at every step; empty for methods that treat
+/// all groups alike, and for those without a proof.
 ///
-/// **Guarantee.** After the fact ("ex post"): for the thresholds that the run released, which are noisy counts' and accounted for. The Rényi order
-/// is that of the plan, fixed before the run, so that the losses of the steps add up whatever the thresholds were (Feldman & Zrnic 2021). Steps
+/// **Guarantee.** After the fact ("ex post"): for the thresholds that the run released, which are
+/// noisy counts' and accounted for. The Rényi order is that of the plan, fixed before the run, so
+/// that the losses of the steps add up whatever the thresholds were (Feldman & Zrnic 2021). Steps
 /// that an early stop left out are charged as if every group had the largest threshold.
 ///
 /// # Errors
@@ -161,7 +162,8 @@ pub(crate) fn group_epsilons(plan: &Plan, group_bounds: &[Vec<f64>]) -> anyhow::
         .collect()
 }
 
-/// ε as the paper computed it: its accountant and conversion, its sampling rate and steps, the gradient alone.
+/// ε as the paper computed it: its accountant and conversion, its sampling rate and steps, the
+/// gradient alone.
 pub(crate) fn as_published(
     published: &PublishedBudget,
     noise_multiplier: NoiseMultiplier,

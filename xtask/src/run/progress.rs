@@ -11,7 +11,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::ranks::ranks;
 
-/// How far the runs of a study are: a bar over all their steps, with throughput and time left, or lines of a log.
+/// How far the runs of a study are: a bar over all their steps, with throughput and time left, or
+/// lines of a log.
 pub(crate) struct TrainingProgress {
     /// Over the records of all steps.
     pub(crate) bar: ProgressBar,
@@ -64,7 +65,8 @@ impl Drop for TrainingProgress {
 
 const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
-/// `12 of 70 runs finished, 34 % of the work after 5 min, about 10 min left; dpsgd, seed 3, epoch 12`.
+/// `12 of 70 runs finished, 34 % of the work after 5 min, about 10 min left; dpsgd, seed 3, epoch
+/// 12`.
 fn log_line(n_finished: usize, n_runs: usize, bar: &ProgressBar, seconds: f64) -> String {
     let done = bar.position() as f64 / bar.length().unwrap_or(0).max(1) as f64;
     let minutes = |seconds: f64| (seconds / 60.0).ceil();
@@ -90,7 +92,8 @@ pub(crate) fn encoding_bar(n_texts: u64) -> ProgressBar {
     bar
 }
 
-/// A style from a template that is part of this program; a template that does not parse costs the looks, nothing else.
+/// A style from a template that is part of this program; a template that does not parse costs the
+/// looks, nothing else.
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("█▌ ")
 }

@@ -1,15 +1,18 @@
-//! A search for hyper-parameters within a method's guarantee: a random number of trials at random points of a grid, of which the best
-//! is released.
+//! A search for hyper-parameters within a method's guarantee: a random number of trials at random
+//! points of a grid, of which the best is released.
 //!
-//! **Guarantee.** A trial trains on the training part; it counts right and wrong answers of each class on the validation part and adds
-//! Gaussian noise to each count (one record changes one of them, by one). Both parts are of the private records, and a record is in
-//! one of them. So a trial costs a record the training or the counting, at each Rényi order the dearer, and the dearest over the
-//! grid's batch sizes, which differ in their steps: the point is drawn without a look at the data. Of such trials, in a number whose
-//! distribution is fixed beforehand, the one with the greatest noisy macro accuracy is released, with its point and score and
-//! without the number. A trial that diverges has the least score.
-//! Like that of a method's counts, the noise of these is rounded exactly to a public grid.
+//! **Guarantee.** A trial trains on the training part; it counts right and wrong answers of each
+//! class on the validation part and adds Gaussian noise to each count (one record changes one of
+//! them, by one). Both parts are of the private records, and a record is in one of them. So a trial
+//! costs a record the training or the counting, at each Rényi order the dearer, and the dearest
+//! over the grid's batch sizes, which differ in their steps: the point is drawn without a look at
+//! the data. Of such trials, in a number whose distribution is fixed beforehand, the one with the
+//! greatest noisy macro accuracy is released, with its point and score and without the number. A
+//! trial that diverges has the least score. Like that of a method's counts, the noise of these is
+//! rounded exactly to a public grid.
 //!
-//! **Source.** Papernot & Steinke 2022, Theorem 2; the grid and macro accuracy are those of Zhao 2025, 4.3 and A.4.2.
+//! **Source.** Papernot & Steinke 2022, Theorem 2; the grid and macro accuracy are those of Zhao
+//! 2025, 4.3 and A.4.2.
 
 use anyhow::{Context, ensure};
 use dp_accounting::{Calibration, DpEvent, Epsilon, NoiseMultiplier, TrialCount};
@@ -56,7 +59,8 @@ struct Point {
 pub(crate) struct SearchPlan {
     strategy: &'static str,
     search: RandomSearch,
-    /// One for each batch size. Noise and steps follow from it; rate and bound, which change neither, are those of the first point.
+    /// One for each batch size. Noise and steps follow from it; rate and bound, which change
+    /// neither, are those of the first point.
     plans: Vec<Plan>,
     /// Noise multiplier of the counts of answers.
     score_noise: NoiseMultiplier,
@@ -218,7 +222,8 @@ impl Trial {
     }
 }
 
-/// The mean over classes of right answers over answers, both counted with noise: `release` adds it to all counts, right answers first.
+/// The mean over classes of right answers over answers, both counted with noise: `release` adds it
+/// to all counts, right answers first.
 fn noisy_macro_accuracy(metrics: &MetricsRecord, release: impl FnOnce(&mut [f64])) -> anyhow::Result<f64> {
     let classes = || metrics.class_recall.iter().zip(&metrics.class_sizes);
     let right = classes().map(|(recall, &size)| recall.unwrap_or(0.0) * size as f64);

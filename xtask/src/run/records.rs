@@ -1,4 +1,5 @@
-//! Records of an experiment in memory: those of the seeds whose runs are being trained, and no others.
+//! Records of an experiment in memory: those of the seeds whose runs are being trained, and no
+//! others.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +15,8 @@ pub(crate) struct ExperimentData<'a> {
     pub(crate) provenance: Provenance,
     /// Encoding by name.
     pub(crate) encoding: String,
-    /// Secret with which digests are keyed, for data that are not public: a plain digest would tell who holds a copy which records they are.
+    /// Secret with which digests are keyed, for data that are not public: a plain digest would tell
+    /// who holds a copy which records they are.
     pub(crate) digest_key: Option<[u8; 32]>,
     /// Number of splits.
     pub(crate) n_seeds: usize,
@@ -25,7 +27,8 @@ pub(crate) struct ExperimentData<'a> {
 }
 
 impl ExperimentData<'_> {
-    /// What there is to say of each split, in the order of the seeds. One of them is in memory at a time.
+    /// What there is to say of each split, in the order of the seeds. One of them is in memory at a
+    /// time.
     ///
     /// # Errors
     /// If a split cannot be made.
@@ -65,7 +68,8 @@ impl ExperimentData<'_> {
 pub(crate) struct SplitSummary {
     /// Facts of the training part.
     pub(crate) facts: PublicFacts,
-    /// sha256 of everything in the split that training or evaluation sees; keyed where the data are not public.
+    /// sha256 of everything in the split that training or evaluation sees; keyed where the data are
+    /// not public.
     pub(crate) digest: String,
     /// What a guarantee is conditional on.
     pub(crate) given: Vec<String>,
@@ -110,8 +114,9 @@ pub(crate) struct SeedRecords {
 pub(crate) struct RecordCache(Mutex<Vec<(String, Arc<SeedRecords>)>>);
 
 impl RecordCache {
-    /// The records with this digest, loaded if they are not in memory. What no run uses any more is dropped before anything is loaded:
-    /// there are never more splits in memory than runs side by side.
+    /// The records with this digest, loaded if they are not in memory. What no run uses any more is
+    /// dropped before anything is loaded: there are never more splits in memory than runs side by
+    /// side.
     ///
     /// # Errors
     /// Those of `load`.

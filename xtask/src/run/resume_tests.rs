@@ -30,7 +30,8 @@ struct Line {
     options: StudyOptions,
 }
 
-/// Runs a study of two groups on a line, with these methods and arguments, and two seeds; `None` if other shards' runs are missing.
+/// Runs a study of two groups on a line, with these methods and arguments, and two seeds; `None` if
+/// other shards' runs are missing.
 fn run(folder: &std::path::Path, methods: &[&'static str], arguments: &str) -> anyhow::Result<Option<StudyResults>> {
     run_experiment(folder, experiment(methods)?, arguments)
 }

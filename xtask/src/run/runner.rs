@@ -38,7 +38,8 @@ pub(crate) struct Prepared<'a> {
     procedures: Vec<Procedure>,
     /// Configuration of each procedure, and its hash.
     configs: Vec<(serde_json::Value, String)>,
-    /// What a ledger costs, by whether it is a guarantee and the ledger's digest: the same for many runs, and slow to compute.
+    /// What a ledger costs, by whether it is a guarantee and the ledger's digest: the same for many
+    /// runs, and slow to compute.
     privacy: Mutex<BTreeMap<(bool, String), Option<PrivacyRecord>>>,
 }
 
@@ -128,7 +129,8 @@ impl<'a> Prepared<'a> {
             method: self.experiment.methods[method].id.clone(),
             config_hash: match self.analysis {
                 None => self.configs[method].1.clone(),
-                // A run that was analysed in another way, or not at all, does not stand for this one.
+                // A run that was analysed in another way, or not at all, does not stand for this
+                // one.
                 Some(schedule) => config_hash(&json!([self.configs[method].0, format!("{schedule:?}")])),
             },
             data_digest: self.splits[seed].digest.clone(),
@@ -253,9 +255,9 @@ struct Shared<'a> {
     progress: TrainingProgress,
 }
 
-/// Trains all runs of these experiments that the session's records lack, one run on each thread at a time, and stores each as it
-/// finishes. A run that diverges is stored as failed; the others go on. Returns the experiments as the records have them; `None` if other
-/// shards' runs are missing.
+/// Trains all runs of these experiments that the session's records lack, one run on each thread at
+/// a time, and stores each as it finishes. A run that diverges is stored as failed; the others go
+/// on. Returns the experiments as the records have them; `None` if other shards' runs are missing.
 ///
 /// # Errors
 /// If the machine fails in a run; the message names it. Runs that finished before are kept.

@@ -28,11 +28,13 @@ use crate::terminal::say;
 
 /// The records of a study while it is trained.
 ///
-/// **Randomness.** Partitions and initial parameters are public, and follow from the split seed, which is kept with the records: every method
-/// of a seed has the same, in whichever session it is trained. Batches, noise and noisy counts come from a key that no file holds. With
-/// `--seed` it follows from the seed; without, each session draws a fresh one from the operating system, so a resumed study needs no secret
-/// from the session that was interrupted. Under the key every run has streams of its own, named by experiment, method and configuration:
-/// its result does not depend on which others are run.
+/// **Randomness.** Partitions and initial parameters are public, and follow from the split seed,
+/// which is kept with the records: every method of a seed has the same, in whichever session it is
+/// trained. Batches, noise and noisy counts come from a key that no file holds. With `--seed` it
+/// follows from the seed; without, each session draws a fresh one from the operating system, so a
+/// resumed study needs no secret from the session that was interrupted. Under the key every run has
+/// streams of its own, named by experiment, method and configuration: its result does not depend on
+/// which others are run.
 pub(crate) struct Session {
     database: Mutex<Database>,
     id: SessionId,
@@ -52,7 +54,8 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the records that the options name, or new ones. Records that are there and are not to be resumed are moved aside, not deleted.
+    /// Opens the records that the options name, or new ones. Records that are there and are not to
+    /// be resumed are moved aside, not deleted.
     ///
     /// # Errors
     /// If the records belong to another study or seed, or another process is writing them.
@@ -139,7 +142,8 @@ impl Session {
         self.n_threads
     }
 
-    /// The random streams of one run, or of one trial of a search: initial parameters are the same for all.
+    /// The random streams of one run, or of one trial of a search: initial parameters are the same
+    /// for all.
     pub(crate) fn streams(&self, key: &RunKey, trial: u16) -> anyhow::Result<RandomStreams> {
         let run = index(key)?;
         Ok(RandomStreams {
@@ -180,7 +184,8 @@ impl Session {
         config_hash(&all)[..16].to_owned()
     }
 
-    /// Names the random streams of a method. The digest of the data is not in it: noise owes nothing to the data.
+    /// Names the random streams of a method. The digest of the data is not in it: noise owes
+    /// nothing to the data.
     fn name(&self, key: &RunKey) -> String {
         [&self.source.study, &key.experiment, &key.method, &key.config_hash].map(String::as_str).join("\n")
     }
@@ -196,7 +201,8 @@ impl Session {
             if !seen.insert(key) {
                 bail!("{key}: the study has this method with this configuration twice");
             }
-            // A failed run is a result: trained again until it succeeds, a method would be judged by its lucky runs.
+            // A failed run is a result: trained again until it succeeds, a method would be judged
+            // by its lucky runs.
             let revision = self.database().revision_of(key)?;
             let other = if revision.is_none() { self.database().other_data_of(key)? } else { None };
             if let Some(other) = other {
@@ -222,7 +228,8 @@ impl Session {
         Ok(missing)
     }
 
-    /// Which of a study's runs this rank is to train: of those that the first one's records lack, every `size`-th.
+    /// Which of a study's runs this rank is to train: of those that the first one's records lack,
+    /// every `size`-th.
     ///
     /// # Errors
     /// Those of [`Self::missing`].
@@ -388,7 +395,8 @@ impl Session {
     }
 
     fn database(&self) -> std::sync::MutexGuard<'_, Database> {
-        // A transaction that a panic cut short was rolled back: the database behind a poisoned lock is sound.
+        // A transaction that a panic cut short was rolled back: the database behind a poisoned lock
+        // is sound.
         self.database.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

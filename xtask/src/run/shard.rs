@@ -11,8 +11,8 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// Whether this part has the run at this position of the study's list. Every run is in exactly one part, and the parts' sizes differ by one
-    /// at most.
+    /// Whether this part has the run at this position of the study's list. Every run is in exactly
+    /// one part, and the parts' sizes differ by one at most.
     pub(crate) fn has(self, position: usize) -> bool {
         position % self.of == self.part - 1
     }

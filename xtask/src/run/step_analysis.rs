@@ -25,8 +25,9 @@ pub(crate) struct StepAnalysis<'a> {
 }
 
 impl<'a> StepAnalysis<'a> {
-    /// An analysis of a run of this plan; `None` for a run whose steps are not those of clipped and noisy gradients: without privacy, with
-    /// one error of clipping alone, or with an optimiser of its own.
+    /// An analysis of a run of this plan; `None` for a run whose steps are not those of clipped and
+    /// noisy gradients: without privacy, with one error of clipping alone, or with an optimiser of
+    /// its own.
     ///
     /// # Errors
     /// If a setting of the analysis is out of range.

@@ -5,7 +5,8 @@ use dp_train::LearningRate;
 
 use super::experiment::MethodSetting;
 
-/// A strategy at a point of the grid. `bound` is `C` of constant clipping and the lower bound of bounded adaptive clipping.
+/// A strategy at a point of the grid. `bound` is `C` of constant clipping and the lower bound of
+/// bounded adaptive clipping.
 pub(crate) fn strategy(name: &'static str, rate: f64, bound: Option<f64>) -> MethodSetting {
     let mut params = PresetParams { clip_norm: 1.0, ..PresetParams::default() };
     match bound {

@@ -27,11 +27,13 @@ pub(crate) struct TrainedModel<'a> {
     counts: RunCounts,
 }
 
-/// Trains a model. With a place for a checkpoint it goes on from the one that is there, if that is of this run, and writes its own; not
-/// when its steps are analysed, since no checkpoint holds what an analysis has seen.
+/// Trains a model. With a place for a checkpoint it goes on from the one that is there, if that is
+/// of this run, and writes its own; not when its steps are analysed, since no checkpoint holds what
+/// an analysis has seen.
 ///
 /// # Errors
-/// If the device fails, or the run released something else than its plan announced. Divergence is no error but a [`Failure`].
+/// If the device fails, or the run released something else than its plan announced. Divergence is
+/// no error but a [`Failure`].
 pub(crate) fn train<'a>(
     plan: &'a Plan,
     records: &'a SeedRecords,
@@ -91,7 +93,8 @@ impl TrainedModel<'_> {
         Ok(evaluate(self.trainer.engine_mut(), validation, self.execution)?.map(Some))
     }
 
-    /// Evaluates the model on all parts: the run of seed `index`, which took this many seconds so far.
+    /// Evaluates the model on all parts: the run of seed `index`, which took this many seconds so
+    /// far.
     ///
     /// # Errors
     /// If the device fails. A loss that is not finite is no error but a [`Failure`].

@@ -100,8 +100,9 @@ const fn esipova(dataset: &'static str, records: u64, noise_multiplier: f64, epo
     }
 }
 
-/// Training records: 80 % of the data for Adult (45,222; balanced 28,000) and Dutch (60,420; unbalanced 40,000); for Esipova's Adult
-/// 80 % of 2 × 14,695; MNIST with few of class 8; CelebA's training part. δ = 1e-6 and batches of 256 everywhere.
+/// Training records: 80 % of the data for Adult (45,222; balanced 28,000) and Dutch (60,420;
+/// unbalanced 40,000); for Esipova's Adult 80 % of 2 × 14,695; MNIST with few of class 8; CelebA's
+/// training part. δ = 1e-6 and batches of 256 everywhere.
 const PUBLISHED: [Published; 10] = [
     xu("Adult", 36_178, 1.0, 20, 3.1, 1),
     xu("Adult, balanced", 22_400, 1.0, 20, 3.99, 2),
@@ -151,7 +152,8 @@ impl Published {
         let whole_steps = steps.ceil() as u64;
         let mut rdp = RdpAccountant::new(NeighbouringRelation::AddRemove);
         let mut pld = PldAccountant::new(NeighbouringRelation::AddRemove);
-        // The moments accountant was asked for a fractional number of steps, which a Rényi divergence allows.
+        // The moments accountant was asked for a fractional number of steps, which a Rényi
+        // divergence allows.
         let mut one = rdp.clone();
         one.compose(&step, 1)?;
         let mut classic = f64::INFINITY;

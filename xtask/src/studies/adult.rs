@@ -123,8 +123,8 @@ fn tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
              printed. Excluded: the form of the method, which is the same in both.",
         )],
     };
-    // Both models without group-wise bounds answer ≤50K for everyone, ours and the paper's: their accuracy is a property of
-    // the test part.
+    // Both models without group-wise bounds answer ≤50K for everyone, ours and the paper's: their
+    // accuracy is a property of the test part.
     let constant = "The private model answers ≤50K for everyone, ours and, by its accuracy, the paper's. The change then \
                     compares one test part's shares of incomes with another's, and the paper prints no spread.";
     let original_causes = || {
@@ -133,7 +133,8 @@ fn tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
         let reference = vec![Cause::new("non-private", few_seeds)];
         [constant_answer.to_vec(), xu::of_group_shares(protocol), reference].concat()
     };
-    // On balanced Adult the paper's private models are as accurate as ours and its reference is not.
+    // On balanced Adult the paper's private models are as accurate as ours and its reference is
+    // not.
     let reference = "Our reference without privacy is more accurate on men than the paper's (0.77, 0.75), from which every \
                      change is counted; DPSGD itself has the paper's accuracy (0.69 on men, 0.88 on women). With the learning rate \
                      of the original data the reference is the paper's (a guess; `--protocol code`).";

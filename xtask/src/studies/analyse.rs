@@ -23,7 +23,8 @@ enum Analysis {
     Celeba(AnalysisArgs),
     /// Dutch census: Esipova 2023 Figures 3, 11 and 15; Xu 2020 Figures 2 and 7.
     Dutch(AnalysisArgs),
-    /// MNIST, groups are the classes: Esipova 2023 Figures 9, 12 and 16; Xu 2020 Figures 1 and 3 to 5, Xu 2021 Figures 1 and 2.
+    /// MNIST, groups are the classes: Esipova 2023 Figures 9, 12 and 16; Xu 2020 Figures 1 and 3 to
+    /// 5, Xu 2021 Figures 1 and 2.
     Mnist(AnalysisArgs),
 }
 
@@ -32,23 +33,27 @@ enum Analysis {
 struct AnalysisArgs {
     #[command(flatten)]
     study: StudyArgs,
-    /// Steps from one evaluation to the next [default: the paper's, 50 for Adult, 100 for Dutch, 200 for images].
+    /// Steps from one evaluation to the next [default: the paper's, 50 for Adult, 100 for Dutch,
+    /// 200 for images].
     #[arg(long, value_name = "STEPS", value_parser = clap::value_parser!(u64).range(1..))]
     every: Option<u64>,
-    /// Epochs instead of the paper's. The report is then marked QUICK, and there are two seeds unless asked for otherwise.
+    /// Epochs instead of the paper's. The report is then marked QUICK, and there are two seeds
+    /// unless asked for otherwise.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     epochs: Option<u64>,
     /// Poisson batches in an evaluation [default: 8, in a quick run 4].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=10_000))]
     batches: Option<u32>,
-    /// Random vectors for the trace of each group's Hessian [default: the paper's 100, in a quick run 10].
+    /// Random vectors for the trace of each group's Hessian [default: the paper's 100, in a quick
+    /// run 10].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     probes: Option<u32>,
-    /// Hessian-vector products in the search for each group's largest eigenvalue, which starts where the last one ended (0: none)
-    /// [default: 4, in a quick run 2].
+    /// Hessian-vector products in the search for each group's largest eigenvalue, which starts
+    /// where the last one ended (0: none) [default: 4, in a quick run 2].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100_000))]
     eigenvalue_products: Option<u32>,
-    /// Records of each group that the largest eigenvalue is about [default: 256, in a quick run 16].
+    /// Records of each group that the largest eigenvalue is about [default: 256, in a quick run
+    /// 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
     eigenvalue_records: Option<u32>,
 }
@@ -117,7 +122,8 @@ fn image_interval(args: &AnalysisArgs) -> u64 {
 }
 
 fn analyse(mut study: Study, args: &AnalysisArgs, published_interval: u64) -> anyhow::Result<()> {
-    // Searches are left to `reproduce`: their runs are many, and say nothing that one setting does not.
+    // Searches are left to `reproduce`: their runs are many, and say nothing that one setting does
+    // not.
     study.follow_up = None;
     study.experiments.retain(|experiment| experiment.methods.iter().all(|method| method.coordinates.is_empty()));
     for experiment in &mut study.experiments {

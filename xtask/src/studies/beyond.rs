@@ -1,4 +1,5 @@
-//! `cargo xtask reproduce beyond`: the papers' clipping methods and conditioned training, on the same features and at the same ε.
+//! `cargo xtask reproduce beyond`: the papers' clipping methods and conditioned training, on the
+//! same features and at the same ε.
 
 use anyhow::Context;
 use dp_accounting::{Delta, Epsilon};
@@ -38,7 +39,8 @@ const OUR_NAMES: [&str; 3] = [Goal::Accuracy.method(), Goal::WorstClass.method()
 /// Where the papers' methods are tried: eight points for each.
 const RATES: [f64; 4] = [2.0, 8.0, 32.0, 128.0];
 const BOUNDS: [f64; 2] = [0.1, 0.5];
-/// A gradient of a softmax on a row of norm 1 and its constant is no longer: the residual's √2 times the row's √2.
+/// A gradient of a softmax on a row of norm 1 and its constant is no longer: the residual's √2
+/// times the row's √2.
 const LARGEST_GRADIENT: f64 = 2.0;
 const SEEDS: u32 = 10;
 /// Full batches, as many for everyone.
@@ -191,7 +193,8 @@ impl Setting {
         format!("beyond-{}-grid-{epsilon}", self.name)
     }
 
-    /// ε at which rate and bound are searched for. On images a search takes minutes, and every second one is left out.
+    /// ε at which rate and bound are searched for. On images a search takes minutes, and every
+    /// second one is left out.
     fn searched(&self, quick: bool) -> &'static [f64] {
         match self.features {
             Features::Scattering => &[1.0, 4.0],
@@ -223,7 +226,8 @@ impl Setting {
         self.experiment(self.grid_id(epsilon), title, VALIDATION, 1, methods, departures)
     }
 
-    /// The best point of every method at every ε, and conditioned training, on the whole training part.
+    /// The best point of every method at every ε, and conditioned training, on the whole training
+    /// part.
     fn best(&self, results: &[ExperimentResults], quick: bool) -> anyhow::Result<Option<Experiment>> {
         let mut methods: Vec<MethodSetting> = Vec::new();
         let mut chosen = Vec::new();
@@ -311,7 +315,8 @@ impl Setting {
         })
     }
 
-    /// That conditioned training is better than the best clipping: for the worst class of images, for accuracy on tables.
+    /// That conditioned training is better than the best clipping: for the worst class of images,
+    /// for accuracy on tables.
     fn claims(&self, epsilon: f64) -> anyhow::Result<Vec<Claim>> {
         let (goal, metric, words) = match self.features {
             Features::Scattering => (Goal::WorstClass, "worst_class_accuracy", "worst-class accuracy"),

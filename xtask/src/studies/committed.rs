@@ -1,7 +1,8 @@
 //! The reports under `docs/results`, rendered from the records that are committed with them.
 //!
-//! `docs/results/records/STUDY.json.gz` holds the records of `docs/results/STUDY`. A rule of a report can so be changed, and every
-//! report with it, without training anything again; a test compares the reports with what their records give.
+//! `docs/results/records/STUDY.json.gz` holds the records of `docs/results/STUDY`. A rule of a
+//! report can so be changed, and every report with it, without training anything again; a test
+//! compares the reports with what their records give.
 
 use std::fs;
 use std::path::PathBuf;
@@ -137,7 +138,8 @@ fn gzip(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A table or claim about a method that is not trained would be left out of the report in silence.
+    /// A table or claim about a method that is not trained would be left out of the report in
+    /// silence.
     #[test]
     fn every_name_is_that_of_something_trained() {
         for protocol in [Protocol::Text, Protocol::Code] {

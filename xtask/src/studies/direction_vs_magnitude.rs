@@ -1,4 +1,5 @@
-//! `cargo xtask reproduce direction-vs-magnitude`: Esipova 2023, Table 1. Training with one error of clipping at a time, without noise.
+//! `cargo xtask reproduce direction-vs-magnitude`: Esipova 2023, Table 1. Training with one error
+//! of clipping at a time, without noise.
 
 use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::PresetParams;

@@ -1,4 +1,5 @@
-//! `cargo xtask reproduce dphpo`: Zhao 2025, 4.3 and Figure 4. Rate, bound and batch size are searched for within ε.
+//! `cargo xtask reproduce dphpo`: Zhao 2025, 4.3 and Figure 4. Rate, bound and batch size are
+//! searched for within ε.
 
 use dp_accounting::{Epsilon, TrialCount};
 use dp_data::mnist::Collection;

@@ -1,5 +1,5 @@
-//! `cargo xtask reproduce epsilon-sweep`: accuracy of each group over ε, by noise and by epochs. Xu 2021, Figure 3, and the same on
-//! both censuses.
+//! `cargo xtask reproduce epsilon-sweep`: accuracy of each group over ε, by noise and by epochs. Xu
+//! 2021, Figure 3, and the same on both censuses.
 
 use study_report::{Claim, StudyPresentation};
 

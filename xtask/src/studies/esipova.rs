@@ -141,7 +141,8 @@ pub(crate) const IN_THE_TEXT: &str = "Esipova 2023, 6.2";
 /// Of Adult and Dutch.
 pub(crate) const IN_THE_APPENDIX: &str = "Esipova 2023, 6.2 and B.7";
 
-/// What the paper says about a data set, in `source`. It makes no claim of DPSGD-Global's loss against DPSGD's where these are `comparable`.
+/// What the paper says about a data set, in `source`. It makes no claim of DPSGD-Global's loss
+/// against DPSGD's where these are `comparable`.
 pub(crate) fn claims(
     experiment: &str,
     data: &str,

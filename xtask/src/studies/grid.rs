@@ -1,4 +1,5 @@
-//! `cargo xtask reproduce grid`: Zhao 2025, Table 6 and Figures 3, 7, 8. Every point of the grid, then the best ones.
+//! `cargo xtask reproduce grid`: Zhao 2025, Table 6 and Figures 3, 7, 8. Every point of the grid,
+//! then the best ones.
 
 use study_report::{Cause, StudyPresentation, TablePresentation};
 

@@ -18,8 +18,8 @@ const ID: &str = "mimic";
 pub(crate) struct MimicArgs {
     #[command(flatten)]
     study: StudyArgs,
-    /// Folder of a frozen BERT or DistilBERT (config.json, tokenizer.json, model.safetensors) that the summaries go through. Without it
-    /// inputs are counts of hashed words.
+    /// Folder of a frozen BERT or DistilBERT (config.json, tokenizer.json, model.safetensors) that
+    /// the summaries go through. Without it inputs are counts of hashed words.
     #[arg(long, value_name = "DIR")]
     encoder: Option<PathBuf>,
 }

@@ -1,4 +1,5 @@
-//! `cargo xtask reproduce mnist`: the MNIST tables of Esipova 2023, Xu 2020 and 2021, and Zhao 2025. Groups are the classes.
+//! `cargo xtask reproduce mnist`: the MNIST tables of Esipova 2023, Xu 2020 and 2021, and
+//! Zhao 2025. Groups are the classes.
 
 use dp_data::mnist::{Collection, RareClass};
 use dp_train::ModelConfig;

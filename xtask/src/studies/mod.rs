@@ -1,4 +1,5 @@
-//! Studies: what a paper trained, as data, one file each, with what it published beside it in `published/`.
+//! Studies: what a paper trained, as data, one file each, with what it published beside it in
+//! `published/`.
 
 pub(crate) mod accounting;
 pub(crate) mod adult;

@@ -1,4 +1,5 @@
-//! Of the study `beyond`: the papers' methods and adjusted logits on pixels, where the model is a convolutional network.
+//! Of the study `beyond`: the papers' methods and adjusted logits on pixels, where the model is a
+//! convolutional network.
 
 use anyhow::Context;
 use dp_accounting::{Delta, Epsilon};

@@ -1,4 +1,5 @@
-//! A study: experiments, the published tables they answer, and claims to test. Running one is the same for all of them.
+//! A study: experiments, the published tables they answer, and claims to test. Running one is the
+//! same for all of them.
 
 use std::path::{Path, PathBuf};
 
@@ -36,15 +37,17 @@ pub(crate) struct StudyArgs {
     /// Only these experiments (comma-separated; an unknown name lists them) [default: all].
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     experiment: Vec<String>,
-    /// The settings as the papers' texts have them, or as the authors' code has them or is thought to, as a study of its own (adult, dutch,
-    /// grid, income, mnist).
+    /// The settings as the papers' texts have them, or as the authors' code has them or is thought
+    /// to, as a study of its own (adult, dutch, grid, income, mnist).
     #[arg(long, value_enum, default_value_t = Protocol::Text)]
     pub(crate) protocol: Protocol,
-    /// Where hyper-parameters are searched, select on the test part, as published. Figures are then marked.
+    /// Where hyper-parameters are searched, select on the test part, as published. Figures are then
+    /// marked.
     #[arg(long)]
     pub(crate) select_on_test: bool,
-    /// Instead of training, render the report from the records of an earlier run: `runs.json.gz` or `results.json` of its report, or its
-    /// `metrics.csv`, from which follows what needs accuracy and loss of final models alone.
+    /// Instead of training, render the report from the records of an earlier run: `runs.json.gz` or
+    /// `results.json` of its report, or its `metrics.csv`, from which follows what needs accuracy
+    /// and loss of final models alone.
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "slurm", "kubernetes", "plan", "resume", "quick", "seeds", "methods", "shard", "seed", "split_seed", "records", "table", "experiment",
     ])]
@@ -56,7 +59,8 @@ pub(crate) struct StudyArgs {
 pub(crate) enum Protocol {
     /// The paper.
     Text,
-    /// The authors' code, or what explains their figures; reports say for each setting how sure that is.
+    /// The authors' code, or what explains their figures; reports say for each setting how sure
+    /// that is.
     Code,
 }
 
@@ -115,7 +119,8 @@ impl StudyArgs {
 }
 
 impl Study {
-    /// The study under this protocol. What follows the authors' code has a name, and so records and a report, of its own.
+    /// The study under this protocol. What follows the authors' code has a name, and so records and
+    /// a report, of its own.
     #[must_use]
     pub(crate) fn under(mut self, protocol: Protocol) -> Self {
         if protocol == Protocol::Code {
@@ -125,8 +130,8 @@ impl Study {
         self
     }
 
-    /// Checks that everything that tables, claims and rankings are about is trained: what they name is found, or belongs to an experiment
-    /// that a search will make.
+    /// Checks that everything that tables, claims and rankings are about is trained: what they name
+    /// is found, or belongs to an experiment that a search will make.
     ///
     /// # Errors
     /// Names what is not found, and where.
@@ -162,7 +167,8 @@ impl Study {
         Ok(())
     }
 
-    /// Keeps the tables that were asked for and the experiments that they need; the reference of each experiment stays.
+    /// Keeps the tables that were asked for and the experiments that they need; the reference of
+    /// each experiment stays.
     fn narrow(&mut self, args: &StudyArgs) -> anyhow::Result<()> {
         let tables = &mut self.presentation.tables;
         if let Some(unknown) = args.table.iter().find(|name| tables.iter().all(|table| table.id != **name)) {
@@ -306,8 +312,8 @@ fn write(
 }
 
 impl Study {
-    /// Says what there is to train here, and how long that takes: of the runs that the records lack with `--resume`, this part's with
-    /// `--shard`.
+    /// Says what there is to train here, and how long that takes: of the runs that the records lack
+    /// with `--resume`, this part's with `--shard`.
     fn plan(
         self,
         options: &StudyOptions,
@@ -350,7 +356,8 @@ fn stored(study: &str, options: &StudyOptions) -> anyhow::Result<Option<Database
     Ok(Some(stored))
 }
 
-/// The experiments as the records have them after training what they lack; `None` if other shards' runs are missing.
+/// The experiments as the records have them after training what they lack; `None` if other shards'
+/// runs are missing.
 fn train(
     experiments: Vec<Experiment>,
     tables: &Tables,

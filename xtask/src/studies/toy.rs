@@ -1,7 +1,9 @@
-//! `cargo xtask reproduce toy`: Zhao 2025, Figure 1 (left). A threshold that follows a quantile vanishes, and a minority with it.
+//! `cargo xtask reproduce toy`: Zhao 2025, Figure 1 (left). A threshold that follows a quantile
+//! vanishes, and a minority with it.
 //!
-//! 60 % of the points lie near 0, 40 % near 1; the mean is sought by gradient descent on ½(x − μ)². Once μ is nearer to the majority,
-//! fewer than half of the gradients exceed the threshold, so it falls, until every gradient has the same size and the majority wins.
+//! 60 % of the points lie near 0, 40 % near 1; the mean is sought by gradient descent on ½(x − μ)².
+//! Once μ is nearer to the majority, fewer than half of the gradients exceed the threshold, so it
+//! falls, until every gradient has the same size and the majority wins.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! `cargo xtask reproduce uniform-clipping`: does a larger bound for everyone do what DPSGD-F does? Xu 2021, Table 3, and the same
-//! question on both censuses.
+//! `cargo xtask reproduce uniform-clipping`: does a larger bound for everyone do what DPSGD-F does?
+//! Xu 2021, Table 3, and the same question on both censuses.
 
 use dp_clipping::PresetParams;
 use study_report::{Claim, StudyPresentation, TablePresentation};

@@ -115,8 +115,8 @@ fn experiment(
     })
 }
 
-/// The settings of the 2021 paper that its questions are asked of: Adult, Dutch, and MNIST with 500 images of class 8. `id` is given
-/// `adult`, `dutch` and `mnist`, and `title` what it is in words.
+/// The settings of the 2021 paper that its questions are asked of: Adult, Dutch, and MNIST with 500
+/// images of class 8. `id` is given `adult`, `dutch` and `mnist`, and `title` what it is in words.
 pub(crate) fn originals(
     args: &StudyArgs,
     id: impl Fn(&str) -> String,
@@ -197,7 +197,8 @@ pub(crate) fn of_group_shares(protocol: Protocol) -> Vec<Cause> {
     }
 }
 
-/// The experiment as the authors' code is thought to have it: `C_k = C0·(1 + r_k / mean r)`, the noise still that of the largest.
+/// The experiment as the authors' code is thought to have it: `C_k = C0·(1 + r_k / mean r)`, the
+/// noise still that of the largest.
 pub(crate) fn as_in_code(mut experiment: Experiment) -> Experiment {
     for method in &mut experiment.methods {
         method.params.share_of = ShareOf::Groups;
@@ -206,7 +207,8 @@ pub(crate) fn as_in_code(mut experiment: Experiment) -> Experiment {
     experiment
 }
 
-/// The network on MNIST as the code has it that the paper says to replicate (Bagdasaryan 2019): SGD with momentum.
+/// The network on MNIST as the code has it that the paper says to replicate (Bagdasaryan 2019): SGD
+/// with momentum.
 pub(crate) fn with_momentum(mut experiment: Experiment) -> Experiment {
     for method in &mut experiment.methods {
         method.optimiser = OptimiserConfig::Momentum { momentum: 0.5, nesterov: false };

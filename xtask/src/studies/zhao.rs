@@ -17,7 +17,8 @@ use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting
 use crate::run::images;
 use crate::run::strategy::strategy;
 
-/// The grid of A.4: ten rates from 1 to 10 and twenty bounds from 0.001 to 50, evenly spaced in the logarithm, as printed.
+/// The grid of A.4: ten rates from 1 to 10 and twenty bounds from 0.001 to 50, evenly spaced in the
+/// logarithm, as printed.
 pub(crate) const RATES: [f64; 10] = [1.0, 1.2915, 1.6681, 2.1544, 2.7826, 3.5938, 4.6416, 5.9948, 7.7426, 10.0];
 pub(crate) const BOUNDS: [f64; 20] = [
     0.001, 0.0018, 0.0031, 0.0055, 0.0098, 0.0172, 0.0305, 0.0539, 0.0952, 0.1682, 0.2973, 0.5254, 0.9285, 1.6409, 2.9,
@@ -328,7 +329,8 @@ pub(crate) fn reference(rate: f64) -> MethodSetting {
     MethodSetting::new(NON_PRIVATE, LearningRate::Constant(rate), PresetParams::default())
 }
 
-/// Every strategy at every `stride`-th point of the grid, within this ε. Unbounded adaptive clipping has no bound to vary.
+/// Every strategy at every `stride`-th point of the grid, within this ε. Unbounded adaptive
+/// clipping has no bound to vary.
 pub(crate) fn grid(epsilon: f64, (rate_stride, bound_stride): (usize, usize)) -> anyhow::Result<Vec<MethodSetting>> {
     let mut methods = Vec::new();
     for name in STRATEGIES {

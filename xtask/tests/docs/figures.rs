@@ -1,6 +1,8 @@
-//! The figures of `docs/reproductions.md` and of the pages in `docs/papers`, checked against the records.
+//! The figures of `docs/reproductions.md` and of the pages in `docs/papers`, checked against the
+//! records.
 //!
-//! A figure or a verdict in the text is followed by a comment that says where it is from, parts separated by ` / `:
+//! A figure or a verdict in the text is followed by a comment that says where it is from, parts
+//! separated by ` / `:
 //!
 //! | comment | what stands before it |
 //! |---|---|
@@ -12,7 +14,8 @@
 //! | `STUDY / table / ID / figures` | figures that agree |
 //! | `STUDY / row / ID / METHOD` | the verdict on a row |
 //!
-//! Every number with a decimal point has to have one, or to be a setting: those are listed in a comment of their own.
+//! Every number with a decimal point has to have one, or to be a setting: those are listed in a
+//! comment of their own.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -141,7 +144,8 @@ fn expect_words(before: &str, words: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Lines without code spans, addresses of links and comments; numbers with a decimal point in what is left.
+/// Lines without code spans, addresses of links and comments; numbers with a decimal point in what
+/// is left.
 fn bare_decimals(line: &str) -> Vec<String> {
     let mut plain = String::new();
     let mut rest = line;

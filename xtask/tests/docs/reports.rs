@@ -1,4 +1,5 @@
-//! The reports of `docs/results` are what the records beside them give, and every ε in them has its mark.
+//! The reports of `docs/results` are what the records beside them give, and every ε in them has its
+//! mark.
 
 use std::fs;
 
@@ -6,7 +7,8 @@ use xtask::{CommittedReport, presentation};
 
 use crate::docs;
 
-/// The figures of a report's columns of ε: how many carry their mark, and those that do not. The column of printed ε has the papers'.
+/// The figures of a report's columns of ε: how many carry their mark, and those that do not. The
+/// column of printed ε has the papers'.
 fn epsilons(report: &str) -> (usize, Vec<String>) {
     const MARKS: [&str; 3] = ["(certified", "(conditional", "nominal, not a guarantee"];
     let (mut columns, mut n_marked, mut unmarked) = (Vec::new(), 0, Vec::new());

@@ -1,4 +1,5 @@
-//! Tiny random encoders against a plain computation of the same, and what their features must not depend on.
+//! Tiny random encoders against a plain computation of the same, and what their features must not
+//! depend on.
 use std::fs;
 use std::path::Path;
 
@@ -19,7 +20,8 @@ fn features(encoder: &TextEncoder, texts: &[&str]) -> Vec<f32> {
     encoder.features(texts, || {}).unwrap()
 }
 
-/// Texts with their tokens, found by hand in the vocabulary: 4 to 6 are the pieces, 7 to 32 `a` to `z`, 33 to 58 `##a` to `##z`.
+/// Texts with their tokens, found by hand in the vocabulary: 4 to 6 are the pieces, 7 to 32 `a` to
+/// `z`, 33 to 58 `##a` to `##z`.
 const TEXTS: [(&str, &[usize]); 5] = [
     ("", &[2, 3]),
     ("fever", &[2, 4, 3]),
@@ -74,7 +76,8 @@ fn features_do_not_depend_on_company_threads_or_the_file_s_padding() {
     assert_eq!(features(&padding, &texts), alone);
 }
 
-/// A model with a head has its encoder in a module; files converted from TensorFlow have other names for normalisations.
+/// A model with a head has its encoder in a module; files converted from TensorFlow have other
+/// names for normalisations.
 #[test]
 fn names_of_a_model_with_a_head_are_understood() {
     let texts = TEXTS.map(|(text, _)| text);
@@ -115,7 +118,8 @@ fn the_digest_is_of_all_three_files() {
     assert_eq!(digests.len(), 4);
 }
 
-/// What loading a folder says after these changes to the encoder and to its files; the folder's path is left out.
+/// What loading a folder says after these changes to the encoder and to its files; the folder's
+/// path is left out.
 fn refused(kind: Kind, change: impl FnOnce(&mut Tiny), damage: impl FnOnce(&Path)) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut tiny = Tiny::new(kind, 7);

@@ -1,5 +1,5 @@
-//! Text encoders and the study that uses one. They are tested here and not in `dp-train`, whose own test dependencies would have candle and
-//! its models compiled once more.
+//! Text encoders and the study that uses one. They are tested here and not in `dp-train`, whose own
+//! test dependencies would have candle and its models compiled once more.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod features;

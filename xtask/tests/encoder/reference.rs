@@ -1,4 +1,5 @@
-//! The encoder written down as plainly as it can be, in double precision: sums over indices, one token at a time.
+//! The encoder written down as plainly as it can be, in double precision: sums over indices, one
+//! token at a time.
 
 use super::tiny::{HEADS, HIDDEN, INNER, Kind, LAYERS, Tiny};
 

@@ -12,7 +12,8 @@ pub(super) const LAYERS: usize = 2;
 pub(super) const HEADS: usize = 4;
 /// Two of them for the special tokens.
 pub(super) const POSITIONS: usize = 10;
-/// `[PAD] [UNK] [CLS] [SEP]`, three pieces, and every letter as the beginning and as the rest of a word.
+/// `[PAD] [UNK] [CLS] [SEP]`, three pieces, and every letter as the beginning and as the rest of a
+/// word.
 pub(super) const VOCABULARY: usize = 4 + 3 + 26 + 26;
 
 /// Puts `[CLS]` before a text and `[SEP]` behind it.

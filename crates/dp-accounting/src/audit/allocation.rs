@@ -1,7 +1,8 @@
 //! A record used in one of two steps: bounds on the profile that need no quadrature.
 //!
-//! The likelihood ratio is `(W₁ + W₂)/2`, `W = e^(μu - μ²/2)`, `u ~ N(0, 1)`. Both profiles are expectations of a convex function of `W₁`, which has a
-//! formula (Black & Scholes 1973). On each cell of `u` it lies above its value at the mean (Jensen's inequality) and below its chord.
+//! The likelihood ratio is `(W₁ + W₂)/2`, `W = e^(μu - μ²/2)`, `u ~ N(0, 1)`. Both profiles are
+//! expectations of a convex function of `W₁`, which has a formula (Black & Scholes 1973). On each
+//! cell of `u` it lies above its value at the mean (Jensen's inequality) and below its chord.
 
 use super::ball::Ball;
 use super::exact::Direction;

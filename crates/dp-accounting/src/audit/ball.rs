@@ -1,4 +1,5 @@
-//! Real numbers known to 200 bits and more: a midpoint of 256 bits and a radius that is always rounded outwards.
+//! Real numbers known to 200 bits and more: a midpoint of 256 bits and a radius that is always
+//! rounded outwards.
 
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -63,7 +64,8 @@ fn outwards() -> BigFloat {
 }
 
 impl Ball {
-    /// The rounding of a result, at most `2^-250` of it: operations are right to half a unit in the last of 256 bits.
+    /// The rounding of a result, at most `2^-250` of it: operations are right to half a unit in the
+    /// last of 256 bits.
     fn rounded(middle: BigFloat, radius: &BigFloat) -> Self {
         let rounding = product(&middle, &power_of_two(-250));
         let radius = sum(&[radius, &rounding]);
@@ -114,7 +116,8 @@ impl Ball {
 
     pub(super) fn exp(&self) -> Self {
         let middle = with_constants(|constants| self.middle.exp(PRECISION, NEAREST, constants));
-        // e^r - 1 ≤ 2r for r ≤ 1; a wider argument is a failure, which the comparisons show as "not known".
+        // e^r - 1 ≤ 2r for r ≤ 1; a wider argument is a failure, which the comparisons show as "not
+        // known".
         let radius = product(&product(&middle, &self.radius), &BigFloat::from_word(2, COARSE));
         Self::rounded(middle, &radius)
     }
@@ -218,7 +221,8 @@ impl Div for Ball {
         let middle = self.middle.div(&other.middle, PRECISION, NEAREST);
         let relative = other.radius.div(&other.middle.abs(), COARSE, NEAREST);
         let own = self.radius.div(&other.middle.abs(), COARSE, NEAREST);
-        // 1/(1-r) ≤ 1 + 2r. In a continued fraction of hundreds of divisions, a factor of 2 in place of that would leave nothing.
+        // 1/(1-r) ≤ 1 + 2r. In a continued fraction of hundreds of divisions, a factor of 2 in
+        // place of that would leave nothing.
         let wider = sum(&[&BigFloat::from_word(1, COARSE), &relative, &relative]);
         let radius = sum(&[&product(&own, &wider), &product(&product(&middle, &relative), &wider)]);
         Self::rounded(middle, &radius)
@@ -231,7 +235,8 @@ mod tests {
 
     #[test]
     fn balls_hold_what_they_should() {
-        // (1/3)·3 = 1, ln(e^x) = x, √2² = 2: the difference is 0, within a radius of a few 2^-250 but not 0.
+        // (1/3)·3 = 1, ln(e^x) = x, √2² = 2: the difference is 0, within a radius of a few 2^-250
+        // but not 0.
         let third = Ball::exact(1.0) / Ball::exact(3.0);
         let x = Ball::exact(-41.7);
         let two = Ball::exact(2.0).sqrt();

@@ -12,15 +12,18 @@ use crate::{Delta, DpEvent, Epsilon, NeighbouringRelation};
 pub enum Opinion {
     /// The true δ at this ε is at most the one claimed.
     Confirmed(Evidence),
-    /// It cannot say: it knows Gaussians, on all records or Poisson-sampled, and no more than it can invert in seconds.
+    /// It cannot say: it knows Gaussians, on all records or Poisson-sampled, and no more than it
+    /// can invert in seconds.
     NotJudged,
     /// It is larger.
     Refuted,
 }
 
-/// Judges the claim that what was released is (ε, δ)-private, by formulas that share nothing with the accountants'.
+/// Judges the claim that what was released is (ε, δ)-private, by formulas that share nothing with
+/// the accountants'.
 ///
-/// Where several sums share a sampled batch, a claim that is off by less than 1e-12 or so is not judged.
+/// Where several sums share a sampled batch, a claim that is off by less than 1e-12 or so is not
+/// judged.
 ///
 /// **Example**
 /// ```
@@ -47,7 +50,8 @@ pub fn judge(released: &[(DpEvent, u64)], relation: NeighbouringRelation, epsilo
         return Opinion::Confirmed(Evidence::Formula);
     }
     let against = |rounding: f64| compare(&steps(&queries, relation, rounding), relation, epsilon, delta);
-    // Several sums over one sampled batch are one with less noise, which is rounded against each verdict.
+    // Several sums over one sampled batch are one with less noise, which is rounded against each
+    // verdict.
     match against(-ROUNDING) {
         Opinion::Refuted if against(ROUNDING) != Opinion::Refuted => Opinion::NotJudged,
         opinion => opinion,
@@ -90,7 +94,8 @@ fn flatten(event: &DpEvent, count: u64, q: f64, into: &mut Vec<Query>) -> Option
     Some(())
 }
 
-/// The queries in units of the sensitivity. Without sampling several sums are several steps, and nothing is rounded.
+/// The queries in units of the sensitivity. Without sampling several sums are several steps, and
+/// nothing is rounded.
 fn steps(queries: &[Query], relation: NeighbouringRelation, rounding: f64) -> Vec<Steps> {
     let mut steps = Vec::new();
     for &Query { q, ref sigmas, count } in queries {

@@ -1,4 +1,5 @@
-//! Privacy profiles that have a formula: Gaussians on the whole data, however many, and one Poisson-sampled Gaussian.
+//! Privacy profiles that have a formula: Gaussians on the whole data, however many, and one
+//! Poisson-sampled Gaussian.
 
 use super::ball::Ball;
 use super::normal::survival;
@@ -12,8 +13,8 @@ pub(super) enum Direction {
     Add,
 }
 
-/// `δ(ε)` of Gaussians on the whole data, `μ² = Σ T/σ²`: of `N(μ, 1)` against `N(0, 1)`, the probabilities of the set where the
-/// likelihood ratio exceeds `e^ε`, which is a half-line.
+/// `δ(ε)` of Gaussians on the whole data, `μ² = Σ T/σ²`: of `N(μ, 1)` against `N(0, 1)`, the
+/// probabilities of the set where the likelihood ratio exceeds `e^ε`, which is a half-line.
 pub(super) fn gaussian_delta(squared_mu: &Ball, epsilon: &Ball) -> Ball {
     let mu = squared_mu.sqrt();
     let threshold = epsilon.clone() / mu.clone() + mu.clone() * Ball::exact(0.5);
@@ -76,7 +77,8 @@ mod tests {
         if excess.is_negative() { Ball::exact(1.0) - (excess * Ball::exact(0.5)).exp() } else { Ball::exact(0.0) }
     }
 
-    /// A Poisson-sampled pair's profile, from the one without sampling (Balle, Barthe & Gaboardi 2018, Theorem 2 and its mirror image).
+    /// A Poisson-sampled pair's profile, from the one without sampling (Balle, Barthe & Gaboardi
+    /// 2018, Theorem 2 and its mirror image).
     fn sampled_laplace_delta(q: f64, scale: f64, direction: Direction, epsilon: &Ball) -> Ball {
         let (one, largest) = (Ball::exact(1.0), Ball::exact(1.0) / Ball::exact(scale));
         let (q, gamma) = (Ball::exact(q), epsilon.exp());

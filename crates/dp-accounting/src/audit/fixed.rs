@@ -1,7 +1,8 @@
-//! Fixed-point numbers of 192 bits after the point: what an inversion turns and multiplies millions of times.
+//! Fixed-point numbers of 192 bits after the point: what an inversion turns and multiplies millions
+//! of times.
 //!
-//! Every operation is off by at most [`UNIT`]; the elementary functions by [`FUNCTION_ERROR`], which leaves them a
-//! thousand units and more.
+//! Every operation is off by at most [`UNIT`]; the elementary functions by [`FUNCTION_ERROR`],
+//! which leaves them a thousand units and more.
 
 use std::ops::{Add, Mul, Neg, Sub};
 
@@ -10,7 +11,8 @@ use super::ball::Ball;
 /// `2^-192`, the spacing of the numbers, to which every operation is exact.
 pub(super) const UNIT: f64 = 1.6e-58;
 
-/// `2^-172`: bound on the error of an exponential, and of a sine or logarithm in units that are said there.
+/// `2^-172`: bound on the error of an exponential, and of a sine or logarithm in units that are
+/// said there.
 pub(super) const FUNCTION_ERROR: f64 = 1.7e-52;
 
 /// Bits after the point.
@@ -120,7 +122,8 @@ impl Fixed {
 
     /// `e^x` for `x ≤ 1`.
     ///
-    /// The series, of an argument below `ln 2/256`, is right to 40 units, and each of eight squarings doubles that at most.
+    /// The series, of an argument below `ln 2/256`, is right to 40 units, and each of eight
+    /// squarings doubles that at most.
     pub(super) fn exp(self, constants: &Constants) -> Self {
         let approximate = self.to_f64();
         if approximate < -140.0 {
@@ -136,7 +139,8 @@ impl Fixed {
         sum.shifted_left(-halvings)
     }
 
-    /// Of a positive number up to 1; the error is [`FUNCTION_ERROR`], and this number's own relative one.
+    /// Of a positive number up to 1; the error is [`FUNCTION_ERROR`], and this number's own
+    /// relative one.
     pub(super) fn ln(self, constants: &Constants) -> Self {
         let zeros = match self.0 {
             [_, _, c, 0] if c > 0 => 64 + c.leading_zeros(),
@@ -158,7 +162,8 @@ impl Fixed {
         first + sum - constants.ln_2 * Self::from_f64(f64::from(halvings))
     }
 
-    /// Cosine and sine of an angle below `2^40`; the error is [`FUNCTION_ERROR`] times 1 and the angle.
+    /// Cosine and sine of an angle below `2^40`; the error is [`FUNCTION_ERROR`] times 1 and the
+    /// angle.
     pub(super) fn cos_sin(self, constants: &Constants) -> (Self, Self) {
         let turns = (self.to_f64() / std::f64::consts::TAU).round();
         let reduced = self - constants.two_pi * Self::from_f64(turns);

@@ -1,4 +1,5 @@
-//! Settings of a stream of their own: one direction alone, batches cut to a physical size, random allocation.
+//! Settings of a stream of their own: one direction alone, batches cut to a physical size, random
+//! allocation.
 
 use super::ball::Ball;
 use super::check::Case;

@@ -1,13 +1,17 @@
-//! The privacy profile of many steps, by inverting the loss's moment-generating function in multiple precision.
+//! The privacy profile of many steps, by inverting the loss's moment-generating function in
+//! multiple precision.
 //!
-//! With `Y` the summed loss, `δ(ε) = 1/(2πi) ∫ E[e^(sY)]·e^(-sε)/(s(s+1)) ds` along `Re s = c > 0`. A trapezoidal sum of spacing `2π/W` gives
-//! `Σ δ(ε + mW)·e^(cmW)` over all integers m. The moments of a step are trapezoidal sums over u, taken to the power of the count by squaring, so
-//! that no logarithm and no angle is ever formed.
+//! With `Y` the summed loss, `δ(ε) = 1/(2πi) ∫ E[e^(sY)]·e^(-sε)/(s(s+1)) ds` along `Re s = c > 0`.
+//! A trapezoidal sum of spacing `2π/W` gives `Σ δ(ε + mW)·e^(cmW)` over all integers m. The moments
+//! of a step are trapezoidal sums over u, taken to the power of the count by squaring, so that no
+//! logarithm and no angle is ever formed.
 //!
-//! The sum over the contour ends when [`QUIET`] terms in a row are below `2^-72` of the first; that none later is larger is not proved here.
-//! Arithmetic, aliases and the step in u are bounded, and the bound is the radius of the answer.
+//! The sum over the contour ends when [`QUIET`] terms in a row are below `2^-72` of the first; that
+//! none later is larger is not proved here. Arithmetic, aliases and the step in u are bounded, and
+//! the bound is the radius of the answer.
 //!
-//! Moments are kept relative to the one at the contour's real point, so that their moduli are at most 1 and fixed-point numbers do.
+//! Moments are kept relative to the one at the contour's real point, so that their moduli are at
+//! most 1 and fixed-point numbers do.
 
 use std::f64::consts::PI;
 
@@ -56,7 +60,8 @@ pub(super) struct Inversion {
     squared_mu: Ball,
 }
 
-/// `ln E[w^p]` of a step at a real power, mean and variance, nearly: to plan with. Infinite where it takes too long.
+/// `ln E[w^p]` of a step at a real power, mean and variance, nearly: to plan with. Infinite where
+/// it takes too long.
 fn rough_log_moment(q: f64, mu: f64, power: f64) -> (f64, f64, f64) {
     let step = (0.3_f64).min(1.2 / mu);
     let reach = 12.0;
@@ -146,8 +151,8 @@ impl Inversion {
 
     /// The cheapest line found; `None` where each would take too long.
     ///
-    /// Through the saddle point, terms are smallest. Where rare large losses begin to dominate there, the sum is long, and shorter at a
-    /// smaller order, at the price of some digits.
+    /// Through the saddle point, terms are smallest. Where rare large losses begin to dominate
+    /// there, the sum is long, and shorter at a smaller order, at the price of some digits.
     fn plan(&self, direction: Direction, epsilons: &[f64]) -> Option<Plan> {
         let largest = epsilons.iter().copied().fold(0.0, f64::max);
         let saddle = self.saddle(direction, largest);
@@ -280,7 +285,8 @@ impl Inversion {
         None
     }
 
-    /// A period at which the aliases are below what is allowed, in units of `E[e^(cY)]·e^(-cε)`, and a bound on the logarithm of their sum.
+    /// A period at which the aliases are below what is allowed, in units of `E[e^(cY)]·e^(-cε)`,
+    /// and a bound on the logarithm of their sum.
     fn period(
         &self,
         direction: Direction,
@@ -292,7 +298,8 @@ impl Inversion {
         let (lowest, highest) =
             epsilons.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), e| (low.min(*e), high.max(*e)));
         let scale = (2.0 * -log_allowed).sqrt() / self.rough(direction, order).2.sqrt();
-        // δ(x) ≤ E[e^(dY)]·e^(-dx) for every d ≥ 0; a nat is given away for what the rough moments are off by.
+        // δ(x) ≤ E[e^(dY)]·e^(-dx) for every d ≥ 0; a nat is given away for what the rough moments
+        // are off by.
         let reach = |other: f64| {
             let moment = if other > 0.0 { self.rough(direction, other).0 + 1.0 } else { 0.0 };
             moment - log_moment - log_allowed + 1.0
@@ -308,11 +315,13 @@ impl Inversion {
             .map(|shift| reach(order - shift) / shift + highest)
             .fold(reach(0.0) / order + highest, |least, x| if x < least { x } else { least });
         let period = above.max(below).max(highest - lowest + 1e-300) * 1.01;
-        // Two geometric series, of which the first terms are at most what is allowed each; ratios are below a half where the period is as long.
+        // Two geometric series, of which the first terms are at most what is allowed each; ratios
+        // are below a half where the period is as long.
         (period.is_finite() && period > 0.0).then_some((period, log_allowed + 2.0))
     }
 
-    /// `Σ' ψ(t)·e^(-itε)/(s(s+1))` over `s = c + ikh`, the term at 0 halved, and a bound on its error; `ψ(t)` is `E[e^(sY)]/E[e^(cY)]`.
+    /// `Σ' ψ(t)·e^(-itε)/(s(s+1))` over `s = c + ikh`, the term at 0 halved, and a bound on its
+    /// error; `ψ(t)` is `E[e^(sY)]/E[e^(cY)]`.
     fn sum(
         &self,
         direction: Direction,
@@ -324,7 +333,8 @@ impl Inversion {
         let Plan { order, spacing, excess, .. } = *plan;
         let sign = Self::power(direction, order).1;
         let (c, h) = (Ball::exact(order), Fixed::from_f64(spacing));
-        // Every node turns by the same angle from one term to the next, and so does the factor of every ε.
+        // Every node turns by the same angle from one term to the next, and so does the factor of
+        // every ε.
         let turn = h * Fixed::from_f64(sign);
         let mut turning: Vec<(u64, Turning)> = kinds
             .iter()
@@ -376,7 +386,8 @@ impl Inversion {
             }
             quiet = if modulus < first * 2.0_f64.powi(-72) * (-excess).exp() { quiet + 1 } else { 0 };
             if quiet >= QUIET {
-                // All moduli are at most 1: a factor's error counts as often as the factor, over the kernel.
+                // All moduli are at most 1: a factor's error counts as often as the factor, over
+                // the kernel.
                 let of_moments: f64 = kinds
                     .iter()
                     .zip(&turning)
@@ -430,9 +441,11 @@ struct Rule {
 }
 
 impl Rule {
-    /// Right to `e^-target` for powers `power + iτ`, `|τ| ≤ far`; `None` where it would be too long.
+    /// Right to `e^-target` for powers `power + iτ`, `|τ| ≤ far`; `None` where it would be too
+    /// long.
     fn new(target: f64, mu: f64, power: f64, far: f64) -> Option<Self> {
-        // On the lines Im u = ±a the integrand is at most e^(a²/2 + μ·far·a) times its real counterpart, over cos(μa/2) to the power for negative ones.
+        // On the lines Im u = ±a the integrand is at most e^(a²/2 + μ·far·a) times its real
+        // counterpart, over cos(μa/2) to the power for negative ones.
         let widest = (0.96 * PI / mu).min(14.0);
         let step = (1..=40)
             .map(|i| f64::from(i) / 40.0 * widest)

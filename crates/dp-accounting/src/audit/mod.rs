@@ -1,7 +1,9 @@
-//! A second opinion on the accountants: profiles in arithmetic of 200 bits, by formulas of their own, on random and adversarial settings.
+//! A second opinion on the accountants: profiles in arithmetic of 200 bits, by formulas of their
+//! own, on random and adversarial settings.
 //!
-//! Nothing here is shared with what it judges: neither the numbers nor the special functions nor the inversion. It is slow, so it is behind the
-//! feature `audit`, and whoever does without compiles none of it.
+//! Nothing here is shared with what it judges: neither the numbers nor the special functions nor
+//! the inversion. It is slow, so it is behind the feature `audit`, and whoever does without
+//! compiles none of it.
 //!
 //! ```
 //! let finding = dp_accounting::audit::check(7, 3);
@@ -32,13 +34,14 @@ pub fn check(seed: u64, index: u64) -> Finding {
     setting.case(NeighbouringRelation::AddRemove).map_or_else(|error| Finding::unanswered(&error), |case| case.check())
 }
 
-/// The same of another stream: one direction alone, batches cut to a physical size and random allocation.
+/// The same of another stream: one direction alone, batches cut to a physical size and random
+/// allocation.
 pub fn check_further(seed: u64, index: u64) -> Finding {
     further::random(seed, index).map_or_else(|error| Finding::unanswered(&error), |case| case.check())
 }
 
-/// From now on, in this program, Rényi moments are too low where nearly every record is in the batch: a fault that was once there, and that an
-/// audit must find.
+/// From now on, in this program, Rényi moments are too low where nearly every record is in the
+/// batch: a fault that was once there, and that an audit must find.
 pub fn plant_low_rdp() {
     crate::rdp::plant::low_rdp();
 }

@@ -29,7 +29,8 @@ pub(super) fn survival(t: &Ball) -> Ball {
         sum = sum + Ball::within_power_of_two(-256);
         return Ball::exact(0.5) - density(t) * sum;
     }
-    // The continued fraction t + 1/(t + 2/(t + …)): two successive convergents enclose the Mills ratio.
+    // The continued fraction t + 1/(t + 2/(t + …)): two successive convergents enclose the Mills
+    // ratio.
     let depth = (0.5 * (190.0 / (2.0 * size)).powi(2)) as u64 + 24;
     let convergent = |depth: u64| (1..=depth).rev().fold(t.clone(), |inner, k| t.clone() + Ball::from_count(k) / inner);
     density(t) / convergent(depth).hull(&convergent(depth + 1))

@@ -18,7 +18,8 @@ pub(super) enum Truth {
         sigma: f64,
     },
     Inverted(Inversion),
-    /// `count` sampled Gaussians, in each of which, with probability `full`, another record makes room.
+    /// `count` sampled Gaussians, in each of which, with probability `full`, another record makes
+    /// room.
     Truncated {
         q: f64,
         sigma: f64,
@@ -78,7 +79,8 @@ impl Truth {
             Self::Truncated { q, sigma, full, count: 1, .. } => {
                 let q = Ball::exact(*q);
                 let room = Ball::exact(1.0) - full.clone();
-                // Whether there is room is independent of the record, and counts as public. A record that makes room moves the sum as far as one that enters.
+                // Whether there is room is independent of the record, and counts as public. A
+                // record that makes room moves the sum as far as one that enters.
                 each(&|direction, epsilon| {
                     room.clone() * sampled_gaussian_delta(&q, *sigma, direction, epsilon)
                         + full.clone() * sampled_gaussian_delta(&q, 0.5 * sigma, direction, epsilon)
@@ -102,7 +104,8 @@ impl Truth {
                 each(&|direction, epsilon| pair_delta(*sigma, direction, epsilon, FINE))
             }
             Self::Allocated { sigma, steps } => {
-                // The mean of more ratios is less spread (a reversed martingale), and more than the mean of one and of the others' means.
+                // The mean of more ratios is less spread (a reversed martingale), and more than the
+                // mean of one and of the others' means.
                 let q = Ball::exact(1.0) / Ball::from_count(*steps);
                 each(&|direction, epsilon| {
                     let least = sampled_gaussian_delta(&q, *sigma, direction, epsilon);
@@ -115,7 +118,8 @@ impl Truth {
 
 fn inverted(inversion: &Inversion, directions: &[Direction], epsilons: &[f64]) -> Option<Vec<Vec<Ball>>> {
     let found: Vec<_> = directions.iter().map(|d| (*d, inversion.delta(*d, epsilons))).collect();
-    // One direction is enough of a truth, with a bound on the other, which often has no loss as large as ε.
+    // One direction is enough of a truth, with a bound on the other, which often has no loss as
+    // large as ε.
     if found.iter().all(|(_, deltas)| deltas.is_none()) {
         return None;
     }

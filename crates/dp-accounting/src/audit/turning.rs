@@ -17,8 +17,8 @@ impl Complex {
         Self { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
     }
 
-    /// Of a number of modulus 1 at most that is known to an error: its power to `exponent` times that error, and to eight units for every
-    /// factor that it has by then.
+    /// Of a number of modulus 1 at most that is known to an error: its power to `exponent` times
+    /// that error, and to eight units for every factor that it has by then.
     pub(super) fn power(self, mut exponent: u64) -> Self {
         let (mut result, mut square) = (Self::ONE, self);
         while exponent > 0 {

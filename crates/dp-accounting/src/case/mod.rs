@@ -493,8 +493,8 @@ impl Resolved {
     /// One step, or the event, as it is for all records that come and go together.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for parameters out of range, [`AccountingError::NotRepresentable`] for what several records together
-    /// have no analysis of.
+    /// [`AccountingError::OutOfRange`] for parameters out of range,
+    /// [`AccountingError::NotRepresentable`] for what several records together have no analysis of.
     pub fn event(&self) -> Result<DpEvent, AccountingError> {
         match &self.source {
             Source::Event(event) => event.for_user(self.user_records),

@@ -1,9 +1,11 @@
 //! The privacy loss of a record that is used in one step out of several, drawn at random.
 //!
-//! With `W = e^(μu - μ²/2)`, `u ~ N(0, 1)`, the likelihood ratio of "record present" to "record absent" is `S/t`, the mean of `t` independent
-//! copies of W. Both profiles, `E[(S/t - γ)⁺]` and `E[(1 - γS/t)⁺]`, are expectations of convex functions of S. Dividing a cell's probability between its
-//! ends at unchanged mean makes a variable larger in convex order, moving it to its mean makes it smaller, and sums of independent variables keep
-//! the order: so both bounds follow from sums of atoms, by squaring, on grids that are laid anew for each sum.
+//! With `W = e^(μu - μ²/2)`, `u ~ N(0, 1)`, the likelihood ratio of "record present" to "record
+//! absent" is `S/t`, the mean of `t` independent copies of W. Both profiles, `E[(S/t - γ)⁺]` and
+//! `E[(1 - γS/t)⁺]`, are expectations of convex functions of S. Dividing a cell's probability
+//! between its ends at unchanged mean makes a variable larger in convex order, moving it to its
+//! mean makes it smaller, and sums of independent variables keep the order: so both bounds follow
+//! from sums of atoms, by squaring, on grids that are laid anew for each sum.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -76,12 +78,14 @@ struct Sum {
 #[derive(Debug)]
 struct Sketch {
     log_tail: f64,
-    /// Logarithms of values at equal distances in standard deviations of a normal score, for every sum on the way to `t` terms.
+    /// Logarithms of values at equal distances in standard deviations of a normal score, for every
+    /// sum on the way to `t` terms.
     knots: Vec<Vec<f64>>,
 }
 
 impl Allocation {
-    /// `None` where there is so little noise, or so many steps, that rounding would not be negligible.
+    /// `None` where there is so little noise, or so many steps, that rounding would not be
+    /// negligible.
     pub(super) fn new(sigma: f64, steps: u64) -> Option<Self> {
         (sigma >= LEAST_SIGMA && (2..=MOST_STEPS).contains(&steps)).then(|| Self {
             sigma,
@@ -137,7 +141,8 @@ impl Allocation {
         Sketch { log_tail, knots }
     }
 
-    /// The loss between the knots at one standard deviation on either side, halved, and its whole range.
+    /// The loss between the knots at one standard deviation on either side, halved, and its whole
+    /// range.
     fn spread(&self, log_tail: f64) -> (f64, [f64; 2]) {
         let sketch = self.sketch(log_tail);
         let last = sketch.knots.last().map_or(&[][..], Vec::as_slice);
@@ -210,7 +215,8 @@ impl Allocation {
         Cut { directions: upper.directions, lower: lower.lower, outside }
     }
 
-    /// The sum of all steps, and what was left out: probability with the record or without it, whichever is larger.
+    /// The sum of all steps, and what was left out: probability with the record or without it,
+    /// whichever is larger.
     fn sum(&self, sketch: &Sketch, resolution: f64, log_tail: f64, side: Side) -> (Sum, f64) {
         let reach = self.reach(log_tail);
         let mut sum = one_step(self.mu(), resolution, reach, side);
@@ -220,7 +226,8 @@ impl Allocation {
         for ((n, is_one_more), knots) in self.counts().into_iter().zip(&sketch.knots) {
             let n = n as f64;
             let grid = refined(knots, (KNOTS * resolution).round().max(1.0));
-            // One term of many may be coarser: it adds as little to the error of the sum as to the sum.
+            // One term of many may be coarser: it adds as little to the error of the sum as to the
+            // sum.
             let one = is_one_more.then(|| one_step(self.mu(), (resolution / n.sqrt()).max(8.0), reach, side));
             let (next, left_out) = add(&sum, one.as_ref(), &grid, side);
             // Of t/n such sums; beside what was left out itself, the other terms have mean 1.
@@ -361,7 +368,8 @@ fn add(a: &Sum, b: Option<&Sum>, grid: &[f64], side: Side) -> (Sum, LeftOut) {
     if side == Side::Upper {
         atoms.push(high, carried);
     }
-    // Sums of positive terms, no more than there are atoms on either side; a mean moves by no more than that share of its cell.
+    // Sums of positive terms, no more than there are atoms on either side; a mean moves by no more
+    // than that share of its cell.
     let roundings = HALF_ULP * ((a.atoms.values.len() + other.atoms.values.len()) as f64 + 16.0);
     let sum = Sum {
         atoms,
@@ -381,7 +389,8 @@ fn place(a: &Atoms, b: &Atoms, n: f64, tail: f64) -> (Atoms, Vec<f64>) {
         sums.extend(b.values.iter().zip(&b.masses).map(|(y, q)| (x + y, p * q)));
     }
     sums.sort_unstable_by(|x, y| x.0.total_cmp(&y.0));
-    // Cumulative from both ends; above also with the record, whose probability is value over n times as large.
+    // Cumulative from both ends; above also with the record, whose probability is value over n
+    // times as large.
     let below: Vec<f64> = running(sums.iter().map(|(_, mass)| *mass));
     let mut above: Vec<f64> = running(sums.iter().rev().map(|(_, mass)| *mass));
     let mut present: Vec<f64> = running(sums.iter().rev().map(|(value, mass)| mass * (1.0 + value / n)));

@@ -1,15 +1,18 @@
-//! Privacy loss of one query on the whole batch, before sampling: the log-likelihood ratio `y` of "record present" to "record absent".
+//! Privacy loss of one query on the whole batch, before sampling: the log-likelihood ratio `y` of
+//! "record present" to "record absent".
 
 use std::f64::consts::LN_2;
 
 use crate::normal::LOG_SQRT_TAU;
 
-/// Distribution of `y` when the record is absent; when it is present its density is `e^y` times as large.
+/// Distribution of `y` when the record is absent; when it is present its density is `e^y` times as
+/// large.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum BaseLoss {
     /// `y ~ N(-μ²/2, μ²)` with `μ = 1/σ`.
     Gaussian { mu: f64 },
-    /// Half of the mass at `-t`, `e^-t/2` at `t`, the density `e^(-(y+t)/2)/4` between them, with `t = 1/scale`.
+    /// Half of the mass at `-t`, `e^-t/2` at `t`, the density `e^(-(y+t)/2)/4` between them, with
+    /// `t = 1/scale`.
     Laplace { rate: f64 },
     /// `y = ε` with probability `1/(e^ε + n - 1)`, `-ε` with `e^ε` times that, else 0.
     RandomisedResponse { epsilon: f64, n_outcomes: u32 },
@@ -19,7 +22,8 @@ pub(super) enum BaseLoss {
 pub(super) type Atom = (f64, f64, f64);
 
 impl BaseLoss {
-    /// The interval outside of which neither distribution has more than `exp(log_tail)` on either side.
+    /// The interval outside of which neither distribution has more than `exp(log_tail)` on either
+    /// side.
     pub(super) fn range(self, log_tail: f64) -> (f64, f64) {
         match self {
             // P(N(0,1) > u) < exp(-u²/2).
@@ -32,10 +36,12 @@ impl BaseLoss {
         }
     }
 
-    /// Bound on the relative rounding error of a cell's probability: an exponential's is its argument's absolute one.
+    /// Bound on the relative rounding error of a cell's probability: an exponential's is its
+    /// argument's absolute one.
     ///
-    /// Of the Gaussian's argument, `u²/2` with `u = y/μ + μ/2`, and `y` in the other density, `y` itself being a rounded node. μ is right to
-    /// 6 ulp, to which the density is as sensitive as `|u|·(|y|/μ + μ/2) + 1`, at most `u²` and 1 at the far end.
+    /// Of the Gaussian's argument, `u²/2` with `u = y/μ + μ/2`, and `y` in the other density, `y`
+    /// itself being a rounded node. μ is right to 6 ulp, to which the density is as sensitive as
+    /// `|u|·(|y|/μ + μ/2) + 1`, at most `u²` and 1 at the far end.
     pub(super) fn relative_error(self, log_tail: f64) -> f64 {
         let size = match self {
             Self::Gaussian { mu } => {
@@ -78,7 +84,8 @@ impl BaseLoss {
         !matches!(self, Self::RandomisedResponse { .. })
     }
 
-    /// Logarithm of the density of `y` when the record is absent, as a function: it is evaluated millions of times.
+    /// Logarithm of the density of `y` when the record is absent, as a function: it is evaluated
+    /// millions of times.
     pub(super) fn log_density(self) -> impl Fn(f64) -> f64 {
         let log_scale = if let Self::Gaussian { mu } = self { libm::log(mu) } else { 0.0 };
         move |y| match self {
@@ -91,7 +98,8 @@ impl BaseLoss {
         }
     }
 
-    /// Panels that cutting it takes, however few the cells: the integral of [`roughness`](Self::roughness).
+    /// Panels that cutting it takes, however few the cells: the integral of
+    /// [`roughness`](Self::roughness).
     pub(super) fn n_panels(self, log_tail: f64) -> f64 {
         match self {
             Self::Gaussian { mu } => {
@@ -103,7 +111,8 @@ impl BaseLoss {
         }
     }
 
-    /// How fast the logarithm of either density can change at `y`, as a rate: panels are chosen against it.
+    /// How fast the logarithm of either density can change at `y`, as a rate: panels are chosen
+    /// against it.
     pub(super) fn roughness(self, y: f64) -> f64 {
         match self {
             Self::Gaussian { mu } => ((y / mu).abs() + 0.5 * mu + 1.0) / mu,

@@ -54,7 +54,8 @@ impl Bracket {
         self.upper - self.lower <= (relative_width * self.upper).max(question.negligible())
     }
 
-    /// What both allow. Both are proven, so there is such a thing; should there be none, what either allows.
+    /// What both allow. Both are proven, so there is such a thing; should there be none, what
+    /// either allows.
     pub(super) const fn intersection(self, other: Self) -> Self {
         let (lower, upper) = (self.lower.max(other.lower), self.upper.min(other.upper));
         if lower <= upper {
@@ -64,15 +65,18 @@ impl Bracket {
         }
     }
 
-    /// This bracket with a coarser accountant's upper bound, which is dropped where it contradicts: then it is wrong, not the bracket.
+    /// This bracket with a coarser accountant's upper bound, which is dropped where it contradicts:
+    /// then it is wrong, not the bracket.
     pub(super) const fn within(self, upper: f64) -> Self {
         if upper < self.lower { self } else { Self { lower: self.lower, upper: self.upper.min(upper) } }
     }
 }
 
-/// Brackets the answer on grids alone; what is guessed only says which grid comes first and which is fine enough.
+/// Brackets the answer on grids alone; what is guessed only says which grid comes first and which
+/// is fine enough.
 ///
-/// All grids together have no more points than the largest may have, so that every question is answered in the time of one of those.
+/// All grids together have no more points than the largest may have, so that every question is
+/// answered in the time of one of those.
 pub(super) fn bracket(
     mechanisms: &[(PldMechanism, f64)],
     question: Question,
@@ -81,7 +85,8 @@ pub(super) fn bracket(
     asked: [bool; 2],
 ) -> Bracket {
     let steps: f64 = mechanisms.iter().map(|(_, count)| count).sum();
-    // Probability that the grid may leave out: a millionth of δ over all steps. When δ is the question, of what is known of it.
+    // Probability that the grid may leave out: a millionth of δ over all steps. When δ is the
+    // question, of what is known of it.
     let log_tail_of = |best: Bracket| {
         let log_delta = match question {
             Question::Epsilon { delta } => libm::log(delta),
@@ -104,7 +109,8 @@ pub(super) fn bracket(
     let max_points = effort.max_points as f64;
     let mut interval =
         (guess.epsilon / 200.0).max(cells_at(log_tail_of(best), 1.0) / 4096.0_f64.min(max_points)).max(1e-12);
-    // With next to no noise panels take all of the time: a grid of as many cells takes hardly longer than a coarse one.
+    // With next to no noise panels take all of the time: a grid of as many cells takes hardly
+    // longer than a coarse one.
     let n_panels = mechanisms.iter().map(|(m, _)| m.n_panels(log_tail_of(best))).fold(0.0, f64::max);
     if n_panels > MANY_PANELS {
         // Not so fine that the first transform is too long.
@@ -115,7 +121,8 @@ pub(super) fn bracket(
         mechanism.affordable(log_tail_of(best), interval, 0.03 * max_points)
     });
     for level in 0..40 {
-        // Relative probability, under the tilt, that may lie outside the window of the transform; less each time, in case it was too much.
+        // Relative probability, under the tilt, that may lie outside the window of the transform;
+        // less each time, in case it was too much.
         let log_window_tail = libm::log(effort.relative_width) - 10.0 - SLACK - f64::from(level);
         let log_tail = log_tail_of(best);
         let work_at = |interval: f64| mechanisms.iter().map(|(m, _)| m.work(log_tail, interval)).fold(0.0, f64::max);
@@ -159,7 +166,8 @@ pub(super) fn bracket(
         let relative = (upper - best.lower) / upper;
         let ratio = if relative.is_finite() { (0.7 * effort.relative_width / relative).sqrt() } else { 0.0 };
         let next = interval * ratio.clamp(if relative < 0.3 { 0.2 } else { 0.125 }, 0.7);
-        // The last grid that fits is worth trying: its cut may take half of what is left, the transforms the rest.
+        // The last grid that fits is worth trying: its cut may take half of what is left, the
+        // transforms the rest.
         let fits = |interval: f64| work_at(interval) <= 0.5 * points_left;
         let last = if fits(next) { next } else { last_true(interval, next, fits) };
         interval = if last < 0.85 * interval { last } else { next };
@@ -203,7 +211,8 @@ struct Direction {
 }
 
 impl Direction {
-    /// Bounds from one grid, and the points that its transforms have; `None` when there would be too many.
+    /// Bounds from one grid, and the points that its transforms have; `None` when there would be
+    /// too many.
     fn answer(
         &mut self,
         upper: &Summands,
@@ -256,10 +265,12 @@ impl Direction {
 /// How much worse than the best tilt's the Chernoff bound of the chosen tilt may be, in nats.
 const SLACK: f64 = 4.0;
 
-/// A tilt at which the Chernoff bound is nearly smallest: there the transform's rounding hardly matters.
+/// A tilt at which the Chernoff bound is nearly smallest: there the transform's rounding hardly
+/// matters.
 ///
-/// The best tilt often lies where rare large losses begin to dominate, so that the tilted sum has a long upper tail. The smallest tilt within
-/// [`SLACK`] of the best avoids it, and needs a transform several times shorter.
+/// The best tilt often lies where rare large losses begin to dominate, so that the tilted sum has a
+/// long upper tail. The smallest tilt within [`SLACK`] of the best avoids it, and needs a transform
+/// several times shorter.
 fn saddle_point(summands: &Summands, question: Question) -> f64 {
     let offset = summands.offset();
     let exponent = |tilt: f64| summands.log_moment(tilt) + tilt * offset + log_largest_weight(tilt);
@@ -294,7 +305,8 @@ fn saddle_point(summands: &Summands, question: Question) -> f64 {
     high
 }
 
-/// Range of tilts: beyond it a single grid step fades by more than e^-30 and sums over the grid would underflow.
+/// Range of tilts: beyond it a single grid step fades by more than e^-30 and sums over the grid
+/// would underflow.
 fn tilts(interval: f64) -> (f64, f64) {
     let largest = 30.0 / interval;
     (1e-3 * largest.min(1.0), largest)
@@ -315,7 +327,8 @@ fn crossing(sum: &TiltedSum, side: Side, log_delta: f64) -> f64 {
             return true;
         }
         answer = Some(match above {
-            // Between grid points the profile is linear in e^ε, and the allowances for errors bend the bound the safe way.
+            // Between grid points the profile is linear in e^ε, and the allowances for errors bend
+            // the bound the safe way.
             Some((next, log_next)) => {
                 let part = (1.0 - libm::exp(log_delta - log_value)) / (1.0 - libm::exp(log_next - log_value));
                 epsilon + libm::log1p(part.clamp(0.0, 1.0) * libm::expm1(next - epsilon))
@@ -328,7 +341,8 @@ fn crossing(sum: &TiltedSum, side: Side, log_delta: f64) -> f64 {
     let crossing = match (answer, above, side) {
         (Some(answer), _, _) => answer,
         (None, _, Side::Lower) => 0.0,
-        // Everything that was visited is below δ: its lowest point, at or below 0 unless the window ends above, bounds ε from above.
+        // Everything that was visited is below δ: its lowest point, at or below 0 unless the window
+        // ends above, bounds ε from above.
         (None, Some((epsilon, _)), Side::Upper) => epsilon,
         (None, None, Side::Upper) => f64::INFINITY,
     };

@@ -1,11 +1,12 @@
-//! The privacy loss of one (sampled) mechanism, cut at the points of a grid: how much probability lies in each cell, and how it
-//! divides between the cell's ends.
+//! The privacy loss of one (sampled) mechanism, cut at the points of a grid: how much probability
+//! lies in each cell, and how it divides between the cell's ends.
 
 use super::base_loss::BaseLoss;
 use crate::gauss_legendre::{RULE_3, RULE_5, RULE_8};
 
-/// Probability in the cells of a grid, divided between the ends of each cell so that both distributions keep their mass: then
-/// the privacy profile is the same at every grid point and larger, being a chord of a convex curve, between them.
+/// Probability in the cells of a grid, divided between the ends of each cell so that both
+/// distributions keep their mass: then the privacy profile is the same at every grid point and
+/// larger, being a chord of a convex curve, between them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Cells {
     /// Loss at grid index 0.
@@ -37,7 +38,8 @@ impl Cells {
     }
 }
 
-/// Both directions of one mechanism on one grid, with a bound on the probability that lies outside it.
+/// Both directions of one mechanism on one grid, with a bound on the probability that lies outside
+/// it.
 #[derive(Debug, Clone)]
 pub(super) struct BothDirections {
     /// Record present against record absent.
@@ -62,8 +64,8 @@ struct Integrals {
 /// Where the grid of a sampled mechanism starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
-    /// At the infimum `ln(1-q)` of the loss, near which nearly all of the probability lies when q is small: then the grid need not
-    /// resolve q. Without sampling, at 0.
+    /// At the infimum `ln(1-q)` of the loss, near which nearly all of the probability lies when q
+    /// is small: then the grid need not resolve q. Without sampling, at 0.
     Infimum,
     /// At 0, and only losses above it.
     Zero,
@@ -111,15 +113,16 @@ impl Grid {
             // e^loss - (1-q) = (1-q)(e^x - 1) = q·e^y.
             libm::log1p(-q) - libm::log(q) + if x > 36.0 { x } else { libm::log(libm::expm1(x)) }
         } else {
-            // One logarithm, of a number near 1 where most of the probability is: a difference of large ones would be rounded more.
+            // One logarithm, of a number near 1 where most of the probability is: a difference of
+            // large ones would be rounded more.
             libm::log((1.0 - q) / q * libm::expm1(x))
         }
     }
 }
 
 impl Grid {
-    /// Bound on the rounding error of [`ratio`](Self::ratio): of the grid point, to which its exponential is as sensitive as it is large, and of the
-    /// logarithms that may cancel.
+    /// Bound on the rounding error of [`ratio`](Self::ratio): of the grid point, to which its
+    /// exponential is as sensitive as it is large, and of the logarithms that may cancel.
     fn rounding_of_ratio(&self, k: i64, y: f64) -> f64 {
         let x = (k as f64 * self.interval).abs();
         let rate = if self.q < 1.0 && (x > 36.0 || self.q < 1e-280) { libm::log(self.q).abs() } else { 0.0 };
@@ -134,9 +137,10 @@ fn log_one_plus_exp(t: f64) -> f64 {
 
 /// Cuts the loss of `base`, sampled at the grid's rate, at the grid's points.
 ///
-/// Every quantity is a sum of positive terms: the loss is `ln w`, `w = 1 + q(e^y - 1)`, and with `w(a) = e^(x_a)` at a cell's ends
-/// the probability that connect-the-dots moves up is `∫ absent·(w - w(a))/(1 - e^-h) = q ∫ present·(1 - e^-(y-a))/(1 - e^-h)`.
-/// Differences of distribution functions would lose all digits for small q and for fine grids.
+/// Every quantity is a sum of positive terms: the loss is `ln w`, `w = 1 + q(e^y - 1)`, and with
+/// `w(a) = e^(x_a)` at a cell's ends the probability that connect-the-dots moves up is `∫
+/// absent·(w - w(a))/(1 - e^-h) = q ∫ present·(1 - e^-(y-a))/(1 - e^-h)`. Differences of
+/// distribution functions would lose all digits for small q and for fine grids.
 pub(super) fn cut(base: BaseLoss, grid: Grid, log_tail: f64) -> BothDirections {
     let (y_low, y_high) = base.range(log_tail);
     let Grid { q, interval, offset, first, last } = grid;
@@ -155,7 +159,8 @@ pub(super) fn cut(base: BaseLoss, grid: Grid, log_tail: f64) -> BothDirections {
             integrate(base, &log_density, [a, b], [y_low, y_high], &mut cell);
         }
         for &(y, absent, present) in &atoms {
-            // Half-open cells, closed at the far end, so that rounding of the ends cannot lose an atom.
+            // Half-open cells, closed at the far end, so that rounding of the ends cannot lose an
+            // atom.
             let inside = (y >= a || (k == first && y > a - 1e-9)) && (y < b || k + 1 == last);
             if inside {
                 cell.absent += absent;
@@ -164,7 +169,8 @@ pub(super) fn cut(base: BaseLoss, grid: Grid, log_tail: f64) -> BothDirections {
                 cell.from_above += present * libm::expm1((b - y).max(0.0));
             }
         }
-        // With p = (e^y - e^a)/(e^b - e^a) the share of the upper end, |dp/db| ≤ 1/(1 - e^-(b-a)) and |dp/da| ≤ 1/(e^(b-a) - 1).
+        // With p = (e^y - e^a)/(e^b - e^a) the share of the upper end, |dp/db| ≤ 1/(1 - e^-(b-a))
+        // and |dp/da| ≤ 1/(e^(b-a) - 1).
         let (a_error, b_error) = (grid.rounding_of_ratio(k, a), grid.rounding_of_ratio(k + 1, b));
         let rounding = if a.is_finite() {
             // 1/(1 - e^-(b-a)) is one more than 1/(e^(b-a) - 1).
@@ -203,8 +209,9 @@ fn integrate(
 ) {
     let (mut y, end) = (a.max(y_low), b.min(y_high));
     while y < end {
-        // Relative errors below 1e-15: with n nodes the error is (n!)⁴/((2n+1)(2n)!³)·width²ⁿ times the 2n-th derivative over the density,
-        // for a normal density He₂ₙ: 4e-7·15·s⁶, 4e-13·945·s¹⁰ and 2e-23·2027025·s¹⁶ at its centre, less elsewhere.
+        // Relative errors below 1e-15: with n nodes the error is (n!)⁴/((2n+1)(2n)!³)·width²ⁿ times
+        // the 2n-th derivative over the density, for a normal density He₂ₙ: 4e-7·15·s⁶,
+        // 4e-13·945·s¹⁰ and 2e-23·2027025·s¹⁶ at its centre, less elsewhere.
         let roughness = base.roughness(y);
         let width = (1.0 / roughness).min(end - y);
         match width * roughness {

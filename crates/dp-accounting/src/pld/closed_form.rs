@@ -1,10 +1,12 @@
-//! Compositions whose privacy profile is a formula: Gaussians on the whole data, and one sampled Gaussian.
+//! Compositions whose privacy profile is a formula: Gaussians on the whole data, and one sampled
+//! Gaussian.
 
 use super::bracket::Bracket;
 use super::mechanism::PldMechanism;
 use crate::gaussian::{Profile, absent_profile, gaussian_profile, invert, present_profile, sampled_gaussian_profile};
 
-/// Relative error of `μ`: of the root of a sum of precisions, or of the reciprocal of a noise multiplier that is right to 4 ulp.
+/// Relative error of `μ`: of the root of a sum of precisions, or of the reciprocal of a noise
+/// multiplier that is right to 4 ulp.
 const MU_ERROR: f64 = 6.0 * f64::EPSILON;
 
 /// A profile known up to rounding.
@@ -30,7 +32,8 @@ impl ClosedForm {
     pub(super) fn of(mechanisms: &[(PldMechanism, f64)], directions: [bool; 2]) -> Option<Self> {
         let [(mechanism, count)] = mechanisms else { return None };
         if let Some(mu) = mechanism.as_gaussian() {
-            // Of which there is one, whatever was composed: a mechanism on the whole data has been counted into μ.
+            // Of which there is one, whatever was composed: a mechanism on the whole data has been
+            // counted into μ.
             return (*count == 1.0).then_some(Self::Gaussian { mu });
         }
         if *count != 1.0 {

@@ -1,4 +1,5 @@
-//! Sums of many independent discrete losses, by FFT under an exponential tilt, with every error accounted for.
+//! Sums of many independent discrete losses, by FFT under an exponential tilt, with every error
+//! accounted for.
 
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex64;
@@ -23,7 +24,8 @@ impl Summands {
         self.parts.iter().map(|(loss, count)| count * loss.log_moment(tilt, self.interval)).sum()
     }
 
-    /// About the same sum on so few points that searches cost little; whatever they find is then bounded on the fine ones.
+    /// About the same sum on so few points that searches cost little; whatever they find is then
+    /// bounded on the fine ones.
     pub(super) fn coarsened(&self) -> Self {
         let most = self.parts.iter().map(|(loss, _)| loss.masses.len()).max().unwrap_or(0);
         let factor = (most / 2048).max(1);
@@ -31,7 +33,8 @@ impl Summands {
         Self { interval: self.interval * factor as f64, parts }
     }
 
-    /// Grid indices, in units of `interval`, between which the sum lies, under the tilt, up to `exp(log_tail)` on either side (Chernoff).
+    /// Grid indices, in units of `interval`, between which the sum lies, under the tilt, up to
+    /// `exp(log_tail)` on either side (Chernoff).
     pub(super) fn window(&self, tilt: f64, log_tail: f64, interval: f64) -> Window {
         let at_tilt = self.log_moment(tilt);
         let step = {
@@ -42,7 +45,8 @@ impl Summands {
             let deviation = curvature.max(0.0).sqrt().max(self.interval);
             (-2.0 * log_tail).sqrt() / deviation
         };
-        // Any shift gives a valid bound, and the bound has one minimum in the shift. Of a normal sum that is `step`; a heavy tail asks for a smaller one.
+        // Any shift gives a valid bound, and the bound has one minimum in the shift. Of a normal
+        // sum that is `step`; a heavy tail asks for a smaller one.
         let bound = |shift: f64| (self.log_moment(tilt + shift) - at_tilt - log_tail) / shift;
         let best = |sign: f64| {
             let descend = |start: f64, factor: f64| {
@@ -150,8 +154,9 @@ pub(super) fn convolve(
             sum[0] += Complex64::new(0.5 * libm::log(a.norm_sqr()), libm::atan2(a.im, a.re)) * count;
             sum[1] += Complex64::new(0.5 * libm::log(b.norm_sqr()), libm::atan2(b.im, b.re)) * count;
         }
-        // A coefficient's error e becomes count·|F|^(count-1)·e, and all moduli are at most 1 up to rounding; the power itself adds rounding of its phase.
-        // (|F| + e)^(count-1) exceeds 1 by a factor that only extreme counts notice.
+        // A coefficient's error e becomes count·|F|^(count-1)·e, and all moduli are at most 1 up to
+        // rounding; the power itself adds rounding of its phase. (|F| + e)^(count-1) exceeds 1 by a
+        // factor that only extreme counts notice.
         let one = fft_error * norm + 4.0 * f64::EPSILON * norm;
         rounding += count * one * libm::exp((count * one * (length as f64).sqrt()).min(600.0));
         total_count += count;
@@ -190,7 +195,8 @@ pub(super) fn convolve(
     }
     inverse.process_with_scratch(&mut buffer, &mut scratch);
     let scale = 1.0 / length as f64;
-    // Parseval: the masses' norm is the spectrum's over √length. Coefficients below e^-80 were left out.
+    // Parseval: the masses' norm is the spectrum's over √length. Coefficients below e^-80 were left
+    // out.
     rounding = rounding * libm::exp(log_largest)
         + (fft_error + 8.0 * f64::EPSILON * (1.0 + total_count)) * (energy * scale).sqrt()
         + 1e-34;
@@ -244,21 +250,24 @@ impl TiltedSum {
         libm::exp(log_bound).min(1.0)
     }
 
-    /// How far rounding may have moved the losses near an ε: the offset of each step, and the point on the grid.
+    /// How far rounding may have moved the losses near an ε: the offset of each step, and the point
+    /// on the grid.
     pub(super) fn rounding_of_losses(&self, epsilon: f64) -> f64 {
         4.0 * f64::EPSILON * (2.0 * self.offset.abs() + epsilon.abs() + self.interval)
     }
 
-    /// Visits `(ε, ln of δ's bound)` at grid points from the top of the window down to the first at or below `floor`, until `visit` returns false.
+    /// Visits `(ε, ln of δ's bound)` at grid points from the top of the window down to the first at
+    /// or below `floor`, until `visit` returns false.
     ///
-    /// `δ(ε) = e^(K - λε) Σ g·e^(-λ(x-ε))(1 - e^-(x-ε))` over `x > ε`, with `g` the tilted masses; the sum is carried from one grid
-    /// point to the next by two positive recurrences.
+    /// `δ(ε) = e^(K - λε) Σ g·e^(-λ(x-ε))(1 - e^-(x-ε))` over `x > ε`, with `g` the tilted masses;
+    /// the sum is carried from one grid point to the next by two positive recurrences.
     pub(super) fn scan(&self, side: Side, floor: f64, mut visit: impl FnMut(f64, f64) -> bool) {
         let (fade, discount) = (libm::exp(-self.tilt * self.interval), libm::exp(-self.interval));
         // Not 1 - discount: on fine grids the difference would have few digits.
         let gap = -libm::expm1(-self.interval);
         let weight = libm::exp(log_largest_weight(self.tilt));
-        // Euclidean norm of the weights, Σ e^(-2λt)(1-e^-t)² over the grid, at most over the window: Cauchy–Schwarz against the rounding.
+        // Euclidean norm of the weights, Σ e^(-2λt)(1-e^-t)² over the grid, at most over the
+        // window: Cauchy–Schwarz against the rounding.
         let norm = (0..self.masses.len())
             .scan((1.0, 0.0), |(slow, rise), _| {
                 let value = *slow * *rise;
@@ -281,7 +290,8 @@ impl TiltedSum {
             delta = fade * (delta + gap * discounted);
             discounted = mass + fade * discount * discounted;
             let above_offset = (self.first + i as i64) as f64 * self.interval;
-            // A mass k points above has been through k roundings of both factors, 4 ulp each, and counts at most e^(-λhk): k·e^(-λhk) ≤ 1/(eλh).
+            // A mass k points above has been through k roundings of both factors, 4 ulp each, and
+            // counts at most e^(-λhk): k·e^(-λhk) ≤ 1/(eλh).
             above_here += mass;
             let turns = (self.masses.len() - i) as f64;
             let fading = 4.0

@@ -15,7 +15,8 @@ pub(super) struct DiscreteLoss {
 }
 
 impl DiscreteLoss {
-    /// Connect-the-dots: dominates the true loss (Doroshenko, Ghazi, Kamath, Kumar & Manurangsi 2022).
+    /// Connect-the-dots: dominates the true loss (Doroshenko, Ghazi, Kamath, Kumar & Manurangsi
+    /// 2022).
     pub(super) fn upper(cells: &Cells) -> Self {
         Self::dots(cells, 1.0)
     }
@@ -39,9 +40,11 @@ impl DiscreteLoss {
 
     /// Candidates for a loss that the true one dominates; there is always one.
     ///
-    /// Where the cell that holds most of the probability is wider than the loss of most steps, as with a small sampling rate,
-    /// contraction would spend the rare large losses on it; then it is better to round the losses up to there down, at unchanged probability, and to
-    /// contract only what lies above. The cells are divided by the event that the loss is above, so both rules stay valid.
+    /// Where the cell that holds most of the probability is wider than the loss of most steps, as
+    /// with a small sampling rate, contraction would spend the rare large losses on it; then it is
+    /// better to round the losses up to there down, at unchanged probability, and to contract only
+    /// what lies above. The cells are divided by the event that the loss is above, so both rules
+    /// stay valid.
     pub(super) fn lower(cells: &Cells, interval: f64) -> Vec<Self> {
         let mut candidates: Vec<Self> = Self::contracted(cells, interval).into_iter().collect();
         let zero = usize::try_from(-cells.first).ok();
@@ -68,12 +71,15 @@ impl DiscreteLoss {
         candidates
     }
 
-    /// Dominated by the true loss, and as close to it, to second order in the interval, as connect-the-dots is from above.
+    /// Dominated by the true loss, and as close to it, to second order in the interval, as
+    /// connect-the-dots is from above.
     ///
-    /// In `γ = e^x` the profile `v(γ) = E[(L - γ)⁺]` is convex, and connect-the-dots has its chords. A chord exceeds the curve by at most
-    /// its distance to the two tangents at its ends, `sag`, which the division of a cell's probability gives. Lowering each dot by
-    /// the larger sag beside it puts every chord below the curve; the lower convex hull of the dots is then the profile of a pair that the true one dominates.
-    /// All of this is done on probabilities (second differences), where nothing cancels.
+    /// In `γ = e^x` the profile `v(γ) = E[(L - γ)⁺]` is convex, and connect-the-dots has its
+    /// chords. A chord exceeds the curve by at most its distance to the two tangents at its ends,
+    /// `sag`, which the division of a cell's probability gives. Lowering each dot by the larger sag
+    /// beside it puts every chord below the curve; the lower convex hull of the dots is then the
+    /// profile of a pair that the true one dominates. All of this is done on probabilities (second
+    /// differences), where nothing cancels.
     ///
     /// `None` when the grid is too coarse for any such pair.
     fn contracted(cells: &Cells, interval: f64) -> Option<Self> {
@@ -87,7 +93,8 @@ impl DiscreteLoss {
             left.max(right)
         };
         let lowered: Vec<f64> = (0..n).map(lowering).collect();
-        // On the left the profile cannot fall below the line 1 - γ (of what is on the grid): `put` is its distance to it.
+        // On the left the profile cannot fall below the line 1 - γ (of what is on the grid): `put`
+        // is its distance to it.
         let (mut put, mut cumulative) = (vec![0.0; n], vec![0.0; n]);
         for k in 0..n {
             if k > 0 {
@@ -128,7 +135,8 @@ impl DiscreteLoss {
         sound.then_some(Self { offset: cells.offset, first: cells.first, masses, relative: cells.relative })
     }
 
-    /// About the same loss on a grid `factor` times as wide: every mass is divided between the two points beside it.
+    /// About the same loss on a grid `factor` times as wide: every mass is divided between the two
+    /// points beside it.
     pub(super) fn coarsened(&self, factor: usize) -> Self {
         let wide = factor as i64;
         let first = self.first.div_euclid(wide);
@@ -170,7 +178,8 @@ impl DiscreteLoss {
             let log_start = step * start as f64 - log_moment;
             let mut factor = libm::exp(log_start);
             for (j, mass) in masses.iter().enumerate() {
-                // A block may start where the factor underflows or overflows although some product does not.
+                // A block may start where the factor underflows or overflows although some product
+                // does not.
                 let value = if factor.is_finite() && factor > 1e-290 {
                     mass * factor
                 } else {
@@ -196,12 +205,14 @@ fn sag(low: f64, high_discounted: f64, growth: f64) -> f64 {
     if total > 0.0 { growth * low * (high_discounted / total) * (1.0 + 1e-6) } else { 0.0 }
 }
 
-/// Removes negative masses by moving each to its neighbours so that both distributions keep their mass: the lower convex hull.
+/// Removes negative masses by moving each to its neighbours so that both distributions keep their
+/// mass: the lower convex hull.
 fn convex_hull(masses: &mut [f64], interval: f64) {
     let mut hull: Vec<usize> = Vec::with_capacity(masses.len());
     for k in 0..masses.len() {
         hull.push(k);
-        // A negative mass is removed when its right neighbour is known, and may turn its left neighbour negative.
+        // A negative mass is removed when its right neighbour is known, and may turn its left
+        // neighbour negative.
         while let [.., left, middle, right] = hull[..] {
             if masses[middle] >= 0.0 {
                 break;
@@ -248,7 +259,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// The profiles of both discretisations enclose the exact one everywhere, in both directions, on any grid.
+        /// The profiles of both discretisations enclose the exact one everywhere, in both
+        /// directions, on any grid.
         #[test]
         fn discretisations_enclose_the_exact_profile(
             log_q in -9.0_f64..-1e-3,
@@ -300,7 +312,8 @@ mod tests {
 
     #[test]
     fn the_hull_moves_negative_masses_to_their_neighbours() {
-        // Interval ln 2: γ = 1, 2, 4. A mass of -0.1 at γ = 2 goes to the right in the share (1 - 1/2)/(1 - 1/4) = 2/3.
+        // Interval ln 2: γ = 1, 2, 4. A mass of -0.1 at γ = 2 goes to the right in the share (1 -
+        // 1/2)/(1 - 1/4) = 2/3.
         let mut masses = [0.5, -0.1, 0.6];
         convex_hull(&mut masses, 2.0_f64.ln());
         let expected = [0.5 - 0.1 / 3.0, 0.0, 0.6 - 0.2 / 3.0];

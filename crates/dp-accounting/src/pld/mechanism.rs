@@ -38,7 +38,8 @@ impl Cut {
 }
 
 impl PldMechanism {
-    /// The mechanisms of a composition with their counts; the first that has no privacy loss distribution is returned as an error.
+    /// The mechanisms of a composition with their counts; the first that has no privacy loss
+    /// distribution is returned as an error.
     ///
     /// All Gaussians on the whole data are one: they compose to `μ² = Σ 1/σ²` exactly.
     pub(super) fn of(composition: &Composition) -> Result<Vec<(Self, f64)>, String> {
@@ -147,8 +148,8 @@ impl PldMechanism {
         }
     }
 
-    /// What a [`cut`](Self::cut) takes, in points of a transform: a cell, with both directions and bounds, takes as long as two of them,
-    /// and so does a panel.
+    /// What a [`cut`](Self::cut) takes, in points of a transform: a cell, with both directions and
+    /// bounds, takes as long as two of them, and so does a panel.
     pub(super) fn work(&self, log_tail: f64, interval: f64) -> f64 {
         let sums = if let Self::Allocation(allocation) = self { allocation.work(log_tail, interval) } else { 0.0 };
         2.0 * (self.n_cells(log_tail, interval) + self.n_panels(log_tail)) + sums
@@ -181,8 +182,9 @@ impl Sampling {
     }
 }
 
-/// The pair of distributions that bounds sampling of fixed size: positive losses as in `remove`, negative ones as in `add` (their mirror
-/// images), and the rest of the probability at 0. See `rdp::fixed_size` for why.
+/// The pair of distributions that bounds sampling of fixed size: positive losses as in `remove`,
+/// negative ones as in `add` (their mirror images), and the rest of the probability at 0. See
+/// `rdp::fixed_size` for why.
 fn mirrored_at_zero(remove: &Cells, add: &Cells) -> Cells {
     let join = |part: fn(&Cells) -> &[f64]| [part(add), part(remove)].concat();
     let (low, high, rounding) = (join(|c| &c.low), join(|c| &c.high), join(|c| &c.rounding));

@@ -1,4 +1,5 @@
-//! Privacy loss distributions: the tight ε, bracketed from both sides, by a contour integral or on a grid.
+//! Privacy loss distributions: the tight ε, bracketed from both sides, by a contour integral or on
+//! a grid.
 
 #![expect(clippy::cast_possible_wrap, reason = "grid indices are far below 2^63")]
 
@@ -24,21 +25,30 @@ use crate::{
     NeighbouringRelation, RdpAccountant,
 };
 
-/// Accountant by privacy loss distributions: a certified lower and upper bound on the best possible ε.
+/// Accountant by privacy loss distributions: a certified lower and upper bound on the best possible
+/// ε.
 ///
-/// Gaussians on the whole data, and one sampled Gaussian, have a formula. Other compositions of Gaussians, Poisson-sampled or not, are answered by the inversion integral of the loss's moment-generating function, with every
-/// error bounded: a bracket of eight digits or more. Otherwise, or where that integral is too long, the loss of each mechanism is discretised twice, once
-/// so that it dominates the true one (connect-the-dots) and once so that the true one dominates it; sums are taken by FFT under an exponential tilt, which keeps
-/// the relative error small at any δ. Truncation, aliasing and rounding are bounded and charged to the bounds. The grid is refined until the bracket is as narrow as
-/// asked for, or narrower than 1e-9 in ε. [`EpsilonBound::method`] says which way was taken.
+/// Gaussians on the whole data, and one sampled Gaussian, have a formula. Other compositions of
+/// Gaussians, Poisson-sampled or not, are answered by the inversion integral of the loss's
+/// moment-generating function, with every error bounded: a bracket of eight digits or more.
+/// Otherwise, or where that integral is too long, the loss of each mechanism is discretised twice,
+/// once so that it dominates the true one (connect-the-dots) and once so that the true one
+/// dominates it; sums are taken by FFT under an exponential tilt, which keeps the relative error
+/// small at any δ. Truncation, aliasing and rounding are bounded and charged to the bounds. The
+/// grid is refined until the bracket is as narrow as asked for, or narrower than 1e-9 in ε.
+/// [`EpsilonBound::method`] says which way was taken.
 ///
-/// **Guarantee.** `lower ≤ ε ≤ upper` for the composition of the dominating pairs of the mechanisms, the larger of the two directions of a relation that has
-/// both. For Poisson-sampled Gaussian and Laplace queries and for random allocation with one participation that is the exact ε.
+/// **Guarantee.** `lower ≤ ε ≤ upper` for the composition of the dominating pairs of the
+/// mechanisms, the larger of the two directions of a relation that has both. For Poisson-sampled
+/// Gaussian and Laplace queries and for random allocation with one participation that is the exact
+/// ε.
 ///
-/// **Edge cases.** When the width is not reached within the budget, or a mechanism has no privacy loss distribution (zero-concentrated,
-/// repeat-and-select), the answer is the smaller of the upper bound so far and the RDP bound, marked [`Certainty::FallBack`].
+/// **Edge cases.** When the width is not reached within the budget, or a mechanism has no privacy
+/// loss distribution (zero-concentrated, repeat-and-select), the answer is the smaller of the upper
+/// bound so far and the RDP bound, marked [`Certainty::FallBack`].
 ///
-/// **Source.** Doroshenko et al. 2022 for the upper discretisation; Zhu, Dong & Wang 2022 for dominating pairs.
+/// **Source.** Doroshenko et al. 2022 for the upper discretisation; Zhu, Dong & Wang 2022 for
+/// dominating pairs.
 ///
 /// **Example**
 /// ```
@@ -58,7 +68,8 @@ pub struct PldAccountant {
 }
 
 impl PldAccountant {
-    /// An accountant that has seen nothing; brackets are at most 1e-3 wide, relatively, and grids have up to 2²¹ points.
+    /// An accountant that has seen nothing; brackets are at most 1e-3 wide, relatively, and grids
+    /// have up to 2²¹ points.
     pub const fn new(relation: NeighbouringRelation) -> Self {
         Self { composition: Composition::new(relation), effort: Effort { relative_width: 1e-3, max_points: 1 << 21 } }
     }
@@ -89,8 +100,9 @@ impl PldAccountant {
         Ok(self)
     }
 
-    /// Bounds time and memory: all grids and transforms of an answer together have no more points, and no contour integral takes longer than that.
-    /// Beyond it the answer falls back, and says how narrow the bracket is.
+    /// Bounds time and memory: all grids and transforms of an answer together have no more points,
+    /// and no contour integral takes longer than that. Beyond it the answer falls back, and says
+    /// how narrow the bracket is.
     ///
     /// # Errors
     /// [`AccountingError::OutOfRange`] unless it lies in [64, 2²⁶].
@@ -106,10 +118,12 @@ impl PldAccountant {
         Ok(self)
     }
 
-    /// The best bracket within the budget: by the contour integral where that is narrow enough, else with the help of the grid. There is no method
-    /// where the coarser bound leaves nothing to find.
+    /// The best bracket within the budget: by the contour integral where that is narrow enough,
+    /// else with the help of the grid. There is no method where the coarser bound leaves nothing to
+    /// find.
     ///
-    /// The coarser bound is proven as well; where it contradicts what was found it is wrong, and dropped.
+    /// The coarser bound is proven as well; where it contradicts what was found it is wrong, and
+    /// dropped.
     fn solve(&self, mechanisms: &[(PldMechanism, f64)], question: Question, guess: Guess) -> (Bracket, Option<Method>) {
         let is_narrow = |bracket: Bracket| bracket.is_narrow(question, self.effort.relative_width);
         let nothing = question.anything();

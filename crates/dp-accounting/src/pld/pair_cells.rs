@@ -70,8 +70,9 @@ fn range(normals: &Normals, log_tail: f64) -> (f64, f64) {
     (low - reach, high + reach)
 }
 
-/// Bound on the relative rounding error of a cell's probability: exponents of up to 690, which the tails end at, and of normals the
-/// point `x` and the means `m`, to which `(x - m)²/2` is as sensitive as `|x - m|`.
+/// Bound on the relative rounding error of a cell's probability: exponents of up to 690, which the
+/// tails end at, and of normals the point `x` and the means `m`, to which `(x - m)²/2` is as
+/// sensitive as `|x - m|`.
 fn relative_error(pair: &Pair, log_tail: f64) -> f64 {
     let widest = |(_, part): &(f64, Part)| match part {
         Part::Points(_) => 0.0,
@@ -145,7 +146,8 @@ pub(super) fn cut_off(pair: &Pair, log_tail: f64, interval: f64, loss_error: f64
     Cut { directions: upper, lower: Some(lower), outside }
 }
 
-/// Losses above 0, and as much of their mirror image; the rest of the probability at 0, a grid point.
+/// Losses above 0, and as much of their mirror image; the rest of the probability at 0, a grid
+/// point.
 fn add_mirrored(normals: &Normals, weight: f64, grid: Grid, log_tail: f64, contents: &mut [Content]) {
     let mut above = vec![Content::default(); contents.len()];
     add_normals(normals, weight, grid, 0, log_tail, &mut above);
@@ -203,7 +205,8 @@ fn add_normals(normals: &Normals, weight: f64, grid: Grid, first: i64, log_tail:
         }
         let (a, b) = (k as f64 * grid.interval, (k + 1) as f64 * grid.interval);
         let to = if k + 1 == grid.last { end } else { inverse(normals, grid.offset + b, x, end) };
-        // How far the cell's upper end is from the grid point, unless that is where everything ends.
+        // How far the cell's upper end is from the grid point, unless that is where everything
+        // ends.
         let off = if to < end { off_grid(to, k + 1) } else { 0.0 };
         let at_either_end = off.max(previous_off);
         previous_off = off;
@@ -212,8 +215,8 @@ fn add_normals(normals: &Normals, weight: f64, grid: Grid, first: i64, log_tail:
         while x < to {
             let roughness = 1.0 + (x - low_mean).abs().max((x - high_mean).abs());
             let width = roughness.recip().min(to - x);
-            // Errors below 1e-15 over panels as wide as the inverse of the density's roughness, and as a
-            // fiftieth of it.
+            // Errors below 1e-15 over panels as wide as the inverse of the density's roughness, and
+            // as a fiftieth of it.
             let rule = if width * roughness < 0.02 { &RULE_3[..] } else { &RULE_8[..] };
             for &(node, share) in rule {
                 let at = x + 0.5 * width * (1.0 + node);

@@ -9,9 +9,11 @@ use crate::{Delta, Epsilon};
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Conversion {
-    /// `ε = ρ + ln(1/δ)/(α-1)`, the moments accountant's (Abadi et al. 2016; Mironov 2017, Proposition 3).
+    /// `ε = ρ + ln(1/δ)/(α-1)`, the moments accountant's (Abadi et al. 2016; Mironov 2017,
+    /// Proposition 3).
     Classic,
-    /// `ε = ρ + ln((α-1)/α) - (ln δ + ln α)/(α-1)`, never worse (Canonne, Kamath & Steinke 2020, Proposition 12).
+    /// `ε = ρ + ln((α-1)/α) - (ln δ + ln α)/(α-1)`, never worse (Canonne, Kamath & Steinke 2020,
+    /// Proposition 12).
     Improved,
 }
 
@@ -24,7 +26,8 @@ impl Conversion {
         least + rest + 8.0 * f64::EPSILON * (rdp + rest + self.discount(order).abs())
     }
 
-    /// The part of ε that no δ can remove; it grows with the order, so it says when higher orders cannot help.
+    /// The part of ε that no δ can remove; it grows with the order, so it says when higher orders
+    /// cannot help.
     pub(crate) fn least_epsilon(self, order: f64, rdp: f64) -> f64 {
         rdp - self.discount(order)
     }

@@ -1,4 +1,5 @@
-//! Rényi divergence of the Gaussian on batches of fixed size, drawn without replacement, between data sets that differ in one record.
+//! Rényi divergence of the Gaussian on batches of fixed size, drawn without replacement, between
+//! data sets that differ in one record.
 
 use std::f64::consts::LN_2;
 
@@ -8,11 +9,13 @@ use crate::normal::log_density;
 
 /// Rényi divergence of order `order` > 1, from the privacy profile that bounds this mechanism.
 ///
-/// With `f` the profile of `(1-q)N(0) + qN(1/σ)` against `N(0)`, the mechanism's is at most `f(γ)` for γ ≥ 1 (Balle, Barthe & Gaboardi
-/// 2018, Theorem 10) and, both orders of the neighbours being neighbours, at most `1 - γ + γ f(1/γ)` for γ < 1. A pair of distributions with
-/// that profile exists; its losses are those of the sampled Gaussian where they are positive, their mirror images, and an atom at 0. The
-/// Rényi divergence increases with the profile, so this pair's bounds the mechanism's. Its moment, with `w = 1 - q + q·exp((2z-1)/2σ²)`, is
-/// `1 + E[w^α + w^(1-α) - 1 - w; w > 1] = 1 + E[(w^α - 1)(1 - w^(1-α)); w > 1]` under z ~ N(0, σ²), without cancellation.
+/// With `f` the profile of `(1-q)N(0) + qN(1/σ)` against `N(0)`, the mechanism's is at most `f(γ)`
+/// for γ ≥ 1 (Balle, Barthe & Gaboardi 2018, Theorem 10) and, both orders of the neighbours being
+/// neighbours, at most `1 - γ + γ f(1/γ)` for γ < 1. A pair of distributions with that profile
+/// exists; its losses are those of the sampled Gaussian where they are positive, their mirror
+/// images, and an atom at 0. The Rényi divergence increases with the profile, so this pair's bounds
+/// the mechanism's. Its moment, with `w = 1 - q + q·exp((2z-1)/2σ²)`, is `1 + E[w^α + w^(1-α) - 1 -
+/// w; w > 1] = 1 + E[(w^α - 1)(1 - w^(1-α)); w > 1]` under z ~ N(0, σ²), without cancellation.
 pub(super) fn fixed_size_gaussian_rdp(q: f64, sigma: f64, order: f64) -> f64 {
     let proven = proven_fixed_size_gaussian_rdp(q, sigma, order);
     if sigma < LITTLE_NOISE {
@@ -61,11 +64,13 @@ pub(super) fn fixed_size_gaussian_rdp(q: f64, sigma: f64, order: f64) -> f64 {
     (log_moment * (1.0 + 1e-10) / (order - 1.0)).min(proven)
 }
 
-/// With less noise the panels are too many, and the two humps so far apart that the proven bound is as good.
+/// With less noise the panels are too many, and the two humps so far apart that the proven bound is
+/// as good.
 const LITTLE_NOISE: f64 = 0.03;
 
-/// The same without a panel: the integrand is the sum of the excesses `w^s - 1 - s(w - 1)` of the powers α and 1 - α, of which neither is negative,
-/// so it may be integrated over all w; and the second integral is at most the first, the larger direction of Poisson sampling.
+/// The same without a panel: the integrand is the sum of the excesses `w^s - 1 - s(w - 1)` of the
+/// powers α and 1 - α, of which neither is negative, so it may be integrated over all w; and the
+/// second integral is at most the first, the larger direction of Poisson sampling.
 pub(super) fn proven_fixed_size_gaussian_rdp(q: f64, sigma: f64, order: f64) -> f64 {
     let one_direction = super::sampled_gaussian_rdp(q, sigma, order);
     // ln(1 + 2(e^x - 1)).

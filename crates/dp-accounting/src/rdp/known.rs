@@ -10,8 +10,8 @@ thread_local! {
     static KNOWN: RefCell<HashMap<[u64; 3], f64>> = RefCell::new(HashMap::new());
 }
 
-/// `divergence` of `(q, σ, α)`, computed once for each: accountants ask at the same orders again and again, for the same steps, or for the same
-/// question. The answer is the same to the last bit.
+/// `divergence` of `(q, σ, α)`, computed once for each: accountants ask at the same orders again
+/// and again, for the same steps, or for the same question. The answer is the same to the last bit.
 pub(super) fn once(q: f64, sigma: f64, order: f64, divergence: impl FnOnce(f64, f64, f64) -> f64) -> f64 {
     let key = [q, sigma, order].map(f64::to_bits);
     if let Some(known) = KNOWN.with_borrow(|known| known.get(&key).copied()) {

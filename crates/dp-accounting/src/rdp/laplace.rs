@@ -3,7 +3,8 @@
 use super::quadrature::legendre;
 use crate::log_sum::LogSum;
 
-/// Rényi divergence of order `order` > 1 of the Laplace mechanism with scale over sensitivity `scale`.
+/// Rényi divergence of order `order` > 1 of the Laplace mechanism with scale over sensitivity
+/// `scale`.
 ///
 /// **Source.** Mironov 2017, Proposition 6.
 pub(super) fn laplace_rdp(scale: f64, order: f64) -> f64 {
@@ -12,14 +13,17 @@ pub(super) fn laplace_rdp(scale: f64, order: f64) -> f64 {
     let log_moment = if (order - 1.0) * rate > 36.0 {
         (order - 1.0) * rate + libm::log(up) + libm::log1p(down / up * libm::exp(-(2.0 * order - 1.0) * rate))
     } else {
-        // The first-order terms cancel inside the sum of two expm1: what is left keeps 16 - log10(scale) digits.
+        // The first-order terms cancel inside the sum of two expm1: what is left keeps 16 -
+        // log10(scale) digits.
         libm::log1p((up * libm::expm1((order - 1.0) * rate) + down * libm::expm1(-order * rate)).max(0.0))
     };
-    // Both terms are α(α-1)r/(2α-1) up to second order, which is 2/((2α-1)r) ≤ 2·scale times the sum, and each is right to 4 ulp; 1/scale is the pure ε.
+    // Both terms are α(α-1)r/(2α-1) up to second order, which is 2/((2α-1)r) ≤ 2·scale times the
+    // sum, and each is right to 4 ulp; 1/scale is the pure ε.
     (log_moment * (1.0 + 16.0 * f64::EPSILON * (1.0 + scale)) / (order - 1.0)).min(rate * (1.0 + f64::EPSILON))
 }
 
-/// Upper bound on [`sampled_laplace_rdp`] without quadrature: the moment is at most that of the mixture, `1 - q + q·E[L^α]`, and the loss at most its pure ε.
+/// Upper bound on [`sampled_laplace_rdp`] without quadrature: the moment is at most that of the
+/// mixture, `1 - q + q·E[L^α]`, and the loss at most its pure ε.
 pub(super) fn mixed_laplace_rdp(q: f64, scale: f64, order: f64) -> f64 {
     let exponent = laplace_rdp(scale, order) * (order - 1.0);
     let log_moment = if exponent < 36.0 {
@@ -37,13 +41,16 @@ pub(super) fn mixed_laplace_rdp(q: f64, scale: f64, order: f64) -> f64 {
     (log_moment / (order - 1.0) * rounding).min(pure * rounding)
 }
 
-/// Rényi divergence of order `order` > 1 of the Poisson-sampled Laplace mechanism, the larger of its two directions.
+/// Rényi divergence of order `order` > 1 of the Poisson-sampled Laplace mechanism, the larger of
+/// its two directions.
 ///
-/// With `w = 1 - q + q·L` and `L` the likelihood ratio of the Laplace mechanism, the directions are `E[w^α]` and `E[w^(1-α)]`.
+/// With `w = 1 - q + q·L` and `L` the likelihood ratio of the Laplace mechanism, the directions are
+/// `E[w^α]` and `E[w^(1-α)]`.
 pub(super) fn sampled_laplace_rdp(q: f64, scale: f64, order: f64) -> f64 {
     let rate = scale.recip();
     let pure = if rate < 700.0 { libm::log1p(q * libm::expm1(rate)) } else { rate + libm::log(q) };
-    // Beyond this order the divergence is the pure ε to three digits and the quadrature would need thousands of panels.
+    // Beyond this order the divergence is the pure ε to three digits and the quadrature would need
+    // thousands of panels.
     if order * rate > 1_000.0 {
         return pure;
     }

@@ -10,7 +10,8 @@ use crate::pair::Pair;
 /// Which divergences are taken where there are two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Divergences {
-    /// The smallest; quadratures of panels, of fixed-size batches and of sampled Laplace noise, allow for an error that is not proven.
+    /// The smallest; quadratures of panels, of fixed-size batches and of sampled Laplace noise,
+    /// allow for an error that is not proven.
     Best,
     /// Only what is proven.
     Proven,
@@ -18,7 +19,8 @@ pub(super) enum Divergences {
 
 /// Rényi divergence of a composition as a function of the order.
 pub(super) struct RdpCurve {
-    /// `Σ 1/(2σ²)` of all full-batch Gaussians and `Σ ρ` of all zero-concentrated mechanisms: the slope in the order.
+    /// `Σ 1/(2σ²)` of all full-batch Gaussians and `Σ ρ` of all zero-concentrated mechanisms: the
+    /// slope in the order.
     rho: f64,
     /// How many were added up to the slope, for its rounding.
     n_slopes: f64,
@@ -79,7 +81,8 @@ impl RdpCurve {
                     curve.n_slopes += 1.0;
                     continue;
                 }
-                // Its divergence is infinite at every order; what is left without it is accounted for apart (`limits`).
+                // Its divergence is infinite at every order; what is left without it is accounted
+                // for apart (`limits`).
                 Mechanism::NonPrivate | Mechanism::Failing { .. } => Part::NonPrivate,
                 Mechanism::SampledGaussian { q, sigma } => Part::SampledGaussian { q, sigma },
                 Mechanism::FixedSizeGaussian { q, sigma } if is_proven => Part::TwoHumps { q, sigma },
@@ -125,7 +128,8 @@ impl Part {
             Self::RandomisedResponse { epsilon, n_outcomes } => randomised_response_rdp(epsilon, n_outcomes, order),
             Self::Allocation(ref allocation) => allocation.at(order),
             Self::Pair(ref pair) => super::pair::pair_rdp(pair, order),
-            // The divergence of outputs that say which alternative it was is at most the largest of theirs.
+            // The divergence of outputs that say which alternative it was is at most the largest of
+            // theirs.
             Self::OneOf(ref alternatives) => alternatives.iter().map(|curve| curve.at(order)).fold(0.0, f64::max),
             Self::RepeatAndSelect(ref search) => search.at(order),
         }
@@ -134,10 +138,12 @@ impl Part {
 
 /// Rényi divergence of randomised response between two records.
 ///
-/// One outcome has ratio `e^ε`, one `e^-ε`, the other `n - 2` have ratio 1; the probabilities are `e^ε/(e^ε + n - 1)` and `1/(e^ε + n - 1)`.
+/// One outcome has ratio `e^ε`, one `e^-ε`, the other `n - 2` have ratio 1; the probabilities are
+/// `e^ε/(e^ε + n - 1)` and `1/(e^ε + n - 1)`.
 fn randomised_response_rdp(epsilon: f64, n_outcomes: u32, order: f64) -> f64 {
     let others = f64::from(n_outcomes - 1);
-    // 1/(e^ε + n - 1) without overflow, then E[L^(α-1) - 1] over the two outcomes whose ratio is not 1.
+    // 1/(e^ε + n - 1) without overflow, then E[L^(α-1) - 1] over the two outcomes whose ratio is
+    // not 1.
     let least = libm::exp(-epsilon) / (1.0 + others * libm::exp(-epsilon));
     let power = (order - 1.0) * epsilon;
     let log_moment = if power > 36.0 {
@@ -165,7 +171,8 @@ mod tests {
             RdpCurve::new(&composition, Divergences::Best)
         };
         let both = curve(&DpEvent::OneOf(vec![gaussian(2.0), laplace.clone()]));
-        // Three Gaussians at order α: 3α/8; the curves cross, since Laplace noise never costs more than its ε of 1.
+        // Three Gaussians at order α: 3α/8; the curves cross, since Laplace noise never costs more
+        // than its ε of 1.
         for (order, dearest) in [(2.0, curve(&laplace).at(2.0)), (40.0, 3.0 * 40.0 / 8.0)] {
             assert!((both.at(order) - dearest).abs() < 1e-12, "{order}: {} {dearest}", both.at(order));
         }
@@ -174,7 +181,8 @@ mod tests {
 
     #[test]
     fn randomised_response_by_hand() {
-        // Two outcomes, ε = ln 3: probabilities 3/4 and 1/4; α = 2: (9/16)/(1/4) + (1/16)/(3/4) = 7/3.
+        // Two outcomes, ε = ln 3: probabilities 3/4 and 1/4; α = 2: (9/16)/(1/4) + (1/16)/(3/4) =
+        // 7/3.
         let rdp = randomised_response_rdp(3.0_f64.ln(), 2, 2.0);
         assert!((rdp - (7.0_f64 / 3.0).ln()).abs() < 1e-11);
         assert!(randomised_response_rdp(2.0, 5, 1e9) <= 2.0);

@@ -27,9 +27,11 @@ use mechanisms::{Divergences, RdpCurve};
 
 /// Accountant by Rényi differential privacy, an upper bound for every kind of event.
 ///
-/// Keeps the events, not their divergences, so that the order can be optimised continuously for each question.
+/// Keeps the events, not their divergences, so that the order can be optimised continuously for
+/// each question.
 ///
-/// **Source.** Mironov 2017; Mironov, Talwar & Zhang 2019 for the sampled Gaussian; Canonne, Kamath & Steinke 2020 for the improved conversion.
+/// **Source.** Mironov 2017; Mironov, Talwar & Zhang 2019 for the sampled Gaussian; Canonne, Kamath
+/// & Steinke 2020 for the improved conversion.
 ///
 /// **Example**
 /// ```

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Orders at which the conversion is minimised. Every order gives a valid bound, so more orders can only tighten it.
+/// Orders at which the conversion is minimised. Every order gives a valid bound, so more orders can
+/// only tighten it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -13,7 +14,8 @@ pub enum Orders {
     Fixed(Vec<f64>),
 }
 
-/// `α - 1` for the adaptive search: from the near-KL end (ε in the millions) to ε ≈ 1e-7 at δ = 1e-5.
+/// `α - 1` for the adaptive search: from the near-KL end (ε in the millions) to ε ≈ 1e-7 at δ =
+/// 1e-5.
 pub(crate) const PLAUSIBLE_RANGE: (f64, f64) = (1e-7, 1e9);
 
 /// `α - 1` at which the adaptive search starts.
@@ -54,20 +56,23 @@ impl Orders {
         Self::Fixed(tenths.chain((12..64).map(f64::from)).collect())
     }
 
-    /// The default list of dp_accounting 0.6: 1.1 to 10.9 in tenths, the integers 11 to 63, then 128, 256, 512, 1024.
+    /// The default list of dp_accounting 0.6: 1.1 to 10.9 in tenths, the integers 11 to 63, then
+    /// 128, 256, 512, 1024.
     pub fn dp_accounting() -> Self {
         let tenths = (1..100).map(|i| 1.0 + f64::from(i) / 10.0);
         let powers = [128.0, 256.0, 512.0, 1024.0];
         Self::Fixed(tenths.chain((11..64).map(f64::from)).chain(powers).collect())
     }
 
-    /// The list of TensorFlow Privacy 0.8: 1.25, 1.5, 1.75, 2, 2.25, 2.5, 3, 3.5, 4, 4.5, 5 to 63, 128, 256, 512.
+    /// The list of TensorFlow Privacy 0.8: 1.25, 1.5, 1.75, 2, 2.25, 2.5, 3, 3.5, 4, 4.5, 5 to 63,
+    /// 128, 256, 512.
     pub fn tensorflow_privacy() -> Self {
         let low = [1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 3.0, 3.5, 4.0, 4.5];
         Self::Fixed(low.into_iter().chain((5..64).map(f64::from)).chain([128.0, 256.0, 512.0]).collect())
     }
 
-    /// Minimises over the orders. `objective` returns the value and a lower bound on the values at all larger orders.
+    /// Minimises over the orders. `objective` returns the value and a lower bound on the values at
+    /// all larger orders.
     pub(crate) fn minimise(&self, objective: impl Fn(f64) -> (f64, f64), range: (f64, f64)) -> Best {
         let mut best = Best { order: f64::NAN, value: f64::INFINITY };
         match self {
@@ -77,7 +82,8 @@ impl Orders {
                 }
             }
             Self::Adaptive => {
-                // The objective can have several local minima: a scan finds the basins, a descent each of the best two.
+                // The objective can have several local minima: a scan finds the basins, a descent
+                // each of the best two.
                 let mut scan: Vec<(f64, f64)> = Vec::new();
                 let mut excess = SCAN_START.clamp(range.0, range.1);
                 while excess <= range.1 {
@@ -89,7 +95,8 @@ impl Orders {
                     }
                     excess *= SCAN_RATIO;
                 }
-                // Downwards only while that helps, or nothing was finite yet: orders this low matter for very large ε.
+                // Downwards only while that helps, or nothing was finite yet: orders this low
+                // matter for very large ε.
                 excess = scan[0].0 / SCAN_RATIO;
                 while excess >= range.0 && scan[0].1 <= best.value {
                     let (value, _) = objective(1.0 + excess);
@@ -121,8 +128,8 @@ impl Orders {
 
 /// Minimises `value(order, divergence(order))`, which grows with the divergence, over a list.
 ///
-/// Divergences grow with the order, so that of a lower one bounds all values above it from below: where that is beyond the best value,
-/// nothing more is asked.
+/// Divergences grow with the order, so that of a lower one bounds all values above it from below:
+/// where that is beyond the best value, nothing more is asked.
 pub(crate) fn least_of(orders: &[f64], divergence: impl Fn(f64) -> f64, value: impl Fn(f64, f64) -> f64) -> Best {
     let mut sorted: Vec<f64> = orders.iter().copied().filter(|order| *order > 1.0).collect();
     sorted.sort_by(f64::total_cmp);
@@ -143,8 +150,8 @@ pub(crate) fn least_of(orders: &[f64], divergence: impl Fn(f64) -> f64, value: i
     best
 }
 
-/// Minimises within `centre ± radius` by parabolas through the last three points, and by golden sections where those lead astray; the caller keeps
-/// the best value.
+/// Minimises within `centre ± radius` by parabolas through the last three points, and by golden
+/// sections where those lead astray; the caller keeps the best value.
 ///
 /// **Source.** Brent 1973, Chapter 5.
 fn descend(centre: f64, radius: f64, mut objective: impl FnMut(f64) -> f64) {

@@ -37,8 +37,8 @@ fn log_moment(part: &Part, order: f64, reversed: bool) -> f64 {
             of_normals(normals, numerator, denominator, order, reversed)
         }
         Part::Mirrored(normals) => {
-            // Either half has at most the excess of the mixtures themselves: w^α - 1 - α(w - 1) ≥ 0 is larger at w ≥ 1 than w times
-            // the same at 1/w.
+            // Either half has at most the excess of the mixtures themselves: w^α - 1 - α(w - 1) ≥ 0
+            // is larger at w ≥ 1 than w times the same at 1/w.
             let whole = of_normals(normals, &normals.present, &normals.absent, order, false);
             if whole < 1.0 { libm::log1p(2.0 * libm::expm1(whole)) } else { whole + std::f64::consts::LN_2 }
         }
@@ -129,7 +129,8 @@ mod tests {
             let pair = Pair::mixture_of_gaussians(sigma, &[0.0, 1.0], &[1.0 - q, q]);
             for order in [1.2, 2.0, 5.5, 32.0] {
                 let (found, known) = (pair_rdp(&pair, order), sampled_gaussian_rdp(q, sigma, order));
-                // An upper bound: rounding is charged, which shows where the divergence itself is 1e-9.
+                // An upper bound: rounding is charged, which shows where the divergence itself is
+                // 1e-9.
                 assert!(
                     found >= known * (1.0 - 1e-7) && found <= known * (1.0 + 1e-3),
                     "q {q} σ {sigma} α {order}: {found} {known}"

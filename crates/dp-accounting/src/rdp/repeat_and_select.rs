@@ -7,9 +7,11 @@ use crate::rdp::Conversion;
 
 /// Rényi divergence of a search, with what does not depend on the order worked out beforehand.
 ///
-/// The bound at one order holds at every lower one, since divergences grow with the order; the bound itself need not.
+/// The bound at one order holds at every lower one, since divergences grow with the order; the
+/// bound itself need not.
 ///
-/// **Source.** Papernot & Steinke 2022, Theorem 2 (truncated negative binomial) and Theorem 6 (Poisson).
+/// **Source.** Papernot & Steinke 2022, Theorem 2 (truncated negative binomial) and Theorem 6
+/// (Poisson).
 pub(super) struct RepeatAndSelect {
     bound: Bound,
     /// The order with the smallest bound, and that bound.
@@ -30,7 +32,8 @@ enum Surcharge {
     Poisson { mean: f64 },
 }
 
-/// `α - 1` of the orders at which one run is looked at: a search with many trials of next to no privacy loss asks for very large ones.
+/// `α - 1` of the orders at which one run is looked at: a search with many trials of next to no
+/// privacy loss asks for very large ones.
 const RANGE: (f64, f64) = (PLAUSIBLE_RANGE.0, 1e15);
 
 impl RepeatAndSelect {
@@ -98,7 +101,8 @@ mod tests {
 
     #[test]
     fn the_bound_of_a_higher_order_holds_at_lower_ones() {
-        // With ρ = 0.01, γ = 0.01 and a logarithmic number of trials the smallest bound, 0.7795, is that of order 18.5.
+        // With ρ = 0.01, γ = 0.01 and a logarithmic number of trials the smallest bound, 0.7795, is
+        // that of order 18.5.
         let search = search(0.01, TrialCount::negative_binomial(0.0, 0.01).unwrap());
         let mut previous = 0.0;
         for i in 0..200 {

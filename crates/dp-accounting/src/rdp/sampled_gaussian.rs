@@ -1,13 +1,18 @@
-//! Rényi divergence of the Poisson-sampled Gaussian at any real order: an upper bound, by quadrature with every error charged to it.
+//! Rényi divergence of the Poisson-sampled Gaussian at any real order: an upper bound, by
+//! quadrature with every error charged to it.
 //!
-//! With `u ~ N(0, 1)`, `μ = 1/σ` and `w = 1 - q + q·e^(μu - μ²/2)`, the moment is `E[w^α] = 1 + E[g]`, `g = w^α - 1 - α(w - 1) ≥ 0`: nothing cancels, however
-//! small q is. `E[g]` is a trapezoidal sum of step `h`, and these are its errors (`docs/accounting.md` derives them):
+//! With `u ~ N(0, 1)`, `μ = 1/σ` and `w = 1 - q + q·e^(μu - μ²/2)`, the moment is `E[w^α] = 1 +
+//! E[g]`, `g = w^α - 1 - α(w - 1) ≥ 0`: nothing cancels, however small q is. `E[g]` is a
+//! trapezoidal sum of step `h`, and these are its errors (`docs/accounting.md` derives them):
 //!
-//! - *The step.* `g` is analytic for `|Im u| < π/μ`, and on `Im u = ±a` its modulus against `φ` integrates to at most `e^(a²/2)·(E[w^α] + 1 + 2α)`.
-//! - *What is left out.* The range of nodes is halved until a block is short, or is shown to be negligible by its convex majorant; then the bound on it is added.
+//! - *The step.* `g` is analytic for `|Im u| < π/μ`, and on `Im u = ±a` its modulus against `φ`
+//!   integrates to at most `e^(a²/2)·(E[w^α] + 1 + 2α)`.
+//! - *What is left out.* The range of nodes is halved until a block is short, or is shown to be
+//!   negligible by its convex majorant; then the bound on it is added.
 //! - *Rounding*, term by term.
 //!
-//! Where that takes too many nodes, or rounding leaves nothing, Minkowski's inequality answers: `E[w^α]^(1/α) ≤ 1 - q + q·e^((α-1)μ²/2)`.
+//! Where that takes too many nodes, or rounding leaves nothing, Minkowski's inequality answers:
+//! `E[w^α]^(1/α) ≤ 1 - q + q·e^((α-1)μ²/2)`.
 
 use std::f64::consts::{LN_2, PI};
 
@@ -15,10 +20,12 @@ use crate::normal::LOG_SQRT_TAU;
 
 const EPSILON: f64 = f64::EPSILON;
 
-/// Rényi divergence of order `order` > 1 of the Poisson-sampled Gaussian, the larger of its two directions: an upper bound, and no larger than
-/// it by more than rounding where the quadrature succeeds.
+/// Rényi divergence of order `order` > 1 of the Poisson-sampled Gaussian, the larger of its two
+/// directions: an upper bound, and no larger than it by more than rounding where the quadrature
+/// succeeds.
 ///
-/// **Source.** Mironov, Talwar & Zhang 2019, Section 3.3; that record present against absent is the larger direction is their Theorem 5.
+/// **Source.** Mironov, Talwar & Zhang 2019, Section 3.3; that record present against absent is the
+/// larger direction is their Theorem 5.
 pub(crate) fn sampled_gaussian_rdp(q: f64, sigma: f64, order: f64) -> f64 {
     let by_convexity = by_minkowski(q, sigma, order);
     match log_excess_moment(q, sigma.recip(), order) {
@@ -66,12 +73,14 @@ fn log_excess_moment(q: f64, mu: f64, order: f64) -> Option<f64> {
     if !(order * mu < 1e6 && q < 1.0) {
         return None;
     }
-    // What the sum should be exact to, relative to 1: E[w^α] - 1 is at least (α-1)·KL, and KL at least twice the squared total variation.
-    // Should that be wrong by anything, the bound is wider, not wrong.
+    // What the sum should be exact to, relative to 1: E[w^α] - 1 is at least (α-1)·KL, and KL at
+    // least twice the squared total variation. Should that be wrong by anything, the bound is
+    // wider, not wrong.
     let log_excess_at_least =
         libm::log(2.0 * (order - 1.0)) + 2.0 * (libm::log(q) + libm::log(libm::erf(mu / 8.0_f64.sqrt())));
     let target = 40.0 + libm::log(2.0 + 2.0 * order) - log_excess_at_least.min(0.0);
-    // The distance a from the real line at which the error, e^(a²/2 - 2πa/h), is best met; short of the zeros of w.
+    // The distance a from the real line at which the error, e^(a²/2 - 2πa/h), is best met; short of
+    // the zeros of w.
     let distance = (2.0 * target).sqrt().min(PI / mu * (1.0 - 1e-9));
     let step = 2.0 * PI / (0.5 * distance + target / distance);
     let reach = (2.0 * target).sqrt() + 1.0;
@@ -87,7 +96,8 @@ fn log_excess_moment(q: f64, mu: f64, order: f64) -> Option<f64> {
     sum.add_block(first, last);
     sum.add_tails(first, last);
     let log_sum = sum.value()? + libm::log(step) - LOG_SQRT_TAU;
-    // excess ≤ sum + e·(2 + 2α + excess), e = 2e^(a²/2)/(e^(2πa/h) - 1); the exponential in its denominator is beyond e^40.
+    // excess ≤ sum + e·(2 + 2α + excess), e = 2e^(a²/2)/(e^(2πa/h) - 1); the exponential in its
+    // denominator is beyond e^40.
     let log_step_error = LN_2 + 0.5 * distance * distance - 2.0 * PI * distance / step + 1e-9;
     let error = libm::exp(log_step_error);
     let log_error = log_step_error + libm::log(2.0 + 2.0 * order);
@@ -138,7 +148,8 @@ impl Integrand {
         let above = q * growth;
         let above_error = q * (1.0 + growth) * y_error + 4.0 * EPSILON * above.abs();
         if above.abs() * order < 0.03 && above.abs() < 0.03 {
-            // Binomial series from the second term; the closed form would lose half the digits. The terms left out are below 1e-17 of the first.
+            // Binomial series from the second term; the closed form would lose half the digits. The
+            // terms left out are below 1e-17 of the first.
             let (mut term, mut sum) = (1.0, 1.0);
             for k in 3..14 {
                 let k = f64::from(k);
@@ -154,7 +165,8 @@ impl Integrand {
         self.log_excess(log_density, (y, y_error), libm::log1p(above), (above, above_error))
     }
 
-    /// Upper bound on `ln φ·g` away from `w = 1`, from `y` and its error, `ln w`, and `w - 1` and its error.
+    /// Upper bound on `ln φ·g` away from `w = 1`, from `y` and its error, `ln w`, and `w - 1` and
+    /// its error.
     fn log_excess(
         self,
         log_density: f64,
@@ -188,8 +200,9 @@ impl Integrand {
         self.log_ratio(self.mu * u - 0.5 * self.mu * self.mu).max(0.0)
     }
 
-    /// Upper bound on the logarithm of every term between two points. `g` is at most `max(1, w)^α` and at most α where `w < 1`; the logarithm of the first lies below its chord,
-    /// and `-u²/2` plus a chord is a parabola.
+    /// Upper bound on the logarithm of every term between two points. `g` is at most `max(1, w)^α`
+    /// and at most α where `w < 1`; the logarithm of the first lies below its chord, and `-u²/2`
+    /// plus a chord is a parabola.
     fn log_block_bound(self, from: f64, to: f64) -> f64 {
         let (left, right) = (self.log_majorant(from), self.log_majorant(to));
         let slope = self.order * (right - left) / (to - from);
@@ -274,7 +287,8 @@ pub(crate) mod plant {
 
     static LOW: AtomicBool = AtomicBool::new(false);
 
-    /// From now on the upper hump of the integrand is not found where nearly every record is in the batch.
+    /// From now on the upper hump of the integrand is not found where nearly every record is in the
+    /// batch.
     pub(crate) fn low_rdp() {
         LOW.store(true, Ordering::Relaxed);
     }

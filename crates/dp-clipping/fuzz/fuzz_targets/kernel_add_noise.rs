@@ -1,4 +1,5 @@
-//! The noise kernel: the same noise for any number of threads, finite, and none where none is asked for.
+//! The noise kernel: the same noise for any number of threads, finite, and none where none is asked
+//! for.
 #![no_main]
 
 use dp_clipping::kernels::{Execution, add_noise};

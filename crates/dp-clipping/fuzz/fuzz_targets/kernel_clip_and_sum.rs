@@ -1,4 +1,5 @@
-//! The fused kernel under arbitrary values: agrees with the two passes, and one record stays within the bound.
+//! The fused kernel under arbitrary values: agrees with the two passes, and one record stays within
+//! the bound.
 #![no_main]
 
 use dp_clipping::{

@@ -1,4 +1,5 @@
-//! Weighted sums: the same bits on every instruction set and number of threads as one column at a time.
+//! Weighted sums: the same bits on every instruction set and number of threads as one column at a
+//! time.
 #![no_main]
 
 use dp_clipping::kernels::{Element, Gradients, scale_and_sum};

@@ -24,8 +24,8 @@ pub struct Surroundings {
     seed: u64,
 }
 
-/// Builds the cell of the grid and takes some steps. Parameters that are refused are fine; everything accepted must keep
-/// its promises.
+/// Builds the cell of the grid and takes some steps. Parameters that are refused are fine;
+/// everything accepted must keep its promises.
 pub fn check(controller: Controller, s: &Surroundings) {
     let rule = match s.rule % 7 {
         0 => ScaleRule::Hard,
@@ -77,7 +77,8 @@ pub fn execution(threads: u8, choices: u8) -> Execution {
     }
 }
 
-/// Any bits as f64 gradients: the data repeated up to `n_values`, so that small inputs reach large shapes.
+/// Any bits as f64 gradients: the data repeated up to `n_values`, so that small inputs reach large
+/// shapes.
 pub fn stretch<T: Copy>(values: &[T], n_values: usize) -> Vec<T> {
     values.iter().copied().cycle().take(if values.is_empty() { 0 } else { n_values }).collect()
 }

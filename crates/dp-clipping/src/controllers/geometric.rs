@@ -1,7 +1,8 @@
 //! Geometric updates that steer a noisy fraction of the batch towards a target.
 //!
-//! Counting the norms above `τC`: `C ← max(C_LB, C·exp(η(b̃ − γ)))`. Counting those within: `C ← max(C_LB,
-//! C·exp(−η(b̃ − γ)))`. The released fraction is `b̃ = (Σ bits + noise)/B` with the public expected batch size `B`.
+//! Counting the norms above `τC`: `C ← max(C_LB, C·exp(η(b̃ − γ)))`. Counting those within: `C ←
+//! max(C_LB, C·exp(−η(b̃ − γ)))`. The released fraction is `b̃ = (Σ bits + noise)/B` with the
+//! public expected batch size `B`.
 //!
 //! | method | counted | τ | η | γ |
 //! |---|---|---|---|---|
@@ -9,11 +10,12 @@
 //! | Esipova 2023 (Global-Adapt, threshold `Z`) | above | τ | 1 | η_Z |
 //! | Zhao 2025 | above | τ | η_C | γ |
 //!
-//! **Raw or centred bits.** A raw bit is 0 or 1, so the count has sensitivity 1. A centred bit is −½ or ½, so the sum
-//! has sensitivity ½ and, at the same noise multiplier, half the noise; `b̃` gets the constant ½ back. But centred
-//! bits see the random size of a Poisson batch as `(½ − b/|B|)` of its deviation, raw ones as `b/|B|`: centring pays
-//! where the fraction is near ½ and the batch is small against the noise (Andrew's median), and harms where the
-//! fraction is near 0 (Esipova's upper bound).
+//! **Raw or centred bits.** A raw bit is 0 or 1, so the count has sensitivity 1. A centred bit is
+//! −½ or ½, so the sum has sensitivity ½ and, at the same noise multiplier, half the noise; `b̃`
+//! gets the constant ½ back. But centred bits see the random size of a Poisson batch as `(½ −
+//! b/|B|)` of its deviation, raw ones as `b/|B|`: centring pays where the fraction is near ½ and
+//! the batch is small against the noise (Andrew's median), and harms where the fraction is near 0
+//! (Esipova's upper bound).
 //!
 //! **Edge cases.** An empty batch moves the threshold by noise alone. The threshold stays in
 //! [`crate::bound::THRESHOLD_RANGE`].
@@ -111,7 +113,8 @@ mod tests {
         assert_eq!(noiseless(&[f64::NAN, 2.0], 1.0, Counted::Within, Bits::Raw), 0.0);
     }
 
-    /// Zero-out: a blanked record, whose norm is not a number, adds 0 to the count, not −½; so either count moves by ½ at most.
+    /// Zero-out: a blanked record, whose norm is not a number, adds 0 to the count, not −½; so
+    /// either count moves by ½ at most.
     #[test]
     fn a_blanked_record_adds_nothing_to_a_centred_count() {
         for counted in [Counted::Above, Counted::Within] {

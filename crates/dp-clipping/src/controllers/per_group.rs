@@ -1,32 +1,36 @@
 //! One threshold per group, from the noisy counts of the same step.
 //!
 //! `m_k` records of group `k` have a norm above `C0`, `o_k` do not. From the noisy `m̃_k, õ_k`:
-//! `C_k = C0·(1 + (m̃_k/b̃_k)/(m̃/B))` with `b̃_k = m̃_k + õ_k`, `m̃ = Σ m̃_k` and the public expected batch size `B`.
+//! `C_k = C0·(1 + (m̃_k/b̃_k)/(m̃/B))` with `b̃_k = m̃_k + õ_k`, `m̃ = Σ m̃_k` and the public
+//! expected batch size `B`.
 //!
-//! **Guarantee.** One record changes one of the `2K` counts by one: L2 sensitivity 1. The thresholds are
-//! post-processing, so the gradient's noise must scale with `max_k C_k` over *all* groups.
+//! **Guarantee.** One record changes one of the `2K` counts by one: L2 sensitivity 1. The
+//! thresholds are post-processing, so the gradient's noise must scale with `max_k C_k` over *all*
+//! groups.
 //!
-//! **Edge cases.** Negative noisy counts are clamped as the authors' code does, `max(⌊·⌋, 0)`; a group whose `b̃_k`
-//! is 0, and every group when `m̃` is 0, gets `C_k = C0`. `C_k ≤ C0·(1 + B)` follows.
+//! **Edge cases.** Negative noisy counts are clamped as the authors' code does, `max(⌊·⌋, 0)`; a
+//! group whose `b̃_k` is 0, and every group when `m̃` is 0, gets `C_k = C0`. `C_k ≤ C0·(1 + B)`
+//! follows.
 //!
-//! **Source.** Xu 2021, Algorithm 2. Esipova 2023, Algorithm 3 prints noise `σ2·C0`, which is too little; Esipova's
-//! code uses the largest `C_k` among groups present in the batch, which is private, and the unweighted mean of the
-//! groups' ratios in place of `m̃/B` ([`ShareOf::Groups`]).
+//! **Source.** Xu 2021, Algorithm 2. Esipova 2023, Algorithm 3 prints noise `σ2·C0`, which is too
+//! little; Esipova's code uses the largest `C_k` among groups present in the batch, which is
+//! private, and the unweighted mean of the groups' ratios in place of `m̃/B` ([`ShareOf::Groups`]).
 
 use serde::{Deserialize, Serialize};
 
 use super::Control;
 use crate::{ClipBatch, PublicContext, bound::clamp_threshold, count::Release};
 
-/// What a group's noisy share of clipped gradients, `m̃_k/b̃_k`, is divided by. Both are post-processing of the same counts.
+/// What a group's noisy share of clipped gradients, `m̃_k/b̃_k`, is divided by. Both are
+/// post-processing of the same counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShareOf {
     /// The batch's share, `m̃/B` (Xu 2021, Algorithm 2).
     #[default]
     Batch,
-    /// The mean of all groups' shares, a group with `b̃_k = 0` counting as 0, so that `C_k ≤ C0·(1 + K)` (Esipova's published code, which
-    /// is said to follow Xu's).
+    /// The mean of all groups' shares, a group with `b̃_k = 0` counting as 0, so that `C_k ≤
+    /// C0·(1 + K)` (Esipova's published code, which is said to follow Xu's).
     Groups,
 }
 
@@ -79,7 +83,8 @@ mod tests {
 
     #[test]
     fn negative_counts_and_empty_groups_fall_back() {
-        // Group 1's counts are negative: b̃_1 = 0. Group 0: floor(3.7) = 3 above, floor(5.2) = 5 within.
+        // Group 1's counts are negative: b̃_1 = 0. Group 0: floor(3.7) = 3 above, floor(5.2) = 5
+        // within.
         let c = thresholds(1.0, ShareOf::Batch, &[3.7, -2.0, 5.2, -0.1], 10.0);
         assert!((c[0] - (1.0 + (3.0 / 8.0) / (3.0 / 10.0))).abs() < 1e-15);
         assert_eq!(c[1], 1.0);

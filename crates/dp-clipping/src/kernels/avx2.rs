@@ -24,21 +24,24 @@ impl Lanes for Avx2 {
     #[inline(always)]
     fn load_f32(values: &[f32; 8]) -> Self {
         let values = values.as_ptr();
-        // SAFETY: AVX2 is present; the unaligned loads read values 0..4 and 4..8 behind the reference.
+        // SAFETY: AVX2 is present; the unaligned loads read values 0..4 and 4..8 behind the
+        // reference.
         unsafe { Self(_mm256_cvtps_pd(_mm_loadu_ps(values)), _mm256_cvtps_pd(_mm_loadu_ps(values.add(4)))) }
     }
 
     #[inline(always)]
     fn load_f64(values: &[f64; 8]) -> Self {
         let values = values.as_ptr();
-        // SAFETY: AVX2 is present; the unaligned loads read values 0..4 and 4..8 behind the reference.
+        // SAFETY: AVX2 is present; the unaligned loads read values 0..4 and 4..8 behind the
+        // reference.
         unsafe { Self(_mm256_loadu_pd(values), _mm256_loadu_pd(values.add(4))) }
     }
 
     #[inline(always)]
     fn store(self, values: &mut [f64; 8]) {
         let values = values.as_mut_ptr();
-        // SAFETY: AVX2 is present; the unaligned stores write values 0..4 and 4..8 behind the reference.
+        // SAFETY: AVX2 is present; the unaligned stores write values 0..4 and 4..8 behind the
+        // reference.
         unsafe {
             _mm256_storeu_pd(values, self.0);
             _mm256_storeu_pd(values.add(4), self.1);
@@ -59,7 +62,8 @@ impl Lanes for Avx2 {
 
     #[inline(always)]
     fn add_scaled_f32(totals: &mut [f32; 8], scale: f32, values: &[f32; 8]) {
-        // SAFETY: AVX is part of AVX2; loads and store stay within the eight values behind the references.
+        // SAFETY: AVX is part of AVX2; loads and store stay within the eight values behind the
+        // references.
         unsafe {
             let product = _mm256_mul_ps(_mm256_set1_ps(scale), _mm256_loadu_ps(values.as_ptr()));
             let sum = _mm256_add_ps(_mm256_loadu_ps(totals.as_ptr()), product);

@@ -22,19 +22,22 @@ impl Lanes for Avx512 {
 
     #[inline(always)]
     fn load_f32(values: &[f32; 8]) -> Self {
-        // SAFETY: AVX-512F is present; the unaligned load reads the eight values behind the reference.
+        // SAFETY: AVX-512F is present; the unaligned load reads the eight values behind the
+        // reference.
         Self(unsafe { _mm512_cvtps_pd(_mm256_loadu_ps(values.as_ptr())) })
     }
 
     #[inline(always)]
     fn load_f64(values: &[f64; 8]) -> Self {
-        // SAFETY: AVX-512F is present; the unaligned load reads the eight values behind the reference.
+        // SAFETY: AVX-512F is present; the unaligned load reads the eight values behind the
+        // reference.
         Self(unsafe { _mm512_loadu_pd(values.as_ptr()) })
     }
 
     #[inline(always)]
     fn store(self, values: &mut [f64; 8]) {
-        // SAFETY: AVX-512F is present; the unaligned store writes the eight values behind the reference.
+        // SAFETY: AVX-512F is present; the unaligned store writes the eight values behind the
+        // reference.
         unsafe { _mm512_storeu_pd(values.as_mut_ptr(), self.0) }
     }
 
@@ -52,7 +55,8 @@ impl Lanes for Avx512 {
 
     #[inline(always)]
     fn add_scaled_f32(totals: &mut [f32; 8], scale: f32, values: &[f32; 8]) {
-        // SAFETY: AVX is part of AVX-512F; loads and store stay within the eight values behind the references.
+        // SAFETY: AVX is part of AVX-512F; loads and store stay within the eight values behind the
+        // references.
         unsafe {
             let product = _mm256_mul_ps(_mm256_set1_ps(scale), _mm256_loadu_ps(values.as_ptr()));
             let sum = _mm256_add_ps(_mm256_loadu_ps(totals.as_ptr()), product);

@@ -14,7 +14,8 @@ pub trait Element: sealed::Sealed + Copy + Default + Send + Sync + Into<f64> + '
     /// The nearest value.
     fn from_f64(value: f64) -> Self;
 
-    /// A scale in this precision. An f32 product in f64 is then exact, whatever the instruction set.
+    /// A scale in this precision. An f32 product in f64 is then exact, whatever the instruction
+    /// set.
     fn round_scale(scale: f64) -> f64;
 
     /// Eight values as f64.

@@ -38,14 +38,16 @@ impl Execution {
         Self { threads, sum_order: SumOrder::default(), instruction_set: InstructionSet::best() }
     }
 
-    /// Threads worth starting for this many bytes: starting one costs as much as reading about 256 KiB.
+    /// Threads worth starting for this many bytes: starting one costs as much as reading about 256
+    /// KiB.
     pub(super) fn threads_for(&self, n_bytes: usize) -> usize {
         const BYTES_PER_THREAD: usize = 256 * 1024;
         self.threads.get().min(n_bytes / BYTES_PER_THREAD).max(1)
     }
 }
 
-/// `0..n` in at most `n_parts` ranges of nearly equal length, each but the last a multiple of `multiple`.
+/// `0..n` in at most `n_parts` ranges of nearly equal length, each but the last a multiple of
+/// `multiple`.
 pub(super) fn split(n: usize, n_parts: usize, multiple: usize) -> Vec<Range<usize>> {
     let length = n.div_ceil(n_parts.max(1)).next_multiple_of(multiple).max(1);
     (0..n).step_by(length).map(|start| start..(start + length).min(n)).collect()

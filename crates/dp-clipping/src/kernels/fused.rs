@@ -11,19 +11,21 @@ use crate::{ClipError, error::check_lengths};
 /// Parts of a batch under [`SumOrder::Fixed`], whatever the number of threads.
 const FIXED_PARTS: usize = 8;
 
-/// Norms, scales and `out[j] = Σ_i s_i·gradients[i, j]` in one pass, for a scale that follows from the record alone.
+/// Norms, scales and `out[j] = Σ_i s_i·gradients[i, j]` in one pass, for a scale that follows from
+/// the record alone.
 ///
-/// While one row is added from the cache, the next one is read from memory and squared. It pays where two rows and
-/// the totals fit in the second-level cache (about 100 000 parameters).
+/// While one row is added from the cache, the next one is read from memory and squared. It pays
+/// where two rows and the totals fit in the second-level cache (about 100 000 parameters).
 ///
 /// **Shapes.** `out`: `[params]`, overwritten. Returns norms and scales, `[batch]` each.
 ///
-/// **Edge cases.** `scale(i, norm)` is called for every record, also for a norm that is not finite, and must then
-/// give 0 (as [`crate::bound::cap`] does); a row with scale 0 is not added.
+/// **Edge cases.** `scale(i, norm)` is called for every record, also for a norm that is not finite,
+/// and must then give 0 (as [`crate::bound::cap`] does); a row with scale 0 is not added.
 ///
-/// **Headroom.** Nothing here bounds a row: the scale does. [`crate::bound::cap`] leaves 2⁻¹⁸ (four millionths) of the
-/// bound free, which covers the rounding of the norm, of the scale and of each product three times over, so a capped
-/// row's contribution stays within the bound in f32 too. Compared with exact clipping, sums are smaller by that share.
+/// **Headroom.** Nothing here bounds a row: the scale does. [`crate::bound::cap`] leaves 2⁻¹⁸ (four
+/// millionths) of the bound free, which covers the rounding of the norm, of the scale and of each
+/// product three times over, so a capped row's contribution stays within the bound in f32 too.
+/// Compared with exact clipping, sums are smaller by that share.
 ///
 /// # Errors
 /// [`ClipError::LengthMismatch`] if a length does not fit.

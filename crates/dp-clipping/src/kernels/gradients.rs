@@ -26,8 +26,8 @@ impl<'a, T: Element> Gradients<'a, T> {
     /// Gradients in one row-major slice; no rows if it is empty.
     ///
     /// # Errors
-    /// [`ClipError::InvalidParameter`] if `n_params` is 0, [`ClipError::LengthMismatch`] if it does not divide the
-    /// length.
+    /// [`ClipError::InvalidParameter`] if `n_params` is 0, [`ClipError::LengthMismatch`] if it does
+    /// not divide the length.
     pub fn from_slice(data: &'a [T], n_params: usize) -> Result<Self, ClipError> {
         if n_params == 0 {
             return Err(ClipError::InvalidParameter { name: "n_params", value: 0.0, accepted: "at least 1" });
@@ -61,7 +61,8 @@ impl<'a, T: Element> Gradients<'a, T> {
         }
     }
 
-    /// Gradients in an ndarray view whose rows are contiguous; a view of some columns of a larger array is fine.
+    /// Gradients in an ndarray view whose rows are contiguous; a view of some columns of a larger
+    /// array is fine.
     ///
     /// # Errors
     /// [`ClipError::NotRowMajor`] if a row is not contiguous.

@@ -1,10 +1,10 @@
 //! Eight f64 lanes, whatever registers hold them.
 
-/// Eight f64 values that move together. Every implementation rounds alike (no fused multiply-add), so the kernels
-/// written over it give the same bits on every instruction set.
+/// Eight f64 values that move together. Every implementation rounds alike (no fused multiply-add),
+/// so the kernels written over it give the same bits on every instruction set.
 ///
-/// The implementations for an instruction set may only be used below a function with that target feature; the kernels
-/// are reached through [`super::dispatch`] alone, which sees to it.
+/// The implementations for an instruction set may only be used below a function with that target
+/// feature; the kernels are reached through [`super::dispatch`] alone, which sees to it.
 pub(super) trait Lanes: Copy {
     /// Whether eight of these and two more fit in registers, so that interleaved loops pay.
     const MANY_REGISTERS: bool;

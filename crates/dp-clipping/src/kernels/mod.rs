@@ -1,8 +1,9 @@
 //! Norms, weighted sums and noise over gradients in memory, at the speed of memory.
 //!
-//! Gradients are rows `[batch, params]` of f32 or f64 ([`Gradients`]). Squares, products and sums are in f64: an f32
-//! product is then exact and a sum of squares of f32 cannot overflow, so norms are accurate to 1e-13 and sums to the
-//! rounding of their last cast. [`clip_and_sum`] alone adds blocks of 32 rows in the gradients' own precision.
+//! Gradients are rows `[batch, params]` of f32 or f64 ([`Gradients`]). Squares, products and sums
+//! are in f64: an f32 product is then exact and a sum of squares of f32 cannot overflow, so norms
+//! are accurate to 1e-13 and sums to the rounding of their last cast. [`clip_and_sum`] alone adds
+//! blocks of 32 rows in the gradients' own precision.
 //!
 //! | kernel | parallel over | the same result for |
 //! |---|---|---|

@@ -14,16 +14,16 @@ use crate::{
 /// Releases every value with noise `N(0, noise_std²)`, rounded exactly to a public grid of about
 /// `noise_std / 256`.
 ///
-/// A 256-bit key is drawn from `rng`, which must be cryptographic; the noise of a value then depends
-/// on that key and on its place, so neither on the number of threads nor on the processor.
+/// A 256-bit key is drawn from `rng`, which must be cryptographic; the noise of a value then
+/// depends on that key and on its place, so neither on the number of threads nor on the processor.
 ///
 /// **Units.** `noise_std = noise_multiplier · bound`.
 ///
-/// **Edge cases.** With `noise_std` 0 the values stay as they are; the key is drawn all the same, so
-/// that the random stream advances alike. A value that is not finite stays so.
+/// **Edge cases.** With `noise_std` 0 the values stay as they are; the key is drawn all the same,
+/// so that the random stream advances alike. A value that is not finite stays so.
 ///
-/// **Guarantee.** The release is post-processing of the Gaussian mechanism on the values as they are:
-/// which numbers can come out does not depend on the data. See [`crate::noise`].
+/// **Guarantee.** The release is post-processing of the Gaussian mechanism on the values as they
+/// are: which numbers can come out does not depend on the data. See [`crate::noise`].
 ///
 /// # Errors
 /// [`ClipError::InvalidParameter`] if `noise_std` is negative or not finite.

@@ -10,8 +10,8 @@ use super::{
 ///
 /// **Accuracy.** Relative error below 1e-13: squares are summed in f64 over 64 lanes.
 ///
-/// **Edge cases.** A row with NaN gives NaN; one with ∞ (and no NaN) gives ∞. Finite f64 values whose squares
-/// overflow or vanish are rescaled first.
+/// **Edge cases.** A row with NaN gives NaN; one with ∞ (and no NaN) gives ∞. Finite f64 values
+/// whose squares overflow or vanish are rescaled first.
 ///
 /// ```
 /// use dp_clipping::kernels::{Execution, Gradients, norms};
@@ -41,9 +41,11 @@ pub fn norms<T: Element>(gradients: &Gradients<'_, T>, execution: &Execution) ->
     norms
 }
 
-/// The norm from a sum of squares, repeated with care where the sum left the range in which it is accurate.
+/// The norm from a sum of squares, repeated with care where the sum left the range in which it is
+/// accurate.
 pub(super) fn norm_of<T: Element>(row: &[T], sum_of_squares: f64) -> f64 {
-    // Squares of f32 stay within 1e-90 and 1e77. In f64, below 1e-280 some squares may have lost bits, above f64::MAX is ∞.
+    // Squares of f32 stay within 1e-90 and 1e77. In f64, below 1e-280 some squares may have lost
+    // bits, above f64::MAX is ∞.
     if (1e-280..=f64::MAX).contains(&sum_of_squares) || sum_of_squares.is_nan() {
         sum_of_squares.sqrt()
     } else {
@@ -51,8 +53,8 @@ pub(super) fn norm_of<T: Element>(row: &[T], sum_of_squares: f64) -> f64 {
     }
 }
 
-/// Segments of a row that are read side by side. Each is a stream of its own for the memory (a single one leaves the
-/// bus idle at every page) and a chain of its own for the adder.
+/// Segments of a row that are read side by side. Each is a stream of its own for the memory (a
+/// single one leaves the bus idle at every page) and a chain of its own for the adder.
 pub(super) const N_STREAMS: usize = 8;
 
 /// Sum of squares of a row.

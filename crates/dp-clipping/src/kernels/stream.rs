@@ -7,11 +7,12 @@ use super::{
     norm::{N_STREAMS, Streams, streams, sum_lanes},
 };
 
-/// Values read as eight streams: 400 kB of f32, so that no two streams are a multiple of a page apart and compete for the
-/// same cache lines.
+/// Values read as eight streams: 400 kB of f32, so that no two streams are a multiple of a page
+/// apart and compete for the same cache lines.
 const CHUNK: usize = 100_000;
 
-/// Reads every value once and adds it up, nothing else: bytes over seconds is the machine's stream-read bandwidth.
+/// Reads every value once and adds it up, nothing else: bytes over seconds is the machine's
+/// stream-read bandwidth.
 ///
 /// It reads eight streams side by side, as the other kernels do, which is faster than one.
 ///

@@ -19,10 +19,11 @@ const N_ROWS: usize = 8;
 ///
 /// **Shapes.** `scales`: `[batch]`, `out`: `[params]`, overwritten.
 ///
-/// **Edge cases.** A row with scale 0 is not read, so its NaN or ∞ reaches nothing. No rows give zeros.
+/// **Edge cases.** A row with scale 0 is not read, so its NaN or ∞ reaches nothing. No rows give
+/// zeros.
 ///
-/// **Accuracy.** Products and sums in f64, each column in row order; one rounding at the end. For f32 the scale is
-/// rounded to f32 first, so that the result does not depend on the processor.
+/// **Accuracy.** Products and sums in f64, each column in row order; one rounding at the end. For
+/// f32 the scale is rounded to f32 first, so that the result does not depend on the processor.
 ///
 /// # Errors
 /// [`ClipError::LengthMismatch`] if a length does not fit.
@@ -84,7 +85,8 @@ fn sum_columns<T: Element>(rows: &[(&[T], f64)], columns: Range<usize>, out: &mu
     }
 }
 
-/// `totals[j] += Σ_r s_r·rows[r][j]`, each column in row order. All rows have the length of `totals`.
+/// `totals[j] += Σ_r s_r·rows[r][j]`, each column in row order. All rows have the length of
+/// `totals`.
 #[inline(always)]
 pub(super) fn add_scaled_rows_lanes<V: Lanes, T: Element>(rows: &[(&[T], f64)], totals: &mut [f64]) {
     let mut rest = rows;

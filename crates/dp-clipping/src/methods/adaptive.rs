@@ -1,5 +1,5 @@
-//! Adaptive clipping: hard clipping at a threshold that follows a quantile of the norms. `C ← C·exp(−η_C(b̃ − γ))`
-//! with `b̃` the noisy fraction of norms within `C`. Bound `C`.
+//! Adaptive clipping: hard clipping at a threshold that follows a quantile of the norms. `C ←
+//! C·exp(−η_C(b̃ − γ))` with `b̃` the noisy fraction of norms within `C`. Bound `C`.
 //!
 //! **Source.** Andrew et al. 2021; Soleymani 2025, Algorithm 2 without its red line.
 //!
@@ -29,7 +29,8 @@ mod tests {
         let mut method = noiseless(&ENTRY, &PresetParams::default(), 4.0);
         let clipped = step(&mut *method, &[0.5, 0.5, 0.5, 2.0], &[0, 1, 0, 1]);
         assert_close(clipped.scales[3], 0.5);
-        // Three of four within: bits ½ + ½ + ½ − ½ = 1, b̃ = ¼ + ½ = ¾, C ← exp(−0.2·(¾ − ½)) = exp(−0.05).
+        // Three of four within: bits ½ + ½ + ½ − ½ = 1, b̃ = ¼ + ½ = ¾, C ← exp(−0.2·(¾ − ½)) =
+        // exp(−0.05).
         assert_eq!((clipped.bound, clipped.queries[0].released[0]), (1.0, 1.0));
         assert_eq!(clipped.queries[0].l2_sensitivity, 0.5);
         let next = step(&mut *method, &[], &[]);

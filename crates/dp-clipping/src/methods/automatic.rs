@@ -1,4 +1,5 @@
-//! Automatic clipping: `s_i = C/(‖g_i‖ + 0.01)`, bound `C`, no threshold to tune (`C` only rescales), no count.
+//! Automatic clipping: `s_i = C/(‖g_i‖ + 0.01)`, bound `C`, no threshold to tune (`C` only
+//! rescales), no count.
 //!
 //! **Source.** Bu et al. 2023, "Automatic clipping", AUTO-S.
 

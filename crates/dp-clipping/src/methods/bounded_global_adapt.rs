@@ -1,7 +1,8 @@
-//! Bounded Global-Adapt: [`super::dpsgd_global_adapt`] whose `Z` stops at a lower bound. Bound `C0`.
+//! Bounded Global-Adapt: [`super::dpsgd_global_adapt`] whose `Z` stops at a lower bound. Bound
+//! `C0`.
 //!
-//! **Source.** New here: Esipova 2023, Algorithm 2 with the lower bound of Zhao 2025, which Zhao proposes for
-//! anything adaptive.
+//! **Source.** New here: Esipova 2023, Algorithm 2 with the lower bound of Zhao 2025, which Zhao
+//! proposes for anything adaptive.
 
 use super::published_controllers::{esipova, lower_bound, upper_bound};
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};

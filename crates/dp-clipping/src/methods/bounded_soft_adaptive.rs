@@ -1,7 +1,8 @@
-//! Bounded soft adaptive: tanh scaling with Zhao's bounded controller, relative to the threshold: `s_i =
-//! tanh(C/(‖g_i‖ + 1e-6))/C`. Bound 1.
+//! Bounded soft adaptive: tanh scaling with Zhao's bounded controller, relative to the threshold:
+//! `s_i = tanh(C/(‖g_i‖ + 1e-6))/C`. Bound 1.
 //!
-//! **Source.** New here: the rule of Soleymani 2025 in the normalised form of Zhao 2025, Algorithm 2.
+//! **Source.** New here: the rule of Soleymani 2025 in the normalised form of Zhao 2025,
+//! Algorithm 2.
 
 use super::published_controllers::{lower_bound, zhao};
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};

@@ -1,7 +1,8 @@
-//! Bounded soft Global-Adapt: [`super::soft_global_adapt`] whose `Z` stops at a lower bound. Bound `C0`.
+//! Bounded soft Global-Adapt: [`super::soft_global_adapt`] whose `Z` stops at a lower bound. Bound
+//! `C0`.
 //!
-//! **Source.** New here: the rule of Soleymani 2025, the controller of Esipova 2023 and the lower bound of Zhao 2025
-//! together.
+//! **Source.** New here: the rule of Soleymani 2025, the controller of Esipova 2023 and the lower
+//! bound of Zhao 2025 together.
 
 use super::published_controllers::{esipova, lower_bound, upper_bound};
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};

@@ -1,5 +1,6 @@
-//! Direction error only: an analysis that keeps only clipping's effect on the sum's direction, `(‖g_B‖/‖ḡ_B‖)·ḡ_B`,
-//! where `g_B` is the plain and `ḡ_B` the clipped sum. **Not certified**: meant without noise.
+//! Direction error only: an analysis that keeps only clipping's effect on the sum's direction,
+//! `(‖g_B‖/‖ḡ_B‖)·ḡ_B`, where `g_B` is the plain and `ḡ_B` the clipped sum. **Not certified**:
+//! meant without noise.
 //!
 //! **Source.** Esipova 2023, Table 1.
 //!

@@ -1,4 +1,5 @@
-//! DPSGD-F: hard clipping with one threshold per group, raised with the group's noisy share of clipped gradients.
+//! DPSGD-F: hard clipping with one threshold per group, raised with the group's noisy share of
+//! clipped gradients.
 //!
 //! `C_k = C0·(1 + (m̃_k/b̃_k)/(m̃/B))`; see [`crate::controllers::per_group`]. Bound `max_k C_k`.
 //!

@@ -1,4 +1,5 @@
-//! DPSGD-Global: every gradient scaled by `C0/Z`, those with a norm above `Z` dropped. Bound `C0`, no count.
+//! DPSGD-Global: every gradient scaled by `C0/Z`, those with a norm above `Z` dropped. Bound `C0`,
+//! no count.
 //!
 //! **Source.** Bu et al. 2021; Esipova 2023, Algorithm 2.
 //!

@@ -1,5 +1,5 @@
-//! DPSGD-Global-Adapt: every gradient scaled by `C0/Z`, those above `Z` clipped to `C0`; `Z` follows the noisy number
-//! of gradients above `τZ`: `Z ← Z·exp(b̃ − η_Z)`. Bound `C0`.
+//! DPSGD-Global-Adapt: every gradient scaled by `C0/Z`, those above `Z` clipped to `C0`; `Z`
+//! follows the noisy number of gradients above `τZ`: `Z ← Z·exp(b̃ − η_Z)`. Bound `C0`.
 //!
 //! **Source.** Esipova 2023, Algorithm 2 with the parentheses.
 //!

@@ -1,7 +1,8 @@
 //! FairLens: DPSGD on the gradient of a regularised loss. **Not certified.**
 //!
-//! The regulariser R1 is a function of the whole batch: one record moves every other record's gradient, and clipping
-//! each of them no longer bounds the sum's sensitivity. It is a baseline; its ε is nominal.
+//! The regulariser R1 is a function of the whole batch: one record moves every other record's
+//! gradient, and clipping each of them no longer bounds the sum's sensitivity. It is a baseline;
+//! its ε is nominal.
 //!
 //! **Source.** Tran et al. 2021; Esipova 2023, Algorithm 4.
 //!

@@ -1,4 +1,5 @@
-//! Fixed soft clipping: `s_i = tanh(C/(‖g_i‖ + 1e-6))` at a constant threshold. Bound `C`, no count.
+//! Fixed soft clipping: `s_i = tanh(C/(‖g_i‖ + 1e-6))` at a constant threshold. Bound `C`, no
+//! count.
 //!
 //! **Source.** Soleymani 2025, Algorithm 3.
 //!

@@ -1,5 +1,6 @@
-//! Magnitude error only: an analysis that keeps only clipping's effect on the sum's length, `(‖ḡ_B‖/‖g_B‖)·g_B`,
-//! where `g_B` is the plain and `ḡ_B` the clipped sum. **Not certified**: meant without noise.
+//! Magnitude error only: an analysis that keeps only clipping's effect on the sum's length,
+//! `(‖ḡ_B‖/‖g_B‖)·g_B`, where `g_B` is the plain and `ḡ_B` the clipped sum. **Not certified**:
+//! meant without noise.
 //!
 //! **Source.** Esipova 2023, Table 1.
 //!

@@ -1,4 +1,5 @@
-//! Naive re-weighting: hard clipping, then a weight `θ_k = (B/K)/b̃_k` from noisy group sizes. Bound `C0·max_k θ_k`.
+//! Naive re-weighting: hard clipping, then a weight `θ_k = (B/K)/b̃_k` from noisy group sizes.
+//! Bound `C0·max_k θ_k`.
 //!
 //! **Source.** Xu 2021, Algorithm 3.
 //!

@@ -5,7 +5,8 @@ use crate::{
     controllers::{Bits, Counted},
 };
 
-/// Andrew 2021: the fraction within the threshold, target γ = ½ (the median), rate 0.2, centred bits; no lower bound unless one is given.
+/// Andrew 2021: the fraction within the threshold, target γ = ½ (the median), rate 0.2, centred
+/// bits; no lower bound unless one is given.
 pub(super) fn andrew(params: &PresetParams) -> Controller {
     Controller::Geometric {
         initial: params.clip_norm,

@@ -1,4 +1,5 @@
-//! SoftAdaClip: tanh scaling at a threshold that follows a quantile of the norms, as [`super::adaptive`]. Bound `C`.
+//! SoftAdaClip: tanh scaling at a threshold that follows a quantile of the norms, as
+//! [`super::adaptive`]. Bound `C`.
 //!
 //! **Source.** Soleymani 2025, Algorithm 2.
 //!

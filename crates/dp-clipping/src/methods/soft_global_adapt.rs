@@ -1,8 +1,8 @@
-//! Soft Global-Adapt: the tanh form of [`super::dpsgd_global_adapt`], `s_i = (C0/Z)·tanh(Z/(‖g_i‖ + 1e-6))`. Bound
-//! `C0`.
+//! Soft Global-Adapt: the tanh form of [`super::dpsgd_global_adapt`], `s_i = (C0/Z)·tanh(Z/(‖g_i‖ +
+//! 1e-6))`. Bound `C0`.
 //!
-//! **Source.** New here: SoftAdaClip's rule (Soleymani 2025) with the controller of Esipova 2023, Algorithm 2, which
-//! Soleymani proposes as future work.
+//! **Source.** New here: SoftAdaClip's rule (Soleymani 2025) with the controller of Esipova 2023,
+//! Algorithm 2, which Soleymani proposes as future work.
 
 use super::published_controllers;
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};

@@ -1,5 +1,6 @@
-//! Unbounded adaptive clipping: normalised clipping at a threshold that follows the noisy fraction of norms above `τC`,
-//! `C ← C·exp(η_C(b̃ − γ))`. Bound 1. The threshold can vanish; see [`super::bounded_adaptive`].
+//! Unbounded adaptive clipping: normalised clipping at a threshold that follows the noisy fraction
+//! of norms above `τC`, `C ← C·exp(η_C(b̃ − γ))`. Bound 1. The threshold can vanish; see
+//! [`super::bounded_adaptive`].
 //!
 //! **Source.** Zhao 2025, Algorithm 2 with `C_LB = 0`.
 //!

@@ -1,5 +1,5 @@
-//! Elementary functions for Box and Muller's transform, for many values at a time: without branches or calls, so that they compile to the
-//! vectors of every instruction set.
+//! Elementary functions for Box and Muller's transform, for many values at a time: without branches
+//! or calls, so that they compile to the vectors of every instruction set.
 
 #![expect(
     clippy::inline_always,
@@ -8,10 +8,11 @@
 
 const TWO_POW_MINUS_32: f32 = 1.0 / 4_294_967_296.0;
 
-/// `−2 ln U` to 3.5e-7 of its value, and to 1 in `bits` or `2³² − 1 − bits` besides where that is below 2²⁴, for every `U` with these leading
-/// 32 bits; for noise.
+/// `−2 ln U` to 3.5e-7 of its value, and to 1 in `bits` or `2³² − 1 − bits` besides where that is
+/// below 2²⁴, for every `U` with these leading 32 bits; for noise.
 ///
-/// Near 1 it is `1 − U` that goes through single precision, so that the logarithm keeps its digits there.
+/// Near 1 it is `1 − U` that goes through single precision, so that the logarithm keeps its digits
+/// there.
 #[inline(always)]
 pub(super) fn minus_two_ln(bits: u32) -> f32 {
     // √½ as a fraction of 2³².
@@ -54,7 +55,8 @@ pub(super) fn sin_cos_turn(turn: u32) -> (f32, f32) {
 mod tests {
     use super::*;
 
-    /// Against the double-precision logarithm, for the least and the largest number with these leading bits.
+    /// Against the double-precision logarithm, for the least and the largest number with these
+    /// leading bits.
     #[test]
     fn minus_two_ln_is_accurate_from_end_to_end() {
         let edges = (0..32).flat_map(|i| [1_u32 << i, (1 << i) + 1, !(1 << i), 0xb504_f333, 0xb504_f334]);

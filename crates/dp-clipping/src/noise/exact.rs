@@ -6,7 +6,8 @@ use super::GRID;
 
 /// Bits of the multiple-precision path.
 const PRECISION: usize = 384;
-/// The largest number of grid steps that is rounded to an integer: beyond it `f64` has gaps of its own.
+/// The largest number of grid steps that is rounded to an integer: beyond it `f64` has gaps of its
+/// own.
 const LARGEST: f64 = 1_125_899_906_842_624.0;
 
 /// A point of the unit square: radius and angle of Box and Muller's transform.
@@ -36,7 +37,8 @@ impl Pair {
 
     /// `⌊factor · value + GRID · N⌉` for the two variates `N` of the point.
     ///
-    /// **Edge cases.** A value that is not finite, or more than 2⁵⁰ grid steps from 0, is returned as it comes out in `f64`.
+    /// **Edge cases.** A value that is not finite, or more than 2⁵⁰ grid steps from 0, is returned
+    /// as it comes out in `f64`.
     pub(super) fn round(&self, factor: f64, values: [f64; 2]) -> [f64; 2] {
         let (noise, error) = self.noise();
         [0, 1].map(|i| {
@@ -54,11 +56,13 @@ impl Pair {
         })
     }
 
-    /// Both variates from the leading bits, and a bound on the error of either, whatever bits may follow.
+    /// Both variates from the leading bits, and a bound on the error of either, whatever bits may
+    /// follow.
     ///
-    /// With `B` steps of 2⁻⁶⁴ to the nearer end of (0, 1), the relative error of `U` or `1 − U` is below 2⁻⁵² + 1/B, that of
-    /// `−2 ln U` below four times that and a few roundings, that of the radius half as large. The elementary functions of the standard
-    /// library are taken to be good to 8 ulp; they are better.
+    /// With `B` steps of 2⁻⁶⁴ to the nearer end of (0, 1), the relative error of `U` or `1 − U` is
+    /// below 2⁻⁵² + 1/B, that of `−2 ln U` below four times that and a few roundings, that of the
+    /// radius half as large. The elementary functions of the standard library are taken to be good
+    /// to 8 ulp; they are better.
     fn noise(&self) -> ([f64; 2], f64) {
         const STEP: f64 = 1.0 / 18_446_744_073_709_551_616.0;
         let (radius, turn) = (self.radius.leading, self.turn.leading);
@@ -80,13 +84,14 @@ impl Pair {
         ([radius * cos, radius * sin], radius * (2f64.powi(-46) + 2.0 / steps))
     }
 
-    /// The same from all bits of either coordinate. What is then still undecided, with probability below 2⁻¹⁶⁰, is rounded as if its
-    /// further bits were in the middle.
+    /// The same from all bits of either coordinate. What is then still undecided, with probability
+    /// below 2⁻¹⁶⁰, is rounded as if its further bits were in the middle.
     fn round_in_multiple_precision(&self, factor: f64, value: f64, which: usize, near: f64) -> f64 {
         const RM: RoundingMode = RoundingMode::ToEven;
         let p = PRECISION;
-        // Without constants nothing can be said: the nearest integer of the double-precision value is off in 2⁻³⁰ of the cases that
-        // come here, and they cannot be made only where memory is exhausted.
+        // Without constants nothing can be said: the nearest integer of the double-precision value
+        // is off in 2⁻³⁰ of the cases that come here, and they cannot be made only where memory is
+        // exhausted.
         let Ok(mut constants) = Consts::new() else { return near };
         let number = |x: f64| BigFloat::from_f64(x, p);
         let two = number(2.0);
@@ -141,8 +146,8 @@ mod tests {
         assert_eq!(further, 0x0000_0003_0000_0004_0000_0005_0000_0006);
     }
 
-    /// Double and multiple precision say the same about points from everywhere, the edges of the square included: never further apart
-    /// than the stated error.
+    /// Double and multiple precision say the same about points from everywhere, the edges of the
+    /// square included: never further apart than the stated error.
     #[test]
     fn double_precision_is_as_good_as_it_says() {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
@@ -153,7 +158,8 @@ mod tests {
             let pair = point(&mut rng, radius, turn);
             let (noise, error) = pair.noise();
             for (which, noise) in noise.into_iter().enumerate() {
-                // A grid fine enough to see the error: shift the value so that the sum is within it of a boundary.
+                // A grid fine enough to see the error: shift the value so that the sum is within it
+                // of a boundary.
                 let shift = 0.5 - GRID * noise;
                 let shift = shift - shift.floor();
                 let sum = shift + GRID * noise;

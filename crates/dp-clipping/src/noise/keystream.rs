@@ -16,8 +16,8 @@ type Lanes = [u32; LANES];
 
 /// ChaCha20 under one key, to be read at any place.
 ///
-/// Noise takes four bytes of it a value; the library's AVX2 code made that a sixth of a step, this makes it a twentieth. The words
-/// are the library's own: a test compares them.
+/// Noise takes four bytes of it a value; the library's AVX2 code made that a sixth of a step, this
+/// makes it a twentieth. The words are the library's own: a test compares them.
 pub(super) struct Keystream {
     /// Constants and key; counter and stream are 0.
     state: [u32; BLOCK],
@@ -39,7 +39,8 @@ impl Keystream {
         std::array::from_fn(|i| self.state[4 + i])
     }
 
-    /// The blocks of a stream that have these numbers. Word `w` of the `b`-th of them is at `16 w + b`.
+    /// The blocks of a stream that have these numbers. Word `w` of the `b`-th of them is at `16 w +
+    /// b`.
     #[inline(always)]
     pub(super) fn blocks(&self, stream: u64, numbers: [u64; LANES], words: &mut [u32; WORDS]) {
         let mut x = self.input(stream, numbers);
@@ -67,7 +68,8 @@ impl Keystream {
     }
 }
 
-/// Four independent quarter rounds in step: while an operation waits for the one before it, the processor has those of the others.
+/// Four independent quarter rounds in step: while an operation waits for the one before it, the
+/// processor has those of the others.
 #[inline(always)]
 fn quarter_rounds(x: &mut [Lanes; BLOCK], words: [[usize; 4]; 4]) {
     halves::<16, 12>(x, words);
@@ -120,7 +122,8 @@ mod tests {
         let stream = 0x0123_4567_89ab_cdef;
         let mut library = ChaCha20Rng::from_seed([7; 32]);
         library.set_stream(stream);
-        // Some near the end of the counter's low half, so that the carry into the high half is seen.
+        // Some near the end of the counter's low half, so that the carry into the high half is
+        // seen.
         let numbers = std::array::from_fn(|lane| if lane % 2 == 0 { (1 << 32) - 5 + lane as u64 } else { 1 << lane });
         let mut words = [0; WORDS];
         vectorise(

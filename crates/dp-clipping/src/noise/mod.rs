@@ -1,33 +1,42 @@
-//! Gaussian noise from a cryptographic stream, without the marks that floating-point arithmetic leaves on it.
+//! Gaussian noise from a cryptographic stream, without the marks that floating-point arithmetic
+//! leaves on it.
 //!
-//! **The attack.** A noisy value `fl(f + n)` computed in floating point can take only some of the numbers near it, and which ones depends on
-//! `f`: the low bits of one released value can exclude a data set altogether (Mironov 2012 for Laplace noise; Jin, McMurtry, Rubinstein
-//! and Ohrimenko 2022, "Are We There Yet?", for Gaussian noise by Box and Muller). No ε holds for such a release.
+//! **The attack.** A noisy value `fl(f + n)` computed in floating point can take only some of the
+//! numbers near it, and which ones depends on `f`: the low bits of one released value can exclude a
+//! data set altogether (Mironov 2012 for Laplace noise; Jin, McMurtry, Rubinstein and Ohrimenko
+//! 2022, "Are We There Yet?", for Gaussian noise by Box and Muller). No ε holds for such a release.
 //!
-//! **The defence.** What is released is `⌊(f + N)/g⌉ · g` for a grid `g` that does not depend on the data, where `N` is the *real* Gaussian
-//! variate that infinitely many random bits would give. Rounding a real number to a public grid is post-processing, so the release is
-//! exactly as private as the Gaussian mechanism of the theory, at no cost in sensitivity. The rounding is right although `N` is
-//! never known exactly, for it can be decided from an interval:
+//! **The defence.** What is released is `⌊(f + N)/g⌉ · g` for a grid `g` that does not depend on
+//! the data, where `N` is the *real* Gaussian variate that infinitely many random bits would give.
+//! Rounding a real number to a public grid is post-processing, so the release is exactly as private
+//! as the Gaussian mechanism of the theory, at no cost in sensitivity. The rounding is right
+//! although `N` is never known exactly, for it can be decided from an interval:
 //!
-//! 1. In single precision, sixteen values at a time, from 32 bits of either coordinate of Box and Muller's point, with a bound on the error of
-//!    everything, the other bits included. If the interval around `(f + N)/g` holds no boundary between two grid points, it is rounded.
+//! 1. In single precision, sixteen values at a time, from 32 bits of either coordinate of Box and
+//!    Muller's point, with a bound on the error of everything, the other bits included. If the
+//!    interval around `(f + N)/g` holds no boundary between two grid points, it is rounded.
 //! 2. Otherwise (one pair of values in 600) in double precision, with 64 bits of either coordinate.
-//! 3. Otherwise (one value in 2⁴⁰) in multiple precision with 192 bits. One in 2¹⁶⁰ of *those* is then rounded by what is
-//!    known: over all values of all runs that will ever be, this moves δ by less than 1e-30.
+//! 3. Otherwise (one value in 2⁴⁰) in multiple precision with 192 bits. One in 2¹⁶⁰ of *those* is
+//!    then rounded by what is known: over all values of all runs that will ever be, this moves δ by
+//!    less than 1e-30.
 //!
-//! All paths speak of the same `N`, for the bits of a value depend on nothing but the step's key and the value's place in the vector
-//! ([`StepNoise`]). The grid is the noise's standard deviation divided by [`GRID`]: it adds a relative 1.3e-6 to the variance. Its step is
-//! rounded up, and with it the noise.
+//! All paths speak of the same `N`, for the bits of a value depend on nothing but the step's key
+//! and the value's place in the vector ([`StepNoise`]). The grid is the noise's standard deviation
+//! divided by [`GRID`]: it adds a relative 1.3e-6 to the variance. Its step is rounded up, and with
+//! it the noise.
 //!
-//! **Random bits** are those of ChaCha20. Every step draws a key of 256 bits from the run's noise stream, which gives nothing but such keys; a
-//! value's bits are words of two streams under that key, at numbers that belong to the value alone. No pair of key, stream and block number is
-//! thus used twice, and whoever can tell the bits from independent uniform ones can tell ChaCha20's block function from a random
-//! one: "exactly" above means up to that. Since no value's noise depends on another's, neither threads nor pieces of the vector nor the
-//! kind of device that adds it can change it.
+//! **Random bits** are those of ChaCha20. Every step draws a key of 256 bits from the run's noise
+//! stream, which gives nothing but such keys; a value's bits are words of two streams under that
+//! key, at numbers that belong to the value alone. No pair of key, stream and block number is thus
+//! used twice, and whoever can tell the bits from independent uniform ones can tell ChaCha20's
+//! block function from a random one: "exactly" above means up to that. Since no value's noise
+//! depends on another's, neither threads nor pieces of the vector nor the kind of device that adds
+//! it can change it.
 //!
-//! **What this does not cover.** How `f` came about: that one record moves it by no more than the sensitivity is for
-//! the caller to see to; dp-train's sums of clipped gradients do. Time: the second and third paths take longer, and
-//! their number depends on the noisy values' digits below the grid.
+//! **What this does not cover.** How `f` came about: that one record moves it by no more than the
+//! sensitivity is for the caller to see to; dp-train's sums of clipped gradients do. Time: the
+//! second and third paths take longer, and their number depends on the noisy values' digits below
+//! the grid.
 
 mod box_muller;
 mod exact;
@@ -47,30 +56,36 @@ use crate::simd::vectorise;
 /// Steps of the grid in one standard deviation of the noise.
 pub const GRID: f64 = 256.0;
 
-/// Values whose noise is made together: as many as there are words in a group of the keystream. Parts of a vector begin at multiples of it.
+/// Values whose noise is made together: as many as there are words in a group of the keystream.
+/// Parts of a vector begin at multiples of it.
 pub const BLOCK: usize = WORDS;
-/// Pairs of a block. The first half of a block takes the cosines, the second the sines: two contiguous runs.
+/// Pairs of a block. The first half of a block takes the cosines, the second the sines: two
+/// contiguous runs.
 const PAIRS: usize = BLOCK / 2;
 
-/// Stream of the leading 32 bits of every value's coordinate: word `i` of group `b` belongs to value `b · BLOCK + i`, radii first.
+/// Stream of the leading 32 bits of every value's coordinate: word `i` of group `b` belongs to
+/// value `b · BLOCK + i`, radii first.
 const LEADING: u64 = 0;
 /// Stream of the bits that follow: block `p` belongs to pair `p` of the vector.
 const FURTHER: u64 = 1;
 
 /// The Gaussian noise of one step.
 ///
-/// **Guarantee.** Post-processing of the Gaussian mechanism with a standard deviation of at least the one asked for on the values as they are;
-/// see the module. What is added to a value depends on the key and on its place in the vector alone.
+/// **Guarantee.** Post-processing of the Gaussian mechanism with a standard deviation of at least
+/// the one asked for on the values as they are; see the module. What is added to a value depends on
+/// the key and on its place in the vector alone.
 ///
-/// **Edge cases.** A value that is not finite stays so. A standard deviation that is not finite makes every value infinite or not a number;
-/// [`kernels::add_noise`](crate::kernels::add_noise) refuses it by name.
+/// **Edge cases.** A value that is not finite stays so. A standard deviation that is not finite
+/// makes every value infinite or not a number; [`kernels::add_noise`](crate::kernels::add_noise)
+/// refuses it by name.
 pub struct StepNoise {
     keystream: Keystream,
     std: f64,
 }
 
 impl StepNoise {
-    /// Noise of this standard deviation, above 0, under a key of 256 bits drawn from a stream that must be cryptographic.
+    /// Noise of this standard deviation, above 0, under a key of 256 bits drawn from a stream that
+    /// must be cryptographic.
     pub fn draw(rng: &mut dyn CryptoRng, std: f64) -> Self {
         let mut key = [0; 32];
         rng.fill_bytes(&mut key);
@@ -89,14 +104,14 @@ impl StepNoise {
         }
     }
 
-    /// Adds noise to values, the first of which is at `first_block · BLOCK` in the step's vector, and rounds to
-    /// multiples of about `std / 256`, in single precision. The values are taken as the real numbers that they are in
-    /// double precision: they are rounded once, with their noise.
+    /// Adds noise to values, the first of which is at `first_block · BLOCK` in the step's vector,
+    /// and rounds to multiples of about `std / 256`, in single precision. The values are taken as
+    /// the real numbers that they are in double precision: they are rounded once, with their noise.
     ///
     /// **Shapes.** Both slices have one value for each place.
     ///
-    /// Box and Muller's transform from four random bytes a value. Further bits are looked at where those do not decide
-    /// the rounding, or hold too few significant ones of the radius.
+    /// Box and Muller's transform from four random bytes a value. Further bits are looked at where
+    /// those do not decide the rounding, or hold too few significant ones of the radius.
     pub fn add_exact(&self, first_block: u64, exact: &[f64], noisy: &mut [f32]) {
         let factor = at_most(GRID / self.std);
         let step = 1.0 / factor;
@@ -126,8 +141,8 @@ impl StepNoise {
         self.settle(&mut undecided, f64::from(factor), noisy, |steps| steps as f32 * step);
     }
 
-    /// The same for a block where single precision decides, and 1 for each pair of which it does not. The block's
-    /// leading bits come along.
+    /// The same for a block where single precision decides, and 1 for each pair of which it does
+    /// not. The block's leading bits come along.
     fn add_where_certain(
         &self,
         number: u64,
@@ -147,7 +162,8 @@ impl StepNoise {
                 let (factor, step) = black_box((factor, step));
                 self.leading_words(number, words);
                 let (bits, turns) = words.split_at(PAIRS);
-                // In short loops: of a long one's chain of dependent operations the processor sees too few rounds at once.
+                // In short loops: of a long one's chain of dependent operations the processor sees
+                // too few rounds at once.
                 for (radius, &bits) in radii.iter_mut().zip(bits) {
                     *radius = minus_two_ln(bits).sqrt();
                 }
@@ -203,7 +219,8 @@ impl StepNoise {
         self.std
     }
 
-    /// Grid steps of the values of a pair of the step's vector, from all its bits: for the rare pair that a device leaves in doubt.
+    /// Grid steps of the values of a pair of the step's vector, from all its bits: for the rare
+    /// pair that a device leaves in doubt.
     pub fn round_pair(&self, number: u64, factor: f64, values: [f64; 2]) -> [f64; 2] {
         let (block, i) = (number / PAIRS as u64, (number % PAIRS as u64) as usize);
         let (mut leading, mut further) = ([0; WORDS], [0; WORDS]);
@@ -228,7 +245,8 @@ impl StepNoise {
         self.keystream.blocks(LEADING, std::array::from_fn(|lane| first.wrapping_add(lane as u64)), words);
     }
 
-    /// Rounds pairs with all their bits and puts them into their places; `value` turns a number of grid steps into a value.
+    /// Rounds pairs with all their bits and puts them into their places; `value` turns a number of
+    /// grid steps into a value.
     fn settle<T>(&self, pairs: &mut Vec<Undecided>, factor: f64, values: &mut [T], value: impl Fn(f64) -> T) {
         let mut words = [0; WORDS];
         for pairs in pairs.chunks(LANES) {
@@ -281,8 +299,8 @@ impl Undecided {
     }
 }
 
-/// `⌊factor · value + GRID · radius · direction⌉` of a value in two parts, and whether that is certain: the sum keeps
-/// further from the boundaries between two integers than its error can be.
+/// `⌊factor · value + GRID · radius · direction⌉` of a value in two parts, and whether that is
+/// certain: the sum keeps further from the boundaries between two integers than its error can be.
 #[expect(
     clippy::inline_always,
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
@@ -292,17 +310,20 @@ fn round(factor: f32, (leading, trailing): (f32, f32), radius: f32, direction: f
     let sum = factor.mul_add(leading, factor.mul_add(trailing, (GRID as f32 * radius) * direction));
     let rounded = (sum + ROUND) - ROUND;
     let margin = radius.mul_add(-(GRID as f32) * RADIUS_ERROR, 0.5 - GRID as f32 * ERROR);
-    // Of a sum that `ROUND` does not round to an integer the second term alone is above ½; a comparison with what is not a number fails.
+    // Of a sum that `ROUND` does not round to an integer the second term alone is above ½; a
+    // comparison with what is not a number fails.
     (rounded, sum.abs().mul_add(ROUNDING_ERROR, (sum - rounded).abs()) < margin)
 }
 
-/// Error of a variate `r cos θ` in single precision, over all bits that may follow, where the leading ones of the radius are neither fewer than
-/// [`FEW_BITS`] nor more than its complement: at most `ERROR + RADIUS_ERROR · r`.
+/// Error of a variate `r cos θ` in single precision, over all bits that may follow, where the
+/// leading ones of the radius are neither fewer than [`FEW_BITS`] nor more than its complement: at
+/// most `ERROR + RADIUS_ERROR · r`.
 ///
-/// The radius' square has a relative error of 3.5e-7, the root adds 2⁻²⁴: 2.4e-7 of the radius. With fewer than 24 significant bits, `n` at least,
-/// those that follow add `1/(n r) < 2.4e-7`, at `r > 4`, where `U` is small, and `r/2n < 1.1e-8` where `1 − U` is. The direction is off by
-/// at most 2e-7 and 2π · 2⁻³² for its bits, and the product with it is rounded: together less than `5.7e-7 r + 1.1e-8`. To add the value's
-/// trailing part rounds once more: 0.6e-7 r.
+/// The radius' square has a relative error of 3.5e-7, the root adds 2⁻²⁴: 2.4e-7 of the radius.
+/// With fewer than 24 significant bits, `n` at least, those that follow add `1/(n r) < 2.4e-7`, at
+/// `r > 4`, where `U` is small, and `r/2n < 1.1e-8` where `1 − U` is. The direction is off by at
+/// most 2e-7 and 2π · 2⁻³² for its bits, and the product with it is rounded: together less than
+/// `5.7e-7 r + 1.1e-8`. To add the value's trailing part rounds once more: 0.6e-7 r.
 const ERROR: f32 = 2e-8;
 const RADIUS_ERROR: f32 = 6.5e-7;
 /// Twice the 2⁻²⁴ by which the sum is rounded.
@@ -315,7 +336,8 @@ const FEW_BITS: u32 = 1 << 20;
 /// Pairs that are looked at together: most runs have none that is undecided.
 const RUN: usize = 8;
 
-/// The single-precision number next to `x`, not above it: a grid no finer and noise no smaller than asked for.
+/// The single-precision number next to `x`, not above it: a grid no finer and noise no smaller than
+/// asked for.
 pub fn at_most(x: f64) -> f32 {
     let near = x as f32;
     if f64::from(near) > x { near.next_down() } else { near }
@@ -349,7 +371,8 @@ mod tests {
         assert_uncorrelated(&sample(1_000_000, 2), [1, 2, PAIRS - 1, PAIRS, PAIRS + 1, BLOCK]);
     }
 
-    /// Of 4 · 10⁶ values 253.4 are expected beyond ±4; their number beyond 5 of its standard deviations by chance: 6e-7.
+    /// Of 4 · 10⁶ values 253.4 are expected beyond ±4; their number beyond 5 of its standard
+    /// deviations by chance: 6e-7.
     #[test]
     fn tails_have_their_mass() {
         let values = sample(4_000_000, 3);
@@ -358,7 +381,8 @@ mod tests {
         assert!((beyond - expected).abs() < 5.0 * expected.sqrt(), "{beyond} of {expected}");
     }
 
-    /// A value is rounded to 0 with probability 0.4/256: more than three of a thousand next to each other by chance, 6e-9.
+    /// A value is rounded to 0 with probability 0.4/256: more than three of a thousand next to each
+    /// other by chance, 6e-9.
     #[test]
     fn every_length_gets_noise_in_every_place() {
         for n in [0, 1, 2, PAIRS - 1, PAIRS, PAIRS + 1, BLOCK - 1, BLOCK, BLOCK + 1] {
@@ -368,7 +392,8 @@ mod tests {
         }
     }
 
-    /// Pieces that begin at blocks, in any order and of any size, get the noise of the whole; so does a vector that ends earlier.
+    /// Pieces that begin at blocks, in any order and of any size, get the noise of the whole; so
+    /// does a vector that ends earlier.
     #[test]
     fn noise_depends_on_the_place_alone() {
         const N: usize = 40 * BLOCK + 77;
@@ -391,7 +416,8 @@ mod tests {
         }
     }
 
-    /// Two paths to one number: what single precision decides is what double precision says of the same bits.
+    /// Two paths to one number: what single precision decides is what double precision says of the
+    /// same bits.
     #[test]
     fn single_and_double_precision_see_the_same_noise() {
         const N: usize = 400 * BLOCK + 3;
@@ -417,7 +443,8 @@ mod tests {
         assert_ne!(draw(), draw());
     }
 
-    /// Whatever was there: what comes out is a whole number of steps, for values far above and far below the noise.
+    /// Whatever was there: what comes out is a whole number of steps, for values far above and far
+    /// below the noise.
     #[test]
     fn what_comes_out_is_on_a_grid_that_the_values_do_not_move() {
         for (std, size) in [(1.0, 0.0), (0.3, 1.0), (1e-4, 1.0), (2e-6, 1.0), (1e30, 1.0), (1e-20, 1e-22)] {
@@ -428,7 +455,8 @@ mod tests {
             noise(6, std).add_f64(0, &mut double);
             let (f, d) = (at_most(GRID / std), (GRID / std).next_down());
             for ((single, double), before) in single.into_iter().zip(double).zip(before) {
-                // Beyond that a number of steps cannot be told from its neighbours in single precision.
+                // Beyond that a number of steps cannot be told from its neighbours in single
+                // precision.
                 let steps = (f64::from(single) * f64::from(f)).round();
                 assert!(steps.abs() > 4_194_304.0 || single == steps as f32 * (1.0 / f), "{std} {size}");
                 assert_eq!(double, (double * d).round() / d, "{std} {size}");
@@ -438,8 +466,8 @@ mod tests {
         }
     }
 
-    /// Where single precision says that it is certain, double precision agrees, whatever bits follow; and it mostly is. A third of the
-    /// values lies a hair beside a boundary.
+    /// Where single precision says that it is certain, double precision agrees, whatever bits
+    /// follow; and it mostly is. A third of the values lies a hair beside a boundary.
     #[test]
     fn single_precision_is_as_good_as_it_says() {
         let mut rng = ChaCha20Rng::seed_from_u64(6);

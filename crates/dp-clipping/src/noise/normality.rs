@@ -1,4 +1,5 @@
-//! Whether values look like independent standard normal ones. Seeds are fixed, so a pass is a pass for ever.
+//! Whether values look like independent standard normal ones. Seeds are fixed, so a pass is a pass
+//! for ever.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -10,8 +11,8 @@ pub(super) fn phi(x: f64) -> f64 {
     0.5 * libm::erfc(-x / std::f64::consts::SQRT_2)
 }
 
-/// Kolmogorov and Smirnov: the statistic exceeds 2.23/√n with probability 2 exp(−2 · 2.23²) < 1e-4. Values are on the grid; each is moved to a
-/// random place between its neighbours' halves.
+/// Kolmogorov and Smirnov: the statistic exceeds 2.23/√n with probability 2 exp(−2 · 2.23²) < 1e-4.
+/// Values are on the grid; each is moved to a random place between its neighbours' halves.
 pub(super) fn assert_normal(mut values: Vec<f64>) {
     let mut rng = ChaCha20Rng::seed_from_u64(9);
     for value in &mut values {
@@ -27,7 +28,8 @@ pub(super) fn assert_normal(mut values: Vec<f64>) {
     assert!(distance * n.sqrt() < 2.23, "{}", distance * n.sqrt());
 }
 
-/// The mean product of values so far apart has standard deviation 1/√n; one of six beyond 5 of those by chance: 4e-6.
+/// The mean product of values so far apart has standard deviation 1/√n; one of six beyond 5 of
+/// those by chance: 4e-6.
 pub(super) fn assert_uncorrelated(values: &[f64], lags: [usize; 6]) {
     let n = values.len() as f64;
     for lag in lags {

@@ -1,7 +1,8 @@
 //! Automatic clipping: `s = C/(‖g‖ + γ)`, bound `C`.
 //!
-//! Every gradient is normalised; γ keeps the order of small ones. With `C = 1` this is AUTO-S with its default
-//! γ = 0.01, with γ = 0 it is AUTO-V, which at norm 0 is capped at [`crate::bound::MAX_SCALE`].
+//! Every gradient is normalised; γ keeps the order of small ones. With `C = 1` this is AUTO-S with
+//! its default γ = 0.01, with γ = 0 it is AUTO-V, which at norm 0 is capped at
+//! [`crate::bound::MAX_SCALE`].
 //!
 //! **Source.** Bu et al. 2023, "Automatic clipping".
 

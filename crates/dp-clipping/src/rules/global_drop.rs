@@ -1,4 +1,5 @@
-//! Global scaling that drops large gradients: `s = C0/Z` if `‖g‖ ≤ Z`, else 0; bound `C0`. The threshold is `Z`.
+//! Global scaling that drops large gradients: `s = C0/Z` if `‖g‖ ≤ Z`, else 0; bound `C0`. The
+//! threshold is `Z`.
 //!
 //! All kept gradients are scaled alike, so the direction of their sum is the unclipped one.
 //!

@@ -1,7 +1,8 @@
-//! Global scaling with a soft limit: `s = (C0/Z)·tanh(Z/(‖g‖ + 1e-6))`, bound `C0`. The threshold is `Z`.
+//! Global scaling with a soft limit: `s = (C0/Z)·tanh(Z/(‖g‖ + 1e-6))`, bound `C0`. The threshold
+//! is `Z`.
 //!
-//! Small gradients are scaled by `C0/Z` as under [`super::global_clip`], large ones tend to norm `C0` without
-//! becoming equal.
+//! Small gradients are scaled by `C0/Z` as under [`super::global_clip`], large ones tend to norm
+//! `C0` without becoming equal.
 //!
 //! **Source.** New here: the rule that joins Soleymani 2025 with Esipova 2023, Algorithm 2.
 

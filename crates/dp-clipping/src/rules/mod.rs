@@ -1,6 +1,7 @@
 //! Scale rules: `s` from a gradient's norm and a threshold, with the bound on `s‖g‖`.
 //!
-//! The modules give each formula in real arithmetic; [`crate::bound::cap`] makes its bound hold in floating point.
+//! The modules give each formula in real arithmetic; [`crate::bound::cap`] makes its bound hold in
+//! floating point.
 
 pub mod automatic;
 pub mod global_clip;

@@ -1,6 +1,7 @@
 //! Soft clipping: `s = tanh(C/(‖g‖ + 1e-6))`, bound `C`.
 //!
-//! `tanh(x) < x` gives `s‖g‖ < C`; two large gradients keep their order where hard clipping makes them equal.
+//! `tanh(x) < x` gives `s‖g‖ < C`; two large gradients keep their order where hard clipping makes
+//! them equal.
 //!
 //! **Source.** Soleymani 2025, Algorithms 2 (SoftAdaClip) and 3 (Fixed Soft Clipping).
 

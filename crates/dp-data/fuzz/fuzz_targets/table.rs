@@ -1,4 +1,5 @@
-//! One's own table in every format: whatever is in the file, an error or rows whose features are finite and bounded.
+//! One's own table in every format: whatever is in the file, an error or rows whose features are
+//! finite and bounded.
 #![no_main]
 
 use dp_data::table::{BadRows, Bins, Column, EncodedFile, EncodedTable, Guess, Label, Schema, TableFiles};

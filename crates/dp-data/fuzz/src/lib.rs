@@ -7,8 +7,8 @@ use dp_data::DataLocator;
 /// Between two files.
 const SEPARATOR: u8 = 0xfe;
 
-/// A folder with these files, filled from the input one after another, and a locator that looks there alone. Marked as generated, so
-/// that the published numbers of records are not asked for.
+/// A folder with these files, filled from the input one after another, and a locator that looks
+/// there alone. Marked as generated, so that the published numbers of records are not asked for.
 ///
 /// # Panics
 /// If the machine refuses a temporary folder.

@@ -14,34 +14,40 @@ use crate::scaling::{Affine, Scale};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
-    /// 98 inputs: five numbers (z-scores), race as white or not, sex, and six columns one-hot. Sex stays an input.
+    /// 98 inputs: five numbers (z-scores), race as white or not, sex, and six columns one-hot. Sex
+    /// stays an input.
     ///
-    /// **Source.** Esipova et al. 2023, B.1. The numbers of categories are those that occur in complete records, which makes
-    /// 98 inputs and, with their network, the 91,650 parameters they state.
+    /// **Source.** Esipova et al. 2023, B.1. The numbers of categories are those that occur in
+    /// complete records, which makes 98 inputs and, with their network, the 91,650 parameters they
+    /// state.
     #[default]
     Esipova,
-    /// 40 inputs: five numbers scaled to `[0, 1]`, race as white or not, and workclass, marital status, occupation and
-    /// relationship one-hot. Sex is not an input.
+    /// 40 inputs: five numbers scaled to `[0, 1]`, race as white or not, and workclass, marital
+    /// status, occupation and relationship one-hot. Sex is not an input.
     ///
-    /// **Source.** Xu et al. 2021, 6.1.1, states 40 unprotected inputs without listing them; leaving out education (its rank is
-    /// kept) and country of birth is the reading that gives 40.
+    /// **Source.** Xu et al. 2021, 6.1.1, states 40 unprotected inputs without listing them;
+    /// leaving out education (its rank is kept) and country of birth is the reading that gives 40.
     Xu,
-    /// 39 inputs: education in five levels, marital status in three, employer in four, race as white or not, hours in three
-    /// bins, birth in the United States or not, capital gain and loss (z-scores), occupation and relationship one-hot.
+    /// 39 inputs: education in five levels, marital status in three, employer in four, race as
+    /// white or not, hours in three bins, birth in the United States or not, capital gain and loss
+    /// (z-scores), occupation and relationship one-hot.
     ///
-    /// **Source.** Soleymani et al. 2025, A.3, in words only. Our reading where the text is open: which categories are merged; that
-    /// "extreme capital-gain values" are the top code 99,999, whose records are dropped; that the bins of hours are below 40, 40
-    /// to 60, above 60; that sex and age, the protected attributes, are not inputs (as A.2 says for eICU); that the rank of
-    /// education gives way to the merged levels. They write that duplicates were removed, yet their 45,222 records
-    /// still contain them; they stay.
+    /// **Source.** Soleymani et al. 2025, A.3, in words only. Our reading where the text is open:
+    /// which categories are merged; that "extreme capital-gain values" are the top code 99,999,
+    /// whose records are dropped; that the bins of hours are below 40, 40 to 60, above 60; that sex
+    /// and age, the protected attributes, are not inputs (as A.2 says for eICU); that the rank of
+    /// education gives way to the merged levels. They write that duplicates were removed, yet their
+    /// 45,222 records still contain them; they stay.
     Soleymani,
-    /// 96 inputs: five numbers (z-scores), race as white or not, sex, and six columns one-hot without their first category. Sex stays an
-    /// input; `?` counts as a category, the first of its column.
+    /// 96 inputs: five numbers (z-scores), race as white or not, sex, and six columns one-hot
+    /// without their first category. Sex stays an input; `?` counts as a category, the first of its
+    /// column.
     ///
     /// **Source.** Zhao et al. 2025, published code.
     Zhao,
-    /// 167 inputs, none of which looks at the records: five numbers scaled to `[0, 1]` by their declared ranges and each in 16
-    /// bins of equal width (capital gain and loss: of equal width in the logarithm), the other columns one-hot. Sex is an input.
+    /// 167 inputs, none of which looks at the records: five numbers scaled to `[0, 1]` by their
+    /// declared ranges and each in 16 bins of equal width (capital gain and loss: of equal width in
+    /// the logarithm), the other columns one-hot. Sex is an input.
     Binned,
 }
 
@@ -130,7 +136,8 @@ const NON_WHITE: [&str; 4] = ["Asian-Pac-Islander", "Amer-Indian-Eskimo", "Other
 
 const CAPITAL_GAIN_TOP_CODE: f64 = 99_999.0;
 
-/// The numbers that papers use; the final weight is a sampling weight, not a property of the person.
+/// The numbers that papers use; the final weight is a sampling weight, not a property of the
+/// person.
 const NUMBERS: [Number; 5] =
     [Number::Age, Number::EducationNum, Number::CapitalGain, Number::CapitalLoss, Number::HoursPerWeek];
 
@@ -155,7 +162,8 @@ impl Feature {
         Self { name: number.name().into(), value: Value::Number(number, scale) }
     }
 
-    /// `members` are categories by name; a name outside the list matches nothing, which the count tests would show.
+    /// `members` are categories by name; a name outside the list matches nothing, which the count
+    /// tests would show.
     fn one_of(attribute: Attribute, label: &str, members: &[&str]) -> Self {
         let list = attribute.categories();
         let members = (0..list.len()).filter(|&index| members.contains(&list[index])).collect();
@@ -187,7 +195,8 @@ impl Feature {
         }
     }
 
-    /// The scaling of this input by the declared range of its number; indicators are left as they are.
+    /// The scaling of this input by the declared range of its number; indicators are left as they
+    /// are.
     pub(super) fn declared(&self) -> Affine {
         match self.value {
             Value::Number(number, scale) => Affine::declared(scale, number.range()),
@@ -280,7 +289,8 @@ fn soleymani() -> Vec<Feature> {
     features
 }
 
-/// The first category in alphabetical order has no input: `?` where a column has it, which comes before every letter.
+/// The first category in alphabetical order has no input: `?` where a column has it, which comes
+/// before every letter.
 fn zhao() -> Vec<Feature> {
     let mut features: Vec<_> = NUMBERS.iter().map(|&number| Feature::number(number, Scale::ZScore)).collect();
     features.push(Feature::one_of(Attribute::Race, "white", &["White"]));
@@ -322,7 +332,8 @@ fn binned() -> Vec<Feature> {
     features
 }
 
-/// Bins over the declared range; the outer ones are open. Of an amount of money the logarithm is cut.
+/// Bins over the declared range; the outer ones are open. Of an amount of money the logarithm is
+/// cut.
 fn bins(number: Number) -> impl Iterator<Item = Feature> {
     let (low, high) = number.range();
     let is_money = matches!(number, Number::CapitalGain | Number::CapitalLoss);
@@ -345,19 +356,23 @@ mod tests {
 
     #[test]
     fn sizes_by_hand() {
-        // 5 numbers + race + sex + 7 workclass + 16 education + 7 marital + 14 occupation + 6 relationship + 41 country.
+        // 5 numbers + race + sex + 7 workclass + 16 education + 7 marital + 14 occupation + 6
+        // relationship + 41 country.
         assert_eq!(Encoding::Esipova.n_inputs(), 5 + 1 + 1 + 7 + 16 + 7 + 14 + 6 + 41);
         assert_eq!(Encoding::Esipova.n_inputs(), 98);
         // 5 numbers + race + 7 workclass + 7 marital + 14 occupation + 6 relationship.
         assert_eq!(Encoding::Xu.n_inputs(), 5 + 1 + 7 + 7 + 14 + 6);
         assert_eq!(Encoding::Xu.n_inputs(), 40);
-        // 2 numbers + 3 hours + race + birth + 5 education + 3 marital + 4 workclass + 14 occupation + 6 relationship.
+        // 2 numbers + 3 hours + race + birth + 5 education + 3 marital + 4 workclass + 14
+        // occupation + 6 relationship.
         assert_eq!(Encoding::Soleymani.n_inputs(), 2 + 3 + 1 + 1 + 5 + 3 + 4 + 14 + 6);
         assert_eq!(Encoding::Soleymani.n_inputs(), 39);
-        // 5 numbers + race + sex; workclass 9, education 16, marital 7, occupation 15, relationship 6, country 42, less one each.
+        // 5 numbers + race + sex; workclass 9, education 16, marital 7, occupation 15, relationship
+        // 6, country 42, less one each.
         assert_eq!(Encoding::Zhao.n_inputs(), 5 + 1 + 1 + 8 + 15 + 6 + 14 + 5 + 41);
         assert_eq!(Encoding::Zhao.n_inputs(), 96);
-        // 5 numbers of 1 + 16; 5 race + 2 sex + 7 workclass + 7 marital + 14 occupation + 6 relationship + 41 country.
+        // 5 numbers of 1 + 16; 5 race + 2 sex + 7 workclass + 7 marital + 14 occupation + 6
+        // relationship + 41 country.
         assert_eq!(Encoding::Binned.n_inputs(), 5 * 17 + 5 + 2 + 7 + 7 + 14 + 6 + 41);
         assert_eq!(Encoding::Binned.n_inputs(), 167);
     }

@@ -1,4 +1,5 @@
-//! Adult: a census extract of 1994; does a person earn more than 50,000 dollars? Groups by sex, race or age.
+//! Adult: a census extract of 1994; does a person earn more than 50,000 dollars? Groups by sex,
+//! race or age.
 
 mod encoding;
 mod export;
@@ -31,7 +32,8 @@ use crate::verified_file;
 /// The seed of the generated census that stands in for the published files.
 pub const SYNTHETIC_SEED: u64 = 1994;
 
-/// Every record with where it came from; incomplete ones included, in file order (`adult.data`, then `adult.test`).
+/// Every record with where it came from; incomplete ones included, in file order (`adult.data`,
+/// then `adult.test`).
 pub type AdultTable = Loaded<Vec<AdultRecord>>;
 
 /// The data set.
@@ -73,9 +75,11 @@ impl PublishedSet for Adult {
         CENSUS.write_stand_in(folder, seed)
     }
 
-    /// Drops records that the encoding cannot use (with a `?`, but for [`Encoding::Zhao`]), samples, splits and encodes.
+    /// Drops records that the encoding cannot use (with a `?`, but for [`Encoding::Zhao`]),
+    /// samples, splits and encodes.
     ///
-    /// **Edge cases.** A category without an input of its own (an employer `Never-worked` in a complete record) gives zeros.
+    /// **Edge cases.** A category without an input of its own (an employer `Never-worked` in a
+    /// complete record) gives zeros.
     ///
     /// # Errors
     /// [`DataError::InvalidParameter`] if a group has fewer records than asked for.
@@ -133,19 +137,21 @@ impl PublishedSet for Adult {
         true
     }
 
-    /// Complete records (no `?`), every column under its published name but `fnlwgt`, which weights the census, and `education`, whose
-    /// rank is `education-num`. The label `income` is `<=50K` or `>50K`.
+    /// Complete records (no `?`), every column under its published name but `fnlwgt`, which weights
+    /// the census, and `education`, whose rank is `education-num`. The label `income` is `<=50K` or
+    /// `>50K`.
     fn write_csv(&self, records: &Vec<AdultRecord>, out: &mut dyn Write) -> io::Result<usize> {
         export::write_csv(records, out)
     }
 }
 
 impl AdultTable {
-    /// Your own files in Adult's format, plain or `.gz`: every value is checked against the documented categories and ranges, but no
-    /// checksum is known.
+    /// Your own files in Adult's format, plain or `.gz`: every value is checked against the
+    /// documented categories and ranges, but no checksum is known.
     ///
     /// # Errors
-    /// [`DataError::Io`], [`DataError::BrokenGzip`], [`DataError::EmptyFile`]; any row that breaks the schema.
+    /// [`DataError::Io`], [`DataError::BrokenGzip`], [`DataError::EmptyFile`]; any row that breaks
+    /// the schema.
     pub fn from_files<P: AsRef<Path>>(paths: &[P]) -> Result<Self, DataError> {
         let mut records = Vec::new();
         let mut files = Vec::new();
@@ -273,8 +279,9 @@ mod tests {
         Adult.split(&table.records, options, seed).unwrap()
     }
 
-    /// Every record but the changed one is encoded as before, to the last bit, whatever the changed one becomes: with declared ranges. With the
-    /// papers' scaling it is not, and the split says so.
+    /// Every record but the changed one is encoded as before, to the last bit, whatever the changed
+    /// one becomes: with declared ranges. With the papers' scaling it is not, and the split says
+    /// so.
     #[test]
     fn a_record_moves_no_other_s_inputs() {
         let table = Adult.stand_in(SYNTHETIC_SEED).unwrap();
@@ -309,7 +316,8 @@ mod tests {
         let options = AdultOptions::new(Encoding::Esipova);
         let (before, after) = (split(&table, &options, 3), split(&without, &options, 3));
         assert!(before.train.len() - after.train.len() <= 1 && before.test.len() - after.test.len() <= 1);
-        // In order, the shorter part is the longer one less a record, or two that crossed the border.
+        // In order, the shorter part is the longer one less a record, or two that crossed the
+        // border.
         let rows = |part: &Dataset| part.features.rows().into_iter().map(|row| row.to_vec()).collect::<Vec<_>>();
         let (a, b) = (rows(&before.train), rows(&after.train));
         let prefix = a.iter().zip(&b).take_while(|(a, b)| a == b).count();

@@ -21,7 +21,8 @@ impl AdultRecord {
         self.numbers[column as usize]
     }
 
-    /// The category of a column as an index into [`Attribute::categories`]; `None` where the file says `?`.
+    /// The category of a column as an index into [`Attribute::categories`]; `None` where the file
+    /// says `?`.
     pub fn category(&self, column: Attribute) -> Option<usize> {
         self.categories[column as usize].map(usize::from)
     }
@@ -34,12 +35,13 @@ impl AdultRecord {
 
 /// Reads records from the content of a file in the format of `adult.data` and `adult.test`.
 ///
-/// Fields are separated by commas, blanks around them are ignored; empty lines and lines that begin with `|` are skipped; the
-/// label may end in a full stop. A first line that begins with `age` is a header: it must name all fifteen columns, in any order.
+/// Fields are separated by commas, blanks around them are ignored; empty lines and lines that begin
+/// with `|` are skipped; the label may end in a full stop. A first line that begins with `age` is a
+/// header: it must name all fifteen columns, in any order.
 ///
-/// **Errors.** [`DataError::EmptyFile`], and for a row [`DataError::WrongArity`], [`DataError::UnknownCategory`],
-/// [`DataError::InvalidNumber`], [`DataError::Malformed`] (not UTF-8); for a header [`DataError::MissingColumn`].
-/// `path` serves for the messages.
+/// **Errors.** [`DataError::EmptyFile`], and for a row [`DataError::WrongArity`],
+/// [`DataError::UnknownCategory`], [`DataError::InvalidNumber`], [`DataError::Malformed`] (not
+/// UTF-8); for a header [`DataError::MissingColumn`]. `path` serves for the messages.
 pub(super) fn parse(contents: &[u8], path: &Path) -> Result<Vec<AdultRecord>, DataError> {
     let mut order = COLUMNS;
     let mut records = Vec::new();

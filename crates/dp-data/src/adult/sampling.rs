@@ -22,18 +22,21 @@ pub enum Sampling {
         /// Records of each sex.
         per_group: usize,
     },
-    /// Each record on its own with the probability that gives this many men and women on average, as in Esipova's text.
+    /// Each record on its own with the probability that gives this many men and women on average,
+    /// as in Esipova's text.
     BalancedOnAverage {
         /// Expected records of each sex.
         per_group: usize,
     },
-    /// All of them: exactly this many men and as many women to train on, every other record to test on, as in Zhao's published code.
+    /// All of them: exactly this many men and as many women to train on, every other record to test
+    /// on, as in Zhao's published code.
     BalancedTraining {
         /// Training records of each sex.
         per_group: usize,
     },
-    /// As `Balanced`, then so many copies of incomes above 50,000 are drawn with replacement, and only then is the whole divided: copies
-    /// of a record may be in both parts, and one person may be several training records.
+    /// As `Balanced`, then so many copies of incomes above 50,000 are drawn with replacement, and
+    /// only then is the whole divided: copies of a record may be in both parts, and one person may
+    /// be several training records.
     Oversampled {
         /// Records of each sex before any is drawn again.
         per_group: usize,
@@ -43,8 +46,8 @@ pub enum Sampling {
 }
 
 impl Sampling {
-    /// Rows of the training and of the test part, each in random order; adds one sentence per choice. `records` has the place of each record
-    /// that takes part in a table of `n_positions`.
+    /// Rows of the training and of the test part, each in random order; adds one sentence per
+    /// choice. `records` has the place of each record that takes part in a table of `n_positions`.
     pub(super) fn divide(
         self,
         n_positions: usize,

@@ -34,9 +34,10 @@ impl Number {
         }
     }
 
-    /// The documented range, both ends included: what the parser accepts, and what public scaling maps to its interval. The extract has
-    /// persons above 16 years, top-coded at 90; gains are top-coded at 99,999; ranks and hours are bounded by their codes. The census
-    /// documents no range of losses and weights; these are declared here, above every published value.
+    /// The documented range, both ends included: what the parser accepts, and what public scaling
+    /// maps to its interval. The extract has persons above 16 years, top-coded at 90; gains are
+    /// top-coded at 99,999; ranks and hours are bounded by their codes. The census documents no
+    /// range of losses and weights; these are declared here, above every published value.
     pub fn range(self) -> (f64, f64) {
         match self {
             Self::Age => (17.0, 90.0),
@@ -109,8 +110,8 @@ impl Attribute {
         }
     }
 
-    /// The categories, in the order of `adult.names`. Fixed: one country has a single record, so a list taken from a split
-    /// would change the number of inputs.
+    /// The categories, in the order of `adult.names`. Fixed: one country has a single record, so a
+    /// list taken from a split would change the number of inputs.
     pub fn categories(self) -> &'static [&'static str] {
         match self {
             Self::Workclass => &WORKCLASS,

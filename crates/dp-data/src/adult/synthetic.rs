@@ -29,16 +29,19 @@ const STRATA: [Stratum; 8] = [
     Stratum { female: true, over_50k: true, complete: false, n: 100 },
 ];
 
-/// Thousandths of the records whose profile is the one of the other income, by sex (male, female) and income (low, high).
+/// Thousandths of the records whose profile is the one of the other income, by sex (male, female)
+/// and income (low, high).
 ///
-/// Attributes are drawn independently of each other given the profile, which makes incomes a little easier to tell than they are.
-/// These shares bring the accuracy of a logistic regression to that on the published files, 0.79 for men and 0.92 for women.
+/// Attributes are drawn independently of each other given the profile, which makes incomes a little
+/// easier to tell than they are. These shares bring the accuracy of a logistic regression to that
+/// on the published files, 0.79 for men and 0.92 for women.
 const ATYPICAL: [[u32; 2]; 2] = [[20, 80], [5, 40]];
 
 /// The text of a census in the format of `adult.data`.
 ///
-/// **Guarantee.** Sizes, and the counts of sex by income by completeness, are exactly those of the published files. Only integer
-/// arithmetic is used: the same seed gives the same text on every machine.
+/// **Guarantee.** Sizes, and the counts of sex by income by completeness, are exactly those of the
+/// published files. Only integer arithmetic is used: the same seed gives the same text on every
+/// machine.
 pub(super) fn census(seed: u64) -> String {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut strata: Vec<&Stratum> = STRATA.iter().flat_map(|stratum| std::iter::repeat_n(stratum, stratum.n)).collect();

@@ -1,7 +1,8 @@
 //! Counts behind the generated census: shares of the published records, rounded to thousandths.
 //!
-//! Source: UCI Machine Learning Repository, Adult, doi:10.24432/C5XW20, CC BY 4.0. Conditional on income in the source, on the
-//! profile here; categories in the order of [`Attribute::categories`](super::Attribute::categories).
+//! Source: UCI Machine Learning Repository, Adult, doi:10.24432/C5XW20, CC BY 4.0. Conditional on
+//! income in the source, on the profile here; categories in the order of
+//! [`Attribute::categories`](super::Attribute::categories).
 
 /// Marital status by sex (male, female) and profile (low, high).
 pub(super) const MARITAL_STATUS: [[[u16; 7]; 2]; 2] = [

@@ -17,7 +17,8 @@ use crate::output::{self, Output};
 /// First bytes of the cache file; the number rises with its format.
 const MAGIC: &[u8; 16] = b"dp-data celeba 1";
 
-/// Pixels of every listed image, `[images, 64, 64, 3]`, from the cache file if it belongs to these images.
+/// Pixels of every listed image, `[images, 64, 64, 3]`, from the cache file if it belongs to these
+/// images.
 pub(super) fn pixels(listed: &[Listed], images: &Path, cache: &Path) -> Result<Vec<u8>, DataError> {
     let key = key(listed, images)?;
     if let Some(pixels) = read_cache(cache, &key, listed.len() * IMAGE_BYTES) {
@@ -32,7 +33,8 @@ pub(super) fn pixels(listed: &[Listed], images: &Path, cache: &Path) -> Result<V
     Ok(pixels)
 }
 
-/// Decodes, resizes to 64×64 (the whole image, bilinear with the support of the reduction) and writes red, green, blue by pixel.
+/// Decodes, resizes to 64×64 (the whole image, bilinear with the support of the reduction) and
+/// writes red, green, blue by pixel.
 fn decode(path: &Path, target: &mut [u8]) -> Result<(), DataError> {
     let mut bytes = Vec::new();
     output::open(path)?.read_to_end(&mut bytes).map_err(DataError::io("read", path))?;

@@ -26,10 +26,12 @@ pub(super) struct Listed {
 
 /// Joins both lists, which must name the same files in the same order.
 ///
-/// The published attribute list begins with the number of images and a line of names; the Kaggle list is CSV whose first line is
-/// the names behind `image_id`. The partition list has no header in the published form, and one in the Kaggle form.
+/// The published attribute list begins with the number of images and a line of names; the Kaggle
+/// list is CSV whose first line is the names behind `image_id`. The partition list has no header in
+/// the published form, and one in the Kaggle form.
 ///
-/// **Errors.** [`DataError::EmptyFile`], [`DataError::MissingColumn`], [`DataError::WrongArity`], [`DataError::UnknownCategory`],
+/// **Errors.** [`DataError::EmptyFile`], [`DataError::MissingColumn`], [`DataError::WrongArity`],
+/// [`DataError::UnknownCategory`],
 /// [`DataError::Malformed`]: each with file and line.
 pub(super) fn join(
     (attributes, attributes_path): (&str, &Path),

@@ -1,4 +1,5 @@
-//! CelebA: is a face labelled male? Groups by eyeglasses, which a tenth of the men and a fiftieth of the women wear.
+//! CelebA: is a face labelled male? Groups by eyeglasses, which a tenth of the men and a fiftieth
+//! of the women wear.
 
 mod decode;
 mod lists;
@@ -74,11 +75,12 @@ impl PublishedSet for Celeba {
         include_str!("manifest.toml")
     }
 
-    /// Decodes the images that a user placed, or reads them from the cache of an earlier run, else generates faces.
+    /// Decodes the images that a user placed, or reads them from the cache of an earlier run, else
+    /// generates faces.
     ///
     /// # Errors
-    /// [`DataError::MissingFile`], [`DataError::Io`], [`DataError::BrokenImage`], a list that breaks its format; as
-    /// [`DataLocator::locate`] if nothing is there.
+    /// [`DataError::MissingFile`], [`DataError::Io`], [`DataError::BrokenImage`], a list that
+    /// breaks its format; as [`DataLocator::locate`] if nothing is there.
     fn load(&self, locator: &DataLocator) -> Result<CelebaTable, DataError> {
         let manifest = self.manifest()?;
         locator.read_placed(
@@ -176,8 +178,8 @@ fn read(placed: &PlacedFiles, manifest: &Manifest, locator: &DataLocator) -> Res
 }
 
 impl Faces {
-    /// Writes lists and JPEG images of the published size, 178×218, as `list_attr_celeba.txt`, `list_eval_partition.txt` and
-    /// `img_align_celeba/`.
+    /// Writes lists and JPEG images of the published size, 178×218, as `list_attr_celeba.txt`,
+    /// `list_eval_partition.txt` and `img_align_celeba/`.
     ///
     /// # Errors
     /// [`DataError::Io`].
@@ -203,7 +205,8 @@ impl Faces {
         Ok(())
     }
 
-    /// Pixels of these images scaled to `[0, 1]`, `[rows, 64·64·3]` with channels innermost: 48 KiB an image.
+    /// Pixels of these images scaled to `[0, 1]`, `[rows, 64·64·3]` with channels innermost: 48 KiB
+    /// an image.
     ///
     /// # Panics
     /// If a row is out of range.

@@ -1,4 +1,5 @@
-//! Drawn faces: a coloured oval with eyes, hair that is long more often for women, and sometimes eyeglasses.
+//! Drawn faces: a coloured oval with eyes, hair that is long more often for women, and sometimes
+//! eyeglasses.
 
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};

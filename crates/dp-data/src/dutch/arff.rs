@@ -20,9 +20,10 @@ impl DutchRecord {
 ///
 /// Empty lines and lines that begin with `%` are skipped; keywords may be in any case.
 ///
-/// **Errors.** [`DataError::EmptyFile`]; [`DataError::MissingColumn`] for an attribute that is absent or out of order, at the line
-/// of `@data` or of the attribute in its place; [`DataError::Malformed`] for other codes, or text that is not UTF-8;
-/// [`DataError::WrongArity`] and [`DataError::UnknownCategory`] for a row.
+/// **Errors.** [`DataError::EmptyFile`]; [`DataError::MissingColumn`] for an attribute that is
+/// absent or out of order, at the line of `@data` or of the attribute in its place;
+/// [`DataError::Malformed`] for other codes, or text that is not UTF-8; [`DataError::WrongArity`]
+/// and [`DataError::UnknownCategory`] for a row.
 pub(super) fn parse(contents: &[u8], path: &Path) -> Result<Vec<DutchRecord>, DataError> {
     let mut n_attributes = 0;
     let mut in_data = false;

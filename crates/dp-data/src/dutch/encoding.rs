@@ -13,21 +13,24 @@ use crate::error::DataError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
-    /// 59 inputs: sex and the previous residence as one input each, the other nine columns one-hot. Sex is an input.
+    /// 59 inputs: sex and the previous residence as one input each, the other nine columns one-hot.
+    /// Sex is an input.
     ///
-    /// **Source.** Esipova et al. 2023, B.1, and their published code; with two outputs it makes the 120 parameters they state.
+    /// **Source.** Esipova et al. 2023, B.1, and their published code; with two outputs it makes
+    /// the 120 parameters they state.
     #[default]
     Esipova,
     /// 35 inputs: one-hot without sex, age and economic activity.
     ///
-    /// **Source.** Xu et al. 2021, 6.1.1, states 35 unprotected inputs without listing them. Leaving out the two columns with the most
-    /// codes, as their 40 inputs for Adult suggest, is one reading that gives 35.
+    /// **Source.** Xu et al. 2021, 6.1.1, states 35 unprotected inputs without listing them.
+    /// Leaving out the two columns with the most codes, as their 40 inputs for Adult suggest, is
+    /// one reading that gives 35.
     Xu,
-    /// 35 inputs without sex: age, economic activity and marital status one-hot, the other seven columns as one number each, their codes
-    /// scaled to `[0, 1]`.
+    /// 35 inputs without sex: age, economic activity and marital status one-hot, the other seven
+    /// columns as one number each, their codes scaled to `[0, 1]`.
     ///
-    /// **Source.** Another reading of Xu et al. 2021, found by its fit to their reference without privacy on balanced data among 3,454
-    /// codings with 35 inputs: likely, not known.
+    /// **Source.** Another reading of Xu et al. 2021, found by its fit to their reference without
+    /// privacy on balanced data among 3,454 codings with 35 inputs: likely, not known.
     XuMixed,
     /// 50 inputs: every column one-hot without its first code. Sex is an input.
     ///
@@ -157,10 +160,12 @@ mod tests {
 
     #[test]
     fn sizes_by_hand() {
-        // sex, residence + age 12, position 8, size 6, citizenship 3, birth 3, education 6, status 3, activity 12, marital 4.
+        // sex, residence + age 12, position 8, size 6, citizenship 3, birth 3, education 6, status
+        // 3, activity 12, marital 4.
         assert_eq!(Encoding::Esipova.n_inputs(), 1 + 1 + 12 + 8 + 6 + 3 + 3 + 6 + 3 + 12 + 4);
         assert_eq!(Encoding::Esipova.n_inputs(), 59);
-        // position 8, size 6, residence 2, citizenship 3, birth 3, education 6, status 3, marital 4.
+        // position 8, size 6, residence 2, citizenship 3, birth 3, education 6, status 3,
+        // marital 4.
         assert_eq!(Encoding::Xu.n_inputs(), 8 + 6 + 2 + 3 + 3 + 6 + 3 + 4);
         assert_eq!(Encoding::Xu.n_inputs(), 35);
         // age 12, activity 12, marital 4, and seven numbers.

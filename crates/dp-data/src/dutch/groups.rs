@@ -12,10 +12,11 @@ pub enum GroupBy {
     /// Male (code 1), female (code 2), as the file's documentation has them.
     #[default]
     Sex,
-    /// The names exchanged: code 2 is called male. Xu 2020, 2021 print numbers of men and women that fit only so.
+    /// The names exchanged: code 2 is called male. Xu 2020, 2021 print numbers of men and women
+    /// that fit only so.
     SexExchanged,
-    /// Marital status 4 against 1 to 3: what the published trainer of Zhao 2025 takes for the sexes, the last input column. 5.9 % of the
-    /// records have status 4.
+    /// Marital status 4 against 1 to 3: what the published trainer of Zhao 2025 takes for the
+    /// sexes, the last input column. 5.9 % of the records have status 4.
     MaritalStatus,
 }
 

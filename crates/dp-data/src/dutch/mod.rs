@@ -1,4 +1,5 @@
-//! Dutch census of 2001: does a person have a high-level occupation? Groups by sex, or by marital status.
+//! Dutch census of 2001: does a person have a high-level occupation? Groups by sex, or by marital
+//! status.
 
 mod arff;
 mod encoding;
@@ -28,7 +29,8 @@ use crate::split::TestFraction;
 /// The seed of the generated extract that stands in for the published file.
 pub const SYNTHETIC_SEED: u64 = 2001;
 
-/// Every record with where it came from, in file order. The published file is already filtered: nothing is dropped here.
+/// Every record with where it came from, in file order. The published file is already filtered:
+/// nothing is dropped here.
 pub type DutchTable = Loaded<Vec<DutchRecord>>;
 
 /// The data set.
@@ -125,7 +127,8 @@ impl PublishedSet for Dutch {
         true
     }
 
-    /// Every record with the published names and codes. The last column, `occupation`, is the label: `2_1` is a high-level occupation.
+    /// Every record with the published names and codes. The last column, `occupation`, is the
+    /// label: `2_1` is a high-level occupation.
     fn write_csv(&self, records: &Vec<DutchRecord>, out: &mut dyn Write) -> io::Result<usize> {
         export::write_csv(records, out)
     }

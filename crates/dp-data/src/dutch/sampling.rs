@@ -23,7 +23,8 @@ pub enum Sampling {
         /// Women (code 2).
         female: usize,
     },
-    /// All of them: exactly this many men and as many women to train on, every other record to test on, as in Zhao's published code.
+    /// All of them: exactly this many men and as many women to train on, every other record to test
+    /// on, as in Zhao's published code.
     BalancedTraining {
         /// Training records of each sex.
         per_group: usize,
@@ -31,7 +32,8 @@ pub enum Sampling {
 }
 
 impl Sampling {
-    /// Rows of the training and of the test part, each in random order; adds one sentence per choice.
+    /// Rows of the training and of the test part, each in random order; adds one sentence per
+    /// choice.
     pub(super) fn divide(
         self,
         records: &[DutchRecord],

@@ -1,4 +1,5 @@
-//! A generated census extract with the Dutch schema, so that every command runs without the published file.
+//! A generated census extract with the Dutch schema, so that every command runs without the
+//! published file.
 
 use std::fmt::Write as _;
 
@@ -12,11 +13,13 @@ use crate::weighted::pick;
 /// Records by sex (male, female) and label (low, high): the counts that papers state.
 const STRATA: [[usize; 2]; 2] = [[11_287, 18_860], [20_370, 9_903]];
 
-/// Thousandths of the records whose profile is the one of the other label, by sex (male, female) and label (low, high): brings the
-/// accuracy of a logistic regression to about 0.80 for men and 0.87 for women, as on the published file.
+/// Thousandths of the records whose profile is the one of the other label, by sex (male, female)
+/// and label (low, high): brings the accuracy of a logistic regression to about 0.80 for men and
+/// 0.87 for women, as on the published file.
 const ATYPICAL: [[u32; 2]; 2] = [[80, 65], [10, 25]];
 
-/// Weights of the codes that occur, in the order of [`Column::used`](super::schema::Column), for a low and for a high occupation.
+/// Weights of the codes that occur, in the order of [`Column::used`](super::schema::Column), for a
+/// low and for a high occupation.
 ///
 /// Plausible figures, not counts of the published file, which may not be passed on.
 const WEIGHTS: [(&str, [&[u16]; 2]); 10] = [
@@ -44,8 +47,8 @@ pub(super) fn header() -> String {
 
 /// The text of an extract.
 ///
-/// **Guarantee.** Counts of sex by label are exactly the published ones. Only integer arithmetic is used: the same seed gives the
-/// same text on every machine.
+/// **Guarantee.** Counts of sex by label are exactly the published ones. Only integer arithmetic is
+/// used: the same seed gives the same text on every machine.
 pub(super) fn census(seed: u64) -> String {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut people: Vec<(usize, usize)> = Vec::new();

@@ -53,8 +53,9 @@ pub type EicuTable = Loaded<Stays>;
 
 /// The data set.
 ///
-/// The model-ready file gives labels and inputs, the raw file age and gender. Every column of the model-ready file that is no key,
-/// label or demographic is an input: one-hot over its fixed list of categories where it has one, else a number.
+/// The model-ready file gives labels and inputs, the raw file age and gender. Every column of the
+/// model-ready file that is no key, label or demographic is an input: one-hot over its fixed list
+/// of categories where it has one, else a number.
 ///
 /// **Source.** Soleymani et al. 2025, A.2.
 #[derive(Debug, Clone, Copy)]
@@ -119,8 +120,8 @@ impl PublishedSet for Eicu {
     }
 
     /// # Errors
-    /// [`DataError::MissingFile`]; a row that breaks the format; a checksum that PhysioNet's `SHA256SUMS.txt` contradicts; as
-    /// [`DataLocator::locate`] if nothing is there.
+    /// [`DataError::MissingFile`]; a row that breaks the format; a checksum that PhysioNet's
+    /// `SHA256SUMS.txt` contradicts; as [`DataLocator::locate`] if nothing is there.
     fn load(&self, locator: &DataLocator) -> Result<EicuTable, DataError> {
         HOSPITAL.load(locator)
     }
@@ -133,12 +134,12 @@ impl PublishedSet for Eicu {
         HOSPITAL.write_stand_in(folder, seed)
     }
 
-    /// As many survivors as deaths, split 70/10/20 with equal shares of deaths, categories one-hot; numbers by declared ranges to `[−1, 1]`, or
-    /// as z-scores.
+    /// As many survivors as deaths, split 70/10/20 with equal shares of deaths, categories one-hot;
+    /// numbers by declared ranges to `[−1, 1]`, or as z-scores.
     ///
     /// # Errors
-    /// [`DataError::InvalidParameter`] if there are fewer survivors than deaths, or no death; if numbers are to be scaled by declared ranges and one has
-    /// none.
+    /// [`DataError::InvalidParameter`] if there are fewer survivors than deaths, or no death; if
+    /// numbers are to be scaled by declared ranges and one has none.
     fn split(&self, records: &Stays, options: &EicuOptions, seed: u64) -> Result<Split, DataError> {
         let EicuOptions { group_by, scaling_fit } = *options;
         let Joined { columns, stays, n_records, n_conflicting, n_incomplete } = &records.joined;

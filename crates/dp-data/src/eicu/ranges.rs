@@ -1,4 +1,5 @@
-//! Declared ranges of measurements in intensive care, wider than what a patient survives: public, whatever the records say.
+//! Declared ranges of measurements in intensive care, wider than what a patient survives: public,
+//! whatever the records say.
 
 /// A part of a column's name, and the range of such columns. The first that fits counts.
 const RANGES: [(&str, f64, f64); 36] = [

@@ -1,4 +1,5 @@
-//! Generated stays in the published format, so that every command runs without the credentialed files.
+//! Generated stays in the published format, so that every command runs without the credentialed
+//! files.
 
 use std::fmt::Write as _;
 
@@ -8,7 +9,8 @@ use rand_chacha::ChaCha20Rng;
 
 use crate::weighted::pick;
 
-/// The deaths that remain in the paper after its filters, and as many survivors and a few more to draw from.
+/// The deaths that remain in the paper after its filters, and as many survivors and a few more to
+/// draw from.
 const DEATHS: usize = 11_817;
 const SURVIVORS: usize = 16_000;
 /// Stays that the filters drop: labels in conflict, a missing value.
@@ -35,7 +37,8 @@ const MEASUREMENTS: [(&str, i32, i32, i32); 10] = [
     ("gcs_total", 14, 9, 4),
 ];
 
-/// The model-ready file and the raw file. Only integer arithmetic: the same seed gives the same text on every machine.
+/// The model-ready file and the raw file. Only integer arithmetic: the same seed gives the same
+/// text on every machine.
 pub(super) fn files(seed: u64) -> [String; 2] {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut outcomes: Vec<(bool, Defect)> = std::iter::repeat_n((true, Defect::None), DEATHS)

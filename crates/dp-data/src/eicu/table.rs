@@ -7,7 +7,8 @@ use super::{Gender, Stay};
 use crate::csv_rows::CsvRows;
 use crate::error::{DataError, Position};
 
-/// Columns of the model-ready file that are not inputs: keys, labels, and what the raw file gives better.
+/// Columns of the model-ready file that are not inputs: keys, labels, and what the raw file gives
+/// better.
 const NOT_INPUTS: [&str; 14] = [
     "",
     "patientunitstayid",
@@ -25,8 +26,9 @@ const NOT_INPUTS: [&str; 14] = [
     "ethnicity",
 ];
 
-/// Columns of categories with their fixed lists, as the data dictionary of GOSSIS has them; every other input is a number. Fixed: a list taken
-/// from the records would tell which categories occur among them.
+/// Columns of categories with their fixed lists, as the data dictionary of GOSSIS has them; every
+/// other input is a number. Fixed: a list taken from the records would tell which categories occur
+/// among them.
 const CATEGORIES: [(&str, &[&str]); 8] = [
     (
         "icu_admit_source",
@@ -120,7 +122,8 @@ struct Person {
     age: Option<f64>,
 }
 
-/// Reads the raw file for age and gender, then the model-ready file, and drops stays with conflicting labels or missing values.
+/// Reads the raw file for age and gender, then the model-ready file, and drops stays with
+/// conflicting labels or missing values.
 pub(super) fn join<A: Read, B: Read>(mut ready: CsvRows<A>, raw: CsvRows<B>) -> Result<Joined, DataError> {
     let people = people(raw)?;
     let key = ready.column("patientunitstayid")?;

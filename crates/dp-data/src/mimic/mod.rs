@@ -1,4 +1,5 @@
-//! MIMIC-III: how long does a patient stay in hospital, judged from the discharge summary? Groups by gender, age or ethnicity.
+//! MIMIC-III: how long does a patient stay in hospital, judged from the discharge summary? Groups
+//! by gender, age or ethnicity.
 
 mod sections;
 mod synthetic;
@@ -76,7 +77,8 @@ pub struct Admission {
 
 /// Every usable admission.
 ///
-/// The inputs of a model are made from [`Admission::text`] by a frozen encoder, which this crate knows nothing of: see [`split`].
+/// The inputs of a model are made from [`Admission::text`] by a frozen encoder, which this crate
+/// knows nothing of: see [`split`].
 #[derive(Debug, Clone)]
 pub struct Admissions {
     /// In the order of `ADMISSIONS`.
@@ -89,10 +91,11 @@ pub type MimicTable = Loaded<Admissions>;
 
 /// The data set.
 ///
-/// Newborns, deaths in hospital, and admissions without a discharge summary are dropped. Of several reports the latest stays, every
-/// addendum is appended; notes marked as errors are passed over.
+/// Newborns, deaths in hospital, and admissions without a discharge summary are dropped. Of several
+/// reports the latest stays, every addendum is appended; notes marked as errors are passed over.
 ///
-/// **Units.** `NOTEEVENTS` is read as a stream; the discharge summaries of all admissions (about 0.6 GB) are kept in memory.
+/// **Units.** `NOTEEVENTS` is read as a stream; the discharge summaries of all admissions (about
+/// 0.6 GB) are kept in memory.
 ///
 /// **Source.** Soleymani et al. 2025, A.1, after van Aken et al. 2021.
 #[derive(Debug, Clone, Copy)]
@@ -126,8 +129,8 @@ impl PublishedSet for Mimic {
     }
 
     /// # Errors
-    /// [`DataError::MissingFile`]; a row that breaks the format; a checksum that PhysioNet's `SHA256SUMS.txt` contradicts; as
-    /// [`DataLocator::locate`] if nothing is there.
+    /// [`DataError::MissingFile`]; a row that breaks the format; a checksum that PhysioNet's
+    /// `SHA256SUMS.txt` contradicts; as [`DataLocator::locate`] if nothing is there.
     fn load(&self, locator: &DataLocator) -> Result<MimicTable, DataError> {
         HOSPITAL.load(locator)
     }
@@ -141,16 +144,19 @@ impl PublishedSet for Mimic {
         HOSPITAL.write_stand_in(folder, seed)
     }
 
-    /// With [hashed words](Admissions::hashed_words) as inputs; see [`split`] for those of an encoder.
+    /// With [hashed words](Admissions::hashed_words) as inputs; see [`split`] for those of an
+    /// encoder.
     fn split(&self, records: &Admissions, options: &MimicOptions, seed: u64) -> Result<Split, DataError> {
         split(records, &records.hashed_words(), "hashed-words", options, seed)
     }
 }
 
 impl Admissions {
-    /// Inputs without an encoder: how often each of 256 hashed words occurs, over the square root of the number of words.
+    /// Inputs without an encoder: how often each of 256 hashed words occurs, over the square root
+    /// of the number of words.
     ///
-    /// For tests and for the generated admissions; the published figures need the features of a frozen encoder.
+    /// For tests and for the generated admissions; the published figures need the features of a
+    /// frozen encoder.
     pub fn hashed_words(&self) -> Array2<f32> {
         let mut features = Array2::zeros((self.admissions.len(), N_HASHED));
         for (mut row, admission) in features.axis_iter_mut(Axis(0)).zip(&self.admissions) {
@@ -240,9 +246,11 @@ pub struct MimicOptions {
     pub group_by: GroupBy,
 }
 
-/// Splits features of an encoder 70/10/20 with equal shares of each class, as [`eicu`](crate::eicu); the paper does not state the proportions for MIMIC-III.
+/// Splits features of an encoder 70/10/20 with equal shares of each class, as
+/// [`eicu`](crate::eicu); the paper does not state the proportions for MIMIC-III.
 ///
-/// **Shapes.** `features` is `[admissions, inputs]`, row by row as [`Admissions::admissions`]; `encoder` names what made it.
+/// **Shapes.** `features` is `[admissions, inputs]`, row by row as [`Admissions::admissions`];
+/// `encoder` names what made it.
 ///
 /// # Errors
 /// [`DataError::InvalidParameter`] if `features` has another number of rows.

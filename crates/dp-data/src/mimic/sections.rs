@@ -1,9 +1,10 @@
 //! Removes the sections of a discharge summary that tell how the stay ended.
 
-/// Sections whose header speaks of home or discharge are left out, header included; everything else stays, in order.
+/// Sections whose header speaks of home or discharge are left out, header included; everything else
+/// stays, in order.
 ///
-/// A header is the beginning of a line up to a colon: at most 60 letters, blanks, slashes, hyphens, brackets or ampersands. A
-/// section goes on to the next header.
+/// A header is the beginning of a line up to a colon: at most 60 letters, blanks, slashes, hyphens,
+/// brackets or ampersands. A section goes on to the next header.
 pub(super) fn without_outcome(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut leave_out = false;

@@ -1,4 +1,5 @@
-//! Generated admissions with short summaries in the published format, so that every command runs without the credentialed files.
+//! Generated admissions with short summaries in the published format, so that every command runs
+//! without the credentialed files.
 
 use std::fmt::Write as _;
 
@@ -37,7 +38,8 @@ const TYPICAL: [[&str; 6]; 4] = [
 const ETHNICITIES: [&str; 6] =
     ["WHITE", "BLACK/AFRICAN AMERICAN", "HISPANIC OR LATINO", "ASIAN", "UNKNOWN/NOT SPECIFIED", "WHITE - RUSSIAN"];
 
-/// `PATIENTS`, `ADMISSIONS` and `NOTEEVENTS`. Only integer arithmetic: the same seed gives the same text on every machine.
+/// `PATIENTS`, `ADMISSIONS` and `NOTEEVENTS`. Only integer arithmetic: the same seed gives the same
+/// text on every machine.
 pub(super) fn files(seed: u64) -> [String; 3] {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut patients = "ROW_ID,SUBJECT_ID,GENDER,DOB,DOD,DOD_HOSP,DOD_SSN,EXPIRE_FLAG\n".to_owned();

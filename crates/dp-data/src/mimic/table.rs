@@ -138,7 +138,8 @@ struct Notes {
 }
 
 impl Notes {
-    /// The latest report, then every addendum, in order of time; sections about the outcome removed.
+    /// The latest report, then every addendum, in order of time; sections about the outcome
+    /// removed.
     fn document(mut self) -> String {
         self.addenda.sort();
         let parts = self.report.into_iter().chain(self.addenda);

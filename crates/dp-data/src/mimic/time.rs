@@ -1,6 +1,7 @@
 //! Calendar times as MIMIC-III writes them.
 
-/// Minutes since the beginning of the year 0 of `YYYY-MM-DD`, optionally followed by ` HH:MM:SS`; `None` for anything else.
+/// Minutes since the beginning of the year 0 of `YYYY-MM-DD`, optionally followed by ` HH:MM:SS`;
+/// `None` for anything else.
 pub(super) fn minutes(text: &str) -> Option<i64> {
     let (date, time) = text.trim().split_once(' ').unwrap_or((text.trim(), "00:00:00"));
     let [year, month, day] = numbers(date, '-')?;
@@ -15,7 +16,8 @@ fn numbers(text: &str, separator: char) -> Option<[i64; 3]> {
     fields.next().is_none().then_some(numbers)
 }
 
-/// Days since the beginning of the year 0 in the Gregorian calendar, counting years from March so that the leap day is the last.
+/// Days since the beginning of the year 0 in the Gregorian calendar, counting years from March so
+/// that the leap day is the last.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (153 * month + 2) / 5 + day

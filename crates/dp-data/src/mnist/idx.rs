@@ -6,8 +6,8 @@ use crate::error::DataError;
 
 /// Reads the bytes of an array with `N` sizes.
 ///
-/// **Errors.** [`DataError::EmptyFile`]; [`DataError::MalformedBinary`] for another magic number, or sizes that do not match the
-/// length.
+/// **Errors.** [`DataError::EmptyFile`]; [`DataError::MalformedBinary`] for another magic number,
+/// or sizes that do not match the length.
 pub(super) fn parse<'a, const N: usize>(contents: &'a [u8], path: &Path) -> Result<([usize; N], &'a [u8]), DataError> {
     if contents.is_empty() {
         return Err(DataError::EmptyFile { path: path.into() });

@@ -1,4 +1,5 @@
-//! MNIST and Fashion-MNIST: grey images of 28×28 pixels in ten classes, which are also the groups; one class may be made rare.
+//! MNIST and Fashion-MNIST: grey images of 28×28 pixels in ten classes, which are also the groups;
+//! one class may be made rare.
 
 mod idx;
 mod synthetic;
@@ -125,7 +126,8 @@ impl PublishedSet for Collection {
     }
 
     /// # Errors
-    /// As [`DataLocator::locate`]; [`DataError::BrokenGzip`] or [`DataError::MalformedBinary`] for content that breaks the format.
+    /// As [`DataLocator::locate`]; [`DataError::BrokenGzip`] or [`DataError::MalformedBinary`] for
+    /// content that breaks the format.
     fn load(&self, locator: &DataLocator) -> Result<MnistTable, DataError> {
         locator.read_or_generate(
             &self.manifest()?,
@@ -161,12 +163,14 @@ impl PublishedSet for Collection {
         self.manifest()?.write_stand_in(folder, files)
     }
 
-    /// The published training and test parts with pixels scaled to `[0, 1]`; groups are the classes.
+    /// The published training and test parts with pixels scaled to `[0, 1]`; groups are the
+    /// classes.
     ///
     /// **Shapes.** `features` is `[images, 784]`, row by row; as an image `[1, 28, 28]`.
     ///
     /// # Errors
-    /// [`DataError::InvalidParameter`] if the rare class does not exist or has fewer images than asked for.
+    /// [`DataError::InvalidParameter`] if the rare class does not exist or has fewer images than
+    /// asked for.
     fn split(&self, records: &Parts, options: &MnistOptions, seed: u64) -> Result<Split, DataError> {
         let names = records.collection.class_names();
         let mut keep = [Keep::All; N_CLASSES];
@@ -238,7 +242,8 @@ fn read(real: &RealFiles, part: &str) -> Result<Images, DataError> {
 
 /// A class of which only a part is kept for training.
 ///
-/// Of MNIST's 5,851 images of class 8, Xu et al. keep 500 ([`Keep::Exactly`]), Esipova et al. each with probability 9 % ([`Keep::Coin`]).
+/// Of MNIST's 5,851 images of class 8, Xu et al. keep 500 ([`Keep::Exactly`]), Esipova et al. each
+/// with probability 9 % ([`Keep::Coin`]).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RareClass {

@@ -6,7 +6,8 @@ use rand_chacha::ChaCha20Rng;
 
 use super::{Collection, Images, N_CLASSES, SIDE};
 
-/// Images per class in the published training and test parts of MNIST; Fashion-MNIST has 6,000 and 1,000 of each.
+/// Images per class in the published training and test parts of MNIST; Fashion-MNIST has 6,000 and
+/// 1,000 of each.
 const DIGITS: [[usize; N_CLASSES]; 2] = [
     [5_923, 6_742, 5_958, 6_131, 5_842, 5_421, 5_918, 6_265, 5_851, 5_949],
     [980, 1_135, 1_032, 1_010, 982, 892, 958, 1_028, 974, 1_009],
@@ -74,7 +75,8 @@ fn draw(strokes: &[Stroke], rng: &mut ChaCha20Rng, image: &mut [u8]) {
     }
 }
 
-/// Distance of a point from a line between two points. Only operations that IEEE 754 rounds the same everywhere.
+/// Distance of a point from a line between two points. Only operations that IEEE 754 rounds the
+/// same everywhere.
 fn distance(point: [f32; 2], from: [f32; 2], to: [f32; 2]) -> f32 {
     let along = [to[0] - from[0], to[1] - from[1]];
     let offset = [point[0] - from[0], point[1] - from[1]];
@@ -166,7 +168,8 @@ mod tests {
         insta::assert_snapshot!(clothes.provenance.digest, @"7b13f2bfee84c2528afb26013930aba44f7ddda705559054bbdd89956236e237");
     }
 
-    /// The nearest class mean is right for most images: the classes can be told apart, and not trivially.
+    /// The nearest class mean is right for most images: the classes can be told apart, and not
+    /// trivially.
     #[test]
     fn classes_can_be_learned() {
         for collection in Collection::ALL {

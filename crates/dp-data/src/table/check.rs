@@ -17,8 +17,8 @@ impl Schema {
     }
 
     /// # Errors
-    /// [`DataError::Schema`] for a column that is named twice, no input at all, the label or the unit among the inputs, and a group among them
-    /// unless that is asked for.
+    /// [`DataError::Schema`] for a column that is named twice, no input at all, the label or the
+    /// unit among the inputs, and a group among them unless that is asked for.
     pub(super) fn check(&self) -> Result<(), DataError> {
         let refuse = |column: &str, reason: &str| DataError::Schema { column: column.into(), reason: reason.into() };
         let mut seen = HashSet::new();

@@ -15,7 +15,8 @@ use crate::error::{DataError, Position};
 /// A record that is longer is taken for a quote that never ends.
 const LONGEST_RECORD: u64 = 64 << 20;
 
-/// Read after a file's end as a record of its own, unless a quote is open: then it becomes part of the last field.
+/// Read after a file's end as a record of its own, unless a quote is open: then it becomes part of
+/// the last field.
 const END: &str = "\u{1}end of the table\u{1}";
 
 type Content = Chain<Limited, io::Cursor<String>>;
@@ -65,7 +66,8 @@ impl CsvSource {
 
     /// The same file from this place on, where a record begins that is not the header.
     pub(super) fn begun_at(self, place: Place) -> Result<Self, DataError> {
-        // After a line break, so that no bytes are taken for the mark of byte order at the beginning of a file.
+        // After a line break, so that no bytes are taken for the mark of byte order at the
+        // beginning of a file.
         let content = io::Cursor::new("\n").chain(self.file.open(place.offset)?);
         let reader = reader(BufReader::with_capacity(1 << 16, Box::new(content)), self.csv);
         let begin = Place { offset: place.offset - 1, line: place.line - 1 };
@@ -101,8 +103,8 @@ impl CsvSource {
         Position { path: &self.path, line: self.line }
     }
 
-    /// The next record that is no empty line; false at the end. After text that is not UTF-8 the next call goes on, after other errors the file
-    /// is done.
+    /// The next record that is no empty line; false at the end. After text that is not UTF-8 the
+    /// next call goes on, after other errors the file is done.
     fn advance(&mut self, record: &mut StringRecord) -> Result<bool, DataError> {
         while !self.is_done {
             self.line = self.place().line as usize;

@@ -25,7 +25,8 @@ use crate::output::{self, Output};
 const MAGIC: [u8; 8] = *b"dptable2";
 /// Magic, number of rows, digest of the schema, digest of the rows.
 const HEADER: usize = 8 + 8 + 32 + 32;
-/// Rows that are read before they are encoded by all threads, and rows that one of them encodes at a time.
+/// Rows that are read before they are encoded by all threads, and rows that one of them encodes at
+/// a time.
 const CHUNK: usize = 16_384;
 const PIECE: usize = 1_024;
 
@@ -34,15 +35,17 @@ const PIECE: usize = 1_024;
 pub enum EncodedFile<'a> {
     /// In this folder, under no name: nothing of it is left when the process ends, however it ends.
     Temporary(&'a Path),
-    /// In this file, which appears whole or not at all and stays; for this user alone (mode 0600). It is a copy of private records.
+    /// In this file, which appears whole or not at all and stays; for this user alone (mode 0600).
+    /// It is a copy of private records.
     Kept(&'a Path),
 }
 
 /// A table whose rows were read, checked and encoded once.
 ///
-/// It holds what the schema makes of the rows as codes, in a file that the operating system maps into memory and may drop from it;
-/// features are formed when rows are gathered. Rows keep the order of the files. A row that was dropped keeps its number and has no
-/// features at all: every one is 0, the constant too.
+/// It holds what the schema makes of the rows as codes, in a file that the operating system maps
+/// into memory and may drop from it; features are formed when rows are gathered. Rows keep the
+/// order of the files. A row that was dropped keeps its number and has no features at all: every
+/// one is 0, the constant too.
 #[derive(Debug)]
 pub struct EncodedTable {
     encoding: Encoding,
@@ -61,7 +64,8 @@ struct Part {
     sum: DigestSum,
 }
 
-/// The sum of the rows' digests, each over the row's number and codes: the same in whatever parts the rows are.
+/// The sum of the rows' digests, each over the row's number and codes: the same in whatever parts
+/// the rows are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 struct DigestSum([u64; 4]);
 
@@ -98,10 +102,12 @@ impl EncodedTable {
     /// Reads and encodes a table. Memory does not grow with its length.
     ///
     /// # Errors
-    /// - of the schema: [`DataError::Schema`], [`DataError::MissingColumn`], [`DataError::Table`] for a column that is not declared;
-    /// - of a row, unless such rows are dropped: [`DataError::WrongArity`], [`DataError::NotUtf8`], [`DataError::InvalidNumber`],
-    ///   [`DataError::UnknownCategory`], [`DataError::MissingValue`];
-    /// - of a file: as [`TableReader::read`]; [`DataError::EmptyFile`] without rows; [`DataError::Table`] if every row was dropped;
+    /// - of the schema: [`DataError::Schema`], [`DataError::MissingColumn`], [`DataError::Table`]
+    ///   for a column that is not declared;
+    /// - of a row, unless such rows are dropped: [`DataError::WrongArity`], [`DataError::NotUtf8`],
+    ///   [`DataError::InvalidNumber`], [`DataError::UnknownCategory`], [`DataError::MissingValue`];
+    /// - of a file: as [`TableReader::read`]; [`DataError::EmptyFile`] without rows;
+    ///   [`DataError::Table`] if every row was dropped;
     /// - [`DataError::Io`] if the codes cannot be written.
     pub fn create(
         files: &TableFiles,
@@ -122,11 +128,12 @@ impl EncodedTable {
         Ok((table, counts))
     }
 
-    /// Reads and encodes this process's part of a table that several read together ([`RowIndex::part`]), to a file in this folder
-    /// under no name. The counts and the digest are those of all rows.
+    /// Reads and encodes this process's part of a table that several read together
+    /// ([`RowIndex::part`]), to a file in this folder under no name. The counts and the digest are
+    /// those of all rows.
     ///
-    /// `None` on every process where one of them has an error, or no row fits: whoever reads the whole table has the error that a
-    /// process alone would have.
+    /// `None` on every process where one of them has an error, or no row fits: whoever reads the
+    /// whole table has the error that a process alone would have.
     ///
     /// # Errors
     /// [`DataError::Io`] if the processes cannot tell each other what they found.
@@ -230,7 +237,8 @@ impl EncodedTable {
     /// Opens a file that was kept, for the schema with which it was written.
     ///
     /// # Errors
-    /// [`DataError::Io`]; [`DataError::Table`] for a file of another schema or version, and for a damaged one.
+    /// [`DataError::Io`]; [`DataError::Table`] for a file of another schema or version, and for a
+    /// damaged one.
     pub fn open(path: &Path, schema: &Schema) -> Result<Self, DataError> {
         let refuse = |reason: &str| DataError::Table { path: path.into(), reason: reason.into() };
         let encoding = Encoding::new(schema)?;
@@ -257,7 +265,8 @@ impl EncodedTable {
         self.rows
     }
 
-    /// The numbers of the rows that are here: all, unless it is the part of one of several processes.
+    /// The numbers of the rows that are here: all, unless it is the part of one of several
+    /// processes.
     pub fn held(&self) -> Range<usize> {
         self.held.clone()
     }
@@ -277,8 +286,8 @@ impl EncodedTable {
         self.encoding.feature_names()
     }
 
-    /// A digest of schema and codes in hexadecimal digits: equal for tables that train the same model, whatever part of the rows
-    /// is here.
+    /// A digest of schema and codes in hexadecimal digits: equal for tables that train the same
+    /// model, whatever part of the rows is here.
     pub fn digest(&self) -> &str {
         &self.digest
     }
@@ -301,7 +310,8 @@ impl EncodedTable {
         u32::from(Layout::group(self.codes(row)))
     }
 
-    /// A number that rows of one unit share: of its text where a unit is declared, otherwise the row's. Dropped rows have 0.
+    /// A number that rows of one unit share: of its text where a unit is declared, otherwise the
+    /// row's. Dropped rows have 0.
     pub fn unit(&self, row: usize) -> u64 {
         self.encoding.layout().unit(self.codes(row)).unwrap_or(row as u64)
     }
@@ -310,7 +320,8 @@ impl EncodedTable {
     ///
     /// **Shapes.** `out`: `[rows, width]`, row by row.
     ///
-    /// **Guarantee.** The Euclidean norm of every row is at most 1, and a row's features depend on this row alone.
+    /// **Guarantee.** The Euclidean norm of every row is at most 1, and a row's features depend on
+    /// this row alone.
     ///
     /// # Panics
     /// For a row that is not here, and for a slice of another length.
@@ -322,8 +333,9 @@ impl EncodedTable {
         }
     }
 
-    /// Calls `feature` with the position and value of each feature of a row that is not zero by construction, in ascending order: at most
-    /// [`Encoding::most_entries`] of them. The same values as by [`gather`](Self::gather), without the zeros.
+    /// Calls `feature` with the position and value of each feature of a row that is not zero by
+    /// construction, in ascending order: at most [`Encoding::most_entries`] of them. The same
+    /// values as by [`gather`](Self::gather), without the zeros.
     ///
     /// # Panics
     /// For a row that is not here.

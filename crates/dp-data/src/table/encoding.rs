@@ -15,13 +15,16 @@ const ROUNDING: f64 = 1.0 / 65_536.0;
 
 /// The features of a schema.
 ///
-/// Every feature is multiplied by [`scale`](Self::scale), which depends on the schema alone, so that no row has a norm above 1:
+/// Every feature is multiplied by [`scale`](Self::scale), which depends on the schema alone, so
+/// that no row has a norm above 1:
 ///
-/// - a number with bins has its scaled value `2z/k − 1`, where the position `z` counts the bins below it and the share of its own, and `k + 1`
-///   hat functions, one per edge: 1 at its edge and falling linearly to 0 at the two next to it. Squares add up to at most 2;
+/// - a number with bins has its scaled value `2z/k − 1`, where the position `z` counts the bins
+///   below it and the share of its own, and `k + 1` hat functions, one per edge: 1 at its edge and
+///   falling linearly to 0 at the two next to it. Squares add up to at most 2;
 /// - a number in one bin has its scaled value alone;
 /// - a missing number has the scaled value of the declared constant, no hats, and an indicator;
-/// - a category has one feature per listed value, then `other`, then `missing`, where declared; one of them is 1;
+/// - a category has one feature per listed value, then `other`, then `missing`, where declared; one
+///   of them is 1;
 /// - the last feature is 1 for every row.
 #[derive(Debug, Clone)]
 pub struct Encoding {
@@ -50,7 +53,8 @@ pub struct FeatureBlock {
 /// What the features of a column are, in their order and before they are scaled.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlockKind {
-    /// The scaled value; with more than two knots a hat function per knot; with `missing` an indicator.
+    /// The scaled value; with more than two knots a hat function per knot; with `missing` an
+    /// indicator.
     Number {
         /// The edges of the bins, both bounds included.
         knots: Vec<f32>,
@@ -74,7 +78,8 @@ impl Encoding {
     /// Checks a schema.
     ///
     /// # Errors
-    /// [`DataError::Schema`], naming the column, for parts that contradict each other and for values out of range.
+    /// [`DataError::Schema`], naming the column, for parts that contradict each other and for
+    /// values out of range.
     pub fn new(schema: &Schema) -> Result<Self, DataError> {
         schema.check()?;
         let (mut blocks, mut inputs, mut widths) = (Vec::new(), Vec::new(), Vec::new());
@@ -130,12 +135,14 @@ impl Encoding {
         self.scale
     }
 
-    /// A name for every feature, such as `age`, `age @ 30`, `job = clerk`, `job other`, `age missing`, `constant`.
+    /// A name for every feature, such as `age`, `age @ 30`, `job = clerk`, `job other`, `age
+    /// missing`, `constant`.
     pub fn feature_names(&self) -> Vec<String> {
         self.blocks.iter().flat_map(FeatureBlock::names).collect()
     }
 
-    /// The groups; intersections of several columns read `Female × Black`. Without a group column there is one, named `all`.
+    /// The groups; intersections of several columns read `Female × Black`. Without a group column
+    /// there is one, named `all`.
     pub fn group_names(&self) -> &[String] {
         &self.group_names
     }
@@ -145,7 +152,8 @@ impl Encoding {
         self.blocks.iter().map(|block| block.kind.most_entries()).sum()
     }
 
-    /// Finds the inputs in a table's columns, whatever else there is. For prediction: label, groups and unit are not looked for.
+    /// Finds the inputs in a table's columns, whatever else there is. For prediction: label, groups
+    /// and unit are not looked for.
     ///
     /// # Errors
     /// [`DataError::MissingColumn`]; `file` is for the message.
@@ -231,7 +239,8 @@ impl Encoding {
         Ok(())
     }
 
-    /// Calls `feature` with the position and value of every feature that is not zero, in ascending order.
+    /// Calls `feature` with the position and value of every feature that is not zero, in ascending
+    /// order.
     pub(super) fn expand(&self, row: &[u8], mut feature: impl FnMut(usize, f32)) {
         let scale = self.scale;
         for (input, block) in self.blocks.iter().enumerate() {
@@ -286,8 +295,8 @@ impl RowEncoder<'_> {
     /// **Shapes.** `features`: [`Encoding::width`].
     ///
     /// # Errors
-    /// [`DataError::InvalidNumber`], [`DataError::UnknownCategory`], [`DataError::MissingValue`], with file and line;
-    /// [`DataError::InvalidParameter`] for a slice of another length.
+    /// [`DataError::InvalidNumber`], [`DataError::UnknownCategory`], [`DataError::MissingValue`],
+    /// with file and line; [`DataError::InvalidParameter`] for a slice of another length.
     pub fn encode(&mut self, row: &Row, features: &mut [f32]) -> Result<(), DataError> {
         if features.len() != self.encoding.width {
             return Err(DataError::InvalidParameter {

@@ -1,7 +1,8 @@
 //! A generated table to try things on: no person is in it.
 //!
-//! Customers of a bank and whether they pay late. Some columns matter, some do not; amounts have heavy tails; some values are missing; the three
-//! groups differ in size and in how well their outcome can be predicted.
+//! Customers of a bank and whether they pay late. Some columns matter, some do not; amounts have
+//! heavy tails; some values are missing; the three groups differ in size and in how well their
+//! outcome can be predicted.
 
 use std::io::{self, Write};
 

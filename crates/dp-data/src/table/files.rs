@@ -30,9 +30,11 @@ pub enum TableFormat {
 /// Details of a delimited text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Csv {
-    /// Between two fields. `None`: a comma, or where the first line has none outside of quotes, the first semicolon, tab or bar in it.
+    /// Between two fields. `None`: a comma, or where the first line has none outside of quotes, the
+    /// first semicolon, tab or bar in it.
     pub delimiter: Option<u8>,
-    /// Around a field that holds delimiters or line breaks; doubled inside. `None` if a quote is a character like any other.
+    /// Around a field that holds delimiters or line breaks; doubled inside. `None` if a quote is a
+    /// character like any other.
     pub quote: Option<u8>,
 }
 
@@ -43,12 +45,14 @@ impl Default for Csv {
 }
 
 impl TableFiles {
-    /// Paths, and patterns with `*`, `?`, `[…]`, `**`: those of a pattern are sorted. A path that exists is never taken for a pattern. Endings
-    /// decide the format: `.csv`, `.tsv`, `.txt` (tabs for `.tsv`), each also with `.gz` or `.zst`, and `.parquet`.
+    /// Paths, and patterns with `*`, `?`, `[…]`, `**`: those of a pattern are sorted. A path that
+    /// exists is never taken for a pattern. Endings decide the format: `.csv`, `.tsv`, `.txt` (tabs
+    /// for `.tsv`), each also with `.gz` or `.zst`, and `.parquet`.
     ///
     /// # Errors
-    /// [`DataError::Io`] if a path does not exist, [`DataError::Table`] for a pattern that is broken or that matches nothing, an ending that is not
-    /// in the list, and files of different formats.
+    /// [`DataError::Io`] if a path does not exist, [`DataError::Table`] for a pattern that is
+    /// broken or that matches nothing, an ending that is not in the list, and files of different
+    /// formats.
     pub fn new<S: AsRef<str>>(patterns: &[S]) -> Result<Self, DataError> {
         let mut paths = Vec::new();
         for pattern in patterns {
@@ -92,15 +96,18 @@ impl TableFiles {
         &self.format
     }
 
-    /// Begins to read. The header of every file is compared with the first one's when its turn comes.
+    /// Begins to read. The header of every file is compared with the first one's when its turn
+    /// comes.
     ///
     /// # Errors
-    /// As [`TableReader::read`], for the first file's header; [`DataError::Table`] if two columns have one name.
+    /// As [`TableReader::read`], for the first file's header; [`DataError::Table`] if two columns
+    /// have one name.
     pub fn open(&self) -> Result<TableReader, DataError> {
         TableReader::new(self.clone())
     }
 
-    /// Begins to read these rows alone: with the same lines and errors, and nothing of what is before or behind them.
+    /// Begins to read these rows alone: with the same lines and errors, and nothing of what is
+    /// before or behind them.
     ///
     /// # Errors
     /// As [`open`](Self::open); those of the file that holds the first of the rows.

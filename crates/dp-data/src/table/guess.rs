@@ -18,7 +18,8 @@ const MOST_VALUES: usize = 1_000;
 /// The most values of a category that is proposed as an input.
 const MOST_CATEGORIES: usize = 100;
 
-/// What a table looks like. Everything in it is taken from private records: whoever writes it down as a schema must mark it as such.
+/// What a table looks like. Everything in it is taken from private records: whoever writes it down
+/// as a schema must mark it as such.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Guess {
     /// Rows that could be read.
@@ -38,7 +39,8 @@ pub struct ColumnGuess {
     pub name: String,
     /// What its values are.
     pub kind: GuessedKind,
-    /// Its different texts, sorted, with their counts, without those for missing values; empty if there are more than a thousand.
+    /// Its different texts, sorted, with their counts, without those for missing values; empty if
+    /// there are more than a thousand.
     pub values: Vec<(String, u64)>,
     /// How many different texts there are; `None` if more than a thousand.
     pub distinct: Option<usize>,
@@ -58,9 +60,11 @@ pub enum GuessedKind {
     Integer,
     /// Numbers, more than two different ones.
     Number,
-    /// Texts of which there are at most a hundred, or two numbers, or up to a hundred that single precision does not tell apart.
+    /// Texts of which there are at most a hundred, or two numbers, or up to a hundred that single
+    /// precision does not tell apart.
     Category,
-    /// More different texts, row numbers, or numbers that single precision does not tell apart: names, identifiers, notes.
+    /// More different texts, row numbers, or numbers that single precision does not tell apart:
+    /// names, identifiers, notes.
     Text,
     /// One value, or none.
     Constant,
@@ -105,7 +109,8 @@ impl Guess {
 }
 
 impl ColumnGuess {
-    /// The column as an input: numbers with the bounds found, categories with the values found and an `other`; texts and constants dropped.
+    /// The column as an input: numbers with the bounds found, categories with the values found and
+    /// an `other`; texts and constants dropped.
     pub fn column(&self) -> Column {
         match (self.kind, self.range) {
             (GuessedKind::Integer | GuessedKind::Number, Some((low, high))) => Column::Number {

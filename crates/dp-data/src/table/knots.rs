@@ -6,17 +6,19 @@ use crate::error::DataError;
 /// More edges than this are a mistake.
 const MOST_BINS: usize = 4096;
 
-/// How much wider the range of growing bins is than their first unit: widths grow by a factor of 991 over the whole range.
+/// How much wider the range of growing bins is than their first unit: widths grow by a factor of
+/// 991 over the whole range.
 const LOG_RANGE: f64 = 990.0;
 
-/// The edges of a column's bins, both bounds included, in single precision: what a model file can compare exactly.
+/// The edges of a column's bins, both bounds included, in single precision: what a model file can
+/// compare exactly.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Knots(Vec<f32>);
 
 impl Knots {
     /// # Errors
-    /// [`DataError::Schema`] for bounds that are not finite or not ascending, and for edges that are not ascending strictly within them, also after
-    /// rounding to single precision.
+    /// [`DataError::Schema`] for bounds that are not finite or not ascending, and for edges that
+    /// are not ascending strictly within them, also after rounding to single precision.
     pub(super) fn new(column: &str, low: f64, high: f64, bins: &Bins) -> Result<Self, DataError> {
         let refuse = |reason: String| DataError::Schema { column: column.into(), reason };
         if !(low.is_finite() && high.is_finite() && low < high) {
@@ -57,7 +59,8 @@ impl Knots {
         &self.0
     }
 
-    /// Index of the bin plus the share of it that lies below the value: from 0 at the lower bound to the number of bins at the upper one.
+    /// Index of the bin plus the share of it that lies below the value: from 0 at the lower bound
+    /// to the number of bins at the upper one.
     pub(super) fn position(&self, value: f32) -> f32 {
         let (low, high) = (self.0[0], self.0[self.n_bins()]);
         let value = value.clamp(low, high);

@@ -42,7 +42,8 @@ impl MemoryTable {
     /// A table whose errors bear this name.
     ///
     /// # Errors
-    /// [`DataError::Table`] for columns of different lengths, for a position beyond its list, and without columns or rows.
+    /// [`DataError::Table`] for columns of different lengths, for a position beyond its list, and
+    /// without columns or rows.
     pub fn new(name: impl Into<PathBuf>, columns: Vec<(String, MemoryColumn)>) -> Result<Self, DataError> {
         let name = name.into();
         let refuse = |reason: String| DataError::Table { path: name.clone(), reason };

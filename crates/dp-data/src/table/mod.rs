@@ -1,13 +1,17 @@
-//! One's own table: read from CSV, Parquet or memory as a stream, checked against a declared schema, and encoded once into bounded features.
+//! One's own table: read from CSV, Parquet or memory as a stream, checked against a declared
+//! schema, and encoded once into bounded features.
 //!
 //! A table becomes inputs for private training in three steps:
 //!
-//! 1. [`TableFiles`] names the files, [`TableReader`] reads them row by row. Nothing is interpreted yet: a [`Row`] holds text.
-//! 2. A [`Schema`] declares every column: bounds and bins of numbers, values of categories, label, groups, unit of privacy. It comes from
-//!    a configuration, not from the records. [`Guess`] proposes one from the records to spare typing; all of it is read from the data, and
-//!    whoever uses it must say so.
-//! 3. [`EncodedTable`] keeps the table as codes in a memory-mapped file and expands them into features when rows are gathered. What a row becomes
-//!    depends on this row and the schema alone, and its Euclidean norm is at most 1 by construction.
+//! 1. [`TableFiles`] names the files, [`TableReader`] reads them row by row. Nothing is interpreted
+//!    yet: a [`Row`] holds text.
+//! 2. A [`Schema`] declares every column: bounds and bins of numbers, values of categories, label,
+//!    groups, unit of privacy. It comes from a configuration, not from the records. [`Guess`]
+//!    proposes one from the records to spare typing; all of it is read from the data, and whoever
+//!    uses it must say so.
+//! 3. [`EncodedTable`] keeps the table as codes in a memory-mapped file and expands them into
+//!    features when rows are gathered. What a row becomes depends on this row and the schema alone,
+//!    and its Euclidean norm is at most 1 by construction.
 //!
 //! ```
 //! use dp_data::table::{BadRows, Bins, Column, EncodedFile, EncodedTable, Label, Schema, TableFiles};

@@ -6,11 +6,12 @@ use std::io::{self, BufReader, Read};
 use parquet::errors::Result;
 use parquet::file::reader::{ChunkReader, Length};
 
-/// A Parquet file. `parquet` passes over fields that it does not know without looking whether they are there: a list
-/// of 2³¹ numbers beyond the end of a damaged file would take it half an hour.
+/// A Parquet file. `parquet` passes over fields that it does not know without looking whether they
+/// are there: a list of 2³¹ numbers beyond the end of a damaged file would take it half an hour.
 pub(super) struct ParquetFile(pub(super) File);
 
-/// What comes from a place of the file on; nothing that is read well reaches the end, where the footer lies.
+/// What comes from a place of the file on; nothing that is read well reaches the end, where the
+/// footer lies.
 pub(super) struct FromPlace(File);
 
 impl Read for FromPlace {

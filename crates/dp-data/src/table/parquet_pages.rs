@@ -5,8 +5,8 @@ use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::schema::types::ColumnDescriptor;
 
-/// The pages of one column. `parquet` makes room for as many dictionary entries as a page's header claims, before it looks at
-/// the entries: a damaged file of a kilobyte would take all memory.
+/// The pages of one column. `parquet` makes room for as many dictionary entries as a page's header
+/// claims, before it looks at the entries: a damaged file of a kilobyte would take all memory.
 pub(super) struct SoundPages {
     pages: Box<dyn PageReader>,
     /// Bytes of an entry at least.

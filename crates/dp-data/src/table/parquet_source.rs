@@ -107,7 +107,8 @@ impl ParquetSource {
         })
     }
 
-    /// Passes over rows of a file of which none was read yet: over whole row groups unread, and in the next one page by page.
+    /// Passes over rows of a file of which none was read yet: over whole row groups unread, and in
+    /// the next one page by page.
     pub(super) fn skip(&mut self, mut n: usize) -> Result<(), DataError> {
         let reader = &self.reader;
         let rows_of = |group: usize| reader.metadata().row_groups().get(group).map(|group| group.num_rows() as usize);

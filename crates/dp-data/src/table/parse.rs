@@ -21,7 +21,8 @@ pub(super) struct Categories {
 
 impl Categories {
     /// # Errors
-    /// [`DataError::Schema`] for an empty or doubled text, one that stands for a missing value, blanks around one, and too many or none.
+    /// [`DataError::Schema`] for an empty or doubled text, one that stands for a missing value,
+    /// blanks around one, and too many or none.
     fn new(column: &str, values: &[String], other: bool, missing: bool, markers: &[String]) -> Result<Self, DataError> {
         let refuse = |reason: String| DataError::Schema { column: column.into(), reason };
         let mut index = HashMap::with_capacity(values.len());
@@ -224,8 +225,8 @@ impl Groups {
     }
 }
 
-/// A number for the text that names a unit: the first eight bytes of its sha256. Two of 10⁷ units share one with probability 3e-6; they would be
-/// taken for one unit, which bounds both.
+/// A number for the text that names a unit: the first eight bytes of its sha256. Two of 10⁷ units
+/// share one with probability 3e-6; they would be taken for one unit, which bounds both.
 pub(super) fn unit(text: &str) -> u64 {
     let digest = Sha256::digest(text.as_bytes());
     digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))

@@ -115,13 +115,16 @@ impl TableReader {
 
     /// Reads the next row; false at the end.
     ///
-    /// After an error for which [`DataError::is_of_one_row`] holds, the next call goes on with the next row.
+    /// After an error for which [`DataError::is_of_one_row`] holds, the next call goes on with the
+    /// next row.
     ///
     /// # Errors
     /// - of one row: [`DataError::WrongArity`], [`DataError::NotUtf8`];
-    /// - [`DataError::Malformed`] for a file that ends within quotes and for a record of more than 64 MiB;
+    /// - [`DataError::Malformed`] for a file that ends within quotes and for a record of more than
+    ///   64 MiB;
     /// - [`DataError::BrokenGzip`], [`DataError::Io`], [`DataError::NotAFile`];
-    /// - [`DataError::Table`] for a file with another header than the first, and for Parquet columns that are not flat or damaged;
+    /// - [`DataError::Table`] for a file with another header than the first, and for Parquet
+    ///   columns that are not flat or damaged;
     /// - [`DataError::EmptyFile`] for a file without a header.
     pub fn read(&mut self, row: &mut Row) -> Result<bool, DataError> {
         if self.left == 0 {

@@ -4,12 +4,14 @@ use serde::{Deserialize, Serialize};
 
 /// Every column of a table and what it is for.
 ///
-/// All of it is a constant that shapes every record's features: declared, or paid for by whoever wrote it. The order of `columns` is the order of
-/// the features; the order of the table's columns does not matter.
+/// All of it is a constant that shapes every record's features: declared, or paid for by whoever
+/// wrote it. The order of `columns` is the order of the features; the order of the table's columns
+/// does not matter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schema {
-    /// Inputs by name, in order. A column of the table that is named nowhere in the schema is refused in training.
+    /// Inputs by name, in order. A column of the table that is named nowhere in the schema is
+    /// refused in training.
     pub columns: Vec<(String, Column)>,
     /// The column to predict.
     pub label: Label,
@@ -21,7 +23,8 @@ pub struct Schema {
     pub unit: Option<String>,
     /// What happens to a row that does not fit.
     pub bad_rows: BadRows,
-    /// Texts that stand for a missing value, after blanks around them were removed; mostly the empty one.
+    /// Texts that stand for a missing value, after blanks around them were removed; mostly the
+    /// empty one.
     pub missing: Vec<String>,
 }
 
@@ -37,7 +40,8 @@ pub enum Column {
         high: f64,
         /// Where the range is cut.
         bins: Bins,
-        /// The value that stands for a missing one, beside an indicator; `None` if a missing value is an error.
+        /// The value that stands for a missing one, beside an indicator; `None` if a missing value
+        /// is an error.
         missing: Option<f64>,
     },
     /// One of a list of texts.
@@ -53,15 +57,18 @@ pub enum Column {
     Dropped,
 }
 
-/// How a number's range is divided. A linear model is piecewise linear in the number, with a bend at every edge.
+/// How a number's range is divided. A linear model is piecewise linear in the number, with a bend
+/// at every edge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bins {
     /// This many of equal width. With one, the scaled number is the only feature.
     Equal(usize),
-    /// This many whose width grows by a constant factor from the lower bound on: the last begins at about two thirds of the range. For amounts.
+    /// This many whose width grows by a constant factor from the lower bound on: the last begins at
+    /// about two thirds of the range. For amounts.
     Log(usize),
-    /// Between these edges, which lie strictly within the bounds and ascend: for example released quantiles.
+    /// Between these edges, which lie strictly within the bounds and ascend: for example released
+    /// quantiles.
     Edges(Vec<f64>),
 }
 
@@ -95,10 +102,12 @@ pub enum GroupValues {
         values: Vec<String>,
         /// Whether all other texts are a group, named `other`; otherwise they are errors.
         other: bool,
-        /// Whether missing values are a group, named `missing`; otherwise they are errors, or `other`.
+        /// Whether missing values are a group, named `missing`; otherwise they are errors, or
+        /// `other`.
         missing: bool,
     },
-    /// Bands of a number: below the first edge, from each edge to below the next, from the last edge on.
+    /// Bands of a number: below the first edge, from each edge to below the next, from the last
+    /// edge on.
     Bands {
         /// The edges, ascending.
         edges: Vec<f64>,
@@ -114,13 +123,15 @@ pub enum BadRows {
     /// The first one is an error.
     #[default]
     Refuse,
-    /// It keeps its place and has no features: all zeros, so that no other row moves and the number of rows stays what it is.
+    /// It keeps its place and has no features: all zeros, so that no other row moves and the number
+    /// of rows stays what it is.
     Drop,
 }
 
 impl Bins {
-    /// A division of a number's declared range that needs no look at the data: 16 bins; one per step for integers of at most 48 values;
-    /// growing widths where the range begins near 0 and spans more than 1,000.
+    /// A division of a number's declared range that needs no look at the data: 16 bins; one per
+    /// step for integers of at most 48 values; growing widths where the range begins near 0 and
+    /// spans more than 1,000.
     ///
     /// ```
     /// use dp_data::table::Bins;

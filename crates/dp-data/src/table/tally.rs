@@ -1,4 +1,5 @@
-//! What was met while a table was encoded. Exact counts of private records: diagnostics, not for release.
+//! What was met while a table was encoded. Exact counts of private records: diagnostics, not for
+//! release.
 
 use serde::{Deserialize, Serialize};
 

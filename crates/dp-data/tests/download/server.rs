@@ -13,7 +13,8 @@ pub(crate) struct Request {
     pub(crate) from: Option<usize>,
 }
 
-/// Answers: status line, headers and body, written as they are; the connection is closed afterwards.
+/// Answers: status line, headers and body, written as they are; the connection is closed
+/// afterwards.
 pub(crate) type Answer = Vec<u8>;
 
 pub(crate) struct Server {

@@ -3,7 +3,8 @@
 use dp_data::{Dataset, Split};
 use ndarray::{Array1, Axis};
 
-/// Full-batch gradient descent with momentum on 12,000 records: enough for two stable digits of accuracy.
+/// Full-batch gradient descent with momentum on 12,000 records: enough for two stable digits of
+/// accuracy.
 fn fit(data: &Dataset) -> (Array1<f32>, f32) {
     let data = data.select(&(0..data.len().min(12_000)).collect::<Vec<_>>());
     let labels: Array1<f32> = data.labels.iter().map(|&label| label as f32).collect();

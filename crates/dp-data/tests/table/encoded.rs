@@ -119,7 +119,8 @@ fn a_schema_that_contradicts_itself_is_refused() {
     );
 }
 
-/// A row that does not fit keeps its number, so that what becomes of the others does not depend on it.
+/// A row that does not fit keeps its number, so that what becomes of the others does not depend on
+/// it.
 #[test]
 fn a_dropped_row_is_blank_and_moves_no_other() {
     let rows = |third: &str| format!("age,job,ill\n25,clerk,no\n100,nurse,yes\n{third}\n50,clerk,yes\n");
@@ -214,7 +215,8 @@ fn a_failed_encoding_leaves_nothing() {
     assert_eq!(fs::read_dir(placed.folder.path()).unwrap().count(), 1);
 }
 
-/// More rows than are read at a time; the first bad one is the one that is named, whichever thread met it.
+/// More rows than are read at a time; the first bad one is the one that is named, whichever thread
+/// met it.
 #[test]
 fn the_first_bad_row_is_named() {
     let mut contents = String::from("age,job,ill\n");
@@ -302,7 +304,8 @@ fn any_column() -> impl Strategy<Value = (Column, Vec<String>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever is declared and whatever the rows are: bounded, finite, and the same one by one as in a batch.
+    /// Whatever is declared and whatever the rows are: bounded, finite, and the same one by one as
+    /// in a batch.
     #[test]
     fn rows_have_at_most_norm_one_and_are_encoded_alike_everywhere(
         columns in prop::collection::vec(any_column(), 1..12)

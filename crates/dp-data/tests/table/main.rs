@@ -44,7 +44,8 @@ impl Placed {
     }
 }
 
-/// Header and rows, each row's line before its fields; an error of one row takes its place, another one ends the list.
+/// Header and rows, each row's line before its fields; an error of one row takes its place, another
+/// one ends the list.
 fn read(files: &TableFiles) -> Vec<String> {
     let mut reader = match files.open() {
         Ok(reader) => reader,

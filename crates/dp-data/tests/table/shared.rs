@@ -125,7 +125,8 @@ fn parts_of_a_table_in_memory() {
     compare(&TableFiles::in_memory(MemoryTable::new("records", columns).unwrap()), &schema());
 }
 
-/// A row that does not fit, a quote that is not closed, a file with another header: no process goes on with its part.
+/// A row that does not fit, a quote that is not closed, a file with another header: no process goes
+/// on with its part.
 #[test]
 fn where_there_is_an_error_nobody_has_a_part() {
     let bad = people(3_000);
@@ -142,7 +143,8 @@ fn where_there_is_an_error_nobody_has_a_part() {
     }
 }
 
-/// The rows of all parts as text, with lines and errors of single rows; `None` if there is no index.
+/// The rows of all parts as text, with lines and errors of single rows; `None` if there is no
+/// index.
 fn read_in_parts(files: &TableFiles, size: usize) -> Option<Vec<String>> {
     let parts = together(size, |peers| {
         let index = RowIndex::new(files, peers).unwrap()?;

@@ -25,16 +25,17 @@ use crate::sampler::PoissonSampler;
 
 /// Takes steps of a private run apart.
 ///
-/// First-order terms use the exact gradients of the data and of its groups, in the number type of the records; expectations over
-/// batches use batches of its own, drawn and clipped as the run draws and clips its own. Second-order terms are quadratic forms of
-/// the groups' Hessians in `f64` ([`Curvature`](super::Curvature)), averaged over records drawn anew for each batch and each probe: unbiased,
-/// and the standard errors cover that draw.
+/// First-order terms use the exact gradients of the data and of its groups, in the number type of
+/// the records; expectations over batches use batches of its own, drawn and clipped as the run
+/// draws and clips its own. Second-order terms are quadratic forms of the groups' Hessians in `f64`
+/// ([`Curvature`](super::Curvature)), averaged over records drawn anew for each batch and each
+/// probe: unbiased, and the standard errors cover that draw.
 ///
-/// With FairLens the clipped gradient is that of the regularised loss and the plain one is not: what the regularisers do to a group is
-/// part of the errors of clipping.
+/// With FairLens the clipped gradient is that of the regularised loss and the plain one is not:
+/// what the regularisers do to a group is part of the errors of clipping.
 ///
-/// **Edge cases.** A batch without a record enters as zeros. A record whose gradient is not finite is an error: nothing can be said
-/// about its group then.
+/// **Edge cases.** A batch without a record enters as zeros. A record whose gradient is not finite
+/// is an error: nothing can be said about its group then.
 pub struct Analyser<'a> {
     subject: Subject<'a>,
     key: [u8; 32],
@@ -47,8 +48,9 @@ impl<'a> Analyser<'a> {
     /// An analyser of runs of this plan on these records. `rng` gives it a key of its own.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] if a setting is too small, the plan is not private (nothing is clipped then), trains with one
-    /// error of clipping alone or does not train by plain gradient steps; [`TrainError::Mismatch`] if the records are not those of the plan.
+    /// [`TrainError::InvalidParameter`] if a setting is too small, the plan is not private (nothing
+    /// is clipped then), trains with one error of clipping alone or does not train by plain
+    /// gradient steps; [`TrainError::Mismatch`] if the records are not those of the plan.
     pub fn new(
         plan: &'a Plan,
         records: &'a Records,
@@ -121,8 +123,8 @@ impl<'a> Analyser<'a> {
     /// The decomposition of the step that starts at this state.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the state is of another plan or a gradient is not finite; [`TrainError::Clipping`] if the state of
-    /// the clipping method is of another configuration.
+    /// [`TrainError::Mismatch`] if the state is of another plan or a gradient is not finite;
+    /// [`TrainError::Clipping`] if the state of the clipping method is of another configuration.
     pub fn analyse(&mut self, state: &StepState<'_>) -> Result<StepDecomposition> {
         let Some(method) = state.method else {
             return Err(TrainError::mismatch("state of a clipping method", "one", "none"));

@@ -13,24 +13,30 @@ use crate::records::Records;
 use crate::vector_math::vectorise;
 use crate::{Loss, ModelConfig};
 
-/// Step of a central difference of gradients, relative to `1 + ‖θ‖`: truncation of order h², rounding of order 1e-16/h.
+/// Step of a central difference of gradients, relative to `1 + ‖θ‖`: truncation of order h²,
+/// rounding of order 1e-16/h.
 const GRADIENT_STEP: f64 = 1e-6;
-/// Step of a second difference of losses, relative to `1 + ‖θ‖`: truncation of order h², rounding of order 1e-16/h².
+/// Step of a second difference of losses, relative to `1 + ‖θ‖`: truncation of order h², rounding
+/// of order 1e-16/h².
 const LOSS_STEP: f64 = 1e-4;
-/// Step of a central difference of losses, relative to `1 + ‖θ‖`: truncation of order h², rounding of order 1e-16/h.
+/// Step of a central difference of losses, relative to `1 + ‖θ‖`: truncation of order h², rounding
+/// of order 1e-16/h.
 const SLOPE_STEP: f64 = 1e-5;
 /// Records that are differentiated at once.
 const MICRO_BATCH: usize = 1_024;
 
-/// Hessian-vector products and quadratic forms of the mean loss over records, at one point, from the engine's own gradients and
-/// losses in `f64`.
+/// Hessian-vector products and quadratic forms of the mean loss over records, at one point, from
+/// the engine's own gradients and losses in `f64`.
 ///
-/// - [`Self::product`]: `Hv = (∇L(θ + hv̂) − ∇L(θ − hv̂)) ‖v‖ / 2h`, two gradients; about 1e-8 relative.
-/// - [`Self::quadratic_forms`]: `vᵀH_i v = (ℓ_i(θ + hv̂) − 2ℓ_i(θ) + ℓ_i(θ − hv̂)) ‖v‖² / h²` for every record at once, three forward
-///   passes; about 1e-6 relative. Half the cost of a product, and all groups come out of one pass.
+/// - [`Self::product`]: `Hv = (∇L(θ + hv̂) − ∇L(θ − hv̂)) ‖v‖ / 2h`, two gradients; about 1e-8
+///   relative.
+/// - [`Self::quadratic_forms`]: `vᵀH_i v = (ℓ_i(θ + hv̂) − 2ℓ_i(θ) + ℓ_i(θ − hv̂)) ‖v‖² / h²` for
+///   every record at once, three forward passes; about 1e-6 relative. Half the cost of a product,
+///   and all groups come out of one pass.
 ///
-/// Memory is that of a gradient. With an activation that has kinks (ReLU) the result is the average over the step, which counts the
-/// kinks that lie within it; the derivative between kinks would leave them out.
+/// Memory is that of a gradient. With an activation that has kinks (ReLU) the result is the average
+/// over the step, which counts the kinks that lie within it; the derivative between kinks would
+/// leave them out.
 ///
 /// **Example**
 /// ```
@@ -67,8 +73,8 @@ impl Curvature {
     /// The model that fits the records, at the origin.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] unless the records are in `F64`, in which differences leave enough digits; those of
-    /// [`Engine::new`].
+    /// [`TrainError::Mismatch`] unless the records are in `F64`, in which differences leave enough
+    /// digits; those of [`Engine::new`].
     pub fn new(config: &ModelConfig, loss: Loss, records: &Records) -> Result<Self> {
         let engine = Engine::new(config, loss, records, records.device())?;
         if records.dtype() != DType::F64 {
@@ -103,7 +109,8 @@ impl Curvature {
     /// **Edge cases.** 0 for a vector of norm 0 and for no rows.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if records or vector do not fit the model; [`TrainError::Tensor`] if a row is out of range.
+    /// [`TrainError::Mismatch`] if records or vector do not fit the model; [`TrainError::Tensor`]
+    /// if a row is out of range.
     pub fn product(&mut self, records: &Records, rows: &[usize], vector: &[f64]) -> Result<Vec<f64>> {
         let weight = 1.0 / rows.len().max(1) as f64;
         self.weighted_product(records, rows, &vec![weight; rows.len()], vector)
@@ -167,7 +174,8 @@ impl Curvature {
         Ok(losses)
     }
 
-    /// `vᵀH_i v` with `H_i` the Hessian of record `i`'s loss, `[vectors][rows]`. Its mean over rows is that of the mean loss.
+    /// `vᵀH_i v` with `H_i` the Hessian of record `i`'s loss, `[vectors][rows]`. Its mean over rows
+    /// is that of the mean loss.
     ///
     /// **Shapes.** Each vector `[params]`; `rows` record numbers.
     ///
@@ -219,9 +227,11 @@ impl Curvature {
         Ok(forms)
     }
 
-    /// Trace of the Hessian of the mean loss over the rows: mean of `zᵀHz` over vectors `z` of random signs.
+    /// Trace of the Hessian of the mean loss over the rows: mean of `zᵀHz` over vectors `z` of
+    /// random signs.
     ///
-    /// **Source.** Hutchinson 1990. The estimator is unbiased; its variance is twice the sum of the squared entries off the diagonal.
+    /// **Source.** Hutchinson 1990. The estimator is unbiased; its variance is twice the sum of the
+    /// squared entries off the diagonal.
     ///
     /// # Errors
     /// As [`Self::product`].
@@ -242,10 +252,12 @@ impl Curvature {
         Ok(Sampled::over(draws.into_iter()))
     }
 
-    /// The largest eigenvalue of the Hessian of the mean loss over the rows, by power iteration from `start`, or from random signs.
+    /// The largest eigenvalue of the Hessian of the mean loss over the rows, by power iteration
+    /// from `start`, or from random signs.
     ///
-    /// **Edge cases.** Where the eigenvalue of largest magnitude is negative, the iteration is run again on the Hessian shifted by
-    /// it, so that the largest remains. A Hessian of 0 has eigenvalue 0.
+    /// **Edge cases.** Where the eigenvalue of largest magnitude is negative, the iteration is run
+    /// again on the Hessian shifted by it, so that the largest remains. A Hessian of 0 has
+    /// eigenvalue 0.
     ///
     /// # Errors
     /// As [`Self::product`].
@@ -310,7 +322,8 @@ impl Curvature {
     }
 }
 
-/// A vector of signs, each ±1 with equal probability. One byte each: a probe is then moved along in the cache.
+/// A vector of signs, each ±1 with equal probability. One byte each: a probe is then moved along in
+/// the cache.
 pub(super) fn random_signs(len: usize, rng: &mut dyn CryptoRng) -> Vec<i8> {
     let words: Vec<u64> = (0..len.div_ceil(64)).map(|_| rng.next_u64()).collect();
     let mut signs = vec![0; len];

@@ -6,8 +6,8 @@ use std::collections::hash_map::Entry;
 use crate::error::Result;
 use crate::records::Records;
 
-/// The different records of a group. Records with the same features and label have the same gradient, so a sum over the group needs each kind
-/// once: of the Dutch census a third is left.
+/// The different records of a group. Records with the same features and label have the same
+/// gradient, so a sum over the group needs each kind once: of the Dutch census a third is left.
 #[derive(Debug, Default)]
 pub(super) struct Distinct {
     /// The first record of each kind.
@@ -42,7 +42,8 @@ mod tests {
     use super::*;
     use crate::PublicFacts;
 
-    /// Record 3 is record 0 again; record 1 has its features and another label, record 2 its label and another feature.
+    /// Record 3 is record 0 again; record 1 has its features and another label, record 2 its label
+    /// and another feature.
     #[test]
     fn features_and_label_make_a_kind() {
         let facts = PublicFacts { n_records: 4, n_inputs: 2, n_classes: 2, n_groups: 1 };

@@ -1,10 +1,11 @@
 //! Why clipping is unfair: the excessive risk of one step, group by group and term by term.
 //!
-//! A private step replaces the gradient `g_B` of a batch by a clipped and noisy one. To second order, the loss of group `a` then
-//! rises by `R_a^clip + R_a^noise`, and `R_a^clip` splits into an error of magnitude, `R_a^mag`, and one of direction, `R_a^dir`
-//! (Tran 2021; Esipova 2023). [`Analyser`] evaluates them at one point, [`DecompositionObserver`] along a run, and
-//! [`StepDecomposition::risk_gap_bounds`] sets the published lower bounds beside the gaps. [`Curvature`] has the second
-//! derivatives.
+//! A private step replaces the gradient `g_B` of a batch by a clipped and noisy one. To second
+//! order, the loss of group `a` then rises by `R_a^clip + R_a^noise`, and `R_a^clip` splits into an
+//! error of magnitude, `R_a^mag`, and one of direction, `R_a^dir` (Tran 2021; Esipova 2023).
+//! [`Analyser`] evaluates them at one point, [`DecompositionObserver`] along a run, and
+//! [`StepDecomposition::risk_gap_bounds`] sets the published lower bounds beside the gaps.
+//! [`Curvature`] has the second derivatives.
 //!
 //! Nothing here is private: it is for research on data that the reader may see.
 

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct Sampled {
     /// The mean.
     pub mean: f64,
-    /// Its standard error: standard deviation of the draws over the root of their number; `None` for a single draw.
+    /// Its standard error: standard deviation of the draws over the root of their number; `None`
+    /// for a single draw.
     pub standard_error: Option<f64>,
 }
 

@@ -3,7 +3,8 @@
 use super::terms::BatchOnGroup;
 use super::vector::{dot, norm};
 
-/// A Poisson batch that was clipped as the run clips its own; gradients are over the expected batch size.
+/// A Poisson batch that was clipped as the run clips its own; gradients are over the expected batch
+/// size.
 pub(super) struct SampledBatch {
     pub(super) plain: Vec<f64>,
     pub(super) clipped: Vec<f64>,

@@ -2,15 +2,17 @@
 
 use crate::error::{Result, TrainError};
 
-/// How much work goes into one evaluation of the decomposition, and with it how large the standard errors are.
+/// How much work goes into one evaluation of the decomposition, and with it how large the standard
+/// errors are.
 ///
-/// Gradients of the whole data and of its groups are always exact. All else are expectations, estimated without bias.
+/// Gradients of the whole data and of its groups are always exact. All else are expectations,
+/// estimated without bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnalysisSettings {
     /// Poisson batches drawn, at least 2: with one there would be no standard error.
     pub batches: usize,
-    /// Records of each group, drawn anew for each batch, over which the Hessian along its gradients is averaged. All of a group's
-    /// records, if it has no more.
+    /// Records of each group, drawn anew for each batch, over which the Hessian along its gradients
+    /// is averaged. All of a group's records, if it has no more.
     pub curvature_records: usize,
     /// Random vectors for the trace of each group's Hessian, at least 2.
     pub probes: usize,
@@ -29,7 +31,8 @@ pub struct AnalysisSettings {
 pub struct EigenvalueSearch {
     /// Hessian-vector products for each group; each search starts from where the one before ended.
     pub iterations: usize,
-    /// Records of each group the Hessian is averaged over, drawn once. Fewer than all make the eigenvalue too large on average.
+    /// Records of each group the Hessian is averaged over, drawn once. Fewer than all make the
+    /// eigenvalue too large on average.
     pub records: usize,
 }
 

@@ -4,8 +4,8 @@ use super::sampled::Sampled;
 
 /// One Poisson batch as one group sees it.
 ///
-/// With `p = g_B` the plain and `c = ḡ_B` the clipped mean gradient of the batch, `G` the exact mean gradient of the group and `H` its
-/// Hessian.
+/// With `p = g_B` the plain and `c = ḡ_B` the clipped mean gradient of the batch, `G` the exact
+/// mean gradient of the group and `H` its Hessian.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct BatchOnGroup {
     /// `‖p‖`.
@@ -55,7 +55,8 @@ impl BatchOnGroup {
         self.plain().stretched(ratio)
     }
 
-    /// `(‖p‖/‖c‖) c`: the clipped direction with the plain length; `p` itself if nothing is left of `c` to have a direction.
+    /// `(‖p‖/‖c‖) c`: the clipped direction with the plain length; `p` itself if nothing is left of
+    /// `c` to have a direction.
     fn turned(&self) -> Step {
         if self.clipped_norm > 0.0 {
             self.clipped().stretched(self.plain_norm / self.clipped_norm)
@@ -87,11 +88,13 @@ pub(super) struct ClippingTerms {
     pub(super) clipped_angle: Sampled,
 }
 
-/// Means over batches, with `⟨G, g_D⟩`, the exact mean of `⟨G, p⟩`, taking most of the sampling error out.
+/// Means over batches, with `⟨G, g_D⟩`, the exact mean of `⟨G, p⟩`, taking most of the sampling
+/// error out.
 ///
-/// What a batch adds to a mean of `⟨G, x⟩`, `x` any of the four steps, is `⟨G, x⟩ − β(⟨G, p⟩ − ⟨G, g_D⟩)`. The bracket has mean 0, so
-/// no bias comes of it as long as `β` does not depend on the batch: it is the mean of `‖c‖/‖p‖` over the *other* batches
-/// where `x` has the clipped length, and 1 where it has the plain one.
+/// What a batch adds to a mean of `⟨G, x⟩`, `x` any of the four steps, is `⟨G, x⟩ − β(⟨G, p⟩ − ⟨G,
+/// g_D⟩)`. The bracket has mean 0, so no bias comes of it as long as `β` does not depend on the
+/// batch: it is the mean of `‖c‖/‖p‖` over the *other* batches where `x` has the clipped length,
+/// and 1 where it has the plain one.
 pub(super) fn clipping_terms(batches: &[BatchOnGroup], group_norm: f64, exact_slope: f64, rate: f64) -> ClippingTerms {
     let ratios: Vec<f64> =
         batches.iter().map(|b| if b.plain_norm > 0.0 { b.clipped_norm / b.plain_norm } else { 0.0 }).collect();
@@ -142,9 +145,9 @@ mod tests {
 
     use super::*;
 
-    /// One batch in the plane: G = (1, 0), H = I, p = (4, 3), c = (0, 2), η = 0.1, exact slope 4 (that of the batch).
-    /// T(x) = −0.1⟨G,x⟩ + 0.005‖x‖²: T(p) = −0.4 + 0.125 = −0.275; T(c) = 0.02; shortened = (1.6, 1.2): −0.16 + 0.02 = −0.14;
-    /// turned = (0, 5): 0.125.
+    /// One batch in the plane: G = (1, 0), H = I, p = (4, 3), c = (0, 2), η = 0.1, exact slope 4
+    /// (that of the batch). T(x) = −0.1⟨G,x⟩ + 0.005‖x‖²: T(p) = −0.4 + 0.125 = −0.275; T(c) =
+    /// 0.02; shortened = (1.6, 1.2): −0.16 + 0.02 = −0.14; turned = (0, 5): 0.125.
     #[test]
     fn by_hand() {
         let batch = BatchOnGroup {

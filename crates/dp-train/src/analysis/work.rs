@@ -20,7 +20,8 @@ use crate::records::Records;
 use crate::sampler::PoissonSampler;
 use crate::trainer::Usable;
 
-/// Pieces that a group's exact gradient is computed in, so that threads share the work; sums do not depend on who did what.
+/// Pieces that a group's exact gradient is computed in, so that threads share the work; sums do not
+/// depend on who did what.
 const PARTS: usize = 2;
 /// Probes of a trace that are evaluated as one piece of work, on the same records.
 const PROBES_AT_ONCE: usize = 5;
@@ -160,7 +161,8 @@ impl Subject<'_> {
         })
     }
 
-    /// Mean of `zᵀH_a z` over `n` vectors of random signs and over records that are drawn once, by group.
+    /// Mean of `zᵀH_a z` over `n` vectors of random signs and over records that are drawn once, by
+    /// group.
     fn probes(&self, worker: &mut Worker, n: usize, rng: &mut ChaCha20Rng) -> Result<Vec<f64>> {
         let probes: Vec<Vec<i8>> = (0..n).map(|_| random_signs(worker.n_params(), rng)).collect();
         let sample = self.sample(self.settings.probe_records, rng)?;

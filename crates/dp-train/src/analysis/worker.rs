@@ -73,8 +73,8 @@ impl Worker {
         }
     }
 
-    /// With FairLens, the vector that it adds to every record's gradient, whose norms become those of the regularised gradients; with
-    /// other methods nothing.
+    /// With FairLens, the vector that it adds to every record's gradient, whose norms become those
+    /// of the regularised gradients; with other methods nothing.
     pub(super) fn regularise(
         &mut self,
         method: &dyn ClipMethod,

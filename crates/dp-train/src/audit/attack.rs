@@ -145,8 +145,8 @@ fn not_finite(case: &mut Case, rng: &mut ChaCha20Rng) {
     }
 }
 
-/// Turns the first layer's weights so that an infinite value leaves its units at −∞, where most activations are flat:
-/// the record has a finite loss, and a gradient of `0 · ∞`.
+/// Turns the first layer's weights so that an infinite value leaves its units at −∞, where most
+/// activations are flat: the record has a finite loss, and a gradient of `0 · ∞`.
 pub(super) fn silence(case: &mut Case) {
     let Some((inputs, outputs)) = case.first_linear else { return };
     let row = case.data.row(case.record).to_vec();

@@ -222,13 +222,14 @@ impl Case {
         FixedStep { threshold: self.threshold, released: self.released.clone(), dropout }
     }
 
-    /// Cuts the records into blocks, so that each of so many ranks holds some: two where there are enough records.
+    /// Cuts the records into blocks, so that each of so many ranks holds some: two where there are
+    /// enough records.
     pub(super) fn in_blocks_for(&mut self, ranks: NonZeroUsize) {
         self.block_records = (ranks.get() > 1).then(|| self.data.len().div_ceil(2 * ranks.get()));
     }
 
-    /// Compares the step on so many ranks with its neighbours, on request also with the same step under other
-    /// micro-batches and threads on one.
+    /// Compares the step on so many ranks with its neighbours, on request also with the same step
+    /// under other micro-batches and threads on one.
     ///
     /// # Errors
     /// If the case cannot be set up.

@@ -1,7 +1,8 @@
 //! Seven ways in which one record was found to move more than itself, before the sum was sound.
 //!
-//! Each has the steps that showed it. They are ordinary or crafted neighbours for which an engine that takes norms
-//! and sums where they are cheapest breaks the bound by the factor in [`Known::before`].
+//! Each has the steps that showed it. They are ordinary or crafted neighbours for which an engine
+//! that takes norms and sums where they are cheapest breaks the bound by the factor in
+//! [`Known::before`].
 
 use std::num::NonZeroUsize;
 
@@ -28,8 +29,8 @@ pub struct Known {
     pub cause: u8,
     /// The step: model, method, records.
     pub name: &'static str,
-    /// Change of the sum over its bound, or of a count over its sensitivity, when it was found; infinite where the
-    /// sum was no number.
+    /// Change of the sum over its bound, or of a count over its sensitivity, when it was found;
+    /// infinite where the sum was no number.
     pub before: f64,
     /// The fault that brings it back.
     pub plant: Option<Fault>,
@@ -259,7 +260,8 @@ fn averaged_convolution(fault: Option<Fault>) -> Result<Comparison> {
     worst(cases, fault)
 }
 
-/// Scales that follow from the counts of the whole batch: norms are taken in one pass, the sum in another.
+/// Scales that follow from the counts of the whole batch: norms are taken in one pass, the sum in
+/// another.
 fn beyond_micro_batch(method: &str, fault: Option<Fault>) -> Result<Comparison> {
     let cases = [1, 2, 3, 7].map(|micro_batch| {
         let mut case = copies(averaged_sequence(), method, 0.1, 29, 1e6)?;
@@ -293,7 +295,8 @@ fn not_finite(value: f32, fault: Option<Fault>) -> Result<Comparison> {
     worst([Ok(case)], fault)
 }
 
-/// Half of the records lift the sum over a power of two, the others are just above half a unit in the last place there.
+/// Half of the records lift the sum over a power of two, the others are just above half a unit in
+/// the last place there.
 fn stagnating(n: usize, fault: Option<Fault>) -> Result<Comparison> {
     let cases = (0..6).map(|seed| {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
@@ -302,7 +305,8 @@ fn stagnating(n: usize, fault: Option<Fault>) -> Result<Comparison> {
     worst(cases.collect::<Vec<_>>(), fault)
 }
 
-/// Inputs as large as they may be, a threshold as small as it may be: scaled output gradients are subnormal.
+/// Inputs as large as they may be, a threshold as small as it may be: scaled output gradients are
+/// subnormal.
 fn subnormal(fault: Option<Fault>) -> Result<Comparison> {
     let thresholds = [-60, -50, -40].into_iter().flat_map(|c| [1e5_f32, 1e9, 3e11].map(|size| (c, size)));
     let cases = thresholds.map(|(exponent, size)| {
@@ -326,7 +330,8 @@ mod tests {
         }
     }
 
-    /// A step that cannot fail shows nothing: with the fault back, each cause breaks the bound again.
+    /// A step that cannot fail shows nothing: with the fault back, each cause breaks the bound
+    /// again.
     #[test]
     fn with_its_fault_planted_a_known_step_breaks_the_bound() {
         for cause in 1..=7 {

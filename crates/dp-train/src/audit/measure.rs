@@ -125,8 +125,8 @@ impl Comparison {
         }
     }
 
-    /// Compares the counts of a step and all of its other records with those of a neighbour, whose record at
-    /// `position` is blanked, or not drawn.
+    /// Compares the counts of a step and all of its other records with those of a neighbour, whose
+    /// record at `position` is blanked, or not drawn.
     fn compare_others(&mut self, with: &BeforeNoise, without: &BeforeNoise, position: usize) {
         for (a, b) in with.counts.iter().zip(&without.counts) {
             let change = distance(&a.released, &b.released) / a.l2_sensitivity;
@@ -182,7 +182,8 @@ impl Neighbours<'_> {
         match absent {
             Ok(without) => {
                 comparison.compare_others(&with, &without, position);
-                // Of full batches only: a shorter draw may be cut into other pieces, which is public.
+                // Of full batches only: a shorter draw may be cut into other pieces, which is
+                // public.
                 if self.plan.config().batches.sampling_rate.get() == 1.0 {
                     comparison.compare_sums(&with, &without);
                 }

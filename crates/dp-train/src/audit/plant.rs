@@ -12,11 +12,12 @@ use crate::error::{Result, TrainError};
 pub enum Fault {
     /// Scales do not follow from norms: every gradient is scaled as a small one.
     NoCap,
-    /// A matrix product rounds otherwise where it has one more row: with an odd number of rows it comes out larger by 2⁻¹⁶.
-    /// Which numbers of rows a library tells apart, and by how much, depends on the processor.
+    /// A matrix product rounds otherwise where it has one more row: with an odd number of rows it
+    /// comes out larger by 2⁻¹⁶. Which numbers of rows a library tells apart, and by how much,
+    /// depends on the processor.
     RowsCouple,
-    /// Norms of records with several positions come from Gram matrices, without what rounding leaves of terms that
-    /// cancel.
+    /// Norms of records with several positions come from Gram matrices, without what rounding
+    /// leaves of terms that cancel.
     GramNorm,
     /// A norm that is not a number is 0.
     NanZero,
@@ -24,9 +25,11 @@ pub enum Fault {
     F32Stagnation,
     /// Of several ranks, one of which no record was drawn does not take part in the step.
     SkippedPart,
-    /// Each of several ranks adds noise of its own, its share of the standard deviation in place of the variance.
+    /// Each of several ranks adds noise of its own, its share of the standard deviation in place of
+    /// the variance.
     RankNoise,
-    /// Each of several ranks makes the noise of its range of parameters, all from the beginning of one stream.
+    /// Each of several ranks makes the noise of its range of parameters, all from the beginning of
+    /// one stream.
     RankStream,
 }
 

@@ -17,8 +17,9 @@ use crate::numerics::NUMERICS;
 use crate::records::PublicFacts;
 use crate::trainer::{Execution, RunCounts};
 
-/// Version of the format. A change of what is stored, or of what it means, is a new version; there is no reading of old ones, since a run
-/// that continues under other code is not the run that was interrupted.
+/// Version of the format. A change of what is stored, or of what it means, is a new version; there
+/// is no reading of old ones, since a run that continues under other code is not the run that was
+/// interrupted.
 pub(super) const VERSION: u64 = 5;
 
 /// Everything but the tensors, as JSON.
@@ -26,7 +27,8 @@ pub(super) const VERSION: u64 = 5;
 #[serde(deny_unknown_fields)]
 pub(super) struct Header {
     pub(super) version: u64,
-    /// Of the code that wrote it, where that is known. Recorded, not compared: what decides the bits is compared apart.
+    /// Of the code that wrote it, where that is known. Recorded, not compared: what decides the
+    /// bits is compared apart.
     pub(super) code_revision: Option<String>,
     pub(super) config: Value,
     pub(super) facts: PublicFacts,
@@ -42,7 +44,8 @@ pub(super) struct Header {
     pub(super) tensors_digest: String,
 }
 
-/// What decides how sums are rounded. Two releases under one noise that are rounded otherwise differ by data alone.
+/// What decides how sums are rounded. Two releases under one noise that are rounded otherwise
+/// differ by data alone.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExecutionState {

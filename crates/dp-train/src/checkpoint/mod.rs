@@ -34,7 +34,8 @@ pub struct Checkpoints {
     code_revision: Option<String>,
 }
 
-/// How often a checkpoint is written. Besides, one is written at the end of a run, unless [`Checkpoints::not_at_the_end`].
+/// How often a checkpoint is written. Besides, one is written at the end of a run, unless
+/// [`Checkpoints::not_at_the_end`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckpointInterval {
     /// After this many steps, at least 1.
@@ -49,13 +50,15 @@ impl Checkpoints {
         Self { path: path.into(), interval, at_the_end: true, last: Instant::now(), code_revision: None }
     }
 
-    /// The same with the revision of the program noted in every checkpoint. It is not compared when one is restored.
+    /// The same with the revision of the program noted in every checkpoint. It is not compared when
+    /// one is restored.
     #[must_use]
     pub fn noting_revision(self, code_revision: impl Into<String>) -> Self {
         Self { code_revision: Some(code_revision.into()), ..self }
     }
 
-    /// The same without a checkpoint at the end of the run, for a run whose outcome is kept elsewhere.
+    /// The same without a checkpoint at the end of the run, for a run whose outcome is kept
+    /// elsewhere.
     #[must_use]
     pub fn not_at_the_end(self) -> Self {
         Self { at_the_end: false, ..self }
@@ -73,7 +76,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Whether one is to be written after so many steps, of which the last one `is_last`; the clock then starts anew.
+    /// Whether one is to be written after so many steps, of which the last one `is_last`; the clock
+    /// then starts anew.
     pub(crate) fn is_due(&mut self, steps: u64, is_last: bool) -> bool {
         if is_last {
             return self.at_the_end;
@@ -90,21 +94,24 @@ impl Checkpoints {
 }
 
 impl Trainer<'_> {
-    /// Writes everything the run needs to go on: parameters, moments of the optimiser, threshold of the clipping method, keys and
-    /// positions of all random streams (with them the sampler's), ledger, counters and what early stopping remembers.
+    /// Writes everything the run needs to go on: parameters, moments of the optimiser, threshold of
+    /// the clipping method, keys and positions of all random streams (with them the sampler's),
+    /// ledger, counters and what early stopping remembers.
     ///
-    /// The file is a safetensors file: parameters under their own names, moments and best parameters behind a prefix, everything else as
-    /// JSON in its metadata. It is written beside its final name, flushed to the disk and renamed, and so is the folder's entry:
-    /// whatever happens meanwhile, the name holds a complete checkpoint, the new one or the one before.
+    /// The file is a safetensors file: parameters under their own names, moments and best
+    /// parameters behind a prefix, everything else as JSON in its metadata. It is written beside
+    /// its final name, flushed to the disk and renamed, and so is the folder's entry: whatever
+    /// happens meanwhile, the name holds a complete checkpoint, the new one or the one before.
     ///
-    /// **Guarantee.** A run restored from it continues bit for bit as the run that wrote it would have, on the same type of
-    /// processor. That is also why restoring costs no privacy: steps that were
-    /// taken after the checkpoint are taken again with the same noise and release the same values. **The file holds the generator's
-    /// key and is as secret as the noise**: whoever reads it can take the noise off everything that was released. On Unix only its
-    /// owner can read it (mode 0600). Counters and the record of early stopping in it are not private either.
+    /// **Guarantee.** A run restored from it continues bit for bit as the run that wrote it would
+    /// have, on the same type of processor. That is also why restoring costs no privacy: steps that
+    /// were taken after the checkpoint are taken again with the same noise and release the same
+    /// values. **The file holds the generator's key and is as secret as the noise**: whoever reads
+    /// it can take the noise off everything that was released. On Unix only its owner can read it
+    /// (mode 0600). Counters and the record of early stopping in it are not private either.
     ///
-    /// All ranks call it; rank 0 writes. A checkpoint that [`Self::run`] writes holds the [memory](crate::Observer::memory) of
-    /// its observer, too; this one holds none.
+    /// All ranks call it; rank 0 writes. A checkpoint that [`Self::run`] writes holds the
+    /// [memory](crate::Observer::memory) of its observer, too; this one holds none.
     ///
     /// # Errors
     /// [`TrainError::Checkpoint`] if the file cannot be written.
@@ -146,21 +153,24 @@ impl Trainer<'_> {
             .map_err(|error| TrainError::checkpoint(path, error))
     }
 
-    /// Continues from a checkpoint of the same run: same configuration, public facts, records, [`Execution`](crate::Execution) and version of
-    /// the format. The random streams that this trainer was made with are replaced by those of the checkpoint.
+    /// Continues from a checkpoint of the same run: same configuration, public facts, records,
+    /// [`Execution`](crate::Execution) and version of the format. The random streams that this
+    /// trainer was made with are replaced by those of the checkpoint.
     ///
-    /// Another version of the arithmetic ([`NUMERICS`](crate::NUMERICS)), instruction set or model of GPU would round sums otherwise, and
-    /// steps that are taken again would release other values under the same noise: their difference has none. So would another micro-batch
-    /// or number of threads in a run that is not certified; a certified run may continue under any.
+    /// Another version of the arithmetic ([`NUMERICS`](crate::NUMERICS)), instruction set or model
+    /// of GPU would round sums otherwise, and steps that are taken again would release other values
+    /// under the same noise: their difference has none. So would another micro-batch or number of
+    /// threads in a run that is not certified; a certified run may continue under any.
     ///
     /// Rank 0 reads the file for all ranks; their number need not be that of the run that wrote it.
     ///
-    /// An [`Observer`](crate::Observer) is told again of the steps after the checkpoint; what it had kept until then is handed to
-    /// the observer of the next [`Self::run`].
+    /// An [`Observer`](crate::Observer) is told again of the steps after the checkpoint; what it
+    /// had kept until then is handed to the observer of the next [`Self::run`].
     ///
     /// # Errors
-    /// [`TrainError::Checkpoint`] if the file cannot be read, is damaged or has another version; [`TrainError::Differences`] listing every
-    /// difference between the checkpoint and this run: configuration, public facts, records (by digest), execution, ledger. The trainer is then
+    /// [`TrainError::Checkpoint`] if the file cannot be read, is damaged or has another version;
+    /// [`TrainError::Differences`] listing every difference between the checkpoint and this run:
+    /// configuration, public facts, records (by digest), execution, ledger. The trainer is then
     /// unchanged.
     pub fn restore_checkpoint(&mut self, path: &Path) -> Result<()> {
         let refuse = |reason: String| TrainError::checkpoint(path, reason);

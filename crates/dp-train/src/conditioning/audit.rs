@@ -1,4 +1,5 @@
-//! An attack on what is released before a training: does anybody learn more of a record than the ledger says?
+//! An attack on what is released before a training: does anybody learn more of a record than the
+//! ledger says?
 
 use std::num::NonZeroUsize;
 
@@ -19,7 +20,8 @@ const FAILURE: f64 = 1e-6;
 /// Noise multipliers of mean, covariance and counts.
 type Noise = [f64; 3];
 
-/// The logarithm of how much likelier mean, covariance and counts are with the canary than without, up to a constant: the best test there is.
+/// The logarithm of how much likelier mean, covariance and counts are with the canary than without,
+/// up to a constant: the best test there is.
 fn evidence(noise: Noise, is_there: bool, rng: &mut ChaCha20Rng) -> f64 {
     let [mean, covariance, counts] = noise.map(|sigma| NoiseMultiplier::new(sigma).unwrap());
     let config = ConditioningConfig { mean: Some(mean), covariance: Some(covariance), ..ConditioningConfig::default() };
@@ -38,7 +40,8 @@ fn evidence(noise: Noise, is_there: bool, rng: &mut ChaCha20Rng) -> f64 {
     let n = (OTHERS + 1) as f64;
     let released = fitted.mean.as_ref().unwrap();
     let of_mean: f64 = released.iter().zip(&canary).map(|(m, x)| n * m * f64::from(*x)).sum();
-    // The row that a covariance with the canary holds is known: it is centred by what was just released.
+    // The row that a covariance with the canary holds is known: it is centred by what was just
+    // released.
     let mut centred = [0.0; N_FEATURES];
     fitted.centre(&canary, &mut centred);
     let factor = fitted.factor.as_ref().unwrap();
@@ -69,8 +72,9 @@ fn audited(noise: Noise, seed: u64) -> f64 {
     mu_of_many_runs((count(&without, true), judged), (count(&with, false), judged), FAILURE)
 }
 
-/// Three releases of μ² = 3/4 each, μ = 1.5 together. The attack finds nearly all of it and no more; if any of the three has half the noise
-/// that its ledger says, it finds more than is claimed.
+/// Three releases of μ² = 3/4 each, μ = 1.5 together. The attack finds nearly all of it and no
+/// more; if any of the three has half the noise that its ledger says, it finds more than is
+/// claimed.
 #[test]
 fn an_attack_finds_what_is_claimed_and_no_more() {
     let claimed = [(0.75_f64).sqrt().recip(); 3];

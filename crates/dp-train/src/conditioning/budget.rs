@@ -43,8 +43,8 @@ impl GaussianBudget {
 
     /// The noise multiplier of each of `count` releases that together take this share of `μ²`.
     ///
-    /// **Guarantee.** Rounded up by more than the rounding of the split: releases whose shares add up
-    /// to 1 stay within ε.
+    /// **Guarantee.** Rounded up by more than the rounding of the split: releases whose shares add
+    /// up to 1 stay within ε.
     ///
     /// # Errors
     /// [`TrainError::InvalidParameter`] unless the share is above 0 and at most 1, and the count at

@@ -22,8 +22,9 @@ impl ClassCounts {
     /// Releases the counts and notes the release in the ledger.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] for fewer than two classes; [`TrainError::Mismatch`] if a label
-    /// is out of range (the message names the record); [`TrainError::Accounting`] if the ledger refuses.
+    /// [`TrainError::InvalidParameter`] for fewer than two classes; [`TrainError::Mismatch`] if a
+    /// label is out of range (the message names the record); [`TrainError::Accounting`] if the
+    /// ledger refuses.
     pub fn fit(
         labels: &[u32],
         n_classes: usize,

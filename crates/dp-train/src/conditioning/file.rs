@@ -20,8 +20,9 @@ const MEAN: &str = "mean";
 const FACTOR: &str = "covariance_factor";
 
 impl Conditioning {
-    /// Writes the released mean (`mean`, `[n_features]`), the Cholesky factor of the released covariance
-    /// (`covariance_factor`, `[n_features, n_features]`) and the configuration, as safetensors.
+    /// Writes the released mean (`mean`, `[n_features]`), the Cholesky factor of the released
+    /// covariance (`covariance_factor`, `[n_features, n_features]`) and the configuration, as
+    /// safetensors.
     ///
     /// **Guarantee.** Everything in the file was released: it may be published with the model.
     ///
@@ -48,8 +49,8 @@ impl Conditioning {
     /// **Guarantee.** The transformation is the one that was saved, bit for bit.
     ///
     /// # Errors
-    /// [`TrainError::Weights`] with the path if the file cannot be read, is no such file, or holds values
-    /// that are not finite or a factor that is not triangular with a positive diagonal.
+    /// [`TrainError::Weights`] with the path if the file cannot be read, is no such file, or holds
+    /// values that are not finite or a factor that is not triangular with a positive diagonal.
     pub fn load(path: &Path) -> Result<Self> {
         let refused = |problem: &str| TrainError::weights(path, problem);
         let bytes = std::fs::read(path).map_err(|error| TrainError::weights(path, error))?;

@@ -31,8 +31,8 @@ pub struct ConditioningConfig {
     pub mean: Option<NoiseMultiplier>,
     /// Noise multiplier of the sum of all outer products; `None` does not whiten.
     pub covariance: Option<NoiseMultiplier>,
-    /// Norm of the rows that come out. Beside it stands the constant 1 that a bias is multiplied by:
-    /// a longer row gives the bias less weight, and the bias less of the noise.
+    /// Norm of the rows that come out. Beside it stands the constant 1 that a bias is multiplied
+    /// by: a longer row gives the bias less weight, and the bias less of the noise.
     pub row_norm: f64,
 }
 
@@ -50,10 +50,11 @@ impl ConditioningConfig {
     }
 }
 
-/// Scales every row, `[n_records, n_features]`, to a norm just below 1, by no look at any other row.
+/// Scales every row, `[n_records, n_features]`, to a norm just below 1, by no look at any other
+/// row.
 ///
-/// **Edge cases.** A row of zeros, or one that is not finite, becomes a row of zeros. Values left over
-/// that are no whole row stay as they are.
+/// **Edge cases.** A row of zeros, or one that is not finite, becomes a row of zeros. Values left
+/// over that are no whole row stay as they are.
 pub fn unit_rows(rows: &mut [f32], n_features: usize) {
     for row in rows.chunks_exact_mut(n_features.max(1)) {
         scale_to_unit(row);
@@ -63,19 +64,20 @@ pub fn unit_rows(rows: &mut [f32], n_features: usize) {
 /// A transformation of rows, `x ↦ ρ · W(x − m)/‖W(x − m)‖`, with the released mean `m` and a factor
 /// `W` of the inverse of the released covariance.
 ///
-/// `WᵀW = (C̃ + λI)⁻¹`. `W` is the inverse of a Cholesky factor: it differs from the symmetric root by
-/// a rotation, which neither the Gaussian noise of the gradients nor a linear model sees. The ridge `λ`
-/// is twice the edge `√2 σ √d` of the spectrum of the covariance's noise, a public number, so that
-/// directions in which the covariance is all noise are left about as they are. Should `C̃ + λI` not be
-/// positive definite all the same, `λ` is doubled until it is: that looks at released values alone.
+/// `WᵀW = (C̃ + λI)⁻¹`. `W` is the inverse of a Cholesky factor: it differs from the symmetric root
+/// by a rotation, which neither the Gaussian noise of the gradients nor a linear model sees. The
+/// ridge `λ` is twice the edge `√2 σ √d` of the spectrum of the covariance's noise, a public
+/// number, so that directions in which the covariance is all noise are left about as they are.
+/// Should `C̃ + λI` not be positive definite all the same, `λ` is doubled until it is: that looks
+/// at released values alone.
 ///
-/// **Guarantee.** Fitting releases `Σ x` and the upper triangle of `Σ x xᵀ` with Gaussian noise. Rows
-/// have norm at most 1 by construction: what is longer counts as a blanked record. So one record
-/// changes the first by at most 1 in L2 norm. In the second, off-diagonal entries stand for two, and
-/// their noise is smaller by `√2`: the noise has covariance `σ²` times the metric in which one record's
-/// change is `‖x xᵀ‖_F ≤ 1`. All sums are exact (multiples of a public grid), and the noise is rounded exactly, so no
-/// rounding is left uncharged. What follows from the released values, this transformation, costs
-/// nothing more.
+/// **Guarantee.** Fitting releases `Σ x` and the upper triangle of `Σ x xᵀ` with Gaussian noise.
+/// Rows have norm at most 1 by construction: what is longer counts as a blanked record. So one
+/// record changes the first by at most 1 in L2 norm. In the second, off-diagonal entries stand for
+/// two, and their noise is smaller by `√2`: the noise has covariance `σ²` times the metric in which
+/// one record's change is `‖x xᵀ‖_F ≤ 1`. All sums are exact (multiples of a public grid), and the
+/// noise is rounded exactly, so no rounding is left uncharged. What follows from the released
+/// values, this transformation, costs nothing more.
 ///
 /// **Edge cases.** A row of zeros, or one that is not finite, stays a row of zeros: it is a blanked
 /// record.
@@ -105,13 +107,13 @@ impl PartialEq for Whitening {
 }
 
 impl Conditioning {
-    /// Releases what the configuration says about these rows, `[n_records, n_features]`, and notes it in
-    /// the ledger.
+    /// Releases what the configuration says about these rows, `[n_records, n_features]`, and notes
+    /// it in the ledger.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] if there is no feature, more than 2³³ records, or the row norm is
-    /// not a finite number above 0; [`TrainError::Mismatch`] unless there is a whole number of rows, one
-    /// at least; [`TrainError::Accounting`] if the ledger refuses.
+    /// [`TrainError::InvalidParameter`] if there is no feature, more than 2³³ records, or the row
+    /// norm is not a finite number above 0; [`TrainError::Mismatch`] unless there is a whole number
+    /// of rows, one at least; [`TrainError::Accounting`] if the ledger refuses.
     pub fn fit(
         config: &ConditioningConfig,
         rows: &[f32],
@@ -193,8 +195,8 @@ impl Conditioning {
         self.n_features
     }
 
-    /// Largest L2 norm of a record's gradient in a linear layer with bias behind rows of this norm, for a
-    /// loss whose gradient by the logits has norm at most `logit_bound` (√2 for a softmax).
+    /// Largest L2 norm of a record's gradient in a linear layer with bias behind rows of this norm,
+    /// for a loss whose gradient by the logits has norm at most `logit_bound` (√2 for a softmax).
     ///
     /// A clipping threshold of that much never clips.
     pub fn gradient_bound(&self, logit_bound: f64) -> f64 {
@@ -229,9 +231,9 @@ impl Conditioning {
         Ok(out)
     }
 
-    /// A linear model on conditioned rows as one on raw features: weights `[n_outputs, n_features]` and an
-    /// offset per output, such that output `k` of the model is
-    /// `ρ (weights[k] · x + offsets[k])/‖W(x − m)‖` plus the model's own bias.
+    /// A linear model on conditioned rows as one on raw features: weights `[n_outputs, n_features]`
+    /// and an offset per output, such that output `k` of the model is `ρ (weights[k] · x +
+    /// offsets[k])/‖W(x − m)‖` plus the model's own bias.
     ///
     /// The divisor is the same for all outputs of a record.
     ///
@@ -311,8 +313,8 @@ impl Conditioning {
     }
 }
 
-/// Adds noise to the upper triangle of a symmetric matrix of integers: of this standard deviation on
-/// the diagonal, and smaller by `√2` beside it, where each entry stands for two.
+/// Adds noise to the upper triangle of a symmetric matrix of integers: of this standard deviation
+/// on the diagonal, and smaller by `√2` beside it, where each entry stands for two.
 fn add_symmetric_noise(triangle: &mut [f64], size: usize, std: f64, rng: &mut ChaCha20Rng) {
     let starts = || (0..size).scan(0, |start, row| Some(std::mem::replace(start, *start + size - row)));
     let mut diagonal: Vec<f64> = starts().map(|start| triangle[start]).collect();
@@ -363,7 +365,8 @@ mod tests {
         (Conditioning::fit(&config, rows, d, threads, &mut rng, &mut ledger).unwrap(), ledger)
     }
 
-    /// With hardly any noise the mean is the mean, and the factor is one of the covariance around it.
+    /// With hardly any noise the mean is the mean, and the factor is one of the covariance around
+    /// it.
     #[test]
     fn hardly_any_noise_centres_and_whitens() {
         let (n, d) = (4_000, 5);
@@ -430,8 +433,8 @@ mod tests {
         assert_eq!(noted.len(), 2);
     }
 
-    /// Sums with and without one record differ by its own contribution, exactly, whatever the others are:
-    /// in norm at most 1, in the metric of the noise.
+    /// Sums with and without one record differ by its own contribution, exactly, whatever the
+    /// others are: in norm at most 1, in the metric of the noise.
     #[test]
     fn one_record_changes_the_sums_by_at_most_one() {
         let (n, d) = (700, 6);
@@ -460,8 +463,8 @@ mod tests {
         }
     }
 
-    /// Standard deviations of the released noise over many draws: within 3 % (200,000 values of each kind;
-    /// about nine standard errors).
+    /// Standard deviations of the released noise over many draws: within 3 % (200,000 values of
+    /// each kind; about nine standard errors).
     #[test]
     fn noise_beside_the_diagonal_is_smaller_by_the_root_of_two() {
         let size = 640;

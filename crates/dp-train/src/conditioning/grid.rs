@@ -2,10 +2,10 @@
 //!
 //! A floating-point sum of many records rounds after every addition, and one record changes how all
 //! the others round: by more than its own bound, in principle. Here every value is first rounded
-//! towards zero to a multiple of `2^-b`, with `b` so small that no sum or sum of products needs more
-//! than 53 bits. Double precision then holds every partial result exactly, fused or not, in any
-//! order and on any number of threads: sums are those of integers, and a record changes them by its
-//! own contribution and nothing else.
+//! towards zero to a multiple of `2^-b`, with `b` so small that no sum or sum of products needs
+//! more than 53 bits. Double precision then holds every partial result exactly, fused or not, in
+//! any order and on any number of threads: sums are those of integers, and a record changes them by
+//! its own contribution and nothing else.
 
 use std::num::NonZeroUsize;
 
@@ -48,8 +48,8 @@ impl Grid {
         2f64.powi(self.bits.cast_signed())
     }
 
-    /// A row in units of the grid, towards zero; zeros if its norm on the grid exceeds 1 or it is not
-    /// finite.
+    /// A row in units of the grid, towards zero; zeros if its norm on the grid exceeds 1 or it is
+    /// not finite.
     ///
     /// Rounding towards zero makes no value larger, so a row of norm at most 1 stays one. It is
     /// checked all the same, in exact arithmetic: the guarantee then does not hang on the caller.
@@ -79,8 +79,8 @@ impl Grid {
         sum
     }
 
-    /// `Σ x xᵀ` in units of the squared grid: the upper triangle with the diagonal, row by row. Every
-    /// value is an exact integer.
+    /// `Σ x xᵀ` in units of the squared grid: the upper triangle with the diagonal, row by row.
+    /// Every value is an exact integer.
     ///
     /// `rows` gives the values of records `start..end`, `[end − start, n_features]`.
     pub(super) fn gram(
@@ -197,8 +197,8 @@ mod tests {
         assert_eq!(error, "n_records = 8589934593: expected at most 8589934592");
     }
 
-    /// Against integers in 128 bits, for sizes that fill tiles and pieces and that do not; two threads
-    /// give the same integers.
+    /// Against integers in 128 bits, for sizes that fill tiles and pieces and that do not; two
+    /// threads give the same integers.
     #[test]
     fn sums_are_those_of_integers() {
         for (n, d) in [(1, 1), (7, 5), (AT_ONCE + 3, TILE + 1), (40, 2 * TILE + 17)] {

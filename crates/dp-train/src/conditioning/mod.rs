@@ -10,15 +10,16 @@
 //! - [`RecallBiases`], optional, moves a trained classifier's biases towards equal recall;
 //! - [`GaussianBudget`] splits one (ε, δ) between these releases and the gradients.
 //!
-//! Each release enters the ledger it is given. Hand its events to [`Plan::paid`](crate::Plan::paid), and the
-//! ledger, the checkpoints and the statement of the training hold them as well.
+//! Each release enters the ledger it is given. Hand its events to
+//! [`Plan::paid`](crate::Plan::paid), and the ledger, the checkpoints and the statement of the
+//! training hold them as well.
 //!
 //! **Neighbours.** The bounds are for the change when one record contributes nothing (zero-out
 //! neighbours; the number of records is public). What is released are sums divided by that public
 //! number.
 //!
-//! **Do not** pass features that were scaled or selected by looking at the private records: whatever
-//! did so is a release that nobody accounted for.
+//! **Do not** pass features that were scaled or selected by looking at the private records:
+//! whatever did so is a release that nobody accounted for.
 //!
 //! ```
 //! use std::num::NonZeroUsize;

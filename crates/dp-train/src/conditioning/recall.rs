@@ -17,23 +17,24 @@ pub struct RecallBiasesConfig {
     pub rounds: u64,
     /// Noise multiplier of every round.
     pub noise_multiplier: NoiseMultiplier,
-    /// Nats by which the first round moves a class whose recall is 1 below the mean, before the cap; later
-    /// rounds move it by less, in a straight line to 0. A constant: it must not come from the records.
+    /// Nats by which the first round moves a class whose recall is 1 below the mean, before the
+    /// cap; later rounds move it by less, in a straight line to 0. A constant: it must not come
+    /// from the records.
     pub step: f64,
-    /// Share of the biases found that is used: 1 for equal recall on the training records, less since
-    /// a model is surer of these than of others.
+    /// Share of the biases found that is used: 1 for equal recall on the training records, less
+    /// since a model is surer of these than of others.
     pub share: f64,
 }
 
 /// Biases that, added to a classifier's logits, bring the recall of its classes closer together.
 ///
 /// Each round classifies the training records with the biases so far, releases the number of right
-/// answers of each class, and raises the biases of classes with too few of them. It moves accuracy from
-/// common or easy classes to others: helpful where classes are confused with each other (Fashion-MNIST),
-/// harmful where adjusted logits have already set the scales right (skewed MNIST).
+/// answers of each class, and raises the biases of classes with too few of them. It moves accuracy
+/// from common or easy classes to others: helpful where classes are confused with each other
+/// (Fashion-MNIST), harmful where adjusted logits have already set the scales right (skewed MNIST).
 ///
-/// **Guarantee.** A record is a right answer of one class at most: each round has an L2 sensitivity of 1.
-/// Counts are integers and the noise is rounded exactly.
+/// **Guarantee.** A record is a right answer of one class at most: each round has an L2 sensitivity
+/// of 1. Counts are integers and the noise is rounded exactly.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecallBiases {
     biases: Vec<f64>,
@@ -45,13 +46,13 @@ const CAP: f64 = 0.2;
 impl RecallBiases {
     /// Finds the biases; every round enters the ledger before it is made.
     ///
-    /// **Shapes.** `logits` row-major `[n_records, n_classes]`, of the trained model on its training records;
-    /// `labels` `[n_records]`; `counts` of the same records and classes.
+    /// **Shapes.** `logits` row-major `[n_records, n_classes]`, of the trained model on its
+    /// training records; `labels` `[n_records]`; `counts` of the same records and classes.
     ///
     /// # Errors
     /// [`TrainError::Mismatch`] if lengths do not fit or a label is out of range;
-    /// [`TrainError::InvalidParameter`] unless there is a round, the step is a finite number of at least 0
-    /// and the share in [0, 1]; [`TrainError::Accounting`] if the ledger refuses.
+    /// [`TrainError::InvalidParameter`] unless there is a round, the step is a finite number of at
+    /// least 0 and the share in [0, 1]; [`TrainError::Accounting`] if the ledger refuses.
     pub fn fit(
         config: &RecallBiasesConfig,
         logits: &[f64],
@@ -126,8 +127,8 @@ mod tests {
     use super::*;
     use crate::{Purpose, Randomness};
 
-    /// Class 1 is missed by half a nat where `i` is odd; nothing else is wrong. Its bias rises until it is
-    /// found, and the ledger has every round.
+    /// Class 1 is missed by half a nat where `i` is odd; nothing else is wrong. Its bias rises
+    /// until it is found, and the ledger has every round.
     #[test]
     fn a_class_that_is_missed_gains() {
         let mut rng = Randomness::from_seed(7).stream(Purpose::Conditioning, 0, 0);

@@ -9,9 +9,9 @@ use crate::ranks::Collective;
 
 /// Multiples of a public step, which sums over pieces are rounded to.
 ///
-/// **Guarantee.** The step is a power of two of at most `2⁻³⁹` of the bound, or of `n 2⁻⁴⁹` of it for more than a
-/// thousand records: so fine that rounding to it costs nothing, and so coarse that the sum of all records is below
-/// 2⁵¹ steps, where 64-bit integers and double precision are exact.
+/// **Guarantee.** The step is a power of two of at most `2⁻³⁹` of the bound, or of `n 2⁻⁴⁹` of it
+/// for more than a thousand records: so fine that rounding to it costs nothing, and so coarse that
+/// the sum of all records is below 2⁵¹ steps, where 64-bit integers and double precision are exact.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Grid {
     step: f64,
@@ -34,11 +34,13 @@ impl Grid {
     }
 }
 
-/// `Σ_i s_i g_i` over the pieces given to [`Engine::add_pieces`](super::Engine::add_pieces), one part for each thread.
+/// `Σ_i s_i g_i` over the pieces given to [`Engine::add_pieces`](super::Engine::add_pieces), one
+/// part for each thread.
 ///
-/// A piece's sum is in floating point. It is rounded to the [`Grid`] and added to the others' as 64-bit integers:
-/// these associate, so that the sum is the same whoever summed which piece, and in whatever order. A few pieces of
-/// each thread wait as they are until the noise is added, which saves a pass over the integers.
+/// A piece's sum is in floating point. It is rounded to the [`Grid`] and added to the others' as
+/// 64-bit integers: these associate, so that the sum is the same whoever summed which piece, and in
+/// whatever order. A few pieces of each thread wait as they are until the noise is added, which
+/// saves a pass over the integers.
 pub(crate) struct ClippedSum {
     /// In the order of the threads.
     parts: Vec<Part>,
@@ -50,7 +52,8 @@ const WAITING: usize = 2;
 
 /// A thread's part of a sum.
 pub(crate) struct Part {
-    /// The sums of its last pieces; the first vector of the first part is later the step's gradient.
+    /// The sums of its last pieces; the first vector of the first part is later the step's
+    /// gradient.
     vectors: Vec<ParameterVector>,
     /// How many of the vectors are still to be added to the integers.
     n_waiting: usize,

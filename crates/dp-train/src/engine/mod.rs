@@ -1,4 +1,5 @@
-//! Forward, backward, per-sample norms and weighted sums: everything a private step asks of a model.
+//! Forward, backward, per-sample norms and weighted sums: everything a private step asks of a
+//! model.
 
 mod clipped_sum;
 mod rounding;
@@ -26,12 +27,14 @@ use worker::Worker;
 
 /// A model, its loss and the buffers of one batch: per-sample gradients without a trainer.
 ///
-/// [`Engine::differentiate`] runs a batch forward and backward and keeps, layer by layer, the factors of its per-sample gradients;
-/// [`Engine::gradient_norms`] and [`Engine::weighted_sum`] then work from those. No per-sample gradient is formed where a
-/// cheaper exact way exists, and no autograd tape is kept.
+/// [`Engine::differentiate`] runs a batch forward and backward and keeps, layer by layer, the
+/// factors of its per-sample gradients; [`Engine::gradient_norms`] and [`Engine::weighted_sum`]
+/// then work from those. No per-sample gradient is formed where a cheaper exact way exists, and no
+/// autograd tape is kept.
 ///
-/// **Guarantee.** Rows never mix: the loss and the norm of a record, and what it adds to a sum, do not depend on the rest of its
-/// batch, bit for bit. Nothing here is private; clipping and noise are the caller's ([`Trainer`](crate::Trainer) does both).
+/// **Guarantee.** Rows never mix: the loss and the norm of a record, and what it adds to a sum, do
+/// not depend on the rest of its batch, bit for bit. Nothing here is private; clipping and noise
+/// are the caller's ([`Trainer`](crate::Trainer) does both).
 ///
 /// **Example**
 /// ```
@@ -73,11 +76,13 @@ pub struct Evaluation {
 }
 
 impl Engine {
-    /// Builds the model that fits the records, with all parameters zero, computing in the records' number type.
+    /// Builds the model that fits the records, with all parameters zero, computing in the records'
+    /// number type.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] if the loss does not fit the number of classes or a width is 0;
-    /// [`TrainError::Mismatch`] if the model embeds ids and an input is none (the message names the record).
+    /// [`TrainError::InvalidParameter`] if the loss does not fit the number of classes or a width
+    /// is 0; [`TrainError::Mismatch`] if the model embeds ids and an input is none (the message
+    /// names the record).
     pub fn new(config: &ModelConfig, loss: Loss, records: &Records, device: &Device) -> Result<Self> {
         let facts = records.facts();
         loss.check_weights()?;
@@ -93,12 +98,13 @@ impl Engine {
         Ok(Self { workers: vec![first], threads, parts: None, dropout: None, sum: None })
     }
 
-    /// The same engine on so many threads, the caller's among them: each works on a part of a batch. Losses and norms are the same bit for
-    /// bit for any number; sums without noise up to rounding. A batch too small to be worth it stays on one thread.
+    /// The same engine on so many threads, the caller's among them: each works on a part of a
+    /// batch. Losses and norms are the same bit for bit for any number; sums without noise up to
+    /// rounding. A batch too small to be worth it stays on one thread.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] if the system has no more threads to give, and for more than 1 on a CUDA device, which shares the
-    /// work between threads of its own.
+    /// [`TrainError::InvalidParameter`] if the system has no more threads to give, and for more
+    /// than 1 on a CUDA device, which shares the work between threads of its own.
     pub fn with_threads(mut self, threads: NonZeroUsize) -> Result<Self> {
         if threads.get() > 1 && self.model().parameters().flat().device().is_cuda() {
             return Err(TrainError::invalid("threads", threads, "1 on a CUDA device"));
@@ -122,8 +128,9 @@ impl Engine {
         self.workers[0].model_mut()
     }
 
-    /// Sets what decides the dropout masks in [`Self::differentiate`] from now on; with `None`, as at first, and in
-    /// [`Self::evaluate`] always, no unit is dropped. Batches differentiated under the same key drop the same units of a record.
+    /// Sets what decides the dropout masks in [`Self::differentiate`] from now on; with `None`, as
+    /// at first, and in [`Self::evaluate`] always, no unit is dropped. Batches differentiated under
+    /// the same key drop the same units of a record.
     pub fn set_dropout(&mut self, key: Option<DropoutKey>) {
         self.dropout = key;
     }
@@ -136,17 +143,21 @@ impl Engine {
         self.first().zero_gradient()
     }
 
-    /// Runs the given records forward and backward and keeps the factors of their gradients; those of a batch before are lost.
+    /// Runs the given records forward and backward and keeps the factors of their gradients; those
+    /// of a batch before are lost.
     ///
-    /// **Shapes.** `rows` `[batch]`, record numbers in any order, repeats allowed; `blanked` holds positions in `rows`.
+    /// **Shapes.** `rows` `[batch]`, record numbers in any order, repeats allowed; `blanked` holds
+    /// positions in `rows`.
     ///
-    /// **Edge cases.** No rows are an empty batch: no losses, no norms, sums of 0. In the place of a row listed in `blanked` the
-    /// first row that is not listed stands once more: a way to keep a record whose gradient is not finite from reaching a
-    /// product, where 0 · ∞ would spoil the sum. Its loss and gradient are then the other's: give it weight 0.
+    /// **Edge cases.** No rows are an empty batch: no losses, no norms, sums of 0. In the place of
+    /// a row listed in `blanked` the first row that is not listed stands once more: a way to keep a
+    /// record whose gradient is not finite from reaching a product, where 0 · ∞ would spoil the
+    /// sum. Its loss and gradient are then the other's: give it weight 0.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model, or are on another
-    /// device, or if a blanked position is none of the batch; [`TrainError::Tensor`] if a row or label is out of range.
+    /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than
+    /// the model, or are on another device, or if a blanked position is none of the batch;
+    /// [`TrainError::Tensor`] if a row or label is out of range.
     pub fn differentiate(&mut self, records: &Records, rows: &[usize], blanked: &[usize]) -> Result<()> {
         let parts = self.split(rows.len());
         self.differentiate_then(records, rows, blanked, parts, |_| Ok(()))?;
@@ -159,8 +170,8 @@ impl Engine {
         Ok(self.differentiate_then(records, rows, &[], parts, Worker::gradient_norms)?.concat())
     }
 
-    /// The same for a batch that will be summed by [`Self::add_pieces`]: each thread has whole pieces. The pieces, ranges of positions in
-    /// `rows`, are adjacent and hold all of them.
+    /// The same for a batch that will be summed by [`Self::add_pieces`]: each thread has whole
+    /// pieces. The pieces, ranges of positions in `rows`, are adjacent and hold all of them.
     pub(crate) fn differentiate_pieces(
         &mut self,
         records: &Records,
@@ -210,8 +221,8 @@ impl Engine {
     ///
     /// **Units.** Those of the loss of one record: no division by the batch, no regularisation.
     ///
-    /// **Edge cases.** Accumulated in `f64`, so that a norm does not overflow where the gradient does not. Not finite where the
-    /// gradient is not.
+    /// **Edge cases.** Accumulated in `f64`, so that a norm does not overflow where the gradient
+    /// does not. Not finite where the gradient is not.
     ///
     /// # Errors
     /// [`TrainError::Mismatch`] if no batch was differentiated.
@@ -224,13 +235,15 @@ impl Engine {
     ///
     /// **Shapes.** `weights` `[batch]`; `gradient` from [`Self::zero_gradient`].
     ///
-    /// **Guarantee.** A record contributes no more than `weights[i] ‖g_i‖`, up to the rounding of its products.
+    /// **Guarantee.** A record contributes no more than `weights[i] ‖g_i‖`, up to the rounding of
+    /// its products.
     ///
-    /// **Edge cases.** A weight of 0 makes a contribution of 0 only where the record's input and activations are finite: see
-    /// `blanked` in [`Self::differentiate`].
+    /// **Edge cases.** A weight of 0 makes a contribution of 0 only where the record's input and
+    /// activations are finite: see `blanked` in [`Self::differentiate`].
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if no batch was differentiated, or there is not one weight per record.
+    /// [`TrainError::Mismatch`] if no batch was differentiated, or there is not one weight per
+    /// record.
     pub fn weighted_sum(&mut self, weights: &[f64], gradient: &ParameterVector, accumulate: bool) -> Result<()> {
         let mut sum = match self.sum.take() {
             Some(sum) => sum,
@@ -263,7 +276,8 @@ impl Engine {
             return Err(TrainError::mismatch("weights of a batch", expected, weights.len()));
         }
         if weights.iter().all(|&w| w == 0.0) {
-            // An empty batch, or one without a usable record: the sum is 0 whatever the factors hold.
+            // An empty batch, or one without a usable record: the sum is 0 whatever the factors
+            // hold.
             return Ok(());
         }
         let jobs = self.workers.iter_mut().zip(&parts).zip(sum.open(parts.len())?);
@@ -278,11 +292,13 @@ impl Engine {
         ClippedSum::new(self.workers.iter().map(Worker::zero_gradient))
     }
 
-    /// Adds `Σ_i scales[i] g_i` over the batch of [`Self::differentiate_pieces`], with the same pieces.
+    /// Adds `Σ_i scales[i] g_i` over the batch of [`Self::differentiate_pieces`], with the same
+    /// pieces.
     ///
-    /// **Guarantee.** The sum over a piece is a function of the scales, of the parameters and of its records in their order. If
-    /// `scales[i]` times the norm of record `i` is at most the bound `S`, one record moves it by at most
-    /// `S + 2 ρ S`, with `ρ` = [`rounding_of_piece`] for its length; a record of scale 0 adds 0, if it was blanked.
+    /// **Guarantee.** The sum over a piece is a function of the scales, of the parameters and of
+    /// its records in their order. If `scales[i]` times the norm of record `i` is at most the bound
+    /// `S`, one record moves it by at most `S + 2 ρ S`, with `ρ` = [`rounding_of_piece`] for its
+    /// length; a record of scale 0 adds 0, if it was blanked.
     pub(crate) fn add_pieces(&mut self, scales: &[f64], pieces: &[Range<usize>], sum: &mut ClippedSum) -> Result<()> {
         let parts = self.parts()?.to_vec();
         let expected = parts.last().map_or(0, |part| part.end);
@@ -310,11 +326,12 @@ impl Engine {
         &self.threads
     }
 
-    /// Losses and predictions of all records, `micro_batch` at a time. A batch that was differentiated before is lost.
+    /// Losses and predictions of all records, `micro_batch` at a time. A batch that was
+    /// differentiated before is lost.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than the model, or are on another device;
-    /// [`TrainError::Tensor`] if a label has no logit.
+    /// [`TrainError::Mismatch`] if the records have another number of inputs or number type than
+    /// the model, or are on another device; [`TrainError::Tensor`] if a label has no logit.
     pub fn evaluate(&mut self, records: &Records, micro_batch: usize) -> Result<Evaluation> {
         let mut evaluation = Evaluation::default();
         let rows: Vec<usize> = records.held().collect();
@@ -329,7 +346,8 @@ impl Engine {
         Ok(evaluation)
     }
 
-    /// Loss of each of the given records, `[rows]`: a forward pass alone. A batch that was differentiated before is lost.
+    /// Loss of each of the given records, `[rows]`: a forward pass alone. A batch that was
+    /// differentiated before is lost.
     ///
     /// # Errors
     /// As [`Self::differentiate`].
@@ -374,7 +392,8 @@ impl Engine {
     }
 }
 
-/// The rows with the first that is not blanked in the place of all that are; `None` where nothing changes.
+/// The rows with the first that is not blanked in the place of all that are; `None` where nothing
+/// changes.
 fn without(rows: &[usize], blanked: &[usize]) -> Result<Option<Vec<usize>>> {
     let mut is_usable = vec![true; rows.len()];
     for &position in blanked {

@@ -4,14 +4,17 @@ use crate::ops::cancellation_limit;
 
 /// A bound on how far the sum of a piece may be from the exact one, over the clipping bound.
 ///
-/// A piece of `m` records is summed term by term. Every addition errs by at most `u` of its result, and the results
-/// are partial sums: after `i` records of norm at most `S`, one of at most `iS`. The errors of a piece are thus at most
-/// `u Σ_i iS ≤ u (m²/2 + 2m) S`, products rounded before they are added included, and that holds over all parameters at
-/// once, since it is a sum of vectors.
+/// A piece of `m` records is summed term by term. Every addition errs by at most `u` of its result,
+/// and the results are partial sums: after `i` records of norm at most `S`, one of at most `iS`.
+/// The errors of a piece are thus at most `u Σ_i iS ≤ u (m²/2 + 2m) S`, products rounded before
+/// they are added included, and that holds over all parameters at once, since it is a sum of
+/// vectors.
 ///
-/// Layers whose gradients are not formed ([`Layer::chained_terms`](crate::layers::Layer::chained_terms)) add `T` terms
-/// for each record, of which partial sums may exceed `S`; the norm by which the record was scaled sees to it that they
-/// stay within [`cancellation_limit`] times `S`. Their error is at most `u T m (m/2 + 2 limit + 2) S`, layer by layer.
+/// Layers whose gradients are not formed
+/// ([`Layer::chained_terms`](crate::layers::Layer::chained_terms)) add `T` terms for each record,
+/// of which partial sums may exceed `S`; the norm by which the record was scaled sees to it that
+/// they stay within [`cancellation_limit`] times `S`. Their error is at most `u T m (m/2 + 2
+/// limit + 2) S`, layer by layer.
 ///
 /// `unit` is the unit roundoff of the sum's number type.
 pub(crate) fn of_piece(m: usize, chained_terms: &[usize], unit: f64) -> f64 {
@@ -25,8 +28,9 @@ pub(crate) fn of_piece(m: usize, chained_terms: &[usize], unit: f64) -> f64 {
     1.001 * (formed * formed + chained.sum::<f64>()).sqrt()
 }
 
-/// By how much a clipped sum changes at most when one record is blanked: `S` and the rounding of the one piece that
-/// changes, with and without the record, to floating point and to a grid of this step.
+/// By how much a clipped sum changes at most when one record is blanked: `S` and the rounding of
+/// the one piece that changes, with and without the record, to floating point and to a grid of this
+/// step.
 pub(crate) fn sensitivity(bound: f64, of_piece: f64, grid_step: f64, n_parameters: usize) -> f64 {
     bound * (1.0 + 2.0 * of_piece) + grid_step * (n_parameters as f64).sqrt()
 }

@@ -4,8 +4,9 @@ use crate::error::{Result, TrainError};
 use crate::ops;
 use crate::parameters::ParameterVector;
 
-/// `Σ_i weights[i] g_i` over the batches given to [`Engine::add_weighted`](super::Engine::add_weighted), in as many parts as there are
-/// threads: each adds to a vector of its own, and nothing adds these up before the end.
+/// `Σ_i weights[i] g_i` over the batches given to
+/// [`Engine::add_weighted`](super::Engine::add_weighted), in as many parts as there are threads:
+/// each adds to a vector of its own, and nothing adds these up before the end.
 pub(crate) struct WeightedSum {
     /// In the order of the threads.
     parts: Vec<Part>,
@@ -30,7 +31,8 @@ impl WeightedSum {
         }
     }
 
-    /// The vectors of the first `n` threads, and whether what they hold is to be added to. From now on they count.
+    /// The vectors of the first `n` threads, and whether what they hold is to be added to. From now
+    /// on they count.
     pub(super) fn open(&mut self, n: usize) -> Result<Vec<(&ParameterVector, bool)>> {
         if n > self.parts.len() {
             return Err(TrainError::mismatch("parts of a sum", n, self.parts.len()));
@@ -39,7 +41,8 @@ impl WeightedSum {
         Ok(parts.map(|Part { vector, counts }| (&*vector, std::mem::replace(counts, true))).collect())
     }
 
-    /// The vector that becomes the sum, and what it lacks: the caller adds that to it, and it counts no longer.
+    /// The vector that becomes the sum, and what it lacks: the caller adds that to it, and it
+    /// counts no longer.
     pub(crate) fn gather(&mut self) -> Result<(&ParameterVector, Vec<&ParameterVector>)> {
         let Some((first, others)) = self.parts.split_first_mut() else {
             return Err(TrainError::mismatch("parts of a sum", "at least 1", 0));

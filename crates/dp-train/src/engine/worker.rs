@@ -96,7 +96,8 @@ impl Worker {
         let sq_norms = self.sq_norms.rows(len)?;
         ops::fill(&sq_norms, 0.0)?;
         self.model.add_sq_norms(&sq_norms)?;
-        // The sign of what is not a number depends on the order of a product's operands, and with it on other records.
+        // The sign of what is not a number depends on the order of a product's operands, and with
+        // it on other records.
         let norm = |sq_norm: f64| if sq_norm.is_nan() { f64::NAN } else { sq_norm.sqrt() };
         Ok(sq_norms.flatten_all()?.to_vec1::<f64>()?.into_iter().map(norm).collect())
     }

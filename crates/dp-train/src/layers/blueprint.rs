@@ -31,8 +31,8 @@ pub(crate) struct Blueprint {
 }
 
 impl Blueprint {
-    /// `build` takes views into the model's parameters, in the order of `parameters`; the names of these are local to the layer
-    /// (`weight`).
+    /// `build` takes views into the model's parameters, in the order of `parameters`; the names of
+    /// these are local to the layer (`weight`).
     pub(super) fn new<L: Layer + 'static>(
         parameters: Vec<ParameterSpec>,
         build: impl FnOnce(&[Tensor], Place<'_>) -> Result<L> + 'static,

@@ -75,7 +75,8 @@ impl Chain {
     }
 
     pub(crate) fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
-        // Unless the chain's own input gradient is asked for, nothing before the first layer with parameters needs one.
+        // Unless the chain's own input gradient is asked for, nothing before the first layer with
+        // parameters needs one.
         let first = self.stages.iter().position(|member| wants_input_gradient || !member.parameters.is_empty());
         let mut gradient = Some(output_gradient);
         for (i, member) in self.stages.iter_mut().enumerate().skip(first.unwrap_or(usize::MAX)).rev() {

@@ -11,10 +11,12 @@ use super::{Initial, KernelCrop, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
 use crate::ops::{self, ConvShape, PerSampleForm, PoolShape, WeightOrder, Workspace};
 
-/// Two-dimensional convolution with stride, zero padding and groups; the bias is optional, and so is a max pooling of the output.
+/// Two-dimensional convolution with stride, zero padding and groups; the bias is optional, and so
+/// is a max pooling of the output.
 ///
-/// The gradient of record `i` is `Σ_t d_{i,t} x_{i,t}ᵀ` over positions `t`, with patches `x` and output gradients `d`. How its norm is
-/// found, and what is kept of it, follows from the shape and the batch ([`PerSampleForm`]).
+/// The gradient of record `i` is `Σ_t d_{i,t} x_{i,t}ᵀ` over positions `t`, with patches `x` and
+/// output gradients `d`. How its norm is found, and what is kept of it, follows from the shape and
+/// the batch ([`PerSampleForm`]).
 pub(crate) struct Conv2d {
     /// Without the taps that meet no pixel.
     shape: ConvShape,
@@ -90,8 +92,9 @@ impl Conv2d {
         })
     }
 
-    /// Rows of the batch in pieces of `at_once` records, or of fewer where there is a pooling: so few that the images it takes are in the cache
-    /// from the convolution on. A CUDA device has the whole batch at once.
+    /// Rows of the batch in pieces of `at_once` records, or of fewer where there is a pooling: so
+    /// few that the images it takes are in the cache from the convolution on. A CUDA device has the
+    /// whole batch at once.
     fn pieces(&self, rows: Range<usize>, at_once: usize) -> impl Iterator<Item = Piece> + use<> {
         let at_once = match self.pooling {
             _ if self.output.device().is_cuda() => rows.len(),
@@ -346,8 +349,8 @@ mod tests {
         assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-12 * scale));
     }
 
-    /// Every form, and one record at a time: the same norms and the same sum. Shapes on all ways: with and without patches,
-    /// padding, strides, groups, both orders of the weight's gradient.
+    /// Every form, and one record at a time: the same norms and the same sum. Shapes on all ways:
+    /// with and without patches, padding, strides, groups, both orders of the weight's gradient.
     #[test]
     fn all_forms_agree() {
         let base =
@@ -389,7 +392,8 @@ mod tests {
         }
     }
 
-    /// Pooling piece by piece in the layer and pooling of the batch behind it: the same outputs, and the same gradients in every form.
+    /// Pooling piece by piece in the layer and pooling of the batch behind it: the same outputs,
+    /// and the same gradients in every form.
     #[test]
     fn a_pooling_inside_is_one_behind() {
         let square = |size, channels, filters, padding, groups| {
@@ -425,8 +429,8 @@ mod tests {
         }
     }
 
-    /// Two positions whose gradients cancel up to 2⁻²⁰: what is left of them is not what a sum of rounded terms leaves, and the norm
-    /// is that of the terms over their limit.
+    /// Two positions whose gradients cancel up to 2⁻²⁰: what is left of them is not what a sum of
+    /// rounded terms leaves, and the norm is that of the terms over their limit.
     #[test]
     fn the_gram_form_is_not_below_what_cancelling_terms_can_leave() {
         let shape =

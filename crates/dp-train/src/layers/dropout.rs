@@ -8,7 +8,8 @@ use crate::buffer::RowBuffer;
 use crate::dropout::DropoutKey;
 use crate::ops;
 
-/// Sets each unit to 0 with probability `p` and divides the others by `1 − p`; outside of training it changes nothing.
+/// Sets each unit to 0 with probability `p` and divides the others by `1 − p`; outside of training
+/// it changes nothing.
 ///
 /// The output is a buffer of its own in either case: the layer before may need what it put out.
 pub(crate) struct Dropout {
@@ -99,7 +100,8 @@ mod tests {
         DropoutKey::draw(&mut ChaCha20Rng::seed_from_u64(seed))
     }
 
-    /// 300,000 units: the number dropped beyond 5 of its standard deviations by chance: 6e-7 for each probability.
+    /// 300,000 units: the number dropped beyond 5 of its standard deviations by chance: 6e-7 for
+    /// each probability.
     #[test]
     fn units_are_dropped_at_the_rate_and_keep_their_mean() {
         for (probability, dtype) in [(0.3, DType::F32), (0.5, DType::F64), (0.0, DType::F32), (0.999, DType::F64)] {

@@ -11,8 +11,8 @@ use crate::ops;
 
 /// A row of a table for each id of a record; ids are the record's input values.
 ///
-/// The gradient of record `i` has a row for each id that occurs in it: the sum of the output's gradients at its places. Neither norms nor
-/// sums form it over the whole table.
+/// The gradient of record `i` has a row for each id that occurs in it: the sum of the output's
+/// gradients at its places. Neither norms nor sums form it over the whole table.
 pub(crate) struct Embedding {
     vocabulary: usize,
     weight: Tensor,

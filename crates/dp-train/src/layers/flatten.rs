@@ -7,7 +7,8 @@ use super::blueprint::Blueprint;
 use crate::buffer::RowBuffer;
 use crate::ops;
 
-/// Images with channels last as vectors in channel-first order, so that the weight of a linear layer behind it has PyTorch's order.
+/// Images with channels last as vectors in channel-first order, so that the weight of a linear
+/// layer behind it has PyTorch's order.
 pub(crate) struct Flatten {
     positions: usize,
     channels: usize,

@@ -6,9 +6,11 @@ use candle_core::{Error, Result, Tensor};
 
 use super::{Layer, Mode};
 
-/// A [`Layer`] that remembers what its passes hand on, so that layers of all kinds can stand in a row.
+/// A [`Layer`] that remembers what its passes hand on, so that layers of all kinds can stand in a
+/// row.
 ///
-/// The passes are called in the order of a step: [`Self::forward`], [`Self::backward`], then norms and sums as often as needed.
+/// The passes are called in the order of a step: [`Self::forward`], [`Self::backward`], then norms
+/// and sums as often as needed.
 pub(crate) trait Stage: Send {
     /// See [`Layer::begin`].
     fn begin(&mut self, mode: Mode<'_>);

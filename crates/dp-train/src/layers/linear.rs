@@ -9,10 +9,12 @@ use super::{Initial, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
 use crate::ops::{self, Operand};
 
-/// `y = x Wᵀ + b` with `W` `[outputs, inputs]` (as PyTorch and candle store it) and `b` `[outputs]`, at every position of a record.
+/// `y = x Wᵀ + b` with `W` `[outputs, inputs]` (as PyTorch and candle store it) and `b`
+/// `[outputs]`, at every position of a record.
 ///
-/// The gradient of record `i` is `Σ_t d_t x_tᵀ` and `Σ_t d_t` over its positions, with `d` the gradient of the output. A weighted sum over
-/// records is one matrix product over records and positions; for the norms see [`Form`].
+/// The gradient of record `i` is `Σ_t d_t x_tᵀ` and `Σ_t d_t` over its positions, with `d` the
+/// gradient of the output. A weighted sum over records is one matrix product over records and
+/// positions; for the norms see [`Form`].
 pub(crate) struct Linear {
     positions: usize,
     inputs: usize,
@@ -32,18 +34,20 @@ pub(crate) struct Linear {
 enum Form {
     /// One position: `‖d‖ √(‖x‖² + 1)`.
     Outer,
-    /// `Σ_{t,u} (⟨x_t, x_u⟩ + 1) ⟨d_t, d_u⟩` over pairs of positions ("ghost norm"), and not less than
-    /// [`guarded_sq_norm`](crate::ops) says.
+    /// `Σ_{t,u} (⟨x_t, x_u⟩ + 1) ⟨d_t, d_u⟩` over pairs of positions ("ghost norm"), and not less
+    /// than [`guarded_sq_norm`](crate::ops) says.
     Gram,
     /// Per-sample gradients are formed, and summed from there.
     Formed,
 }
 
 impl Form {
-    /// By what would have to be kept: two matrices over pairs of positions against a gradient (Bu 2022). On a CUDA device gradients are
-    /// formed: Gram matrices must be in `f64`, in which most are tens of times slower.
+    /// By what would have to be kept: two matrices over pairs of positions against a gradient (Bu
+    /// 2022). On a CUDA device gradients are formed: Gram matrices must be in `f64`, in which most
+    /// are tens of times slower.
     ///
-    /// Gradients that are formed are less than the activations they come from: `pd < 2T²` and so `pd < √2 T √(pd) ≤ T (p + d)`.
+    /// Gradients that are formed are less than the activations they come from: `pd < 2T²` and so
+    /// `pd < √2 T √(pd) ≤ T (p + d)`.
     fn cheapest(positions: usize, inputs: usize, outputs: usize, device: &Device) -> Self {
         match positions {
             1 => Self::Outer,
@@ -54,7 +58,8 @@ impl Form {
     }
 }
 
-/// The factors of the per-sample gradients, `[batch · positions, inputs]` and `[batch · positions, outputs]`.
+/// The factors of the per-sample gradients, `[batch · positions, inputs]` and `[batch · positions,
+/// outputs]`.
 pub(crate) struct Factors {
     input: Tensor,
     output_gradient: Tensor,

@@ -7,8 +7,9 @@ use super::pieces::Piece;
 use crate::buffer::RowBuffer;
 use crate::ops::{self, PoolShape};
 
-/// Max pooling, piece by piece of a batch. Images need not be kept for the backward pass, nor the gradient of all at once: a layer that
-/// makes the images can drop both as soon as it has used them, while they are in the cache.
+/// Max pooling, piece by piece of a batch. Images need not be kept for the backward pass, nor the
+/// gradient of all at once: a layer that makes the images can drop both as soon as it has used
+/// them, while they are in the cache.
 pub(crate) struct MaxWindows {
     shape: PoolShape,
     /// Numbers of the largest pixels, of all records.
@@ -35,7 +36,8 @@ impl MaxWindows {
         ops::max_pool(&piece.rows(output)?, images, &self.shape, &mut self.winners[range])
     }
 
-    /// Gradient with respect to the images of a piece, from that of the batch's output. On a CUDA device the images must still be there.
+    /// Gradient with respect to the images of a piece, from that of the batch's output. On a CUDA
+    /// device the images must still be there.
     pub(super) fn backward(&mut self, piece: Piece, images: &Tensor, output_gradient: &Tensor) -> Result<Tensor> {
         let Some(winners) = self.winners.get(piece.values(self.shape.outputs())) else {
             return Err(Error::Msg("max pooling's backward pass for records that had no forward pass".into()));

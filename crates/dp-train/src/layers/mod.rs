@@ -1,4 +1,5 @@
-//! Layers with an explicit forward and backward pass, and the norms and weighted sums of their per-sample gradients.
+//! Layers with an explicit forward and backward pass, and the norms and weighted sums of their
+//! per-sample gradients.
 
 mod blueprint;
 mod chain;
@@ -40,13 +41,15 @@ pub(crate) use residual::Residual;
 pub struct ParameterSpec {
     /// Dotted name, stable across versions, for example `fc1.weight`.
     pub name: String,
-    /// Shape: `[outputs, inputs]` for a weight, `[outputs]` for a bias, `[filters, kernel height, kernel width, channels / groups]` for
-    /// a convolution's weight: channels last, as the activations. PyTorch's order is `[filters, channels / groups, height, width]`. Of a kernel
+    /// Shape: `[outputs, inputs]` for a weight, `[outputs]` for a bias, `[filters, kernel height,
+    /// kernel width, channels / groups]` for a convolution's weight: channels last, as the
+    /// activations. PyTorch's order is `[filters, channels / groups, height, width]`. Of a kernel
     /// that does not fit onto the image, the part in `crop`.
     pub shape: Vec<usize>,
     /// How its values start.
     pub initial: Initial,
-    /// Whether L2 regularisation applies: weights of products, not biases, nor scales and shifts of a normalisation.
+    /// Whether L2 regularisation applies: weights of products, not biases, nor scales and shifts of
+    /// a normalisation.
     pub decays: bool,
     /// For a convolution's weight that is not all of its kernel: where in the kernel it is.
     pub crop: Option<KernelCrop>,
@@ -54,10 +57,11 @@ pub struct ParameterSpec {
 
 /// The part of a convolution's kernel that meets pixels.
 ///
-/// On small images a padded kernel has rows and columns that lie over the padding at every position: all but the middle ones of 3 × 3 on
-/// 1 × 1, as in ResNet-18's last blocks on MNIST. No output depends on these weights and no record has a gradient there, whatever it
-/// is: they are not parameters of the model, are neither stored nor trained, and take no noise. Files hold 0 in their
-/// place ([`Model::save_weights`](crate::Model::save_weights)).
+/// On small images a padded kernel has rows and columns that lie over the padding at every
+/// position: all but the middle ones of 3 × 3 on 1 × 1, as in ResNet-18's last blocks on MNIST. No
+/// output depends on these weights and no record has a gradient there, whatever it is: they are not
+/// parameters of the model, are neither stored nor trained, and take no noise. Files hold 0 in
+/// their place ([`Model::save_weights`](crate::Model::save_weights)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelCrop {
     /// Rows, and columns, of the whole kernel.
@@ -94,7 +98,8 @@ impl ParameterSpec {
         self.len() == 0
     }
 
-    /// The shape in the architecture's own terms: of the whole kernel, if the tensor is a part of one.
+    /// The shape in the architecture's own terms: of the whole kernel, if the tensor is a part of
+    /// one.
     pub fn whole_shape(&self) -> Vec<usize> {
         match (self.crop, self.shape.as_slice()) {
             (Some(KernelCrop { kernel, .. }), &[filters, _, _, channels]) => vec![filters, kernel, kernel, channels],
@@ -112,33 +117,37 @@ pub(crate) enum Mode<'a> {
     Dropping {
         /// The step's key.
         key: DropoutKey,
-        /// Number of each row's record in its data set: what a record's mask depends on, rather than its place in the batch, so that
-        /// neither the size of the pieces nor the other records of the batch matter.
+        /// Number of each row's record in its data set: what a record's mask depends on, rather
+        /// than its place in the batch, so that neither the size of the pieces nor the other
+        /// records of the batch matter.
         records: &'a [usize],
     },
 }
 
 /// One layer of a model, built from its parameters.
 ///
-/// A step calls `forward`, then `backward` with what it handed on, then `add_sq_norms` and `weighted_sum` as often as needed with the
-/// factors of the per-sample gradients that came of both. Rows are records and never mix, so what a record contributes does not
-/// depend on the rest of its batch.
+/// A step calls `forward`, then `backward` with what it handed on, then `add_sq_norms` and
+/// `weighted_sum` as often as needed with the factors of the per-sample gradients that came of
+/// both. Rows are records and never mix, so what a record contributes does not depend on the rest
+/// of its batch.
 pub(crate) trait Layer: Send {
     /// What the backward pass needs of the forward pass.
     type Pass: Send;
     /// The factors of the per-sample gradients.
     type Factors: Send;
 
-    /// Says what the following passes are for. Only layers that behave differently in training, and those that contain layers,
-    /// listen.
+    /// Says what the following passes are for. Only layers that behave differently in training, and
+    /// those that contain layers, listen.
     ///
-    /// Apart from `forward`, since most layers have no use for it, and since the mode must last for the backward pass too.
+    /// Apart from `forward`, since most layers have no use for it, and since the mode must last for
+    /// the backward pass too.
     fn begin(&mut self, _mode: Mode<'_>) {}
 
     /// Output `[batch, outputs]` for input `[batch, inputs]`. May overwrite the input.
     fn forward(&mut self, input: Tensor) -> Result<(Tensor, Self::Pass)>;
 
-    /// Gradient with respect to the input, `None` unless asked for. May overwrite `output_gradient`.
+    /// Gradient with respect to the input, `None` unless asked for. May overwrite
+    /// `output_gradient`.
     fn backward(
         &mut self,
         pass: Self::Pass,
@@ -147,14 +156,15 @@ pub(crate) trait Layer: Send {
     ) -> Result<(Option<Tensor>, Self::Factors)>;
 
     /// Adds to `sq_norms`, `[batch]` in `f64`, the square of an upper bound on the norm of what
-    /// [`Self::weighted_sum`] adds for each record at weight 1, rounding included; not finite where that is
-    /// not. A layer without parameters is not asked.
+    /// [`Self::weighted_sum`] adds for each record at weight 1, rounding included; not finite where
+    /// that is not. A layer without parameters is not asked.
     fn add_sq_norms(&mut self, _factors: &mut Self::Factors, _sq_norms: &Tensor) -> Result<()> {
         Ok(())
     }
 
-    /// `Σ_i weights[i] g_i` over some rows of the batch into (or added to) `gradients`, views in the order of
-    /// the layer's parameters. There is a weight for each of the rows. A layer without parameters is not asked.
+    /// `Σ_i weights[i] g_i` over some rows of the batch into (or added to) `gradients`, views in
+    /// the order of the layer's parameters. There is a weight for each of the rows. A layer without
+    /// parameters is not asked.
     fn weighted_sum(
         &mut self,
         _factors: &Self::Factors,
@@ -166,8 +176,8 @@ pub(crate) trait Layer: Send {
         Ok(())
     }
 
-    /// For each tensor to whose sum a record contributes several terms one by one, rather than its whole
-    /// gradient at once: how many.
+    /// For each tensor to whose sum a record contributes several terms one by one, rather than its
+    /// whole gradient at once: how many.
     fn chained_terms(&self) -> Vec<usize> {
         Vec::new()
     }

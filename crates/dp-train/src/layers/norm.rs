@@ -12,11 +12,12 @@ use crate::ops::{self, NormGeometry};
 /// PyTorch's default.
 const EPSILON: f64 = 1e-5;
 
-/// `y = (x − mean) / √(variance + 1e-5) · w + b`, with mean and (biased) variance over values of the same record alone and one `w` and `b`
-/// per channel.
+/// `y = (x − mean) / √(variance + 1e-5) · w + b`, with mean and (biased) variance over values of
+/// the same record alone and one `w` and `b` per channel.
 ///
-/// Unlike BatchNorm's, these statistics never mix records, so a record's gradient is its own and can be clipped. The per-sample
-/// gradients of `w` and `b` are sums over positions, `[batch, channels]`: small enough to be formed.
+/// Unlike BatchNorm's, these statistics never mix records, so a record's gradient is its own and
+/// can be clipped. The per-sample gradients of `w` and `b` are sums over positions, `[batch,
+/// channels]`: small enough to be formed.
 ///
 /// **Source.** Wu and He 2018 (GroupNorm), Ba 2016 (LayerNorm).
 pub(crate) struct Norm {
@@ -34,7 +35,8 @@ pub(crate) struct Pass {
 }
 
 impl Norm {
-    /// GroupNorm: each of `groups` runs of channels over all positions. `groups` divides `channels`.
+    /// GroupNorm: each of `groups` runs of channels over all positions. `groups` divides
+    /// `channels`.
     pub(crate) fn group(positions: usize, channels: usize, groups: usize) -> Blueprint {
         Self::blueprint(NormGeometry { cells: 1, positions, channels, groups })
     }

@@ -9,8 +9,9 @@ use crate::ops::{self, Activation};
 
 /// An activation applied in place; it has no parameters.
 ///
-/// Some derivatives are functions of the output, which is then all that is kept. So it must neither follow a layer that needs what it
-/// put out nor be followed by anything that overwrites that: [`Self::apart`] is for those places.
+/// Some derivatives are functions of the output, which is then all that is kept. So it must neither
+/// follow a layer that needs what it put out nor be followed by anything that overwrites that:
+/// [`Self::apart`] is for those places.
 pub(crate) struct Pointwise {
     activation: Activation,
     apart: bool,
@@ -30,8 +31,8 @@ impl Pointwise {
         Self::with(activation, false)
     }
 
-    /// An activation that leaves its input alone and does not need its output: for the first and the last place of a model or a residual
-    /// branch, and after another activation.
+    /// An activation that leaves its input alone and does not need its output: for the first and
+    /// the last place of a model or a residual branch, and after another activation.
     pub(crate) fn apart(activation: Activation) -> Blueprint {
         Self::with(activation, true)
     }

@@ -22,7 +22,8 @@ pub(super) fn layers(
             LayerConfig::Conv { outputs: filters, kernel, stride, padding, groups, bias } => {
                 n_convs += 1;
                 let conv = Convolution { filters, kernel, stride, padding, groups, bias };
-                // The largest of ReLUs is the ReLU of the largest, gradients included, and there are fewer of the latter.
+                // The largest of ReLUs is the ReLU of the largest, gradients included, and there
+                // are fewer of the latter.
                 let pool = features.next_if(|next| activation == Activation::Relu && is_max_pool(next));
                 let windows = pool.and_then(windows);
                 n_pools += usize::from(windows.is_some());

@@ -6,13 +6,16 @@ use super::{NamedLayer, Sizes};
 use crate::layers::{Dropout, Linear, Pointwise};
 use crate::ops::Activation;
 
-/// Which encoder's head: layers, dropout and parameter names of `transformers`' models for sequence classification.
+/// Which encoder's head: layers, dropout and parameter names of `transformers`' models for sequence
+/// classification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EncoderFamily {
-    /// `BertForSequenceClassification`: dropout 0.1, `classifier`. Its features are the pooled output.
+    /// `BertForSequenceClassification`: dropout 0.1, `classifier`. Its features are the pooled
+    /// output.
     Bert,
-    /// `DistilBertForSequenceClassification`: `pre_classifier`, ReLU, dropout 0.2, `classifier`. Its features are the first token's.
+    /// `DistilBertForSequenceClassification`: `pre_classifier`, ReLU, dropout 0.2, `classifier`.
+    /// Its features are the first token's.
     Distilbert,
 }
 

@@ -6,7 +6,8 @@ use crate::error::{Result, TrainError};
 
 /// Height, width and channels of an image.
 ///
-/// A record of `height · width · channels` inputs holds it row by row, the channels of a pixel side by side.
+/// A record of `height · width · channels` inputs holds it row by row, the channels of a pixel side
+/// by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageShape {
     /// Rows of pixels.

@@ -48,13 +48,16 @@ use crate::ops::Activation;
 pub enum ModelConfig {
     /// One linear layer, `linear`.
     LogisticRegression,
-    /// One linear layer, `linear`, and a sigmoid on its outputs, which then count as logits: no loss gets near 0.
+    /// One linear layer, `linear`, and a sigmoid on its outputs, which then count as logits: no
+    /// loss gets near 0.
     ///
-    /// **Source.** The published code of Esipova et al. 2023 for the Dutch census, to reproduce it; not to be recommended.
+    /// **Source.** The published code of Esipova et al. 2023 for the Dutch census, to reproduce it;
+    /// not to be recommended.
     SquashedRegression,
     /// Linear layers `fc1`, `fc2`, … with an activation after each but the last.
     Mlp {
-        /// Width of each hidden layer, at least 1. Without any the model is a logistic regression whose layer is `fc1`.
+        /// Width of each hidden layer, at least 1. Without any the model is a logistic regression
+        /// whose layer is `fc1`.
         hidden: Vec<usize>,
         /// Activation after each hidden layer.
         activation: Activation,
@@ -63,32 +66,36 @@ pub enum ModelConfig {
     Cnn {
         /// What a record is.
         image: ImageShape,
-        /// The convolutional part, in order: convolutions, each followed by the activation, and pools.
+        /// The convolutional part, in order: convolutions, each followed by the activation, and
+        /// pools.
         features: Vec<LayerConfig>,
         /// Width of each hidden linear layer, at least 1.
         hidden: Vec<usize>,
         /// Activation after each convolution and hidden layer.
         activation: Activation,
     },
-    /// The convolutional network of Esipova 2023: convolutions of 32 and 16 filters, 3 × 3, stride 1, no padding, tanh, and one linear
-    /// layer.
+    /// The convolutional network of Esipova 2023: convolutions of 32 and 16 filters, 3 × 3, stride
+    /// 1, no padding, tanh, and one linear layer.
     ///
-    /// As the authors' code builds it, it has 97,114 parameters for MNIST and 120,722 for CelebA (3 × 64 × 64, two classes). The paper
-    /// prints 80,522 for MNIST, which no layout of these layers that we tried gives.
+    /// As the authors' code builds it, it has 97,114 parameters for MNIST and 120,722 for CelebA (3
+    /// × 64 × 64, two classes). The paper prints 80,522 for MNIST, which no layout of these layers
+    /// that we tried gives.
     EsipovaCnn {
         /// What a record is.
         image: ImageShape,
     },
-    /// The convolutional network of Xu 2020 and 2021: "2 convolutional layers and 2 linear layers with 431K parameters".
+    /// The convolutional network of Xu 2020 and 2021: "2 convolutional layers and 2 linear layers
+    /// with 431K parameters".
     ///
-    /// The papers give no sizes. Convolutions of 20 and 50 filters, 5 × 5, each with ReLU and a max pool of 2 × 2, and a hidden layer of 500
-    /// have 431,080 parameters for MNIST: PyTorch's MNIST example of that time.
+    /// The papers give no sizes. Convolutions of 20 and 50 filters, 5 × 5, each with ReLU and a max
+    /// pool of 2 × 2, and a hidden layer of 500 have 431,080 parameters for MNIST: PyTorch's MNIST
+    /// example of that time.
     XuCnn {
         /// What a record is.
         image: ImageShape,
     },
-    /// The convolutional network of Zhao 2025: two convolutions of 64 filters, 3 × 3, each with ReLU and a max pool of 3 × 3 and stride 2,
-    /// then two hidden layers.
+    /// The convolutional network of Zhao 2025: two convolutions of 64 filters, 3 × 3, each with
+    /// ReLU and a max pool of 3 × 3 and stride 2, then two hidden layers.
     ZhaoCnn {
         /// What a record is.
         image: ImageShape,
@@ -96,37 +103,42 @@ pub enum ModelConfig {
         #[serde(default)]
         layout: ZhaoCnnLayout,
     },
-    /// ResNet-18 (He 2016; Zhao 2025 with GroupNorm), parameters named as in torchvision. Convolutions start from PyTorch's default
-    /// distribution, not from torchvision's own (Kaiming, fan out).
+    /// ResNet-18 (He 2016; Zhao 2025 with GroupNorm), parameters named as in torchvision.
+    /// Convolutions start from PyTorch's default distribution, not from torchvision's own (Kaiming,
+    /// fan out).
     #[serde(rename = "resnet-18")]
     Resnet18 {
         /// What a record is.
         image: ImageShape,
         /// What the network does first.
         stem: ResNetStem,
-        /// Normalisation after every convolution; 32 groups are GroupNorm's default in its paper and in Opacus.
+        /// Normalisation after every convolution; 32 groups are GroupNorm's default in its paper
+        /// and in Opacus.
         normalisation: Normalisation,
     },
-    /// Soleymani 2025, "simple model" for Adult: two hidden layers of 256 with ReLU, named as in [`Self::Mlp`]. The paper's sigmoid
-    /// output is in the loss.
+    /// Soleymani 2025, "simple model" for Adult: two hidden layers of 256 with ReLU, named as in
+    /// [`Self::Mlp`]. The paper's sigmoid output is in the loss.
     SoleymaniSimple,
-    /// Soleymani 2025, "complex model" for Adult and the model for eICU: linear layers `fc1` … `fc4` of 128, 64, 32 and as many outputs
-    /// as there are, ReLU after each but the last, normalisation `gn1`, `gn2` before the first two, dropout 0.3 after the third.
-    /// The paper's softmax output is in the loss. It does not say how many groups GroupNorm has, nor whether it stands before or after
-    /// the ReLU; here it stands before.
+    /// Soleymani 2025, "complex model" for Adult and the model for eICU: linear layers `fc1` …
+    /// `fc4` of 128, 64, 32 and as many outputs as there are, ReLU after each but the last,
+    /// normalisation `gn1`, `gn2` before the first two, dropout 0.3 after the third. The paper's
+    /// softmax output is in the loss. It does not say how many groups GroupNorm has, nor whether it
+    /// stands before or after the ReLU; here it stands before.
     SoleymaniComplex {
         /// Normalisation of the first two layers.
         normalisation: Normalisation,
     },
-    /// Layers put together in the configuration; parameters are named as in PyTorch's `Sequential`: `0.weight`, `0.bias`, ….
+    /// Layers put together in the configuration; parameters are named as in PyTorch's `Sequential`:
+    /// `0.weight`, `0.bias`, ….
     Sequential {
         /// How a record's inputs are arranged.
         input: InputShape,
         /// The layers in order. The last has as many outputs as the loss takes.
         layers: Vec<LayerConfig>,
     },
-    /// A head on the features of a frozen text encoder (Soleymani 2025, MIMIC-III). The inputs are the encoder's features, computed once;
-    /// only the head is trained. The paper does not print the head; these are the `transformers` library's.
+    /// A head on the features of a frozen text encoder (Soleymani 2025, MIMIC-III). The inputs are
+    /// the encoder's features, computed once; only the head is trained. The paper does not print
+    /// the head; these are the `transformers` library's.
     FrozenEncoderHead {
         /// Whose head.
         encoder: EncoderFamily,

@@ -21,8 +21,9 @@ pub enum Normalisation {
         /// Number of groups; divides the channels of every layer that is normalised.
         groups: usize,
     },
-    /// Mean and variance over the batch. Always refused: every record's gradient would then depend on all the others', so that
-    /// clipping it would bound nothing. It is here to be refused by name.
+    /// Mean and variance over the batch. Always refused: every record's gradient would then depend
+    /// on all the others', so that clipping it would bound nothing. It is here to be refused by
+    /// name.
     BatchNorm,
 }
 

@@ -10,14 +10,18 @@ use crate::layers::Mode;
 const AT_ONCE: usize = 1024;
 
 impl Model {
-    /// The class of each record: its largest logit (the first of equals), or, with a single logit, 1 where that is above 0.
+    /// The class of each record: its largest logit (the first of equals), or, with a single logit,
+    /// 1 where that is above 0.
     ///
-    /// **Shapes.** Features row-major `[n_records, n_inputs]`, as in [`Records::new`](crate::Records::new); returns `[n_records]`.
+    /// **Shapes.** Features row-major `[n_records, n_inputs]`, as in
+    /// [`Records::new`](crate::Records::new); returns `[n_records]`.
     ///
-    /// **Edge cases.** No unit is dropped. Features that are not finite give whatever class comes out.
+    /// **Edge cases.** No unit is dropped. Features that are not finite give whatever class comes
+    /// out.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the features are not whole records; [`TrainError::Tensor`] if the device fails.
+    /// [`TrainError::Mismatch`] if the features are not whole records; [`TrainError::Tensor`] if
+    /// the device fails.
     ///
     /// **Example**
     /// ```

@@ -12,9 +12,11 @@ use crate::ops::Activation;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ResNetStem {
-    /// A convolution of 7 × 7 and stride 2, then a max pool of 3 × 3 and stride 2: torchvision's and timm's, made for 224 × 224 pixels.
+    /// A convolution of 7 × 7 and stride 2, then a max pool of 3 × 3 and stride 2: torchvision's
+    /// and timm's, made for 224 × 224 pixels.
     Imagenet,
-    /// A convolution of 3 × 3 and stride 1 without pool: the usual one for images as small as MNIST's.
+    /// A convolution of 3 × 3 and stride 1 without pool: the usual one for images as small as
+    /// MNIST's.
     Small,
 }
 
@@ -22,7 +24,8 @@ pub enum ResNetStem {
 const STAGES: [usize; 4] = [64, 128, 256, 512];
 const BLOCKS: usize = 2;
 
-/// Layers with torchvision's names, where the normalisation is called `bn1`, `downsample.1`, … whatever it is.
+/// Layers with torchvision's names, where the normalisation is called `bn1`, `downsample.1`, …
+/// whatever it is.
 pub(super) fn layers(
     image: ImageShape,
     stem: ResNetStem,
@@ -39,7 +42,8 @@ pub(super) fn layers(
     if stem == ResNetStem::Imagenet {
         chain.pool("maxpool", Pooling::Max, Windows { kernel: 3, stride: 2, padding: 1 })?;
     }
-    // After the pool, where there are fewer values, instead of before: the same outputs and gradients.
+    // After the pool, where there are fewer values, instead of before: the same outputs and
+    // gradients.
     chain.push(NamedLayer::new("relu", Pointwise::blueprint(Activation::Relu)));
     for (stage, filters) in STAGES.into_iter().enumerate() {
         for block in 0..BLOCKS {
@@ -67,8 +71,8 @@ fn normalise(chain: &mut ImageChain, name: &str, normalisation: Normalisation) -
     Ok(())
 }
 
-/// Two convolutions of 3 × 3 beside the identity, or beside a convolution of 1 × 1 where the shape changes (He 2016). The ReLU behind the
-/// sum is not part of it.
+/// Two convolutions of 3 × 3 beside the identity, or beside a convolution of 1 × 1 where the shape
+/// changes (He 2016). The ReLU behind the sum is not part of it.
 fn basic_block(
     image: ImageShape,
     filters: usize,
@@ -105,8 +109,8 @@ mod tests {
         Model::new(&config, image.len(), n_outputs, DType::F32, &Device::Cpu).unwrap()
     }
 
-    /// torchvision prints 11,689,512 for ImageNet; the usual network for CIFAR-10 has 11,173,962. Normalisation over groups has as many parameters as
-    /// over the batch.
+    /// torchvision prints 11,689,512 for ImageNet; the usual network for CIFAR-10 has 11,173,962.
+    /// Normalisation over groups has as many parameters as over the batch.
     #[test]
     fn parameter_counts_are_the_known_ones() {
         let n = |height, channels, stem, n_outputs| {
@@ -119,7 +123,8 @@ mod tests {
         assert_eq!(n(28, 1, ResNetStem::Small, 10), 11_172_810);
     }
 
-    /// The last stage sees 2 × 2 and then 1 × 1: 5 of 9 taps of its first kernel and 8 of 9 of the other three lie over padding.
+    /// The last stage sees 2 × 2 and then 1 × 1: 5 of 9 taps of its first kernel and 8 of 9 of the
+    /// other three lie over padding.
     #[test]
     fn weights_that_meet_no_pixel_of_mnist_are_left_out() {
         let model = model(ImageShape { height: 28, width: 28, channels: 1 }, ResNetStem::Imagenet, 10);

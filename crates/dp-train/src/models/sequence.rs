@@ -42,12 +42,14 @@ impl Model {
         Ok(Self { layers, parameters, config: config.clone(), n_inputs, n_outputs })
     }
 
-    /// Layers with buffers of their own and the very same parameters: what changes them changes both models.
+    /// Layers with buffers of their own and the very same parameters: what changes them changes
+    /// both models.
     pub(crate) fn replica(&self) -> Result<Self> {
         Self::with(self.parameters.shared(), &self.config, self.n_inputs, self.n_outputs)
     }
 
-    /// Draws the initial parameters from PyTorch's default distributions: see [`Initial`](crate::Initial).
+    /// Draws the initial parameters from PyTorch's default distributions: see
+    /// [`Initial`](crate::Initial).
     ///
     /// # Errors
     /// [`TrainError::Tensor`] if the device fails.
@@ -60,8 +62,9 @@ impl Model {
         &self.parameters
     }
 
-    /// Number of parameters in the architecture's own terms, as others print it: with the weights of convolutions that meet no pixel of its
-    /// images and are not among [`Self::parameters`] ([`KernelCrop`](crate::KernelCrop)).
+    /// Number of parameters in the architecture's own terms, as others print it: with the weights
+    /// of convolutions that meet no pixel of its images and are not among [`Self::parameters`]
+    /// ([`KernelCrop`](crate::KernelCrop)).
     pub fn n_parameters(&self) -> usize {
         self.parameters.specs().iter().map(|spec| spec.whole_shape().iter().product::<usize>()).sum()
     }

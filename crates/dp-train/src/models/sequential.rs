@@ -26,8 +26,8 @@ pub enum InputShape {
     Image(ImageShape),
 }
 
-/// One layer of [`ModelConfig::Sequential`](super::ModelConfig::Sequential), or of the convolutional part of
-/// [`ModelConfig::Cnn`](super::ModelConfig::Cnn).
+/// One layer of [`ModelConfig::Sequential`](super::ModelConfig::Sequential), or of the
+/// convolutional part of [`ModelConfig::Cnn`](super::ModelConfig::Cnn).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LayerConfig {
@@ -36,7 +36,8 @@ pub enum LayerConfig {
         /// Channels it gives.
         outputs: usize,
     },
-    /// A convolution over an image: `weight` `[outputs, channels / groups, kernel, kernel]` as PyTorch has it, `bias` `[outputs]`.
+    /// A convolution over an image: `weight` `[outputs, channels / groups, kernel, kernel]` as
+    /// PyTorch has it, `bias` `[outputs]`.
     Conv {
         /// Channels it gives.
         outputs: usize,
@@ -69,10 +70,12 @@ pub enum LayerConfig {
     },
     /// The mean of each channel over all positions.
     GlobalAveragePool,
-    /// All positions as one, channel by channel, as PyTorch's `Flatten` of an image with channels first.
+    /// All positions as one, channel by channel, as PyTorch's `Flatten` of an image with channels
+    /// first.
     Flatten,
-    /// A row of `weight` `[vocabulary, channels]` for each position's id; only as the first layer, on a sequence of one channel. The ids are the
-    /// input values: whole numbers from 0 to below `vocabulary`.
+    /// A row of `weight` `[vocabulary, channels]` for each position's id; only as the first layer,
+    /// on a sequence of one channel. The ids are the input values: whole numbers from 0 to below
+    /// `vocabulary`.
     Embedding {
         /// Number of ids, at most 2²⁴: beyond it an input value no longer holds every whole number.
         vocabulary: usize,
@@ -93,12 +96,14 @@ pub enum LayerConfig {
         /// Which.
         function: Activation,
     },
-    /// In training, sets each value to 0 with this probability and divides the others by its complement.
+    /// In training, sets each value to 0 with this probability and divides the others by its
+    /// complement.
     Dropout {
         /// At least 0, less than 1.
         probability: f64,
     },
-    /// `branch(x) + x`, or `branch(x) + shortcut(x)`. Parameters are named `branch.0.weight`, …, `shortcut.0.weight`, ….
+    /// `branch(x) + x`, or `branch(x) + shortcut(x)`. Parameters are named `branch.0.weight`, …,
+    /// `shortcut.0.weight`, ….
     Residual {
         /// At least one layer with parameters.
         branch: Vec<LayerConfig>,
@@ -183,7 +188,8 @@ struct Builder {
 }
 
 impl Builder {
-    /// Layers named `prefix` and their number, as PyTorch's `Sequential` names them, and what comes out of them.
+    /// Layers named `prefix` and their number, as PyTorch's `Sequential` names them, and what comes
+    /// out of them.
     fn chain(&mut self, prefix: &str, configs: &[LayerConfig], input: Extent) -> Result<(Vec<NamedLayer>, Extent)> {
         let mut chain = ImageChain::new(input, input.len())?;
         // Whether the layer before has no further use for what it put out.
@@ -191,7 +197,8 @@ impl Builder {
         for (i, config) in configs.iter().enumerate() {
             let name = format!("{prefix}{i}");
             if let LayerConfig::Activation { function } = config {
-                // What a chain puts out is overwritten by the loss or a residual sum, and a flattening may put out what it was given.
+                // What a chain puts out is overwritten by the loss or a residual sum, and a
+                // flattening may put out what it was given.
                 let kept = matches!(configs.get(i + 1), None | Some(LayerConfig::Flatten));
                 let apart = kept || !may_overwrite;
                 let layer = if apart { Pointwise::apart(*function) } else { Pointwise::blueprint(*function) };

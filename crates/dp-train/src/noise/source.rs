@@ -1,6 +1,7 @@
 //! Where noise is made.
 
-/// Where the noise of a run on a CUDA device is made; on the CPU there is no choice. Both give the same values, bit for bit.
+/// Where the noise of a run on a CUDA device is made; on the CPU there is no choice. Both give the
+/// same values, bit for bit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum NoiseSource {
     /// On the device. The sum never leaves it.

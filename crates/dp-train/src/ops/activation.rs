@@ -19,9 +19,11 @@ pub enum Activation {
     Relu,
     /// `1 / (1 + e⁻ˣ)`; derivative `y (1 − y)`.
     Sigmoid,
-    /// `x Φ(x)` with the exact normal distribution function: PyTorch's default GELU (Hendrycks 2016).
+    /// `x Φ(x)` with the exact normal distribution function: PyTorch's default GELU (Hendrycks
+    /// 2016).
     Gelu,
-    /// `x / (1 + exp(−2u))`, `u = √(2/π) (x + 0.044715 x³)`: the approximation of GELU that PyTorch calls `tanh`. Up to 4.8e-4 from the exact one.
+    /// `x / (1 + exp(−2u))`, `u = √(2/π) (x + 0.044715 x³)`: the approximation of GELU that PyTorch
+    /// calls `tanh`. Up to 4.8e-4 from the exact one.
     GeluTanh,
 }
 
@@ -131,7 +133,8 @@ pub(crate) fn activate(out: &Tensor, activation: Activation) -> Result<()> {
     })
 }
 
-/// Multiplies a gradient with respect to the output (destination) by the derivative at that output (source).
+/// Multiplies a gradient with respect to the output (destination) by the derivative at that output
+/// (source).
 pub(crate) fn activation_backward(dst: &Tensor, output: &Tensor, activation: Activation) -> Result<()> {
     binary("activation-backward", dst, output, |operands| match operands {
         Operands::Cpu(dst, [output]) => for_float!(dtype(dst.0), "activation-backward", T => {
@@ -145,7 +148,8 @@ pub(crate) fn activation_backward(dst: &Tensor, output: &Tensor, activation: Act
     })
 }
 
-/// Writes the derivative (destination) at an input (source), for activations whose derivative is no function of the output.
+/// Writes the derivative (destination) at an input (source), for activations whose derivative is no
+/// function of the output.
 pub(crate) fn activation_slope(dst: &Tensor, input: &Tensor, activation: Activation) -> Result<()> {
     binary("activation-slope", dst, input, |operands| match operands {
         Operands::Cpu(dst, [input]) => for_float!(dtype(dst.0), "activation-slope", T => {

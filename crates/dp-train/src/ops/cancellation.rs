@@ -1,34 +1,38 @@
 //! A bound on what is added for a record of several positions, from the norm of its gradient.
 //!
-//! The gradient of such a record is `Σ_t d_t x_tᵀ`, and where only its norm is formed (from Gram matrices, in
-//! `f64`), its terms enter the sum over records one by one. What they leave there is not the gradient whose norm
-//! was taken: the scaled `s·d_t` are rounded, and so is the sum after every term. Terms that cancel are larger than
-//! what remains of them, by any factor, and their rounding may then be all that remains.
+//! The gradient of such a record is `Σ_t d_t x_tᵀ`, and where only its norm is formed (from Gram
+//! matrices, in `f64`), its terms enter the sum over records one by one. What they leave there is
+//! not the gradient whose norm was taken: the scaled `s·d_t` are rounded, and so is the sum after
+//! every term. Terms that cancel are larger than what remains of them, by any factor, and their
+//! rounding may then be all that remains.
 
 #[cfg(feature = "audit")]
 use crate::audit::{Fault, planted};
 
-/// Largest ratio between `A = Σ_t ‖d_t‖‖x_t‖` and the norm that a record of so many positions is scaled by.
+/// Largest ratio between `A = Σ_t ‖d_t‖‖x_t‖` and the norm that a record of so many positions is
+/// scaled by.
 ///
 /// Positions whose gradients point in unrelated directions have `A/‖g‖ = √T`; twice that is rare.
 pub(crate) fn limit(positions: usize) -> f64 {
     2.0 * (positions as f64).sqrt()
 }
 
-/// Largest norm of an input, 2⁴⁰. A scale may make an output's gradient subnormal; times an input beyond this, the
-/// error of 2⁻¹⁵⁰ in it would be seen beside the smallest clipping bound, 2⁻⁶⁰.
+/// Largest norm of an input, 2⁴⁰. A scale may make an output's gradient subnormal; times an input
+/// beyond this, the error of 2⁻¹⁵⁰ in it would be seen beside the smallest clipping bound, 2⁻⁶⁰.
 pub(super) const LARGEST_INPUT: f64 = (1_u64 << 40) as f64;
 
 /// The square of a bound on the norm of what is added for a record, from a squared norm in `f64`.
 ///
-/// With `A` the sum of the terms' norms and `u` the unit roundoff of the terms, it is the square of the largest of
+/// With `A` the sum of the terms' norms and `u` the unit roundoff of the terms, it is the square of
+/// the largest of
 ///
-/// - `‖g‖ + 2uA`, where `‖g‖²` is first raised by `T² 2⁻⁵⁰ A²`, the rounding of the sum that it came from: a bound on
-///   `‖Σ_t fl(s d_t) x_tᵀ‖/s`;
-/// - `A / limit(T)`, so that the terms of a scaled record are at most `limit(T)` times the clipping bound, and the
-///   rounding of the sum over records has a bound that no record decides.
+/// - `‖g‖ + 2uA`, where `‖g‖²` is first raised by `T² 2⁻⁵⁰ A²`, the rounding of the sum that it
+///   came from: a bound on `‖Σ_t fl(s d_t) x_tᵀ‖/s`;
+/// - `A / limit(T)`, so that the terms of a scaled record are at most `limit(T)` times the clipping
+///   bound, and the rounding of the sum over records has a bound that no record decides.
 ///
-/// **Edge cases.** Infinite where a norm is not finite or an input is beyond 2⁴⁰: such a record contributes 0.
+/// **Edge cases.** Infinite where a norm is not finite or an input is beyond 2⁴⁰: such a record
+/// contributes 0.
 pub(super) fn guarded_sq_norm(sq_norm: f64, terms: f64, largest_input: f64, positions: usize, unit: f64) -> f64 {
     #[cfg(feature = "audit")]
     if planted(Fault::NanZero) || (planted(Fault::GramNorm) && sq_norm.is_finite()) {

@@ -9,7 +9,8 @@ use super::in_place::{Operands, binary};
 use crate::dropout::DropoutKey;
 use crate::vector_math::vectorise;
 
-/// A unit whose random word is below it is dropped: with probability ⌈2³² p⌉ / 2³², which is p to 2.4e-10.
+/// A unit whose random word is below it is dropped: with probability ⌈2³² p⌉ / 2³², which is p to
+/// 2.4e-10.
 pub(super) fn threshold(probability: f64) -> u32 {
     (probability * 4_294_967_296.0).ceil() as u32
 }
@@ -17,7 +18,8 @@ pub(super) fn threshold(probability: f64) -> u32 {
 /// Units whose random numbers are made at a time: they stay in the first-level cache.
 const UNITS: usize = 1024;
 
-/// `dst[i, j] = src[i, j] / (1 − p)` where unit `j` of record `i` is kept, else 0: forward on activations, backward on gradients.
+/// `dst[i, j] = src[i, j] / (1 − p)` where unit `j` of record `i` is kept, else 0: forward on
+/// activations, backward on gradients.
 ///
 /// The mask is computed from counters and never stored.
 ///

@@ -1,4 +1,5 @@
-//! The float types the engine computes in, and typed access to the storage candle hands to a custom operation.
+//! The float types the engine computes in, and typed access to the storage candle hands to a custom
+//! operation.
 
 use candle_core::backend::BackendStorage;
 use candle_core::{CpuStorage, DType, Error, Layout, Result, Storage, WithDType};

@@ -22,8 +22,8 @@ impl<'a, T: Element> Ids<'a, T> {
         Ok(Self { values: source::<T>(ids)?, positions, vocabulary })
     }
 
-    /// The row of the table for id number `i` of the batch. `None` for a value that is not finite: such a record is left out like any
-    /// other whose values are not.
+    /// The row of the table for id number `i` of the batch. `None` for a value that is not finite:
+    /// such a record is left out like any other whose values are not.
     fn row(&self, i: usize) -> Result<Option<usize>> {
         let id = self.values[i].to_f64();
         if !id.is_finite() {
@@ -71,7 +71,8 @@ pub(crate) fn embedding_forward(dst: &Tensor, ids: &Tensor, table: &Tensor) -> R
     })
 }
 
-/// Adds the squared norm of each record's gradient: `dst[i] += Σ_v ‖Σ_{t: ids[i, t] = v} d[i, t, :]‖²`, with the sources `ids` and `d`.
+/// Adds the squared norm of each record's gradient: `dst[i] += Σ_v ‖Σ_{t: ids[i, t] = v} d[i, t,
+/// :]‖²`, with the sources `ids` and `d`.
 ///
 /// This is the Gram matrix of `d` summed over pairs of equal ids, without the pairs.
 pub(crate) fn embedding_sq_norms(dst: &Tensor, ids: &Tensor, d: &Tensor, vocabulary: usize) -> Result<()> {
@@ -109,11 +110,11 @@ pub(crate) fn embedding_sq_norms(dst: &Tensor, ids: &Tensor, d: &Tensor, vocabul
     })
 }
 
-/// `dst[v, :] = Σ_i weights[i] Σ_{t: ids[i, t] = v} d[i, t, :]`, or adds it, with the sources `ids` and `d`; a record
-/// of weight 0 is not read.
+/// `dst[v, :] = Σ_i weights[i] Σ_{t: ids[i, t] = v} d[i, t, :]`, or adds it, with the sources `ids`
+/// and `d`; a record of weight 0 is not read.
 ///
-/// The places of an id in a record are added in `f64` and rounded once, so that what a record adds is the gradient
-/// whose norm [`embedding_sq_norms`] takes, however its places cancel.
+/// The places of an id in a record are added in `f64` and rounded once, so that what a record adds
+/// is the gradient whose norm [`embedding_sq_norms`] takes, however its places cancel.
 pub(crate) fn embedding_sum(dst: &Tensor, ids: &Tensor, d: &Tensor, weights: &[f64], accumulate: bool) -> Result<()> {
     ternary("embedding-sum", dst, ids, d, |operands| match operands {
         Operands::Cpu(dst, [ids, d]) => for_float!(dtype(dst.0), "embedding-sum", T => {

@@ -7,7 +7,8 @@ use super::cuda;
 use super::element::{Element, destination, dtype, for_float, same, source};
 use super::in_place::{Operands, binary};
 
-/// Exchanges the two axes of every record: `[rows, columns]` (source) becomes `[columns, rows]` (destination).
+/// Exchanges the two axes of every record: `[rows, columns]` (source) becomes `[columns, rows]`
+/// (destination).
 pub(crate) fn swap_axes(dst: &Tensor, src: &Tensor, rows: usize, columns: usize) -> Result<()> {
     binary("swap-axes", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "swap-axes", T => {

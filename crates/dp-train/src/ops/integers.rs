@@ -11,10 +11,12 @@ use crate::noise::{BLOCK, StepNoise};
 use crate::threads::Threads;
 use crate::vector_math::vectorise;
 
-/// Adding it to a magnitude below 2⁵¹ rounds that to an integer, which is then in the trailing bits.
+/// Adding it to a magnitude below 2⁵¹ rounds that to an integer, which is then in the trailing
+/// bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// Adds the values of a vector, rounded to multiples of a public step, to integers, `[values]`. The vector stays as it is.
+/// Adds the values of a vector, rounded to multiples of a public step, to integers, `[values]`. The
+/// vector stays as it is.
 ///
 /// `grid` is the step, a power of two. Returns the largest magnitude in steps; NaN if a value is.
 pub(crate) fn add_to_integers(vector: &Tensor, steps: &mut [i64], grid: f64) -> Result<f64> {
@@ -48,8 +50,8 @@ pub(crate) fn add_to_integers(vector: &Tensor, steps: &mut [i64], grid: f64) -> 
 
 const LANES: usize = 16;
 
-/// The largest of many magnitudes, as bits and in lanes so that it vectorises: those of what is not finite are larger than
-/// those of every number.
+/// The largest of many magnitudes, as bits and in lanes so that it vectorises: those of what is not
+/// finite are larger than those of every number.
 #[derive(Default)]
 struct Largest {
     lanes: [i64; LANES],
@@ -124,10 +126,11 @@ struct Slices<'a, T> {
     in_place: bool,
 }
 
-/// `out = (Σ summands · grid + N) / normaliser`, the sum taken in integers and rounded once, with its noise. Whether every
-/// value was finite and within the capacity of the grid.
+/// `out = (Σ summands · grid + N) / normaliser`, the sum taken in integers and rounded once, with
+/// its noise. Whether every value was finite and within the capacity of the grid.
 ///
-/// **Guarantee.** Neither sum nor noise depend on how the sum is split into summands, nor on the threads.
+/// **Guarantee.** Neither sum nor noise depend on how the sum is split into summands, nor on the
+/// threads.
 pub(crate) fn from_integers(out: &Tensor, summands: &[Summand<'_>], how: &FromIntegers<'_>) -> Result<bool> {
     let mut all_finite = false;
     unary("from-integers", out, |operands| {

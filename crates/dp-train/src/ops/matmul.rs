@@ -22,7 +22,8 @@ pub(crate) enum Operand {
     Transposed,
 }
 
-/// A matrix in a slice: element `(i, j)` is `values[i · row_stride + j · column_stride]`. Rows may overlap.
+/// A matrix in a slice: element `(i, j)` is `values[i · row_stride + j · column_stride]`. Rows may
+/// overlap.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix<'a, T> {
     values: &'a [T],
@@ -78,15 +79,16 @@ impl<'a, T: Element> Matrix<'a, T> {
     }
 }
 
-/// Longest inner dimension of one call of `gemm`: up to here it never splits it, whatever the other two are.
+/// Longest inner dimension of one call of `gemm`: up to here it never splits it, whatever the other
+/// two are.
 const DEPTH: usize = 512;
 
-/// `dst = lhs · rhs` on one thread, or `dst += lhs · rhs` to `accumulate`; row `i` of `dst` starts at
-/// `i · dst_stride`.
+/// `dst = lhs · rhs` on one thread, or `dst += lhs · rhs` to `accumulate`; row `i` of `dst` starts
+/// at `i · dst_stride`.
 ///
-/// **Guarantee.** A row of `dst` depends on the row of `lhs`, on `rhs` and on what was in `dst`, bit for
-/// bit: neither on the number of rows nor on its place among them. What a record contributes to a private
-/// sum would else depend on who else was drawn.
+/// **Guarantee.** A row of `dst` depends on the row of `lhs`, on `rhs` and on what was in `dst`,
+/// bit for bit: neither on the number of rows nor on its place among them. What a record
+/// contributes to a private sum would else depend on who else was drawn.
 ///
 /// `gemm` alone does not promise that. It has four ways to a product, and the shape decides which:
 ///
@@ -97,8 +99,8 @@ const DEPTH: usize = 512;
 /// | one row or one column | matrix times vector | [`thin_column`]; one row is worked on as two |
 /// | others | a chain of fused additions for each result, begun anew every so often along the inner dimension | at most [`DEPTH`] at a time, which is never split again |
 ///
-/// The last way adds `a_k b_k` in the order of `k`, in whichever tile and lane a result lies. The version
-/// of `gemm` is pinned, and a test compares rows alone with rows in company over all ways.
+/// The last way adds `a_k b_k` in the order of `k`, in whichever tile and lane a result lies. The
+/// version of `gemm` is pinned, and a test compares rows alone with rows in company over all ways.
 pub(crate) fn product<T: Element>(
     dst: &mut [T],
     dst_stride: usize,
@@ -173,9 +175,9 @@ fn chain<T: Element>(dst: &mut [T], dst_stride: usize, lhs: Matrix<'_, T>, rhs: 
 /// One call of `gemm`. The destination has room for the result.
 fn call<T: Element>(dst: &mut [T], dst_stride: usize, lhs: Matrix<'_, T>, rhs: Matrix<'_, T>, accumulate: bool) {
     #[expect(unsafe_code, reason = "gemm takes pointers")]
-    // SAFETY: the sources are slices that were checked to hold their shapes when the matrices were made, the
-    // destination was checked to hold the result, and its rows do not overlap; it is borrowed mutably, so it
-    // overlaps neither source.
+    // SAFETY: the sources are slices that were checked to hold their shapes when the matrices were
+    // made, the destination was checked to hold the result, and its rows do not overlap; it is
+    // borrowed mutably, so it overlaps neither source.
     unsafe {
         gemm::gemm(
             lhs.rows,
@@ -266,8 +268,8 @@ fn dot<T: Element>(a: &[T], b: &[T]) -> T {
     lanes[0]
 }
 
-/// `dst = rowᵀ · rhs` or `dst += rowᵀ · rhs` for one row of factors: a sum over many rows of `rhs`, which are not
-/// results of their own. Several rows are added at a time.
+/// `dst = rowᵀ · rhs` or `dst += rowᵀ · rhs` for one row of factors: a sum over many rows of `rhs`,
+/// which are not results of their own. Several rows are added at a time.
 fn sum_rows<T: Element>(dst: &mut [T], factors: Matrix<'_, T>, rhs: Matrix<'_, T>, accumulate: bool) {
     let n = rhs.columns;
     if !accumulate {

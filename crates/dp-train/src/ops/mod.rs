@@ -1,8 +1,10 @@
 //! The primitives of the engine: functions that write into an existing tensor.
 //!
-//! Every operation has a CPU path on slices, for `f32` and `f64`, and with the feature `cuda` a path on CUDA devices (`cuda/`). The destination is always the first tensor, must be
-//! contiguous and must not share storage with a source. Nothing here allocates, so a step that reuses its buffers takes no
-//! page fault. Loops are plain Rust compiled for AVX-512, AVX2 and the baseline, and chosen at run time by [`pulp`].
+//! Every operation has a CPU path on slices, for `f32` and `f64`, and with the feature `cuda` a
+//! path on CUDA devices (`cuda/`). The destination is always the first tensor, must be contiguous
+//! and must not share storage with a source. Nothing here allocates, so a step that reuses its
+//! buffers takes no page fault. Loops are plain Rust compiled for AVX-512, AVX2 and the baseline,
+//! and chosen at run time by [`pulp`].
 
 mod activation;
 mod bce;

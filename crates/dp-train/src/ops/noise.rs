@@ -28,10 +28,11 @@ const AT_ONCE: usize = 16 * BLOCK;
 /// Values below which one thread does it all.
 const FEW: usize = 32 * BLOCK;
 
-/// `out = (out + Σ others + N) / normaliser` with the noise `N`, if there is any, and vectors of the same length. Whether
-/// every value came out finite.
+/// `out = (out + Σ others + N) / normaliser` with the noise `N`, if there is any, and vectors of
+/// the same length. Whether every value came out finite.
 ///
-/// **Guarantee.** The noise does not depend on the threads; the sum is taken in the order of the vectors.
+/// **Guarantee.** The noise does not depend on the threads; the sum is taken in the order of the
+/// vectors.
 pub(crate) fn privatise(out: &Tensor, others: &[&Tensor], how: &Privatise<'_>) -> Result<bool> {
     let guards: Vec<_> = others.iter().map(|other| other.storage_and_layout()).collect();
     let mut all_finite = false;
@@ -82,7 +83,8 @@ impl Privatise<'_> {
             T::add_noise(noise, (start / BLOCK) as u64, values);
         }
         let factor = T::from_f64(1.0 / self.normaliser);
-        // 0 · v is NaN for NaN and ±∞ and stays so. In lanes and without early exit, so that the loop vectorises.
+        // 0 · v is NaN for NaN and ±∞ and stays so. In lanes and without early exit, so that the
+        // loop vectorises.
         let mut lanes = [T::ZERO; 16];
         vectorise(
             #[inline(always)]

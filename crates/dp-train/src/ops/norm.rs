@@ -15,9 +15,10 @@ use crate::vector_math::vectorise;
 
 /// What is normalised together, and what is scaled together.
 ///
-/// A record is `cells` independent parts of `positions` rows of `channels` values; within a cell, each of `groups` equal runs of
-/// channels is normalised over all positions. Scale and shift belong to channels. GroupNorm has one cell that holds all positions; LayerNorm has
-/// a cell of one position and one group for each position.
+/// A record is `cells` independent parts of `positions` rows of `channels` values; within a cell,
+/// each of `groups` equal runs of channels is normalised over all positions. Scale and shift belong
+/// to channels. GroupNorm has one cell that holds all positions; LayerNorm has a cell of one
+/// position and one group for each position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NormGeometry {
     /// Cells of a record.
@@ -58,7 +59,8 @@ impl NormGeometry {
     }
 }
 
-/// `dst` = for each cell, the groups' means, then their `1 / √(variance + ε)`; `[batch, 2 · groups · cells]`.
+/// `dst` = for each cell, the groups' means, then their `1 / √(variance + ε)`; `[batch, 2 · groups
+/// · cells]`.
 ///
 /// Two passes, so that a mean far from 0 does not cancel the variance.
 pub(crate) fn norm_statistics(dst: &Tensor, x: &Tensor, geometry: NormGeometry, epsilon: f64) -> Result<()> {
@@ -206,8 +208,8 @@ pub(crate) fn norm_forward(
     })
 }
 
-/// Per-sample gradients of scale and shift: `dst[i] = (Σ d x̂ , Σ d)` over the record's positions, `[batch, 2 · channels]`, with
-/// the sources `d` (gradient of the output) and `x`.
+/// Per-sample gradients of scale and shift: `dst[i] = (Σ d x̂ , Σ d)` over the record's positions,
+/// `[batch, 2 · channels]`, with the sources `d` (gradient of the output) and `x`.
 ///
 /// The statistics are those of [`norm_statistics`].
 pub(crate) fn norm_parameter_gradients(
@@ -265,8 +267,9 @@ fn add_sums<T: Element>(products: &mut [T], sums: &mut [T], d: &[T], x: &[T], me
     }
 }
 
-/// Turns the gradient of the output (destination) into that of the input, with the sources `x` and the statistics:
-/// `inverse · (e − mean(e) − x̂ · mean(e x̂))` with `e = d · scale` and means over each group of a cell.
+/// Turns the gradient of the output (destination) into that of the input, with the sources `x` and
+/// the statistics: `inverse · (e − mean(e) − x̂ · mean(e x̂))` with `e = d · scale` and means over
+/// each group of a cell.
 pub(crate) fn norm_backward(
     dst: &Tensor,
     x: &Tensor,

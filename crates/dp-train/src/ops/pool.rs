@@ -48,7 +48,8 @@ impl PoolShape {
         self.out_height() * self.out_width() * self.channels
     }
 
-    /// The pixels of the window of output pixel `(y, x)` that are inside of the image: rows and columns.
+    /// The pixels of the window of output pixel `(y, x)` that are inside of the image: rows and
+    /// columns.
     fn window(&self, y: usize, x: usize) -> (Range<usize>, Range<usize>) {
         let range = |position: usize, kernel: usize, size: usize| {
             let end = (position * self.stride + kernel).saturating_sub(self.padding).min(size);
@@ -84,8 +85,9 @@ impl PoolShape {
 
 /// The largest value of each window. A window with NaN gives NaN.
 ///
-/// `winners` receives, for each value of the output, the number of the pixel in its image that has it: all that the backward
-/// pass needs to know of the images. Not used on a CUDA device, whose kernels find it again.
+/// `winners` receives, for each value of the output, the number of the pixel in its image that has
+/// it: all that the backward pass needs to know of the images. Not used on a CUDA device, whose
+/// kernels find it again.
 pub(crate) fn max_pool(dst: &Tensor, src: &Tensor, shape: &PoolShape, winners: &mut [u32]) -> Result<()> {
     binary("max-pool", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "max-pool", T => {
@@ -126,7 +128,8 @@ fn pool_images<T: Element>(shape: &PoolShape, images: &[T], out: &mut [T], winne
     }
 }
 
-/// Of each channel the larger of a pixel's value and the largest before it, and whose it is. Of equals the first is kept, and of several NaN.
+/// Of each channel the larger of a pixel's value and the largest before it, and whose it is. Of
+/// equals the first is kept, and of several NaN.
 #[expect(
     clippy::inline_always,
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
@@ -142,8 +145,8 @@ fn keep_larger<T: Element>(values: &[T], pixel: u32, largest: &mut [T], winner: 
     }
 }
 
-/// Gradient of [`max_pool`] with respect to the images (destination), from that of the output and the images. It goes to the
-/// window's first largest pixel, as in PyTorch.
+/// Gradient of [`max_pool`] with respect to the images (destination), from that of the output and
+/// the images. It goes to the window's first largest pixel, as in PyTorch.
 ///
 /// `winners` are those of the forward pass.
 pub(crate) fn max_pool_backward(
@@ -177,7 +180,8 @@ fn unpool_gradients<T: Element>(shape: &PoolShape, gradients: &[T], winners: &[u
     let (channels, width, out_width) = (shape.channels, shape.width, shape.out_width());
     let outputs = gradients.chunks_exact(shape.outputs()).zip(winners.chunks_exact(shape.outputs()));
     for (out, (gradients, winners)) in out.chunks_exact_mut(shape.inputs()).zip(outputs) {
-        // Pixel by pixel and not window by window: the image is written once and not cleared before.
+        // Pixel by pixel and not window by window: the image is written once and not cleared
+        // before.
         for (row, pixels) in out.chunks_exact_mut(width * channels).enumerate() {
             let window_rows = shape.window_rows_over(row);
             for (column, sums) in pixels.chunks_exact_mut(channels).enumerate() {
@@ -198,7 +202,8 @@ fn unpool_gradients<T: Element>(shape: &PoolShape, gradients: &[T], winners: &[u
     }
 }
 
-/// The mean of each window; pixels outside of the image count as zeros, as PyTorch counts them by default.
+/// The mean of each window; pixels outside of the image count as zeros, as PyTorch counts them by
+/// default.
 pub(crate) fn average_pool(dst: &Tensor, src: &Tensor, shape: &PoolShape) -> Result<()> {
     binary("average-pool", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "average-pool", T => {
@@ -273,7 +278,8 @@ mod tests {
 
     use super::*;
 
-    /// A window has a pixel exactly where the pixel says to be in the window: overlapping windows, padding, gaps between windows.
+    /// A window has a pixel exactly where the pixel says to be in the window: overlapping windows,
+    /// padding, gaps between windows.
     #[test]
     fn windows_and_pixels_agree() {
         for (kernel, stride, padding) in
@@ -293,8 +299,9 @@ mod tests {
         }
     }
 
-    /// A row of four pixels, windows of 3 at stride 1: `[1, 5, 2]` and `[5, 2, 5]`. Of the two 5 of the second window the first
-    /// gets the gradient. NaN wins and gets the gradient, so that it is not hidden.
+    /// A row of four pixels, windows of 3 at stride 1: `[1, 5, 2]` and `[5, 2, 5]`. Of the two 5 of
+    /// the second window the first gets the gradient. NaN wins and gets the gradient, so that it is
+    /// not hidden.
     #[test]
     fn the_first_of_the_largest_gets_the_gradient() {
         let shape = PoolShape { height: 1, width: 4, channels: 1, kernel: [1, 3], stride: 1, padding: 0 };

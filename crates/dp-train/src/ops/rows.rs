@@ -12,9 +12,10 @@ use crate::vector_math::vectorise;
 
 /// Adds the squared norm of a linear layer's per-sample gradient: `dst[i] += (‖x_i‖² + 1) ‖d_i‖²`.
 ///
-/// The gradient of record `i` is the outer product `d_i x_iᵀ` for the weight and `d_i` for the bias, so its norm needs neither
-/// ("ghost norm"; Goodfellow 2015). Sums are in `f64`: a plain `f32` sum is off by 1e-4. An input that is not
-/// finite or is beyond 2⁴⁰ gives ∞: such a record must be dropped, not summed.
+/// The gradient of record `i` is the outer product `d_i x_iᵀ` for the weight and `d_i` for the
+/// bias, so its norm needs neither ("ghost norm"; Goodfellow 2015). Sums are in `f64`: a plain
+/// `f32` sum is off by 1e-4. An input that is not finite or is beyond 2⁴⁰ gives ∞: such a record
+/// must be dropped, not summed.
 pub(crate) fn linear_sq_norms(dst: &Tensor, x: &Tensor, d: &Tensor) -> Result<()> {
     ternary("linear-sq-norms", dst, x, d, |operands| match operands {
         Operands::Cpu(dst, [x, d]) => {
@@ -110,10 +111,12 @@ fn short_sq_norms<T: kernels::Element>(values: &[T], columns: usize) -> Vec<f64>
     sq_norms
 }
 
-/// `dst[i, :] = weights[i] · src[i, :]`; a weight of 0 gives 0 even where the row is infinite or not a number.
+/// `dst[i, :] = weights[i] · src[i, :]`; a weight of 0 gives 0 even where the row is infinite or
+/// not a number.
 ///
-/// Products below the normal range are rounded as all others. To flush them to 0 would raise a sum of terms that
-/// cancel; their error of at most 2⁻¹⁵⁰ matters only beside inputs larger than are let through (2⁴⁰).
+/// Products below the normal range are rounded as all others. To flush them to 0 would raise a sum
+/// of terms that cancel; their error of at most 2⁻¹⁵⁰ matters only beside inputs larger than are
+/// let through (2⁴⁰).
 pub(crate) fn scale_rows(dst: &Tensor, src: &Tensor, weights: &[f64]) -> Result<()> {
     binary("scale-rows", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "scale-rows", T => {
@@ -177,7 +180,8 @@ pub(crate) fn column_sum(dst: &Tensor, src: &Tensor, accumulate: bool) -> Result
 /// Columns summed over all rows before the next ones: their totals stay in the first-level cache.
 const COLUMNS: usize = 2048;
 
-/// `dst[j] = Σ_i weights[i] · src[i, first_column + j]`, or adds it to `dst`; a row of weight 0 is not read.
+/// `dst[j] = Σ_i weights[i] · src[i, first_column + j]`, or adds it to `dst`; a row of weight 0 is
+/// not read.
 ///
 /// As many columns are summed as `dst` has values.
 pub(crate) fn weighted_column_sum(
@@ -236,7 +240,8 @@ pub(crate) fn repeat_row(dst: &Tensor, row: &Tensor) -> Result<()> {
     })
 }
 
-/// The same row everywhere, doubling what is there: copies of a few values each would cost more in calls than in copying.
+/// The same row everywhere, doubling what is there: copies of a few values each would cost more in
+/// calls than in copying.
 pub(super) fn fill_with_row<T: Copy>(row: &[T], out: &mut [T]) {
     let mut done = row.len().min(out.len());
     out[..done].copy_from_slice(&row[..done]);

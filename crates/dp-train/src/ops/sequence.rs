@@ -16,11 +16,12 @@ use super::matmul::{Matrix, product};
 use crate::vector_math::vectorise;
 
 /// Adds the squared norm of the gradient of a linear layer on a sequence, without forming it:
-/// `dst[i] += Σ_{t,u} (⟨x_t, x_u⟩ + 1) ⟨d_t, d_u⟩` over the positions of record `i`, with the sources `x` and `d`
-/// of one row per record and position; and not less than [`guarded_sq_norm`] says.
+/// `dst[i] += Σ_{t,u} (⟨x_t, x_u⟩ + 1) ⟨d_t, d_u⟩` over the positions of record `i`, with the
+/// sources `x` and `d` of one row per record and position; and not less than [`guarded_sq_norm`]
+/// says.
 ///
-/// Products and sums are in `f64`. Positions may cancel, and a sum in `f32` could then fall short of the norm by any factor; the
-/// record would be scaled too little.
+/// Products and sums are in `f64`. Positions may cancel, and a sum in `f32` could then fall short
+/// of the norm by any factor; the record would be scaled too little.
 ///
 /// **Source.** Li 2022 (ghost clipping).
 pub(crate) fn sequence_sq_norms(dst: &Tensor, x: &Tensor, d: &Tensor, positions: usize) -> Result<()> {
@@ -74,7 +75,8 @@ fn dot<T: Element>(a: &[T], b: &[T]) -> f64 {
     lanes.iter().sum::<f64>() + rest
 }
 
-/// `dst[i] = lhs[i]ᵀ · rhs[i]` for the positions of each record `i`, with sources of one row per record and position.
+/// `dst[i] = lhs[i]ᵀ · rhs[i]` for the positions of each record `i`, with sources of one row per
+/// record and position.
 pub(crate) fn record_products(dst: &Tensor, lhs: &Tensor, rhs: &Tensor, positions: usize) -> Result<()> {
     ternary("record-products", dst, lhs, rhs, |operands| match operands {
         Operands::Cpu(dst, [lhs, rhs]) => for_float!(dtype(dst.0), "record-products", T => {
@@ -95,7 +97,8 @@ pub(crate) fn record_products(dst: &Tensor, lhs: &Tensor, rhs: &Tensor, position
     })
 }
 
-/// `dst[i] = Σ_t src[i, t]` over the positions of each record `i`, with a source of one row per record and position.
+/// `dst[i] = Σ_t src[i, t]` over the positions of each record `i`, with a source of one row per
+/// record and position.
 pub(crate) fn sum_positions(dst: &Tensor, src: &Tensor, positions: usize) -> Result<()> {
     binary("sum-positions", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "sum-positions", T => {

@@ -20,7 +20,8 @@ fn largest<T: Element>(logits: &[T]) -> T {
 /// `ln Σ_j exp(z_j)` less the largest logit, and that logit.
 fn log_sum_exp<T: Element>(logits: &[T]) -> (T, T) {
     let largest = largest(logits);
-    // The largest term is exp(0) = 1: the rest is summed apart so that ln(1 + rest) keeps its digits.
+    // The largest term is exp(0) = 1: the rest is summed apart so that ln(1 + rest) keeps its
+    // digits.
     let mut rest = T::ZERO;
     let mut seen = false;
     for &z in logits {
@@ -33,7 +34,8 @@ fn log_sum_exp<T: Element>(logits: &[T]) -> (T, T) {
     (rest.ln_1p(), largest)
 }
 
-/// Rows and classes of the logits. One class has a loss of 0 whatever the logit: a vector of logits is a mistake.
+/// Rows and classes of the logits. One class has a loss of 0 whatever the logit: a vector of logits
+/// is a mistake.
 pub(super) fn rows_and_classes(layout: &Layout) -> Result<(usize, usize)> {
     let (rows, classes) = rows_and_columns(layout)?;
     if classes < 2 {
@@ -76,7 +78,8 @@ pub(crate) fn softmax_losses(dst: &Tensor, logits: &Tensor, labels: &Tensor) -> 
     })
 }
 
-/// Turns logits into the gradient of the loss with respect to them: `softmax(logits) − onehot(label)`.
+/// Turns logits into the gradient of the loss with respect to them: `softmax(logits) −
+/// onehot(label)`.
 pub(crate) fn softmax_gradient(dst: &Tensor, labels: &Tensor) -> Result<()> {
     binary("softmax-gradient", dst, labels, |operands| match operands {
         Operands::Cpu(dst, [labels]) => {

@@ -50,7 +50,8 @@ pub(crate) fn axpy(dst: &Tensor, src: &Tensor, alpha: f64) -> Result<()> {
     })
 }
 
-/// `dst += alpha · values`, values that are in host memory in `f64`: nothing is copied to a tensor first.
+/// `dst += alpha · values`, values that are in host memory in `f64`: nothing is copied to a tensor
+/// first.
 pub(crate) fn add_slice(out: &Tensor, alpha: f64, values: &[f64]) -> Result<()> {
     unary("add-slice", out, |operands| match operands {
         Operands::Cpu(out, []) => for_float!(dtype(out.0), "add-slice", T => {

@@ -6,8 +6,9 @@ use crate::error::{Result, TrainError};
 
 /// An optimiser with its settings, under PyTorch's names and with its update rules.
 ///
-/// All of them work on the private gradient, the noisy clipped mean plus `l2 · w`: post-processing, at no cost in privacy. Adam on it
-/// is what the literature calls DP-Adam. Its second moment contains the noise's variance, for which nothing here corrects.
+/// All of them work on the private gradient, the noisy clipped mean plus `l2 · w`: post-processing,
+/// at no cost in privacy. Adam on it is what the literature calls DP-Adam. Its second moment
+/// contains the noise's variance, for which nothing here corrects.
 ///
 /// **Example**
 /// ```
@@ -21,8 +22,9 @@ use crate::error::{Result, TrainError};
 pub enum OptimiserConfig {
     /// `w ← w − ηg`.
     Sgd {},
-    /// `v ← μv + g`, then `w ← w − ηv`, or `w ← w − η(g + μv)` with Nesterov's look-ahead. No dampening; the rate multiplies the
-    /// velocity as a whole, as in PyTorch, so that a change of rate acts at once.
+    /// `v ← μv + g`, then `w ← w − ηv`, or `w ← w − η(g + μv)` with Nesterov's look-ahead. No
+    /// dampening; the rate multiplies the velocity as a whole, as in PyTorch, so that a change of
+    /// rate acts at once.
     Momentum {
         /// μ, at least 0 and below 1.
         momentum: f64,
@@ -30,7 +32,8 @@ pub enum OptimiserConfig {
         #[serde(default)]
         nesterov: bool,
     },
-    /// Kingma and Ba 2015: `m ← β₁m + (1 − β₁)g`, `v ← β₂v + (1 − β₂)g²`, `w ← w − η m̂/(√v̂ + ε)` with bias-corrected moments.
+    /// Kingma and Ba 2015: `m ← β₁m + (1 − β₁)g`, `v ← β₂v + (1 − β₂)g²`, `w ← w − η m̂/(√v̂ + ε)`
+    /// with bias-corrected moments.
     Adam {
         /// β₁, at least 0 and below 1.
         #[serde(default = "defaults::beta_1")]
@@ -42,8 +45,8 @@ pub enum OptimiserConfig {
         #[serde(default = "defaults::epsilon")]
         epsilon: f64,
     },
-    /// Loshchilov and Hutter 2019: `w ← (1 − ηλ)w` before Adam's step. As `l2`, the decay acts on weights and leaves biases alone
-    /// (PyTorch decays whatever is in the parameter group).
+    /// Loshchilov and Hutter 2019: `w ← (1 − ηλ)w` before Adam's step. As `l2`, the decay acts on
+    /// weights and leaves biases alone (PyTorch decays whatever is in the parameter group).
     #[serde(rename = "adamw")]
     AdamW {
         /// β₁, at least 0 and below 1.

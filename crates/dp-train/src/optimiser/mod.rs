@@ -1,4 +1,5 @@
-//! Optimisers: what is done with the private gradient. They see nothing else of the data, hence cost no privacy.
+//! Optimisers: what is done with the private gradient. They see nothing else of the data, hence
+//! cost no privacy.
 
 mod config;
 
@@ -19,7 +20,8 @@ pub(crate) struct Optimiser {
 }
 
 impl Optimiser {
-    /// Before the first step: all moments 0. `zeros` makes a vector in the layout of the parameters.
+    /// Before the first step: all moments 0. `zeros` makes a vector in the layout of the
+    /// parameters.
     pub(crate) fn new(config: OptimiserConfig, zeros: impl Fn() -> Result<ParameterVector>) -> Result<Self> {
         let moments = config.moments().iter().map(|_| zeros()).collect::<Result<_>>()?;
         Ok(Self { config, moments })
@@ -92,7 +94,8 @@ mod tests {
     use super::*;
     use crate::layers::{Initial, ParameterSpec};
 
-    /// Two weights and a bias after five steps at rate 0.1 with the gradients `0.1 t`, `−0.2/t` and `±0.3`, `t = 1…5`.
+    /// Two weights and a bias after five steps at rate 0.1 with the gradients `0.1 t`, `−0.2/t` and
+    /// `±0.3`, `t = 1…5`.
     fn run(config: OptimiserConfig, dtype: DType) -> Vec<f64> {
         let spec = |name: &str, len, decays| ParameterSpec {
             name: name.into(),
@@ -115,7 +118,8 @@ mod tests {
         parameters.to_vec().unwrap()
     }
 
-    /// Recorded from PyTorch 2.15.0 in `float64`, the bias in a parameter group without weight decay.
+    /// Recorded from PyTorch 2.15.0 in `float64`, the bias in a parameter group without weight
+    /// decay.
     #[test]
     fn parameters_are_pytorch_s() {
         let adam = |beta_1, beta_2, epsilon| OptimiserConfig::Adam { beta_1, beta_2, epsilon };
@@ -136,7 +140,8 @@ mod tests {
         }
     }
 
-    /// `m̂ = g` and `v̂ = g²` after the first step, so that Adam moves by the rate, whatever the gradient's size.
+    /// `m̂ = g` and `v̂ = g²` after the first step, so that Adam moves by the rate, whatever the
+    /// gradient's size.
     #[test]
     fn the_first_step_of_adam_by_hand() {
         let zeros = || {

@@ -36,7 +36,8 @@ fn binomial(k: u32, n: u32, p: f64) -> f64 {
     (lgamma(n) - lgamma(k) - lgamma(n - k) + f64::from(k) * p.ln() + f64::from(n - k) * (-p).ln_1p()).exp()
 }
 
-/// Clopper and Pearson's upper bound on a probability after `k` of `n`, wrong with probability `failure` at most.
+/// Clopper and Pearson's upper bound on a probability after `k` of `n`, wrong with probability
+/// `failure` at most.
 pub(super) fn upper_bound(k: u32, n: u32, failure: f64) -> f64 {
     if k >= n {
         return 1.0;
@@ -45,10 +46,12 @@ pub(super) fn upper_bound(k: u32, n: u32, failure: f64) -> f64 {
     largest((start.max(1e-12), 1.0 - 1e-12), |p| (0..=k).map(|j| binomial(j, n, p)).sum::<f64>() > failure)
 }
 
-/// A lower bound on μ of Gaussian differential privacy from many runs in either world: false alarms where the record was not there, and misses
-/// where it was. Wrong with probability `failure` at most; 0 if nothing can be said.
+/// A lower bound on μ of Gaussian differential privacy from many runs in either world: false alarms
+/// where the record was not there, and misses where it was. Wrong with probability `failure` at
+/// most; 0 if nothing can be said.
 ///
-/// A μ-Gaussian mechanism leaves every test with `Φ⁻¹(1 − false alarms) − Φ⁻¹(misses) ≤ μ` (Dong et al. 2022).
+/// A μ-Gaussian mechanism leaves every test with `Φ⁻¹(1 − false alarms) − Φ⁻¹(misses) ≤ μ` (Dong et
+/// al. 2022).
 pub(crate) fn mu_of_many_runs(false_alarms: (u32, u32), misses: (u32, u32), failure: f64) -> f64 {
     let alarms = upper_bound(false_alarms.0, false_alarms.1, failure / 2.0);
     let misses = upper_bound(misses.0, misses.1, failure / 2.0);
@@ -66,8 +69,8 @@ pub(super) fn epsilon_of_mu(mu: f64, delta: Delta) -> Result<f64> {
     Ok(bound.lower.unwrap_or(bound.epsilon).get())
 }
 
-/// A lower bound on ε at δ from one run with `n_canaries`, each there with probability ½: of `n_guesses`, `n_right` are right. Wrong with
-/// probability `failure` at most.
+/// A lower bound on ε at δ from one run with `n_canaries`, each there with probability ½: of
+/// `n_guesses`, `n_right` are right. Wrong with probability `failure` at most.
 ///
 /// **Source.** Steinke, Nasr & Jagielski 2023, Theorem 5.2.
 pub(super) fn epsilon_of_one_run(n_canaries: u32, n_guesses: u32, n_right: u32, delta: f64, failure: f64) -> f64 {
@@ -85,13 +88,16 @@ pub(super) fn epsilon_of_one_run(n_canaries: u32, n_guesses: u32, n_right: u32, 
     if p_value(0.0) >= failure { 0.0 } else { largest((0.0, 30.0), |epsilon| p_value(epsilon) < failure) }
 }
 
-/// A lower bound on μ of Gaussian differential privacy from one run with `n_canaries`, each there with probability ½: of `n_guesses`, `n_right`
-/// are right. Wrong with probability `failure` at most.
+/// A lower bound on μ of Gaussian differential privacy from one run with `n_canaries`, each there
+/// with probability ½: of `n_guesses`, `n_right` are right. Wrong with probability `failure` at
+/// most.
 ///
-/// Were the mechanism μ-private and the number of right guesses at least `n_right` with probability `failure`, the mass of outcomes with `i`
-/// right guesses and more would be bounded from below all the way to 0, where it cannot exceed the share of canaries that are guessed.
+/// Were the mechanism μ-private and the number of right guesses at least `n_right` with probability
+/// `failure`, the mass of outcomes with `i` right guesses and more would be bounded from below all
+/// the way to 0, where it cannot exceed the share of canaries that are guessed.
 ///
-/// **Source.** Mahloujifar, Melis & Chaudhuri 2024, the recursion of their Algorithm for a trade-off function.
+/// **Source.** Mahloujifar, Melis & Chaudhuri 2024, the recursion of their Algorithm for a
+/// trade-off function.
 pub(super) fn mu_of_one_run(n_canaries: u32, n_guesses: u32, n_right: u32, failure: f64) -> f64 {
     let (m, guesses) = (f64::from(n_canaries), f64::from(n_guesses));
     let contradicts = |mu: f64| {
@@ -131,7 +137,8 @@ mod tests {
         assert!((normal_quantile(0.975) - 1.959_964).abs() < 1e-5);
     }
 
-    /// Randomised response of ε = 1 for each of 1,000 canaries is right in 73.1 %: the bound is below 1, and not far.
+    /// Randomised response of ε = 1 for each of 1,000 canaries is right in 73.1 %: the bound is
+    /// below 1, and not far.
     #[test]
     fn one_run_of_randomised_response() {
         let right = (1_000.0 / (1.0 + (-1.0_f64).exp())).round() as u32;
@@ -142,8 +149,8 @@ mod tests {
         assert_eq!(epsilon_of_one_run(100, 100, 50, 0.0, 0.05), 0.0);
     }
 
-    /// Independent Gaussian canaries of μ = 1, simulated, of which the surest fifth is guessed: no bound above 1 in 10 runs (each wrong with
-    /// probability 1e-3), and a good part of it found.
+    /// Independent Gaussian canaries of μ = 1, simulated, of which the surest fifth is guessed: no
+    /// bound above 1 in 10 runs (each wrong with probability 1e-3), and a good part of it found.
     #[test]
     fn one_run_and_many_of_gaussian_canaries() {
         let mut rng = ChaCha20Rng::seed_from_u64(4);

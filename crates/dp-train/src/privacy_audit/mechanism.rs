@@ -1,4 +1,5 @@
-//! Runs of the real trainer on records among which there is a canary, or a blank in its place, and what an attacker makes of them.
+//! Runs of the real trainer on records among which there is a canary, or a blank in its place, and
+//! what an attacker makes of them.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -64,8 +65,9 @@ fn plan(
     Plan::new(config, facts)
 }
 
-/// The input of a canary whose gradient adds the most to the sum, in units of the bound: the largest of those that add as much, which a
-/// missing cap then shows, but within a threshold beyond which a method drops gradients.
+/// The input of a canary whose gradient adds the most to the sum, in units of the bound: the
+/// largest of those that add as much, which a missing cap then shows, but within a threshold beyond
+/// which a method drops gradients.
 fn canary_input(entry: &MethodEntry, plan: &Plan) -> Result<f32> {
     const INPUTS: [f32; 6] = [6.0, 20.0, 60.0, 98.0, 1_000.0, 30_000.0];
     // A hard cap leaves 1 of 2¹⁸ to rounding.
@@ -108,7 +110,8 @@ impl Observer for Transcript {
     }
 }
 
-/// One run: the noisy sums of its steps as they can be read off the parameters, and what the method released.
+/// One run: the noisy sums of its steps as they can be read off the parameters, and what the method
+/// released.
 struct Played {
     /// `[steps][params]`.
     sums: Vec<Vec<f64>>,
@@ -184,7 +187,8 @@ pub(super) struct OneCanary<'a> {
     ranks: NonZeroUsize,
 }
 
-/// What an attacker computes from one run; the larger, the more likely the canary was there, or the less: that is learned.
+/// What an attacker computes from one run; the larger, the more likely the canary was there, or the
+/// less: that is learned.
 pub(super) type Statistics = [f64; 4];
 
 impl<'a> OneCanary<'a> {

@@ -1,16 +1,18 @@
 //! Audits of the guarantee itself: lower bounds on ε from attacks on the real trainer.
 //!
-//! An attacker who knows everything but whether one record, a *canary*, was there or blanked runs the trainer many times in either world, and
-//! guesses. False alarms and misses bound ε from below, with confidence. A bound above the claimed ε refutes the claim: there is a fault. A
-//! bound far below says little; so it is reported how much of the claim an audit finds, and that it finds faults which are planted
-//! ([`Plant`]).
+//! An attacker who knows everything but whether one record, a *canary*, was there or blanked runs
+//! the trainer many times in either world, and guesses. False alarms and misses bound ε from below,
+//! with confidence. A bound above the claimed ε refutes the claim: there is a fault. A bound far
+//! below says little; so it is reported how much of the claim an audit finds, and that it finds
+//! faults which are planted ([`Plant`]).
 //!
 //! Two designs:
 //!
-//! - *Many small runs* against one canary of each group, with 50 others of which the attacker knows everything. Full batches, so that what
-//!   is claimed is exactly a Gaussian mechanism's, and its trade-off function bounds ε from few runs.
-//! - *One run* with hundreds of canaries, each there with probability ½ (Steinke et al. 2023), also in the version for trade-off functions
-//!   (Mahloujifar et al. 2024).
+//! - *Many small runs* against one canary of each group, with 50 others of which the attacker knows
+//!   everything. Full batches, so that what is claimed is exactly a Gaussian mechanism's, and its
+//!   trade-off function bounds ε from few runs.
+//! - *One run* with hundreds of canaries, each there with probability ½ (Steinke et al. 2023), also
+//!   in the version for trade-off functions (Mahloujifar et al. 2024).
 //!
 //! ```
 //! use dp_train::{Randomness, privacy_audit::{AuditSettings, audit}};
@@ -71,7 +73,8 @@ pub struct AuditOutcome {
     pub method: String,
     /// The ε that is claimed for the audited runs: a certified upper bound.
     pub claimed_epsilon: f64,
-    /// A lower bound on the ε of the claimed mechanism in the worst case: what a perfect attacker with endless runs would find.
+    /// A lower bound on the ε of the claimed mechanism in the worst case: what a perfect attacker
+    /// with endless runs would find.
     pub true_epsilon: f64,
     /// The largest lower bound of all attacks.
     pub audited_lower: f64,
@@ -115,8 +118,9 @@ impl AuditOutcome {
 /// Audits a method of the registry, with a fault planted or without.
 ///
 /// # Errors
-/// [`TrainError::Clipping`] for an unknown name; [`TrainError::InvalidParameter`] for a method without a claim, a fault that the method
-/// cannot have, and settings out of range; those of the trainer.
+/// [`TrainError::Clipping`] for an unknown name; [`TrainError::InvalidParameter`] for a method
+/// without a claim, a fault that the method cannot have, and settings out of range; those of the
+/// trainer.
 pub fn audit(
     method: &str,
     settings: &AuditSettings,
@@ -179,7 +183,8 @@ struct Audited<'a> {
 }
 
 impl Audited<'_> {
-    /// The largest lower bound of all statistics: a quarter of the runs says where to cut and which side is which, the rest is counted.
+    /// The largest lower bound of all statistics: a quarter of the runs says where to cut and which
+    /// side is which, the rest is counted.
     fn many_runs(&self, canary: &OneCanary<'_>, group: usize) -> Result<f64> {
         let runs = self.settings.runs;
         let mut worlds: [Vec<Statistics>; 2] = [Vec::new(), Vec::new()];
@@ -265,7 +270,8 @@ mod tests {
         }
     }
 
-    /// Honest methods are not refuted, every fault that applies is, and another one is an error. Seeds are fixed.
+    /// Honest methods are not refuted, every fault that applies is, and another one is an error.
+    /// Seeds are fixed.
     #[test]
     fn honest_code_stands_and_faults_are_found() {
         let settings = AuditSettings { runs: 800, canaries: 40, ..AuditSettings::quick() };
@@ -273,7 +279,8 @@ mod tests {
         for method in ["dpsgd", "dpsgd-f", "bounded-adaptive"] {
             let honest = audit(method, &settings, None, &randomness).unwrap();
             assert!(!honest.refuted(), "{honest:?}");
-            // Full batches of plain DPSGD: most of the claim is found. Where a bound follows noisy counts, the canary rarely attains it.
+            // Full batches of plain DPSGD: most of the claim is found. Where a bound follows noisy
+            // counts, the canary rarely attains it.
             let share = if method == "dpsgd" { 0.5 } else { 0.2 };
             assert!(honest.audited_lower > share * honest.claimed_epsilon, "{honest:?}");
         }

@@ -16,9 +16,11 @@ use crate::error::{Result, TrainError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Plant {
-    /// Scales without a cap: a record enters the sum with its whole gradient, up to many times the bound.
+    /// Scales without a cap: a record enters the sum with its whole gradient, up to many times the
+    /// bound.
     NoCap,
-    /// Division by the number of drawn records that are not blank, in place of the expected batch size.
+    /// Division by the number of drawn records that are not blank, in place of the expected batch
+    /// size.
     PrivateDivisor,
     /// A count that is released without its noise.
     SilentCount,
@@ -28,9 +30,11 @@ pub enum Plant {
     SmallNoise,
     /// Two releases under the same random streams.
     SeedReuse,
-    /// Each of several ranks adds noise of its own, its share of the standard deviation in place of the variance.
+    /// Each of several ranks adds noise of its own, its share of the standard deviation in place of
+    /// the variance.
     RankNoise,
-    /// Each of several ranks makes the noise of its range of parameters, all from the beginning of one stream.
+    /// Each of several ranks makes the noise of its range of parameters, all from the beginning of
+    /// one stream.
     RankStream,
 }
 
@@ -123,8 +127,9 @@ impl Watched {
     }
 }
 
-/// How many bounds a record without a cap adds at most. The sum of all canaries must stay within the range of its integers,
-/// 2,048 bounds: a step beyond it stops the run, which is not what the attack is to find.
+/// How many bounds a record without a cap adds at most. The sum of all canaries must stay within
+/// the range of its integers, 2,048 bounds: a step beyond it stops the run, which is not what the
+/// attack is to find.
 const BEYOND: f64 = 16.0;
 
 impl ClipMethod for Watched {

@@ -7,7 +7,8 @@ use std::thread;
 use super::Collective;
 use crate::error::{Result, TrainError};
 
-/// So many ranks in this process, each for a thread of its own: for tests, and to try what a run on many processes would do.
+/// So many ranks in this process, each for a thread of its own: for tests, and to try what a run on
+/// many processes would do.
 pub fn in_process(size: usize) -> Vec<Arc<dyn Collective>> {
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..size * size).map(|_| channel()).unzip();
     let mut receivers: Vec<Option<Receiver<Vec<u8>>>> = receivers.into_iter().map(Some).collect();

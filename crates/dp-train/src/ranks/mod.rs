@@ -1,9 +1,11 @@
-//! One run on many processes, its *ranks*: what they exchange, and which records each of them holds.
+//! One run on many processes, its *ranks*: what they exchange, and which records each of them
+//! holds.
 //!
-//! **Guarantee.** The model does not depend on the number of ranks, in no bit. A rank sums whole blocks of records in
-//! integers, which associate; who is drawn, all noise and all masks are functions of keys that every rank has, and of
-//! public numbers; and every rank takes every step, whether a record of its own was drawn or not. Ranks compare their
-//! parameters and ledgers as they go, and a difference ends the run.
+//! **Guarantee.** The model does not depend on the number of ranks, in no bit. A rank sums whole
+//! blocks of records in integers, which associate; who is drawn, all noise and all masks are
+//! functions of keys that every rank has, and of public numbers; and every rank takes every step,
+//! whether a record of its own was drawn or not. Ranks compare their parameters and ledgers as they
+//! go, and a difference ends the run.
 //!
 //! Ranks trust each other: losses, norms and sums without noise pass between them.
 
@@ -23,7 +25,8 @@ use crate::error::{Result, TrainError};
 
 /// What a run needs of the processes that it is made on.
 ///
-/// Every rank calls the same operations in the same order; each returns when all ranks have called it.
+/// Every rank calls the same operations in the same order; each returns when all ranks have called
+/// it.
 pub trait Collective: Debug + Send + Sync {
     /// This process's number, from 0.
     fn rank(&self) -> usize;
@@ -101,17 +104,19 @@ impl Collective for Alone {
     }
 }
 
-/// Variables by which launchers tell a process how many there are: Open MPI, MPICH and its kin, Slurm's `srun`.
+/// Variables by which launchers tell a process how many there are: Open MPI, MPICH and its kin,
+/// Slurm's `srun`.
 const LAUNCHERS: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"];
 
-/// The ranks that a launcher (`mpirun`, `srun --mpi`) started, this process among them; [`Alone`] without a launcher.
+/// The ranks that a launcher (`mpirun`, `srun --mpi`) started, this process among them; [`Alone`]
+/// without a launcher.
 ///
 /// To be called once, first thing in `main`.
 ///
 /// # Errors
-/// [`TrainError::Ranks`] if a launcher started several processes and the program was built without the feature `mpi`: they
-/// would all do the same. Ranks whose processors have other instruction sets, which round otherwise, or that are other
-/// versions of the program.
+/// [`TrainError::Ranks`] if a launcher started several processes and the program was built without
+/// the feature `mpi`: they would all do the same. Ranks whose processors have other instruction
+/// sets, which round otherwise, or that are other versions of the program.
 pub fn from_environment() -> Result<Arc<dyn Collective>> {
     let size = LAUNCHERS.iter().find_map(|name| std::env::var(name).ok()?.parse::<usize>().ok());
     let Some(size) = size else { return Ok(Arc::new(Alone)) };
@@ -146,9 +151,9 @@ fn fingerprint() -> String {
     )
 }
 
-/// The records of one of `size` ranks, among `n_records` that are sampled at this rate: whole blocks of
-/// [`TrainConfig::block_records`](crate::TrainConfig), as even as they go. The same as [`Plan::held_by`](crate::Plan::held_by), for
-/// whoever must know before there is a plan.
+/// The records of one of `size` ranks, among `n_records` that are sampled at this rate: whole
+/// blocks of [`TrainConfig::block_records`](crate::TrainConfig), as even as they go. The same as
+/// [`Plan::held_by`](crate::Plan::held_by), for whoever must know before there is a plan.
 pub fn held_by(
     rank: usize,
     size: usize,

@@ -14,7 +14,8 @@ use crate::error::{Result, TrainError};
 
 /// All processes of the launcher.
 ///
-/// MPI is called by one thread alone, which starts and ends it: any thread of the program may use the ranks.
+/// MPI is called by one thread alone, which starts and ends it: any thread of the program may use
+/// the ranks.
 #[derive(Debug)]
 pub(super) struct Mpi {
     rank: usize,

@@ -25,8 +25,8 @@ pub enum Compression {
 
 /// How images become rows of features.
 ///
-/// The default is for images of about 28 × 28: 81 maps of 7 × 7, of which 4 × 4 frequencies are kept,
-/// 1,296 features.
+/// The default is for images of about 28 × 28: 81 maps of 7 × 7, of which 4 × 4 frequencies are
+/// kept, 1,296 features.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImageFeaturesConfig {
@@ -35,11 +35,11 @@ pub struct ImageFeaturesConfig {
     /// What is done to its coefficients first.
     #[serde(default)]
     pub compression: Compression,
-    /// Groups of adjacent maps, over each of which an image's coefficients get mean 0 and variance 1;
-    /// `None` leaves them as they are.
+    /// Groups of adjacent maps, over each of which an image's coefficients get mean 0 and variance
+    /// 1; `None` leaves them as they are.
     pub groups: Option<usize>,
-    /// Rows and columns of the cosine transform of each map that are kept, from the lowest frequency
-    /// on; `None` keeps the maps.
+    /// Rows and columns of the cosine transform of each map that are kept, from the lowest
+    /// frequency on; `None` keeps the maps.
     pub frequencies: Option<usize>,
 }
 
@@ -58,8 +58,8 @@ impl Default for ImageFeaturesConfig {
 ///
 /// **Shapes.** Images `[n, height, width, channels]`; features `[n, n_features]`, map by map.
 ///
-/// **Guarantee.** A row depends on its image alone and has norm at most 1, in exact arithmetic on the
-/// values as they are stored. There are no parameters, so nothing is learnt or released.
+/// **Guarantee.** A row depends on its image alone and has norm at most 1, in exact arithmetic on
+/// the values as they are stored. There are no parameters, so nothing is learnt or released.
 ///
 /// **Edge cases.** An image whose features are all 0, or are not finite, becomes a row of zeros: it
 /// contributes nothing to any sum.

@@ -23,8 +23,8 @@ pub(super) struct Transfer {
 impl Transfer {
     /// The wavelet of scale `2^scale` and the given angle out of `angles`.
     ///
-    /// `ψ(u) = g(u) (exp(i ξ·u) − K)`: a Gaussian envelope, stretched across the wave by `L/4`, times
-    /// a wave of frequency `¾π/2^scale`, with `K` such that constants are not seen.
+    /// `ψ(u) = g(u) (exp(i ξ·u) − K)`: a Gaussian envelope, stretched across the wave by `L/4`,
+    /// times a wave of frequency `¾π/2^scale`, with `K` such that constants are not seen.
     pub(super) fn wavelet(rows: usize, columns: usize, scale: usize, angle: usize, angles: usize) -> Self {
         let octave = (1_u64 << scale) as f64;
         let first = (angles as f64 / 2.0 - 1.0).trunc();
@@ -44,7 +44,8 @@ impl Transfer {
         Self::of_signal(rows, columns, wave)
     }
 
-    /// The transfer function of a filter in space: real, since the filters' imaginary parts are odd.
+    /// The transfer function of a filter in space: real, since the filters' imaginary parts are
+    /// odd.
     fn of_signal(rows: usize, columns: usize, mut signal: Vec<Complex<f64>>) -> Self {
         let mut planner = FftPlanner::new();
         planner.plan_fft_forward(columns).process(&mut signal);

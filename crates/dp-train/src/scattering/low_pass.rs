@@ -14,7 +14,8 @@ const LANES: usize = 8;
 /// The Gaussian is a product over both axes, and so are subsampling and cutting off, so all of them
 /// together are one matrix from the left and one from the right.
 pub(super) struct LowPass {
-    /// `[blocks, map columns]` of [`LANES`] columns of results each, the last block padded with zeros.
+    /// `[blocks, map columns]` of [`LANES`] columns of results each, the last block padded with
+    /// zeros.
     columns: Vec<[f32; LANES]>,
     /// `[out rows, map rows]`.
     rows: Vec<f32>,

@@ -65,18 +65,18 @@ impl ScatteringConfig {
 /// The wavelet scattering transform: averages of the image, of the moduli of its wavelet
 /// coefficients, and of the moduli of theirs.
 ///
-/// **Shapes.** Images `[n, height, width, channels]`, as everywhere in this crate; results
-/// `[n, ⌊height/2^J⌋, ⌊width/2^J⌋, channels · paths]`, so that a convolutional network can be trained on
-/// them. The paths of a channel are side by side, in the order of Kymatio: the image; first order by
-/// scale, then angle; second order by the first wavelet, then the second.
+/// **Shapes.** Images `[n, height, width, channels]`, as everywhere in this crate; results `[n,
+/// ⌊height/2^J⌋, ⌊width/2^J⌋, channels · paths]`, so that a convolutional network can be trained on
+/// them. The paths of a channel are side by side, in the order of Kymatio: the image; first order
+/// by scale, then angle; second order by the first wavelet, then the second.
 ///
-/// **Guarantee.** The filters are constants: the transform costs no privacy. A result depends on its
-/// image alone, bit for bit, whatever else is transformed with it and on however many threads.
+/// **Guarantee.** The filters are constants: the transform costs no privacy. A result depends on
+/// its image alone, bit for bit, whatever else is transformed with it and on however many threads.
 ///
 /// **Edge cases.** A pixel that is not finite makes results of its image that are not finite.
 ///
-/// **Source.** Bruna and Mallat 2013; filters, reflected margins and order of results as Kymatio 0.3
-/// (Andreux et al. 2020), with which it agrees to single precision.
+/// **Source.** Bruna and Mallat 2013; filters, reflected margins and order of results as Kymatio
+/// 0.3 (Andreux et al. 2020), with which it agrees to single precision.
 ///
 /// **Example**
 /// ```
@@ -172,8 +172,8 @@ impl Scattering {
         Ok(images.len() / size)
     }
 
-    /// Transforms every image and has `then` put what becomes of it, `[channels · paths, height, width]`,
-    /// into its `len` values of `out`.
+    /// Transforms every image and has `then` put what becomes of it, `[channels · paths, height,
+    /// width]`, into its `len` values of `out`.
     pub(super) fn for_each(
         &self,
         images: &[f32],
@@ -292,8 +292,8 @@ impl Workspace {
 
 /// The spectrum times the filter, on a grid `2^halvings` times as coarse, into `folded`.
 ///
-/// Taking every `2^k`-th value of a map adds up the frequencies that then look alike. Both grids are
-/// transposed; `grid` is that of the spectrum, rows and columns of its map.
+/// Taking every `2^k`-th value of a map adds up the frequencies that then look alike. Both grids
+/// are transposed; `grid` is that of the spectrum, rows and columns of its map.
 fn filter(spectrum: &[Complex32], transfer: &[f32], grid: (usize, usize), halvings: usize, folded: &mut [Complex32]) {
     let (height, width) = grid;
     let (coarse_height, coarse_width) = (height >> halvings, width >> halvings);
@@ -326,7 +326,8 @@ fn filter(spectrum: &[Complex32], transfer: &[f32], grid: (usize, usize), halvin
     );
 }
 
-/// The image with margins in which it is mirrored at its outermost pixels, the larger one at the end.
+/// The image with margins in which it is mirrored at its outermost pixels, the larger one at the
+/// end.
 fn reflect(image: &[f32], (height, width): (usize, usize), padded: &mut [f32], (rows, columns): (usize, usize)) {
     let (top, left) = ((rows - height) / 2, (columns - width) / 2);
     for (i, row) in padded.chunks_exact_mut(columns).enumerate() {

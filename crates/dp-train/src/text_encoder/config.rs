@@ -31,8 +31,8 @@ struct Distilbert {
     max_position_embeddings: usize,
 }
 
-/// DistilBERT is computed as a BERT whose only token type adds zeros; candle-transformers' own model of it approximates GELU by a tanh, which
-/// `transformers` does not.
+/// DistilBERT is computed as a BERT whose only token type adds zeros; candle-transformers' own
+/// model of it approximates GELU by a tanh, which `transformers` does not.
 impl From<Distilbert> for Config {
     fn from(file: Distilbert) -> Self {
         Self {

@@ -22,19 +22,20 @@ const MAX_TOKENS: usize = 512;
 
 /// A BERT or DistilBERT with its tokenizer, whose parameters stay as they are.
 ///
-/// **Shapes.** A text becomes [`n_features`](Self::n_features) numbers, those that the head of its family takes
-/// ([`ModelConfig::FrozenEncoderHead`](crate::ModelConfig::FrozenEncoderHead)).
+/// **Shapes.** A text becomes [`n_features`](Self::n_features) numbers, those that the head of its
+/// family takes ([`ModelConfig::FrozenEncoderHead`](crate::ModelConfig::FrozenEncoderHead)).
 ///
-/// **Guarantee.** A text is encoded by itself, without padding. Its features depend on the files and on the text, not on what is encoded
-/// beside it nor on the number of threads.
+/// **Guarantee.** A text is encoded by itself, without padding. Its features depend on the files
+/// and on the text, not on what is encoded beside it nor on the number of threads.
 ///
-/// **Edge cases.** A text of more than 512 tokens, or of more than the encoder has positions, is cut off there. An empty text has the
-/// features of the special tokens.
+/// **Edge cases.** A text of more than 512 tokens, or of more than the encoder has positions, is
+/// cut off there. An empty text has the features of the special tokens.
 ///
-/// **Privacy.** What an encoder was trained on is not accounted for. If it was the records, no guarantee of a head on its features holds.
+/// **Privacy.** What an encoder was trained on is not accounted for. If it was the records, no
+/// guarantee of a head on its features holds.
 ///
-/// **Source.** Devlin et al. 2019 (BERT), Sanh et al. 2019 (DistilBERT), computed by candle-transformers; used as in Soleymani et al. 2025,
-/// A.1.
+/// **Source.** Devlin et al. 2019 (BERT), Sanh et al. 2019 (DistilBERT), computed by
+/// candle-transformers; used as in Soleymani et al. 2025, A.1.
 ///
 /// **Example**
 /// ```no_run
@@ -58,12 +59,15 @@ pub struct TextEncoder {
 }
 
 impl TextEncoder {
-    /// Reads `config.json`, `tokenizer.json` and `model.safetensors`, as `save_pretrained` of Python's `transformers` writes them.
+    /// Reads `config.json`, `tokenizer.json` and `model.safetensors`, as `save_pretrained` of
+    /// Python's `transformers` writes them.
     ///
-    /// Weights of half precision are computed with in single precision; parameters of heads are passed over.
+    /// Weights of half precision are computed with in single precision; parameters of heads are
+    /// passed over.
     ///
     /// # Errors
-    /// [`TrainError::Encoder`] naming the file that is missing or broken, or that does not fit `config.json`.
+    /// [`TrainError::Encoder`] naming the file that is missing or broken, or that does not fit
+    /// `config.json`.
     pub fn load(folder: &Path) -> Result<Self> {
         let [config, vocabulary, parameters] = folder::read(folder)?;
         let refused = |name: &str| {
@@ -94,12 +98,15 @@ impl TextEncoder {
         &self.digest
     }
 
-    /// Features of all texts: `[texts, n_features]`, row by row, as [`Records`](crate::Records) take them.
+    /// Features of all texts: `[texts, n_features]`, row by row, as [`Records`](crate::Records)
+    /// take them.
     ///
-    /// Texts are shared among the threads of the current pool; `encoded` is called whenever one is done.
+    /// Texts are shared among the threads of the current pool; `encoded` is called whenever one is
+    /// done.
     ///
     /// # Errors
-    /// [`TrainError::Encoder`] naming the text whose features are not finite, or that the tokenizer fails on.
+    /// [`TrainError::Encoder`] naming the text whose features are not finite, or that the tokenizer
+    /// fails on.
     pub fn features<T: AsRef<str> + Sync>(&self, texts: &[T], encoded: impl Fn() + Sync) -> Result<Vec<f32>> {
         let row = |(index, text): (usize, &T)| {
             let of_text = |problem: &str| format!("text {index}: {problem}");
@@ -149,7 +156,8 @@ fn digest(files: [&[u8]; 3]) -> String {
     hex::encode(hasher.finalize())
 }
 
-/// The file's tokenizer. What the file says of padding and truncation concerns the batches of its author.
+/// The file's tokenizer. What the file says of padding and truncation concerns the batches of its
+/// author.
 fn tokenizer(bytes: &[u8], sizes: &Config) -> Result<Tokenizer, String> {
     let mut tokenizer = Tokenizer::from_bytes(bytes).map_err(|error| error.to_string())?;
     let (n_tokens, n_ids) = (tokenizer.get_vocab_size(true), sizes.vocab_size);

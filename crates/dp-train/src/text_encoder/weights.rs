@@ -10,7 +10,8 @@ const DTYPE: DType = DType::F32;
 
 const TOKEN_TYPES: &str = "embeddings.token_type_embeddings.weight";
 
-/// The file's parameters. They are asked for by BERT's names; what is missing is reported by the file's.
+/// The file's parameters. They are asked for by BERT's names; what is missing is reported by the
+/// file's.
 pub(super) fn parse(bytes: &[u8], family: EncoderFamily) -> Result<VarBuilder<'static>> {
     let tensors = candle_core::safetensors::load_buffer(bytes, &Device::Cpu)?;
     let mut tensors: std::collections::HashMap<String, Tensor> =
@@ -28,8 +29,9 @@ pub(super) fn parse(bytes: &[u8], family: EncoderFamily) -> Result<VarBuilder<'s
     })
 }
 
-/// The name within the encoder: a model with a head has the encoder in a module of its own, and files that TensorFlow's BERT was converted
-/// to call a normalisation's scale and shift by Greek letters.
+/// The name within the encoder: a model with a head has the encoder in a module of its own, and
+/// files that TensorFlow's BERT was converted to call a normalisation's scale and shift by Greek
+/// letters.
 fn without_prefix(name: &str) -> String {
     let name = name.strip_prefix("bert.").or_else(|| name.strip_prefix("distilbert.")).unwrap_or(name);
     name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

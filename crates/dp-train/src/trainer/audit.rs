@@ -95,8 +95,8 @@ impl<'a> Trainer<'a> {
     }
 
     /// What ranks that each make noise would release: all of it, each with its share of `std`
-    /// ([`Fault::RankNoise`]), or that of a range of parameters, each from the beginning of one stream
-    /// ([`Fault::RankStream`]).
+    /// ([`Fault::RankNoise`]), or that of a range of parameters, each from the beginning of one
+    /// stream ([`Fault::RankStream`]).
     pub(super) fn privatise_with_fault(&mut self, std: f64) -> Result<()> {
         let exact = self.exact_sum()?;
         let n_ranks = self.execution.ranks.size();

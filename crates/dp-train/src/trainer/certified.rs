@@ -14,19 +14,20 @@ use crate::error::{Result, TrainError};
 use crate::noise::StepNoise;
 use crate::ops::{self, FromIntegers};
 
-/// Records of a chunk on the CPU where each is computed once: small ones cost no more than a pass over the weights, and
-/// what a whole micro-batch needs leaves the cache: 1,024 records at once took 1.3 times as long as 256 on the Esipova
-/// CNN.
+/// Records of a chunk on the CPU where each is computed once: small ones cost no more than a pass
+/// over the weights, and what a whole micro-batch needs leaves the cache: 1,024 records at once
+/// took 1.3 times as long as 256 on the Esipova CNN.
 const IN_CACHE: usize = 256;
 
 /// Largest memory for the gradients that a chunk keeps from its norms to its sum.
 const KEPT_BYTES: usize = 256 << 20;
 
 impl Trainer<'_> {
-    /// Losses, norms, scales and the clipped sum of a batch. Enters the ledger before anything is used.
+    /// Losses, norms, scales and the clipped sum of a batch. Enters the ledger before anything is
+    /// used.
     ///
-    /// What a record adds depends on itself, the parameters and its scale; its piece on the draw. Chunks, the
-    /// micro-batch and threads decide only when and where it is computed.
+    /// What a record adds depends on itself, the parameters and its scale; its piece on the draw.
+    /// Chunks, the micro-batch and threads decide only when and where it is computed.
     pub(super) fn certified_sum(&mut self, rows: &[usize], wants_groups: bool) -> Result<(Pass, Weighting)> {
         // Of several ranks, each looks at its own records.
         let (share, n_drawn) = (self.share_of(rows), rows.len());
@@ -66,8 +67,8 @@ impl Trainer<'_> {
         Ok((whole, weighting))
     }
 
-    /// Losses and norms of adjacent pieces, appended to those of the pieces before. The layers then hold the factors of the
-    /// chunk, in which a record whose gradient is not finite is blanked.
+    /// Losses and norms of adjacent pieces, appended to those of the pieces before. The layers then
+    /// hold the factors of the chunk, in which a record whose gradient is not finite is blanked.
     fn differentiate_chunk(&mut self, rows: &[usize], pieces: &[Range<usize>], pass: &mut Pass) -> Result<()> {
         let (range, pieces) = relative(pieces);
         let chunk = &rows[range.clone()];
@@ -83,8 +84,8 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// Losses, norms and the sum, chunk by chunk, each computed once. Returns the bound and the scales of the sum: it stands only if they
-    /// turn out to be the method's.
+    /// Losses, norms and the sum, chunk by chunk, each computed once. Returns the bound and the
+    /// scales of the sum: it stands only if they turn out to be the method's.
     fn summing_pass(
         &mut self,
         rows: &[usize],
@@ -108,7 +109,8 @@ impl Trainer<'_> {
         Ok((bound, scales))
     }
 
-    /// The sum with scales that the whole batch had a say in; with groups, also each one's mean gradient before clipping.
+    /// The sum with scales that the whole batch had a say in; with groups, also each one's mean
+    /// gradient before clipping.
     fn sum_chunks(
         &mut self,
         rows: &[usize],
@@ -160,14 +162,16 @@ impl Trainer<'_> {
         }
     }
 
-    /// Records in memory at once: those of the micro-batch, and fewer where the gradients that layers keep would take too much.
+    /// Records in memory at once: those of the micro-batch, and fewer where the gradients that
+    /// layers keep would take too much.
     fn records_at_once(&self) -> usize {
         let kept = self.engine.model().kept_values() * self.records.dtype().size_in_bytes();
         self.execution.micro_batch.min(KEPT_BYTES / kept.max(1)).max(1)
     }
 
-    /// By how much the sum of a step changes at most when one record is blanked: the method's bound, and what the rounding of the one piece
-    /// that changes adds. A function of public numbers; the noise is in proportion to it.
+    /// By how much the sum of a step changes at most when one record is blanked: the method's
+    /// bound, and what the rounding of the one piece that changes adds. A function of public
+    /// numbers; the noise is in proportion to it.
     pub(super) fn sensitivity(&self, bound: f64) -> f64 {
         let model = self.engine.model();
         let unit = match self.records.dtype() {
@@ -179,7 +183,8 @@ impl Trainer<'_> {
         sensitivity(bound, of_piece, grid.step(), model.parameters().len())
     }
 
-    /// From the sum to the gradient: noise for its sensitivity, and division by the public expected batch size.
+    /// From the sum to the gradient: noise for its sensitivity, and division by the public expected
+    /// batch size.
     pub(super) fn privatise_certified(&mut self, bound: f64) -> Result<()> {
         let privacy = self.plan.config().privacy.as_ref().ok_or_else(not_certified)?;
         let std = privacy.noise_multiplier.get() * self.sensitivity(bound);

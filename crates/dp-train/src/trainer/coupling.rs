@@ -1,4 +1,5 @@
-//! Methods in which the records of a batch act on each other: not certified, for analyses and as a baseline.
+//! Methods in which the records of a batch act on each other: not certified, for analyses and as a
+//! baseline.
 
 use dp_clipping::{ClipConfig, Coupling};
 
@@ -8,8 +9,8 @@ use super::gradient::{Pass, Weighting};
 use crate::error::{Result, TrainError};
 
 impl Trainer<'_> {
-    /// With FairLens, what its regularisers add to the per-sample gradients of the batch; the norms become those of the regularised
-    /// gradients. With other methods nothing.
+    /// With FairLens, what its regularisers add to the per-sample gradients of the batch; the norms
+    /// become those of the regularised gradients. With other methods nothing.
     pub(super) fn regularise(&mut self, rows: &[usize], pass: &mut Pass) -> Result<Option<Regularised>> {
         let (Some(fairlens), Some(method)) = (&mut self.fairlens, &self.method) else { return Ok(None) };
         let usable: Vec<usize> = (0..rows.len()).filter(|i| !pass.blanked.contains(i)).collect();
@@ -67,7 +68,8 @@ impl Trainer<'_> {
     }
 }
 
-/// Whether a step adds noise: the analyses of one error of clipping (Esipova 2023, Table 1) do without.
+/// Whether a step adds noise: the analyses of one error of clipping (Esipova 2023, Table 1) do
+/// without.
 pub(crate) fn adds_noise(coupling: Coupling) -> bool {
     match coupling {
         Coupling::None | Coupling::Fairlens { .. } => true,

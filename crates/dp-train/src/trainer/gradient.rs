@@ -30,10 +30,12 @@ pub(super) struct Pass {
 }
 
 impl Trainer<'_> {
-    /// The mean gradient of a batch in the place of its sum: private, if the plan is. Enters the ledger before anything is used.
+    /// The mean gradient of a batch in the place of its sum: private, if the plan is. Enters the
+    /// ledger before anything is used.
     ///
-    /// The stages, in order: losses and norms; scales and their bound; the weighted sum; noise and division by the public
-    /// expected batch size. Couplings act between the first two and between the last two.
+    /// The stages, in order: losses and norms; scales and their bound; the weighted sum; noise and
+    /// division by the public expected batch size. Couplings act between the first two and between
+    /// the last two.
     pub(super) fn form_gradient(&mut self, rows: &[usize], wants_groups: bool) -> Result<(Pass, Weighting)> {
         let (mut pass, mut weighting) = self.clipped_sum(rows, wants_groups)?;
         if matches!(self.sum, StepSum::Clipped(_)) {
@@ -42,7 +44,8 @@ impl Trainer<'_> {
         }
         let mut finite = self.privatise(weighting.bound)?;
         if !finite && self.method.is_none() && !wants_groups {
-            // A run that needs no norms does not know which records to leave out until one has spoilt the sum.
+            // A run that needs no norms does not know which records to leave out until one has
+            // spoilt the sum.
             pass.blanked = self.first_pass(rows, true)?.blanked;
             weighting = self.weighting(&pass)?;
             self.second_pass(rows, &pass, &weighting.scales, wants_groups)?;
@@ -90,8 +93,8 @@ impl Trainer<'_> {
         Ok(pass)
     }
 
-    /// Losses and, where something needs them, norms of the whole batch. Afterwards the layers hold the factors of the last
-    /// micro-batch: of the whole batch, if it fits.
+    /// Losses and, where something needs them, norms of the whole batch. Afterwards the layers hold
+    /// the factors of the last micro-batch: of the whole batch, if it fits.
     fn first_pass(&mut self, rows: &[usize], needs_norms: bool) -> Result<Pass> {
         let mut pass = self.pass_of(rows);
         for rows in rows.chunks(self.execution.micro_batch) {
@@ -150,7 +153,8 @@ impl Trainer<'_> {
             let range = chunk * size..((chunk + 1) * size).min(rows.len());
             let blanked: Vec<usize> =
                 pass.blanked.iter().filter(|i| range.contains(i)).map(|i| i - range.start).collect();
-            // The factors are still there if the batch is one chunk and nothing in it must be blanked.
+            // The factors are still there if the batch is one chunk and nothing in it must be
+            // blanked.
             if n_chunks > 1 || !blanked.is_empty() || rows.is_empty() {
                 self.engine.differentiate(self.records, &rows[range.clone()], &blanked)?;
             }
@@ -176,7 +180,8 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// Adds each group's gradient before clipping, over the records that the layers have the factors of.
+    /// Adds each group's gradient before clipping, over the records that the layers have the
+    /// factors of.
     pub(super) fn add_groups(&mut self, groups: &[usize], blanked: &[usize]) -> Result<()> {
         for (group, gradient) in self.group_gradients.iter().enumerate() {
             let mut weights: Vec<f64> = groups.iter().map(|&g| f64::from(u8::from(g == group))).collect();
@@ -198,7 +203,8 @@ impl Trainer<'_> {
         }
     }
 
-    /// From the sum to the gradient: noise for the bound, and division by the public expected batch size. Whether it is finite.
+    /// From the sum to the gradient: noise for the bound, and division by the public expected batch
+    /// size. Whether it is finite.
     fn privatise(&mut self, bound: f64) -> Result<bool> {
         let privacy = self.plan.config().privacy.as_ref().filter(|_| adds_noise(self.plan.coupling()));
         let noise = match privacy.map(|privacy| privacy.noise_multiplier.get() * bound) {
@@ -214,7 +220,8 @@ impl Trainer<'_> {
         Ok(ops::privatise(gradient.flat(), &others, &how)?)
     }
 
-    /// Norm of each group's mean gradient over the batch; `None` for a group without a usable record in it.
+    /// Norm of each group's mean gradient over the batch; `None` for a group without a usable
+    /// record in it.
     pub(super) fn group_gradient_norms(&self, pass: &Pass) -> Result<Vec<Option<f64>>> {
         let Pass { groups, blanked, .. } = pass;
         let mut norms = Vec::with_capacity(self.group_gradients.len());

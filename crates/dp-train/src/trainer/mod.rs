@@ -39,21 +39,24 @@ use crate::ranks::{Alone, Collective};
 use crate::records::{PublicFacts, Records};
 use crate::sampler::PoissonSampler;
 
-/// Options that change only how fast a run is. They cannot change its privacy, nor its result: that of a certified run not in a bit,
-/// that of another not beyond rounding.
+/// Options that change only how fast a run is. They cannot change its privacy, nor its result: that
+/// of a certified run not in a bit, that of another not beyond rounding.
 #[derive(Debug, Clone)]
 pub struct Execution {
     /// Records that are in memory with their activations at once, at least 1, or those of one piece
-    /// ([`TrainConfig::block_records`](crate::TrainConfig)). A larger batch is worked off in chunks. Where a scale depends on the rest of
-    /// the batch (noisy counts of the step, or a coupling), each is computed twice: once for the norms, once for the sum.
+    /// ([`TrainConfig::block_records`](crate::TrainConfig)). A larger batch is worked off in
+    /// chunks. Where a scale depends on the rest of the batch (noisy counts of the step, or a
+    /// coupling), each is computed twice: once for the norms, once for the sum.
     pub micro_batch: usize,
     /// Threads that share each micro-batch.
     pub threads: NonZeroUsize,
-    /// Where the arithmetic is done; the records must be there too. For a CUDA device see [`cuda_device`](crate::cuda_device).
+    /// Where the arithmetic is done; the records must be there too. For a CUDA device see
+    /// [`cuda_device`](crate::cuda_device).
     pub device: Device,
     /// Where the noise of a run on a CUDA device is made.
     pub noise: NoiseSource,
-    /// The processes that share the run, each with its part of the records ([`Plan::held_by`]): certified methods alone.
+    /// The processes that share the run, each with its part of the records ([`Plan::held_by`]):
+    /// certified methods alone.
     pub ranks: Arc<dyn Collective>,
 }
 
@@ -85,16 +88,19 @@ pub struct RunCounts {
 
 /// A model in training.
 ///
-/// **Guarantee.** Each step releases what [`Plan::step_event`] says and nothing else: Poisson batch, per-sample gradients scaled to the
-/// method's bound `S`, their sum with `N(0, (σS')² I)`, divided by the expected batch size, where `S'` is `S` and what rounding adds to
-/// it (docs/threat-model.md). That one record moves the sum by at most `S'`, and each count by at most its declared sensitivity, holds in
-/// the arithmetic that is executed. Losses, norms and counters that an [`Observer`] sees are outside of it.
+/// **Guarantee.** Each step releases what [`Plan::step_event`] says and nothing else: Poisson
+/// batch, per-sample gradients scaled to the method's bound `S`, their sum with `N(0, (σS')² I)`,
+/// divided by the expected batch size, where `S'` is `S` and what rounding adds to it
+/// (docs/threat-model.md). That one record moves the sum by at most `S'`, and each count by at most
+/// its declared sensitivity, holds in the arithmetic that is executed. Losses, norms and counters
+/// that an [`Observer`] sees are outside of it.
 ///
-/// **Edge cases.** An empty batch is a step of noise (without privacy: of regularisation alone). A record whose gradient is not
-/// finite contributes exactly 0 to sums and counts and is counted in [`RunCounts::non_finite`].
+/// **Edge cases.** An empty batch is a step of noise (without privacy: of regularisation alone). A
+/// record whose gradient is not finite contributes exactly 0 to sums and counts and is counted in
+/// [`RunCounts::non_finite`].
 ///
-/// **Source.** Abadi 2016, Algorithm 1, with the expected in place of the realised batch size as divisor, which under Poisson
-/// sampling is private.
+/// **Source.** Abadi 2016, Algorithm 1, with the expected in place of the realised batch size as
+/// divisor, which under Poisson sampling is private.
 pub struct Trainer<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) records: &'a Records,
@@ -124,7 +130,8 @@ pub struct Trainer<'a> {
 enum StepSum {
     /// Of a certified method: its sensitivity holds in the arithmetic that is executed.
     Clipped(ClippedSum),
-    /// Without a guarantee: of a run without privacy, or of a method in which records act on each other.
+    /// Without a guarantee: of a run without privacy, or of a method in which records act on each
+    /// other.
     Plain(WeightedSum),
 }
 
@@ -139,12 +146,13 @@ impl StepSum {
 }
 
 impl<'a> Trainer<'a> {
-    /// Builds model, sampler, clipping method and ledger from one plan, and draws the initial parameters.
+    /// Builds model, sampler, clipping method and ledger from one plan, and draws the initial
+    /// parameters.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the public facts of the records are not those the plan was made for, or the records are on another
-    /// device;
-    /// [`TrainError::InvalidParameter`] if the loss does not fit the number of classes, or a width or the micro-batch is 0.
+    /// [`TrainError::Mismatch`] if the public facts of the records are not those the plan was made
+    /// for, or the records are on another device; [`TrainError::InvalidParameter`] if the loss does
+    /// not fit the number of classes, or a width or the micro-batch is 0.
     pub fn new(plan: &'a Plan, records: &'a Records, mut streams: RandomStreams, execution: Execution) -> Result<Self> {
         if records.facts() != plan.facts() {
             let (expected, got) = (format!("{:?}", plan.facts()), format!("{:?}", records.facts()));
@@ -193,11 +201,13 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// Evaluates the model on these records after every epoch of [`Self::run`]: for [`EarlyStopping`](crate::EarlyStopping), and for
-    /// [`Observer::on_validation`]. They must be neither training records nor the test set.
+    /// Evaluates the model on these records after every epoch of [`Self::run`]: for
+    /// [`EarlyStopping`](crate::EarlyStopping), and for [`Observer::on_validation`]. They must be
+    /// neither training records nor the test set.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if there is none, or inputs or classes are not those of the training records.
+    /// [`TrainError::Mismatch`] if there is none, or inputs or classes are not those of the
+    /// training records.
     pub fn with_validation(mut self, validation: &'a Records) -> Result<Self> {
         let (ours, theirs) = (self.records.facts(), validation.facts());
         if validation.is_empty() {
@@ -223,8 +233,8 @@ impl<'a> Trainer<'a> {
         Ok(self)
     }
 
-    /// Whether [`Self::run`] ended because validation no longer improved. The parameters are then those of the best epoch, and the
-    /// ledger holds all steps of the plan.
+    /// Whether [`Self::run`] ended because validation no longer improved. The parameters are then
+    /// those of the best epoch, and the ledger holds all steps of the plan.
     pub fn stopped_early(&self) -> bool {
         self.patience.stopped
     }
@@ -233,8 +243,8 @@ impl<'a> Trainer<'a> {
     ///
     /// # Errors
     /// [`TrainError::Mismatch`] if the plan stops early and there are no validation records;
-    /// [`TrainError::Diverged`] if the parameters are not finite at the end of an epoch; [`TrainError::Checkpoint`] if one cannot be
-    /// written; those of [`Self::step`].
+    /// [`TrainError::Diverged`] if the parameters are not finite at the end of an epoch;
+    /// [`TrainError::Checkpoint`] if one cannot be written; those of [`Self::step`].
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<RunCounts> {
         let batches = self.plan.config().batches;
         if self.plan.config().early_stopping.is_some() && self.validation.is_none() {
@@ -265,13 +275,15 @@ impl<'a> Trainer<'a> {
         Ok(self.counts)
     }
 
-    /// Takes one step: draws a batch, sums its clipped gradients, adds noise and updates the parameters.
+    /// Takes one step: draws a batch, sums its clipped gradients, adds noise and updates the
+    /// parameters.
     ///
     /// A step beyond the plan's last one is possible and enters the ledger as well.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the clipping method reports a query that the plan did not announce: an unaccounted release
-    /// stops the run before anything of it is used. [`TrainError::Tensor`] if the device fails.
+    /// [`TrainError::Mismatch`] if the clipping method reports a query that the plan did not
+    /// announce: an unaccounted release stops the run before anything of it is used.
+    /// [`TrainError::Tensor`] if the device fails.
     pub fn step(&mut self, observer: &mut dyn Observer) -> Result<()> {
         let step = self.counts.steps;
         if observer.wants_state(step) {
@@ -334,7 +346,8 @@ impl<'a> Trainer<'a> {
         self.save_with(&path, observer.memory()?)
     }
 
-    /// Evaluates on the validation records, if there are any, and stops the run where the plan says so.
+    /// Evaluates on the validation records, if there are any, and stops the run where the plan says
+    /// so.
     fn validate(&mut self, epoch: u64, observer: &mut dyn Observer) -> Result<()> {
         let Some(validation) = self.validation else { return Ok(()) };
         let evaluation = self.engine.evaluate(validation, self.execution.micro_batch)?;

@@ -43,7 +43,8 @@ impl Trainer<'_> {
 
     /// The pass over the whole batch of `n_drawn` records, out of what each rank has of it.
     ///
-    /// Every rank then gives the clipping method the same batch and the same noise, and so has the same scales and thresholds.
+    /// Every rank then gives the clipping method the same batch and the same noise, and so has the
+    /// same scales and thresholds.
     pub(super) fn whole(&self, pass: Pass, n_drawn: usize) -> Result<Pass> {
         let ranks = &self.execution.ranks;
         if ranks.size() == 1 {
@@ -70,7 +71,8 @@ impl Trainer<'_> {
         Ok(whole)
     }
 
-    /// Ends the run if a rank has other parameters, another threshold or another ledger than rank 0: now and then, and at the end.
+    /// Ends the run if a rank has other parameters, another threshold or another ledger than rank
+    /// 0: now and then, and at the end.
     pub(super) fn compare_ranks(&self) -> Result<()> {
         let (steps, ranks) = (self.counts.steps, &self.execution.ranks);
         if ranks.size() == 1 || !steps.is_multiple_of(STEPS_PER_COMPARISON) && steps != self.plan.config().batches.steps

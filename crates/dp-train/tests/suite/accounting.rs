@@ -47,7 +47,8 @@ fn a_run_that_stops_early_has_recorded_what_it_released() {
     assert_eq!(trainer.ledger().entries()[0].count(), 12);
 }
 
-/// DPSGD-F with counts at 10 σ, σ = 1: one Poisson-sampled Gaussian pair, worth a multiplier of (1 + 0.01)^(-1/2).
+/// DPSGD-F with counts at 10 σ, σ = 1: one Poisson-sampled Gaussian pair, worth a multiplier of
+/// (1 + 0.01)^(-1/2).
 #[test]
 fn gradient_and_counts_are_one_sampled_event() {
     let facts = Data::random(100, 4, 2, 2, 1).facts;
@@ -97,7 +98,8 @@ fn constants_taken_from_the_records_make_a_guarantee_conditional() {
     assert_eq!(Plan::new(config, facts).unwrap().mark(), None);
 }
 
-/// Noisy constants: their event is in the ledger of the run, of its checkpoints and of its plan, before the steps.
+/// Noisy constants: their event is in the ledger of the run, of its checkpoints and of its plan,
+/// before the steps.
 #[test]
 fn constants_that_were_paid_for_are_in_the_ledger() {
     let data = Data::random(100, 4, 2, 2, 1);
@@ -126,7 +128,8 @@ fn a_run_without_privacy_says_so() {
     assert_eq!(plan.scope("one person's record"), None);
 }
 
-/// n = 1000, b = 256 for 20 epochs. Xu: q = b/n, T = ⌊20 · 1000/256⌋ = ⌊78.125⌋. Opacus: ⌈1000/256⌉ = 4 batches an epoch.
+/// n = 1000, b = 256 for 20 epochs. Xu: q = b/n, T = ⌊20 · 1000/256⌋ = ⌊78.125⌋. Opacus:
+/// ⌈1000/256⌉ = 4 batches an epoch.
 #[test]
 fn batch_plans_are_the_papers() {
     let exact = BatchPlan::exact(1_000, 256, 20).unwrap();
@@ -143,9 +146,10 @@ fn batch_plans_are_the_papers() {
     assert_eq!((adult.sampling_rate.get(), adult.steps), (1.0 / 92.0, 1_840));
 }
 
-/// The noise of one step, on 91,650 parameters, has standard deviation rate · σ · S / B: batches are empty at a rate of 1e-9, so
-/// that nothing else moves a parameter. The estimate's relative standard deviation is 1/√(2 · 91,650) = 0.23 %; fourteen of
-/// them beyond 5 of those by chance: 8e-6.
+/// The noise of one step, on 91,650 parameters, has standard deviation rate · σ · S / B: batches
+/// are empty at a rate of 1e-9, so that nothing else moves a parameter. The estimate's relative
+/// standard deviation is 1/√(2 · 91,650) = 0.23 %; fourteen of them beyond 5 of those by chance:
+/// 8e-6.
 #[test]
 fn the_noise_is_the_multiplier_times_the_bound_over_the_expected_batch() {
     let data = Data::random(1, 98, 2, 2, 1);
@@ -175,11 +179,12 @@ fn the_noise_is_the_multiplier_times_the_bound_over_the_expected_batch() {
     }
 }
 
-/// DPSGD-F's noise follows the largest group bound even where the batch holds no record of that group (Esipova's code takes the
-/// largest among those present).
+/// DPSGD-F's noise follows the largest group bound even where the batch holds no record of that
+/// group (Esipova's code takes the largest among those present).
 #[test]
 fn the_noise_follows_the_bound_of_absent_groups() {
-    // Counts with almost no noise; three groups, of which the records are all in group 0, above the base threshold.
+    // Counts with almost no noise; three groups, of which the records are all in group 0, above the
+    // base threshold.
     let mut data = Data::random(30, 4, 2, 3, 2);
     data.groups.fill(0);
     data.features.iter_mut().for_each(|x| *x *= 100.0);
@@ -191,8 +196,8 @@ fn the_noise_follows_the_bound_of_absent_groups() {
     assert_eq!(outcome.bounds[0], largest);
 }
 
-/// Fifty equal records, each in a batch with probability ½: a step moves the parameters by |batch| · s · g / (½ · 50), not by
-/// s · g.
+/// Fifty equal records, each in a batch with probability ½: a step moves the parameters by |batch|
+/// · s · g / (½ · 50), not by s · g.
 #[test]
 fn sums_are_divided_by_the_expected_batch() {
     let mut data = Data::random(50, 3, 2, 1, 3);

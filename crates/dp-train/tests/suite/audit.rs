@@ -1,9 +1,11 @@
 //! An audit: how well can whoever sees the parameters tell whether one record was there?
 //!
-//! The record, a canary whose gradient reaches the clipping norm, is all the data there is, which is the worst case: nothing else hides
-//! it. A run without it holds a record that is not a number instead, which contributes nothing. The attacker projects the parameters on
-//! the canary's gradient and says "there" above a threshold that was fixed beforehand. Of `n` runs each, false alarms and hits give Clopper
-//! and Pearson bounds on both rates, hence a lower bound on ε: `ln((hits − δ) / false alarms)`.
+//! The record, a canary whose gradient reaches the clipping norm, is all the data there is, which
+//! is the worst case: nothing else hides it. A run without it holds a record that is not a number
+//! instead, which contributes nothing. The attacker projects the parameters on the canary's
+//! gradient and says "there" above a threshold that was fixed beforehand. Of `n` runs each, false
+//! alarms and hits give Clopper and Pearson bounds on both rates, hence a lower bound on ε:
+//! `ln((hits − δ) / false alarms)`.
 
 use dp_accounting::{Accountant, Delta, PldAccountant};
 use dp_clipping::PresetParams;
@@ -41,7 +43,8 @@ fn record(x: f32) -> Records {
     Records::new(&[x, 0.0, 0.0], &[0], &[0], FACTS, DType::F32, &Device::Cpu).unwrap()
 }
 
-/// In how many of the runs on these records the projection exceeds the threshold, in units of the clipping norm.
+/// In how many of the runs on these records the projection exceeds the threshold, in units of the
+/// clipping norm.
 fn says_there(plan: &Plan, records: &Records, variant: u16, threshold: f64) -> u32 {
     let direction = {
         let canary = record(1_000.0);
@@ -81,7 +84,8 @@ fn log_binomial_cdf(k: u32, n: u32, p: f64) -> f64 {
     largest + terms.iter().map(|t| (t - largest).exp()).sum::<f64>().ln()
 }
 
-/// Clopper and Pearson's upper bound on a probability after `k` of `n`, wrong with probability `failure` at most.
+/// Clopper and Pearson's upper bound on a probability after `k` of `n`, wrong with probability
+/// `failure` at most.
 fn upper_bound(k: u32, n: u32, failure: f64) -> f64 {
     if k == n {
         return 1.0;
@@ -111,8 +115,9 @@ fn bounds_on_a_probability_by_hand() {
     assert_eq!(upper_bound(20, 20, 0.05), 1.0);
 }
 
-/// Five audits, each above its claim by chance with probability 1e-4 at most (the seed is fixed). Thresholds are one and a half
-/// standard deviations of the noise, or two and a half. That an audit reaches a share of what is claimed shows that it would see a breach.
+/// Five audits, each above its claim by chance with probability 1e-4 at most (the seed is fixed).
+/// Thresholds are one and a half standard deviations of the noise, or two and a half. That an audit
+/// reaches a share of what is claimed shows that it would see a breach.
 #[test]
 fn no_audit_exceeds_what_is_claimed() {
     for (method, sigma, sampling_rate, steps, threshold, share) in [
@@ -129,7 +134,8 @@ fn no_audit_exceeds_what_is_claimed() {
     }
 }
 
-/// A trainer that adds half the noise it should is exposed, in one step and in four; so is one that samples, with a third.
+/// A trainer that adds half the noise it should is exposed, in one step and in four; so is one that
+/// samples, with a third.
 #[test]
 fn too_little_noise_is_caught() {
     for (claim, broken, threshold) in [

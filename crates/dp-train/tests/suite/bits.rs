@@ -68,8 +68,8 @@ fn threads_and_chunks_change_no_bit() {
     }
 }
 
-/// Models in which some layer's gradients are not formed: what a record adds to a sum there is exact, and the sum is rounded after each
-/// of its terms.
+/// Models in which some layer's gradients are not formed: what a record adds to a sum there is
+/// exact, and the sum is rounded after each of its terms.
 const CHAINED: [&str; 3] = ["max pooling", "average pooling", "sequence"];
 
 /// Loss and norm of a record, as bits, and its scaled gradient.
@@ -113,8 +113,9 @@ proptest! {
     }
 }
 
-/// What four steps make of each model. When this fails, the arithmetic has changed: raise [`NUMERICS`] and take the new digest over. The bits
-/// are those of the processors named; others are not compared.
+/// What four steps make of each model. When this fails, the arithmetic has changed: raise
+/// [`NUMERICS`] and take the new digest over. The bits are those of the processors named; others
+/// are not compared.
 #[test]
 fn the_bits_are_those_of_this_version_of_the_arithmetic() {
     let mut hasher = Sha256::new();

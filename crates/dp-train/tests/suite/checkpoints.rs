@@ -78,7 +78,8 @@ fn optimisers() -> [OptimiserConfig; 4] {
     ]
 }
 
-/// Interrupted before every step, continued in a trainer made with another seed: bit for bit the uninterrupted run.
+/// Interrupted before every step, continued in a trainer made with another seed: bit for bit the
+/// uninterrupted run.
 #[test]
 fn a_run_goes_on_as_if_it_had_never_stopped() {
     let folder = tempfile::tempdir().unwrap();
@@ -109,7 +110,8 @@ fn a_run_goes_on_as_if_it_had_never_stopped() {
     }
 }
 
-/// Without a seed the file alone holds the key: the restored run still takes the steps that the first one went on to take.
+/// Without a seed the file alone holds the key: the restored run still takes the steps that the
+/// first one went on to take.
 #[test]
 fn a_run_on_the_system_s_entropy_goes_on_too() {
     let folder = tempfile::tempdir().unwrap();
@@ -146,7 +148,8 @@ fn patience_survives_an_interruption() {
     );
     let whole = Study::end(study.trainer(1), Thresholds::default());
     assert!(whole.stopped && whole.ledger.entries()[0].count() == STEPS, "{whole:?}");
-    // A checkpoint after every step; each run is cut short by an observer that cannot be told of a later step.
+    // A checkpoint after every step; each run is cut short by an observer that cannot be told of a
+    // later step.
     for until in 1..=whole.counts.steps {
         let checkpoints = Checkpoints::new(&path, CheckpointInterval::Steps(1));
         let mut first = study.trainer(1).with_checkpoints(checkpoints).unwrap();
@@ -239,7 +242,8 @@ fn checkpoints_are_written_when_due_and_at_the_end() {
     insta::assert_snapshot!(error, @"checkpoint interval in steps = 0: expected at least 1");
 }
 
-/// The revision of the code is written down; a run of another one may go on, for what decides the bits is compared apart.
+/// The revision of the code is written down; a run of another one may go on, for what decides the
+/// bits is compared apart.
 #[test]
 fn the_revision_is_recorded_and_not_compared() {
     let folder = tempfile::tempdir().unwrap();

@@ -69,7 +69,8 @@ fn any_cell_of_the_grid_can_be_named() {
     assert_eq!(config.privacy.unwrap().clipping.rule.name(), "tanh");
 }
 
-/// The expected batch is the configured one even where it does not divide the records: 256 of 1000, not 1000/⌈1000/256⌉ = 250.
+/// The expected batch is the configured one even where it does not divide the records: 256 of 1000,
+/// not 1000/⌈1000/256⌉ = 250.
 #[test]
 fn lengths_follow_from_epochs_or_steps() {
     let of = |batches: &str| {

@@ -1,8 +1,9 @@
 //! Convolutional networks against candle's autograd, one record at a time, in `f64`.
 //!
-//! The oracle has channels first and shares nothing with the engine but the parameters. Of candle's own operations, max pooling has a wrong
-//! gradient, and convolution one of the wrong size where a stride leaves pixels over. Here a convolution is a matrix product per
-//! tap, and the places of the largest pixels of a pooling are searched by plain loops and read by `gather`.
+//! The oracle has channels first and shares nothing with the engine but the parameters. Of candle's
+//! own operations, max pooling has a wrong gradient, and convolution one of the wrong size where a
+//! stride leaves pixels over. Here a convolution is a matrix product per tap, and the places of the
+//! largest pixels of a pooling are searched by plain loops and read by `gather`.
 
 use candle_core::{D, Tensor, Var};
 use dp_train::{
@@ -71,7 +72,8 @@ fn max_pool(x: &Tensor, kernel: usize, stride: usize, padding: usize) -> candle_
     x.flatten_all()?.gather(&places, 0)?.reshape((1, channels, out(height), out(width)))
 }
 
-/// What tap `(ky, kx)` of a window sees at every position, `[1, channels, out height, out width]`, of an image with its padding.
+/// What tap `(ky, kx)` of a window sees at every position, `[1, channels, out height, out width]`,
+/// of an image with its padding.
 fn seen(padded: &Tensor, (ky, kx): (usize, usize), kernel: usize, stride: usize) -> candle_core::Result<Tensor> {
     let places = |size: usize, offset: usize| {
         let places: Vec<u32> = (0..=(size - kernel) / stride).map(|i| (i * stride + offset) as u32).collect();
@@ -94,7 +96,8 @@ fn average_pool(x: &Tensor, kernel: usize, stride: usize, padding: usize) -> can
     sum / (kernel * kernel) as f64
 }
 
-/// Convolution with a weight `[filters, kernel, kernel, channels / groups]`, one matrix product per tap and group.
+/// Convolution with a weight `[filters, kernel, kernel, channels / groups]`, one matrix product per
+/// tap and group.
 fn conv(x: &Tensor, weight: &Tensor, stride: usize, padding: usize, groups: usize) -> candle_core::Result<Tensor> {
     let x = pad(x, padding)?;
     let (filters, kernel, _, channels) = weight.dims4()?;
@@ -168,7 +171,8 @@ fn oracle_gradient(network: &Network, model: &Model, x: &[f32], label: u32) -> (
     (loss.to_scalar().unwrap(), flat.collect())
 }
 
-/// What the engine says of a whole batch: losses, norms, the weighted sum, and that sum again, now without norms.
+/// What the engine says of a whole batch: losses, norms, the weighted sum, and that sum again, now
+/// without norms.
 struct Answer {
     losses: Vec<f64>,
     norms: Vec<f64>,
@@ -214,7 +218,8 @@ fn compare(network: &Network, n_classes: usize, rows: &[usize], weights: &[f64],
         }
         size += weight.abs() * expected_norm;
     }
-    // Weights of both signs may cancel: the error is relative to what was added up, not to what is left.
+    // Weights of both signs may cancel: the error is relative to what was added up, not to what is
+    // left.
     let error = |answer: &[f64]| relative_error(answer, &sum) * norm(&sum) / size.max(f64::MIN_POSITIVE);
     for answer in [&got.weighted_sum, &got.sum_without_norms] {
         assert!(error(answer) <= 1e-10, "{network:?}: {}", error(answer));
@@ -272,7 +277,8 @@ proptest! {
     }
 }
 
-/// The networks of the papers, whose shapes take the ways that small ones do not: without patches, and with large weights.
+/// The networks of the papers, whose shapes take the ways that small ones do not: without patches,
+/// and with large weights.
 #[test]
 fn the_papers_networks_agree_with_autograd() {
     let mnist = ImageShape { height: 28, width: 28, channels: 1 };
@@ -293,7 +299,8 @@ fn the_papers_networks_agree_with_autograd() {
     }
 }
 
-/// Padding and strides at full width; few positions and a large weight (Gram), many and a small one (kept).
+/// Padding and strides at full width; few positions and a large weight (Gram), many and a small one
+/// (kept).
 #[test]
 fn wide_networks_agree_with_autograd() {
     let image = ImageShape { height: 30, width: 22, channels: 17 };

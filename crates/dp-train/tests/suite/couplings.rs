@@ -5,7 +5,8 @@ use dp_train::{Activation, DType, Device, Engine, Execution, ModelConfig, Plan, 
 
 use crate::support::{Data, batches, config, mlp, norm, parameters, privacy, relative_error, streams};
 
-/// One step at rate 0.1 on every record: the plan, and minus ten times the step, which is the gradient that was used.
+/// One step at rate 0.1 on every record: the plan, and minus ten times the step, which is the
+/// gradient that was used.
 fn one_step(model: ModelConfig, method: &str, records: &Records) -> (Plan, Vec<f64>, Vec<f64>) {
     let plan = Plan::new(config(model, batches(1.0, 1), Some(privacy(method))), records.facts()).unwrap();
     let execution = Execution { micro_batch: 7, ..Execution::default() };
@@ -48,7 +49,8 @@ fn one_error_of_clipping_at_a_time_and_no_noise() {
     }
 }
 
-/// With both regularisers at weight 0, FairLens is DPSGD bit for bit; with weights it is not, and it stays within the bound of the noise.
+/// With both regularisers at weight 0, FairLens is DPSGD bit for bit; with weights it is not, and
+/// it stays within the bound of the noise.
 #[test]
 fn fairlens_without_regularisers_is_dpsgd() {
     let records = Data::random(40, 3, 2, 3, 32).records(DType::F64);

@@ -1,4 +1,5 @@
-//! The CUDA path against the CPU's. Without a device, or in a build without the feature `cuda`, each test says that it was skipped.
+//! The CUDA path against the CPU's. Without a device, or in a build without the feature `cuda`,
+//! each test says that it was skipped.
 
 use dp_train::analysis::{Analyser, AnalysisSettings, DecompositionObserver, EigenvalueSearch};
 use dp_train::{
@@ -11,7 +12,8 @@ use rand_chacha::ChaCha20Rng;
 
 use crate::support::{Data, batches, config, mlp, parameters, parameters_of, privacy, relative_error, streams};
 
-/// The first CUDA device, or a line that says why there is none; a failure where `REQUIRE_CUDA` is set.
+/// The first CUDA device, or a line that says why there is none; a failure where `REQUIRE_CUDA` is
+/// set.
 fn device() -> Option<Device> {
     match cuda_device(0) {
         Ok(device) => Some(device),
@@ -176,7 +178,8 @@ fn images_are_the_cpu_s() {
     assert_same_answers(&device, &cnn, &Loss::SoftmaxCrossEntropy, &data);
 }
 
-/// The networks of the papers at their sizes. In `f64`: in `f32` a rounding can hand a pool's gradient to another pixel.
+/// The networks of the papers at their sizes. In `f64`: in `f32` a rounding can hand a pool's
+/// gradient to another pixel.
 #[test]
 fn published_networks_are_the_cpu_s() {
     let Some(device) = device() else { return };
@@ -243,8 +246,8 @@ fn run(plan: &Plan, records: &Records, device: &Device, noise: NoiseSource) -> (
     (parameters(&mut trainer), counts.non_finite)
 }
 
-/// The noise of a value depends on the step's key and the value's place alone, so that both end at the same parameters. A record that is not
-/// a number is left out of both.
+/// The noise of a value depends on the step's key and the value's place alone, so that both end at
+/// the same parameters. A record that is not a number is left out of both.
 #[test]
 fn a_run_is_the_cpu_s() {
     let Some(device) = device() else { return };
@@ -321,7 +324,8 @@ fn a_run_repeats() {
     assert!(relative_error(&first.0, &run(&plain, &records, &device, NoiseSource::Device).0) > 1e-3);
 }
 
-/// The noise-only steps of a run whose batches are all empty: every parameter moves, by the noise's standard deviation.
+/// The noise-only steps of a run whose batches are all empty: every parameter moves, by the noise's
+/// standard deviation.
 #[test]
 fn steps_without_records_are_noise() {
     let Some(device) = device() else { return };

@@ -1,4 +1,5 @@
-//! Second derivatives against candle's double backward, the closed form of logistic regression, and exact traces and eigenvalues.
+//! Second derivatives against candle's double backward, the closed form of logistic regression, and
+//! exact traces and eigenvalues.
 
 use candle_core::{D, Tensor, Var};
 use dp_train::analysis::Curvature;
@@ -9,11 +10,14 @@ use rand_chacha::ChaCha20Rng;
 use crate::convolution::{Network, oracle_logits};
 use crate::support::{Data, mlp, norm, relative_error, whole_variables};
 
-/// A Hessian-vector product by candle's autograd, twice: the gradient of `⟨∇L, v⟩`. `loss` makes the mean loss from the variables.
+/// A Hessian-vector product by candle's autograd, twice: the gradient of `⟨∇L, v⟩`. `loss` makes
+/// the mean loss from the variables.
 fn double_backward(variables: &[Var], loss: impl Fn(&[Var]) -> Tensor, vector: &[f64]) -> Vec<f64> {
-    // candle keeps the graph of its gradients only where this is set; nothing else in this program reads it.
+    // candle keeps the graph of its gradients only where this is set; nothing else in this program
+    // reads it.
     #[expect(unsafe_code, reason = "setting a variable of the environment")]
-    // SAFETY: everything in this program that reads the environment does so through the standard library, which takes a lock.
+    // SAFETY: everything in this program that reads the environment does so through the standard
+    // library, which takes a lock.
     unsafe {
         std::env::set_var("CANDLE_GRAD_DO_NOT_DETACH", "1");
     }
@@ -118,7 +122,8 @@ fn convolutional_networks_agree_with_double_backward() {
     });
 }
 
-/// The Hessian of logistic regression is the mean of `p(1 − p) (x, 1)ᵀ(x, 1)`, `p` the predicted probability.
+/// The Hessian of logistic regression is the mean of `p(1 − p) (x, 1)ᵀ(x, 1)`, `p` the predicted
+/// probability.
 #[test]
 fn logistic_regression_in_closed_form() {
     let data = Data::random(40, 5, 2, 1, 4);
@@ -152,7 +157,8 @@ fn logistic_regression_in_closed_form() {
     assert!(eigenvalue.residual < 1e-4 * largest);
 }
 
-/// 400 random probes against the trace column by column. Beyond 3 standard errors by chance: 0.3 % each; the seed is fixed.
+/// 400 random probes against the trace column by column. Beyond 3 standard errors by chance: 0.3 %
+/// each; the seed is fixed.
 #[test]
 fn traces_are_within_three_standard_errors() {
     for (config, seed) in [(ModelConfig::LogisticRegression, 7), (mlp(&[6], Activation::Tanh), 8)] {
@@ -168,8 +174,9 @@ fn traces_are_within_three_standard_errors() {
     }
 }
 
-/// At a saddle the eigenvalue of largest magnitude may be negative: the largest one is found all the same. `L = −ln softmax` of two
-/// linear layers 1 → 1 → 2 around 0 has the Hessian of `w u`, an indefinite form.
+/// At a saddle the eigenvalue of largest magnitude may be negative: the largest one is found all
+/// the same. `L = −ln softmax` of two linear layers 1 → 1 → 2 around 0 has the Hessian of `w u`, an
+/// indefinite form.
 #[test]
 fn the_largest_eigenvalue_of_an_indefinite_hessian() {
     let data = Data::random(20, 3, 2, 1, 9);

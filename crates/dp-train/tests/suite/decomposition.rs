@@ -40,8 +40,9 @@ fn gradients(plan: &Plan, records: &Records, at: &[f64]) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// `R^clip`, `R^mag`, `R^dir`, `R^mag*`, `R^dir*` of each group as printed in Propositions 1, 2 and 2*, with the expectation over all
-/// `2ⁿ` batches, for a method whose scales depend on nothing but the record. All second derivatives by products with `H_a`.
+/// `R^clip`, `R^mag`, `R^dir`, `R^mag*`, `R^dir*` of each group as printed in Propositions 1, 2 and
+/// 2*, with the expectation over all `2ⁿ` batches, for a method whose scales depend on nothing but
+/// the record. All second derivatives by products with `H_a`.
 fn by_definition(plan: &Plan, records: &Records, at: &[f64], rate: f64) -> Vec<[f64; 5]> {
     let gradients = gradients(plan, records, at);
     let norms: Vec<f64> = gradients.iter().map(|g| norm(g)).collect();
@@ -120,7 +121,8 @@ fn analyse(plan: &Plan, records: &Records, settings: AnalysisSettings, seed: u64
     (observer.into_steps().remove(0), at)
 }
 
-/// Ten terms of two groups for two methods, each within 4 standard errors of its exact value: by chance beyond, 1e-3; seeds are fixed.
+/// Ten terms of two groups for two methods, each within 4 standard errors of its exact value: by
+/// chance beyond, 1e-3; seeds are fixed.
 #[test]
 fn terms_are_those_of_the_propositions() {
     for method in ["dpsgd", "dpsgd-global"] {
@@ -144,7 +146,8 @@ fn terms_are_those_of_the_propositions() {
     }
 }
 
-/// A global bound that nothing exceeds scales all alike: no error of direction. `Z = 50`, `C0 = 0.5`.
+/// A global bound that nothing exceeds scales all alike: no error of direction. `Z = 50`, `C0 =
+/// 0.5`.
 #[test]
 fn scaling_all_alike_has_no_error_of_direction() {
     let records = Data::random(40, 4, 2, 2, 22).records(DType::F32);
@@ -158,7 +161,8 @@ fn scaling_all_alike_has_no_error_of_direction() {
     }
 }
 
-/// `R^noise` and its bounds of the trace, and the condition on the learning rate, from figures that are reported beside them.
+/// `R^noise` and its bounds of the trace, and the condition on the learning rate, from figures that
+/// are reported beside them.
 #[test]
 fn noise_and_bounds_by_hand() {
     let records = Data::random(60, 4, 2, 2, 23).records(DType::F64);
@@ -190,7 +194,8 @@ fn noise_and_bounds_by_hand() {
     assert_eq!(found.risk_gap_bounds(0, 2), None);
 }
 
-/// With every record in every batch, the clipped gradient of a FairLens step is what the run moves by, up to its noise: 1e-6 of the bound.
+/// With every record in every batch, the clipped gradient of a FairLens step is what the run moves
+/// by, up to its noise: 1e-6 of the bound.
 #[test]
 fn fairlens_is_clipped_as_the_run_clips() {
     let records = Data::random(30, 3, 2, 2, 28).records(DType::F64);
@@ -215,7 +220,8 @@ fn fairlens_is_clipped_as_the_run_clips() {
     assert!((fairlens.plain_sq_norm.mean / dpsgd.plain_sq_norm.mean - 1.0).abs() < 1e-9);
 }
 
-/// A subsample of records gives the same on average: the trace over few records per probe is within 4 standard errors of the one over all.
+/// A subsample of records gives the same on average: the trace over few records per probe is within
+/// 4 standard errors of the one over all.
 #[test]
 fn subsampled_curvature_is_unbiased() {
     let records = Data::random(200, 4, 3, 2, 24).records(DType::F64);
@@ -231,7 +237,8 @@ fn subsampled_curvature_is_unbiased() {
     }
 }
 
-/// Number of threads and micro-batch change nothing but rounding; a group without a record has no terms.
+/// Number of threads and micro-batch change nothing but rounding; a group without a record has no
+/// terms.
 #[test]
 fn threads_change_nothing_and_an_absent_group_has_no_terms() {
     let mut data = Data::random(50, 4, 2, 2, 25);

@@ -19,8 +19,8 @@ fn models() -> Vec<ModelConfig> {
     ]
 }
 
-/// One record at rate 1e-9: no batch of a thousand holds it, but for one time in a million (the seed is fixed). Each step then
-/// moves every parameter by 0.1 · N(0, 1) · 0.5 / 1e-9.
+/// One record at rate 1e-9: no batch of a thousand holds it, but for one time in a million (the
+/// seed is fixed). Each step then moves every parameter by 0.1 · N(0, 1) · 0.5 / 1e-9.
 #[test]
 fn an_empty_batch_is_a_step_of_noise() {
     const STEPS: u64 = 1_000;
@@ -32,8 +32,9 @@ fn an_empty_batch_is_a_step_of_noise() {
         assert_eq!((outcome.counts.steps, outcome.counts.empty_batches, outcome.counts.records), (STEPS, STEPS, 0));
         let moved = difference(&outcome.parameters, &outcome.initial);
         assert!(moved.iter().all(|&m| m != 0.0));
-        // 42 sums of 1000 steps. Their mean square has relative standard deviation √(2/42) = 0.218, so 5 of them above is no
-        // more likely than 1e-5 (its tail is that of χ² with 42 degrees of freedom), and the sixth below impossible.
+        // 42 sums of 1000 steps. Their mean square has relative standard deviation √(2/42) = 0.218,
+        // so 5 of them above is no more likely than 1e-5 (its tail is that of χ² with 42 degrees of
+        // freedom), and the sixth below impossible.
         let expected = 0.1 * 0.5 / 1e-9 * (STEPS as f64).sqrt();
         let ratio = (norm(&moved) / expected).powi(2) / moved.len() as f64;
         assert!((1.0 / 6.0..1.0 + 5.0 * 0.218).contains(&ratio), "{ratio}");
@@ -48,8 +49,8 @@ fn an_empty_batch_without_privacy_changes_nothing() {
     assert_eq!(outcome.parameters, outcome.initial);
 }
 
-/// The run with a bad record is, bit for bit, the run in which that record is another bad one; and the step is that of the
-/// other records alone.
+/// The run with a bad record is, bit for bit, the run in which that record is another bad one; and
+/// the step is that of the other records alone.
 #[test]
 fn a_bad_record_contributes_exactly_zero_and_is_counted() {
     for model in models() {
@@ -83,7 +84,8 @@ fn a_bad_record_contributes_exactly_zero_and_is_counted() {
     }
 }
 
-/// Seven records with an eighth that is bad, against the seven alone, at the same expected batch size but for the factor 8/7.
+/// Seven records with an eighth that is bad, against the seven alone, at the same expected batch
+/// size but for the factor 8/7.
 #[test]
 fn the_other_records_contribute_as_if_the_bad_one_were_absent() {
     for method in [None, Some("dpsgd")] {
@@ -107,7 +109,8 @@ fn the_other_records_contribute_as_if_the_bad_one_were_absent() {
     }
 }
 
-/// 1e38 is a number: its record is clipped like any other where its gradient is finite, and left out where it overflows.
+/// 1e38 is a number: its record is clipped like any other where its gradient is finite, and left
+/// out where it overflows.
 #[test]
 fn a_record_near_the_end_of_the_range_leaves_a_private_run_finite() {
     for model in models() {

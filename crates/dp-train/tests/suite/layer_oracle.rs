@@ -1,6 +1,8 @@
-//! Every layer against candle's autograd, one record at a time, in `f64`, and against finite differences.
+//! Every layer against candle's autograd, one record at a time, in `f64`, and against finite
+//! differences.
 //!
-//! The oracle is written from the definitions with candle's elementary operations only: `candle_nn`'s normalisation cuts the graph.
+//! The oracle is written from the definitions with candle's elementary operations only:
+//! `candle_nn`'s normalisation cuts the graph.
 
 use std::collections::HashMap;
 
@@ -34,7 +36,8 @@ fn activate(x: &Tensor, function: Activation) -> candle_core::Result<Tensor> {
     }
 }
 
-/// One record, `[positions, channels]` with the positions of an image of `height` rows, through the layers.
+/// One record, `[positions, channels]` with the positions of an image of `height` rows, through the
+/// layers.
 fn forward(
     layers: &[LayerConfig],
     prefix: &str,
@@ -127,7 +130,8 @@ impl Case {
         data
     }
 
-    /// An engine whose parameters, all of them, are away from their initial zeros and ones, and the same in both precisions.
+    /// An engine whose parameters, all of them, are away from their initial zeros and ones, and the
+    /// same in both precisions.
     fn engine(&self, records: &Records) -> Engine {
         let mut engine = Engine::new(&self.model(), Loss::SoftmaxCrossEntropy, records, &Device::Cpu).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(4);
@@ -241,7 +245,8 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// On a square image: candle pads the gradient of a strided convolution by its height in both directions.
+/// On a square image: candle pads the gradient of a strided convolution by its height in both
+/// directions.
 fn residual_network_on_images() -> Case {
     let group_norm = |groups| LayerConfig::GroupNorm { groups };
     let conv = |outputs, stride| LayerConfig::Conv { outputs, kernel: 3, stride, padding: 1, groups: 1, bias: false };
@@ -272,7 +277,8 @@ fn residual_network_on_images() -> Case {
     }
 }
 
-/// On an image that is not square, with padding, strides and groups, down to one pixel, which only the middle of the last kernel meets.
+/// On an image that is not square, with padding, strides and groups, down to one pixel, which only
+/// the middle of the last kernel meets.
 fn convolutions_and_pools() -> Case {
     let conv =
         |outputs, stride, groups| LayerConfig::Conv { outputs, kernel: 3, stride, padding: 1, groups, bias: true };
@@ -351,8 +357,8 @@ fn layers_agree_with_autograd() {
     }
 }
 
-/// Along random directions of length 1: needs no other implementation to be right. The error of a central difference is of order h² and
-/// of order 1e-16/h.
+/// Along random directions of length 1: needs no other implementation to be right. The error of a
+/// central difference is of order h² and of order 1e-16/h.
 #[test]
 fn gradients_of_every_layer_are_slopes() {
     let mut rng = ChaCha20Rng::seed_from_u64(6);
@@ -381,8 +387,8 @@ fn gradients_of_every_layer_are_slopes() {
     }
 }
 
-/// Along random directions, in training: the masks of one key are the same in every pass, forward and backward. The error of a central
-/// difference is of order h² and of order 1e-16/h.
+/// Along random directions, in training: the masks of one key are the same in every pass, forward
+/// and backward. The error of a central difference is of order h² and of order 1e-16/h.
 #[test]
 fn gradients_are_slopes_with_dropout_in_force() {
     let dropout = || LayerConfig::Dropout { probability: 0.4 };

@@ -61,8 +61,8 @@ fn every_optimiser_learns_from_private_gradients() {
     }
 }
 
-/// Empty batches leave regularisation alone at work: the weights shrink by `∏ (1 − η_t λ)` over a warm-up of two steps under a
-/// staircase, `η = ½·0.4, 0.4, 0.2, 0.2, 0.1`.
+/// Empty batches leave regularisation alone at work: the weights shrink by `∏ (1 − η_t λ)` over a
+/// warm-up of two steps under a staircase, `η = ½·0.4, 0.4, 0.2, 0.2, 0.1`.
 #[test]
 fn the_rate_follows_schedule_and_warm_up() {
     let data = Data::random(1, 6, 2, 1, 1);
@@ -79,8 +79,9 @@ fn the_rate_follows_schedule_and_warm_up() {
     }
 }
 
-/// Empty batches leave regularisation alone at work: each step multiplies every weight by 1 − ηλ = 1 − 0.1 · 0.5 and leaves the
-/// biases. The weights stay far above the clipping norm's reach, so it is not clipped.
+/// Empty batches leave regularisation alone at work: each step multiplies every weight by 1 − ηλ =
+/// 1 − 0.1 · 0.5 and leaves the biases. The weights stay far above the clipping norm's reach, so it
+/// is not clipped.
 #[test]
 fn l2_shrinks_weights_and_not_biases_and_is_not_clipped() {
     let data = Data::random(1, 6, 2, 1, 1);

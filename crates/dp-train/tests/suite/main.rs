@@ -1,4 +1,5 @@
-//! What a run must do, tested through the public interface. One program, so that the tensor library is linked once.
+//! What a run must do, tested through the public interface. One program, so that the tensor library
+//! is linked once.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod accounting;

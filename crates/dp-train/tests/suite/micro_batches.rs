@@ -1,4 +1,5 @@
-//! The number of records that are computed at once changes a certified run not at all, another only by rounding.
+//! The number of records that are computed at once changes a certified run not at all, another only
+//! by rounding.
 
 use dp_train::{Activation, DType, Loss, ModelConfig, Normalisation, TrainConfig};
 use proptest::prelude::*;
@@ -33,7 +34,8 @@ fn assert_same(pieces: &Outcome, whole: &Outcome, tolerance: f64) {
     }
 }
 
-/// A sampling rate of 1 makes every batch the whole of 40 records, so that the sizes around it are met exactly.
+/// A sampling rate of 1 makes every batch the whole of 40 records, so that the sizes around it are
+/// met exactly.
 #[test]
 fn every_size_gives_the_same_run() {
     let mut data = Data::random(40, 6, 3, 2, 1);
@@ -54,7 +56,8 @@ fn every_size_gives_the_same_run() {
     }
 }
 
-/// Dropout masks belong to records, not to their place in a piece; both passes over a piece draw the same ones.
+/// Dropout masks belong to records, not to their place in a piece; both passes over a piece draw
+/// the same ones.
 #[test]
 fn every_size_gives_the_same_run_with_dropout() {
     let mut data = Data::random(40, 6, 2, 2, 8);

@@ -1,4 +1,5 @@
-//! The guarantee of a step: one record more changes the clipped sum by at most the bound that the noise is scaled to.
+//! The guarantee of a step: one record more changes the clipped sum by at most the bound that the
+//! noise is scaled to.
 
 use dp_clipping::{ClipBatch, ClipConfig, MethodEntry, MethodState, PresetParams, PublicContext, registry};
 use dp_train::{Activation, DType, Device, Engine, Loss, ModelConfig, Records};
@@ -112,7 +113,8 @@ proptest! {
         let base_sum = clipped_sum(&mut engine, &records, &base, &base_bad, &base_clipped.scales);
         let all_sum = clipped_sum(&mut engine, &records, &all, &all_bad, &all_clipped.scales);
         let change = norm(&difference(&all_sum, &base_sum));
-        // A sum of n rounded terms of size at most S: the error of each of its n additions is half an ulp of at most n S.
+        // A sum of n rounded terms of size at most S: the error of each of its n additions is half
+        // an ulp of at most n S.
         let half_ulp = if double { f64::EPSILON } else { f64::from(f32::EPSILON) } / 2.0;
         let rounding = (n * n) as f64 * half_ulp * base_clipped.bound;
         prop_assert!(
@@ -133,8 +135,9 @@ proptest! {
     }
 }
 
-/// An input of 1e12 beside biases that decide alone: the gradient is as large, its scale as small as either can be. Beyond 2⁴⁰ a record
-/// contributes nothing: there a scaled output gradient could be subnormal, and its rounding exceed the bound.
+/// An input of 1e12 beside biases that decide alone: the gradient is as large, its scale as small
+/// as either can be. Beyond 2⁴⁰ a record contributes nothing: there a scaled output gradient could
+/// be subnormal, and its rounding exceed the bound.
 #[test]
 fn a_huge_input_with_a_tiny_output_gradient_stays_bounded() {
     let engine_on = |input: f32| {
@@ -163,8 +166,8 @@ fn a_huge_input_with_a_tiny_output_gradient_stays_bounded() {
     assert_eq!(norms(&mut engine, &records, &[0]).0, [f64::INFINITY]);
 }
 
-/// With parameters beyond all reason a record of zeros is not finite either: what stands in the place of a blanked record has to be a
-/// record that is.
+/// With parameters beyond all reason a record of zeros is not finite either: what stands in the
+/// place of a blanked record has to be a record that is.
 #[test]
 fn a_blanked_record_adds_nothing_where_zeros_are_not_finite() {
     let data = Data { features: vec![2.0, f32::NAN, 3.0], labels: vec![0; 3], ..Data::random(3, 1, 2, 1, 1) };
@@ -182,8 +185,9 @@ fn a_blanked_record_adds_nothing_where_zeros_are_not_finite() {
     assert_eq!(with, without);
 }
 
-/// The same through the trainer, noise included: two data sets that differ in one record, the same randomness, and thresholds
-/// that follow no counts. The noise is equal and cancels, but for its rounding.
+/// The same through the trainer, noise included: two data sets that differ in one record, the same
+/// randomness, and thresholds that follow no counts. The noise is equal and cancels, but for its
+/// rounding.
 #[test]
 fn parameters_of_neighbours_differ_by_at_most_the_bound() {
     const STEP_SIZE: f64 = 0.1;
@@ -209,7 +213,8 @@ fn parameters_of_neighbours_differ_by_at_most_the_bound() {
             assert_eq!(b.counts.non_finite, 1);
             let change = norm(&difference(&a.parameters, &b.parameters));
             let most = STEP_SIZE * a.bounds[0] / BATCH;
-            // Rounding to the grid comes after the noise, so it may add a step of σS/256 in each parameter and costs no privacy.
+            // Rounding to the grid comes after the noise, so it may add a step of σS/256 in each
+            // parameter and costs no privacy.
             let grid = most / 256.0 * (a.parameters.len() as f64).sqrt();
             // Parameters of size 1 with rounding 1e-16, some 60 of them.
             assert!(change <= most + grid + 1e-14, "{} at {stretch}: {change} > {most}", entry.name);

@@ -1,7 +1,8 @@
 //! Per-sample gradients against candle's autograd, one record at a time, in `f64`.
 //!
-//! The oracle shares nothing with the engine but the parameters: it is built from their names and candle's own operations. Its
-//! losses are one formula, `ln Σ_j exp(z_j) − z_y`, with binary cross-entropy as that of the logits `[0, z]`.
+//! The oracle shares nothing with the engine but the parameters: it is built from their names and
+//! candle's own operations. Its losses are one formula, `ln Σ_j exp(z_j) − z_y`, with binary
+//! cross-entropy as that of the logits `[0, z]`.
 
 use candle_core::{D, Tensor, Var};
 use dp_train::{Activation, DType, Device, Engine, Loss, Model, ModelConfig, Records};
@@ -145,7 +146,8 @@ proptest! {
             }
             size += weight.abs() * expected_norm;
         }
-        // Weights of both signs may cancel: the error is relative to what was added up, not to what is left.
+        // Weights of both signs may cancel: the error is relative to what was added up, not to what
+        // is left.
         let error = |answer: &[f64]| relative_error(answer, &sum) * norm(&sum) / size.max(f64::MIN_POSITIVE);
         prop_assert!(error(&got.weighted_sum) <= 1e-10);
 

@@ -139,7 +139,8 @@ fn a_run_of_ranks_writes_checkpoints_as_it_goes() {
     assert!(path.exists());
 }
 
-/// The faults of others, planted: each rank with streams of its own, and a rank that skips a step in which it drew nothing.
+/// The faults of others, planted: each rank with streams of its own, and a rank that skips a step
+/// in which it drew nothing.
 #[test]
 fn ranks_that_drift_apart_are_stopped() {
     let (data, config) = (data(), training("dpsgd"));

@@ -40,7 +40,8 @@ fn seeds_runs_and_variants_differ() {
     assert_ne!(other_run.initial, base.initial);
 }
 
-/// Streams are separate: a method that draws noise for counts trains on the batches of one that draws none.
+/// Streams are separate: a method that draws noise for counts trains on the batches of one that
+/// draws none.
 #[test]
 fn counts_do_not_disturb_batches() {
     let seven = Randomness::from_seed(7);

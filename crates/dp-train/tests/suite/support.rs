@@ -184,9 +184,11 @@ pub(crate) fn relative_error(a: &[f64], b: &[f64]) -> f64 {
     norm(&difference(a, b)) / scale
 }
 
-/// The parameters in order, in `f64`, as variables of candle's, convolutions with their whole kernels and channels last.
+/// The parameters in order, in `f64`, as variables of candle's, convolutions with their whole
+/// kernels and channels last.
 ///
-/// Weights that meet no pixel are not among the engine's parameters. Here they are 3: no output may depend on them.
+/// Weights that meet no pixel are not among the engine's parameters. Here they are 3: no output may
+/// depend on them.
 pub(crate) fn whole_variables(model: &Model) -> Vec<Var> {
     let whole = |spec: &ParameterSpec, view: &Tensor| {
         let view = view.to_dtype(DType::F64)?;

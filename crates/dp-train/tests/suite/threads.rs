@@ -10,7 +10,8 @@ fn on_threads(run: &Run, data: &Data, threads: usize) -> Outcome {
     Run { threads: NonZeroUsize::new(threads).unwrap(), wants_groups: true, ..run.clone() }.on(data)
 }
 
-/// Models and batches large enough for the parts to go to threads; more threads than this machine may have.
+/// Models and batches large enough for the parts to go to threads; more threads than this machine
+/// may have.
 #[test]
 fn any_number_of_threads_gives_the_same_run() {
     let image = ImageShape { height: 10, width: 9, channels: 2 };

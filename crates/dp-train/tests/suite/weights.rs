@@ -68,7 +68,8 @@ fn a_model_of_candle_nn_opens_here() {
     assert!(relative_error(&ours, &theirs.flatten_all().unwrap().to_vec1().unwrap()) < 1e-14);
 }
 
-/// GroupNorm and the names `gn1.weight`, …, through candle-nn's own layer (its forward pass is right).
+/// GroupNorm and the names `gn1.weight`, …, through candle-nn's own layer (its forward pass is
+/// right).
 #[test]
 fn normalised_models_open_in_candle_nn() {
     let data = Data::random(8, 10, 2, 1, 3);
@@ -107,8 +108,8 @@ fn normalised_models_open_in_candle_nn() {
     assert!(relative_error(&ours, &x.flatten_all().unwrap().to_vec1().unwrap()) < 1e-12);
 }
 
-/// Convolutions go from channels last to PyTorch's order and the flattened image is channel first: candle-nn's network has the same logits.
-/// The way back restores every value.
+/// Convolutions go from channels last to PyTorch's order and the flattened image is channel first:
+/// candle-nn's network has the same logits. The way back restores every value.
 #[test]
 fn convolutional_models_open_in_candle_nn() {
     let image = ImageShape { height: 8, width: 7, channels: 2 };
@@ -138,7 +139,8 @@ fn convolutional_models_open_in_candle_nn() {
     assert_eq!(engine.model().parameters().to_vec().unwrap(), saved);
 }
 
-/// 3 × 3 with padding on images of 1 × 1: files have whole kernels, with 0 around the middle as written and anything as read.
+/// 3 × 3 with padding on images of 1 × 1: files have whole kernels, with 0 around the middle as
+/// written and anything as read.
 #[test]
 fn kernels_larger_than_the_image_are_whole_in_files() {
     let image = ImageShape { height: 1, width: 1, channels: 2 };
@@ -203,7 +205,8 @@ fn what_does_not_fit_is_listed_and_changes_nothing() {
     assert!(saved.save_weights(&nowhere, &metadata).is_err());
 }
 
-/// Every architecture comes back from its file alone, a network with kernels that are cropped among them.
+/// Every architecture comes back from its file alone, a network with kernels that are cropped among
+/// them.
 #[test]
 fn a_saved_model_is_the_model() {
     let folder = tempfile::tempdir().unwrap();

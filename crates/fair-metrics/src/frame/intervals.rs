@@ -16,18 +16,21 @@ pub struct StratumIntervals {
     pub overall: Option<BootstrapInterval>,
     /// Of each group's value, in the frame's order.
     pub by_group: Vec<Option<BootstrapInterval>>,
-    /// Of the greatest difference between two groups. It cannot be negative, so its interval does not reach below zero even if
-    /// the groups are alike: compare it with what is acceptable, not with zero.
+    /// Of the greatest difference between two groups. It cannot be negative, so its interval does
+    /// not reach below zero even if the groups are alike: compare it with what is acceptable, not
+    /// with zero.
     pub difference: Option<BootstrapInterval>,
     /// Of the least ratio between two groups.
     pub ratio: Option<BootstrapInterval>,
 }
 
-/// Bootstrap intervals of the frame that [`MetricFrame::new`] makes of the same arguments, one per stratum.
+/// Bootstrap intervals of the frame that [`MetricFrame::new`] makes of the same arguments, one per
+/// stratum.
 ///
-/// Each is expanded for the number of records that it is about: a small group's for that group's, a difference's and a ratio's for the smallest
-/// group's. A group whose records all have one value gets an interval without width, however few they are. For shares of records
-/// [`binary_intervals`] and [`Measured::rate_interval`] are exact there too.
+/// Each is expanded for the number of records that it is about: a small group's for that group's, a
+/// difference's and a ratio's for the smallest group's. A group whose records all have one value
+/// gets an interval without width, however few they are. For shares of records [`binary_intervals`]
+/// and [`Measured::rate_interval`] are exact there too.
 ///
 /// # Errors
 /// As [`MetricFrame::new`] and [`bootstrap`](crate::bootstrap).
@@ -92,17 +95,18 @@ pub struct RateIntervals {
     pub by_group: Vec<Interval>,
 }
 
-/// Clopper–Pearson intervals of the frame that [`binary_frame`] makes of the same arguments, one per stratum.
+/// Clopper–Pearson intervals of the frame that [`binary_frame`] makes of the same arguments, one
+/// per stratum.
 ///
-/// They are right for the smallest groups too: three right answers of three leave an accuracy of 0.3 possible, where
-/// a bootstrap has `[1, 1]`.
+/// They are right for the smallest groups too: three right answers of three leave an accuracy of
+/// 0.3 possible, where a bootstrap has `[1, 1]`.
 ///
 /// # Edge cases
 /// Without a record every rate is possible: `[0, 1]`.
 ///
 /// # Errors
-/// As [`binary_frame`]; [`MetricError::OutOfRange`] unless `0 < level < 1`, and for what is no share of records: balanced
-/// accuracy, F1.
+/// As [`binary_frame`]; [`MetricError::OutOfRange`] unless `0 < level < 1`, and for what is no
+/// share of records: balanced accuracy, F1.
 ///
 /// # Example
 /// ```
@@ -158,7 +162,8 @@ mod tests {
 
     #[test]
     fn every_statistic_gets_its_own_interval() {
-        // Constant groups: whatever is drawn, group a is 1, group b is 3, and an empty level stays undefined.
+        // Constant groups: whatever is drawn, group a is 1, group b is 3, and an empty level stays
+        // undefined.
         let group = Attribute::new("group", &[[0; 20], [1; 20]].concat(), ["a", "b", "c"]).unwrap();
         let values = [[1.0; 20], [3.0; 20]].concat();
         let mut rng = ChaCha8Rng::seed_from_u64(1);

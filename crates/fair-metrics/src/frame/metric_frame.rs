@@ -6,10 +6,11 @@ use super::attribute::Attribute;
 use crate::error::check_len;
 use crate::{Measured, MetricError};
 
-/// A metric for every combination of protected attributes, within every combination of control features.
+/// A metric for every combination of protected attributes, within every combination of control
+/// features.
 ///
-/// With several attributes the groups are their intersections. Control features are not compared: each of their
-/// combinations is a stratum with its own overall value and its own groups.
+/// With several attributes the groups are their intersections. Control features are not compared:
+/// each of their combinations is a stratum with its own overall value and its own groups.
 ///
 /// # Edge cases
 /// A combination without a record is kept; its metric is undefined and its count is 0.
@@ -76,11 +77,12 @@ pub enum Distance {
 }
 
 impl MetricFrame {
-    /// Evaluates `metric` on the rows of every group; rows are indices of records, in increasing order.
+    /// Evaluates `metric` on the rows of every group; rows are indices of records, in increasing
+    /// order.
     ///
     /// # Errors
-    /// [`MetricError::LengthMismatch`] if columns differ in length, [`MetricError::TooFew`] without an attribute, and
-    /// whatever `metric` returns.
+    /// [`MetricError::LengthMismatch`] if columns differ in length, [`MetricError::TooFew`] without
+    /// an attribute, and whatever `metric` returns.
     pub fn new(
         attributes: &[Attribute],
         controls: &[Attribute],
@@ -189,7 +191,8 @@ impl Stratum {
     /// Greatest absolute difference, between two groups or of a group to the whole.
     ///
     /// # Edge cases
-    /// Undefined groups are left out (see [`n_undefined`](Self::n_undefined)); undefined without a defined group.
+    /// Undefined groups are left out (see [`n_undefined`](Self::n_undefined)); undefined without a
+    /// defined group.
     pub fn difference(&self, distance: Distance) -> Option<f64> {
         match distance {
             Distance::BetweenGroups => Some(self.group_max()? - self.group_min()?),
@@ -200,7 +203,8 @@ impl Stratum {
         }
     }
 
-    /// Least ratio of the smaller to the greater value, between two groups or of a group and the whole.
+    /// Least ratio of the smaller to the greater value, between two groups or of a group and the
+    /// whole.
     ///
     /// # Edge cases
     /// Undefined groups are left out; a ratio of 0 to 0 is undefined.

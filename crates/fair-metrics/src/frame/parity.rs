@@ -133,7 +133,8 @@ pub fn demographic_parity_ratio(
     })
 }
 
-/// Equalized odds difference: the true-positive and the false-positive rates' differences, aggregated.
+/// Equalized odds difference: the true-positive and the false-positive rates' differences,
+/// aggregated.
 ///
 /// # Edge cases
 /// Undefined if either difference is.

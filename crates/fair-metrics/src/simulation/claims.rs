@@ -47,7 +47,8 @@ fn any_of(draws: &mut Draws<'_>, n_claims: usize) -> Result<bool, MetricError> {
     Ok(holm(&claims)?.iter().any(|p| *p <= SIGNIFICANCE))
 }
 
-/// Seeds that partition one pool, as Nadeau and Bengio model them: their differences have correlation `n_test/(n_train + n_test)`.
+/// Seeds that partition one pool, as Nadeau and Bengio model them: their differences have
+/// correlation `n_test/(n_train + n_test)`.
 fn new_records(draws: &mut Draws<'_>, n_train: usize, n_test: usize) -> Result<bool, MetricError> {
     let correlation = n_test as f64 / (n_train + n_test) as f64;
     let shared = correlation.sqrt() * draws.normal();

@@ -30,7 +30,8 @@ impl<'a> Draws<'a> {
         (0..n).map(|_| mean + deviation * self.normal()).collect()
     }
 
-    /// Runs of groups whose costs have these means and vary with this deviation: half of it is shared by the groups of a run.
+    /// Runs of groups whose costs have these means and vary with this deviation: half of it is
+    /// shared by the groups of a run.
     pub(super) fn costs(&mut self, n_runs: usize, means: &[f64], deviation: f64) -> Vec<Vec<Option<f64>>> {
         let part = deviation / std::f64::consts::SQRT_2;
         (0..n_runs)

@@ -1,7 +1,8 @@
 //! How often the rules of this crate are wrong, by simulation.
 //!
-//! A rule that names a winner, a payer or a contradiction promises to be wrong in at most 5 % of cases. [`error_rates`] draws studies in which
-//! the truth is known, on the border where the rule is most easily wrong, and counts. It is what `docs/statistics.md` prints.
+//! A rule that names a winner, a payer or a contradiction promises to be wrong in at most 5 % of
+//! cases. [`error_rates`] draws studies in which the truth is known, on the border where the rule
+//! is most easily wrong, and counts. It is what `docs/statistics.md` prints.
 //!
 //! ```
 //! use rand::SeedableRng;
@@ -100,8 +101,9 @@ mod tests {
 
     use super::*;
 
-    /// 1,000 studies each. Four standard errors above one point over nominal: over some forty rules a false alarm below 1e-2 if every rule
-    /// were at that bound, far below at the nominal rate; the seed is fixed.
+    /// 1,000 studies each. Four standard errors above one point over nominal: over some forty rules
+    /// a false alarm below 1e-2 if every rule were at that bound, far below at the nominal rate;
+    /// the seed is fixed.
     #[test]
     fn no_rule_is_wrong_more_often_than_it_promises() {
         let mut rng = ChaCha8Rng::seed_from_u64(19);

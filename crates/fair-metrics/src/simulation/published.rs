@@ -44,7 +44,8 @@ fn size(draws: &mut Draws<'_>, ours: f64, theirs: f64, deviation: f64) -> Result
     Ok(EffectAnswer::new(&compared, Some(&published), SIGNIFICANCE)?.size)
 }
 
-/// The same where the paper's difference is known exactly: the border of the margin is then a number.
+/// The same where the paper's difference is known exactly: the border of the margin is then a
+/// number.
 fn size_of_exact(draws: &mut Draws<'_>, ours: f64, theirs: f64, deviation: f64) -> Result<Option<Size>, MetricError> {
     let (smaller, larger) = (vec![0.0; 10], draws.normals(10, ours, deviation));
     let compared = compare(&SeedValues::plain(&smaller)?, &SeedValues::plain(&larger)?)?;

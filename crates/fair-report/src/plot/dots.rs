@@ -10,8 +10,8 @@ use super::panel::{Area, Drawn, Key, draw_marker, head, head_height, n_legend_ro
 use super::theme::{self, px, size};
 use crate::error::Context;
 
-/// One cluster of rows per category, one row per series. The axis begins where the values do, not at zero: a dot says
-/// where a value is, and no length claims more.
+/// One cluster of rows per category, one row per series. The axis begins where the values do, not
+/// at zero: a dot says where a value is, and no length claims more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DotPanel {
     /// Above the panel.

@@ -1,4 +1,5 @@
-//! The one font of all plots: Ubuntu Light (Ubuntu Font Licence 1.0), as carried by the `epaint_default_fonts` crate.
+//! The one font of all plots: Ubuntu Light (Ubuntu Font Licence 1.0), as carried by the
+//! `epaint_default_fonts` crate.
 
 use std::sync::{Arc, OnceLock};
 

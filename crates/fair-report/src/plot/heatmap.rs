@@ -106,7 +106,8 @@ impl HeatPanel {
     }
 }
 
-/// Positions of labels: all, or evenly spaced ones with the first and the last among them where possible.
+/// Positions of labels: all, or evenly spaced ones with the first and the last among them where
+/// possible.
 fn labelled(n: usize) -> impl Iterator<Item = usize> {
     let step = n.saturating_sub(1).div_ceil(MAX_LABELS - 1).max(1);
     (0..n).step_by(step)

@@ -26,7 +26,8 @@ pub struct LinePanel {
     pub series: Vec<Series>,
     /// Range of the y axis; `None` fits the panel's own values.
     pub y_range: Option<(f64, f64)>,
-    /// Whether equal ratios of `x`, which is then positive, are equally far apart, with ticks at powers of two.
+    /// Whether equal ratios of `x`, which is then positive, are equally far apart, with ticks at
+    /// powers of two.
     pub log2_x: bool,
 }
 
@@ -144,7 +145,8 @@ fn draw_series<Y: Ranged<ValueType = f64>>(
     chart
         .draw_series(std::iter::once(PathElement::new(line, colour.stroke_width(theme::LINE))))
         .context("drawing a line")?;
-    // About six markers a line, staggered between series so that lines on top of each other still show both shapes.
+    // About six markers a line, staggered between series so that lines on top of each other still
+    // show both shapes.
     let spacing = points.len().div_ceil(6).max(1);
     let (x0, y0) = area.get_base_pixel();
     for point in points.iter().skip((index * spacing / 2).min(points.len() / 2)).step_by(spacing) {
@@ -154,12 +156,14 @@ fn draw_series<Y: Ranged<ValueType = f64>>(
     Ok(())
 }
 
-/// A range of the y axis that shows all these points with their bands; several panels may have it in common.
+/// A range of the y axis that shows all these points with their bands; several panels may have it
+/// in common.
 pub fn y_range(points: impl Iterator<Item = Point> + Clone) -> Option<(f64, f64)> {
     let (low, high) = extent(points.clone().flat_map(|p| [p.low, p.high, p.mean]))?;
     let (smallest_mean, _) = extent(points.map(|p| p.mean))?;
     if is_logarithmic(smallest_mean, high) {
-        // A band may reach below zero, where no logarithm is: the axis starts just under the smallest mean.
+        // A band may reach below zero, where no logarithm is: the axis starts just under the
+        // smallest mean.
         return Some((low.max(smallest_mean * 0.5), high * 1.3));
     }
     let margin = 0.08 * (high - low).max(1e-3 * high.abs().max(1e-9));
@@ -181,7 +185,8 @@ pub(super) fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// Ticks of a logarithmic axis: 1, 2 and 5 times powers of ten, or powers of ten alone where those would crowd.
+/// Ticks of a logarithmic axis: 1, 2 and 5 times powers of ten, or powers of ten alone where those
+/// would crowd.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     const MAX_TICKS: usize = 7;
     let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;

@@ -1,4 +1,5 @@
-//! Plots as SVG, and PNG from the same SVG. One embedded font serves both, so no system font is needed.
+//! Plots as SVG, and PNG from the same SVG. One embedded font serves both, so no system font is
+//! needed.
 
 mod dots;
 mod font;

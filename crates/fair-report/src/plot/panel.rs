@@ -229,7 +229,8 @@ fn draw_key(area: &Area<'_>, index: usize, (x, y): (i32, i32), key: Key) -> Resu
     Ok(key.width())
 }
 
-/// The marker of a series: circle, square, triangle or diamond, so that colour is never the only difference.
+/// The marker of a series: circle, square, triangle or diamond, so that colour is never the only
+/// difference.
 pub(super) fn draw_marker(area: &Area<'_>, index: usize, (x, y): (i32, i32)) -> Drawn {
     let fill = theme::series_colour(index).filled();
     let (four, five) = (px(4), px(5));

@@ -1,4 +1,5 @@
-//! Colours and sizes. Series colours are Okabe and Ito's, which stay apart for colour-blind readers; markers differ too.
+//! Colours and sizes. Series colours are Okabe and Ito's, which stay apart for colour-blind
+//! readers; markers differ too.
 
 use plotters::style::RGBColor;
 
@@ -16,7 +17,8 @@ const SERIES: [RGBColor; 6] = [
     RGBColor(86, 180, 233),
 ];
 
-/// The plotting library rounds to whole units, so there are this many to a pixel: lines are smooth instead of stepped.
+/// The plotting library rounds to whole units, so there are this many to a pixel: lines are smooth
+/// instead of stepped.
 pub(super) const UNITS_PER_PIXEL: u32 = 8;
 
 /// Size of one panel, in pixels. Narrow enough for a phone.
@@ -47,8 +49,8 @@ pub(super) fn series_colour(index: usize) -> RGBColor {
     SERIES[index % SERIES.len()]
 }
 
-/// Replaces the fixed colours of an SVG by the custom properties of the page it is embedded in, so that it follows the page
-/// into dark mode.
+/// Replaces the fixed colours of an SVG by the custom properties of the page it is embedded in, so
+/// that it follows the page into dark mode.
 pub(super) fn adopt_page_colours(svg: &str) -> String {
     let named = [(INK, "var(--ink)"), (MUTED, "var(--muted)"), (GRID, "var(--grid)")];
     let series = SERIES.iter().enumerate().map(|(index, colour)| (*colour, format!("var(--series-{})", index + 1)));

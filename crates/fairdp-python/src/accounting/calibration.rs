@@ -13,7 +13,8 @@ use super::events::DpEvent;
 use crate::count::Count;
 use crate::{errors, interruptible};
 
-/// The smallest noise multiplier of one Gaussian release that is (epsilon, delta)-differentially private.
+/// The smallest noise multiplier of one Gaussian release that is (epsilon, delta)-differentially
+/// private.
 #[pyfunction]
 pub(crate) fn analytic_gaussian_noise_multiplier(epsilon: f64, delta: f64) -> PyResult<f64> {
     Epsilon::new(epsilon)
@@ -27,8 +28,8 @@ pub(crate) fn analytic_gaussian_noise_multiplier(epsilon: f64, delta: f64) -> Py
 pub(crate) struct Calibration(Inner<Kind>);
 
 impl Calibration {
-    /// Searches, with the event of a parameter from a Python function, on a thread that asks for the interpreter
-    /// when it calls it. What the function raises is raised.
+    /// Searches, with the event of a parameter from a Python function, on a thread that asks for
+    /// the interpreter when it calls it. What the function raises is raised.
     fn search<T: Send + 'static>(
         &self,
         py: Python<'_>,
@@ -64,7 +65,8 @@ impl Calibration {
 
 #[pymethods]
 impl Calibration {
-    /// A budget; with `spent`, what is left of it after everything that accountant composed, by the same accountant.
+    /// A budget; with `spent`, what is left of it after everything that accountant composed, by the
+    /// same accountant.
     #[new]
     #[pyo3(signature = (*, target_epsilon, delta, spent = None, relative_tolerance = 1e-9))]
     fn new(target_epsilon: f64, delta: f64, spent: Option<&Accountant>, relative_tolerance: f64) -> PyResult<Self> {
@@ -93,7 +95,8 @@ impl Calibration {
         })
     }
 
-    /// The largest expected batch size out of `n_records` whose `event(sampling_rate)` meets the target.
+    /// The largest expected batch size out of `n_records` whose `event(sampling_rate)` meets the
+    /// target.
     #[pyo3(signature = (n_records, event, *, progress = None))]
     fn batch_size(
         &self,

@@ -124,7 +124,8 @@ fn python(py: Python<'_>, asked: Asked, answered: dp_accounting::Answered) -> Py
     Ok(Answered { question, found: found.transpose()?, answers: answers.unbind() })
 }
 
-/// Answers JSON lines, one question in each: the lines of `fairdp account`. What is wrong with a line is its note.
+/// Answers JSON lines, one question in each: the lines of `fairdp account`. What is wrong with a
+/// line is its note.
 #[pyfunction]
 #[pyo3(signature = (lines, *, progress = None))]
 pub(crate) fn answer_lines(

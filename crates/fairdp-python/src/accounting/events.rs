@@ -14,7 +14,8 @@ use crate::{errors, json};
 
 /// One privacy-relevant thing that a program did, or a composition of such things.
 ///
-/// Noise multipliers divide the noise's standard deviation by the bound on one record's contribution.
+/// Noise multipliers divide the noise's standard deviation by the bound on one record's
+/// contribution.
 #[pyclass(frozen, eq, from_py_object, module = "fairdp.accounting")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DpEvent(pub(crate) Event);
@@ -63,7 +64,8 @@ impl DpEvent {
         Self(Event::nothing())
     }
 
-    /// A sum released with Gaussian noise; a multiplier of 0 is a release without privacy, infinity is nothing.
+    /// A sum released with Gaussian noise; a multiplier of 0 is a release without privacy, infinity
+    /// is nothing.
     #[staticmethod]
     fn gaussian(noise_multiplier: f64) -> PyResult<Self> {
         event(Event::gaussian_at(noise_multiplier))
@@ -82,7 +84,8 @@ impl DpEvent {
         event(noises(&noise_multipliers).map(Event::joint_gaussian))
     }
 
-    /// Each record reports its value or another one out of `n_outcomes`, with likelihood ratio e^epsilon.
+    /// Each record reports its value or another one out of `n_outcomes`, with likelihood ratio
+    /// e^epsilon.
     #[staticmethod]
     fn randomised_response(epsilon: f64, n_outcomes: u32) -> PyResult<Self> {
         event(
@@ -134,7 +137,8 @@ impl DpEvent {
         }))
     }
 
-    /// A sum to which a record adds one of several amounts, drawn with public probabilities, with Gaussian noise.
+    /// A sum to which a record adds one of several amounts, drawn with public probabilities, with
+    /// Gaussian noise.
     #[staticmethod]
     fn mixture_of_gaussians(noise_multiplier: f64, amounts: Vec<f64>, probabilities: Vec<f64>) -> PyResult<Self> {
         event(
@@ -144,7 +148,8 @@ impl DpEvent {
         )
     }
 
-    /// A Poisson-sampled Gaussian for a user with several records, each of which is drawn on its own.
+    /// A Poisson-sampled Gaussian for a user with several records, each of which is drawn on its
+    /// own.
     #[staticmethod]
     fn mixture_of_user(noise_multiplier: f64, sampling_rate: f64, records: u32) -> PyResult<Self> {
         event(NoiseMultiplier::new(noise_multiplier).and_then(|sigma| {
@@ -183,7 +188,8 @@ impl DpEvent {
         }))
     }
 
-    /// A run of steps in which every record is used in some, drawn at random: with one participation, balls and bins.
+    /// A run of steps in which every record is used in some, drawn at random: with one
+    /// participation, balls and bins.
     #[staticmethod]
     #[pyo3(signature = (noise_multiplier, steps, participations = Count(1)),
            text_signature = "(noise_multiplier, steps, participations=1)")]

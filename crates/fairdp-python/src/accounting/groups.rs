@@ -55,7 +55,8 @@ impl GroupAccounting {
         Ok(events.into_iter().map(|(event, count)| (DpEvent(event), count)).collect())
     }
 
-    /// Composes the group's events into an accountant, which should have one Rényi order that was fixed before the run.
+    /// Composes the group's events into an accountant, which should have one Rényi order that was
+    /// fixed before the run.
     fn compose_into(&self, group: usize, accountant: &Accountant) -> PyResult<()> {
         let inner = self.inner();
         accountant.update(|kind| inner.compose_into(group, kind)).map_err(errors::accounting_error)

@@ -93,7 +93,8 @@ impl Ledger {
         Ok(Self(Mutex::new(json::from_json(text)?)))
     }
 
-    /// Epsilon of the whole ledger at a delta; `accountant` is a name, or an accountant that composed something before.
+    /// Epsilon of the whole ledger at a delta; `accountant` is a name, or an accountant that
+    /// composed something before.
     #[pyo3(signature = (delta, *, accountant = None, progress = None), text_signature = "(self, delta, *, accountant='pld', progress=None)")]
     fn epsilon(
         &self,

@@ -41,12 +41,14 @@ impl TradeOff {
         self.ask(py, |curve| curve.advantage())
     }
 
-    /// The smallest probability of error of an attacker who knows that the record is in with probability `prior`.
+    /// The smallest probability of error of an attacker who knows that the record is in with
+    /// probability `prior`.
     fn bayes_risk(&self, py: Python<'_>, prior: f64) -> PyResult<AttackBound> {
         self.ask(py, move |curve| curve.bayes_risk(prior))
     }
 
-    /// The smallest mu whose Gaussian is no more private, for tests with error rates of at least `smallest_rate`.
+    /// The smallest mu whose Gaussian is no more private, for tests with error rates of at least
+    /// `smallest_rate`.
     fn gaussian_mu(&self, py: Python<'_>, smallest_rate: f64) -> PyResult<AttackBound> {
         self.ask(py, move |curve| curve.gaussian_mu(smallest_rate))
     }

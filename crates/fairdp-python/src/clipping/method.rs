@@ -16,7 +16,8 @@ use super::{arrays, random};
 use crate::accounting::DpEvent;
 use crate::errors;
 
-/// A clipping method with its state: norms and groups in; scales, their bound and every noisy count out.
+/// A clipping method with its state: norms and groups in; scales, their bound and every noisy count
+/// out.
 #[pyclass(frozen, module = "fairdp.clipping")]
 pub(crate) struct Method {
     name: String,
@@ -39,7 +40,8 @@ impl Method {
     }
 
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut State) -> T + Send) -> T {
-        // The lock is taken without the interpreter's: two threads could otherwise wait for each other.
+        // The lock is taken without the interpreter's: two threads could otherwise wait for each
+        // other.
         py.detach(|| work(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
@@ -171,7 +173,8 @@ impl Method {
         self.with(py, |state| state.method.scale_in_advance(group).map(|advance| advance.scale(norm)))
     }
 
-    /// The clipped sum as methods train with it that have a coupling but FairLens's, given the sum without clipping.
+    /// The clipped sum as methods train with it that have a coupling but FairLens's, given the sum
+    /// without clipping.
     fn recombine<'py>(
         &self,
         clipped_sum: &Bound<'py, PyArray1<f64>>,
@@ -245,7 +248,8 @@ impl Method {
         self.config.needs_groups()
     }
 
-    /// "none", "fairlens", "magnitude-only" or "direction-only": how the records of a batch act on each other.
+    /// "none", "fairlens", "magnitude-only" or "direction-only": how the records of a batch act on
+    /// each other.
     #[getter]
     fn coupling(&self) -> &'static str {
         match self.config.coupling {

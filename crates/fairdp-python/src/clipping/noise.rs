@@ -29,7 +29,8 @@ impl NoiseSource {
         Ok(Self { rng: Mutex::new(random::stream(seed)?), is_private: seed.is_none() })
     }
 
-    /// Adds noise of this standard deviation to a vector in place; values are rounded to multiples of about std/256.
+    /// Adds noise of this standard deviation to a vector in place; values are rounded to multiples
+    /// of about std/256.
     fn add_to(&self, values: &Bound<'_, PyUntypedArray>, std: f64) -> PyResult<()> {
         let py = values.py();
         let add = |work: &mut (dyn FnMut(&mut ChaCha20Rng) -> Result<(), dp_clipping::ClipError> + Send)| {

@@ -7,8 +7,8 @@ use rand_chacha::ChaCha20Rng;
 
 use crate::errors::ClipError;
 
-/// A cryptographic stream: keyed by the operating system, or, for experiments, by a number. Who knows the number knows
-/// the noise.
+/// A cryptographic stream: keyed by the operating system, or, for experiments, by a number. Who
+/// knows the number knows the noise.
 pub(crate) fn stream(seed: Option<u64>) -> PyResult<ChaCha20Rng> {
     if let Some(seed) = seed {
         return Ok(ChaCha20Rng::seed_from_u64(seed));

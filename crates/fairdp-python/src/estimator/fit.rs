@@ -1,4 +1,5 @@
-//! Training in a thread of its own, while the thread that asked listens for Ctrl-C and tells the callback.
+//! Training in a thread of its own, while the thread that asked listens for Ctrl-C and tells the
+//! callback.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;

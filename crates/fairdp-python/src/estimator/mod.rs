@@ -1,4 +1,5 @@
-//! What `fairdp.FairDPClassifier` stands on: training, predicting and checking, on tables in memory.
+//! What `fairdp.FairDPClassifier` stands on: training, predicting and checking, on tables in
+//! memory.
 
 mod columns;
 mod fit;

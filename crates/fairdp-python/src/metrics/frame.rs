@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 
 use crate::errors;
 
-/// A metric of every stratum (one, without control features) and of every group in it; `None` where it is undefined.
+/// A metric of every stratum (one, without control features) and of every group in it; `None` where
+/// it is undefined.
 #[pyclass(frozen, module = "fairdp._fairdp.metrics")]
 pub(crate) struct Frame(pub(super) MetricFrame);
 

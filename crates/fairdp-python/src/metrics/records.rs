@@ -16,7 +16,8 @@ use serde::de::value::Error as NoSuchName;
 use super::frame::Frame;
 use crate::errors;
 
-/// A column of groups: its name, each record's position in the list of its levels, and how many levels there are.
+/// A column of groups: its name, each record's position in the list of its levels, and how many
+/// levels there are.
 type Column<'py> = (String, PyReadonlyArray1<'py, i64>, usize);
 /// An interval with the number of resamples in which its statistic was undefined.
 type Ends = Option<(f64, f64, usize)>;

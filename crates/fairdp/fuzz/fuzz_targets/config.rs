@@ -1,4 +1,5 @@
-//! Configurations: an error, or a schema that is refused or can be encoded, and a plan that is refused or keeps its budget.
+//! Configurations: an error, or a schema that is refused or can be encoded, and a plan that is
+//! refused or keeps its budget.
 #![no_main]
 
 use std::path::Path;

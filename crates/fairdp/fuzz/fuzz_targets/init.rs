@@ -1,4 +1,5 @@
-//! A table from which a configuration is proposed: an error, or a configuration that is read back and describes the table.
+//! A table from which a configuration is proposed: an error, or a configuration that is read back
+//! and describes the table.
 #![no_main]
 
 use std::path::Path;

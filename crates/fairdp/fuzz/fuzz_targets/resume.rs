@@ -29,7 +29,8 @@ high = 9
 bins = 3
 "#;
 
-/// A folder with a configuration and its table, and the checkpoint of a run that was interrupted at its first step.
+/// A folder with a configuration and its table, and the checkpoint of a run that was interrupted at
+/// its first step.
 fn begun() -> &'static (TempDir, String) {
     static BEGUN: OnceLock<(TempDir, String)> = OnceLock::new();
     BEGUN.get_or_init(|| {

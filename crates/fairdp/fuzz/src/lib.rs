@@ -16,8 +16,8 @@ pub fn files<const N: usize>(mut input: &[u8]) -> [&[u8]; N] {
     })
 }
 
-/// A document with the digest that it would have, had the program written it: what comes after the digest is reached too. The
-/// document ends where its seal begins, if it has one.
+/// A document with the digest that it would have, had the program written it: what comes after the
+/// digest is reached too. The document ends where its seal begins, if it has one.
 pub fn sealed(document: &[u8]) -> Vec<u8> {
     const SEAL: &[u8] = b",\n  \"seal\": \"";
     let end = document.windows(SEAL.len()).rposition(|window| window == SEAL).unwrap_or(document.len());

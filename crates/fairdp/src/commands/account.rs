@@ -8,7 +8,8 @@ use fairdp::FairdpError;
 
 use super::Failure;
 
-/// One question. What is left out of noise, rate and steps is found where `--target-epsilon` is given.
+/// One question. What is left out of noise, rate and steps is found where `--target-epsilon` is
+/// given.
 #[derive(Args)]
 pub(super) struct AccountArgs {
     /// Probability with which a record enters a batch; 1 for steps on all records.

@@ -241,7 +241,8 @@ fn execute(command: Command) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Fits on the processes of the launcher, if there is one. If one of them fails, all end: the others would wait for it.
+/// Fits on the processes of the launcher, if there is one. If one of them fails, all end: the
+/// others would wait for it.
 fn shared_fit(args: FitArgs, out: &mut impl Write) -> Result<(), Failure> {
     let ranks = ranks::from_environment().map_err(FairdpError::from)?;
     let result = fit(args, &ranks, out);

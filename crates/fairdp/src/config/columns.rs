@@ -22,7 +22,8 @@ pub struct ColumnEntry {
     pub bounds: Option<Bounds>,
     /// Numbers: a number of equal bins, `{ log = 16 }` for growing ones, or `{ edges = […] }`.
     pub bins: Option<BinsEntry>,
-    /// Numbers: the value that stands for a missing one. Categories: whether missing values have a feature.
+    /// Numbers: the value that stands for a missing one. Categories: whether missing values have a
+    /// feature.
     pub missing: Option<Missing>,
     /// Categories: the values.
     pub values: Option<Vec<String>>,

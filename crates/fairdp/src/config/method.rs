@@ -9,7 +9,8 @@ use serde::Deserialize;
 pub struct MethodEntry {
     /// `auto`, or a name from `fairdp methods`; `auto` unless given.
     pub name: Option<String>,
-    /// Probability with which a record enters a step's batch; 1, all records in every step, unless given.
+    /// Probability with which a record enters a step's batch; 1, all records in every step, unless
+    /// given.
     pub sampling_rate: Option<f64>,
     /// Steps; 100 unless given.
     pub steps: Option<u64>,

@@ -23,7 +23,8 @@ pub const CONFIG_VERSION: u32 = 1;
 pub struct Config {
     /// [`CONFIG_VERSION`].
     pub version: u32,
-    /// Trains although constants were read from the records: the statement is then conditional, and names them first.
+    /// Trains although constants were read from the records: the statement is then conditional, and
+    /// names them first.
     #[serde(default)]
     pub accept_uncovered: bool,
     /// Whether columns of groups may be among the inputs.
@@ -153,12 +154,15 @@ pub struct ModelEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ModelKind {
-    /// The recommended one: `additive`, for every table, so that the choice tells nothing of the records.
+    /// The recommended one: `additive`, for every table, so that the choice tells nothing of the
+    /// records.
     #[default]
     Auto,
-    /// A sum of one curve per number and one value per category: logistic or softmax regression on the encoded columns.
+    /// A sum of one curve per number and one value per category: logistic or softmax regression on
+    /// the encoded columns.
     Additive,
-    /// A network on the encoded columns, tanh after every hidden layer: it can find what columns do together.
+    /// A network on the encoded columns, tanh after every hidden layer: it can find what columns do
+    /// together.
     Mlp,
 }
 
@@ -166,8 +170,8 @@ pub enum ModelKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
-    /// Between the two others: the class whose probability over the root of its share is largest. A class that is rare is
-    /// answered, and little accuracy is given up for it.
+    /// Between the two others: the class whose probability over the root of its share is largest. A
+    /// class that is rare is answered, and little accuracy is given up for it.
     #[default]
     Compromise,
     /// The most probable class: the best accuracy. Rare classes may never be answered.

@@ -21,7 +21,8 @@ impl Config {
     /// Reads a configuration.
     ///
     /// # Errors
-    /// [`FairdpError::Io`]; [`FairdpError::Config`] with the line for what is unknown, missing or out of range.
+    /// [`FairdpError::Io`]; [`FairdpError::Config`] with the line for what is unknown, missing or
+    /// out of range.
     pub fn read(path: &Path) -> Result<Self> {
         let text = input::text(path)?;
         let mut config = Self::from_toml(&text, path)?;
@@ -161,7 +162,8 @@ impl Config {
         self.group.iter().map(super::GroupEntry::n_groups).fold(1, usize::saturating_mul)
     }
 
-    /// Answers are counted by group, class and answer: refuses more counts than a table has use for.
+    /// Answers are counted by group, class and answer: refuses more counts than a table has use
+    /// for.
     fn check_groups(&self) -> Result<(), (String, String)> {
         let n_classes = self.label.classes.len();
         if n_classes > MOST_CLASSES {
@@ -182,7 +184,8 @@ impl Config {
         Err(("[[group]]".into(), message))
     }
 
-    /// The constants that were read from the records and that nobody declared public or paid for: one line each.
+    /// The constants that were read from the records and that nobody declared public or paid for:
+    /// one line each.
     pub fn uncovered(&self) -> Vec<String> {
         let open = |from: Option<From>, public: bool| from == Some(From::Data) && !public;
         let mut entries = Vec::new();
@@ -208,7 +211,8 @@ impl Config {
         entries
     }
 
-    /// The schema that the configuration declares; `released` gives the edges of columns whose bounds were paid for.
+    /// The schema that the configuration declares; `released` gives the edges of columns whose
+    /// bounds were paid for.
     ///
     /// # Errors
     /// [`FairdpError::InvalidParameter`] for keys that do not fit a column's kind.

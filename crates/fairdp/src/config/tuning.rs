@@ -10,7 +10,8 @@ use super::{MethodEntry, ModelEntry, ModelKind};
 pub struct TuningEntry {
     /// Expected number of trials, above 1 and at most 1,000; their number is drawn, and secret.
     pub mean_trials: f64,
-    /// Share of the training records on which trials are compared, above 0 and at most 0.5; 0.1 unless given.
+    /// Share of the training records on which trials are compared, above 0 and at most 0.5; 0.1
+    /// unless given.
     pub validation: Option<f64>,
     /// What a trial may be: each draws one, all with the same probability.
     pub candidate: Vec<CandidateEntry>,

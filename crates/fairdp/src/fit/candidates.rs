@@ -57,7 +57,8 @@ impl Limits<'_> {
         }
     }
 
-    /// The steps of a method by name: with the least noise that keeps them and the other releases within the budget.
+    /// The steps of a method by name: with the least noise that keeps them and the other releases
+    /// within the budget.
     fn calibrated(&self, named: &Named) -> Result<Planned> {
         let mut spent = PldAccountant::new(RELATION);
         self.others.iter().try_for_each(|release| spent.compose(&release.event, release.count))?;
@@ -88,10 +89,11 @@ impl Limits<'_> {
 
     /// All candidates of a search, its training and its comparisons.
     ///
-    /// A trial draws a candidate without a look at the records, trains it on training records and compares it on validation
-    /// records, which no other part has. So a training record meets the best of all trainings, and a validation record the best
-    /// of all comparisons (Papernot and Steinke 2022, Theorem 2): each part may spend the whole budget. Every candidate's noise
-    /// is what it would need alone, times a factor that all share.
+    /// A trial draws a candidate without a look at the records, trains it on training records and
+    /// compares it on validation records, which no other part has. So a training record meets the
+    /// best of all trainings, and a validation record the best of all comparisons (Papernot and
+    /// Steinke 2022, Theorem 2): each part may spend the whole budget. Every candidate's noise is
+    /// what it would need alone, times a factor that all share.
     pub(super) fn search(&self, tuning: &TuningEntry) -> Result<(Vec<Candidate>, [Planned; 2])> {
         let choices = self.config.candidates(tuning).map_err(|(_, message)| FairdpError::Refused(message))?;
         let trials = trials(tuning)?;

@@ -31,7 +31,8 @@ pub(crate) struct Checkpoint {
     pub(crate) key: Key,
     /// sha256 of the configuration.
     config: String,
-    /// The table by a name under the key, once it was read: the same noise on other records would take the noise off.
+    /// The table by a name under the key, once it was read: the same noise on other records would
+    /// take the noise off.
     table: Option<String>,
     state: Option<State>,
 }

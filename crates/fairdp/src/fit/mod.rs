@@ -29,7 +29,8 @@ use crate::fairness::FairnessReport;
 use crate::input;
 use crate::statement::Statement;
 
-/// Shares of the training part's budget, of `μ²`. Noise falls with the root of a share: what is counted once needs little.
+/// Shares of the training part's budget, of `μ²`. Noise falls with the root of a share: what is
+/// counted once needs little.
 const COUNTS: f64 = 0.005;
 const SQUARES: f64 = 0.03;
 const THRESHOLDS: f64 = 0.05;
@@ -52,9 +53,11 @@ pub struct FitOptions {
     pub reference: bool,
     /// Keeps the encoded table, a copy of private records, in the private folder.
     pub keep_encoded: bool,
-    /// The file that the statement names as the program, where it is a library of another one; this process's unless given.
+    /// The file that the statement names as the program, where it is a library of another one; this
+    /// process's unless given.
     pub program: Option<PathBuf>,
-    /// The processes that share the run: each sums its part of the records, and rank 0 writes. They change no bit of the result.
+    /// The processes that share the run: each sums its part of the records, and rank 0 writes. They
+    /// change no bit of the result.
     pub ranks: Arc<dyn Collective>,
 }
 
@@ -104,8 +107,8 @@ impl FitPlan {
     /// What a configuration asks for, on a table of this many records.
     ///
     /// # Errors
-    /// [`FairdpError::Uncovered`] for constants that were read from the records; [`FairdpError::Refused`] for a δ of one over
-    /// the number of records and more.
+    /// [`FairdpError::Uncovered`] for constants that were read from the records;
+    /// [`FairdpError::Refused`] for a δ of one over the number of records and more.
     pub fn new(config: &Config, path: &Path, n_records: usize) -> Result<Self> {
         let uncovered = config.uncovered();
         if !uncovered.is_empty() && !config.accept_uncovered {
@@ -173,12 +176,13 @@ fn bounds_of(column: &str) -> String {
     format!("bounds of `{column}`")
 }
 
-/// Trains, tests, and writes `release/` and `private/`; `progress` is told of each stage and step, and may end the run.
+/// Trains, tests, and writes `release/` and `private/`; `progress` is told of each stage and step,
+/// and may end the run.
 ///
 /// # Errors
-/// Those of [`FitPlan::new`]; [`FairdpError::Data`] for a table that does not fit its schema; [`FairdpError::Refused`] for a
-/// budget that would drown the model in noise, and for a folder that is not empty; [`FairdpError::Interrupted`] if `progress`
-/// ended it.
+/// Those of [`FitPlan::new`]; [`FairdpError::Data`] for a table that does not fit its schema;
+/// [`FairdpError::Refused`] for a budget that would drown the model in noise, and for a folder that
+/// is not empty; [`FairdpError::Interrupted`] if `progress` ended it.
 pub fn fit(
     config: &Path,
     options: &FitOptions,
@@ -188,8 +192,9 @@ pub fn fit(
     run::fit((&text, &Config::read(config)?, config), options, progress)
 }
 
-/// The same for a table in memory: `config` is the text of a configuration whose `table.files` play no part. The records are
-/// written nowhere but encoded, to a file without a name in the private folder.
+/// The same for a table in memory: `config` is the text of a configuration whose `table.files` play
+/// no part. The records are written nowhere but encoded, to a file without a name in the private
+/// folder.
 ///
 /// # Errors
 /// As [`fit`].

@@ -36,7 +36,8 @@ use crate::source::Source;
 use crate::statement::{Facts, Program, Statement, Unit};
 use crate::thresholds::{self, Scores, least_records};
 
-/// Noise in a logit, in standard deviations of a typical one, beyond which a model would say nothing.
+/// Noise in a logit, in standard deviations of a typical one, beyond which a model would say
+/// nothing.
 const DROWNED: f64 = 20.0;
 /// More threads than any machine has cores.
 const MOST_THREADS: usize = 1_024;
@@ -66,7 +67,8 @@ pub(super) fn fit(
     ended
 }
 
-/// `private` is the run's private folder, and on other ranks than the first a folder for what is temporary.
+/// `private` is the run's private folder, and on other ranks than the first a folder for what is
+/// temporary.
 #[expect(clippy::too_many_lines, reason = "the stages of a run, one after another")]
 fn run(
     (text, config, path): (&str, &Config, &Path),
@@ -246,7 +248,8 @@ fn run(
     Ok(Fitted { statement, fairness, diagnostics })
 }
 
-/// Bounds that are paid for, by column. With a shared ledger they are made after the fit has entered it.
+/// Bounds that are paid for, by column. With a shared ledger they are made after the fit has
+/// entered it.
 fn release_bounds(
     config: &Config,
     plan: &FitPlan,
@@ -290,7 +293,8 @@ fn refuse_drowned(plan: &FitPlan, n_records: usize, width: usize) -> Result<()> 
     for candidate in &plan.candidates {
         let rate = candidate.choice.sampling_rate();
         let one = candidate.noise_multiplier.get() / (candidate.steps as f64).sqrt() / rate;
-        // A row's length is about the root of the number of features; a balanced class has a variance of a quarter, halved.
+        // A row's length is about the root of the number of features; a balanced class has a
+        // variance of a quarter, halved.
         let in_logits = one * width as f64 / (n_records.max(1) as f64 * 0.125);
         if in_logits > DROWNED {
             let factor = in_logits / DROWNED;

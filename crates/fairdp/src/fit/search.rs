@@ -19,8 +19,9 @@ use crate::solver::{Prepared, Streams as _};
 
 /// Trains and compares; only the best trial's model and candidate leave.
 ///
-/// Every trial has a key of its own. A run that was killed begins its search again, with the same keys. Of several ranks each makes
-/// whole trials, side by side, where there are enough of them; else they share each. A trial comes to the same bits either way.
+/// Every trial has a key of its own. A run that was killed begins its search again, with the same
+/// keys. Of several ranks each makes whole trials, side by side, where there are enough of them;
+/// else they share each. A trial comes to the same bits either way.
 pub(super) fn search<'a>(
     training: &Training<'a>,
     trials: TrialCount,
@@ -115,7 +116,8 @@ fn candidate<'a>(training: &Training<'a>, key: &Key) -> &'a Candidate {
     &candidates[key.stream("candidate", 0).random_range(0..candidates.len())]
 }
 
-/// `Σ (1 − ½ Σ_c (p_c − y_c)²)` over records, in steps of the grid: 1 less the Brier score, a proper one.
+/// `Σ (1 − ½ Σ_c (p_c − y_c)²)` over records, in steps of the grid: 1 less the Brier score, a
+/// proper one.
 ///
 /// **Guarantee.** A record adds between 0 and 1, and one that was blanked nothing.
 fn score(trained: &Trained, prepared: &Prepared, schema: &Schema, rows: &PartRows<'_>) -> Result<f64> {

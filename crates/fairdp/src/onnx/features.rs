@@ -4,7 +4,8 @@ use dp_data::table::{BlockKind, Encoding, FeatureBlock};
 
 use super::graph::{Attribute, Element, Graph, length};
 
-/// Declares an input per column and returns the name of the features without the constant, `[rows, width − 1]`.
+/// Declares an input per column and returns the name of the features without the constant, `[rows,
+/// width − 1]`.
 pub(super) fn features(graph: &mut Graph, encoding: &Encoding) -> String {
     for block in encoding.blocks() {
         match block.kind {
@@ -32,8 +33,9 @@ pub(super) fn features(graph: &mut Graph, encoding: &Encoding) -> String {
     graph.apply("Concat", "features", &parts, &[Attribute::Integer("axis", 1)])
 }
 
-/// How far each bin is passed, from 0 to 1, gives every feature by a linear map: the scaled value is `2/k` times their sum less 1, a hat is the share of
-/// the bin before its knot less that of the bin behind it.
+/// How far each bin is passed, from 0 to 1, gives every feature by a linear map: the scaled value
+/// is `2/k` times their sum less 1, a hat is the share of the bin before its knot less that of the
+/// bin behind it.
 fn number(
     graph: &mut Graph,
     block: &FeatureBlock,

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use super::proto::Message;
 
-/// Version of the file format and of the two sets of operators: what ONNX Runtime has read since 1.11 (2022).
+/// Version of the file format and of the two sets of operators: what ONNX Runtime has read since
+/// 1.11 (2022).
 const IR_VERSION: i64 = 8;
 const OPSET: i64 = 17;
 const ML_OPSET: i64 = 3;
@@ -40,13 +41,15 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Declares an input of any number of rows and one column. Inputs come before everything else, so that their names are kept.
+    /// Declares an input of any number of rows and one column. Inputs come before everything else,
+    /// so that their names are kept.
     pub(super) fn input(&mut self, name: &str, element: Element) {
         self.names.insert(name.to_owned());
         self.inputs.push(value(name, element, &[None, Some(1)]));
     }
 
-    /// Declares an output of any number of rows, and of columns where a number is given. Returns its name, which is made unique.
+    /// Declares an output of any number of rows, and of columns where a number is given. Returns
+    /// its name, which is made unique.
     pub(super) fn output(&mut self, name: &str, element: Element, columns: Option<usize>) -> String {
         let name = self.unique(name);
         let shape: &[Option<usize>] = if columns.is_some() { &[None, columns] } else { &[None] };

@@ -17,7 +17,8 @@ const RESIDUAL: f64 = 0.5;
 /// Taken from every bound for the rounding of the arithmetic that keeps it.
 const MARGIN: f64 = 1.0 / (1_u64 << 30) as f64;
 
-/// Where a run is. With the run's key it is all that is needed to continue it, and as secret as the noise.
+/// Where a run is. With the run's key it is all that is needed to continue it, and as secret as the
+/// noise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) step: u64,
@@ -50,7 +51,8 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// `noise`: that of the whole run's mean gradient in one direction, on features of mean square 1.
+    /// `noise`: that of the whole run's mean gradient in one direction, on features of mean
+    /// square 1.
     pub(crate) fn of(noise: f64, n_records: usize, width: usize, priors: &[f64], facts: FeatureFacts) -> Self {
         let variance = RESIDUAL * priors.iter().map(|prior| prior * (1.0 - prior)).fold(0.0, f64::max);
         // What it does to a logit.
@@ -58,8 +60,8 @@ impl Pace {
         Self {
             momentum: (MOST_MOMENTUM - 0.3 * in_logits).clamp(0.0, MOST_MOMENTUM),
             ridge: (1.0 / n_records as f64 + noise * noise / variance) / PRIOR_VARIANCE,
-            // The curvature of a loss is its residuals' variance: small where all classes but one are rare. Steps of four over
-            // the eigenvalue are stable whatever it is.
+            // The curvature of a loss is its residuals' variance: small where all classes but one
+            // are rare. Steps of four over the eigenvalue are stable whatever it is.
             rate: (0.19 / (2.0 * variance)).clamp(1.0, 4.0) / facts.largest_eigenvalue,
         }
     }
@@ -121,7 +123,8 @@ pub(super) fn descend(
         state.before = std::mem::take(&mut state.parameters);
         state.parameters = (0..size)
             .map(|i| {
-                // The prior is on what a feature contributes where it is fully there, whatever its frequency.
+                // The prior is on what a feature contributes where it is fully there, whatever its
+                // frequency.
                 let factor = scales.factors[i % width] * facts.constant.1;
                 let shrink = if i % width == facts.constant.0 { 0.0 } else { ridge * factor * factor };
                 // Where the ridge alone would overshoot, it ends at 0.

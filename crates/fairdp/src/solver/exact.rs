@@ -1,8 +1,9 @@
-//! Sums over records that are exact, so that neither order, threads nor parts of the records change a bit.
+//! Sums over records that are exact, so that neither order, threads nor parts of the records change
+//! a bit.
 //!
-//! Every value is rounded towards zero to a multiple of a public step, so small that every partial sum is an integer below
-//! 2⁵³ steps: `f64` then adds integers. Rounding towards zero makes no vector longer, so a bound on a record's contribution
-//! stays one.
+//! Every value is rounded towards zero to a multiple of a public step, so small that every partial
+//! sum is an integer below 2⁵³ steps: `f64` then adds integers. Rounding towards zero makes no
+//! vector longer, so a bound on a record's contribution stays one.
 
 use std::ops::Range;
 
@@ -35,7 +36,8 @@ impl Grid {
 
     /// A value in steps, towards zero; 0 if it is not finite, or too large for any sum.
     ///
-    /// By way of an integer: `trunc` is a call on processors that are not asked for more than the baseline.
+    /// By way of an integer: `trunc` is a call on processors that are not asked for more than the
+    /// baseline.
     pub(crate) fn place(self, value: f64) -> f64 {
         const LARGEST: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
         let steps = value * self.per_unit;
@@ -52,8 +54,8 @@ impl Grid {
     }
 }
 
-/// Adds up what `add` makes of each row, `[size]`: exact if `add` adds values in steps of one grid. Of several ranks each takes its share,
-/// and all have the sum.
+/// Adds up what `add` makes of each row, `[size]`: exact if `add` adds values in steps of one grid.
+/// Of several ranks each takes its share, and all have the sum.
 ///
 /// # Errors
 /// If a rank is gone.

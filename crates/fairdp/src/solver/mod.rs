@@ -1,18 +1,21 @@
 //! Private logistic and softmax regression on sparse rows, by few steps over all records.
 //!
-//! 1. *Class counts* with noise: the intercepts start at the logarithms of the classes' shares, so that no step is spent on
-//!    learning which class is rare.
-//! 2. *Mean squares* of all features with noise: each feature is scaled to mean square 1. A common value and a rare one then
-//!    learn at their own speeds, and each has noise in proportion to how often it occurs.
-//! 3. *Gradients over all records.* A scaled row is shortened to the public length `√(mean square)` where it is longer. That
-//!    weighs records by their features alone, so the model that is right for all records stays right. No sampling: at equal ε
-//!    the noise of a run is least when every step uses every record.
+//! 1. *Class counts* with noise: the intercepts start at the logarithms of the classes' shares, so
+//!    that no step is spent on learning which class is rare.
+//! 2. *Mean squares* of all features with noise: each feature is scaled to mean square 1. A common
+//!    value and a rare one then learn at their own speeds, and each has noise in proportion to how
+//!    often it occurs.
+//! 3. *Gradients over all records.* A scaled row is shortened to the public length `√(mean square)`
+//!    where it is longer. That weighs records by their features alone, so the model that is right
+//!    for all records stays right. No sampling: at equal ε the noise of a run is least when every
+//!    step uses every record.
 //!
-//! All three are Gaussian mechanisms on all records, so ε is in closed form: `μ² = Σ 1/σ²`. The weights are those of the
-//! features as they are: a sum over columns, which can be drawn.
+//! All three are Gaussian mechanisms on all records, so ε is in closed form: `μ² = Σ 1/σ²`. The
+//! weights are those of the features as they are: a sum over columns, which can be drawn.
 //!
-//! **In floating point.** Every sum over records is exact ([`exact`]), so one record moves it by its own contribution, and
-//! neither threads nor the order of the records change a bit. Noise is rounded to a public grid by `dp_clipping::noise`.
+//! **In floating point.** Every sum over records is exact ([`exact`]), so one record moves it by
+//! its own contribution, and neither threads nor the order of the records change a bit. Noise is
+//! rounded to a public grid by `dp_clipping::noise`.
 
 mod descent;
 pub(crate) mod exact;
@@ -42,7 +45,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The same with next to no noise, and steps enough to converge: for comparison, never for release.
+    /// The same with next to no noise, and steps enough to converge: for comparison, never for
+    /// release.
     pub(crate) fn without_noise(&self) -> crate::Result<Self> {
         let little = NoiseMultiplier::new(1e-6)?;
         Ok(Self { counts: little, squares: little, gradients: little, steps: 4 * self.steps, ..self.clone() })
@@ -60,7 +64,8 @@ pub(crate) struct Linear {
     pub(crate) priors: Vec<f64>,
 }
 
-/// Streams of noise by purpose and step: functions of the run's key, so that a run can be taken up anywhere.
+/// Streams of noise by purpose and step: functions of the run's key, so that a run can be taken up
+/// anywhere.
 pub(crate) trait Streams: Sync {
     fn stream(&self, purpose: &str, step: u64) -> ChaCha20Rng;
 }
@@ -88,7 +93,8 @@ pub(crate) fn class_counts(
     Ok(noisy.into_iter().map(|count| count.max(std)).collect())
 }
 
-/// Trains a model on what was released first; `progress` is called after every step with the state that the run can be continued from.
+/// Trains a model on what was released first; `progress` is called after every step with the state
+/// that the run can be continued from.
 pub(crate) fn train(
     rows: &impl RowSource,
     prepared: &Prepared,
@@ -126,7 +132,8 @@ pub(crate) fn prepare(
     Ok(Prepared { priors, scales })
 }
 
-/// The steps that a run takes: more where the rarest class is rare, since the curvature of its loss is small.
+/// The steps that a run takes: more where the rarest class is rare, since the curvature of its loss
+/// is small.
 pub(crate) fn steps_for(n_records: usize) -> u64 {
     // A pass over ten million rows takes seconds; a table of thousands takes milliseconds.
     const RECORDS: Range<usize> = 2_000_000..20_000_000;

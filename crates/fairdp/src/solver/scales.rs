@@ -6,7 +6,8 @@ use rand_chacha::ChaCha20Rng;
 use super::exact::{Grid, sum_rows};
 use super::rows::RowSource;
 
-/// A feature is taken to be at least this many standard deviations of the noise: what is rarer cannot be told from nothing.
+/// A feature is taken to be at least this many standard deviations of the noise: what is rarer
+/// cannot be told from nothing.
 const LEAST: f64 = 2.0;
 
 /// Factors by which features are multiplied, and the bound on a scaled row.
@@ -25,16 +26,17 @@ pub(crate) struct FeatureFacts {
     pub(crate) constant: (usize, f64),
     /// Bound on the norm of the squares of a row's other features, `√Σ x⁴`.
     pub(crate) squares: f64,
-    /// Largest eigenvalue that second moments of scaled rows can have: one for every set of features that exclude each
-    /// other.
+    /// Largest eigenvalue that second moments of scaled rows can have: one for every set of
+    /// features that exclude each other.
     pub(crate) largest_eigenvalue: f64,
 }
 
 impl Scales {
     /// Releases `Σ x²`, feature by feature.
     ///
-    /// **Guarantee.** A record adds the squares of its features, a vector of norm at most `facts.squares`; a longer one counts
-    /// as blank. With `records_per_unit` records the noise grows by that factor.
+    /// **Guarantee.** A record adds the squares of its features, a vector of norm at most
+    /// `facts.squares`; a longer one counts as blank. With `records_per_unit` records the noise
+    /// grows by that factor.
     pub(crate) fn fit(
         rows: &impl RowSource,
         facts: FeatureFacts,

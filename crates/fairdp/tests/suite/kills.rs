@@ -1,4 +1,5 @@
-//! A run that is killed, at any moment and more than once, ends as the run left alone: bit for bit, every file of the release.
+//! A run that is killed, at any moment and more than once, ends as the run left alone: bit for bit,
+//! every file of the release.
 
 use std::collections::BTreeMap;
 use std::fs;

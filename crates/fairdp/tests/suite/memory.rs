@@ -8,7 +8,8 @@ use dp_data::table::example::Example;
 use dp_data::table::{MemoryColumn, MemoryTable, TableFiles};
 use fairdp::{FairdpError, FitOptions, InitOptions, Model, Predictor, Progress, fit, fit_table, init};
 
-/// The example as CSV, a configuration for it, and its columns in memory: numbers as numbers, the others as texts.
+/// The example as CSV, a configuration for it, and its columns in memory: numbers as numbers, the
+/// others as texts.
 fn example(folder: &Path) -> (String, MemoryTable) {
     let mut csv = Vec::new();
     Example { rows: 3_000, ..Example::default() }.write(&mut csv).unwrap();

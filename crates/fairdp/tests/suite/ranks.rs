@@ -12,7 +12,8 @@ use fairdp::{FitOptions, fit};
 
 use crate::program::{declared, done};
 
-/// The methods by their different ways to a sum: full descent, counts, a network, and a search over all of them.
+/// The methods by their different ways to a sum: full descent, counts, a network, and a search over
+/// all of them.
 const METHODS: [(&str, &str); 3] = [
     ("\"additive\"", "\"auto\""),
     ("\"additive\"", "\"dpsgd-f\"\nsampling_rate = 0.1\nsteps = 30"),
@@ -43,7 +44,8 @@ fn folders() -> Vec<tempfile::TempDir> {
     folders
 }
 
-/// Patients whose three records are far apart, so that several ranks have some of them; of each two are used.
+/// Patients whose three records are far apart, so that several ranks have some of them; of each two
+/// are used.
 fn with_units(method: &str) -> tempfile::TempDir {
     let folder = declared(12_000, |config| config);
     let here = folder.path();

@@ -141,7 +141,8 @@ fn a_seed_gives_the_same_model_on_any_number_of_threads_and_is_not_private() {
     assert!(fs::read_to_string(here.join("a/release/statement.md")).unwrap().starts_with("**Not private**"));
 }
 
-/// A run without its key is another run; one that was killed has its key and ends as the run left alone.
+/// A run without its key is another run; one that was killed has its key and ends as the run left
+/// alone.
 #[cfg(unix)]
 #[test]
 fn a_killed_run_ends_as_the_run_left_alone() {
@@ -266,7 +267,8 @@ fn three_classes_are_a_softmax() {
     assert!(fs::read_to_string(here.join("p.csv")).unwrap().starts_with("row,prediction,p_high,p_low,p_middle\n"));
 }
 
-/// As spreadsheets write tables: semicolons, quotes, a byte-order mark, lines that end in CRLF, missing values in two ways.
+/// As spreadsheets write tables: semicolons, quotes, a byte-order mark, lines that end in CRLF,
+/// missing values in two ways.
 #[test]
 fn tables_of_spreadsheets_need_no_editing() {
     let folder = tempfile::tempdir().unwrap();
@@ -294,7 +296,8 @@ fn tables_of_spreadsheets_need_no_editing() {
     assert_eq!(predictions.lines().count(), 4_001);
 }
 
-/// Nothing that is read is written over, a link stays a link, and options are looked at before the table.
+/// Nothing that is read is written over, a link stays a link, and options are looked at before the
+/// table.
 #[test]
 fn outputs_and_options_are_refused_before_any_work() {
     let folder = declared(2_500, |config| config);
@@ -357,7 +360,8 @@ fn outputs_and_options_are_refused_before_any_work() {
     }
 }
 
-/// Predictions in Parquet are those in CSV, and a table in Parquet is predicted as the same one in CSV.
+/// Predictions in Parquet are those in CSV, and a table in Parquet is predicted as the same one in
+/// CSV.
 #[test]
 fn predictions_in_parquet_are_read_back() {
     let folder = declared(2_500, |config| config);

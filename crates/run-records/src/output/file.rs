@@ -13,7 +13,8 @@ const DATABASE: &[u8] = b"SQLite format 3\0";
 
 /// A file that is about to be written: beside its place first, and moved there when it is complete.
 ///
-/// Until then, and if anything fails or the process is killed, an earlier file stays as it is. A link is followed.
+/// Until then, and if anything fails or the process is killed, an earlier file stays as it is. A
+/// link is followed.
 ///
 /// ```text
 /// let output = Output::new(&path, &[&input])?;   // refuses here, before any work
@@ -31,7 +32,8 @@ impl Output {
     /// Takes the place. `inputs` are files that will be read.
     ///
     /// # Errors
-    /// If `path` is a directory, a device or a database, one of `inputs`, or cannot be written; the message names it.
+    /// If `path` is a directory, a device or a database, one of `inputs`, or cannot be written; the
+    /// message names it.
     pub fn new(path: &Path, inputs: &[&Path]) -> anyhow::Result<Self> {
         let named = || path.display().to_string();
         let (target, earlier) = match fs::metadata(path) {

@@ -1,8 +1,9 @@
 //! The folder of a report.
 //!
-//! A report is staged in a folder of its own inside, flushed to the disk, and committed by one rename of that folder to [`READY`].
-//! From then on it is the report: its files are moved to their places, and a process that is killed meanwhile leaves the rest to
-//! the next one that opens the folder. Nothing else in the folder is touched; databases of runs stay where they are.
+//! A report is staged in a folder of its own inside, flushed to the disk, and committed by one
+//! rename of that folder to [`READY`]. From then on it is the report: its files are moved to their
+//! places, and a process that is killed meanwhile leaves the rest to the next one that opens the
+//! folder. Nothing else in the folder is touched; databases of runs stay where they are.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -56,12 +57,12 @@ pub enum Contents {
 }
 
 impl ReportFolder {
-    /// Takes the folder, which is made if there is none, before any work starts. A report that a killed process committed is moved
-    /// to its place.
+    /// Takes the folder, which is made if there is none, before any work starts. A report that a
+    /// killed process committed is moved to its place.
     ///
     /// # Errors
-    /// If `path` is no folder, cannot be written, has no room, or holds anything but an earlier report of this study (and what
-    /// `contents` says); the message names it.
+    /// If `path` is no folder, cannot be written, has no room, or holds anything but an earlier
+    /// report of this study (and what `contents` says); the message names it.
     pub fn claim(path: &Path, study: &str, title: &str, contents: Contents) -> anyhow::Result<Self> {
         let named = || format!("the report's directory {}", path.display());
         match fs::metadata(path) {
@@ -89,12 +90,12 @@ impl ReportFolder {
         &self.path
     }
 
-    /// Fills a folder beside the earlier report and puts it in its place. `fill` writes every file but the summary, which it
-    /// returns.
+    /// Fills a folder beside the earlier report and puts it in its place. `fill` writes every file
+    /// but the summary, which it returns.
     ///
     /// # Errors
-    /// If `fill` fails or the disk refuses; the earlier report is then still there. If a file of the report is in the way of one
-    /// that is the user's.
+    /// If `fill` fails or the disk refuses; the earlier report is then still there. If a file of
+    /// the report is in the way of one that is the user's.
     pub fn replace<S: Serialize>(&self, fill: impl FnOnce(&mut Staging) -> anyhow::Result<S>) -> anyhow::Result<()> {
         let context = || format!("writing the report to {}", self.path.display());
         let part = Part::folder(&self.folder, "report").with_context(context)?;
@@ -113,7 +114,8 @@ impl ReportFolder {
 
     /// One process moves files at a time.
     fn lock(&self) -> anyhow::Result<Option<File>> {
-        // Elsewhere than on Unix a folder cannot be opened, and some network file systems have no locks.
+        // Elsewhere than on Unix a folder cannot be opened, and some network file systems have no
+        // locks.
         let Ok(folder) = File::open(&self.folder) else { return Ok(None) };
         match folder.lock() {
             Ok(()) => Ok(Some(folder)),

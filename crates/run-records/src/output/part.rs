@@ -4,10 +4,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Names are cut to this many bytes, so that a name with its prefix and number stays below the 255 that file systems take.
+/// Names are cut to this many bytes, so that a name with its prefix and number stays below the 255
+/// that file systems take.
 const MAX_NAME: usize = 200;
 
-/// An unfinished file or folder `.NAME.partial-N`. It is locked as long as its process lives, and removed when it is dropped.
+/// An unfinished file or folder `.NAME.partial-N`. It is locked as long as its process lives, and
+/// removed when it is dropped.
 pub(super) struct Part {
     path: PathBuf,
     handle: File,
@@ -15,7 +17,8 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// A new file in `folder`, on its way to `name`. What dead processes left on the way there is removed.
+    /// A new file in `folder`, on its way to `name`. What dead processes left on the way there is
+    /// removed.
     pub(super) fn file(folder: &Path, name: &str) -> io::Result<Self> {
         Self::new(folder, name, |path| OpenOptions::new().write(true).create_new(true).open(path))
     }
@@ -38,7 +41,8 @@ impl Part {
                 Ok(handle) => {
                     // Some network file systems have no locks; leftovers then stay.
                     let _ = handle.try_lock();
-                    // Between creation and lock it looked like a dead process's, and another may have removed it.
+                    // Between creation and lock it looked like a dead process's, and another may
+                    // have removed it.
                     if path.exists() {
                         return Ok(Self { path, handle, is_finished: false });
                     }

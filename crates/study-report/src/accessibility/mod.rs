@@ -1,4 +1,5 @@
-//! Reports and their index in a browser: an automated accessibility check, at the width of a laptop and of a phone, in light and dark.
+//! Reports and their index in a browser: an automated accessibility check, at the width of a laptop
+//! and of a phone, in light and dark.
 //!
 //! Needs Chromium; says that it was skipped where there is none.
 

@@ -30,8 +30,8 @@ fn analysed(experiment: &ExperimentResults) -> Vec<&MethodResults> {
     experiment.methods.iter().filter(|method| analyses(method).next().is_some()).collect()
 }
 
-/// The terms of the excessive risk by group in each run, each the mean over evaluated steps, with its sign; empty unless the method's runs
-/// were analysed.
+/// The terms of the excessive risk by group in each run, each the mean over evaluated steps, with
+/// its sign; empty unless the method's runs were analysed.
 pub(super) fn risk_terms(experiment: &ExperimentResults, method: &MethodResults) -> Vec<RiskTerm> {
     if analyses(method).next().is_none() {
         return Vec::new();
@@ -55,7 +55,8 @@ pub(super) fn risk_terms(experiment: &ExperimentResults, method: &MethodResults)
         .collect()
 }
 
-/// The two groups whose error of direction differs most in a method's runs, the one that suffers more first.
+/// The two groups whose error of direction differs most in a method's runs, the one that suffers
+/// more first.
 fn widest_pair(experiment: &ExperimentResults, method: &MethodResults) -> Option<(usize, usize)> {
     let terms = risk_terms(experiment, method);
     let direction = &terms.iter().find(|term| term.name == DIRECTION)?.by_run;
@@ -123,7 +124,8 @@ mod tests {
         experiment
     }
 
-    /// Steps of 2e-4 and −1e-4 in every run: the error of direction is what sets the groups apart, and the statement says so.
+    /// Steps of 2e-4 and −1e-4 in every run: the error of direction is what sets the groups apart,
+    /// and the statement says so.
     #[test]
     fn terms_are_means_over_steps_and_name_the_cause() {
         let experiment = analysed_experiment();

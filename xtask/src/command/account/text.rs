@@ -26,8 +26,8 @@ pub(super) fn of(answered: &Answered, statement: Option<&Statement>) -> String {
     out
 }
 
-/// `ε ≤ 2.6625 (certified) (order 7.41)`, `2.4120 ≤ ε ≤ 2.4139 (certified)`, `ε ≈ 2.2199 (nominal, not a
-/// guarantee)`; δ with four digits.
+/// `ε ≤ 2.6625 (certified) (order 7.41)`, `2.4120 ≤ ε ≤ 2.4139 (certified)`, `ε ≈ 2.2199 (nominal,
+/// not a guarantee)`; δ with four digits.
 fn describe(bound: &Bound) -> String {
     let (mut text, certainty, order) = match bound {
         Bound::Epsilon(bound) if !bound.epsilon.is_finite() => return "ε = ∞: no guarantee".to_owned(),

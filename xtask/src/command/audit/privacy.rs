@@ -28,8 +28,8 @@ pub(crate) struct PrivacyArgs {
     /// Fewer runs and canaries: seconds a method.
     #[arg(long)]
     quick: bool,
-    /// A fault that the audit must find: no-cap, private-divisor, silent-count, data-scaling, small-noise or seed-reuse;
-    /// rank-noise or rank-stream of several ranks.
+    /// A fault that the audit must find: no-cap, private-divisor, silent-count, data-scaling,
+    /// small-noise or seed-reuse; rank-noise or rank-stream of several ranks.
     #[arg(long, value_name = "FAULT")]
     plant: Option<String>,
     /// Ranks that share every run, as threads of this process.
@@ -46,7 +46,8 @@ pub(crate) struct PrivacyArgs {
 /// Audits, and prints each method as it is done.
 ///
 /// # Errors
-/// If a claim is refuted; the message says so. If a method is unknown or not certified, or the fault does not apply to it.
+/// If a claim is refuted; the message says so. If a method is unknown or not certified, or the
+/// fault does not apply to it.
 pub(crate) fn run(args: &PrivacyArgs) -> anyhow::Result<()> {
     let plant = args.plant.as_deref().map(Plant::find).transpose()?;
     let settings = if args.quick { AuditSettings::quick() } else { AuditSettings::full() };

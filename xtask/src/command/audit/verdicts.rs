@@ -29,7 +29,8 @@ pub(crate) struct VerdictsArgs {
 /// Simulates and prints the table of `docs/statistics.md`.
 ///
 /// # Errors
-/// If a rule is wrong more often than it promises: by more than a percentage point, in a quick run and three standard errors of the simulation.
+/// If a rule is wrong more often than it promises: by more than a percentage point, in a quick run
+/// and three standard errors of the simulation.
 pub(crate) fn run(args: &VerdictsArgs) -> anyhow::Result<()> {
     let repetitions = if args.quick { QUICK } else { REPETITIONS };
     let rates = error_rates(repetitions, &mut ChaCha8Rng::seed_from_u64(args.seed))?;
@@ -60,7 +61,8 @@ fn table(rates: &[ErrorRate]) -> String {
 mod tests {
     use super::*;
 
-    /// `docs/statistics.md` holds the table of a full run: every rule in order, none above its nominal rate by more than a point.
+    /// `docs/statistics.md` holds the table of a full run: every rule in order, none above its
+    /// nominal rate by more than a point.
     #[test]
     fn the_documented_table_is_whole_and_keeps_its_promise() {
         let path = crate::paths::workspace_root().join("docs/statistics.md");

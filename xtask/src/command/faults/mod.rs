@@ -1,5 +1,5 @@
-//! `cargo xtask faults`: faults put into every command that writes files, and into every file that is stored. The engine is the crate
-//! `faults`.
+//! `cargo xtask faults`: faults put into every command that writes files, and into every file that
+//! is stored. The engine is the crate `faults`.
 
 mod operations;
 mod page;
@@ -21,7 +21,8 @@ use crate::terminal::say;
 /// Options of `cargo xtask faults`.
 #[derive(Args)]
 pub(crate) struct FaultsArgs {
-    /// A few calls of each command and a few places of each file, instead of all calls and thousands of places.
+    /// A few calls of each command and a few places of each file, instead of all calls and
+    /// thousands of places.
     #[arg(long)]
     quick: bool,
     /// Of the places of files that are damaged.
@@ -35,7 +36,8 @@ pub(crate) struct FaultsArgs {
     out: Option<PathBuf>,
 }
 
-/// Calls at which each kind of fault is put into a command, and places at which a stored file is damaged.
+/// Calls at which each kind of fault is put into a command, and places at which a stored file is
+/// damaged.
 struct Effort {
     calls: u64,
     places: usize,
@@ -49,7 +51,8 @@ const TIME_LIMIT: Duration = Duration::from_mins(2);
 /// Puts in the faults and prints what they led to.
 ///
 /// # Errors
-/// If the preloaded library cannot be built; if anything was lost, wrong in silence, unclear, panicked or did not end.
+/// If the preloaded library cannot be built; if anything was lost, wrong in silence, unclear,
+/// panicked or did not end.
 pub(crate) fn run(args: &FaultsArgs) -> anyhow::Result<()> {
     ensure!(cfg!(target_os = "linux"), "faults: calls are counted by a preloaded library, as Linux has it");
     let output = args.out.as_deref().map(|path| Output::new(path, &[])).transpose()?;

@@ -1,4 +1,5 @@
-//! From the bytes of a file to the sum: a line of a census file becomes extreme, and nobody else's contribution moves.
+//! From the bytes of a file to the sum: a line of a census file becomes extreme, and nobody else's
+//! contribution moves.
 
 use std::io::Write as _;
 use std::num::NonZeroUsize;
@@ -36,7 +37,8 @@ pub(super) fn replay(cases: u64, seed: u64, methods: &[&'static str], report: &m
     Ok(())
 }
 
-/// One case: the file as it is and with a line made extreme; in both, the line's record is blanked and not drawn.
+/// One case: the file as it is and with a line made extreme; in both, the line's record is blanked
+/// and not drawn.
 fn attack(
     lines: &[&str],
     method: &'static MethodEntry,

@@ -25,7 +25,8 @@ pub(crate) struct ReplayArgs {
     /// Plant a fault, to see that it is found.
     #[arg(long, value_name = "BUG")]
     plant: Option<Fault>,
-    /// Take only the steps that once broke the guarantee, each by name with the factor by which it did.
+    /// Take only the steps that once broke the guarantee, each by name with the factor by which it
+    /// did.
     #[arg(long, conflicts_with_all = ["cases", "method", "layer", "seed", "threads", "ranks"])]
     known: bool,
     /// Decides all cases.

@@ -35,7 +35,8 @@ impl FeatureFile {
         &self.path
     }
 
-    /// The features of the file, else those of `compute`, which are then written. A file that is damaged is replaced, with a message.
+    /// The features of the file, else those of `compute`, which are then written. A file that is
+    /// damaged is replaced, with a message.
     ///
     /// # Errors
     /// If the folder cannot be written to, which is seen before anything is computed; as `compute`.
@@ -66,8 +67,8 @@ impl FeatureFile {
         Ok(Array2::from_shape_vec(self.shape, values)?)
     }
 
-    /// Opens a temporary file beside the path, computes, and renames: the path never holds half of a file. Only the owner may read it, for
-    /// features tell of the texts.
+    /// Opens a temporary file beside the path, computes, and renames: the path never holds half of
+    /// a file. Only the owner may read it, for features tell of the texts.
     fn write_after(&self, compute: impl FnOnce() -> anyhow::Result<Array2<f32>>) -> anyhow::Result<Array2<f32>> {
         let folder = self.path.parent().context("no folder")?;
         fs::create_dir_all(folder)?;

@@ -56,7 +56,8 @@ fn encode(encoder: &TextEncoder, texts: &[&str]) -> anyhow::Result<Array2<f32>> 
     Ok(Array2::from_shape_vec((texts.len(), encoder.n_features()), features)?)
 }
 
-/// sha256 of the encoder and of the texts in order. The number rises when features are computed in another way.
+/// sha256 of the encoder and of the texts in order. The number rises when features are computed in
+/// another way.
 fn key(encoder: &TextEncoder, texts: &[&str]) -> String {
     let mut hasher = Sha256::new();
     hasher.update(b"features 1 ");

@@ -1,4 +1,5 @@
-//! What MIMIC-III's discharge summaries are turned into: counts of hashed words, or features of a frozen encoder.
+//! What MIMIC-III's discharge summaries are turned into: counts of hashed words, or features of a
+//! frozen encoder.
 
 // Its own tests need no encoder.
 #[cfg(any(feature = "bert", test))]

@@ -1,11 +1,13 @@
 //! How fast a characteristic function falls, proved from the density.
 //!
-//! The tilted loss has a density `g`. If `g` is at least a step function that rises to one cell and falls after it, then `g` is a sum of
-//! layers `m·1_I` over nested intervals and something non-negative, so
-//! `|E[e^(itx)]| ≤ 1 - Σ m·(|I| - |∫_I e^(itx) dx|) = 1 - Σ m·|I|·(1 - |sinc(t|I|/2)|)`, and the same can be done with what is left.
+//! The tilted loss has a density `g`. If `g` is at least a step function that rises to one cell and
+//! falls after it, then `g` is a sum of layers `m·1_I` over nested intervals and something
+//! non-negative, so `|E[e^(itx)]| ≤ 1 - Σ m·(|I| - |∫_I e^(itx) dx|) = 1 - Σ
+//! m·|I|·(1 - |sinc(t|I|/2)|)`, and the same can be done with what is left.
 //!
-//! The step function: on a cell between two nodes `ln g` lies above the smaller of its values there, less `(P⁺ + 1)·μ²h²/32`. For
-//! `ln g = -u²/2 + P·ln w - ln r + const`, where `-u²/2` is concave, and `ln w` and `-ln r` are convex with a second derivative of at most `μ²/4`.
+//! The step function: on a cell between two nodes `ln g` lies above the smaller of its values
+//! there, less `(P⁺ + 1)·μ²h²/32`. For `ln g = -u²/2 + P·ln w - ln r + const`, where `-u²/2` is
+//! concave, and `ln w` and `-ln r` are convex with a second derivative of at most `μ²/4`.
 
 use super::moment::Tilted;
 
@@ -20,7 +22,8 @@ impl Decay {
     pub(super) fn new(tilted: &Tilted, mu: f64, step: f64) -> Self {
         let (nodes, weights) = (&tilted.nodes, &tilted.weights);
         let dip = (tilted.power.max(0.0) + 1.0) * mu * mu * step * step / 32.0;
-        // What may be wrong with a density: the moment that it is divided by, its own rounding, and that of the share, whose exponent is y.
+        // What may be wrong with a density: the moment that it is divided by, its own rounding, and
+        // that of the share, whose exponent is y.
         let density = |i: usize| {
             let share_error = 8.0 * f64::EPSILON * (2.0 + mu * (nodes[i].u.abs() + mu));
             let error = tilted.log_error + 1.01 * (tilted.weight_errors[i] + share_error);
@@ -45,7 +48,8 @@ impl Decay {
     }
 }
 
-/// Takes the largest step function that rises to the highest cell and falls after it away from the cells, as layers.
+/// Takes the largest step function that rises to the highest cell and falls after it away from the
+/// cells, as layers.
 fn peel(cells: &mut [f64], loss: impl Fn(usize) -> f64, layers: &mut Vec<(f64, f64)>) {
     let Some(mode) = (0..cells.len()).max_by(|&i, &j| cells[i].total_cmp(&cells[j])) else { return };
     let (mut left, mut right, mut level) = (mode, mode, cells[mode]);

@@ -9,7 +9,8 @@ use super::nodes::relative_error;
 use super::plan::Plan;
 use super::turns::{characteristic_excess, summing_error};
 
-/// Samples of `ψ(t)/((c + it)(c + 1 + it))` at `t = h, 2h, …`, `ψ` being the characteristic function of the loss under the tilt, about `centre`.
+/// Samples of `ψ(t)/((c + it)(c + 1 + it))` at `t = h, 2h, …`, `ψ` being the characteristic
+/// function of the loss under the tilt, about `centre`.
 #[derive(Debug, Clone)]
 pub(super) struct Line {
     order: f64,
@@ -40,7 +41,8 @@ pub(super) struct LogBounds {
 }
 
 impl Line {
-    /// Samples the contour; `None` when a moment takes too many nodes. `real` is for moments at real powers: nodes that others share.
+    /// Samples the contour; `None` when a moment takes too many nodes. `real` is for moments at
+    /// real powers: nodes that others share.
     pub(super) fn new(real: &mut Loss, direction: Direction, plan: &Plan) -> Option<Self> {
         let (order, spacing, n) = (plan.order, 2.0 * std::f64::consts::PI / plan.period, plan.n_terms);
         let power = direction.power(order);
@@ -139,7 +141,8 @@ impl Line {
 struct Sample {
     log_modulus: f64,
     phase: f64,
-    /// Of `|a|` and `|a| + error` for every factor: logarithm of the quotient, and rounding of the powers.
+    /// Of `|a|` and `|a| + error` for every factor: logarithm of the quotient, and rounding of the
+    /// powers.
     slack: f64,
     /// Sum of the moduli of what was added to the modulus and to the phase.
     size: f64,

@@ -84,7 +84,8 @@ impl Steps {
 #[derive(Debug, Clone)]
 pub(super) struct Loss {
     pub(super) steps: Vec<Steps>,
-    /// All Gaussians on the whole data, as one, with the loss `N(μ²/2, μ²)` in both directions; 0 if there is none.
+    /// All Gaussians on the whole data, as one, with the loss `N(μ²/2, μ²)` in both directions; 0
+    /// if there is none.
     pub(super) mu: f64,
 }
 

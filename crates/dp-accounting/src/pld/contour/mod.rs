@@ -1,16 +1,19 @@
-//! The privacy profile by a contour integral: for compositions of Gaussians, sampled or not, bounds that agree in many digits, in microseconds.
+//! The privacy profile by a contour integral: for compositions of Gaussians, sampled or not, bounds
+//! that agree in many digits, in microseconds.
 //!
 //! With `Y` the summed loss and `M(s) = E[e^(sY)]`, for any `c > 0`,
 //!
 //! `δ(ε) = E[(1 - e^(ε-Y))⁺] = 1/(2πi) ∫ M(s)·e^(-sε)/(s(s+1)) ds` over `Re s = c`.
 //!
-//! The trapezoidal sum of spacing `h` on that line is, by Poisson's formula, `Σ δ(ε + mW)·e^(cmW)` over all integers `m`, `W = 2π/h`. So it is never
-//! below δ(ε), and its excess is bounded by Chernoff bounds `δ(x) ≤ weight(d)·M(d)·e^(-dx)` at orders `d` above and below `c`. Beside these aliases there
-//! are three errors, all bounded: the terms cut off (`decay`), the quadrature of each moment (`nodes`, `moment`) and rounding (`line`). Along the line through
-//! the saddle point the terms fall like a bell and hardly cancel, so relative errors stay small at any δ.
+//! The trapezoidal sum of spacing `h` on that line is, by Poisson's formula, `Σ δ(ε + mW)·e^(cmW)`
+//! over all integers `m`, `W = 2π/h`. So it is never below δ(ε), and its excess is bounded by
+//! Chernoff bounds `δ(x) ≤ weight(d)·M(d)·e^(-dx)` at orders `d` above and below `c`. Beside these
+//! aliases there are three errors, all bounded: the terms cut off (`decay`), the quadrature of each
+//! moment (`nodes`, `moment`) and rounding (`line`). Along the line through the saddle point the
+//! terms fall like a bell and hardly cancel, so relative errors stay small at any δ.
 //!
-//! Where a bound cannot be had or a sum would be too long (a handful of steps; losses on very different scales), there is no answer here, and the
-//! grid gives it.
+//! Where a bound cannot be had or a sum would be too long (a handful of steps; losses on very
+//! different scales), there is no answer here, and the grid gives it.
 
 mod decay;
 mod line;
@@ -28,13 +31,15 @@ use super::bracket::{Bracket, Effort, Guess, Question};
 use super::convolve::log_largest_weight;
 use super::mechanism::PldMechanism;
 
-/// Products of nodes and terms for each point that a grid may have: a quarter of a second at the default number of points.
+/// Products of nodes and terms for each point that a grid may have: a quarter of a second at the
+/// default number of points.
 const PRODUCTS_PER_POINT: f64 = 128.0;
 
 /// Nodes, on either side of 0, of a real moment at most: there are many such moments to a plan.
 const MAX_NODES: usize = 1 << 13;
 
-/// Fewer steps are left to the grid: the bound on the terms cut off is the power of a single step's, and would stay far above the tolerance.
+/// Fewer steps are left to the grid: the bound on the terms cut off is the power of a single
+/// step's, and would stay far above the tolerance.
 const FEWEST_STEPS: f64 = 4.0;
 
 /// Whether there is an integral at all for these mechanisms.
@@ -46,8 +51,8 @@ pub(super) fn can_answer(mechanisms: &[(PldMechanism, f64)]) -> bool {
     (has_gaussian || n_steps >= FEWEST_STEPS) && mechanisms.iter().all(|(mechanism, _)| is_known(mechanism).is_some())
 }
 
-/// Brackets the answer where that can be done, along lines planned for `planned`: for the question itself, or for the ε that a coarser
-/// answer gives, near which an ε is then sought.
+/// Brackets the answer where that can be done, along lines planned for `planned`: for the question
+/// itself, or for the ε that a coarser answer gives, near which an ε is then sought.
 pub(super) fn bracket(
     mechanisms: &[(PldMechanism, f64)],
     question: Question,
@@ -123,7 +128,8 @@ impl Integral {
         }
     }
 
-    /// Whether it is easily shown that a direction's answer is at most `value`: by a Chernoff bound, or by a short integral at `value` alone.
+    /// Whether it is easily shown that a direction's answer is at most `value`: by a Chernoff
+    /// bound, or by a short integral at `value` alone.
     fn is_at_most(&mut self, direction: Direction, value: f64) -> bool {
         let (epsilon, log_delta) = match self.question {
             Question::Epsilon { delta } => (value, libm::log(delta)),
@@ -164,7 +170,8 @@ fn crossing(line: &Line, log_delta: f64, start: f64, slope: f64) -> Option<Brack
     if is_above(0.0) {
         return Some(Bracket { lower: 0.0, upper: 0.0 });
     }
-    // Far from where the line was planned only the upper bound may be left; it still says which way to go.
+    // Far from where the line was planned only the upper bound may be left; it still says which way
+    // to go.
     let excess = |bounds: LogBounds| {
         let middle = 0.5 * (bounds.lower + bounds.upper);
         if middle.is_finite() { middle - log_delta } else { bounds.upper - log_delta }
@@ -250,8 +257,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
-        /// Two methods that share nothing but the mechanism: their brackets overlap, and the contour's is much the narrower.
-        /// Of settings of this size the contour answers every one; of smaller rates and δ over few steps it leaves some to the grid.
+        /// Two methods that share nothing but the mechanism: their brackets overlap, and the
+        /// contour's is much the narrower. Of settings of this size the contour answers every one;
+        /// of smaller rates and δ over few steps it leaves some to the grid.
         #[test]
         fn agrees_with_the_grid(
             log_q in -5.0_f64..-0.1,

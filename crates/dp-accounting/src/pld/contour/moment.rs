@@ -31,7 +31,8 @@ pub(super) struct Sketch {
 }
 
 impl Nodes {
-    /// Tilts by a real power outside (0, 1); what lies beyond `e^-log_cut` of the whole is left out and bounded.
+    /// Tilts by a real power outside (0, 1); what lies beyond `e^-log_cut` of the whole is left out
+    /// and bounded.
     ///
     /// `None` when that takes too many nodes.
     pub(super) fn tilted(&mut self, power: f64, log_cut: f64) -> Option<Tilted> {
@@ -67,7 +68,8 @@ impl Nodes {
         let summing = summing_error(nodes.len());
         let log_direct = largest + libm::log(sum) + log_density;
         let (log_moment, rounding) = if log_direct < 1.0 {
-            // F - 1 as a sum of small terms: over many steps, the rounding of a sum near 1 would add up.
+            // F - 1 as a sum of small terms: over many steps, the rounding of a sum near 1 would
+            // add up.
             let excess = |node: &Node| {
                 let (exponent, log_normal) = (power * node.log_ratio, log_density - 0.5 * node.u * node.u);
                 if exponent > 30.0 {
@@ -88,7 +90,8 @@ impl Nodes {
         } else {
             (log_direct, over(&relative) + summing + 4.0 * f64::EPSILON * log_direct.abs())
         };
-        // F is at least 1 outside (0, 1), so an absolute error is a relative one; 1.001·e is at least -ln(1 - e) up to 2e-3.
+        // F is at least 1 outside (0, 1), so an absolute error is a relative one; 1.001·e is at
+        // least -ln(1 - e) up to 2e-3.
         let log_error = 1.001 * (rounding + outside + relative_error(self.mu, self.step, power, 0.0));
         let complete = log_moment.is_finite() && log_error < 1e-3 && deviation > 0.0;
         let weight_errors = nodes.iter().map(|node| relative(node) + summing).collect();
@@ -124,8 +127,8 @@ impl Nodes {
         (log_moment.is_finite() && variance > 0.0).then_some(Sketch { log_moment, mean, variance })
     }
 
-    /// Nodes on one side with `ln φ·w^P`, up to a constant, until what remains is provably below `e^-log_cut`; with a factor by which the last
-    /// term bounds all beyond it.
+    /// Nodes on one side with `ln φ·w^P`, up to a constant, until what remains is provably below
+    /// `e^-log_cut`; with a factor by which the last term bounds all beyond it.
     fn walk(&mut self, side: Side, power: f64, log_cut: f64, largest: f64) -> Option<(Vec<(Node, f64)>, f64)> {
         let mut largest = largest;
         let mut terms = Vec::new();
@@ -145,7 +148,8 @@ impl Nodes {
         None
     }
 
-    /// A factor by which the term of `node` bounds the sum of all terms beyond it, where one is known.
+    /// A factor by which the term of `node` bounds the sum of all terms beyond it, where one is
+    /// known.
     fn remainder(&self, side: Side, power: f64, node: Node) -> Option<f64> {
         let (u, mu) = (node.u.abs(), self.mu);
         let geometric = |rate: f64| (rate > 0.5).then(|| libm::expm1(rate * self.step).recip());
@@ -154,7 +158,8 @@ impl Nodes {
             (Side::Left, false) | (Side::Right, true) => geometric(u),
             // Concave: the logarithm falls ever faster.
             (Side::Left, true) => geometric(u + power * node.share * mu),
-            // The slope of P·ln w is at most Pμ; before that can be used, w^P lies below its chord to where it can.
+            // The slope of P·ln w is at most Pμ; before that can be used, w^P lies below its chord
+            // to where it can.
             (Side::Right, false) if u >= power * mu + 1.0 => geometric(u - power * mu),
             (Side::Right, false) => {
                 let chord = geometric(u - power * self.chord_slope(node, power * mu + 1.0))?;
@@ -207,7 +212,8 @@ mod tests {
 
     #[test]
     fn far_humps_are_not_cut_off() {
-        // With q = 1e-12 and μ = 5 the term q⁴e^(6μ²) of E[w⁴], around u = 20, is e^39.5; the sum walks through the valley before it.
+        // With q = 1e-12 and μ = 5 the term q⁴e^(6μ²) of E[w⁴], around u = 20, is e^39.5; the sum
+        // walks through the valley before it.
         let (q, mu) = (1e-12_f64, 5.0_f64);
         let tilted = Nodes::new(q, mu, step_for(mu, 40.0, 4.0, 0.0), 10_000).tilted(4.0, 40.0).unwrap();
         let exact = 4.0 * q.ln() + 6.0 * mu * mu;

@@ -1,14 +1,17 @@
-//! The trapezoidal rule for `F(p) = E[w^p]`, `w = 1 - q + q·e^(μu - μ²/2)`, `u ~ N(0, 1)`, at complex powers, with its error.
+//! The trapezoidal rule for `F(p) = E[w^p]`, `w = 1 - q + q·e^(μu - μ²/2)`, `u ~ N(0, 1)`, at
+//! complex powers, with its error.
 //!
-//! `F` is the moment-generating function of both directions of the Poisson-sampled Gaussian: of "present against absent" at `p = 1 + s`, of
-//! "absent against present" at `p = -s`. The integrand is analytic for `|Im u| < π/μ`, where `w` has its first zeros. With `p = P + it` and `b = Im u`,
+//! `F` is the moment-generating function of both directions of the Poisson-sampled Gaussian: of
+//! "present against absent" at `p = 1 + s`, of "absent against present" at `p = -s`. The integrand
+//! is analytic for `|Im u| < π/μ`, where `w` has its first zeros. With `p = P + it` and `b = Im u`,
 //!
 //! - `|φ(u + ib)| = φ(u)·e^(b²/2)`;
 //! - `|arg w(u + ib)| ≤ μ|b|`, so `|w^p| ≤ |w|^P·e^(μ|tb|)`;
 //! - `w(u)·cos(μb/2) ≤ |w(u + ib)| ≤ w(u)`, the left side because `(1-q)·q·e^y ≤ w²/4`.
 //!
-//! So on the lines `Im u = ±a` the integrand's modulus integrates to at most `e^(a²/2 + μta)·F(P)`, times `cos(μa/2)^P` for negative `P`, and the
-//! trapezoidal sum of step `h` is within `2/(e^(2πa/h) - 1)` times that (Trefethen & Weideman 2014, Theorem 5.1).
+//! So on the lines `Im u = ±a` the integrand's modulus integrates to at most `e^(a²/2 + μta)·F(P)`,
+//! times `cos(μa/2)^P` for negative `P`, and the trapezoidal sum of step `h` is within
+//! `2/(e^(2πa/h) - 1)` times that (Trefethen & Weideman 2014, Theorem 5.1).
 
 use std::f64::consts::PI;
 
@@ -81,7 +84,8 @@ impl Nodes {
         Node { u, log_ratio, share, error }
     }
 
-    /// A slope of `ln w` that its chord from `node` to any point between `node` and `u_far` does not exceed.
+    /// A slope of `ln w` that its chord from `node` to any point between `node` and `u_far` does
+    /// not exceed.
     pub(super) fn chord_slope(&self, node: Node, u_far: f64) -> f64 {
         // ln w is convex, so the longest chord is the steepest.
         (self.node_at(u_far).log_ratio - node.log_ratio) / (u_far - node.u)
@@ -99,7 +103,8 @@ fn penalty(mu: f64, a: f64, power: f64) -> f64 {
     if power < 0.0 { power * libm::log(libm::cos(0.5 * mu * a)) } else { 0.0 }
 }
 
-/// The largest step whose error, relative to `F(P)`, is below `4.1·e^(-target)` at all powers `P + iτ` with `|τ| ≤ t`.
+/// The largest step whose error, relative to `F(P)`, is below `4.1·e^(-target)` at all powers `P +
+/// iτ` with `|τ| ≤ t`.
 pub(super) fn step_for(mu: f64, target: f64, power: f64, t: f64) -> f64 {
     let needed = strip(mu)
         .map(|a| t * mu + 0.5 * a + (target + penalty(mu, a, power)) / a)
@@ -112,6 +117,7 @@ pub(super) fn relative_error(mu: f64, step: f64, power: f64, t: f64) -> f64 {
     let exponent = strip(mu)
         .map(|a| 2.0 * PI * a / step - 0.5 * a * a - t * mu * a - penalty(mu, a, power))
         .fold(f64::NEG_INFINITY, f64::max);
-    // The integrand is w^p, or w^p less its value at another power of no larger modulus: twice the bound of one.
+    // The integrand is w^p, or w^p less its value at another power of no larger modulus: twice the
+    // bound of one.
     4.1 * libm::exp(-exponent)
 }

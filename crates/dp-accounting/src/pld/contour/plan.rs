@@ -1,4 +1,5 @@
-//! Where the contour runs and how finely it is sampled. Nothing here needs to be exact: any choice gives valid bounds, good ones narrow bounds.
+//! Where the contour runs and how finely it is sampled. Nothing here needs to be exact: any choice
+//! gives valid bounds, good ones narrow bounds.
 
 use std::f64::consts::PI;
 
@@ -18,7 +19,8 @@ pub(super) struct Plan {
     pub(super) n_terms: usize,
     /// Nodes of one kind of step at most.
     pub(super) max_nodes: usize,
-    /// Orders whose Chernoff bounds limit the aliases from above and from below; 0 stands for `δ ≤ 1`.
+    /// Orders whose Chernoff bounds limit the aliases from above and from below; 0 stands for `δ ≤
+    /// 1`.
     pub(super) order_above: f64,
     pub(super) order_below: f64,
 }
@@ -42,7 +44,8 @@ impl Saddle {
         Some(Self { order, epsilon, log_delta })
     }
 
-    /// The smallest order at which the integrand on the real line is at most `e^slack` times as large as at the saddle.
+    /// The smallest order at which the integrand on the real line is at most `e^slack` times as
+    /// large as at the saddle.
     fn smaller_order(&self, loss: &mut Loss, direction: Direction, slack: f64) -> Option<f64> {
         if slack <= 0.0 {
             return Some(self.order);
@@ -67,10 +70,11 @@ fn exponent(log_moment: f64, order: f64, epsilon: f64) -> f64 {
     log_moment - order * epsilon - libm::log(order) - libm::log1p(order)
 }
 
-/// Plans for an error of `e^log_tolerance` relative to δ, within a budget of nodes times terms; the shortest first.
+/// Plans for an error of `e^log_tolerance` relative to δ, within a budget of nodes times terms; the
+/// shortest first.
 ///
-/// Through the saddle point the terms are smallest. Where rare large losses begin to dominate there, the sum is long, and a smaller order, at
-/// the price of some digits, makes it shorter.
+/// Through the saddle point the terms are smallest. Where rare large losses begin to dominate
+/// there, the sum is long, and a smaller order, at the price of some digits, makes it shorter.
 pub(super) fn plans(
     loss: &mut Loss,
     direction: Direction,
@@ -193,9 +197,11 @@ struct Contour {
 }
 
 impl Contour {
-    /// A period at which all aliases together are below what is allowed, and the orders whose Chernoff bounds show it.
+    /// A period at which all aliases together are below what is allowed, and the orders whose
+    /// Chernoff bounds show it.
     fn alias_free_period(&self, loss: &mut Loss, direction: Direction, epsilon: f64) -> Option<(f64, f64, f64)> {
-        // δ(x)e^(cx)/E[e^(cY)] ≤ weight(d)·E[e^(dY)]/E[e^(cY)]·e^((c-d)x): the x beyond which that is allowed.
+        // δ(x)e^(cx)/E[e^(cY)] ≤ weight(d)·E[e^(dY)]/E[e^(cY)]·e^((c-d)x): the x beyond which that
+        // is allowed.
         let mut excess = |other: f64| {
             let log_moment = if other > 0.0 { loss.sketched(direction, other)?.log_moment } else { 0.0 };
             Some(log_largest_weight(other) + log_moment - self.log_moment - self.log_allowed + 1.0)

@@ -9,10 +9,12 @@ use rustfft::num_complex::Complex64;
 
 use crate::simd::vectorise;
 
-/// Losses whose terms are turned side by side: two of the widest vectors, since a turn waits for the one before it.
+/// Losses whose terms are turned side by side: two of the widest vectors, since a turn waits for
+/// the one before it.
 const LANES: usize = 16;
 
-/// Terms between two restarts of the inner recurrence, and restarts of it between two of the outer one.
+/// Terms between two restarts of the inner recurrence, and restarts of it between two of the outer
+/// one.
 const INNER: usize = 16;
 const OUTER: usize = 16;
 
@@ -21,8 +23,9 @@ const SPAN: usize = INNER * OUTER;
 
 /// `Σ weights·(e^(iktx) - 1)` for `k = 1, …, n`.
 ///
-/// `e^(ix) - 1` is turned by `d ← d + (1 + d)·d₁`, which keeps its relative precision however small `x` is; every [`INNER`] terms from what was itself
-/// turned by as much at once, every [`SPAN`] terms anew.
+/// `e^(ix) - 1` is turned by `d ← d + (1 + d)·d₁`, which keeps its relative precision however small
+/// `x` is; every [`INNER`] terms from what was itself turned by as much at once, every [`SPAN`]
+/// terms anew.
 pub(super) fn characteristic_excess(losses: &[f64], weights: &[f64], t: f64, n: usize) -> Vec<Complex64> {
     let chunks: Vec<Turned> = losses
         .chunks(LANES)
@@ -48,7 +51,8 @@ pub(super) fn characteristic_excess(losses: &[f64], weights: &[f64], t: f64, n: 
 
 /// Bound on the error of a sum over `n` losses, relative to the sum of the weighted chords.
 pub(super) fn summing_error(n: usize) -> f64 {
-    // The recurrences round once or twice what they have, and their factors a little more often; then chunks and lanes are summed.
+    // The recurrences round once or twice what they have, and their factors a little more often;
+    // then chunks and lanes are summed.
     f64::EPSILON * (8 * (INNER + OUTER) + n / LANES + LANES + 32) as f64
 }
 

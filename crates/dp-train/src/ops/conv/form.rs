@@ -2,13 +2,15 @@
 
 use super::ConvShape;
 
-/// How the norms of a convolution's per-sample gradients are found, and what is left for the weighted sum.
+/// How the norms of a convolution's per-sample gradients are found, and what is left for the
+/// weighted sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PerSampleForm {
-    /// From the Gram matrices over positions of patches and output gradients ("ghost norm"); the sum is one
-    /// product more, of the factors.
+    /// From the Gram matrices over positions of patches and output gradients ("ghost norm"); the
+    /// sum is one product more, of the factors.
     Gram,
-    /// Every record's gradient is formed and kept; the sum is over the very values whose norm was taken.
+    /// Every record's gradient is formed and kept; the sum is over the very values whose norm was
+    /// taken.
     Kept,
 }
 
@@ -21,22 +23,24 @@ pub(crate) enum WeightOrder {
     PatchFirst,
 }
 
-/// What writing a value and reading it twice, from memory, costs in units of one multiplication and addition in a matrix
-/// product: about 0.6 ns at 6 GiB/s against 75 of those a nanosecond (one core with AVX-512).
+/// What writing a value and reading it twice, from memory, costs in units of one multiplication and
+/// addition in a matrix product: about 0.6 ns at 6 GiB/s against 75 of those a nanosecond (one core
+/// with AVX-512).
 const VALUE_COST: f64 = 45.0;
 
 /// `f64` products run at half the speed of `f32`.
 const GRAM_COST: f64 = 2.0;
 
 impl ConvShape {
-    /// The cheaper form. It follows from the shape alone, since two forms round differently: from the size of a
-    /// batch, one more record would change what all others contribute.
+    /// The cheaper form. It follows from the shape alone, since two forms round differently: from
+    /// the size of a batch, one more record would change what all others contribute.
     ///
-    /// Counted in multiplications and additions per record, with `T` positions, patches of `p` values and `d`
-    /// filters. Forming a gradient or summing them all is a product of `T·p·d`; the Gram matrices take `T²(p + d)`
-    /// and come before the sum; kept gradients go through memory, `p·d` values. The rule `2T² ≤ p·d` of mixed ghost
-    /// clipping (Bu 2022) weighs memory; this weighs time. Memory is bounded by the records that are differentiated
-    /// at once ([`Layer::kept_values`](crate::layers::Layer::kept_values)).
+    /// Counted in multiplications and additions per record, with `T` positions, patches of `p`
+    /// values and `d` filters. Forming a gradient or summing them all is a product of `T·p·d`; the
+    /// Gram matrices take `T²(p + d)` and come before the sum; kept gradients go through memory,
+    /// `p·d` values. The rule `2T² ≤ p·d` of mixed ghost clipping (Bu 2022) weighs memory; this
+    /// weighs time. Memory is bounded by the records that are differentiated at once
+    /// ([`Layer::kept_values`](crate::layers::Layer::kept_values)).
     pub(crate) fn per_sample_form(&self) -> PerSampleForm {
         let [t, p, d] = [self.positions(), self.patch(), self.group_filters()].map(|n| n as f64);
         let product = t * p * d;
@@ -45,8 +49,9 @@ impl ConvShape {
         if kept <= gram { PerSampleForm::Kept } else { PerSampleForm::Gram }
     }
 
-    /// The order in which the products of the weight's gradient are fastest. The contiguous side of the result is best long;
-    /// the weight's own order saves a transposition where the weight is large.
+    /// The order in which the products of the weight's gradient are fastest. The contiguous side of
+    /// the result is best long; the weight's own order saves a transposition where the weight is
+    /// large.
     pub(crate) fn weight_order(&self) -> WeightOrder {
         const LARGE_WEIGHT: usize = 1 << 16;
         const WIDE: usize = 32;
@@ -69,7 +74,8 @@ mod tests {
 
     #[test]
     fn the_form_follows_the_shape() {
-        // Many positions and a small weight; few positions and a large one (ResNet-18's last blocks).
+        // Many positions and a small weight; few positions and a large one (ResNet-18's last
+        // blocks).
         assert_eq!(shape(26, 32, 16, 0).per_sample_form(), PerSampleForm::Kept);
         assert_eq!(shape(12, 64, 64, 0).per_sample_form(), PerSampleForm::Kept);
         assert_eq!(shape(2, 256, 256, 1).per_sample_form(), PerSampleForm::Gram);

@@ -13,8 +13,9 @@ use crate::ops::workspace::Workspace;
 /// [`guarded_sq_norm`] says: with patches `x_t` and output gradients `d_t` at position
 /// `t`, `‖Σ_t d_t x_tᵀ‖² = Σ_{t,u} ⟨x_t, x_u⟩ ⟨d_t, d_u⟩`. A bias is one more input, always 1.
 ///
-/// The terms have both signs. Where they nearly cancel, a norm from `f32` products could be far too small, and a record would be
-/// clipped too little: products and sums are in `f64`, in which a product of two `f32` is exact.
+/// The terms have both signs. Where they nearly cancel, a norm from `f32` products could be far too
+/// small, and a record would be clipped too little: products and sums are in `f64`, in which a
+/// product of two `f32` is exact.
 ///
 /// The second workspace is for the matrices in `f64`.
 pub(crate) fn conv_gram_sq_norms(
@@ -84,7 +85,8 @@ fn widen<'a, T: Element>(wide: &mut [f64], n_rows: usize, row: impl Fn(usize) ->
     }
 }
 
-/// Products of all pairs of `n_rows` rows that [`widen`] wrote: by columns, [`product`] takes few rows without a copy.
+/// Products of all pairs of `n_rows` rows that [`widen`] wrote: by columns, [`product`] takes few
+/// rows without a copy.
 fn gram(dst: &mut [f64], rows: &[f64], n_rows: usize) -> Result<()> {
     let len = rows.len() / n_rows;
     let columns = if n_rows == 1 {

@@ -62,7 +62,8 @@ fn forward<T: Element>(
     let out_chunks = out.chunks_mut(at_once * shape.outputs());
     for (images, out) in images.chunks(at_once * shape.inputs()).zip(out_chunks) {
         let n_rows = out.len() / shape.filters;
-        // Here and not for the whole batch at once, so that it is still in the cache when the products are added.
+        // Here and not for the whole batch at once, so that it is still in the cache when the
+        // products are added.
         if let Some(bias) = bias {
             fill_with_row(bias, out);
         }
@@ -181,8 +182,8 @@ fn weight_gradient<T: Element>(
     Ok(())
 }
 
-/// The gradient of every record (destination, `[batch, weights]` or, with a bias, `[batch, weights + filters]`) from images and
-/// the gradient of the output.
+/// The gradient of every record (destination, `[batch, weights]` or, with a bias, `[batch,
+/// weights + filters]`) from images and the gradient of the output.
 ///
 /// `order` is that of a row's first values; those of the bias follow.
 pub(crate) fn conv_gradients(

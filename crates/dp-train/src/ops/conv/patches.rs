@@ -7,10 +7,11 @@ use crate::ops::element::Element;
 use crate::ops::matmul::Matrix;
 use crate::vector_math::vectorise;
 
-/// The patches of one group as a matrix `[images · positions, patch]`, made in `memory`, which has exactly its size.
+/// The patches of one group as a matrix `[images · positions, patch]`, made in `memory`, which has
+/// exactly its size.
 ///
-/// With one channel, what is contiguous of a patch is as short as the kernel is wide, but what one tap of the kernel sees along a row of
-/// the image is long: the matrix is then stored by columns.
+/// With one channel, what is contiguous of a patch is as short as the kernel is wide, but what one
+/// tap of the kernel sees along a row of the image is long: the matrix is then stored by columns.
 pub(super) fn matrix<'a, T: Element>(
     shape: &ConvShape,
     group: usize,
@@ -27,13 +28,15 @@ pub(super) fn matrix<'a, T: Element>(
     Matrix::strided(memory, n_rows, patch, patch)
 }
 
-/// The patches of images of one channel, at stride 1, by columns: `[kernel · kernel, images · positions]`.
+/// The patches of images of one channel, at stride 1, by columns: `[kernel · kernel, images ·
+/// positions]`.
 fn gather_columns<T: Element>(shape: &ConvShape, images: &[T], columns: &mut [T], n_rows: usize) {
     let &ConvShape { height, width, kernel, padding, .. } = shape;
     let out_width = shape.out_width();
     for (tap, column) in columns.chunks_exact_mut(n_rows.max(1)).enumerate() {
         let (ky, kx) = (tap / kernel, tap % kernel);
-        // The positions along a row for which this tap is inside of the image, and its pixel at the first of them.
+        // The positions along a row for which this tap is inside of the image, and its pixel at the
+        // first of them.
         let first = padding.saturating_sub(kx).min(out_width);
         let end = (width + padding).saturating_sub(kx).clamp(first, out_width);
         let pixel = (first + kx).saturating_sub(padding);
@@ -53,7 +56,8 @@ fn gather_columns<T: Element>(shape: &ConvShape, images: &[T], columns: &mut [T]
     }
 }
 
-/// Copies the patches of one group into rows, `[positions, patch]` per image; outside of the image there are zeros.
+/// Copies the patches of one group into rows, `[positions, patch]` per image; outside of the image
+/// there are zeros.
 pub(super) fn gather<T: Element>(shape: &ConvShape, group: usize, images: &[T], rows: &mut [T]) {
     vectorise(
         #[inline(always)]

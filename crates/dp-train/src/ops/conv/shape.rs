@@ -2,8 +2,8 @@
 
 /// Sizes of a convolution over images with channels last.
 ///
-/// The weight is `[filters, kernel height, kernel width, channels / groups]`; a *patch* is what one filter sees at one position,
-/// in the same order.
+/// The weight is `[filters, kernel height, kernel width, channels / groups]`; a *patch* is what one
+/// filter sees at one position, in the same order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ConvShape {
     /// Rows of an input image.
@@ -70,15 +70,15 @@ impl ConvShape {
         self.filters * self.patch()
     }
 
-    /// How many images are worked on at once, at least 1: patches and outputs of 1 MiB in single precision, where it takes more than one
-    /// image to make a product large.
+    /// How many images are worked on at once, at least 1: patches and outputs of 1 MiB in single
+    /// precision, where it takes more than one image to make a product large.
     pub(crate) fn images_at_once(&self) -> usize {
         const VALUES_AT_ONCE: usize = 1 << 18;
         (VALUES_AT_ONCE / (self.positions() * self.patch() + self.outputs()).max(1)).max(1)
     }
 
-    /// The padded image of a position's first row or pixel may start outside: index `start + offset` within `0..size`, if it
-    /// is inside.
+    /// The padded image of a position's first row or pixel may start outside: index `start +
+    /// offset` within `0..size`, if it is inside.
     pub(super) fn inside(&self, position: usize, offset: usize, size: usize) -> Option<usize> {
         (position * self.stride + offset).checked_sub(self.padding).filter(|&index| index < size)
     }

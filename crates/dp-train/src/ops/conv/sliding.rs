@@ -1,10 +1,12 @@
 //! Convolution without patches, for stride 1.
 //!
-//! With channels last, the part of a patch that lies in one image row is contiguous, and that of the next position begins one
-//! pixel later. One row of the kernel at all positions is therefore a matrix over the image itself whose rows overlap, and a
-//! convolution is one matrix product per row of the kernel. Where an image row ends, a few of these rows run on into the
-//! next one: they belong to no position and are left out (forward) or meet zeros (backward). Patches cost their own size in
-//! memory traffic, `kernel²` times the image; where they do not fit in the cache this costs more than those few rows.
+//! With channels last, the part of a patch that lies in one image row is contiguous, and that of
+//! the next position begins one pixel later. One row of the kernel at all positions is therefore a
+//! matrix over the image itself whose rows overlap, and a convolution is one matrix product per row
+//! of the kernel. Where an image row ends, a few of these rows run on into the next one: they
+//! belong to no position and are left out (forward) or meet zeros (backward). Patches cost their
+//! own size in memory traffic, `kernel²` times the image; where they do not fit in the cache this
+//! costs more than those few rows.
 
 use candle_core::Result;
 
@@ -14,10 +16,12 @@ use crate::ops::matmul::{Matrix, product};
 use crate::ops::rows::fill_with_row;
 use crate::ops::workspace::Workspace;
 
-/// Values of an image's patches above which they are not formed: a quarter of a second-level cache of 1 MiB.
+/// Values of an image's patches above which they are not formed: a quarter of a second-level cache
+/// of 1 MiB.
 const LARGE_PATCHES: usize = 1 << 16;
 
-/// Whether this way is open and expected to be faster for the forward pass and the weight's gradient.
+/// Whether this way is open and expected to be faster for the forward pass and the weight's
+/// gradient.
 pub(super) fn pays(shape: &ConvShape) -> bool {
     shape.stride == 1 && shape.groups == 1 && shape.kernel > 1 && shape.positions() * shape.patch() > LARGE_PATCHES
 }
@@ -105,8 +109,8 @@ pub(super) fn weight_gradient<T: Element>(
     Ok(())
 }
 
-/// Gradient with respect to the images: the convolution of the output's gradient, in a margin of zeros, with the kernel
-/// turned by 180°.
+/// Gradient with respect to the images: the convolution of the output's gradient, in a margin of
+/// zeros, with the kernel turned by 180°.
 pub(super) fn input_gradient<T: Element>(
     shape: &ConvShape,
     output_gradients: &[T],
@@ -142,7 +146,8 @@ pub(super) fn input_gradient<T: Element>(
     Ok(())
 }
 
-/// The weight `[filters, kernel, kernel, channels]` as `[kernel, kernel, filters, channels]`, its kernel turned by 180°.
+/// The weight `[filters, kernel, kernel, channels]` as `[kernel, kernel, filters, channels]`, its
+/// kernel turned by 180°.
 fn turn<T: Element>(shape: &ConvShape, weight: &[T], turned: &mut [T]) {
     let taps = shape.kernel * shape.kernel;
     for (tap, filters) in turned.chunks_exact_mut(shape.filters * shape.channels).enumerate() {
@@ -153,7 +158,8 @@ fn turn<T: Element>(shape: &ConvShape, weight: &[T], turned: &mut [T]) {
     }
 }
 
-/// Row `ky` of the kernel at every position, as overlapping rows over the image, and which values of a patch it is.
+/// Row `ky` of the kernel at every position, as overlapping rows over the image, and which values
+/// of a patch it is.
 fn kernel_row<'a, T: Element>(
     shape: &ConvShape,
     image: &'a [T],

@@ -3,11 +3,11 @@
 use super::ConvShape;
 
 impl ConvShape {
-    /// The same convolution without the outer rows and columns of the kernel that meet nothing but padding at every position, and how many of them
-    /// came before its first row and column.
+    /// The same convolution without the outer rows and columns of the kernel that meet nothing but
+    /// padding at every position, and how many of them came before its first row and column.
     ///
-    /// All but the middle tap of 3 × 3 on 1 × 1, for example, as in ResNet-18's last blocks on MNIST. Such weights add nothing to
-    /// any output, and their gradient is 0 for every record.
+    /// All but the middle tap of 3 × 3 on 1 × 1, for example, as in ResNet-18's last blocks on
+    /// MNIST. Such weights add nothing to any output, and their gradient is 0 for every record.
     pub(crate) fn cropped(&self) -> (Self, usize) {
         let meets = |tap: usize, positions: usize, size: usize| {
             (0..positions).any(|position| self.inside(position, tap, size).is_some())

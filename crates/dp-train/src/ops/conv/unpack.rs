@@ -6,7 +6,8 @@ use super::{ConvShape, WeightOrder};
 use crate::ops::element::{Element, destination, dtype, for_float, same, source};
 use crate::ops::in_place::{Operands, binary};
 
-/// Copies a sum of weight gradients (source), whose values are in the given order, into the weight's gradient (destination), or adds it.
+/// Copies a sum of weight gradients (source), whose values are in the given order, into the
+/// weight's gradient (destination), or adds it.
 pub(crate) fn unpack_weight(
     dst: &Tensor,
     sum: &Tensor,

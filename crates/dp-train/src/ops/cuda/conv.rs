@@ -1,4 +1,5 @@
-//! Convolution: patches as rows of a matrix, and products with them, as many images at a time as the working memory holds.
+//! Convolution: patches as rows of a matrix, and products with them, as many images at a time as
+//! the working memory holds.
 
 use candle_core::cuda::cudarc::cublas::{CudaBlas, Gemm};
 use candle_core::cuda::cudarc::driver::{CudaView, CudaViewMut, DeviceRepr};
@@ -194,7 +195,8 @@ pub(in crate::ops) fn conv_weight_sum(
     })
 }
 
-/// `gradientsᵀ · rows` or its transpose, by the order; record `r`'s product starts at `r` times the stride.
+/// `gradientsᵀ · rows` or its transpose, by the order; record `r`'s product starts at `r` times the
+/// stride.
 fn weight_products<T: Real>(
     device: &CudaDevice,
     n_records: usize,
@@ -219,7 +221,8 @@ where
     }
 }
 
-/// Every record's gradient of weight and, where `width` leaves room for it, bias: `[records, width]`.
+/// Every record's gradient of weight and, where `width` leaves room for it, bias: `[records,
+/// width]`.
 fn record_gradients<T: Real>(
     device: &CudaDevice,
     shape: &ConvShape,

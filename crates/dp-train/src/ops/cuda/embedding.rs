@@ -46,7 +46,8 @@ pub(in crate::ops) fn embedding_sq_norms(
     })
 }
 
-/// Ids are linked to the next place of the same row, so that one thread sums a row's gradients in the order of the batch.
+/// Ids are linked to the next place of the same row, so that one thread sums a row's gradients in
+/// the order of the batch.
 pub(in crate::ops) fn embedding_sum(
     dst: Destination<'_>,
     ids: Source<'_>,

@@ -42,9 +42,11 @@ pub(super) use by_value;
 
 by_value!(u32, u64, usize, f32, f64);
 
-/// Starts a kernel of the module for `T` with one thread for each of `n` items; `n` is its first argument.
+/// Starts a kernel of the module for `T` with one thread for each of `n` items; `n` is its first
+/// argument.
 ///
-/// The arguments must be those of the kernel, in type and order, and the views as long as it expects: callers check lengths first.
+/// The arguments must be those of the kernel, in type and order, and the views as long as it
+/// expects: callers check lengths first.
 pub(super) fn start<T: Real>(
     device: &CudaDevice,
     kernel: &str,
@@ -67,7 +69,8 @@ pub(super) fn start<T: Real>(
         argument.push(&mut to);
     }
     #[expect(unsafe_code, reason = "kernels are compiled apart: nothing checks their arguments")]
-    // SAFETY: the arguments are those of the kernel and no item reaches beyond a view; both are the callers' contract above.
+    // SAFETY: the arguments are those of the kernel and no item reaches beyond a view; both are the
+    // callers' contract above.
     unsafe { to.launch(config) }.w()?;
     Ok(())
 }

@@ -1,14 +1,20 @@
-//! The CUDA path of every operation: own kernels (`kernels/`) and cuBLAS, in the order of one stream.
+//! The CUDA path of every operation: own kernels (`kernels/`) and cuBLAS, in the order of one
+//! stream.
 //!
-//! A function here has the name of its operation in lower case and the same contract, with these differences:
+//! A function here has the name of its operation in lower case and the same contract, with these
+//! differences:
 //!
-//! - Sums over records, columns, positions and groups of channels are accumulated in `f64` whatever the number type; those over a window of
-//!   an image or the classes of a record in the number type, as on the CPU; those of matrix products as cuBLAS does. No order depends on
-//!   scheduling and there are no floating-point atomics, so that a run repeats bit for bit on the same type of device and toolkit.
-//! - Nothing is copied back to the host, so a label or id out of range, which on the CPU is an error, gives NaN: the record is then left out
-//!   like any other whose gradient is not finite. Whether a sum is finite, and how many values of noise are in doubt, are the exceptions: four
+//! - Sums over records, columns, positions and groups of channels are accumulated in `f64` whatever
+//!   the number type; those over a window of an image or the classes of a record in the number
+//!   type, as on the CPU; those of matrix products as cuBLAS does. No order depends on scheduling
+//!   and there are no floating-point atomics, so that a run repeats bit for bit on the same type of
+//!   device and toolkit.
+//! - Nothing is copied back to the host, so a label or id out of range, which on the CPU is an
+//!   error, gives NaN: the record is then left out like any other whose gradient is not finite.
+//!   Whether a sum is finite, and how many values of noise are in doubt, are the exceptions: four
 //!   bytes each.
-//! - Weights, row numbers and the like come from host memory and are sent along: `[batch]` values each.
+//! - Weights, row numbers and the like come from host memory and are sent along: `[batch]` values
+//!   each.
 
 mod conv;
 mod dropout;

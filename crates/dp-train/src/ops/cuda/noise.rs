@@ -15,7 +15,8 @@ use crate::ops::noise::Privatise;
 const VALUES_OF_BLOCK: usize = 16;
 /// Pairs of a block of values, and how far their values are apart.
 const PAIRS: usize = BLOCK / 2;
-/// Pairs in doubt that can be listed. One of 2³⁹ is in doubt, so that more than one in a step is not to be expected.
+/// Pairs in doubt that can be listed. One of 2³⁹ is in doubt, so that more than one in a step is
+/// not to be expected.
 const DOUBTFUL: usize = 64;
 
 /// The kernels' `ChaChaKey`.
@@ -129,7 +130,8 @@ mod tests {
         Ok((sum.to_dtype(DType::F64)?.to_vec1()?, finite))
     }
 
-    /// Whatever the length, the type, and the size of the values: bit for bit, for the bits of a value's noise depend on its place alone.
+    /// Whatever the length, the type, and the size of the values: bit for bit, for the bits of a
+    /// value's noise depend on its place alone.
     #[test]
     fn the_device_adds_the_noise_of_the_cpu() {
         let Some(device) = device() else { return };
@@ -142,7 +144,8 @@ mod tests {
         }
     }
 
-    /// Twice the value, in units of the grid, at which the first value of a pair is rounded up: found by halving.
+    /// Twice the value, in units of the grid, at which the first value of a pair is rounded up:
+    /// found by halving.
     fn boundary(noise: &StepNoise, pair: usize) -> f64 {
         let factor = f64::grid_factor(noise.std());
         let rounded = |value: f64| noise.round_pair(pair as u64, factor, [value, 0.0])[0];
@@ -156,8 +159,8 @@ mod tests {
         high
     }
 
-    /// Values on the edge between two grid points: in doubt on the device, decided by the host as on the CPU; one pair more than can be
-    /// listed is refused.
+    /// Values on the edge between two grid points: in doubt on the device, decided by the host as
+    /// on the CPU; one pair more than can be listed is refused.
     #[test]
     fn what_the_device_cannot_decide_is_decided() {
         let Some(device) = device() else { return };

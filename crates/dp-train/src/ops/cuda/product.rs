@@ -10,7 +10,8 @@ use super::view::{Destination, Real, Source, destination, dtype, source};
 use crate::ops::element::{for_float, rows_and_columns, same};
 use crate::ops::matmul::Operand;
 
-/// Matrices of the same shape, one per record: row `i` of record `r` is at `r · record_stride + i · row_stride`.
+/// Matrices of the same shape, one per record: row `i` of record `r` is at `r · record_stride + i ·
+/// row_stride`.
 pub(super) struct Matrices<'a, T> {
     pub(super) values: CudaView<'a, T>,
     pub(super) rows: usize,
@@ -129,7 +130,8 @@ where
     };
     let blas = device.cublas_handle();
     #[expect(unsafe_code, reason = "cuBLAS takes pointers")]
-    // SAFETY: all matrices were checked to lie within their views, whose number type is that of the product.
+    // SAFETY: all matrices were checked to lie within their views, whose number type is that of the
+    // product.
     unsafe {
         if n_records == 1 {
             return blas.gemm(gemm, &rhs.values, &lhs.values, &mut dst.values).w();

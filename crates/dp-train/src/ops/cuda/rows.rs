@@ -21,7 +21,8 @@ impl Parts {
 
 /// Partial sums that a row's squared norm is taken in.
 const LANES: usize = 256;
-/// Partial sums that a column is summed in, at most, and threads that are enough to keep a device busy.
+/// Partial sums that a column is summed in, at most, and threads that are enough to keep a device
+/// busy.
 const COLUMN_PARTS: usize = 256;
 const ENOUGH_THREADS: usize = 1 << 16;
 

@@ -4,7 +4,8 @@ use candle_core::Device;
 
 use crate::cuda_device;
 
-/// The first CUDA device, or a line that says why there is none; a failure where `REQUIRE_CUDA` is set.
+/// The first CUDA device, or a line that says why there is none; a failure where `REQUIRE_CUDA` is
+/// set.
 pub(super) fn device() -> Option<Device> {
     match cuda_device(0) {
         Ok(device) => Some(device),

@@ -78,7 +78,8 @@ pub(super) fn on_device(storage: &Storage) -> Result<&CudaStorage> {
 /// Working memory of one operation. The contents are undefined.
 pub(super) fn scratch<T: DeviceRepr>(device: &CudaDevice, len: usize) -> Result<CudaSlice<T>> {
     #[expect(unsafe_code, reason = "memory that is not cleared first")]
-    // SAFETY: every kernel writes the scratch memory that is read after it; callers see to the order of their launches.
+    // SAFETY: every kernel writes the scratch memory that is read after it; callers see to the
+    // order of their launches.
     unsafe {
         device.alloc(len)
     }

@@ -1,9 +1,12 @@
-//! The form of the trainer that printed the paper's rows: every record keeps its own share of the regularisers' gradient.
+//! The form of the trainer that printed the paper's rows: every record keeps its own share of the
+//! regularisers' gradient.
 //!
-//! `R2` is the mean over pairs of groups of the difference between their means of `o (1 − o)`, over records and raw outputs `o` of the model.
-//! Clipping factors in `R1` are differentiated, and means are over the batch that was drawn, of `n` records. A record's gradient at a
-//! linear layer is `d'_i ⊗ (a_i, 1)` with `d'_i = d_i + n ∂(γ1 R1 + γ2 R2)/∂z_i`, `z_i` what the layer gives for it: what hooks of a framework
-//! read off when the regularised mean loss is differentiated. These gradients are clipped and summed.
+//! `R2` is the mean over pairs of groups of the difference between their means of `o (1 − o)`, over
+//! records and raw outputs `o` of the model. Clipping factors in `R1` are differentiated, and means
+//! are over the batch that was drawn, of `n` records. A record's gradient at a linear layer is
+//! `d'_i ⊗ (a_i, 1)` with `d'_i = d_i + n ∂(γ1 R1 + γ2 R2)/∂z_i`, `z_i` what the layer gives for
+//! it: what hooks of a framework read off when the regularised mean loss is differentiated. These
+//! gradients are clipped and summed.
 
 use super::Exact;
 use super::groups::{members, pair_weights};
@@ -19,8 +22,8 @@ pub(super) struct Shares<T> {
 }
 
 impl<T: Element> Exact<T> {
-    /// The norms of the regularised gradients of these rows, at these parameters. The clipping factors of the plain gradients come with their
-    /// derivatives with respect to the norms.
+    /// The norms of the regularised gradients of these rows, at these parameters. The clipping
+    /// factors of the plain gradients come with their derivatives with respect to the norms.
     pub(super) fn share(
         &mut self,
         records: &Records,
@@ -100,7 +103,8 @@ mod tests {
         Records::new(&features, &[1, 0, 1, 1, 0], &[0, 1, 0, 1, 2], facts, DType::F64, &Device::Cpu).unwrap()
     }
 
-    /// Losses, and what everything else is made from, written down anew for one record: `z` by layer, moved by `offset` at `(layer, unit)`.
+    /// Losses, and what everything else is made from, written down anew for one record: `z` by
+    /// layer, moved by `offset` at `(layer, unit)`.
     struct Record {
         loss: f64,
         outputs: Vec<f64>,
@@ -186,7 +190,8 @@ mod tests {
         records.iter().map(|record| record.loss).sum::<f64>() / n + gamma[0] * pairs(&along) + gamma[1] * pairs(&spread)
     }
 
-    /// Every share is the derivative of the whole with respect to what one layer gives for one record, from differences.
+    /// Every share is the derivative of the whole with respect to what one layer gives for one
+    /// record, from differences.
     #[test]
     fn shares_are_derivatives_of_the_whole() {
         let records = records();

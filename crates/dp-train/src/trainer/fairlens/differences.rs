@@ -9,7 +9,8 @@ use crate::error::Result;
 use crate::plan::TrainConfig;
 use crate::records::Records;
 
-/// As [`super::paper`]. ∇R1 is two Hessian-vector products, `Σ_k c_k H_Bk w + (1/B) Σ_i (s_i − 1) H_i u`.
+/// As [`super::paper`]. ∇R1 is two Hessian-vector products, `Σ_k c_k H_Bk w + (1/B) Σ_i (s_i − 1)
+/// H_i u`.
 pub(super) struct Differences {
     curvature: Curvature,
 }
@@ -53,8 +54,9 @@ impl Differences {
         Ok(Addition { vector, products })
     }
 
-    /// Weights with which the records' gradients add up to `∇R2`. The loss is `−ln p_y`, so the gradient of `p_y` is `−p_y g_i`, and that
-    /// of the probability of class 1 the same for label 1 and its opposite for label 0.
+    /// Weights with which the records' gradients add up to `∇R2`. The loss is `−ln p_y`, so the
+    /// gradient of `p_y` is `−p_y g_i`, and that of the probability of class 1 the same for label 1
+    /// and its opposite for label 0.
     fn uncertainty_weights(&mut self, batch: &Records, rows: &[usize], members: &[Vec<usize>]) -> Result<Vec<f64>> {
         let right: Vec<f64> = self.curvature.losses(batch, rows)?.iter().map(|loss| (-loss).exp()).collect();
         let of_label = |i: usize, one: f64, zero: f64| if batch.labels()[i] == 1 { one } else { zero };

@@ -15,8 +15,9 @@ pub(super) fn group_means(values: &[f64], members: &[Vec<usize>]) -> Vec<Option<
     members.iter().map(|positions| (!positions.is_empty()).then(|| mean(positions))).collect()
 }
 
-/// Weights of the records of a batch with which a mean over pairs of groups of `|m_a − m_b|` has the derivatives `weights[i]` with respect
-/// to record `i`'s value, `m_k` the mean of group `k`'s values.
+/// Weights of the records of a batch with which a mean over pairs of groups of `|m_a − m_b|` has
+/// the derivatives `weights[i]` with respect to record `i`'s value, `m_k` the mean of group `k`'s
+/// values.
 pub(super) fn pair_weights(values: &[f64], groups: &[usize], members: &[Vec<usize>]) -> Vec<f64> {
     let signs = mean_signs(&group_means(values, members));
     groups.iter().map(|&group| signs[group] / members[group].len() as f64).collect()
@@ -48,7 +49,8 @@ mod tests {
         assert_eq!(mean_signs(&[Some(3.0), Some(3.0)]), [0.0, 0.0]);
     }
 
-    /// The means are 2 and 5: the derivatives of |2 − 5| are −½ for each of the first group and 1 for the only one of the second.
+    /// The means are 2 and 5: the derivatives of |2 − 5| are −½ for each of the first group and 1
+    /// for the only one of the second.
     #[test]
     fn weights_of_pairs_by_hand() {
         let groups = [0, 1, 0];

@@ -19,13 +19,15 @@ use crate::records::Records;
 
 /// FairLens's regularisers, and their derivatives.
 ///
-/// With `g_Bk` the mean gradient of group `k` over the batch's records of it, and `w = ḡ_B − g_B` the clipped less the plain mean gradient,
-/// `R1` is the mean over pairs of groups of `|⟨g_Ba − g_Bb, w⟩|`: it holds clipping's excessive risk down. `R2`, which stands in for the trace of
-/// the Hessian and holds the noise's down, and what a record gets of `γ1 ∇R1 + γ2 ∇R2`, differ between the paper ([`paper`]) and the trainer
-/// that printed its rows ([`code`]).
+/// With `g_Bk` the mean gradient of group `k` over the batch's records of it, and `w = ḡ_B − g_B`
+/// the clipped less the plain mean gradient, `R1` is the mean over pairs of groups of `|⟨g_Ba −
+/// g_Bb, w⟩|`: it holds clipping's excessive risk down. `R2`, which stands in for the trace of the
+/// Hessian and holds the noise's down, and what a record gets of `γ1 ∇R1 + γ2 ∇R2`, differ between
+/// the paper ([`paper`]) and the trainer that printed its rows ([`code`]).
 ///
-/// Derivatives are exact for networks of linear layers ([`network`]), in the number type of the records; for others they are differences
-/// of gradients in `f64`, good to 1e-8, and the paper's form alone is defined.
+/// Derivatives are exact for networks of linear layers ([`network`]), in the number type of the
+/// records; for others they are differences of gradients in `f64`, good to 1e-8, and the paper's
+/// form alone is defined.
 ///
 /// **Guarantee.** None: one record moves the gradients of all others.
 ///
@@ -76,7 +78,8 @@ impl FairLens {
     /// The regularisers of a plan's method; `None` if it has none.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] if the code's form is asked for with a model that it is not defined for.
+    /// [`TrainError::InvalidParameter`] if the code's form is asked for with a model that it is not
+    /// defined for.
     pub(crate) fn of(config: &TrainConfig, records: &Records) -> Result<Option<Self>> {
         let coupling = config.privacy.as_ref().map(|privacy| privacy.clipping.coupling);
         let Some(Coupling::Fairlens { gamma_1, gamma_2, form }) = coupling else { return Ok(None) };
@@ -96,7 +99,8 @@ impl FairLens {
         Ok(Some(Self { derivatives, gamma: [gamma_1, gamma_2], form }))
     }
 
-    /// What is added to the gradients of the batch; the norms become those of the regularised gradients.
+    /// What is added to the gradients of the batch; the norms become those of the regularised
+    /// gradients.
     pub(crate) fn regularise(
         &mut self,
         method: &dyn ClipMethod,
@@ -147,7 +151,8 @@ impl FairLens {
         Ok(Regularised::Common(vector))
     }
 
-    /// `Σ_i scales[i] g'_i` over the records of the last batch, each with its own share of the regularisers' gradient; 0 in the paper's form.
+    /// `Σ_i scales[i] g'_i` over the records of the last batch, each with its own share of the
+    /// regularisers' gradient; 0 in the paper's form.
     pub(crate) fn weighted_sum(&self, scales: &[f64]) -> Result<Option<Vec<f64>>> {
         match &self.derivatives {
             Derivatives::Single(exact) => exact.weighted_sum(scales),
@@ -163,7 +168,8 @@ impl<T: Element> Exact<T> {
     }
 }
 
-/// The derivative of a clipping factor with respect to the norm: a central difference, except at a kink good to 1e-9.
+/// The derivative of a clipping factor with respect to the norm: a central difference, except at a
+/// kink good to 1e-9.
 fn slope(scale: impl Fn(f64) -> f64, norm: f64) -> f64 {
     const STEP: f64 = 1e-6;
     if norm > 0.0 { (scale(norm * (1.0 + STEP)) - scale(norm * (1.0 - STEP))) / (2.0 * STEP * norm) } else { 0.0 }
@@ -181,7 +187,8 @@ mod tests {
     use crate::schedule::LearningRate;
     use crate::{Engine, Loss, ModelConfig, PublicFacts};
 
-    /// Three groups, a fourth without a record; the last group's mean gradient is that of one record.
+    /// Three groups, a fourth without a record; the last group's mean gradient is that of one
+    /// record.
     fn setting(model: ModelConfig, loss: Loss) -> (TrainConfig, Records, Vec<f64>) {
         let facts = PublicFacts { n_records: 9, n_inputs: 3, n_classes: 2, n_groups: 4 };
         let features: Vec<f32> = (0..27).map(|i| ((i * 7) % 11) as f32 * 0.3 - 1.5).collect();

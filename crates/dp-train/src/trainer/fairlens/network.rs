@@ -1,4 +1,5 @@
-//! A network of linear layers over a batch: gradients, their products with a direction, and the derivatives of a function of them.
+//! A network of linear layers over a batch: gradients, their products with a direction, and the
+//! derivatives of a function of them.
 
 use crate::error::Result;
 use crate::loss::Loss;
@@ -70,8 +71,9 @@ pub(super) fn flat<T: Element>(direction: &Direction<T>) -> Vec<f64> {
     direction.iter().flat_map(|layer| layer.weight.iter().chain(&layer.bias)).map(|value| value.to_f64()).collect()
 }
 
-/// Linear layers with pointwise activations between them, and a loss of two classes: of the margin `m`, the only output or the difference
-/// of both, `p = σ(m)` is the probability of class 1, `c_y (p − y)` the derivative of the loss with respect to `m`.
+/// Linear layers with pointwise activations between them, and a loss of two classes: of the margin
+/// `m`, the only output or the difference of both, `p = σ(m)` is the probability of class 1, `c_y
+/// (p − y)` the derivative of the loss with respect to `m`.
 pub(super) struct Network<T> {
     layers: Direction<T>,
     /// After each layer; none leaves the values as they are.
@@ -80,13 +82,15 @@ pub(super) struct Network<T> {
     class_weights: [f64; 2],
 }
 
-/// A batch on its way through the network and back. Rows of layer `l` have as many values as it has outputs.
+/// A batch on its way through the network and back. Rows of layer `l` have as many values as it has
+/// outputs.
 pub(super) struct Tape<T> {
     rows: usize,
     labels: Vec<u32>,
     /// Inputs of every layer, and the outputs of the last.
     inputs: Vec<Vec<T>>,
-    /// Derivatives of each record's loss with respect to what the layers give, before the activations.
+    /// Derivatives of each record's loss with respect to what the layers give, before the
+    /// activations.
     deltas: Vec<Vec<T>>,
     /// The same behind the activations.
     behind: Vec<Vec<T>>,
@@ -113,7 +117,8 @@ pub(super) struct Summed<'a, T> {
 }
 
 impl<T: Element> Network<T> {
-    /// The network of this model, its parameters still 0; `None` for a model of other layers, or a loss of other form.
+    /// The network of this model, its parameters still 0; `None` for a model of other layers, or a
+    /// loss of other form.
     pub(super) fn of(model: &ModelConfig, loss: &Loss, n_inputs: usize) -> Option<Self> {
         let (n_outputs, class_weights) = match loss {
             Loss::SoftmaxCrossEntropy => (2, [1.0; 2]),
@@ -252,7 +257,8 @@ impl<T: Element> Network<T> {
         slopes
     }
 
-    /// `‖d_i‖²` and `‖a_i‖² + 1` by layer and record, the factors of the squared norm of `d_i ⊗ (a_i, 1)`.
+    /// `‖d_i‖²` and `‖a_i‖² + 1` by layer and record, the factors of the squared norm of `d_i ⊗
+    /// (a_i, 1)`.
     pub(super) fn sq_norms(&self, tape: &Tape<T>, d: &[Vec<T>]) -> Vec<Vec<[f64; 2]>> {
         let sq = |row: &[T]| row.iter().map(|v| v.to_f64() * v.to_f64()).sum::<f64>();
         let of_layer = |((layer, d), x): ((&Affine<T>, &Vec<T>), &Vec<T>)| {
@@ -294,8 +300,9 @@ impl<T: Element> Network<T> {
         Ok(Adjoints { deltas, inputs })
     }
 
-    /// Derivatives with respect to what every layer gives before its activation, of a function with these derivatives with respect to the tape;
-    /// those with respect to the parameters are added to `gradient`, if it is asked for.
+    /// Derivatives with respect to what every layer gives before its activation, of a function with
+    /// these derivatives with respect to the tape; those with respect to the parameters are added
+    /// to `gradient`, if it is asked for.
     pub(super) fn sweep(
         &self,
         tape: &Tape<T>,
@@ -347,8 +354,8 @@ impl<T: Element> Network<T> {
         }
     }
 
-    /// Adds derivatives with respect to the probabilities of class 1, and those with respect to each output given it, to the adjoints of the
-    /// outputs.
+    /// Adds derivatives with respect to the probabilities of class 1, and those with respect to
+    /// each output given it, to the adjoints of the outputs.
     pub(super) fn add_to_outputs(
         &self,
         tape: &Tape<T>,
@@ -368,7 +375,8 @@ impl<T: Element> Network<T> {
         }
     }
 
-    /// Adds `factors[i] (d_i (‖a_i‖² + 1), a_i ‖d_i‖²)`, the derivatives of half the squared norms of the gradients, to the adjoints.
+    /// Adds `factors[i] (d_i (‖a_i‖² + 1), a_i ‖d_i‖²)`, the derivatives of half the squared norms
+    /// of the gradients, to the adjoints.
     pub(super) fn add_to_norms(&self, tape: &Tape<T>, adjoints: &mut Adjoints<T>, factors: &[f64]) {
         let sq_norms = self.sq_norms(tape, &tape.deltas);
         for (index, layer) in self.layers.iter().enumerate() {

@@ -1,8 +1,10 @@
 //! Algorithm 4: the gradient of both regularisers, added to every record's.
 //!
-//! `R2` is the mean over groups of `f_k (1 − f_k)` with `f_k` the mean predicted probability of class 1. Both means of plain and clipped
-//! gradients are over the expected batch size. A pair, or group, without a record in the batch is left out of the means. Clipping
-//! factors count as constants in ∇R1: with `u = Σ_k c_k g_Bk`, `c_k` the mean sign of the pairs of `k`, it is that of `⟨u, w⟩`.
+//! `R2` is the mean over groups of `f_k (1 − f_k)` with `f_k` the mean predicted probability of
+//! class 1. Both means of plain and clipped gradients are over the expected batch size. A pair, or
+//! group, without a record in the batch is left out of the means. Clipping factors count as
+//! constants in ∇R1: with `u = Σ_k c_k g_Bk`, `c_k` the mean sign of the pairs of `k`, it is that
+//! of `⟨u, w⟩`.
 
 use super::groups::{group_means, members, pair_weights};
 use super::network::{Network, Summed, flat};
