@@ -75,12 +75,13 @@ fn sentence(experiment: &ExperimentResults) -> anyhow::Result<Option<String>> {
     let baseline = costs.iter().find(|(method, ..)| {
         method.base == BASELINE && method.method != best.method && method.coordinates == best.coordinates
     });
-    let beside = baseline.map_or_else(String::new, |found| format!(" {}: {}.", label(found.0), in_words(found)));
+    let beside =
+        baseline.map_or_else(String::new, |found| format!(" {}: {}.", label(&found.0.method), in_words(found)));
     Ok(Some(format!(
         "{}. Of {} private methods, {} has the smallest gap between what privacy costs the groups in accuracy: {}.{beside}",
         experiment.title,
         costs.len(),
-        label(best),
+        label(&best.method),
         in_words(evenest),
     )))
 }

@@ -23,6 +23,7 @@ use run_records::mark::{Mark, marked};
 use run_records::{ExperimentResults, MethodResults, StudyResults};
 
 use super::estimate::mean_and_error;
+use super::label::label;
 use super::metric::{Column, paired};
 use super::presentation::StudyPresentation;
 use super::published_difference::{PublishedEffect, published_effect};
@@ -366,7 +367,7 @@ fn words(comparison: &Smaller, test: &Tested, with_size: bool) -> String {
         if smaller.method == larger.method && smaller.experiment == larger.experiment {
             quantity.column.to_string()
         } else {
-            quantity.method.clone()
+            label(&quantity.method)
         }
     };
     let mut text = format!(

@@ -7,6 +7,7 @@ use run_records::mark::{Mark, marked};
 use run_records::{ExperimentResults, MethodResults};
 
 use super::estimate::mean_and_error;
+use super::label::label;
 use super::metric::{Column, paired};
 use super::presentation::TablePresentation;
 use super::published::{Printed, PublishedCell, PublishedTable};
@@ -98,7 +99,7 @@ impl<'a> Answer<'a> {
                     Verdict::Agrees | Verdict::TooWide | Verdict::None(_) => "",
                 };
                 let verdict = Cell::toned(row.verdict.to_string(), verdict_tone(&row.verdict));
-                Row { header: row.method.to_owned(), cells: vec![verdict, Cell::plain(agreeing), Cell::prose(cause)] }
+                Row { header: label(row.method), cells: vec![verdict, Cell::plain(agreeing), Cell::prose(cause)] }
             })
             .collect();
         let published = &self.presentation.published;
@@ -241,7 +242,7 @@ fn verdict_tone(verdict: &Verdict) -> Tone {
 fn table_row(row: &AnswerRow<'_>, cells: &[Option<AnswerCell<'_>>], mark: Option<Mark>) -> Row {
     let verdict = Cell::toned(row.verdict.to_string(), verdict_tone(&row.verdict));
     Row {
-        header: row.method.to_owned(),
+        header: label(row.method),
         cells: cells.iter().map(|cell| figure_cell(cell.as_ref(), mark)).chain(std::iter::once(verdict)).collect(),
     }
 }

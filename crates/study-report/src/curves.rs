@@ -8,6 +8,7 @@ use run_records::{ExperimentResults, MethodResults};
 
 use super::counterparts;
 use super::figures::DrawnFigure;
+use super::label::label;
 use super::metric::{Column, REFERENCE};
 
 /// A coordinate that curves run over, and the end of the file name.
@@ -66,7 +67,7 @@ fn over(
                 points.extend(point(x, &column.estimate(experiment, method)?));
             }
             points.sort_by(|a, b| a.x.total_cmp(&b.x));
-            series.push(Series { name: (*base).to_owned(), points });
+            series.push(Series { name: label(base), points });
         }
         if let Some(reference) = experiment.methods.iter().find(|method| method.method == REFERENCE) {
             let ends = series.iter().flat_map(|series| &series.points).map(|point| point.x);

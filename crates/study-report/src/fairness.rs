@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use super::decomposition;
 use super::estimate::mean_and_error;
+use super::label::label;
 use super::metric::{Column, REFERENCE, excessive_risks, paired, privacy_costs, reference_run, widest_gap};
 
 /// The method that others are tested against.
@@ -56,7 +57,7 @@ fn performance(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Re
             }
             cells.push(percent(&|run| macro_accuracy(&run.test.class_recall))?);
             cells.push(percent(&|run| worst_class_accuracy(&run.test.class_recall))?);
-            Ok(Row { header: method.method.clone(), cells })
+            Ok(Row { header: label(&method.method), cells })
         })
         .collect::<anyhow::Result<Vec<Row>>>()?;
     Ok(Table {
@@ -147,7 +148,7 @@ pub(super) fn in_words(experiment: &ExperimentResults, mark: Option<Mark>) -> an
         .methods
         .iter()
         .filter(|method| method.method != REFERENCE)
-        .map(|method| Ok(marked(mark, &format!("{}. {}", method.method, statement(experiment, method)?))))
+        .map(|method| Ok(marked(mark, &format!("{}. {}", label(&method.method), statement(experiment, method)?))))
         .collect()
 }
 
@@ -180,7 +181,7 @@ fn cost_row(experiment: &ExperimentResults, method: &MethodResults) -> anyhow::R
     cells.extend(by_group(&risks, 1.0, 3)?);
     cells.push(Cell::plain(mean_and_error(&widest_gap(&risks)?, 3)));
     cells.push(Cell::prose(statement.payer.to_string()));
-    Ok(Row { header: method.method.clone(), cells })
+    Ok(Row { header: label(&method.method), cells })
 }
 
 /// The fairness statement of one private method, from the runs that have a reference run.
@@ -243,7 +244,7 @@ fn signed_rank(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Re
             .iter()
             .map(|quantity| test_cell(experiment, method, baseline, quantity))
             .collect::<anyhow::Result<Vec<Cell>>>()?;
-        rows.push(Row { header: method.method.clone(), cells });
+        rows.push(Row { header: label(&method.method), cells });
     }
     if rows.is_empty() {
         return Ok(None);

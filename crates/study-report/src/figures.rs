@@ -82,7 +82,7 @@ fn accuracy(
     let panel = DotPanel {
         title: marked(mark, "Accuracy by group"),
         x_label: "accuracy on the test records (%)".to_owned(),
-        categories: experiment.methods.iter().map(label).collect(),
+        categories: experiment.methods.iter().map(|method| label(&method.method)).collect(),
         series,
         limits: (0.0, 100.0),
         decimals: 1,
@@ -144,7 +144,7 @@ fn over_epochs(
         let series = epoch_series(experiment, method, quantity)?;
         if !series.is_empty() {
             panels.push(LinePanel {
-                title: marked(mark, &method.method),
+                title: marked(mark, &label(&method.method)),
                 x_label: "epoch".to_owned(),
                 y_label: quantity.axis.to_owned(),
                 series,
@@ -205,7 +205,7 @@ fn thresholds(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Res
             series.push(Series { name, points: mean_points(values)? });
         }
         panels.push(LinePanel {
-            title: marked(mark, &method.method),
+            title: marked(mark, &label(&method.method)),
             x_label: "step".to_owned(),
             y_label: if width == 1 { "threshold Z or C" } else { "clipping bound C of the group" }.to_owned(),
             series,
@@ -278,7 +278,7 @@ fn alt_of_dots(experiment: &ExperimentResults, series: &[DotSeries]) -> String {
                     None => format!("{} undefined", series.name),
                 })
                 .collect();
-            format!("{}: {}", label(method), values.join(", "))
+            format!("{}: {}", label(&method.method), values.join(", "))
         })
         .collect();
     format!("Dot chart of accuracy by group. {}.", methods.join("; "))

@@ -10,6 +10,7 @@ use run_records::{ExperimentResults, MethodResults};
 
 use super::estimate::mean_and_error;
 use super::figures::DrawnFigure;
+use super::label::label;
 use super::metric::Column;
 
 /// The metric that a search maximises (Zhao 2025, 4.1).
@@ -97,7 +98,7 @@ pub fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Res
             for (_, column) in &columns {
                 cells.push(Cell::plain(mean_and_error(&column.estimate(experiment, method)?, 3)));
             }
-            Ok(Row { header: method.base.clone(), cells })
+            Ok(Row { header: label(&method.base), cells })
         })
         .collect::<anyhow::Result<Vec<Row>>>()?;
     let heads = ["Method", "Learning rate", "Bound"].map(str::to_owned).into_iter();
@@ -127,12 +128,13 @@ pub fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Re
         }
     }
     for base in bases {
+        let name = label(base);
         let points: Vec<&MethodResults> = experiment.methods.iter().filter(|method| method.base == base).collect();
         let rates = sorted(points.iter().filter_map(|method| coordinate(method, RATE)));
         let bounds = sorted(points.iter().filter_map(|method| coordinate(method, BOUND)));
         let mut panels = Vec::new();
         let mut words = Vec::new();
-        for (name, column) in columns(experiment)? {
+        for (metric, column) in columns(experiment)? {
             let mut values = vec![vec![None; bounds.len()]; rates.len()];
             for &method in &points {
                 let (Some(rate), Some(bound)) = (coordinate(method, RATE), coordinate(method, BOUND)) else { continue };
@@ -145,9 +147,9 @@ pub fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Re
             }
             let defined = values.iter().flatten().flatten();
             let (low, high) = defined.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
-            words.push(format!("{name} from {low:.3} to {high:.3}"));
+            words.push(format!("{metric} from {low:.3} to {high:.3}"));
             panels.push(Panel::Heat(HeatPanel {
-                title: marked(mark, &name),
+                title: marked(mark, &metric),
                 x_label: "bound".to_owned(),
                 y_label: "learning rate".to_owned(),
                 x_values: bounds.clone(),
@@ -155,13 +157,13 @@ pub fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Re
                 values,
             }));
         }
-        let caption = format!("{base}: metrics over learning rate and bound, means over seeds. {}.", experiment.title);
+        let caption = format!("{name}: metrics over learning rate and bound, means over seeds. {}.", experiment.title);
         figures.push(DrawnFigure {
             stem: format!("{}-{base}-landscape", experiment.id),
             caption: marked(mark, &caption),
-            alt: format!("Heat maps over learning rate and bound for {base}. {}.", words.join("; ")),
+            alt: format!("Heat maps over learning rate and bound for {name}. {}.", words.join("; ")),
             plot: Plot {
-                title: marked(mark, &format!("{base} over learning rate and bound. {}", experiment.title)),
+                title: marked(mark, &format!("{name} over learning rate and bound. {}", experiment.title)),
                 n_columns: panels.len().min(3),
                 panels,
             },

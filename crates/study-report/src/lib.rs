@@ -345,8 +345,8 @@ mod tests {
         dpsgd.runs.truncate(4);
         dpsgd.failures = vec![run_records::FailureRecord { index: 4, reason: "it diverged".to_owned() }];
         let text = markdown(&results);
-        assert!(text.contains("- dpsgd, seed 5: it diverged"), "{text}");
-        assert!(text.contains("| **dpsgd** | no verdict: a run failed |"), "{text}");
+        assert!(text.contains("- DPSGD, seed 5: it diverged"), "{text}");
+        assert!(text.contains("| **DPSGD** | no verdict: a run failed |"), "{text}");
     }
 
     #[test]

@@ -85,7 +85,7 @@ fn figure(
     axis: &str,
     series: Vec<DotSeries>,
 ) -> DrawnFigure {
-    let categories: Vec<String> = experiment.methods.iter().map(label).collect();
+    let categories: Vec<String> = experiment.methods.iter().map(|method| label(&method.method)).collect();
     let of_method = |(index, name): (usize, &String)| {
         let value = |series: &DotSeries| match series.dots[index] {
             Some(dot) => format!("{} {:.3}", series.name, dot.mean),

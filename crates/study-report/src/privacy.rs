@@ -9,6 +9,7 @@ use run_records::mark::{Mark, marked};
 use run_records::{ExperimentResults, MethodResults, PrivacyRecord, StudyResults, mark_epsilon};
 use serde::Deserialize;
 
+use super::label::label;
 use super::search;
 use super::shares::{self, Shares};
 
@@ -148,15 +149,15 @@ fn stopping_note(private: &[(&MethodResults, &PrivacyRecord)]) -> Option<String>
 
 /// What ε covers and what it does not, once for all methods for which it is the same.
 fn scope_notes(private: &[(&MethodResults, &PrivacyRecord)]) -> Vec<String> {
-    let mut scopes: Vec<(&Scope, Vec<&str>)> = Vec::new();
+    let mut scopes: Vec<(&Scope, Vec<String>)> = Vec::new();
     for (method, privacy) in private {
         let Some(scope) = &privacy.scope else { continue };
         match scopes.iter_mut().find(|(known, _)| *known == scope) {
-            Some((_, methods)) => methods.push(&method.method),
-            None => scopes.push((scope, vec![&method.method])),
+            Some((_, methods)) => methods.push(label(&method.method)),
+            None => scopes.push((scope, vec![label(&method.method)])),
         }
     }
-    let note = |(scope, methods): (&Scope, Vec<&str>)| {
+    let note = |(scope, methods): (&Scope, Vec<String>)| {
         let Scope { unit_of_privacy, covered, not_covered, given } = scope;
         let given =
             if given.is_empty() { String::new() } else { format!(" It is conditional: given {}.", given.join("; ")) };
@@ -190,7 +191,7 @@ fn by_group(experiment: &ExperimentResults, mark: Option<Mark>) -> Option<Table>
                 _ => Cell::plain("–"),
             }
         });
-        rows.push(Row { header: method.method.clone(), cells: cells.collect() });
+        rows.push(Row { header: label(&method.method), cells: cells.collect() });
     }
     let groups = experiment.dataset.groups.iter().map(|group| format!("ε, {}", group.name));
     (!rows.is_empty()).then(|| Table {
@@ -228,7 +229,7 @@ fn row(method: &MethodResults, privacy: &PrivacyRecord, seeded: bool, mark: Opti
     let as_published =
         privacy.as_published.as_ref().map_or_else(|| Cell::plain("–"), |record| Cell::prose(record.to_string()));
     Row {
-        header: method.method.clone(),
+        header: label(&method.method),
         cells: vec![
             guarantee,
             ours,
@@ -355,8 +356,8 @@ mod tests {
         assert_eq!(
             scope_notes(&private),
             [
-                "dpsgd, dpsgd-global: ε is for one record and covers the parameters; the thresholds. It does not cover time.",
-                "dpsgd-f: ε is for one record and covers the parameters; the counts. It does not cover time. It is conditional: given the bins.",
+                "DPSGD, DPSGD-Global: ε is for one record and covers the parameters; the thresholds. It does not cover time.",
+                "DPSGD-F: ε is for one record and covers the parameters; the counts. It does not cover time. It is conditional: given the bins.",
             ]
         );
     }

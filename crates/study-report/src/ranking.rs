@@ -6,6 +6,8 @@ use run_records::coordinate::is_grid;
 use run_records::{ExperimentResults, MethodResults, RunRecord, StudyResults};
 use serde::Serialize;
 
+use super::label::label;
+
 /// Which experiments compare methods, and which method is recommended there.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranked {
@@ -94,7 +96,7 @@ pub(super) fn cells(results: &StudyResults, ranked: &[Ranked]) -> Vec<Vec<String
             let mut line = vec![format!("{}, {}", ranked.data, ours.model), epsilon.to_string()];
             line.extend(figures(ours));
             line.extend(figures(best));
-            line.push(best.method.clone());
+            line.push(label(&best.method));
             lines.push(line);
         }
     }

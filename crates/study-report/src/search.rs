@@ -5,6 +5,8 @@ use fair_report::{Cell, Row, Table};
 use run_records::mark::{Mark, marked};
 use run_records::{ExperimentResults, SearchRecord, TrialRecord};
 
+use super::label::label;
+
 /// One row per method that searches; `None` if none does.
 pub(crate) fn table(experiment: &ExperimentResults, mark: Option<Mark>) -> Option<Table> {
     let mut rows = Vec::new();
@@ -19,7 +21,7 @@ pub(crate) fn table(experiment: &ExperimentResults, mark: Option<Mark>) -> Optio
         let numbers = searches.iter().map(|search| search.trials.len() as f64).collect();
         let bounds: Vec<f64> = released.iter().filter_map(|trial| trial.bound).collect();
         rows.push(Row {
-            header: method.method.clone(),
+            header: label(&method.method),
             cells: vec![
                 Cell::plain(spread(numbers, 0)),
                 Cell::plain(number::count(trials().filter(|trial| trial.score.is_none()).count() as u64)),

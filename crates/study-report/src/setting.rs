@@ -8,6 +8,8 @@ use run_records::mark::{Mark, marked};
 use run_records::shell;
 use run_records::{ExperimentResults, RunRecord, StudyResults};
 
+use super::label::label;
+
 /// The commands and the machines.
 pub(crate) fn study(results: &StudyResults) -> Vec<Block> {
     let seed = results.seed.map_or_else(
@@ -89,7 +91,7 @@ pub(crate) fn experiment(experiment: &ExperimentResults, mark: Option<Mark>) -> 
         .methods
         .iter()
         .flat_map(|method| method.failures.iter().map(move |failure| (method, failure)))
-        .map(|(method, failure)| format!("{}, seed {}: {}", method.method, failure.index + 1, failure.reason))
+        .map(|(method, failure)| format!("{}, seed {}: {}", label(&method.method), failure.index + 1, failure.reason))
         .collect();
     if !failures.is_empty() {
         blocks.push(Block::Paragraph(
@@ -118,7 +120,7 @@ fn runs(experiment: &ExperimentResults, mark: Option<Mark>) -> Table {
             let non_finite: u64 = method.runs.iter().map(|run| run.n_non_finite).sum();
             let empty: u64 = method.runs.iter().map(|run| run.n_empty_batches).sum();
             Row {
-                header: method.method.clone(),
+                header: label(&method.method),
                 cells: vec![
                     Cell::plain(number::count(n as u64)),
                     Cell::plain(number::count(method.failures.len() as u64)),

@@ -12,6 +12,7 @@ use run_records::{ExperimentResults, MethodResults, StudyResults};
 use super::answer::drawn;
 use super::estimate::mean_and_error;
 use super::figures::DrawnFigure;
+use super::label::label;
 use super::metric::{Column, REFERENCE};
 use super::ranking::{Judged, Ranked};
 
@@ -123,11 +124,12 @@ fn sentence(experiment: &ExperimentResults, ranked: Ranked, curves: &[Curve<'_>]
     };
     let ahead = pairs.iter().filter(|(_, mean, _, best)| mean > best).count();
     format!(
-        "{}. At ε = {epsilon}, {} has {} % {}; the best of the papers' methods, {name}, has {} %. It is ahead at {ahead} of {} values of ε.",
+        "{}. At ε = {epsilon}, {} has {} % {}; the best of the papers' methods, {}, has {} %. It is ahead at {ahead} of {} values of ε.",
         experiment.title,
         ranked.recommended,
         number::fixed(*mean, DECIMALS),
         ranked.judged.words(),
+        label(name),
         number::fixed(*best, DECIMALS),
         pairs.len(),
     )
@@ -149,7 +151,7 @@ fn table(
     if let Some(reference) = experiment.methods.iter().find(|method| method.method == REFERENCE) {
         let estimate = column.estimate(experiment, reference)?;
         let cells = epsilons.iter().map(|_| Cell::plain(mean_and_error(&estimate, DECIMALS))).collect();
-        rows.push(Row { header: REFERENCE.to_owned(), cells });
+        rows.push(Row { header: label(REFERENCE), cells });
     }
     for curve in curves {
         let cell = |&epsilon: &f64| {
@@ -165,7 +167,10 @@ fn table(
             )
         };
         let recommended = if curve.base == ranked.recommended { " (recommended)" } else { "" };
-        rows.push(Row { header: format!("{}{recommended}", curve.base), cells: epsilons.iter().map(cell).collect() });
+        rows.push(Row {
+            header: format!("{}{recommended}", label(curve.base)),
+            cells: epsilons.iter().map(cell).collect(),
+        });
     }
     let seeds = experiment.methods.iter().map(|method| method.runs.len()).max().unwrap_or(0);
     Ok(Table {
@@ -187,8 +192,8 @@ fn table(
 /// What the ε at the head of the columns are worth.
 fn marks(experiment: &ExperimentResults) -> String {
     let is_nominal = |method: &&MethodResults| method.privacy.as_ref().is_some_and(|privacy| !privacy.certified);
-    let nominal: Vec<&str> =
-        experiment.methods.iter().filter(is_nominal).map(|method| method.method.as_str()).collect();
+    let nominal: Vec<String> =
+        experiment.methods.iter().filter(is_nominal).map(|method| label(&method.method)).collect();
     if nominal.is_empty() {
         return "Columns are values of ε: for every method a certified upper bound.".to_owned();
     }
@@ -200,7 +205,7 @@ fn figure(experiment: &ExperimentResults, ranked: Ranked, curves: &[Curve<'_>], 
         .iter()
         .map(|curve| {
             let points = curve.points.iter().filter_map(|(x, estimate)| point(*x, estimate)).collect();
-            Series { name: curve.base.to_owned(), points }
+            Series { name: label(curve.base), points }
         })
         .filter(|series: &Series| !series.points.is_empty())
         .collect();
@@ -265,8 +270,8 @@ mod tests {
         assert_eq!((section.blocks.len(), figures.len()), (3, 1));
         let Block::Table(table) = &section.blocks[1] else { panic!("{:?}", section.blocks[1]) };
         assert_eq!(table.columns, ["Method", "0.5"]);
-        assert!(table.rows.iter().any(|row| row.header == "dpsgd-f (recommended)"));
+        assert!(table.rows.iter().any(|row| row.header == "DPSGD-F (recommended)"));
         assert_eq!(table.rows.iter().filter(|row| row.cells[0].lines[0].ends_with("(best)")).count(), 1);
-        assert!(figures[0].plot.svg().unwrap().contains("dpsgd-f"));
+        assert!(figures[0].plot.svg().unwrap().contains("DPSGD-F"));
     }
 }

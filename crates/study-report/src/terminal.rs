@@ -6,6 +6,7 @@ use run_records::mark::Mark;
 use run_records::{ExperimentResults, MethodResults, StudyResults};
 
 use super::fairness::{Cost, cost_of};
+use super::label::label;
 use super::metric::REFERENCE;
 use super::summary::Tally;
 use super::{StudyPresentation, answers, claims, ranking, summary};
@@ -87,7 +88,7 @@ fn experiment_lines(experiment: &ExperimentResults, n_lines: usize) -> anyhow::R
     }
     let n_left = experiment.methods.len() + 1 - rows.len();
     if n_left > 0 {
-        rows[0][0] = format!("{} (+{n_left} methods)", experiment.id);
+        rows[0][0] = format!("{} (+{n_left} more)", experiment.id);
     }
     Ok(columns(&rows))
 }
@@ -129,7 +130,7 @@ fn row(experiment: &ExperimentResults, method: &MethodResults, cost: Option<&Cos
         privacy.epsilons.iter().min_by(|a, b| a.epsilon.epsilon().get().total_cmp(&b.epsilon.epsilon().get()))
     });
     let mut cells = vec![
-        method.method.clone(),
+        label(&method.method),
         epsilon.map_or_else(|| "–".to_owned(), |record| format!("{:.2}", record.epsilon)),
         percent(mean(method.runs.iter().map(|run| run.test.overall.accuracy))),
     ];

@@ -74,17 +74,16 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         Protocol::Text => (original, balanced),
         Protocol::Code => (xu::as_in_code(original), at_rate_of_original(xu::as_in_code(balanced))),
     };
-    Ok(Study {
-        name: "adult".to_owned(),
-        presentation: StudyPresentation {
+    Ok(Study::new(
+        "adult",
+        StudyPresentation {
             ranked: Vec::new(),
             title: "Adult: what privacy costs each sex".to_owned(),
             tables: tables(args.protocol)?,
             claims: claims()?,
         },
-        experiments: vec![esipova, original, balanced],
-        follow_up: None,
-    }
+        vec![esipova, original, balanced],
+    )
     .under(args.protocol))
 }
 

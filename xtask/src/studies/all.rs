@@ -7,9 +7,9 @@ use run_records::shell;
 
 use super::accounting;
 use super::study::StudyArgs;
+use super::table::TRAINING;
 use super::toy;
 use crate::paths::{exports_folder, reports_root};
-use crate::studies::TRAINING;
 use crate::terminal::{self, say};
 
 /// Runs every study with the same options; one that fails does not keep the others from running.
@@ -25,12 +25,12 @@ pub(crate) fn run(args: &StudyArgs) -> anyhow::Result<()> {
         studies.push(("accounting", Box::new(|out| accounting::run(&accounting::AccountingArgs::to(out)))));
         studies.push(("toy", Box::new(|out| toy::run(&toy::ToyArgs::to(out)))));
     }
-    for (name, make) in TRAINING {
+    for study in TRAINING {
         studies.push((
-            name,
+            study.name,
             Box::new(move |out| {
                 let args = args.with_out(out);
-                make(&args)?.run(&args)
+                (study.make)(&args)?.run(&args)
             }),
         ));
     }

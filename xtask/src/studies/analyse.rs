@@ -1,31 +1,19 @@
 //! `cargo xtask analyse STUDY`: a study whose private runs are taken apart, step by step.
 
-use anyhow::Context;
-use clap::{Args, Subcommand};
+use anyhow::bail;
+use clap::Args;
 use dp_train::analysis::{AnalysisSettings, EigenvalueSearch};
 
+use super::chosen::{Chosen, OfStudies};
+use super::study::{Study, StudyArgs};
+use super::table::{self, Analysis, TRAINING, TrainingStudy};
 use crate::run::step_analysis::AnalysisSchedule;
-use crate::studies::study::{Study, StudyArgs};
-use crate::studies::{adult, celeba, dutch, mnist};
 
 /// Options of `cargo xtask analyse`.
 #[derive(Args)]
 pub(crate) struct AnalyseArgs {
     #[command(subcommand)]
-    study: Analysis,
-}
-
-#[derive(Subcommand)]
-enum Analysis {
-    /// Adult: Esipova 2023 Figures 4, 5, 7, 8 and 14; Xu 2020 Figures 2 and 6.
-    Adult(AnalysisArgs),
-    /// CelebA: Esipova 2023 Figures 10, 13 and 17.
-    Celeba(AnalysisArgs),
-    /// Dutch census: Esipova 2023 Figures 3, 11 and 15; Xu 2020 Figures 2 and 7.
-    Dutch(AnalysisArgs),
-    /// MNIST, groups are the classes: Esipova 2023 Figures 9, 12 and 16; Xu 2020 Figures 1 and 3 to
-    /// 5, Xu 2021 Figures 1 and 2.
-    Mnist(AnalysisArgs),
+    study: Chosen<AnalysisArgs>,
 }
 
 /// Options of one analysis.
@@ -58,6 +46,12 @@ struct AnalysisArgs {
     eigenvalue_records: Option<u32>,
 }
 
+impl OfStudies for AnalysisArgs {
+    fn studies() -> impl Iterator<Item = (&'static TrainingStudy, &'static str)> {
+        TRAINING.iter().filter_map(|study| Some((study, study.analysis?.about)))
+    }
+}
+
 impl AnalysisArgs {
     /// Runs are side by side, one on each thread, so an evaluation has one thread.
     fn settings(&self) -> AnalysisSettings {
@@ -80,23 +74,19 @@ impl AnalysisArgs {
 /// Runs of a method unless `--seeds` says otherwise: the paper's five.
 const SEEDS: u32 = 5;
 
+/// What names of analyses, and of their records, begin with.
+const PREFIX: &str = "analyse-";
+
 /// Trains, takes steps apart and writes the report.
 ///
 /// # Errors
 /// If a setting is out of range, or data, training or report fail.
 pub(crate) fn run(args: &AnalyseArgs) -> anyhow::Result<()> {
-    let (name, args) = match &args.study {
-        Analysis::Adult(args) => ("analyse-adult", args),
-        Analysis::Dutch(args) => ("analyse-dutch", args),
-        Analysis::Celeba(args) => ("analyse-celeba", args),
-        Analysis::Mnist(args) => ("analyse-mnist", args),
-    };
-    let interval = match &name["analyse-".len()..] {
-        "adult" => 50,
-        "dutch" => 100,
-        _ => image_interval(args),
-    };
-    analyse(study(name, &args.study)?.with_context(|| format!("{name} is an analysis"))?, args, interval)
+    let Chosen { study, args } = &args.study;
+    match &study.analysis {
+        Some(analysis) => analyse(of(study, analysis, &args.study)?, args, analysis),
+        None => bail!("{}: no analysis", study.name),
+    }
 }
 
 /// The analysis with this name, before its schedule is known; `None` if there is none.
@@ -104,24 +94,19 @@ pub(crate) fn run(args: &AnalyseArgs) -> anyhow::Result<()> {
 /// # Errors
 /// If a setting is out of range.
 pub(crate) fn study(name: &str, args: &StudyArgs) -> anyhow::Result<Option<Study>> {
-    let (title, mut study) = match name {
-        "analyse-adult" => ("Adult", adult::study(args)?),
-        "analyse-dutch" => ("Dutch census", dutch::study(args)?),
-        "analyse-celeba" => ("CelebA", celeba::study(args)?),
-        "analyse-mnist" => ("MNIST", mnist::study(args)?),
-        _ => return Ok(None),
-    };
-    study.name.insert_str(0, "analyse-");
-    study.presentation.title = format!("{title}: why clipping is unfair");
-    Ok(Some(study))
+    let known = name.strip_prefix(PREFIX).and_then(table::find);
+    let analysed = known.and_then(|study| Some((study, study.analysis.as_ref()?)));
+    analysed.map(|(study, analysis)| of(study, analysis, args)).transpose()
 }
 
-/// The paper's interval, but that a quick run would end before its second evaluation.
-fn image_interval(args: &AnalysisArgs) -> u64 {
-    if args.study.options.quick { 40 } else { 200 }
+fn of(study: &TrainingStudy, analysis: &Analysis, args: &StudyArgs) -> anyhow::Result<Study> {
+    let mut made = (study.make)(args)?;
+    made.name.insert_str(0, PREFIX);
+    made.presentation.title = format!("{}: why clipping is unfair", analysis.data);
+    Ok(made)
 }
 
-fn analyse(mut study: Study, args: &AnalysisArgs, published_interval: u64) -> anyhow::Result<()> {
+fn analyse(mut study: Study, args: &AnalysisArgs, analysis: &Analysis) -> anyhow::Result<()> {
     // Searches are left to `reproduce`: their runs are many, and say nothing that one setting does
     // not.
     study.follow_up = None;
@@ -129,7 +114,8 @@ fn analyse(mut study: Study, args: &AnalysisArgs, published_interval: u64) -> an
     for experiment in &mut study.experiments {
         experiment.seeds = SEEDS;
     }
-    let every = args.every.unwrap_or(published_interval);
+    let published = if args.study.options.quick { analysis.quick_every } else { analysis.every };
+    let every = args.every.unwrap_or(published);
     let schedule = AnalysisSchedule { every, settings: args.settings() };
     let epochs = args.epochs;
     let mut args = args.study.clone();

@@ -171,17 +171,17 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         let networks = networks.iter().map(|network| network.best(results)).collect::<anyhow::Result<Vec<_>>>()?;
         Ok(best.into_iter().chain(networks).flatten().collect())
     });
-    Ok(Study {
-        name: "beyond".to_owned(),
-        presentation: StudyPresentation {
+    Ok(Study::new(
+        "beyond",
+        StudyPresentation {
             ranked: RANKED.to_vec(),
             title: "Beyond clipping: conditioned training against the papers' methods, on the same features".to_owned(),
             tables,
             claims,
         },
         experiments,
-        follow_up: Some(follow_up),
-    })
+    )
+    .followed_by(follow_up))
 }
 
 impl Setting {

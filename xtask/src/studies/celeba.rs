@@ -34,15 +34,14 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         Vec::new(),
     )?;
     let table = include_str!("published/esipova2023-table3-celeba.tsv");
-    Ok(Study {
-        name: "celeba".to_owned(),
-        presentation: StudyPresentation {
+    Ok(Study::new(
+        "celeba",
+        StudyPresentation {
             ranked: Vec::new(),
             title: "CelebA: what privacy costs people with eyeglasses".to_owned(),
             tables: vec![TablePresentation::new("esipova2023-table-3", ID, table, Vec::new())?],
             claims: esipova::claims(ID, "CelebA", esipova::IN_THE_TEXT, false, false)?,
         },
-        experiments: vec![experiment],
-        follow_up: None,
-    })
+        vec![experiment],
+    ))
 }

@@ -15,8 +15,8 @@ use run_records::output::Output;
 use run_records::{compact, metrics_csv};
 use study_report::StudyPresentation;
 
-use super::TRAINING;
 use super::study::{Protocol, StudyArgs};
+use super::table;
 use crate::paths::exports_folder;
 use crate::studies::analyse;
 
@@ -120,11 +120,8 @@ pub fn presentation(study: &str) -> anyhow::Result<StudyPresentation> {
     if let Some(analysis) = analyse::study(study, &args)? {
         return Ok(analysis.presentation);
     }
-    let (_, make) = TRAINING
-        .iter()
-        .find(|(name, _)| *name == study)
-        .with_context(|| format!("records of {study}: no such study"))?;
-    Ok(make(&args)?.presentation)
+    let known = table::find(study).with_context(|| format!("records of {study}: no such study"))?;
+    Ok((known.make)(&args)?.presentation)
 }
 
 fn gzip(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
@@ -145,11 +142,11 @@ mod tests {
         for protocol in [Protocol::Text, Protocol::Code] {
             let mut args = Defaults::try_parse_from(["reproduce"]).unwrap().study;
             args.protocol = protocol;
-            for (_, make) in TRAINING {
-                make(&args).unwrap().ensure_names().unwrap();
-            }
-            for study in ["analyse-adult", "analyse-dutch", "analyse-celeba", "analyse-mnist"] {
-                analyse::study(study, &args).unwrap().unwrap().ensure_names().unwrap();
+            for study in table::TRAINING {
+                (study.make)(&args).unwrap().ensure_names().unwrap();
+                if study.analysis.is_some() {
+                    analyse::study(&format!("analyse-{}", study.name), &args).unwrap().unwrap().ensure_names().unwrap();
+                }
             }
         }
     }

@@ -60,15 +60,14 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         "magnitude-only",
         &["direction-only"],
     )?;
-    Ok(Study {
-        name: "direction-vs-magnitude".to_owned(),
-        presentation: StudyPresentation {
+    Ok(Study::new(
+        "direction-vs-magnitude",
+        StudyPresentation {
             ranked: Vec::new(),
             title: "Errors of direction and of magnitude".to_owned(),
             tables: vec![table],
             claims: vec![claim],
         },
-        experiments: vec![experiment],
-        follow_up: None,
-    })
+        vec![experiment],
+    ))
 }

@@ -39,17 +39,16 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         claims.extend(self::claims(&data, trials, columns)?);
         experiments.push(experiment(&data, trials)?);
     }
-    Ok(Study {
-        name: "dphpo".to_owned(),
-        presentation: StudyPresentation {
+    Ok(Study::new(
+        "dphpo",
+        StudyPresentation {
             ranked: Vec::new(),
             title: "Constant, adaptive and bounded adaptive clipping where the search is part of ε".to_owned(),
             tables: Vec::new(),
             claims,
         },
         experiments,
-        follow_up: None,
-    })
+    ))
 }
 
 fn id(data: &Search) -> String {

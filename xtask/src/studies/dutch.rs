@@ -31,17 +31,16 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         }
     };
     experiments.extend(xu_experiments(args.protocol, epochs)?);
-    Ok(Study {
-        name: "dutch".to_owned(),
-        presentation: StudyPresentation {
+    Ok(Study::new(
+        "dutch",
+        StudyPresentation {
             ranked: Vec::new(),
             title: "Dutch census: what privacy costs each sex".to_owned(),
             tables: tables(args.protocol)?,
             claims: claims()?,
         },
         experiments,
-        follow_up: None,
-    }
+    )
     .under(args.protocol))
 }
 

@@ -27,9 +27,9 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         vec![soleymani::normalisation_note()],
     )?;
     let table = |id, text| TablePresentation::new(id, ID, text, Vec::new());
-    Ok(Study {
-        name: "eicu".to_owned(),
-        presentation: StudyPresentation {
+    Ok(Study::new(
+        "eicu",
+        StudyPresentation {
             ranked: Vec::new(),
             title: "GOSSIS-1-eICU: soft against hard clipping".to_owned(),
             tables: vec![
@@ -40,7 +40,6 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             ],
             claims: soleymani::claims(ID, "eICU", "", &["male|female", "younger|older"])?,
         },
-        experiments: vec![experiment],
-        follow_up: None,
-    })
+        vec![experiment],
+    ))
 }

@@ -40,17 +40,16 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             claims.push(if name == "mnist" { claim } else { claim.ours("the paper asks this of MNIST alone") });
         }
     }
-    Ok(Study {
-        name: "epsilon-sweep".to_owned(),
-        presentation: StudyPresentation {
+    Ok(Study::new(
+        "epsilon-sweep",
+        StudyPresentation {
             ranked: Vec::new(),
             title: "Accuracy of each group over ε".to_owned(),
             tables: Vec::new(),
             claims,
         },
         experiments,
-        follow_up: None,
-    })
+    ))
 }
 
 type Vary = fn(Experiment) -> anyhow::Result<Experiment>;

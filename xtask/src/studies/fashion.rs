@@ -15,15 +15,15 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         include_str!("published/zhao2025-table5-fashion.tsv"),
         Vec::new(),
     )?;
-    Ok(Study {
-        name: "fashion".to_owned(),
-        presentation: StudyPresentation {
+    Ok(Study::new(
+        "fashion",
+        StudyPresentation {
             ranked: Vec::new(),
             title: "Fashion-MNIST: what privacy costs classes that are easily confused".to_owned(),
             tables: vec![table],
             claims: search.claims(&[("worst-class accuracy", "worst_class_accuracy", "total")])?,
         },
-        experiments: search.grids()?,
-        follow_up: Some(zhao::follow_up(vec![search])),
-    })
+        search.grids()?,
+    )
+    .followed_by(zhao::follow_up(vec![search])))
 }

@@ -62,11 +62,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         table("zhao2025-table-6-dutch", dutch, &dutch_table)?,
     ];
     let title = "Learning rate and bound: constant, adaptive and bounded adaptive clipping".to_owned();
-    Ok(Study {
-        name: "grid".to_owned(),
-        presentation: StudyPresentation { ranked: Vec::new(), title, tables, claims },
-        experiments,
-        follow_up: Some(zhao::follow_up(searches.into())),
-    }
-    .under(args.protocol))
+    Ok(Study::new("grid", StudyPresentation { ranked: Vec::new(), title, tables, claims }, experiments)
+        .followed_by(zhao::follow_up(searches.into()))
+        .under(args.protocol))
 }

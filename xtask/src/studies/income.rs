@@ -157,9 +157,9 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         claims.extend(of_norm.into_iter().map(|claim| if exempt { claim.ours(EXEMPT) } else { claim }));
     }
     claims.extend(soleymani::claims(COMPLEX, "Adult, complex model", "", &GAPS)?);
-    Ok(Study {
-        name: "income".to_owned(),
-        presentation: StudyPresentation {
+    Ok(Study::new(
+        "income",
+        StudyPresentation {
             ranked: Vec::new(),
             title: "Adult: soft against hard clipping".to_owned(),
             tables: vec![
@@ -174,8 +174,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             ],
             claims,
         },
-        experiments: vec![simple, complex],
-        follow_up: None,
-    }
+        vec![simple, complex],
+    )
     .under(args.protocol))
 }

@@ -1,8 +1,5 @@
 //! `cargo xtask reproduce mimic`: Soleymani 2025 on lengths of stay in MIMIC-III.
 
-use std::path::PathBuf;
-
-use clap::Args;
 use dp_train::Loss;
 use study_report::{StudyPresentation, TablePresentation};
 
@@ -13,32 +10,12 @@ use crate::run::text_inputs::TextInputs;
 
 const ID: &str = "mimic";
 
-/// Options of the study.
-#[derive(Args, Clone)]
-pub(crate) struct MimicArgs {
-    #[command(flatten)]
-    study: StudyArgs,
-    /// Folder of a frozen BERT or DistilBERT (config.json, tokenizer.json, model.safetensors) that
-    /// the summaries go through. Without it inputs are counts of hashed words.
-    #[arg(long, value_name = "DIR")]
-    encoder: Option<PathBuf>,
-}
-
-/// Runs the study.
+/// The study, on features of an encoder if one is given.
 ///
 /// # Errors
-/// If the encoder cannot be read, or data, training or report fail.
-pub(crate) fn run(args: &MimicArgs) -> anyhow::Result<()> {
-    let inputs = TextInputs::new(args.encoder.as_deref())?;
-    study_on(&args.study, &inputs)?.run_on_texts(&args.study, inputs)
-}
-
-/// The study without an encoder.
+/// If the encoder cannot be read.
 pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
-    study_on(args, &TextInputs::hashed_words())
-}
-
-fn study_on(args: &StudyArgs, inputs: &TextInputs) -> anyhow::Result<Study> {
+    let inputs = TextInputs::new(args.encoder.as_deref())?;
     let epochs = |published| args.options.epochs(published);
     let mut departures = inputs.departures.clone();
     departures.push("The reference takes rate 1e-3; the paper's 1e-5 is for the whole encoder.".to_owned());
@@ -57,9 +34,9 @@ fn study_on(args: &StudyArgs, inputs: &TextInputs) -> anyhow::Result<Study> {
         departures,
     )?;
     let table = |id, text| TablePresentation::new(id, ID, text, Vec::new());
-    Ok(Study {
-        name: "mimic".to_owned(),
-        presentation: StudyPresentation {
+    Ok(Study::new(
+        "mimic",
+        StudyPresentation {
             ranked: Vec::new(),
             title: "MIMIC-III: soft against hard clipping".to_owned(),
             tables: vec![
@@ -70,7 +47,7 @@ fn study_on(args: &StudyArgs, inputs: &TextInputs) -> anyhow::Result<Study> {
             ],
             claims: soleymani::claims(ID, "MIMIC-III", "", &["male|female", "younger|older", "white|non-white"])?,
         },
-        experiments: vec![experiment],
-        follow_up: None,
-    })
+        vec![experiment],
+    )
+    .on_texts(inputs))
 }

@@ -52,17 +52,17 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     experiments.extend(search.grids()?);
     let mut claims = claims()?;
     claims.extend(search.claims(&[("worst-class accuracy", "worst_class_accuracy", "total")])?);
-    Ok(Study {
-        name: "mnist".to_owned(),
-        presentation: StudyPresentation {
+    Ok(Study::new(
+        "mnist",
+        StudyPresentation {
             ranked: Vec::new(),
             title: "MNIST: what privacy costs a rare class".to_owned(),
             tables: tables(&search.final_id())?,
             claims,
         },
         experiments,
-        follow_up: Some(zhao::follow_up(vec![search])),
-    })
+    )
+    .followed_by(zhao::follow_up(vec![search])))
 }
 
 /// Xu's settings alone, as in the code that they are said to follow.
@@ -72,17 +72,16 @@ fn as_in_code(args: &StudyArgs) -> anyhow::Result<Study> {
         experiment.data.features = Features::StandardPixels;
         experiment
     });
-    let study = Study {
-        name: "mnist".to_owned(),
-        presentation: StudyPresentation {
+    let study = Study::new(
+        "mnist",
+        StudyPresentation {
             ranked: Vec::new(),
             title: "MNIST: what privacy costs a rare class".to_owned(),
             tables: xu_tables()?,
             claims: xu::claims(XU, "MNIST with class 8 rare", xu::MNIST, ("2", "8"))?,
         },
-        experiments: experiments.into(),
-        follow_up: None,
-    };
+        experiments.into(),
+    );
     Ok(study.under(Protocol::Code))
 }
 

@@ -7,6 +7,7 @@ pub(crate) mod all;
 pub(crate) mod analyse;
 pub(crate) mod beyond;
 pub(crate) mod celeba;
+pub(crate) mod chosen;
 pub(crate) mod committed;
 pub(crate) mod direction_vs_magnitude;
 pub(crate) mod dphpo;
@@ -22,30 +23,8 @@ pub(crate) mod mnist;
 pub(crate) mod pixels;
 pub(crate) mod soleymani;
 pub(crate) mod study;
+pub(crate) mod table;
 pub(crate) mod toy;
 pub(crate) mod uniform_clipping;
 pub(crate) mod xu;
 pub(crate) mod zhao;
-
-use self::study::StudyArgs;
-
-/// Makes a study from the command line.
-pub(crate) type MakeStudy = fn(&StudyArgs) -> anyhow::Result<study::Study>;
-
-/// Studies that train, by their names on the command line, the shortest first.
-pub(crate) const TRAINING: [(&str, MakeStudy); 14] = [
-    ("income", income::study),
-    ("eicu", eicu::study),
-    ("mimic", mimic::study),
-    ("adult", adult::study),
-    ("dutch", dutch::study),
-    ("grid", grid::study),
-    ("uniform-clipping", uniform_clipping::study),
-    ("epsilon-sweep", epsilon_sweep::study),
-    ("direction-vs-magnitude", direction_vs_magnitude::study),
-    ("celeba", celeba::study),
-    ("beyond", beyond::study),
-    ("mnist", mnist::study),
-    ("fashion", fashion::study),
-    ("dphpo", dphpo::study),
-];

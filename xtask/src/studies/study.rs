@@ -45,6 +45,10 @@ pub(crate) struct StudyArgs {
     /// marked.
     #[arg(long)]
     pub(crate) select_on_test: bool,
+    /// Folder of a frozen BERT or DistilBERT (config.json, tokenizer.json, model.safetensors) that
+    /// texts go through. Without it inputs are counts of hashed words (mimic).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) encoder: Option<PathBuf>,
     /// Instead of training, render the report from the records of an earlier run: `runs.json.gz` or
     /// `results.json` of its report, or its `metrics.csv`, from which follows what needs accuracy
     /// and loss of final models alone.
@@ -84,6 +88,8 @@ pub(crate) struct Study {
     pub(crate) experiments: Vec<Experiment>,
     /// What is trained next, given the results so far: the settings that a search selected.
     pub(crate) follow_up: Option<FollowUp>,
+    /// What texts are turned into, where records are texts.
+    text_inputs: Option<TextInputs>,
 }
 
 /// Experiments that depend on the results of earlier ones.
@@ -110,6 +116,7 @@ impl StudyArgs {
             ("--slurm", options.slurm.is_some()),
             ("--kubernetes", options.kubernetes.is_some()),
             ("--protocol", self.protocol == Protocol::Code),
+            ("--encoder", self.encoder.is_some()),
         ];
         if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
             bail!("{name}: an option of one study, and these are all");
@@ -119,6 +126,23 @@ impl StudyArgs {
 }
 
 impl Study {
+    /// Trains these experiments once.
+    pub(crate) fn new(name: &str, presentation: StudyPresentation, experiments: Vec<Experiment>) -> Self {
+        Self { name: name.to_owned(), presentation, experiments, follow_up: None, text_inputs: None }
+    }
+
+    /// The same, and then what depends on the results.
+    #[must_use]
+    pub(crate) fn followed_by(self, follow_up: FollowUp) -> Self {
+        Self { follow_up: Some(follow_up), ..self }
+    }
+
+    /// The same on records that are texts.
+    #[must_use]
+    pub(crate) fn on_texts(self, inputs: TextInputs) -> Self {
+        Self { text_inputs: Some(inputs), ..self }
+    }
+
     /// The study under this protocol. What follows the authors' code has a name, and so records and
     /// a report, of its own.
     #[must_use]
@@ -214,28 +238,14 @@ impl Study {
     ///
     /// # Errors
     /// As [`Self::run`].
-    pub(crate) fn run_analysed(self, args: &StudyArgs, analysis: Option<AnalysisSchedule>) -> anyhow::Result<()> {
-        self.run_with(args, TextInputs::hashed_words(), analysis)
-    }
-
-    /// The same on these inputs, where records are texts.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub(crate) fn run_on_texts(self, args: &StudyArgs, inputs: TextInputs) -> anyhow::Result<()> {
-        self.run_with(args, inputs, None)
-    }
-
-    fn run_with(
-        mut self,
-        args: &StudyArgs,
-        text_inputs: TextInputs,
-        analysis: Option<AnalysisSchedule>,
-    ) -> anyhow::Result<()> {
+    pub(crate) fn run_analysed(mut self, args: &StudyArgs, analysis: Option<AnalysisSchedule>) -> anyhow::Result<()> {
         self.ensure_names()?;
         let options = &args.options;
         if args.protocol == Protocol::Code && Protocol::of_report(&self.name).1 == Protocol::Text {
             bail!("--protocol code: {} has settings of its papers' texts alone; expected text", self.name);
+        }
+        if args.encoder.is_some() && self.text_inputs.is_none() {
+            bail!("--encoder: the records of {} are not texts; those of mimic are", self.name);
         }
         if args.from.is_some() || options.plan || options.slurm.or(options.kubernetes).is_some() {
             ensure_alone("--from, --plan, --slurm and --kubernetes")?;
@@ -254,7 +264,8 @@ impl Study {
             return terminal::write(format_args!("{}", kubernetes::manifest(&parts)?));
         }
         let execution = options.device.execution()?;
-        let tables = Tables::new(options.data.locator(), text_inputs);
+        let texts = self.text_inputs.take().unwrap_or_else(TextInputs::hashed_words);
+        let tables = Tables::new(options.data.locator(), texts);
         if options.plan {
             return self.plan(options, &tables, &execution, analysis);
         }

@@ -38,17 +38,16 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         )?;
         claims.push(if id == MNIST { claim } else { claim.ours("the paper asks this of MNIST alone") });
     }
-    Ok(Study {
-        name: "uniform-clipping".to_owned(),
-        presentation: StudyPresentation {
+    Ok(Study::new(
+        "uniform-clipping",
+        StudyPresentation {
             ranked: Vec::new(),
             title: "A larger clipping bound for everyone, or one for each group".to_owned(),
             tables,
             claims,
         },
-        experiments: originals.map(uniform).into(),
-        follow_up: None,
-    })
+        originals.map(uniform).into(),
+    ))
 }
 
 /// The experiment with DPSGD at every bound, its reference and DPSGD-F.

@@ -157,7 +157,7 @@ mod tests {
         let blocks = blocks(&experiment, None).unwrap();
         let Block::Table(terms) = &blocks[0] else { panic!("the terms come first") };
         assert_eq!(terms.rows.len(), 2);
-        assert_eq!(terms.rows[0].header, "dpsgd, male");
+        assert_eq!(terms.rows[0].header, "DPSGD, male");
         assert_eq!(terms.rows[0].cells[2].lines, ["2.00e-4 ± 0e0"]);
         let mut plain = experiment;
         plain.methods.iter_mut().flat_map(|method| &mut method.runs).for_each(|run| run.analysis = None);

@@ -11,6 +11,7 @@ use run_records::{ExperimentResults, MethodResults};
 use super::{OfGroup, analysed, analyses, widest_pair};
 use crate::counterparts;
 use crate::figures::DrawnFigure;
+use crate::label::label;
 
 /// A quantity of a group at a step.
 struct Quantity {
@@ -82,7 +83,7 @@ pub(crate) fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> any
                 let value = |step: &StepDecomposition| Some((quantity.of)(step.groups.get(index)?.as_ref()?));
                 series.push(line(method, &group.name, &value)?);
             }
-            panels.push(panel(mark, &method.method, quantity.axis, series));
+            panels.push(panel(mark, &label(&method.method), quantity.axis, series));
         }
         let figure = drawn(experiment, mark, quantity.stem, quantity.words, panels, quantity.common_scale);
         figures.push(counterparts::note_omitted(experiment, figure));
@@ -118,7 +119,7 @@ fn bound_panels(
     Ok(vec![
         panel(
             mark,
-            &format!("{}, clipping", method.method),
+            &format!("{}, clipping", label(&method.method)),
             &gap,
             vec![
                 line(method, "R^clip", &bounds(|bounds| Some(bounds.clip_gap)))?,
@@ -127,7 +128,7 @@ fn bound_panels(
         ),
         panel(
             mark,
-            &format!("{}, direction", method.method),
+            &format!("{}, direction", label(&method.method)),
             &gap,
             vec![
                 line(method, "R^dir", &bounds(|bounds| Some(bounds.direction_gap)))?,
@@ -136,7 +137,7 @@ fn bound_panels(
         ),
         panel(
             mark,
-            &format!("{}, alternate", method.method),
+            &format!("{}, alternate", label(&method.method)),
             &gap,
             vec![
                 line(method, "R^dir*", &bounds(|bounds| Some(bounds.direction_star_gap)))?,
@@ -157,7 +158,7 @@ fn eigenvalue_panel(method: &MethodResults, mark: Option<Mark>) -> anyhow::Resul
         return Ok(None);
     }
     let limit = line(method, "1/η", &|step: &StepDecomposition| Some(1.0 / step.learning_rate))?;
-    Ok(Some(panel(mark, &method.method, "eigenvalue", vec![largest, limit])))
+    Ok(Some(panel(mark, &label(&method.method), "eigenvalue", vec![largest, limit])))
 }
 
 /// Mean over seeds at each step, with a band of one standard error.

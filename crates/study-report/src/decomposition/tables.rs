@@ -8,6 +8,7 @@ use run_records::{ExperimentResults, MethodResults};
 
 use super::{OfGroup, analysed, analyses, widest_pair};
 use crate::estimate::mean_and_error;
+use crate::label::label;
 
 /// Terms, norms and bounds as tables; nothing unless runs were analysed.
 pub(crate) fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<Block>> {
@@ -51,7 +52,10 @@ fn by_group(
     let mut rows = Vec::new();
     for method in methods {
         for (index, group) in experiment.dataset.groups.iter().enumerate() {
-            rows.push(Row { header: format!("{}, {}", method.method, group.name), cells: cells(method, index)? });
+            rows.push(Row {
+                header: format!("{}, {}", label(&method.method), group.name),
+                cells: cells(method, index)?,
+            });
         }
     }
     Ok(rows)
@@ -151,7 +155,7 @@ fn bounds(experiment: &ExperimentResults, methods: &[&MethodResults], mark: Opti
         };
         let groups = &experiment.dataset.groups;
         rows.push(Row {
-            header: format!("{}: {} − {}", method.method, groups[a].name, groups[b].name),
+            header: format!("{}: {} − {}", label(&method.method), groups[a].name, groups[b].name),
             cells: vec![
                 scientific(&mean(|bounds| Some(bounds.clip_gap))?),
                 scientific(&mean(|bounds| bounds.tran)?),
