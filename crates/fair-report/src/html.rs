@@ -1,9 +1,11 @@
 //! A document as one page.
 
 use askama::Template;
+use askama::filters::{Html, escape};
 
 use crate::document::{Block, Cell, Document, Row, Section, Tone};
 use crate::error::{Context, Result};
+use crate::raised::{Piece, pieces};
 
 /// The style sheet of every page; it is part of what [`html`] makes.
 pub const STYLE: &str = include_str!("../templates/page.css");
@@ -41,6 +43,22 @@ fn chapters(mut sections: &[Section]) -> Vec<Chapter<'_>> {
         sections = rest;
     }
     chapters
+}
+
+impl Page<'_> {
+    /// Text as HTML: escaped, with indices raised.
+    fn set(text: &str) -> String {
+        let set = |piece| match piece {
+            Piece::Plain(plain) => escaped(plain),
+            Piece::Raised(index) => format!("<sup>{}</sup>", escaped(index)),
+        };
+        pieces(text).into_iter().map(set).collect()
+    }
+}
+
+fn escaped(text: &str) -> String {
+    let Ok(escaped) = escape(text, Html);
+    escaped.to_string()
 }
 
 impl Row {

@@ -8,6 +8,7 @@ mod html;
 mod markdown;
 pub mod number;
 pub mod plot;
+mod raised;
 mod terminal;
 
 pub use document::{Block, Cell, Document, Figure, Mark, Row, Section, Table, Tone};

@@ -4,6 +4,7 @@ use askama::Template;
 
 use crate::document::{Block, Document, Section};
 use crate::error::{Context, Result};
+use crate::raised::{Piece, pieces};
 
 #[derive(Template)]
 #[template(path = "page.md", escape = "none")]
@@ -26,6 +27,15 @@ impl Section {
 }
 
 impl Page<'_> {
+    /// Text as Markdown: escaped, with indices raised.
+    fn set(text: &str) -> String {
+        let set = |piece| match piece {
+            Piece::Plain(plain) => Self::md(plain),
+            Piece::Raised(index) => format!("<sup>{}</sup>", Self::md(index)),
+        };
+        pieces(text).into_iter().map(set).collect()
+    }
+
     /// Escapes what Markdown would read as markup inside a line.
     fn md(text: &str) -> String {
         let mut escaped = String::with_capacity(text.len());

@@ -14,6 +14,7 @@ use super::heatmap::HeatPanel;
 use super::lines::LinePanel;
 use super::theme::{self, px, size};
 use crate::error::{Context, Result};
+use crate::raised::{Piece, pieces};
 
 /// Several panels that are read together.
 #[derive(Debug, Clone, PartialEq)]
@@ -135,7 +136,29 @@ fn draw((width, height): (u32, u32), paint: impl FnOnce(&Area<'_>) -> Drawn) -> 
         root.present().context("finishing the drawing")?;
     }
     let in_units = format!("width=\"{unit_width}\" height=\"{unit_height}\"");
-    Ok(svg.replacen(&in_units, &format!("width=\"{width}\" height=\"{height}\""), 1))
+    Ok(raise(&svg.replacen(&in_units, &format!("width=\"{width}\" height=\"{height}\""), 1)))
+}
+
+/// Raises the indices in the drawing's texts, which have lines of their own.
+fn raise(svg: &str) -> String {
+    let line = |line: &str| {
+        if line.starts_with('<') {
+            return line.to_owned();
+        }
+        let mut set = String::with_capacity(line.len());
+        let mut is_raised = false;
+        for piece in pieces(line) {
+            set += &match piece {
+                // Back to the line: both shifts are the same, in units of either size.
+                Piece::Plain(plain) if is_raised => format!("<tspan dy=\"0.35em\">{plain}</tspan>"),
+                Piece::Plain(plain) => plain.to_owned(),
+                Piece::Raised(index) => format!("<tspan dy=\"-0.5em\" font-size=\"70%\">{index}</tspan>"),
+            };
+            is_raised = matches!(piece, Piece::Raised(_));
+        }
+        set
+    };
+    svg.split('\n').map(line).collect::<Vec<String>>().join("\n")
 }
 
 pub(super) fn text_style(pixels: u32, colour: RGBColor) -> TextStyle<'static> {

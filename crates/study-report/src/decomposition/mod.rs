@@ -153,7 +153,7 @@ mod tests {
             ["direction", "magnitude", "noise", "direction-star", "magnitude-star", "turn", "bounds"]
                 .map(|stem| format!("esipova-adult-{stem}"))
         );
-        assert!(figures[0].plot.svg().unwrap().contains("R^dir (1e−4 nats)"));
+        assert!(figures[0].plot.svg().unwrap().contains("R<tspan dy=\"-0.5em\" font-size=\"70%\">dir</tspan>"));
         let blocks = blocks(&experiment, None).unwrap();
         let Block::Table(terms) = &blocks[0] else { panic!("the terms come first") };
         assert_eq!(terms.rows.len(), 2);

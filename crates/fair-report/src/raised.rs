@@ -1,0 +1,48 @@
+//! Symbols with a raised index: `R^dir` in plain text, R with a small "dir" where that can be set.
+
+/// Plain text, or an index that was marked by `^`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Piece<'a> {
+    Plain(&'a str),
+    Raised(&'a str),
+}
+
+/// The text in pieces. An index is what letters and stars follow a `^` behind a letter; any other
+/// `^` is text.
+pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    let mut from = 0;
+    while let Some(at) = rest[from..].find('^').map(|at| from + at) {
+        let index = &rest[at + 1..];
+        let length = index.find(|c: char| !(c.is_alphabetic() || c == '*')).unwrap_or(index.len());
+        if length > 0 && rest[..at].ends_with(char::is_alphabetic) {
+            pieces.push(Piece::Plain(&rest[..at]));
+            pieces.push(Piece::Raised(&index[..length]));
+            rest = &index[length..];
+            from = 0;
+        } else {
+            from = at + 1;
+        }
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Plain(rest));
+    }
+    pieces
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_behind_a_letter() {
+        use Piece::{Plain, Raised};
+        assert_eq!(
+            pieces("R^mag* + R^dir = 2^k ^x R^"),
+            [Plain("R"), Raised("mag*"), Plain(" + R"), Raised("dir"), Plain(" = 2^k ^x R^")]
+        );
+        assert_eq!(pieces("plain"), [Plain("plain")]);
+        assert!(pieces("").is_empty());
+    }
+}
