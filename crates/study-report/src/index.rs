@@ -8,7 +8,7 @@ use askama::Template;
 use fair_report::number;
 use run_records::output::Output;
 
-use super::summary::{Summary, Tally};
+use super::summary::{CLAIMS, ROWS, Summary, Tally};
 
 /// In every index.
 const TITLE: &str = "<title>Reproductions</title>";
@@ -43,8 +43,9 @@ impl Index {
     }
 
     /// Verdicts in words, those that do not occur left out.
-    fn verdicts(tally: Tally, words: [&str; 4]) -> String {
+    fn verdicts(tally: Tally, [good, middling, bad]: [&str; 3]) -> String {
         let counts = [tally.good, tally.middling, tally.bad, tally.none];
+        let words = [good, middling, bad, "without verdict"];
         let parts: Vec<String> = counts
             .iter()
             .zip(words)
@@ -55,11 +56,11 @@ impl Index {
     }
 
     fn rows(summary: &Summary) -> String {
-        Self::verdicts(summary.rows, ["agree", "in the same order or too wide to tell", "differ", "without verdict"])
+        Self::verdicts(summary.rows, ROWS)
     }
 
     fn claims(summary: &Summary) -> String {
-        Self::verdicts(summary.claims, ["reproduced", "not decidable", "not reproduced", "without verdict"])
+        Self::verdicts(summary.claims, CLAIMS)
     }
 
     fn time(summary: &Summary) -> String {

@@ -36,6 +36,11 @@ pub(super) struct Tally {
     pub(super) none: usize,
 }
 
+/// What a report says of rows of published tables that are good, middling and bad.
+pub(super) const ROWS: [&str; 3] = ["agree", "in the same order or too wide to tell", "differ"];
+/// The same of claims.
+pub(super) const CLAIMS: [&str; 3] = ["reproduced", "not decidable", "not reproduced"];
+
 /// A plot by its file and in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Plot {

@@ -8,7 +8,7 @@ use run_records::{ExperimentResults, MethodResults, StudyResults};
 use super::fairness::{Cost, cost_of};
 use super::label::label;
 use super::metric::REFERENCE;
-use super::summary::Tally;
+use super::summary::{CLAIMS, ROWS, Tally};
 use super::{StudyPresentation, answers, claims, ranking, summary};
 
 /// Lines of all experiments together; with title, verdicts and paths they make 25.
@@ -67,8 +67,8 @@ fn verdicts(results: &StudyResults, presentation: &StudyPresentation) -> anyhow:
             format!("{of}: {n_good} {good}, {n_middling} {middling}, {n_bad} {bad}, {none} without a verdict.")
         })
     };
-    let rows = words(Tally::of(&document, "verdicts"), "Published rows", ["agree", "in the same order", "differ"]);
-    let claims = words(Tally::of(&document, "claims"), "Claims", ["reproduced", "not decidable", "not reproduced"]);
+    let rows = words(Tally::of(&document, "verdicts"), "Published rows", ROWS);
+    let claims = words(Tally::of(&document, "claims"), "Claims", CLAIMS);
     Ok([rows, claims].into_iter().flatten().collect())
 }
 
