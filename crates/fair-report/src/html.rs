@@ -5,7 +5,7 @@ use askama::filters::{Html, escape};
 
 use crate::document::{Block, Cell, Document, Row, Section, Tone};
 use crate::error::{Context, Result};
-use crate::raised::{Piece, pieces};
+use crate::raised::superscript;
 
 /// The style sheet of every page; it is part of what [`html`] makes.
 pub const STYLE: &str = include_str!("../templates/page.css");
@@ -48,17 +48,11 @@ fn chapters(mut sections: &[Section]) -> Vec<Chapter<'_>> {
 impl Page<'_> {
     /// Text as HTML: escaped, with indices raised.
     fn set(text: &str) -> String {
-        let set = |piece| match piece {
-            Piece::Plain(plain) => escaped(plain),
-            Piece::Raised(index) => format!("<sup>{}</sup>", escaped(index)),
-        };
-        pieces(text).into_iter().map(set).collect()
+        superscript(text, |text| {
+            let Ok(escaped) = escape(text, Html);
+            escaped.to_string()
+        })
     }
-}
-
-fn escaped(text: &str) -> String {
-    let Ok(escaped) = escape(text, Html);
-    escaped.to_string()
 }
 
 impl Row {

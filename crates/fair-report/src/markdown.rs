@@ -4,7 +4,7 @@ use askama::Template;
 
 use crate::document::{Block, Document, Section};
 use crate::error::{Context, Result};
-use crate::raised::{Piece, pieces};
+use crate::raised::superscript;
 
 #[derive(Template)]
 #[template(path = "page.md", escape = "none")]
@@ -29,11 +29,7 @@ impl Section {
 impl Page<'_> {
     /// Text as Markdown: escaped, with indices raised.
     fn set(text: &str) -> String {
-        let set = |piece| match piece {
-            Piece::Plain(plain) => Self::md(plain),
-            Piece::Raised(index) => format!("<sup>{}</sup>", Self::md(index)),
-        };
-        pieces(text).into_iter().map(set).collect()
+        superscript(text, Self::md)
     }
 
     /// Escapes what Markdown would read as markup inside a line.

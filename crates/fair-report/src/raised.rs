@@ -31,6 +31,15 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
     pieces
 }
 
+/// The text in a markup that has `<sup>`, what is between escaped by `escape`.
+pub(crate) fn superscript(text: &str, escape: impl Fn(&str) -> String) -> String {
+    let set = |piece| match piece {
+        Piece::Plain(plain) => escape(plain),
+        Piece::Raised(index) => format!("<sup>{}</sup>", escape(index)),
+    };
+    pieces(text).into_iter().map(set).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -143,7 +143,9 @@ mod tests {
             let mut args = Defaults::try_parse_from(["reproduce"]).unwrap().study;
             args.protocol = protocol;
             for study in table::TRAINING {
-                (study.make)(&args).unwrap().ensure_names().unwrap();
+                let made = (study.make)(&args).unwrap();
+                assert_eq!(Protocol::of_report(&made.name).0, study.name);
+                made.ensure_names().unwrap();
                 if study.analysis.is_some() {
                     analyse::study(&format!("analyse-{}", study.name), &args).unwrap().unwrap().ensure_names().unwrap();
                 }
