@@ -21,6 +21,10 @@ impl Counted {
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
+
+    fn count<T>(&self, message: &[T]) {
+        self.bytes.fetch_add(size_of_val(message) as u64, Ordering::Relaxed);
+    }
 }
 
 impl Collective for Counted {
@@ -33,13 +37,23 @@ impl Collective for Counted {
     }
 
     fn sum(&self, values: &mut Vec<i64>) -> Result<()> {
-        self.bytes.fetch_add(size_of_val(values.as_slice()) as u64, Ordering::Relaxed);
+        self.count(values);
         self.inner.sum(values)
     }
 
     fn gather(&self, part: Vec<u8>) -> Result<Vec<Vec<u8>>> {
-        self.bytes.fetch_add(part.len() as u64, Ordering::Relaxed);
+        self.count(&part);
         self.inner.gather(part)
+    }
+
+    fn exchange(&self, words: &mut Vec<u64>, lengths: &[usize], received: &mut Vec<u64>) -> Result<Vec<usize>> {
+        self.count(words);
+        self.inner.exchange(words, lengths, received)
+    }
+
+    fn gather_words(&self, words: &mut Vec<u64>, all: &mut Vec<u64>) -> Result<Vec<usize>> {
+        self.count(words);
+        self.inner.gather_words(words, all)
     }
 
     fn abort(&self, code: i32) -> ! {

@@ -1,18 +1,22 @@
 //! What a private step would take on many processes.
 //!
 //! A cost model whose compute is measured here, on one thread: a part that every process does in
-//! full (noise and the optimiser's step, by parameter), and a part that is shared (records).
-//! Messages cost a latency for each of their rounds and their bytes: a gathering of losses and
-//! norms, and a sum of one integer for each parameter. Nothing is overlapped. Under a launcher
-//! latency and bandwidth between its processes are measured too.
+//! full (the optimiser's step, by parameter), noise, and a part that is shared (records). Messages
+//! cost a latency for each of their rounds and their bytes: a gathering of losses and norms, and a
+//! sum of one integer for each parameter. Processes divide the sum of many parameters and its
+//! noise, and then gather the gradient. Nothing is overlapped. Under a launcher latency and
+//! bandwidth between its processes are measured too.
 
 use std::fmt::Write as _;
 use std::time::Instant;
 
 use anyhow::Context;
+use dp_clipping::noise::StepNoise;
 use dp_train::Execution;
-use dp_train::ranks::Collective;
+use dp_train::ranks::{Collective, DIVIDED_FROM};
 use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
 
 use super::step::{self, Settings, StepModel};
 
@@ -54,32 +58,45 @@ const CARDS: (Network, f64, f64) =
 #[derive(Debug, Clone, Copy)]
 struct Cost {
     in_full: f64,
+    noise: f64,
     record: f64,
     n_parameters: f64,
+    /// Whether processes divide the sum and its noise.
+    divides: bool,
 }
 
 impl Cost {
-    /// Through two measurements, in milliseconds, at two batch sizes.
-    fn through([small, large]: [(u32, f64); 2], n_parameters: usize) -> Self {
+    /// Through two measurements, in milliseconds, at two batch sizes, of which the noise takes so
+    /// much.
+    fn through([small, large]: [(u32, f64); 2], noise: f64, n_parameters: usize) -> Self {
         let record = ((large.1 - small.1) / f64::from(large.0 - small.0)).max(0.0);
-        let in_full = (small.1 - record * f64::from(small.0)).max(0.0);
-        Self { in_full, record, n_parameters: n_parameters as f64 }
+        let in_full = (small.1 - record * f64::from(small.0) - noise).max(0.0);
+        let divides = n_parameters >= DIVIDED_FROM;
+        Self { in_full, noise, record, n_parameters: n_parameters as f64, divides }
     }
 
     /// Of a step of so many records on so many processes. The one with the most pieces is waited
     /// for.
     fn step(&self, network: &Network, processes: u32, batch: u32) -> f64 {
         let of_one = (batch.div_ceil(PIECE).div_ceil(processes) * PIECE).min(batch);
-        let compute = self.in_full + self.record * f64::from(of_one);
+        let n = f64::from(processes);
+        let noise = if self.divides { self.noise / n } else { self.noise };
+        let compute = self.in_full + noise + self.record * f64::from(of_one);
         if processes == 1 {
             return compute;
         }
-        let n = f64::from(processes);
         let rounds = n.log2().ceil();
-        // Of 24 bytes a record, all but its own reach a process; a sum goes round once to be added
-        // and once to be told.
-        let gathered = rounds * network.latency + 24.0 * f64::from(batch) * (n - 1.0) / n / network.bandwidth;
-        let summed = 2.0 * (rounds * network.latency + 8.0 * self.n_parameters * (n - 1.0) / n / network.bandwidth);
+        let bytes = |of_all: f64| of_all * (n - 1.0) / n / network.bandwidth;
+        // Of 24 bytes a record, all but its own reach a process.
+        let gathered = rounds * network.latency + bytes(24.0 * f64::from(batch));
+        let summed = if self.divides {
+            // Lengths, then integers from each to each; lengths, then the gradient in single
+            // precision.
+            (3.0 * rounds + n - 1.0) * network.latency + bytes((8.0 + 4.0) * self.n_parameters)
+        } else {
+            // Round once to be added, and once to be told.
+            2.0 * (rounds * network.latency + bytes(8.0 * self.n_parameters))
+        };
         compute + gathered + summed
     }
 
@@ -118,9 +135,25 @@ pub fn measure(steps: u32, ranks: &dyn Collective) -> anyhow::Result<Scaling> {
             Ok(((batch, step.ms_per_step), step.n_parameters))
         };
         let (small, large) = (at(batches[0])?, at(batches[1])?);
-        costs.push((model, shared, Cost::through([small.0, large.0], small.1)));
+        let noise = noise_of(small.1, steps);
+        costs.push((model, shared, Cost::through([small.0, large.0], noise, small.1)));
     }
     Ok(Scaling { networks, costs })
+}
+
+/// Milliseconds of the noise of so many parameters on one thread, the median of so many.
+fn noise_of(n_parameters: usize, times: u32) -> f64 {
+    let noise = StepNoise::draw(&mut ChaCha20Rng::seed_from_u64(1), 1.0);
+    let (exact, mut noisy) = (vec![0.0; n_parameters], vec![0.0_f32; n_parameters]);
+    let mut milliseconds: Vec<f64> = (0..times.max(1))
+        .map(|_| {
+            let started = Instant::now();
+            noise.add_exact(0, &exact, &mut noisy);
+            started.elapsed().as_secs_f64() * 1e3
+        })
+        .collect();
+    milliseconds.sort_by(f64::total_cmp);
+    milliseconds[milliseconds.len() / 2]
 }
 
 /// Latency and bandwidth between the processes of the launcher, from a message of nothing and one
@@ -157,16 +190,17 @@ impl Scaling {
         let mut text = String::new();
         let _ = writeln!(
             text,
-            "| network | parameters | ms a step in full | µs a record | bytes a step, and a record |\n|---|---|---|---|---|"
+            "| network | parameters | ms a step in full | ms of noise | µs a record | bytes one of two gives a step, and a record |\n\
+             |---|---|---|---|---|---|"
         );
         for (model, _, cost) in costs {
-            let Cost { in_full, record, n_parameters } = cost;
+            let Cost { in_full, noise, record, n_parameters, divides } = cost;
             let _ = writeln!(
                 text,
-                "| {} | {n_parameters} | {in_full:.2} | {:.1} | {}, 24 |",
+                "| {} | {n_parameters} | {in_full:.2} | {noise:.2} | {:.1} | {}, 24 |",
                 model.name(),
                 1e3 * record,
-                8.0 * n_parameters
+                if *divides { 6.0 } else { 8.0 } * n_parameters
             );
         }
         for network in networks {
@@ -197,8 +231,11 @@ impl Scaling {
         for (model, shared, cost) in costs {
             let card = Cost {
                 in_full: of_parameter * cost.n_parameters,
+                // On a card noise is bound by memory, too, and the sum is NCCL's.
+                noise: 0.0,
                 record: model.operations() / operations,
                 n_parameters: cost.n_parameters,
+                divides: false,
             };
             let cells = [1, 2, 4, 8].map(|n| {
                 let step = card.step(network, n, *shared);
@@ -257,8 +294,8 @@ mod tests {
     /// 100 records take 3 ms and 300 take 7: 1 ms in full, 0.02 ms a record.
     #[test]
     fn a_cost_goes_through_its_measurements() {
-        let cost = Cost::through([(100, 3.0), (300, 7.0)], 500);
-        assert!((cost.in_full - 1.0).abs() < 1e-12 && (cost.record - 0.02).abs() < 1e-12);
+        let cost = Cost::through([(100, 3.0), (300, 7.0)], 0.25, 500);
+        assert!((cost.in_full - 0.75).abs() < 1e-12 && (cost.record - 0.02).abs() < 1e-12);
         assert!((cost.step(&NETWORK, 1, 300) - 7.0).abs() < 1e-12);
     }
 
@@ -266,12 +303,15 @@ mod tests {
     /// 1,000 = 6.644 ms; the sum is 2 · (0.5 + 8 · 500 / 2 / 1,000) = 5 ms.
     #[test]
     fn a_step_by_hand() {
-        let cost = Cost { in_full: 1.0, record: 0.02, n_parameters: 500.0 };
+        let cost = Cost { in_full: 0.75, noise: 0.25, record: 0.02, n_parameters: 500.0, divides: false };
         assert!((cost.step(&NETWORK, 2, 512) - 17.764).abs() < 1e-9);
         // Four pieces on three: one has two of them.
         let free = Network { name: "free", latency: 0.0, bandwidth: f64::INFINITY };
         assert!((cost.step(&free, 3, 512) - 6.12).abs() < 1e-9);
         assert!((cost.weak(&free, 64, 256) - 1.0).abs() < 1e-12);
         assert!(cost.strong(&free, 4, 512) < 1.0);
+        // Divided: 0.75 + 0.125 + 5.12 ms; (3 + 1) · 0.5 + 12 · 500 / 2 / 1,000 = 5 ms for the sum.
+        let divided = Cost { divides: true, ..cost };
+        assert!((divided.step(&NETWORK, 2, 512) - (0.75 + 0.125 + 5.12 + 6.644 + 5.0)).abs() < 1e-9);
     }
 }

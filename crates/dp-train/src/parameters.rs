@@ -1,6 +1,8 @@
 //! The parameters of a model, or a gradient of the same layout: one flat tensor and named views
 //! into it.
 
+use std::ops::Range;
+
 use candle_core::{DType, Device, Result, Tensor};
 use rand::{CryptoRng, Rng};
 use rand_distr::StandardNormal;
@@ -89,6 +91,11 @@ impl ParameterVector {
     /// The flat vector, `[n_params]`.
     pub(crate) fn flat(&self) -> &Tensor {
         &self.flat
+    }
+
+    /// Some of the values, `[range]`.
+    pub(crate) fn range(&self, range: &Range<usize>) -> Result<Tensor> {
+        self.flat.narrow(0, range.start, range.len())
     }
 
     /// Views of the parameter tensors, in order, each of the shape in [`Self::specs`]. They share

@@ -303,6 +303,30 @@ fn shards_need_common_partitions() {
     assert!(folder.path().join("records.shard-1-of-2.db").exists());
 }
 
+/// The records of a rank of a command that was killed, beside those of the study.
+#[test]
+fn what_a_rank_has_left_is_taken_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    assert!(run(folder.path(), &ALL, "--shard 1/2 --seed 3").unwrap().is_none());
+    assert!(run(folder.path(), &ALL, "--shard 2/2 --seed 3").unwrap().is_none());
+    std::fs::rename(path("records.shard-1-of-2.db"), path("records.db")).unwrap();
+    std::fs::rename(path("records.shard-2-of-2.db"), path("records.rank-1.db")).unwrap();
+    let n_sessions = |results: StudyResults| results.sessions.iter().filter(|session| session.n_runs > 0).count();
+    assert_eq!(n_sessions(run(folder.path(), &ALL, "--resume --seed 3").unwrap().unwrap()), 2, "nothing was trained");
+    assert!(!path("records.rank-1.db").exists());
+    // Runs of another seed are no part of this study.
+    let elsewhere = tempfile::tempdir().unwrap();
+    run(elsewhere.path(), &ALL, "--seed 4").unwrap();
+    std::fs::rename(elsewhere.path().join("records.db"), path("records.rank-2.db")).unwrap();
+    let error = format!("{:#}", run(folder.path(), &ALL, "--resume --seed 3").unwrap_err());
+    assert!(error.contains("records.rank-2.db does not belong to these records"), "{error}");
+    // Where the study's records are gone, those of its ranks are of an earlier study.
+    std::fs::remove_file(path("records.db")).unwrap();
+    run(folder.path(), &ALL, "--seed 3").unwrap();
+    assert!(path("records.rank-2.earlier-1.db").exists());
+}
+
 #[test]
 fn a_configuration_twice_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! One command that trains runs of a study: its records, its randomness and its share of the work.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -17,10 +17,10 @@ use run_records::{
     SessionRecord, Source, StudyResults, add_all, config_hash,
 };
 use serde_json::json;
-use tempfile::TempDir;
 
 use super::checkpoints::RunCheckpoints;
 use super::options::StudyOptions;
+use super::rank_records::{self, RankRecords};
 use super::shard::Shard;
 use crate::host;
 use crate::ranks::ranks;
@@ -49,8 +49,8 @@ pub(crate) struct Session {
     ranks: Arc<dyn Collective>,
     /// `None` without a seed: nothing on the disk is to tell the noise.
     checkpoints: Option<RunCheckpoints>,
-    /// Where a rank keeps its records, but for the first.
-    _scratch: Option<TempDir>,
+    /// Of a rank that is not the first.
+    rank_records: Option<Mutex<RankRecords>>,
 }
 
 impl Session {
@@ -62,21 +62,31 @@ impl Session {
     pub(crate) fn begin(study: &str, options: &StudyOptions) -> anyhow::Result<Self> {
         let path = options.records(study);
         let ranks = ranks();
-        let mut scratch = None;
+        let mut rank_records = None;
         let database = if ranks.rank() > 0 {
-            // Records of its own, until the first has them; partitions are the first's.
-            let folder = tempfile::tempdir().context("a folder for the records of a rank")?;
+            // Partitions are the first's, which by then has taken up what an earlier command left.
             let split_seed = ranks.broadcast(Vec::new())?.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
             let source = Source { study: study.to_owned(), quick: options.quick, seed: options.seed, split_seed };
-            Database::create(&scratch.insert(folder).path().join("records.db"), &source)?
-        } else if options.resume && path.exists() {
-            resume(&path, study, options)?
-        } else {
-            if path.exists()
-                && let Some(earlier) = Database::set_aside(&path, study)?
-            {
-                say!("Earlier records are now {} (--resume would have gone on with them).", shell::path(&earlier))?;
+            let (records, database) = RankRecords::create(&path, ranks.rank(), &source)?;
+            rank_records = Some(Mutex::new(records));
+            database
+        } else if path.exists() {
+            let mut earlier = Database::open(&path)?;
+            if options.resume {
+                options.ensure_same_source(study, &earlier)?;
             }
+            rank_records::take_up(&mut earlier)?;
+            if options.resume {
+                earlier
+            } else {
+                drop(earlier);
+                if let Some(earlier) = Database::set_aside(&path, study)? {
+                    say!("Earlier records are now {} (--resume would have gone on with them).", shell::path(&earlier))?;
+                }
+                Database::create(&path, &new_source(study, options)?)?
+            }
+        } else {
+            rank_records::set_aside(&path, study)?;
             Database::create(&path, &new_source(study, options)?)?
         };
         let source = database.source()?;
@@ -87,8 +97,10 @@ impl Session {
             Some(seed) => Randomness::from_seed(seed),
             None => Randomness::from_os().context("--seed was not given")?,
         };
-        let checkpoints = RunCheckpoints::beside(database.path());
-        if !options.resume {
+        // Of all ranks in one place: whichever continues a run finds its checkpoint.
+        let is_shared = database.path().parent() == path.parent();
+        let checkpoints = RunCheckpoints::beside(if is_shared { &path } else { database.path() });
+        if !options.resume && ranks.rank() == 0 {
             checkpoints.remove(None)?;
         }
         let code_revision = host::code_revision();
@@ -113,7 +125,7 @@ impl Session {
             n_threads: options.n_threads(),
             started: Instant::now(),
             ranks,
-            _scratch: scratch,
+            rank_records,
         })
     }
 
@@ -265,7 +277,16 @@ impl Session {
                 add_all(&mut self.database(), &[Database::read(&path)?])?;
             }
         }
+        // Only then may the others forget theirs.
+        ranks.broadcast(Vec::new())?;
+        self.note_handed_over(true);
         Ok(())
+    }
+
+    fn note_handed_over(&self, handed_over: bool) {
+        if let Some(records) = &self.rank_records {
+            records.lock().unwrap_or_else(PoisonError::into_inner).note(handed_over);
+        }
     }
 
     /// The experiments of the first rank, on all.
@@ -333,6 +354,7 @@ impl Session {
         run: &RunRecord,
     ) -> anyhow::Result<()> {
         let wall_seconds = self.started.elapsed().as_secs_f64();
+        self.note_handed_over(false);
         self.database().put_run(key, self.id, wall_seconds, method, ledger, run)?;
         self.forget_checkpoint(key)
     }
@@ -340,6 +362,7 @@ impl Session {
     /// Stores that a run failed.
     pub(crate) fn put_failure(&self, key: &RunKey, method: &MethodResults, reason: &str) -> anyhow::Result<()> {
         let wall_seconds = self.started.elapsed().as_secs_f64();
+        self.note_handed_over(false);
         self.database().put_failure(key, self.id, wall_seconds, method, reason)?;
         self.forget_checkpoint(key)
     }
@@ -403,12 +426,6 @@ impl Session {
 
 fn index(key: &RunKey) -> anyhow::Result<u32> {
     u32::try_from(key.index).context("index of the seed")
-}
-
-fn resume(path: &Path, study: &str, options: &StudyOptions) -> anyhow::Result<Database> {
-    let database = Database::open(path)?;
-    options.ensure_same_source(study, &database)?;
-    Ok(database)
 }
 
 fn new_source(study: &str, options: &StudyOptions) -> anyhow::Result<Source> {

@@ -1,11 +1,14 @@
 //! The clipped sum of a step, in integers.
 
-use candle_core::Device;
+use std::ops::Range;
 
+use candle_core::{Device, Tensor};
+
+use super::division::Division;
 use crate::error::{Result, TrainError};
 use crate::ops::{self, Summand};
 use crate::parameters::ParameterVector;
-use crate::ranks::Collective;
+use crate::ranks::{Collective, DIVIDED_FROM};
 
 /// Multiples of a public step, which sums over pieces are rounded to.
 ///
@@ -41,10 +44,14 @@ impl Grid {
 /// 64-bit integers: these associate, so that the sum is the same whoever summed which piece, and in
 /// whatever order. A few pieces of each thread wait as they are until the noise is added, which
 /// saves a pass over the integers.
+///
+/// Ranks that share many parameters divide them: each has the sum of its range alone, out of what
+/// the others gave for it.
 pub(crate) struct ClippedSum {
     /// In the order of the threads.
     parts: Vec<Part>,
     grid: Grid,
+    division: Division,
 }
 
 /// Sums of pieces that a thread keeps before they become integers.
@@ -86,6 +93,21 @@ impl Part {
         Ok(&self.vectors[self.n_waiting - 1])
     }
 
+    /// The vectors that are still to be added to the integers.
+    pub(super) fn waiting(&self) -> &[ParameterVector] {
+        &self.vectors[..self.n_waiting]
+    }
+
+    /// The integers, if there are any.
+    pub(super) fn integers(&self) -> Option<&[i64]> {
+        self.counts.then_some(&self.steps)
+    }
+
+    /// Notes whether further values were finite and within the capacity of the grid.
+    pub(super) fn note(&mut self, is_finite: bool) {
+        self.finite &= is_finite;
+    }
+
     /// Empties the vectors into the integers.
     fn flush(&mut self, grid: Grid) -> Result<()> {
         if self.n_waiting == 0 {
@@ -113,12 +135,13 @@ impl Part {
 impl ClippedSum {
     pub(super) fn new(vectors: impl Iterator<Item = Result<ParameterVector>>) -> Result<Self> {
         let parts = vectors.map(|vector| vector.map(Part::new)).collect::<Result<Vec<_>>>()?;
-        Ok(Self { parts, grid: Grid { step: 1.0 } })
+        Ok(Self { parts, grid: Grid { step: 1.0 }, division: Division::default() })
     }
 
     /// Makes it the empty sum of gradients on this grid.
     pub(crate) fn begin(&mut self, grid: Grid) {
         self.grid = grid;
+        self.division.end();
         for part in &mut self.parts {
             (part.n_waiting, part.counts, part.finite) = (0, false, true);
         }
@@ -145,19 +168,27 @@ impl ClippedSum {
         first.ok_or_else(|| TrainError::mismatch("parts of a sum", "at least 1", 0))
     }
 
-    /// What the sum is made of, for an operation whose destination is [`Self::gradient`].
-    pub(crate) fn summands(&self) -> Vec<Summand<'_>> {
-        let mut summands = Vec::with_capacity(2 * self.parts.len());
+    /// The range of the parameters whose sum is here: all, unless ranks divide them.
+    pub(crate) fn range(&self) -> Result<Range<usize>> {
+        let whole = 0..self.gradient()?.len();
+        Ok(self.division.own().unwrap_or(whole))
+    }
+
+    /// What the sum is made of, for an operation whose destination is this [`Self::range`] of
+    /// [`Self::gradient`].
+    pub(crate) fn summands(&self) -> Result<Vec<Summand<'_>>> {
+        let range = self.range()?;
+        let mut summands = self.division.received()?;
         for (i, part) in self.parts.iter().enumerate() {
-            if part.counts {
-                summands.push(Summand::Integers(&part.steps));
+            if let Some(steps) = part.integers() {
+                summands.push(Summand::Integers(&steps[range.clone()]));
             }
-            for (j, vector) in part.vectors[..part.n_waiting].iter().enumerate() {
+            for (j, vector) in part.waiting().iter().enumerate() {
                 let in_place = (i, j) == (0, 0);
-                summands.push(if in_place { Summand::InPlace } else { Summand::Vector(vector.flat()) });
+                summands.push(if in_place { Summand::InPlace } else { Summand::Vector(vector.range(&range)?) });
             }
         }
-        summands
+        Ok(summands)
     }
 
     /// Makes integers of all that is still waiting.
@@ -165,50 +196,117 @@ impl ClippedSum {
         self.parts.iter_mut().try_for_each(|part| part.flush(self.grid))
     }
 
-    /// Adds the sums of all ranks, and leaves the result on each.
+    /// Adds the sums of all ranks, and leaves the result on each; of many parameters, each rank's
+    /// range of it. A rank then knows whether its own values were finite, not whether others' were.
     ///
     /// # Errors
     /// If a rank is gone.
     pub(crate) fn share(&mut self, ranks: &dyn Collective) -> Result<()> {
-        let mut sum = vec![0_i64; self.gradient()?.len()];
-        for part in &mut self.parts {
-            part.flush(self.grid)?;
-            if std::mem::take(&mut part.counts) {
-                for (sum, steps) in sum.iter_mut().zip(&part.steps) {
-                    *sum += steps;
-                }
-            }
+        let len = self.gradient()?.len();
+        if len < DIVIDED_FROM {
+            return self.share_whole(len, ranks);
+        }
+        if !matches!(self.gradient()?.flat().device(), Device::Cpu) {
+            self.flush()?;
+        }
+        self.division.divide(len, &mut self.parts, self.grid, ranks)
+    }
+
+    fn share_whole(&mut self, len: usize, ranks: &dyn Collective) -> Result<()> {
+        self.flush()?;
+        let is_finite = self.is_finite();
+        let Some((first, others)) = self.parts.split_first_mut() else { return Ok(()) };
+        if !std::mem::replace(&mut first.counts, true) {
+            first.steps.clear();
+            first.steps.resize(len, 0);
+        }
+        for part in others.iter_mut().filter(|part| part.counts) {
+            add(&mut first.steps, &part.steps);
+            part.counts = false;
         }
         // With them goes the number of ranks on which a value was not finite.
-        sum.push(i64::from(!self.is_finite()));
-        ranks.sum(&mut sum)?;
-        let is_finite = sum.pop() == Some(0);
-        if let Some(first) = self.parts.first_mut() {
-            (first.steps, first.counts, first.finite) = (sum, true, is_finite);
-        }
+        first.steps.push(i64::from(!is_finite));
+        ranks.sum(&mut first.steps)?;
+        first.finite = first.steps.pop() == Some(0);
         Ok(())
     }
 
-    /// The sum as it stands.
+    /// Completes a gradient, of which each rank has made its range, on all of them. Whether it is
+    /// finite on each.
+    ///
+    /// # Errors
+    /// If a rank is gone.
+    pub(crate) fn complete(&mut self, gradient: &Tensor, is_finite: bool, ranks: &dyn Collective) -> Result<bool> {
+        self.division.complete(gradient, is_finite, ranks)
+    }
+
+    /// The sum as it stands, of all ranks that share it.
     #[cfg(feature = "audit")]
-    pub(crate) fn values(&mut self) -> Result<Vec<f64>> {
+    pub(crate) fn values(&mut self, ranks: &dyn Collective) -> Result<Vec<f64>> {
         self.flush()?;
-        let mut sum = vec![0.0; self.gradient()?.len()];
+        let range = self.range()?;
+        let mut sum = vec![0_i64; range.len()];
         for part in self.parts.iter().filter(|part| part.counts) {
-            for (sum, &steps) in sum.iter_mut().zip(&part.steps) {
-                *sum += steps as f64;
-            }
+            add(&mut sum, &part.steps[range.clone()]);
         }
-        for sum in &mut sum {
-            *sum *= self.grid.step;
-        }
-        Ok(sum)
+        let whole = self.division.whole(sum, self.gradient()?, self.grid, ranks)?;
+        Ok(whole.into_iter().map(|steps| steps as f64 * self.grid.step).collect())
+    }
+}
+
+fn add(sum: &mut [i64], steps: &[i64]) {
+    for (sum, steps) in sum.iter_mut().zip(steps) {
+        *sum += steps;
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use candle_core::DType;
+
     use super::*;
+    use crate::layers::{Initial, ParameterSpec};
+    use crate::ranks::on_threads;
+
+    /// Whatever form the parts of the ranks have: none, one vector, several, integers.
+    #[test]
+    #[cfg(feature = "audit")]
+    fn ranks_that_divide_a_sum_have_all_of_it() {
+        const LEN: usize = DIVIDED_FROM + 71;
+        let n_pieces = [0, 1, 2, 5];
+        let sums = on_threads(n_pieces.len(), |ranks| {
+            let specs = [ParameterSpec {
+                name: "w".into(),
+                shape: vec![LEN],
+                initial: Initial::Zeros,
+                decays: true,
+                crop: None,
+            }];
+            let new = || Ok(ParameterVector::zeros(&specs, DType::F32, &Device::Cpu)?);
+            let mut sum = ClippedSum::new([new(), new()].into_iter())?;
+            sum.begin(Grid { step: 0.25 });
+            for piece in 0..n_pieces[ranks.rank()] {
+                let vector = sum.parts[piece % 2].next_vector(Grid { step: 0.25 }, new)?;
+                vector.set(
+                    &(0..LEN).map(|i| ((i * (piece + 3 * ranks.rank())) % 101) as f64 * 0.5).collect::<Vec<_>>(),
+                )?;
+            }
+            sum.share(&*ranks)?;
+            let whole = sum.values(&*ranks)?;
+            let share = Tensor::new(&whole[..], &Device::Cpu)?.to_dtype(DType::F32)?;
+            let finite = sum.complete(&share, ranks.rank() != 2, &*ranks)?;
+            Ok((whole, finite))
+        })
+        .unwrap();
+        let expected = |i: usize| {
+            let pieces = (0..4).flat_map(|rank| (0..n_pieces[rank]).map(move |piece| piece + 3 * rank));
+            pieces.map(|piece| ((i * piece) % 101) as f64 * 0.5).sum::<f64>()
+        };
+        for (whole, finite) in sums {
+            assert!(!finite, "a rank's values are not finite");
+            assert!((0..LEN).all(|i| whole[i] == expected(i)));
+        }
+    }
 
     #[test]
     fn the_grid_is_a_power_of_two_within_its_bounds() {

@@ -2,6 +2,7 @@
 //! model.
 
 mod clipped_sum;
+mod division;
 mod rounding;
 mod sum;
 mod worker;

@@ -4,6 +4,7 @@ use candle_core::{Result, Tensor, WithDType};
 
 use super::element::{Element, cpu, destination, dtype, for_float, same, source};
 use super::in_place::unary;
+use super::words;
 #[cfg(feature = "audit")]
 use crate::audit::{Fault, planted};
 use crate::engine::CAPACITY;
@@ -98,7 +99,9 @@ pub(crate) enum Summand<'a> {
     /// Multiples of the grid.
     Integers(&'a [i64]),
     /// Values that are still to be rounded to the grid.
-    Vector(&'a Tensor),
+    Vector(Tensor),
+    /// The same, from another rank: [`append_words`](super::append_words).
+    Words(&'a [u64]),
     /// The same, in the destination.
     InPlace,
 }
@@ -107,6 +110,8 @@ pub(crate) enum Summand<'a> {
 pub(crate) struct FromIntegers<'a> {
     /// The step of the integers: a power of two.
     pub(crate) grid: f64,
+    /// Place of the first value among all that the noise is for: a multiple of [`BLOCK`].
+    pub(crate) start: usize,
     pub(crate) noise: StepNoise,
     /// A public constant: the expected batch size.
     pub(crate) normaliser: f64,
@@ -155,6 +160,7 @@ pub(crate) fn from_integers(out: &Tensor, summands: &[Summand<'_>], how: &FromIn
                         slices.integers.push(steps);
                     }
                     Summand::Vector(_) => {}
+                    Summand::Words(words) => slices.vectors.push(words::values::<T>(words, values.len())?),
                     Summand::InPlace => slices.in_place = true,
                 }
             }
@@ -210,7 +216,7 @@ impl FromIntegers<'_> {
             #[inline(always)]
             || exact.iter_mut().for_each(|exact| *exact *= self.grid),
         );
-        T::noisy(&self.noise, (start / BLOCK) as u64, exact, values);
+        T::noisy(&self.noise, ((self.start + start) / BLOCK) as u64, exact, values);
         let factor = T::from_f64(1.0 / self.normaliser);
         vectorise(
             #[inline(always)]
@@ -252,7 +258,7 @@ mod tests {
     fn gradient(dst: &[f32], summands: &[Summand<'_>], threads: usize) -> (Vec<f32>, bool) {
         let threads = Threads::new(NonZeroUsize::new(threads).unwrap()).unwrap();
         let noise = StepNoise::draw(&mut ChaCha20Rng::seed_from_u64(3), 0.5);
-        let how = FromIntegers { grid: GRID, noise, normaliser: 8.0, threads: &threads };
+        let how = FromIntegers { grid: GRID, start: 0, noise, normaliser: 8.0, threads: &threads };
         let result = tensor(dst);
         let finite = from_integers(&result, summands, &how).unwrap();
         (result.to_vec1().unwrap(), finite)
@@ -270,7 +276,7 @@ mod tests {
         let (first, later) = (steps_of(&[&c], GRID), steps_of(&[&b], GRID));
         let other = tensor(&b);
         for threads in [1, 2, 3] {
-            let split = [Summand::Integers(&first), Summand::InPlace, Summand::Vector(&other)];
+            let split = [Summand::Integers(&first), Summand::InPlace, Summand::Vector(other.clone())];
             assert!(gradient(&a, &split, threads) == whole, "{threads} threads");
             let in_integers = [Summand::Integers(&first), Summand::InPlace, Summand::Integers(&later)];
             assert!(gradient(&a, &in_integers, threads) == whole, "{threads} threads");

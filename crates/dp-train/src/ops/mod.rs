@@ -29,6 +29,7 @@ mod rows;
 mod sequence;
 mod softmax;
 mod update;
+mod words;
 mod workspace;
 
 pub use activation::Activation;
@@ -57,4 +58,5 @@ pub(crate) use rows::{
 pub(crate) use sequence::{record_products, sequence_sq_norms, sum_positions};
 pub(crate) use softmax::{softmax_gradient, softmax_losses};
 pub(crate) use update::{add_slice, axpy, copy, fill, set_along};
+pub(crate) use words::{append_words, set_words};
 pub(crate) use workspace::Workspace;

@@ -23,6 +23,10 @@ pub use self::in_process::{in_process, on_threads};
 use crate::blocks::Blocks;
 use crate::error::{Result, TrainError};
 
+/// Parameters from which on ranks divide a step's sum and its noise between them. Below, one message
+/// that leaves the whole sum on each is faster.
+pub const DIVIDED_FROM: usize = 1 << 18;
+
 /// What a run needs of the processes that it is made on.
 ///
 /// Every rank calls the same operations in the same order; each returns when all ranks have called
@@ -39,6 +43,39 @@ pub trait Collective: Debug + Send + Sync {
     /// # Errors
     /// [`TrainError::Ranks`] if a rank is gone.
     fn sum(&self, values: &mut Vec<i64>) -> Result<()>;
+
+    /// What every rank gives for this one, one behind the other, in the place of what is in
+    /// `received`; returns how many words each gave. `words` is what this one gives, so many
+    /// for each rank as `lengths` says. For large messages: both vectors keep their memory.
+    ///
+    /// # Errors
+    /// [`TrainError::Ranks`] if a rank is gone.
+    fn exchange(&self, words: &mut Vec<u64>, lengths: &[usize], received: &mut Vec<u64>) -> Result<Vec<usize>> {
+        let lengths: Vec<u64> = lengths.iter().map(|&length| length as u64).collect();
+        let lengths = self.gather(bytemuck::cast_slice(&lengths).to_vec())?;
+        let messages = self.gather(bytemuck::cast_slice(words).to_vec())?;
+        received.clear();
+        let for_this = |(message, lengths): (Vec<u8>, Vec<u8>)| {
+            let (message, lengths): (Vec<u64>, Vec<u64>) =
+                (bytemuck::pod_collect_to_vec(&message), bytemuck::pod_collect_to_vec(&lengths));
+            let start = lengths[..self.rank()].iter().sum::<u64>() as usize;
+            let length = lengths[self.rank()] as usize;
+            received.extend(&message[start..start + length]);
+            length
+        };
+        Ok(messages.into_iter().zip(lengths).map(for_this).collect())
+    }
+
+    /// What every rank gives, one behind the other, in the place of what is in `all`; returns how
+    /// many words each gave. For large messages: both vectors keep their memory.
+    ///
+    /// # Errors
+    /// [`TrainError::Ranks`] if a rank is gone.
+    fn gather_words(&self, words: &mut Vec<u64>, all: &mut Vec<u64>) -> Result<Vec<usize>> {
+        let parts = self.gather(bytemuck::cast_slice(words).to_vec())?;
+        *all = bytemuck::pod_collect_to_vec(&parts.concat());
+        Ok(parts.iter().map(|part| part.len() / size_of::<u64>()).collect())
+    }
 
     /// What every rank gave, in the order of the ranks.
     ///
@@ -167,9 +204,40 @@ pub fn held_by(
     boundary(rank)..boundary(rank + 1)
 }
 
+/// Adjacent ranges of so many values, one for each rank, that begin at multiples of `unit`.
+pub(crate) fn shares(size: usize, n_values: usize, unit: usize) -> Vec<Range<usize>> {
+    let n_units = n_values.div_ceil(unit);
+    let boundary = |rank: usize| (n_units * rank / size * unit).min(n_values);
+    (0..size).map(|rank| boundary(rank)..boundary(rank + 1)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares_begin_at_units_and_leave_nothing_out() {
+        assert_eq!(shares(3, 1_000, 256), [0..256, 256..512, 512..1_000]);
+        assert_eq!(shares(2, 100, 256), [0..0, 0..100]);
+    }
+
+    #[test]
+    fn ranks_exchange_words() {
+        let received = on_threads(3, |ranks| {
+            let rank = ranks.rank() as u64;
+            // For rank `i`, `i` words that name the sender.
+            let (mut words, mut received, mut all) = (vec![rank; 3], vec![9; 50], Vec::new());
+            let lengths = ranks.exchange(&mut words, &[0, 1, 2], &mut received)?;
+            let gathered = ranks.gather_words(&mut vec![7; ranks.rank()], &mut all)?;
+            Ok((lengths, received, gathered, all))
+        });
+        let all = (vec![0, 1, 2], vec![7; 3]);
+        let expected = [(vec![0; 3], vec![]), (vec![1; 3], vec![0, 1, 2]), (vec![2; 3], vec![0, 0, 1, 1, 2, 2])];
+        assert_eq!(
+            received.unwrap(),
+            expected.map(|(lengths, received)| (lengths, received, all.0.clone(), all.1.clone()))
+        );
+    }
 
     #[test]
     fn ranks_hold_whole_blocks_and_leave_nothing_out() {

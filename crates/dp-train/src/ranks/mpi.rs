@@ -5,9 +5,9 @@ use std::thread::{self, JoinHandle};
 
 use mpi::Threading;
 use mpi::collective::SystemOperation;
-use mpi::datatype::PartitionMut;
+use mpi::datatype::{Partition, PartitionMut};
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator, CommunicatorCollectives};
+use mpi::traits::{Communicator, CommunicatorCollectives, Equivalence};
 
 use super::Collective;
 use crate::error::{Result, TrainError};
@@ -24,9 +24,14 @@ pub(super) struct Mpi {
     thread: Option<JoinHandle<()>>,
 }
 
+/// What is given, and what is received: memory that comes back with the answer.
+type Buffers = [Vec<u64>; 2];
+
 /// What the thread of MPI is asked for.
 enum Request {
     Sum(Vec<i64>, Sender<Vec<i64>>),
+    Exchange(Buffers, Vec<usize>, Sender<Result<(Buffers, Vec<usize>)>>),
+    GatherWords(Buffers, Sender<Result<(Buffers, Vec<usize>)>>),
     Gather(Vec<u8>, Sender<Result<Vec<Vec<u8>>>>),
     Abort(i32),
 }
@@ -90,6 +95,20 @@ impl Collective for Mpi {
         Ok(())
     }
 
+    fn exchange(&self, words: &mut Vec<u64>, lengths: &[usize], received: &mut Vec<u64>) -> Result<Vec<usize>> {
+        let (buffers, lengths) = ([std::mem::take(words), std::mem::take(received)], lengths.to_vec());
+        let (buffers, lengths) = self.ask(|answer| Request::Exchange(buffers, lengths, answer))??;
+        [*words, *received] = buffers;
+        Ok(lengths)
+    }
+
+    fn gather_words(&self, words: &mut Vec<u64>, all: &mut Vec<u64>) -> Result<Vec<usize>> {
+        let buffers = [std::mem::take(words), std::mem::take(all)];
+        let (buffers, lengths) = self.ask(|answer| Request::GatherWords(buffers, answer))??;
+        [*words, *all] = buffers;
+        Ok(lengths)
+    }
+
     fn gather(&self, part: Vec<u8>) -> Result<Vec<Vec<u8>>> {
         self.ask(|answer| Request::Gather(part, answer))?
     }
@@ -117,6 +136,14 @@ fn serve(world: &SimpleCommunicator, requests: &Receiver<Request>) {
                 // Whoever asked may have been told to stop meanwhile.
                 let _ = answer.send(sum);
             }
+            Request::Exchange([words, mut received], lengths, answer) => {
+                let lengths = exchange(world, &words, &lengths, &mut received);
+                let _ = answer.send(lengths.map(|lengths| ([words, received], lengths)));
+            }
+            Request::GatherWords([words, mut all], answer) => {
+                let lengths = gather_into(world, &words, &mut all);
+                let _ = answer.send(lengths.map(|lengths| ([words, all], lengths)));
+            }
             Request::Gather(part, answer) => {
                 let _ = answer.send(gather(world, &part));
             }
@@ -128,23 +155,62 @@ fn serve(world: &SimpleCommunicator, requests: &Receiver<Request>) {
 /// Elements of one message.
 const LONGEST: usize = 1 << 24;
 
-fn gather(world: &SimpleCommunicator, part: &[u8]) -> Result<Vec<Vec<u8>>> {
-    let mut lengths = vec![0_u64; unsigned(world.size())?];
-    world.all_gather_into(&(part.len() as u64), &mut lengths[..]);
-    let total: u64 = lengths.iter().sum();
-    let too_long = || TrainError::Ranks(format!("{total} bytes to gather: at most {}", i32::MAX));
-    if i32::try_from(total).is_err() {
-        return Err(too_long());
+/// Lengths as MPI counts them, and where each begins behind those before.
+fn counts_and_starts(lengths: &[usize]) -> Result<(Vec<i32>, Vec<i32>)> {
+    let number = |elements: usize| {
+        let too_many = |_| TrainError::Ranks(format!("{elements} elements of a message: at most {}", i32::MAX));
+        i32::try_from(elements).map_err(too_many)
+    };
+    let (mut counts, mut starts, mut end) = (Vec::new(), Vec::new(), 0);
+    for &length in lengths {
+        starts.push(number(end)?);
+        counts.push(number(length)?);
+        end += length;
     }
-    let counts: Vec<i32> = lengths.iter().map(|&length| length as i32).collect();
-    let starts: Vec<i32> = counts.iter().scan(0, |end, count| Some(std::mem::replace(end, *end + count))).collect();
-    let mut all = vec![0_u8; total as usize];
+    Ok((counts, starts))
+}
+
+fn exchange(
+    world: &SimpleCommunicator,
+    words: &[u64],
+    lengths: &[usize],
+    received: &mut Vec<u64>,
+) -> Result<Vec<usize>> {
+    let mut from_each = vec![0_usize; lengths.len()];
+    world.all_to_all_into(lengths, &mut from_each[..]);
+    let (sent, starts) = counts_and_starts(lengths)?;
+    let (counts, places) = counts_and_starts(&from_each)?;
+    // What is there stays, and is overwritten: clearing it first would take as long as a copy.
+    received.resize(from_each.iter().sum(), 0);
+    world.all_to_all_varcount_into(
+        &Partition::new(words, &sent[..], &starts[..]),
+        &mut PartitionMut::new(&mut received[..], &counts[..], &places[..]),
+    );
+    Ok(from_each)
+}
+
+/// What every rank gave, one behind the other, and how much of it each.
+fn gather_into<T: Equivalence + Default + Clone>(
+    world: &SimpleCommunicator,
+    part: &[T],
+    all: &mut Vec<T>,
+) -> Result<Vec<usize>> {
+    let mut lengths = vec![0_usize; unsigned(world.size())?];
+    world.all_gather_into(&part.len(), &mut lengths[..]);
+    let (counts, starts) = counts_and_starts(&lengths)?;
+    all.resize(lengths.iter().sum(), T::default());
     world.all_gather_varcount_into(part, &mut PartitionMut::new(&mut all[..], &counts[..], &starts[..]));
+    Ok(lengths)
+}
+
+fn gather(world: &SimpleCommunicator, part: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let mut all = Vec::new();
+    let lengths = gather_into(world, part, &mut all)?;
     let mut rest = &all[..];
     Ok(lengths
         .iter()
         .map(|&length| {
-            let (part, after) = rest.split_at(length as usize);
+            let (part, after) = rest.split_at(length);
             rest = after;
             part.to_vec()
         })

@@ -125,7 +125,7 @@ impl<'a> Trainer<'a> {
     fn exact_sum(&mut self) -> Result<Vec<f64>> {
         match &mut self.sum {
             StepSum::Clipped(sum) => {
-                let values = sum.values()?;
+                let values = sum.values(&*self.execution.ranks)?;
                 if sum.is_finite() { Ok(values) } else { Err(TrainError::Diverged { step: self.counts.steps }) }
             }
             StepSum::Plain(sum) => sum.to_vec(),

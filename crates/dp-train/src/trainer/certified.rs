@@ -199,19 +199,26 @@ impl Trainer<'_> {
         let normaliser = self.plan.expected_batch_size();
         let step = self.counts.steps;
         let StepSum::Clipped(sum) = &mut self.sum else { return Err(not_certified()) };
-        let how = FromIntegers { grid: sum.grid().step(), noise, normaliser, threads: self.engine.threads() };
-        let finite = if matches!(self.execution.device, Device::Cpu) {
-            ops::from_integers(sum.gradient()?.flat(), &sum.summands(), &how)?
-        } else {
+        let on_cpu = matches!(self.execution.device, Device::Cpu);
+        if !on_cpu {
             // The integers, and the noise on them, are made on the host.
             sum.flush()?;
-            let gradient = sum.gradient()?.flat();
-            let on_host = Tensor::zeros(gradient.elem_count(), gradient.dtype(), &Device::Cpu)?;
-            let finite = ops::from_integers(&on_host, &sum.summands(), &how)?;
-            gradient.slice_set(&on_host.to_device(gradient.device())?, 0, 0)?;
-            finite
+        }
+        let gradient = sum.gradient()?.flat().clone();
+        let made = if on_cpu {
+            gradient.clone()
+        } else {
+            Tensor::zeros(gradient.elem_count(), gradient.dtype(), &Device::Cpu)?
         };
-        if finite && sum.is_finite() { Ok(()) } else { Err(TrainError::Diverged { step }) }
+        let range = sum.range()?;
+        let threads = self.engine.threads();
+        let how = FromIntegers { grid: sum.grid().step(), start: range.start, noise, normaliser, threads };
+        let finite = ops::from_integers(&made.narrow(0, range.start, range.len())?, &sum.summands()?, &how)?;
+        let finite = sum.complete(&made, finite && sum.is_finite(), &*self.execution.ranks)?;
+        if !on_cpu {
+            gradient.slice_set(&made.to_device(gradient.device())?, 0, 0)?;
+        }
+        if finite { Ok(()) } else { Err(TrainError::Diverged { step }) }
     }
 }
 

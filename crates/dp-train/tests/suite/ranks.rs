@@ -94,6 +94,24 @@ fn a_model_is_the_same_on_any_number_of_ranks() {
     assert!(n_methods >= 10, "{n_methods}");
 }
 
+/// Many parameters: each rank makes the noise of its range.
+#[test]
+fn a_large_model_is_the_same_on_any_number_of_ranks() {
+    let data = data();
+    for (method, rate) in [("dpsgd", 0.03), ("dpsgd-f", 0.2)] {
+        let large = TrainConfig { model: mlp(&[513, 511], Activation::Tanh), ..training(method) };
+        let config = TrainConfig { batches: batches(rate, 4), ..large };
+        let alone = on_ranks(1, |ranks| rank(&config, &data, ranks, 1).unwrap()).remove(0);
+        assert!(alone.parameters.len() > 1 << 18);
+        for size in [2, 3, 13] {
+            for (number, outcome) in on_ranks(size, |ranks| rank(&config, &data, ranks, 1).unwrap()).iter().enumerate()
+            {
+                assert!(*outcome == alone, "{method}: rank {number} of {size}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_run_goes_on_with_another_number_of_ranks() {
     let data = data();
