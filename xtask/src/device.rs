@@ -51,6 +51,22 @@ impl FromStr for DeviceName {
     }
 }
 
+impl DeviceName {
+    /// The device.
+    ///
+    /// # Errors
+    /// If this program has no CUDA, or no such device answers.
+    pub(crate) fn open(self) -> anyhow::Result<Device> {
+        let Self::Cuda(number) = self else { return Ok(Device::Cpu) };
+        ensure!(
+            cfg!(feature = "cuda"),
+            "--device {self}: this program was built without the feature `cuda`: \
+             cargo run --release -p xtask --features cuda -- …"
+        );
+        dp_train::cuda_device(number).with_context(|| format!("--device {self}: it cannot be used"))
+    }
+}
+
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -83,19 +99,7 @@ impl DeviceArgs {
     /// # Errors
     /// If this program has no CUDA, or no such device answers.
     pub(crate) fn execution(&self) -> anyhow::Result<Execution> {
-        let device = match self.device {
-            DeviceName::Cpu => Device::Cpu,
-            DeviceName::Cuda(number) => {
-                ensure!(
-                    cfg!(feature = "cuda"),
-                    "--device {}: this program was built without the feature `cuda`: \
-                     cargo run --release -p xtask --features cuda -- …",
-                    self.device
-                );
-                dp_train::cuda_device(number)
-                    .with_context(|| format!("--device {}: no such CUDA device answers", self.device))?
-            }
-        };
+        let device = self.device.open()?;
         let noise = match self.noise {
             NoisePlace::Device => NoiseSource::Device,
             NoisePlace::Host => NoiseSource::Host,

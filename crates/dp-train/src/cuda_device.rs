@@ -5,15 +5,19 @@ use candle_core::Device;
 use crate::error::Result;
 #[cfg(not(feature = "cuda"))]
 use crate::error::TrainError;
+#[cfg(feature = "cuda")]
+use crate::ops;
 
 /// The CUDA device with this number, with a stream of its own: everything that is done with it is
 /// done in order, whichever thread asks.
 ///
 /// **Edge cases.** A second call opens the GPU a second time, as another device: records for one
-/// are refused by the other. Clone the first.
+/// are refused by the other. Clone the first. A device stays open until the process ends.
 ///
 /// # Errors
-/// [`TrainError::Tensor`] if no such device answers.
+/// [`TrainError::Tensor`](crate::TrainError::Tensor) if no such device answers, or if its matrix
+/// products are not exact where the number type is: variables such as `NVIDIA_TF32_OVERRIDE` make
+/// cuBLAS round factors.
 #[cfg(feature = "cuda")]
 pub fn cuda_device(number: usize) -> Result<Device> {
     let device = Device::new_cuda_with_stream(number)?;
@@ -24,6 +28,7 @@ pub fn cuda_device(number: usize) -> Result<Device> {
         // candle would keep events for every tensor, to order several.
         device.as_cuda_device()?.disable_event_tracking();
     }
+    ops::prepare_cuda(device.as_cuda_device()?)?;
     Ok(device)
 }
 
@@ -35,6 +40,17 @@ pub fn cuda_device(number: usize) -> Result<Device> {
 pub fn cuda_device(number: usize) -> Result<Device> {
     let expected = "a build with the feature `cuda`; this one has the CPU alone";
     Err(TrainError::invalid("device", format!("cuda:{number}"), expected))
+}
+
+/// Memory for the gradients that a chunk of a batch keeps from its norms to its sum: on a GPU an
+/// eighth of all that it has, so that a large batch takes few chunks.
+pub(crate) fn kept_bytes(device: &Device) -> usize {
+    const AT_LEAST: usize = 256 << 20;
+    match device {
+        #[cfg(feature = "cuda")]
+        Device::Cuda(gpu) => gpu.cuda_stream().context().total_mem().map_or(AT_LEAST, |all| (all / 8).max(AT_LEAST)),
+        _ => AT_LEAST,
+    }
 }
 
 /// The kind of device; for a GPU its model as well, which decides how its sums are rounded.

@@ -9,8 +9,11 @@ use super::gradient::{Pass, Weighting};
 use super::{StepSum, Trainer};
 #[cfg(feature = "audit")]
 use crate::audit::{Fault, planted};
+use crate::cuda_device::kept_bytes;
 use crate::engine::{ClippedSum, Grid, rounding_of_piece, sensitivity};
 use crate::error::{Result, TrainError};
+#[cfg(feature = "cuda")]
+use crate::noise::NoiseSource;
 use crate::noise::StepNoise;
 use crate::ops::{self, FromIntegers};
 
@@ -18,9 +21,6 @@ use crate::ops::{self, FromIntegers};
 /// over the weights, and what a whole micro-batch needs leaves the cache: 1,024 records at once
 /// took 1.3 times as long as 256 on the Esipova CNN.
 const IN_CACHE: usize = 256;
-
-/// Largest memory for the gradients that a chunk keeps from its norms to its sum.
-const KEPT_BYTES: usize = 256 << 20;
 
 impl Trainer<'_> {
     /// Losses, norms, scales and the clipped sum of a batch. Enters the ledger before anything is
@@ -166,7 +166,7 @@ impl Trainer<'_> {
     /// layers keep would take too much.
     fn records_at_once(&self) -> usize {
         let kept = self.engine.model().kept_values() * self.records.dtype().size_in_bytes();
-        self.execution.micro_batch.min(KEPT_BYTES / kept.max(1)).max(1)
+        self.execution.micro_batch.min(kept_bytes(&self.execution.device) / kept.max(1)).max(1)
     }
 
     /// By how much the sum of a step changes at most when one record is blanked: the method's
@@ -200,16 +200,21 @@ impl Trainer<'_> {
         let step = self.counts.steps;
         let StepSum::Clipped(sum) = &mut self.sum else { return Err(not_certified()) };
         let how = FromIntegers { grid: sum.grid().step(), noise, normaliser, threads: self.engine.threads() };
-        let finite = if matches!(self.execution.device, Device::Cpu) {
-            ops::from_integers(sum.gradient()?.flat(), &sum.summands(), &how)?
-        } else {
-            // The integers, and the noise on them, are made on the host.
-            sum.flush()?;
-            let gradient = sum.gradient()?.flat();
-            let on_host = Tensor::zeros(gradient.elem_count(), gradient.dtype(), &Device::Cpu)?;
-            let finite = ops::from_integers(&on_host, &sum.summands(), &how)?;
-            gradient.slice_set(&on_host.to_device(gradient.device())?, 0, 0)?;
-            finite
+        let finite = match self.execution.device {
+            Device::Cpu => ops::from_integers(sum.gradient()?.flat(), &sum.summands(), &how)?,
+            #[cfg(feature = "cuda")]
+            _ if self.execution.noise == NoiseSource::Device && self.execution.ranks.size() == 1 => {
+                let (gradient, integers) = sum.on_device()?;
+                ops::from_device_integers(gradient.flat(), integers, &how)?
+            }
+            _ => {
+                sum.on_host()?;
+                let gradient = sum.gradient()?.flat();
+                let on_host = Tensor::zeros(gradient.elem_count(), gradient.dtype(), &Device::Cpu)?;
+                let finite = ops::from_integers(&on_host, &sum.summands(), &how)?;
+                gradient.slice_set(&on_host.to_device(gradient.device())?, 0, 0)?;
+                finite
+            }
         };
         if finite && sum.is_finite() { Ok(()) } else { Err(TrainError::Diverged { step }) }
     }

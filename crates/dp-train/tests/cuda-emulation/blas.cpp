@@ -1,16 +1,53 @@
 // The matrix products of cuBLAS, by their definition; matrices are stored by columns.
-typedef void *Handle;
-enum { SUCCESS = 0, INVALID_VALUE = 7, NORMAL = 0 };
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, NORMAL = 0, TF32_MATH = 3 };
+struct Blas {
+    int math_mode;
+};
+typedef Blas *Handle;
+
+// The driver's copies that come before in the order of the stream.
+static void finish_copies() {
+    static void (*const finish)() = (void (*)())dlsym(RTLD_DEFAULT, "emulated_finish_copies");
+    finish();
+}
+
+// Whether factors keep only the digits of TF32: by the mode of the handle, or because the environment says so.
+static bool is_tf32(Handle handle) {
+    const char *override = getenv("NVIDIA_TF32_OVERRIDE");
+    return override ? strcmp(override, "1") == 0 : handle->math_mode == TF32_MATH;
+}
+
+static float factor(float value, bool tf32) {
+    unsigned int bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (tf32) bits = (bits + 0x1000) & ~0x1fffu;
+    return memcpy(&value, &bits, sizeof bits), value;
+}
+static double factor(double value, bool) {
+    return value;
+}
 
 template <class T>
-static int product(int op_a, int op_b, int m, int n, int k, const T *alpha, const T *a, int lda, const T *b, int ldb, const T *beta, T *c,
-                   int ldc) {
+static int product(bool tf32, int lanes, int op_a, int op_b, int m, int n, int k, const T *alpha, const T *a, int lda, const T *b, int ldb,
+                   const T *beta, T *c, int ldc) {
     if (m < 0 || n < 0 || k < 0 || lda < (op_a == NORMAL ? m : k) || ldb < (op_b == NORMAL ? k : n) || ldc < m) return INVALID_VALUE;
     for (long j = 0; j < n; j++) {
+        // Padding is cheap.
+        bool padding = true;
+        for (long l = 0; l < k && padding; l++) padding = b[op_b == NORMAL ? l + j * ldb : j + l * ldb] == 0;
         for (long i = 0; i < m; i++) {
             double sum = 0;
-            for (long l = 0; l < k; l++)
-                sum += (double)a[op_a == NORMAL ? i + l * lda : l + i * lda] * b[op_b == NORMAL ? l + j * ldb : j + l * ldb];
+            for (int lane = 0; lane < lanes && !padding; lane++) {
+                double of_lane = 0;
+                for (long l = lane; l < k; l += lanes)
+                    of_lane += (double)factor(a[op_a == NORMAL ? i + l * lda : l + i * lda], tf32) *
+                               factor(b[op_b == NORMAL ? l + j * ldb : j + l * ldb], tf32);
+                sum += of_lane;
+            }
             // With a factor of 0 what was there is not read.
             c[i + j * ldc] = (T)(*alpha * sum + (*beta == 0 ? 0 : *beta * c[i + j * ldc]));
         }
@@ -18,40 +55,47 @@ static int product(int op_a, int op_b, int m, int n, int k, const T *alpha, cons
     return SUCCESS;
 }
 
+// In an order of additions that depends on the shape, as that of the kernel does which cuBLAS chooses.
 template <class T>
-static int products(int op_a, int op_b, int m, int n, int k, const T *alpha, const T *a, int lda, long long stride_a, const T *b, int ldb,
-                    long long stride_b, const T *beta, T *c, int ldc, long long stride_c, int batch) {
+static int products(Handle handle, int op_a, int op_b, int m, int n, int k, const T *alpha, const T *a, int lda, long long stride_a,
+                    const T *b, int ldb, long long stride_b, const T *beta, T *c, int ldc, long long stride_c, int batch) {
+    finish_copies();
+    const int lanes = 1 + (m % 7 + n % 11 + k % 5 + batch % 13) % 4;
     int status = SUCCESS;
     for (long long i = 0; i < batch && status == SUCCESS; i++)
-        status = product(op_a, op_b, m, n, k, alpha, a + i * stride_a, lda, b + i * stride_b, ldb, beta, c + i * stride_c, ldc);
+        status = product(is_tf32(handle), lanes, op_a, op_b, m, n, k, alpha, a + i * stride_a, lda, b + i * stride_b, ldb, beta,
+                         c + i * stride_c, ldc);
     return status;
 }
 
 extern "C" {
 
-int cublasCreate_v2(Handle *handle) { return *handle = (Handle)4, SUCCESS; }
-int cublasDestroy_v2(Handle) { return SUCCESS; }
-int cublasSetStream_v2(Handle, Handle) { return SUCCESS; }
+int cublasCreate_v2(Handle *handle) { return *handle = new Blas{0}, SUCCESS; }
+// As after a fault of the device.
+int cublasDestroy_v2(Handle) { return NOT_INITIALIZED; }
+int cublasSetStream_v2(Handle, void *) { return SUCCESS; }
+int cublasSetMathMode(Handle handle, int mode) { return handle->math_mode = mode, SUCCESS; }
+int cublasSetWorkspace_v2(Handle, void *workspace, unsigned long bytes) { return workspace && bytes ? SUCCESS : INVALID_VALUE; }
 
-int cublasSgemm_v2(Handle, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb,
+int cublasSgemm_v2(Handle handle, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb,
                    const float *beta, float *c, int ldc) {
-    return product(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    return products(handle, op_a, op_b, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1);
 }
 
-int cublasDgemm_v2(Handle, int op_a, int op_b, int m, int n, int k, const double *alpha, const double *a, int lda, const double *b, int ldb,
+int cublasDgemm_v2(Handle handle, int op_a, int op_b, int m, int n, int k, const double *alpha, const double *a, int lda, const double *b, int ldb,
                    const double *beta, double *c, int ldc) {
-    return product(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    return products(handle, op_a, op_b, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1);
 }
 
-int cublasSgemmStridedBatched(Handle, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda,
+int cublasSgemmStridedBatched(Handle handle, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda,
                               long long stride_a, const float *b, int ldb, long long stride_b, const float *beta, float *c, int ldc,
                               long long stride_c, int batch) {
-    return products(op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, batch);
+    return products(handle, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, batch);
 }
 
-int cublasDgemmStridedBatched(Handle, int op_a, int op_b, int m, int n, int k, const double *alpha, const double *a, int lda,
+int cublasDgemmStridedBatched(Handle handle, int op_a, int op_b, int m, int n, int k, const double *alpha, const double *a, int lda,
                               long long stride_a, const double *b, int ldb, long long stride_b, const double *beta, double *c, int ldc,
                               long long stride_c, int batch) {
-    return products(op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, batch);
+    return products(handle, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, batch);
 }
 }

@@ -5,7 +5,7 @@ use dp_train::analysis::{Analyser, AnalysisSettings, DecompositionObserver, Eige
 use dp_train::{
     Activation, DType, Device, DropoutKey, EncoderFamily, Engine, Evaluation, Execution, ImageShape, InputShape,
     LayerConfig, Loss, ModelConfig, NoiseSource, Normalisation, OptimiserConfig, Plan, Pooling, Purpose, Randomness,
-    Records, ResNetStem, Trainer, Unobserved, ZhaoCnnLayout, cuda_device,
+    Records, ResNetStem, TrainConfig, Trainer, Unobserved, ZhaoCnnLayout, cuda_device,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -322,6 +322,77 @@ fn a_run_repeats() {
     assert_eq!(first, run(&private, &records, &device, NoiseSource::Host));
     let plain = Plan::new(of(None), data.facts).unwrap();
     assert!(relative_error(&first.0, &run(&plain, &records, &device, NoiseSource::Device).0) > 1e-3);
+}
+
+/// On one device the records that are computed at once do not change a bit of a certified run, and
+/// neither do the records beside them.
+#[test]
+fn every_micro_batch_gives_the_same_run() {
+    let Some(device) = device() else { return };
+    let image = ImageShape { height: 6, width: 5, channels: 2 };
+    let mut data = Data::random(60, image.len(), 3, 2, 1);
+    // One record that is left out, so that the pieces beside it are done again.
+    data.features_of(17)[2] = f32::NAN;
+    let features = vec![LayerConfig::conv(5, 3), LayerConfig::max_pool(2, 2)];
+    let models = [
+        mlp(&[9, 5], Activation::Tanh),
+        ModelConfig::Cnn { image, features, hidden: vec![4], activation: Activation::Relu },
+    ];
+    for model in models {
+        for method in ["dpsgd", "dpsgd-f", "dpsgd-global-adapt"] {
+            let of_method = config(model.clone(), batches(0.7, 3), Some(privacy(method)));
+            let plan = Plan::new(TrainConfig { block_records: Some(8), ..of_method }, data.facts).unwrap();
+            for dtype in [DType::F32, DType::F64] {
+                let records = data.records_on(&device, dtype);
+                let run = |micro_batch: usize| {
+                    let execution = Execution { micro_batch, device: device.clone(), ..Execution::default() };
+                    let mut trainer = Trainer::new(&plan, &records, streams(1), execution).unwrap();
+                    let counts = trainer.run(&mut Unobserved).unwrap();
+                    (parameters(&mut trainer), counts)
+                };
+                let whole = run(1_024);
+                assert!(whole.1.non_finite > 0);
+                for micro_batch in [1, 20, 33] {
+                    assert_eq!(run(micro_batch), whole, "{method} {dtype:?} {micro_batch}");
+                }
+            }
+        }
+    }
+}
+
+/// Steps of neighbours, with every certified method and every kind of layer: a record moves the sum
+/// by at most its bound, and nothing of the others.
+#[cfg(feature = "audit")]
+#[test]
+fn one_record_moves_only_itself() {
+    use std::num::NonZeroUsize;
+
+    use dp_train::audit::Replay;
+
+    let Some(device) = device() else { return };
+    let (cases, one) = (400, NonZeroUsize::MIN);
+    let replay = Replay { cases, seed: 1, method: None, layer: None, plant: None, threads: one, ranks: one, device };
+    let report = replay.run(&|_| {}).unwrap();
+    assert_eq!((report.cases, report.violations), (cases, 0), "{:#?}", report.worst);
+    assert!(report.largest_sum_ratio > 0.9, "{}", report.largest_sum_ratio);
+}
+
+/// With a variable that makes cuBLAS round factors, no device is opened.
+#[test]
+fn a_device_whose_products_are_not_exact_is_refused() {
+    if device().is_none() {
+        return;
+    }
+    let program = std::env::current_exe().unwrap();
+    let run = std::process::Command::new(program)
+        .env("NVIDIA_TF32_OVERRIDE", "1")
+        .env("REQUIRE_CUDA", "1")
+        .args(["--exact", "cuda::a_run_repeats"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&run.stdout);
+    assert!(!run.status.success() && text.contains("matrix products of the device in f32: expected "), "{text}");
+    assert!(text.contains("Unset NVIDIA_TF32_OVERRIDE"), "{text}");
 }
 
 /// The noise-only steps of a run whose batches are all empty: every parameter moves, by the noise's

@@ -6,6 +6,7 @@ use candle_core::cuda::cudarc::cublas::{CudaBlas, Gemm, GemmConfig, StridedBatch
 use candle_core::cuda::cudarc::driver::{CudaView, CudaViewMut};
 use candle_core::{CudaDevice, Error, Result};
 
+use super::fixed::row_products;
 use super::view::{Destination, Real, Source, destination, dtype, source};
 use crate::ops::element::{for_float, rows_and_columns, same};
 use crate::ops::matmul::Operand;
@@ -46,8 +47,18 @@ impl<'a, T> Matrices<'a, T> {
         Self { operand, ..self }
     }
 
+    /// The same from value `first` on.
+    pub(super) fn from(&self, first: usize) -> Self {
+        Self { values: self.values.slice(first..), ..*self }
+    }
+
+    /// The same with other values, if there are any.
+    pub(super) fn with<'b>(&'b self, values: Option<CudaView<'b, T>>) -> Matrices<'b, T> {
+        Matrices { values: values.unwrap_or_else(|| self.values.slice(..)), ..*self }
+    }
+
     /// Rows and columns as a product reads them.
-    fn shape(&self) -> (usize, usize) {
+    pub(super) fn shape(&self) -> (usize, usize) {
         match self.operand {
             Operand::Plain => (self.rows, self.columns),
             Operand::Transposed => (self.columns, self.rows),
@@ -59,6 +70,11 @@ impl<'a, T> Matrices<'a, T> {
             Operand::Plain => cublasOperation_t::CUBLAS_OP_N,
             Operand::Transposed => cublasOperation_t::CUBLAS_OP_T,
         }
+    }
+
+    /// Values from the first of so many records to the last.
+    pub(super) fn span(&self, n_records: usize) -> usize {
+        span(n_records, (self.rows, self.columns), self.row_stride, self.record_stride)
     }
 
     fn check(&self, n_records: usize) -> Result<()> {
@@ -73,6 +89,19 @@ pub(super) struct Products<'a, T> {
     pub(super) record_stride: usize,
 }
 
+/// Values from the first of so many matrices with such strides to the last.
+pub(super) fn span(
+    n_records: usize,
+    (rows, columns): (usize, usize),
+    row_stride: usize,
+    record_stride: usize,
+) -> usize {
+    if n_records * rows * columns == 0 {
+        return 0;
+    }
+    (n_records - 1) * record_stride + (rows - 1) * row_stride + columns
+}
+
 /// An error unless so many matrices with such strides lie within `len` values.
 fn holds(
     len: usize,
@@ -81,11 +110,7 @@ fn holds(
     row_stride: usize,
     record_stride: usize,
 ) -> Result<()> {
-    let needed = if n_records * rows * columns == 0 {
-        0
-    } else {
-        (n_records - 1) * record_stride + (rows - 1) * row_stride + columns
-    };
+    let needed = span(n_records, (rows, columns), row_stride, record_stride);
     if row_stride < columns || needed > len {
         let expected = format!("{n_records} of [{rows}, {columns}], rows {row_stride} apart");
         return Err(Error::Msg(format!("matrices of a product: expected {expected}, got {len} values")));
@@ -95,7 +120,7 @@ fn holds(
 
 /// `dst = lhs · rhs` for each of `n_records` records, or `dst += lhs · rhs` to `accumulate`.
 ///
-/// In the precision of `T`: no reduced-precision mode is turned on.
+/// In the precision of `T`, as [`arithmetic`](super::arithmetic) demands and proves.
 pub(super) fn products<T: Real>(
     device: &CudaDevice,
     n_records: usize,
@@ -164,7 +189,12 @@ pub(in crate::ops) fn matmul(
         let values = destination::<T>(dst)?;
         let (m, n) = (lhs.shape().0, rhs.shape().1);
         same("elements of a matrix product", m * n, values.len())?;
-        products(&device, 1, Products { values, row_stride: n, record_stride: 0 }, &lhs, &rhs, accumulate)
+        let to = Products { values, row_stride: n, record_stride: 0 };
+        match lhs.operand {
+            Operand::Plain => row_products(&device, to, &lhs, &rhs, accumulate),
+            // A sum over the rows of both factors, all of which belong to it.
+            Operand::Transposed => products(&device, 1, to, &lhs, &rhs, accumulate),
+        }
     })
 }
 

@@ -5,6 +5,7 @@ use candle_core::cuda::cudarc::driver::{CudaSlice, CudaView, CudaViewMut, Device
 use candle_core::{CudaDevice, CudaStorage, DType, Error, Layout, Result, Storage};
 
 use super::launch::Argument;
+use super::upload::Plain;
 use crate::noise::{GRID, at_most};
 use crate::ops::element::Element;
 
@@ -14,7 +15,7 @@ pub(in crate::ops) type Source<'a> = (&'a CudaStorage, &'a Layout);
 pub(in crate::ops) type Destination<'a> = (&'a mut CudaStorage, &'a Layout);
 
 /// A float type that kernels are compiled for.
-pub(super) trait Real: Element + CudaDType + DeviceRepr + ValidAsZeroBits + Argument {
+pub(super) trait Real: Element + CudaDType + DeviceRepr + ValidAsZeroBits + Argument + Plain {
     /// Name the kernels are loaded under.
     const MODULE: &'static str;
     /// The kernels.
