@@ -3,11 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, NORMAL = 0, TF32_MATH = 3 };
-struct Blas {
-    int math_mode;
-};
-typedef Blas *Handle;
+enum { SUCCESS = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, NORMAL = 0 };
+// Of the types, the arithmetics and the algorithms those that are emulated.
+enum { SINGLE = 0, DOUBLE = 1, COMPUTE_SINGLE = 69, COMPUTE_DOUBLE = 71, COMPUTE_TF32 = 77, DEFAULT_ALGORITHM = -1 };
+typedef void *Handle;
 
 // The driver's copies that come before in the order of the stream.
 static void finish_copies() {
@@ -15,10 +14,10 @@ static void finish_copies() {
     finish();
 }
 
-// Whether factors keep only the digits of TF32: by the mode of the handle, or because the environment says so.
-static bool is_tf32(Handle handle) {
+// Whether factors keep only the digits of TF32: as the call says, unless the environment says otherwise.
+static bool is_tf32(int compute) {
     const char *override = getenv("NVIDIA_TF32_OVERRIDE");
-    return override ? strcmp(override, "1") == 0 : handle->math_mode == TF32_MATH;
+    return override ? strcmp(override, "1") == 0 : compute == COMPUTE_TF32;
 }
 
 static float factor(float value, bool tf32) {
@@ -57,45 +56,43 @@ static int product(bool tf32, int lanes, int op_a, int op_b, int m, int n, int k
 
 // In an order of additions that depends on the shape, as that of the kernel does which cuBLAS chooses.
 template <class T>
-static int products(Handle handle, int op_a, int op_b, int m, int n, int k, const T *alpha, const T *a, int lda, long long stride_a,
+static int products(bool tf32, int op_a, int op_b, int m, int n, int k, const T *alpha, const T *a, int lda, long long stride_a,
                     const T *b, int ldb, long long stride_b, const T *beta, T *c, int ldc, long long stride_c, int batch) {
     finish_copies();
     const int lanes = 1 + (m % 7 + n % 11 + k % 5 + batch % 13) % 4;
     int status = SUCCESS;
     for (long long i = 0; i < batch && status == SUCCESS; i++)
-        status = product(is_tf32(handle), lanes, op_a, op_b, m, n, k, alpha, a + i * stride_a, lda, b + i * stride_b, ldb, beta,
+        status = product(tf32, lanes, op_a, op_b, m, n, k, alpha, a + i * stride_a, lda, b + i * stride_b, ldb, beta,
                          c + i * stride_c, ldc);
     return status;
 }
 
 extern "C" {
 
-int cublasCreate_v2(Handle *handle) { return *handle = new Blas{0}, SUCCESS; }
+int cublasCreate_v2(Handle *handle) { return *handle = (Handle)4, SUCCESS; }
 // As after a fault of the device.
 int cublasDestroy_v2(Handle) { return NOT_INITIALIZED; }
-int cublasSetStream_v2(Handle, void *) { return SUCCESS; }
-int cublasSetMathMode(Handle handle, int mode) { return handle->math_mode = mode, SUCCESS; }
+int cublasSetStream_v2(Handle, Handle) { return SUCCESS; }
+int cublasSetMathMode(Handle, int) { return SUCCESS; }
 int cublasSetWorkspace_v2(Handle, void *workspace, unsigned long bytes) { return workspace && bytes ? SUCCESS : INVALID_VALUE; }
 
-int cublasSgemm_v2(Handle handle, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda, const float *b, int ldb,
-                   const float *beta, float *c, int ldc) {
-    return products(handle, op_a, op_b, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1);
+// Single and double precision, in their own arithmetic or, of single precision, in TF32.
+int cublasGemmStridedBatchedEx(Handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *a, int type_a, int lda,
+                               long long stride_a, const void *b, int type_b, int ldb, long long stride_b, const void *beta, void *c,
+                               int type_c, int ldc, long long stride_c, int batch, int compute, int algorithm) {
+    if (type_a != type_b || type_a != type_c || algorithm != DEFAULT_ALGORITHM) return INVALID_VALUE;
+    if (type_a == SINGLE && (compute == COMPUTE_SINGLE || compute == COMPUTE_TF32))
+        return products(is_tf32(compute), op_a, op_b, m, n, k, (const float *)alpha, (const float *)a, lda, stride_a, (const float *)b, ldb,
+                        stride_b, (const float *)beta, (float *)c, ldc, stride_c, batch);
+    if (type_a == DOUBLE && compute == COMPUTE_DOUBLE)
+        return products(false, op_a, op_b, m, n, k, (const double *)alpha, (const double *)a, lda, stride_a, (const double *)b, ldb, stride_b,
+                        (const double *)beta, (double *)c, ldc, stride_c, batch);
+    return INVALID_VALUE;
 }
 
-int cublasDgemm_v2(Handle handle, int op_a, int op_b, int m, int n, int k, const double *alpha, const double *a, int lda, const double *b, int ldb,
-                   const double *beta, double *c, int ldc) {
-    return products(handle, op_a, op_b, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1);
-}
-
-int cublasSgemmStridedBatched(Handle handle, int op_a, int op_b, int m, int n, int k, const float *alpha, const float *a, int lda,
-                              long long stride_a, const float *b, int ldb, long long stride_b, const float *beta, float *c, int ldc,
-                              long long stride_c, int batch) {
-    return products(handle, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, batch);
-}
-
-int cublasDgemmStridedBatched(Handle handle, int op_a, int op_b, int m, int n, int k, const double *alpha, const double *a, int lda,
-                              long long stride_a, const double *b, int ldb, long long stride_b, const double *beta, double *c, int ldc,
-                              long long stride_c, int batch) {
-    return products(handle, op_a, op_b, m, n, k, alpha, a, lda, stride_a, b, ldb, stride_b, beta, c, ldc, stride_c, batch);
+int cublasGemmEx(Handle handle, int op_a, int op_b, int m, int n, int k, const void *alpha, const void *a, int type_a, int lda,
+                 const void *b, int type_b, int ldb, const void *beta, void *c, int type_c, int ldc, int compute, int algorithm) {
+    return cublasGemmStridedBatchedEx(handle, op_a, op_b, m, n, k, alpha, a, type_a, lda, 0, b, type_b, ldb, 0, beta, c, type_c, ldc, 0, 1,
+                                      compute, algorithm);
 }
 }

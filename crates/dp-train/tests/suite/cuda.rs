@@ -377,6 +377,31 @@ fn one_record_moves_only_itself() {
     assert!(report.largest_sum_ratio > 0.9, "{}", report.largest_sum_ratio);
 }
 
+/// Passes in TF32 are close to the CPU's, and what is formed from them is formed exactly: neighbours
+/// differ by no more.
+#[cfg(feature = "audit")]
+#[test]
+fn one_record_moves_only_itself_with_passes_in_tf32() {
+    use std::num::NonZeroUsize;
+
+    use dp_train::{audit::Replay, cuda_device_in_tf32};
+
+    if device().is_none() {
+        return;
+    }
+    let device = cuda_device_in_tf32(0).unwrap();
+    let data = Data::random(7, 30, 3, 1, 1);
+    let answers_on =
+        |device: &Device| answers(&mlp(&[20], Activation::Tanh), &Loss::SoftmaxCrossEntropy, &data, DType::F32, device);
+    let (in_tf32, on_cpu) = (answers_on(&device), answers_on(&Device::Cpu));
+    let error = relative_error(&in_tf32.losses, &on_cpu.losses);
+    assert!((1e-6..1e-2).contains(&error), "{error}");
+    let (cases, one) = (200, NonZeroUsize::MIN);
+    let replay = Replay { cases, seed: 2, method: None, layer: None, plant: None, threads: one, ranks: one, device };
+    let report = replay.run(&|_| {}).unwrap();
+    assert_eq!((report.cases, report.violations), (cases, 0), "{:#?}", report.worst);
+}
+
 /// With a variable that makes cuBLAS round factors, no device is opened.
 #[test]
 fn a_device_whose_products_are_not_exact_is_refused() {

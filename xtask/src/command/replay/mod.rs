@@ -39,7 +39,8 @@ pub(crate) struct ReplayArgs {
     /// Ranks that share every step, as threads of this process.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     ranks: u16,
-    /// Where the arithmetic of the steps is done: cpu, cuda or cuda:N.
+    /// Where the arithmetic of the steps is done: cpu, cuda, cuda:N, cuda-tf32 or
+    /// cuda-tf32:N.
     #[arg(long, default_value = "cpu", value_name = "DEVICE")]
     device: DeviceName,
     /// Print JSON instead of text.

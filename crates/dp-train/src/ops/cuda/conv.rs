@@ -2,14 +2,13 @@
 //! the working memory holds.
 
 use candle_core::cuda::WrapErr;
-use candle_core::cuda::cudarc::cublas::{CudaBlas, Gemm};
 use candle_core::cuda::cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr};
 use candle_core::{CudaDevice, Result, Tensor};
 
 use super::divisor::{Divisor, size};
 use super::fixed::{self, padded_products};
 use super::launch::{by_value, launch};
-use super::product::{Matrices, Products};
+use super::product::{Matrices, Products, Purpose};
 use super::rows::fill_with_row;
 use super::view::{Destination, Real, Source, destination, dtype, on_device, scratch, source};
 use crate::ops::conv::{ConvShape, WeightOrder, check_images, unpack};
@@ -184,7 +183,7 @@ pub(in crate::ops) fn conv_forward(
                 let weight = weight.slice(group * filters * patch..(group + 1) * filters * patch);
                 let weight = Matrices::one(weight, filters, patch).transposed();
                 let rows = Matrices::one(rows.as_view(), n_rows, patch);
-                padded_products(&device, 1, to, &rows, &weight, bias.is_some())?;
+                padded_products(&device, Purpose::Pass, 1, to, &rows, &weight, bias.is_some())?;
             }
         }
         Ok(())
@@ -215,7 +214,7 @@ pub(in crate::ops) fn conv_input_gradient(
                 let gradients = Matrices::strided(gradients.slice(block), n_rows, filters, shape.filters);
                 let weight = weight.slice(group * filters * patch..(group + 1) * filters * patch);
                 let to = Products { values: rows.as_view_mut(), row_stride: patch, record_stride: 0 };
-                padded_products(&device, 1, to, &gradients, &Matrices::one(weight, filters, patch), false)?;
+                padded_products(&device, Purpose::Pass, 1, to, &gradients, &Matrices::one(weight, filters, patch), false)?;
                 scatter_patches(&device, shape, group, rows.as_view(), images.slice_mut(..))?;
             }
         }
@@ -267,18 +266,15 @@ fn weight_products<T: Real>(
     gradients: Matrices<'_, T>,
     rows: Matrices<'_, T>,
     accumulate: bool,
-) -> Result<()>
-where
-    CudaBlas: Gemm<T>,
-{
+) -> Result<()> {
     match order {
         WeightOrder::FiltersFirst => {
             let to = Products { values, row_stride: rows.columns, record_stride };
-            padded_products(device, n_records, to, &gradients.transposed(), &rows, accumulate)
+            padded_products(device, Purpose::Gradient, n_records, to, &gradients.transposed(), &rows, accumulate)
         }
         WeightOrder::PatchFirst => {
             let to = Products { values, row_stride: gradients.columns, record_stride };
-            padded_products(device, n_records, to, &rows.transposed(), &gradients, accumulate)
+            padded_products(device, Purpose::Gradient, n_records, to, &rows.transposed(), &gradients, accumulate)
         }
     }
 }
@@ -292,10 +288,7 @@ fn record_gradients<T: Real>(
     all: &Pair<'_, T>,
     mut to: CudaViewMut<'_, T>,
     width: usize,
-) -> Result<()>
-where
-    CudaBlas: Gemm<T>,
-{
+) -> Result<()> {
     let (patch, filters, positions) = (shape.patch(), shape.group_filters(), shape.positions());
     let n_images = all.images.len() / shape.inputs();
     let at_once = records_at_once::<T>(shape, width);

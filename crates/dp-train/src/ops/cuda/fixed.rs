@@ -4,11 +4,10 @@
 //! fixed number of records is therefore multiplied at a time, the last of them together with rows
 //! of zeros: what comes of a record must not depend on how many others were drawn.
 
-use candle_core::cuda::cudarc::cublas::{CudaBlas, Gemm};
 use candle_core::cuda::cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DevicePtr};
 use candle_core::{CudaDevice, Result};
 
-use super::product::{Matrices, Products, products, span};
+use super::product::{Matrices, Products, Purpose, products, span};
 use super::view::Real;
 
 /// Rows of one product: enough that a wide layer occupies the device, and few beside the batches
@@ -22,7 +21,8 @@ pub(super) fn at_once(values: usize, size: usize) -> usize {
     1 << (values / size.max(1)).max(1).ilog2()
 }
 
-/// `dst = lhs · rhs`, or `dst += lhs · rhs` to `accumulate`, for one matrix `lhs` as it is stored.
+/// `dst = lhs · rhs`, or `dst += lhs · rhs` to `accumulate`, for one matrix `lhs` as it is stored:
+/// a pass of records.
 ///
 /// **Guarantee.** The number of rows decides neither the sizes nor the alignment of a product.
 pub(super) fn row_products<T: Real>(
@@ -31,20 +31,17 @@ pub(super) fn row_products<T: Real>(
     lhs: &Matrices<'_, T>,
     rhs: &Matrices<'_, T>,
     accumulate: bool,
-) -> Result<()>
-where
-    CudaBlas: Gemm<T>,
-{
+) -> Result<()> {
     for first in (0..lhs.rows).step_by(ROWS) {
         let values = dst.values.slice_mut(first * dst.row_stride..);
         let to = Products { values, row_stride: dst.row_stride, record_stride: 0 };
         let lhs = Matrices { rows: ROWS, ..lhs.from(first * lhs.row_stride) };
-        padded_products(device, 1, to, &lhs, rhs, accumulate)?;
+        padded_products(device, Purpose::Pass, 1, to, &lhs, rhs, accumulate)?;
     }
     Ok(())
 }
 
-/// `dst = lhs · rhs` for each of `n_records` records, `at_once` of them at a time.
+/// `dst = lhs · rhs` for each of `n_records` records, `at_once` of them at a time: their gradients.
 ///
 /// **Guarantee.** As for [`row_products`], of the number of records.
 pub(super) fn record_products<T: Real>(
@@ -53,15 +50,12 @@ pub(super) fn record_products<T: Real>(
     mut dst: Products<'_, T>,
     lhs: &Matrices<'_, T>,
     rhs: &Matrices<'_, T>,
-) -> Result<()>
-where
-    CudaBlas: Gemm<T>,
-{
+) -> Result<()> {
     for first in (0..n_records).step_by(at_once) {
         let values = dst.values.slice_mut(first * dst.record_stride..);
         let to = Products { values, row_stride: dst.row_stride, record_stride: dst.record_stride };
         let (lhs, rhs) = (lhs.from(first * lhs.record_stride), rhs.from(first * rhs.record_stride));
-        padded_products(device, at_once, to, &lhs, &rhs, false)?;
+        padded_products(device, Purpose::Gradient, at_once, to, &lhs, &rhs, false)?;
     }
     Ok(())
 }
@@ -70,25 +64,23 @@ where
 /// zeros; results for which there is no room are dropped.
 pub(super) fn padded_products<T: Real>(
     device: &CudaDevice,
+    purpose: Purpose,
     n_records: usize,
     mut dst: Products<'_, T>,
     lhs: &Matrices<'_, T>,
     rhs: &Matrices<'_, T>,
     accumulate: bool,
-) -> Result<()>
-where
-    CudaBlas: Gemm<T>,
-{
+) -> Result<()> {
     let lhs_values = Padded::unless_whole(device, &lhs.values, lhs.span(n_records))?;
     let rhs_values = Padded::unless_whole(device, &rhs.values, rhs.span(n_records))?;
     let lhs = lhs.with(lhs_values.as_ref().map(Padded::view));
     let rhs = rhs.with(rhs_values.as_ref().map(Padded::view));
     let results = span(n_records, (lhs.shape().0, rhs.shape().1), dst.row_stride, dst.record_stride);
     let Some(mut whole) = Padded::unless_whole(device, &dst.values.as_view(), results)? else {
-        return products(device, n_records, dst, &lhs, &rhs, accumulate);
+        return products(device, purpose, n_records, dst, &lhs, &rhs, accumulate);
     };
     let to = Products { values: whole.view_mut(), row_stride: dst.row_stride, record_stride: dst.record_stride };
-    products(device, n_records, to, &lhs, &rhs, accumulate)?;
+    products(device, purpose, n_records, to, &lhs, &rhs, accumulate)?;
     device.memcpy_dtod(&whole.view().slice(..dst.values.len()), &mut dst.values)
 }
 

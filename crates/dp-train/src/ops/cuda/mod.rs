@@ -38,6 +38,7 @@ mod testing;
 mod upload;
 mod view;
 
+pub(crate) use arithmetic::passes_in_tf32;
 pub(super) use conv::{conv_forward, conv_gradients, conv_input_gradient, conv_weight_sum, unpack_weight};
 pub(super) use dropout::dropout;
 pub(super) use embedding::{embedding_forward, embedding_sq_norms, embedding_sum};

@@ -1,7 +1,7 @@
 //! What a device needs before it is used.
 
 use candle_core::cuda::WrapErr;
-use candle_core::cuda::cudarc::cublas::sys as blas;
+use candle_core::cuda::cudarc::cublas::sys::{self as blas, cublasMath_t};
 use candle_core::cuda::cudarc::driver::result::{device as driver_device, mem_pool};
 use candle_core::cuda::cudarc::driver::sys::{self, CUdevice_attribute, CUmemPool_attribute};
 use candle_core::{CudaDevice, Result};
@@ -12,17 +12,32 @@ use super::arithmetic;
 /// recommendation.
 const WORKSPACE_BYTES: [usize; 2] = [32 << 20, 4 << 20];
 
-/// Prepares a device that was just opened, and refuses one whose arithmetic is not that of its
-/// number types.
+/// Prepares a device that was just opened, with passes in TF32 or not, and refuses one whose
+/// arithmetic is not that of its number types.
 ///
 /// **Edge cases.** The device stays open until the process ends. cudarc panics where cuBLAS refuses
 /// to close its handle, as it does after a fault of the device: the panic would hide the fault.
-pub(crate) fn prepare(device: &CudaDevice) -> Result<()> {
+pub(crate) fn prepare(device: &CudaDevice, tf32: bool) -> Result<()> {
     std::mem::forget(device.clone());
     keep_memory(device)?;
     give_workspace(device)?;
-    arithmetic::demand(device)?;
+    set_math_mode(device, tf32)?;
+    if tf32 {
+        arithmetic::allow_tf32(device);
+    }
     arithmetic::prove(device)
+}
+
+/// Asks cuBLAS for the arithmetic of the number type in every phase of every product, unless some
+/// may be in TF32: then each call says what it wants.
+fn set_math_mode(device: &CudaDevice, tf32: bool) -> Result<()> {
+    let blas = device.cublas_handle();
+    let mode = if tf32 { cublasMath_t::CUBLAS_DEFAULT_MATH } else { cublasMath_t::CUBLAS_PEDANTIC_MATH };
+    #[expect(unsafe_code, reason = "cudarc has no safe way to set the math mode")]
+    // SAFETY: the handle is open, and no product runs on a device that is being opened.
+    unsafe {
+        blas::cublasSetMathMode(*blas.handle(), mode).result().w()
+    }
 }
 
 /// Memory that was given back stays with the process: otherwise every synchronisation would return
