@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+#[cfg(feature = "cuda")]
+use candle_core::{DType, Device};
 use candle_core::{Error, Result, Tensor};
 
 use super::blueprint::{Blueprint, Place};
@@ -20,6 +22,7 @@ use crate::ops::{self, ConvShape, PerSampleForm, PoolShape, WeightOrder, Workspa
 pub(crate) struct Conv2d {
     /// Without the taps that meet no pixel.
     shape: ConvShape,
+    form: PerSampleForm,
     weight: Tensor,
     bias: Option<Tensor>,
     pooling: Option<MaxWindows>,
@@ -50,6 +53,17 @@ pub(crate) struct Factors {
 
 /// Values of gradients that stay in the cache: 1 MiB in single precision.
 const VALUES_AT_ONCE: usize = 1 << 18;
+
+/// The form that a device uses for every batch. On a GPU sums that belong to Gram matrices are in
+/// `f64`, which must be more precise than their number type.
+#[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "there is no device"))]
+fn form_at(place: Place<'_>, shape: &ConvShape) -> PerSampleForm {
+    #[cfg(feature = "cuda")]
+    if let Device::Cuda(gpu) = place.device {
+        return shape.per_sample_form_on_gpu(place.dtype == DType::F32 && ops::has_fast_double(gpu));
+    }
+    shape.per_sample_form()
+}
 
 /// Values of weight and bias.
 fn n_params(shape: &ConvShape, has_bias: bool) -> usize {
@@ -84,6 +98,7 @@ impl Conv2d {
         let n_outputs = pooling.map_or(shape.outputs(), |pooling| pooling.outputs());
         Ok(Self {
             shape,
+            form: form_at(place, &shape),
             weight,
             bias,
             pooling: pooling.map(|pooling| MaxWindows::new(pooling, place)).transpose()?,
@@ -166,11 +181,6 @@ impl Conv2d {
         }
         Ok(())
     }
-
-    /// The form that this device uses for every batch.
-    fn form(&self) -> PerSampleForm {
-        if self.output.device().is_cuda() { PerSampleForm::Kept } else { self.shape.per_sample_form() }
-    }
 }
 
 impl Layer for Conv2d {
@@ -226,7 +236,7 @@ impl Layer for Conv2d {
     }
 
     fn add_sq_norms(&mut self, factors: &mut Factors, sq_norms: &Tensor) -> Result<()> {
-        self.add_sq_norms_by(self.form(), factors, sq_norms)
+        self.add_sq_norms_by(self.form, factors, sq_norms)
     }
 
     fn weighted_sum(
@@ -283,17 +293,22 @@ impl Layer for Conv2d {
             let gradient = self.image_gradient(piece, &scaled, before_pooling)?;
             let accumulate = i > 0 || (in_place && accumulate);
             let input = piece.rows(&factors.input)?;
-            ops::conv_weight_sum(&sum, &input, &gradient, &shape, order, accumulate, &mut self.workspace)?;
+            let how = (order, self.form);
+            ops::conv_weight_sum(&sum, &input, &gradient, &shape, how, accumulate, &mut self.workspace)?;
         }
         if in_place { Ok(()) } else { unpack(&sum) }
     }
 
     fn chained_terms(&self) -> Vec<usize> {
-        if self.form() == PerSampleForm::Gram { vec![self.shape.positions()] } else { Vec::new() }
+        // A device adds such terms in `f64` and rounds once. Their errors, in any order, are at
+        // most 2⁻⁵³ T m² · limit(T) · S for m records: less than those of m terms in `f32`, which
+        // every sum is charged for, up to 2¹⁸ positions T.
+        let is_chained = self.form == PerSampleForm::Gram && !self.output.device().is_cuda();
+        if is_chained { vec![self.shape.positions()] } else { Vec::new() }
     }
 
     fn kept_values(&self) -> usize {
-        if self.form() == PerSampleForm::Kept { n_params(&self.shape, self.bias.is_some()) } else { 0 }
+        if self.form == PerSampleForm::Kept { n_params(&self.shape, self.bias.is_some()) } else { 0 }
     }
 }
 

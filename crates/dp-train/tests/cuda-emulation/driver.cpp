@@ -57,7 +57,8 @@ Status cuInit(unsigned int) { return SUCCESS; }
 Status cuDriverGetVersion(int *version) { return *version = 13000, SUCCESS; }
 Status cuDeviceGetCount(int *count) { return *count = 1, SUCCESS; }
 Status cuDeviceGet(int *device, int ordinal) { return *device = ordinal, ordinal == 0 ? SUCCESS : INVALID_DEVICE; }
-Status cuDeviceGetAttribute(int *value, int, int) { return *value = 1, SUCCESS; }
+// Compute capability 8.0, an A100's; of all else there is 1.
+Status cuDeviceGetAttribute(int *value, int attribute, int) { return *value = attribute == 75 ? 8 : attribute != 76, SUCCESS; }
 Status cuDeviceTotalMem_v2(size_t *bytes, int) { return *bytes = (size_t)4 << 30, SUCCESS; }
 Status cuDevicePrimaryCtxRetain(Handle *context, int) { return *context = (Handle)1, SUCCESS; }
 Status cuDevicePrimaryCtxRelease_v2(int) { return SUCCESS; }

@@ -15,7 +15,7 @@ use crate::ops::conv::{ConvShape, WeightOrder, check_images, unpack};
 use crate::ops::element::{for_float, same};
 
 /// Working memory for patches, and for the gradients of records that are formed together.
-const WORK_BYTES: usize = 128 << 20;
+pub(super) const WORK_BYTES: usize = 128 << 20;
 /// Results of a product that occupy a device, and the rows it has at least and at most for that.
 const RESULTS: usize = 1 << 21;
 const FEWEST_ROWS: usize = 1 << 12;
@@ -89,12 +89,12 @@ fn records_at_once<T>(shape: &ConvShape, width: usize) -> usize {
 }
 
 /// The ranges of images that are worked on one after the other.
-fn chunks(n_images: usize, at_once: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+pub(super) fn chunks(n_images: usize, at_once: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     (0..n_images).step_by(at_once).map(move |start| start..(start + at_once).min(n_images))
 }
 
 /// The patches of one group of some images, `[images · positions, patch]`, and zeros behind them.
-fn gather_patches<T: Real>(
+pub(super) fn gather_patches<T: Real>(
     device: &CudaDevice,
     shape: &ConvShape,
     group: usize,
@@ -136,13 +136,13 @@ fn scatter_patches<T: Real>(
 }
 
 /// A convolution's images and the values at its output, image by image.
-struct Pair<'a, T> {
-    images: CudaView<'a, T>,
-    outputs: CudaView<'a, T>,
+pub(super) struct Pair<'a, T> {
+    pub(super) images: CudaView<'a, T>,
+    pub(super) outputs: CudaView<'a, T>,
 }
 
 impl<T> Pair<'_, T> {
-    fn range(&self, shape: &ConvShape, range: &std::ops::Range<usize>) -> Pair<'_, T> {
+    pub(super) fn range(&self, shape: &ConvShape, range: &std::ops::Range<usize>) -> Pair<'_, T> {
         Pair {
             images: self.images.slice(range.start * shape.inputs()..range.end * shape.inputs()),
             outputs: self.outputs.slice(range.start * shape.outputs()..range.end * shape.outputs()),

@@ -7,6 +7,7 @@
 #include "divisor.cuh"
 #include "dropout.cuh"
 #include "embedding.cuh"
+#include "gram.cuh"
 #include "integers.cuh"
 #include "loss.cuh"
 #include "noise.cuh"
