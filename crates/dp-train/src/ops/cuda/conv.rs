@@ -9,7 +9,6 @@ use super::divisor::{Divisor, size};
 use super::fixed::{self, padded_products};
 use super::launch::{by_value, launch};
 use super::product::{Matrices, Products, Purpose};
-use super::rows::fill_with_row;
 use super::view::{Destination, Real, Source, destination, dtype, on_device, scratch, source};
 use crate::ops::conv::{ConvShape, WeightOrder, check_images, unpack};
 use crate::ops::element::{for_float, same};
@@ -30,6 +29,8 @@ struct DeviceShape {
     pixel: u32,
     first: u32,
     padding: u32,
+    patch: u32,
+    row: u32,
     channels: Divisor,
     kernel: Divisor,
     stride: Divisor,
@@ -45,13 +46,16 @@ unsafe impl DeviceRepr for DeviceShape {}
 by_value!(DeviceShape);
 
 impl DeviceShape {
-    fn new(shape: &ConvShape, group: usize, unit: usize) -> Result<Self> {
+    /// Of a group whose patches are the beginnings of rows of so many values.
+    fn new(shape: &ConvShape, group: usize, row: usize, unit: usize) -> Result<Self> {
         Ok(Self {
             height: size(shape.height)?,
             width: size(shape.width)?,
             pixel: size(shape.channels / unit)?,
             first: size(group * shape.depth() / unit)?,
             padding: size(shape.padding)?,
+            patch: size(shape.patch() / unit)?,
+            row: size(row / unit)?,
             channels: Divisor::new(shape.depth() / unit)?,
             kernel: Divisor::new(shape.kernel)?,
             stride: Divisor::new(shape.stride)?,
@@ -62,6 +66,10 @@ impl DeviceShape {
         })
     }
 }
+
+/// What the length of a row with a bias is a multiple of, so that rows are aligned for cuBLAS and for
+/// runs.
+const ALIGNED: usize = 4;
 
 /// Bytes that a thread moves at once: the kernels' `Run`.
 const RUN_BYTES: usize = 16;
@@ -93,22 +101,24 @@ pub(super) fn chunks(n_images: usize, at_once: usize) -> impl Iterator<Item = st
     (0..n_images).step_by(at_once).map(move |start| start..(start + at_once).min(n_images))
 }
 
-/// The patches of one group of some images, `[images · positions, patch]`, and zeros behind them.
+/// The patches of one group of some images, at the beginning of rows of `row` values, and rows of
+/// zeros behind them.
 pub(super) fn gather_patches<T: Real>(
     device: &CudaDevice,
     shape: &ConvShape,
     group: usize,
     images: CudaView<'_, T>,
     rows: &mut CudaSlice<T>,
+    row: usize,
 ) -> Result<()> {
-    let n = images.len() / shape.inputs() * shape.positions() * shape.patch();
-    if n < rows.len() {
-        device.cuda_stream().memset_zeros(&mut rows.slice_mut(n..)).w()?;
+    let n_rows = images.len() / shape.inputs() * shape.positions();
+    if n_rows * row < rows.len() {
+        device.cuda_stream().memset_zeros(&mut rows.slice_mut(n_rows * row..)).w()?;
     }
     let unit = unit(device, shape, &images);
-    let (n_units, shape) = (n / unit, DeviceShape::new(shape, group, unit)?);
+    let (n_units, shape) = (n_rows * shape.patch() / unit, DeviceShape::new(shape, group, row, unit)?);
     size(n_units)?;
-    let rows = rows.slice_mut(..n);
+    let rows = rows.slice_mut(..n_rows * row);
     if unit > 1 {
         launch!(T, device, "gather_patches_in_runs", n_units; shape, images, rows)
     } else {
@@ -127,7 +137,7 @@ fn scatter_patches<T: Real>(
     let unit = unit(device, shape, &images.as_view());
     let n_units = images.len() / shape.groups / unit;
     size(n_units)?;
-    let shape = DeviceShape::new(shape, group, unit)?;
+    let shape = DeviceShape::new(shape, group, shape.patch(), unit)?;
     if unit > 1 {
         launch!(T, device, "scatter_patches_in_runs", n_units; shape, rows, images)
     } else {
@@ -163,31 +173,61 @@ pub(in crate::ops) fn conv_forward(
         let (images, weight) = (source::<T>(images)?, source::<T>(weight)?);
         same("values of a convolution's weight", shape.weights(), weight.len())?;
         check_images(shape, images.len(), out.len())?;
-        if let Some(bias) = bias {
-            let (bias, bias_l) = bias.storage_and_layout();
-            let bias = source::<T>((on_device(&bias)?, bias_l))?;
-            same("values of a convolution's bias", shape.filters, bias.len())?;
-            fill_with_row(&device, out.slice_mut(..), &bias)?;
-        }
         let (patch, filters, positions) = (shape.patch(), shape.group_filters(), shape.positions());
         let n_images = images.len() / shape.inputs();
         let at_once = images_at_once::<T>(shape);
         let n_rows = at_once * positions;
-        let mut rows = scratch::<T>(&device, n_rows * patch)?;
+        // A bias is one more weight, of an input that is always 1.
+        let row = if bias.is_some() { (patch + 1).next_multiple_of(ALIGNED) } else { patch };
+        let mut rows = scratch::<T>(&device, n_rows * row)?;
+        let with_bias = match bias {
+            Some(bias) => {
+                let (bias, bias_l) = bias.storage_and_layout();
+                let bias = source::<T>((on_device(&bias)?, bias_l))?;
+                Some(append_bias(&device, shape, &weight, &bias, &mut rows, row)?)
+            }
+            None => None,
+        };
+        let weight = with_bias.as_ref().map_or(weight, CudaSlice::as_view);
         for range in chunks(n_images, at_once) {
             let images = images.slice(range.start * shape.inputs()..range.end * shape.inputs());
             for group in 0..shape.groups {
-                gather_patches(&device, shape, group, images.slice(..), &mut rows)?;
+                gather_patches(&device, shape, group, images.slice(..), &mut rows, row)?;
                 let values = out.slice_mut(range.start * shape.outputs() + group * filters..range.end * shape.outputs());
                 let to = Products { values, row_stride: shape.filters, record_stride: 0 };
-                let weight = weight.slice(group * filters * patch..(group + 1) * filters * patch);
-                let weight = Matrices::one(weight, filters, patch).transposed();
-                let rows = Matrices::one(rows.as_view(), n_rows, patch);
-                padded_products(&device, Purpose::Pass, 1, to, &rows, &weight, bias.is_some())?;
+                let weight = weight.slice(group * filters * row..(group + 1) * filters * row);
+                let weight = Matrices::one(weight, filters, row).transposed();
+                let rows = Matrices::one(rows.as_view(), n_rows, row);
+                padded_products(&device, Purpose::Pass, 1, to, &rows, &weight, false)?;
             }
         }
         Ok(())
     })
+}
+
+/// The weights with each filter's bias behind its own, and rows that end accordingly: in an input of
+/// 1, and zeros.
+fn append_bias<T: Real>(
+    device: &CudaDevice,
+    shape: &ConvShape,
+    weight: &CudaView<'_, T>,
+    bias: &CudaView<'_, T>,
+    rows: &mut CudaSlice<T>,
+    row: usize,
+) -> Result<CudaSlice<T>> {
+    same("values of a convolution's bias", shape.filters, bias.len())?;
+    let (patch, columns) = (shape.patch(), row - shape.patch());
+    let n = rows.len() / row * columns;
+    size(n)?;
+    launch!(T, device, "append_one", n; Divisor::new(columns)?, row, patch, rows.as_view_mut())?;
+    let mut with_bias = scratch::<T>(device, shape.filters * row)?;
+    let n = with_bias.len();
+    size(n)?;
+    launch!(
+        T, device, "append_bias", n;
+        Divisor::new(row)?, patch, weight.slice(..), bias.slice(..), with_bias.as_view_mut()
+    )?;
+    Ok(with_bias)
 }
 
 pub(in crate::ops) fn conv_input_gradient(
@@ -244,7 +284,7 @@ pub(in crate::ops) fn conv_weight_sum(
             let part = all.range(shape, &range);
             let n_rows = range.len() * positions;
             for group in 0..shape.groups {
-                gather_patches(&device, shape, group, part.images.slice(..), &mut rows)?;
+                gather_patches(&device, shape, group, part.images.slice(..), &mut rows, patch)?;
                 let rows = Matrices::one(rows.as_view(), n_rows, patch);
                 let gradients = Matrices::strided(part.outputs.slice(group * filters..), n_rows, filters, shape.filters);
                 let values = sum.slice_mut(group * filters * patch..(group + 1) * filters * patch);
@@ -296,7 +336,7 @@ fn record_gradients<T: Real>(
     for range in chunks(n_images, at_once) {
         let part = all.range(shape, &range);
         for group in 0..shape.groups {
-            gather_patches(device, shape, group, part.images.slice(..), &mut rows)?;
+            gather_patches(device, shape, group, part.images.slice(..), &mut rows, patch)?;
             let rows = Matrices::one(rows.as_view(), positions, patch).per_record(positions * patch);
             let gradients = part.outputs.slice(group * filters..);
             let gradients = Matrices::strided(gradients, positions, filters, shape.filters).per_record(shape.outputs());

@@ -52,7 +52,7 @@ impl<T: Real> Wide<T> {
 
     fn fill(&mut self, part: &Pair<'_, T>, group: usize) -> Result<()> {
         let (shape, device) = (&self.shape, &self.device);
-        gather_patches(device, shape, group, part.images.slice(..), &mut self.rows)?;
+        gather_patches(device, shape, group, part.images.slice(..), &mut self.rows, shape.patch())?;
         widen(device, self.rows.as_view(), (shape.patch(), shape.patch()), self.patches.as_view_mut())?;
         let filters = shape.group_filters();
         let n = part.outputs.len() / shape.filters * filters;

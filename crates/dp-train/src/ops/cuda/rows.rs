@@ -44,11 +44,7 @@ pub(super) fn values_of(rows: &Range<usize>, columns: usize) -> Range<usize> {
 }
 
 /// The same row in all rows.
-pub(super) fn fill_with_row<T: Real>(
-    device: &CudaDevice,
-    mut dst: CudaViewMut<'_, T>,
-    row: &CudaView<'_, T>,
-) -> Result<()> {
+fn fill_with_row<T: Real>(device: &CudaDevice, mut dst: CudaViewMut<'_, T>, row: &CudaView<'_, T>) -> Result<()> {
     let columns = row.len();
     let n_rows = dst.len() / columns.max(1);
     same("values of repeated rows", n_rows * columns, dst.len())?;

@@ -3,9 +3,10 @@
 #include "divisor.cuh"
 #include "thread.cuh"
 
-// The host's `ConvShape`, of one group. Channels are counted in units: of one value, or of as many as are read and written at once.
+// The host's `ConvShape`, of one group. Channels are counted in units: of one value, or of as many as are read and written at once. A patch is
+// the beginning of a row.
 struct ConvShape {
-    u32 height, width, pixel, first, padding;
+    u32 height, width, pixel, first, padding, patch, row;
     Divisor channels, kernel, stride, out_height, out_width, image_height, image_width;
 };
 
@@ -29,7 +30,8 @@ template <class Unit> __device__ inline void gather(u32 i, ConvShape shape, cons
     const u32 row = y * shape.stride.by + ky - shape.padding, column = x * shape.stride.by + kx - shape.padding;
     const bool inside = row < shape.height && column < shape.width;
     const u64 pixel = ((u64)image * shape.height + row) * shape.width + column;
-    rows[i] = inside ? images[pixel * shape.pixel + shape.first + channel] : Unit{};
+    const u64 to = (u64)position * shape.row + (i - position * shape.patch);
+    rows[to] = inside ? images[pixel * shape.pixel + shape.first + channel] : Unit{};
 }
 
 // n = images · positions · units of a patch.
@@ -57,7 +59,7 @@ template <class Unit> __device__ inline void scatter(u32 i, ConvShape shape, con
             const u32 x = divide(column + shape.padding - kx, shape.stride, &skipped);
             if (skipped != 0 || x >= shape.out_width.by) continue;
             const u64 position = ((u64)image * shape.out_height.by + y) * shape.out_width.by + x;
-            sum = sum + rows[((position * shape.kernel.by + ky) * shape.kernel.by + kx) * shape.channels.by + channel];
+            sum = sum + rows[position * shape.row + (ky * shape.kernel.by + kx) * shape.channels.by + channel];
         }
     }
     images[(u64)pixel * shape.pixel + shape.first + channel] = sum;
@@ -72,6 +74,22 @@ KERNEL scatter_patches(u64 n, ConvShape shape, const real *rows, real *images) {
 KERNEL scatter_patches_in_runs(u64 n, ConvShape shape, const Run *rows, Run *images) {
     ITEM(i, n);
     scatter((u32)i, shape, rows, images);
+}
+
+// n = rows · columns behind a patch: an input that is always 1, and zeros.
+KERNEL append_one(u64 n, Divisor columns, u64 row, u64 patch, real *rows) {
+    ITEM(i, n);
+    u32 column;
+    const u32 position = divide((u32)i, columns, &column);
+    rows[position * row + patch + column] = column == 0 ? (real)1 : (real)0;
+}
+
+// n = filters · row: the weights of a filter, its bias, and zeros.
+KERNEL append_bias(u64 n, Divisor row, u64 patch, const real *weight, const real *bias, real *rows) {
+    ITEM(i, n);
+    u32 column;
+    const u32 filter = divide((u32)i, row, &column);
+    rows[i] = column < patch ? weight[filter * patch + column] : column == patch ? bias[filter] : (real)0;
 }
 
 // n = filters · patch. Groups of [patch, group's filters] or, with `filters_first`, of [filters, patch] become the weight's gradient.
