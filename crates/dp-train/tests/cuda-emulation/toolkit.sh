@@ -36,5 +36,5 @@ library nvrtc libnvrtc.so libnvrtc.so.13 nvrtc ''
 echo 'int cudart_of_the_emulation(void) { return 0; }' | gcc -shared -fPIC -Wl,-soname,libcudart.so.13 -o "$dir/lib64/libcudart.so.13" -xc -
 ln -sf ../libcudart.so.13 "$dir/lib64/stubs/libcudart.so"
 stubs=$dir/lib64/stubs
-echo "export CUDA_HOME='$dir' CUDA_ROOT='$dir' CUDA_PATH='$dir' PATH='$dir/bin':\"\$PATH\" CUDA_COMPUTE_CAP=75 REQUIRE_CUDA=1" \
+echo "export CUDA_HOME='$dir' CUDA_ROOT='$dir' CUDA_PATH='$dir' PATH='$dir/bin':\"\$PATH\" CUDA_COMPUTE_CAP=80 REQUIRE_CUDA=1" \
   "LIBRARY_PATH='$stubs'\${LIBRARY_PATH:+:\$LIBRARY_PATH} LD_LIBRARY_PATH='$dir/lib64'\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"
