@@ -11,8 +11,9 @@ use dp_train::{Device, Execution, NoiseSource};
 /// Options of every command that trains.
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct DeviceArgs {
-    /// Where the arithmetic is done: cpu, cuda or cuda:N for the CUDA device with that number. CUDA
-    /// needs a build with the feature `cuda` (docs/cuda.md).
+    /// Where the arithmetic is done: cpu, cuda or cuda:N for the CUDA device with that number,
+    /// cuda-tf32 or cuda-tf32:N for its passes in TF32. CUDA needs a build with the feature `cuda`
+    /// (docs/cuda.md).
     #[arg(long, default_value = "cpu", value_name = "DEVICE")]
     device: DeviceName,
     /// Where noise is made in a run on a CUDA device. Privacy is the same.
@@ -36,18 +37,44 @@ pub(crate) enum DeviceName {
     #[default]
     Cpu,
     Cuda(usize),
+    /// With passes in TF32.
+    CudaInTf32(usize),
 }
 
 impl FromStr for DeviceName {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let number = match name {
-            "cpu" => return Ok(Self::Cpu),
-            "cuda" => Some(0),
-            _ => name.strip_prefix("cuda:").and_then(|number| number.parse().ok()),
+        let (kind, number) = name.split_once(':').unwrap_or((name, "0"));
+        match (kind, number.parse()) {
+            ("cpu", _) if name == kind => Ok(Self::Cpu),
+            ("cuda", Ok(number)) => Ok(Self::Cuda(number)),
+            ("cuda-tf32", Ok(number)) => Ok(Self::CudaInTf32(number)),
+            _ => Err("expected cpu, cuda, cuda:N, cuda-tf32 or cuda-tf32:N".to_owned()),
+        }
+    }
+}
+
+impl DeviceName {
+    /// The device.
+    ///
+    /// # Errors
+    /// If this program has no CUDA, or no such device answers.
+    pub(crate) fn open(self) -> anyhow::Result<Device> {
+        if self == Self::Cpu {
+            return Ok(Device::Cpu);
+        }
+        ensure!(
+            cfg!(feature = "cuda"),
+            "--device {self}: this program was built without the feature `cuda`: \
+             cargo run --release -p xtask --features cuda -- …"
+        );
+        let device = match self {
+            Self::Cpu => Ok(Device::Cpu),
+            Self::Cuda(number) => dp_train::cuda_device(number),
+            Self::CudaInTf32(number) => dp_train::cuda_device_in_tf32(number),
         };
-        number.map(Self::Cuda).ok_or_else(|| "expected cpu, cuda or cuda:N".to_owned())
+        device.with_context(|| format!("--device {self}: it cannot be used"))
     }
 }
 
@@ -56,6 +83,7 @@ impl fmt::Display for DeviceName {
         match self {
             Self::Cpu => f.write_str("cpu"),
             Self::Cuda(number) => write!(f, "cuda:{number}"),
+            Self::CudaInTf32(number) => write!(f, "cuda-tf32:{number}"),
         }
     }
 }
@@ -65,7 +93,7 @@ impl DeviceArgs {
     pub(crate) fn default_threads(&self) -> NonZeroUsize {
         match self.device {
             DeviceName::Cpu => std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
-            DeviceName::Cuda(_) => NonZeroUsize::MIN,
+            DeviceName::Cuda(_) | DeviceName::CudaInTf32(_) => NonZeroUsize::MIN,
         }
     }
 
@@ -83,19 +111,7 @@ impl DeviceArgs {
     /// # Errors
     /// If this program has no CUDA, or no such device answers.
     pub(crate) fn execution(&self) -> anyhow::Result<Execution> {
-        let device = match self.device {
-            DeviceName::Cpu => Device::Cpu,
-            DeviceName::Cuda(number) => {
-                ensure!(
-                    cfg!(feature = "cuda"),
-                    "--device {}: this program was built without the feature `cuda`: \
-                     cargo run --release -p xtask --features cuda -- …",
-                    self.device
-                );
-                dp_train::cuda_device(number)
-                    .with_context(|| format!("--device {}: no such CUDA device answers", self.device))?
-            }
-        };
+        let device = self.device.open()?;
         let noise = match self.noise {
             NoisePlace::Device => NoiseSource::Device,
             NoisePlace::Host => NoiseSource::Host,
@@ -115,8 +131,10 @@ mod tests {
         assert_eq!(parsed("cuda"), Ok(DeviceName::Cuda(0)));
         assert_eq!(parsed("cuda:3"), Ok(DeviceName::Cuda(3)));
         assert_eq!(DeviceName::Cuda(3).to_string(), "cuda:3");
-        for wrong in ["gpu", "cuda:", "cuda:x", "cuda:-1", ""] {
-            assert_eq!(parsed(wrong), Err("expected cpu, cuda or cuda:N".to_owned()));
+        assert_eq!(parsed("cuda-tf32"), Ok(DeviceName::CudaInTf32(0)));
+        assert_eq!(DeviceName::CudaInTf32(3).to_string().parse(), Ok(DeviceName::CudaInTf32(3)));
+        for wrong in ["gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0", "cuda-tf32:", ""] {
+            assert_eq!(parsed(wrong), Err("expected cpu, cuda, cuda:N, cuda-tf32 or cuda-tf32:N".to_owned()));
         }
     }
 

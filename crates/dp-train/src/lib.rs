@@ -44,7 +44,7 @@ mod weights;
 
 pub use candle_core::{DType, Device};
 pub use checkpoint::{CheckpointInterval, Checkpoints};
-pub use cuda_device::cuda_device;
+pub use cuda_device::{cuda_device, cuda_device_in_tf32};
 pub use dropout::DropoutKey;
 pub use early_stopping::{EarlyStopping, StoppingCriterion};
 pub use engine::{Engine, Evaluation};

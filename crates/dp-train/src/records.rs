@@ -181,9 +181,9 @@ impl Records {
     /// An error unless every input that is a number is an id of a table of so many rows.
     pub(crate) fn check_ids(&self, vocabulary: usize) -> Result<()> {
         let n_inputs = self.facts().n_inputs;
+        let features = self.features_on_host()?;
         for record in self.held.clone() {
-            let ids =
-                self.features.get(record - self.held.start)?.flatten_all()?.to_dtype(DType::F64)?.to_vec1::<f64>()?;
+            let ids = values_of(&features, record - self.held.start)?;
             let is_id = |id: f64| id >= 0.0 && id < vocabulary as f64 && id.fract() == 0.0;
             if let Some(position) = (0..n_inputs).find(|&i| ids[i].is_finite() && !is_id(ids[i])) {
                 let expected = format!("a whole number in 0..{vocabulary}");
@@ -242,11 +242,12 @@ impl Records {
         // The sum of the records' digests, in parts that cannot overflow: order and ranks do not
         // matter.
         let mut sums = vec![0_i64; 8];
+        let features = self.features_on_host()?;
         for row in self.held.clone() {
             let place = row - self.held.start;
             let mut hasher = Sha256::new();
             hasher.update((row as u64).to_le_bytes());
-            self.hash_features(place, &mut hasher)?;
+            hash_features(&features, place, &mut hasher)?;
             hasher.update(self.labels[place].to_le_bytes());
             hasher.update((self.groups[place] as u64).to_le_bytes());
             let digest: [u8; 32] = hasher.finalize().into();
@@ -271,17 +272,15 @@ impl Records {
     pub(crate) fn row_digest(&self, row: usize) -> Result<[u8; 32]> {
         let place = row - self.held.start;
         let mut hasher = Sha256::new();
-        self.hash_features(place, &mut hasher)?;
+        hash_features(&self.features, place, &mut hasher)?;
         hasher.update(self.labels[place].to_le_bytes());
         Ok(hasher.finalize().into())
     }
 
-    fn hash_features(&self, place: usize, hasher: &mut Sha256) -> Result<()> {
-        // Every single-precision number is a double-precision number, and back.
-        for value in self.features.get(place)?.flatten_all()?.to_dtype(DType::F64)?.to_vec1::<f64>()? {
-            hasher.update(value.to_le_bytes());
-        }
-        Ok(())
+    /// All features in one copy, if they are on a device: a copy of each record would take longer
+    /// than a run.
+    fn features_on_host(&self) -> Result<Tensor> {
+        Ok(self.features.to_device(&Device::Cpu)?)
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -327,4 +326,17 @@ impl Records {
         };
         ops::gather_rows(destination, &self.features, rows)
     }
+}
+
+/// The features of a record, `[inputs]`.
+fn values_of(features: &Tensor, place: usize) -> Result<Vec<f64>> {
+    // Every single-precision number is a double-precision number, and back.
+    Ok(features.get(place)?.flatten_all()?.to_dtype(DType::F64)?.to_vec1::<f64>()?)
+}
+
+fn hash_features(features: &Tensor, place: usize, hasher: &mut Sha256) -> Result<()> {
+    for value in values_of(features, place)? {
+        hasher.update(value.to_le_bytes());
+    }
+    Ok(())
 }

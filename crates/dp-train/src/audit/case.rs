@@ -228,17 +228,27 @@ impl Case {
         self.block_records = (ranks.get() > 1).then(|| self.data.len().div_ceil(2 * ranks.get()));
     }
 
-    /// Compares the step on so many ranks with its neighbours, on request also with the same step
-    /// under other micro-batches and threads on one.
+    /// Compares the step on a device and on so many ranks with its neighbours, on request also with
+    /// the same step under other micro-batches and threads on one.
     ///
     /// # Errors
     /// If the case cannot be set up.
-    pub(super) fn compare(&self, ranks: NonZeroUsize, otherwise: bool, fault: Option<Fault>) -> Result<Comparison> {
+    pub(super) fn compare(
+        &self,
+        device: &Device,
+        ranks: NonZeroUsize,
+        otherwise: bool,
+        fault: Option<Fault>,
+    ) -> Result<Comparison> {
         let Data { features, labels, groups, .. } = &self.data;
-        let records = Records::new(features, labels, groups, self.facts(), self.dtype, &Device::Cpu)?;
-        // A planted fault is known to its own thread alone.
-        let threads = |threads: NonZeroUsize| if fault.is_some() { NonZeroUsize::MIN } else { threads };
-        let execution = |micro_batch, n| Execution { micro_batch, threads: threads(n), ..Execution::default() };
+        let records = Records::new(features, labels, groups, self.facts(), self.dtype, device)?;
+        // A planted fault is known to its own thread alone, and a GPU takes one.
+        let one = fault.is_some() || !device.is_cpu();
+        let threads = |threads: NonZeroUsize| if one { NonZeroUsize::MIN } else { threads };
+        let execution = |micro_batch, n| {
+            let device = device.clone();
+            Execution { micro_batch, threads: threads(n), device, ..Execution::default() }
+        };
         let other_size = if self.micro_batch > 5 { 5 } else { 1_024 };
         let neighbours = Neighbours {
             plan: &self.plan()?,

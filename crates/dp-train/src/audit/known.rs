@@ -145,7 +145,7 @@ fn copies(architecture: Architecture, method: &str, clip_norm: f64, n: usize, la
 fn worst(cases: impl IntoIterator<Item = Result<Case>>, fault: Option<Fault>) -> Result<Comparison> {
     let mut worst = Comparison::default();
     for case in cases {
-        let comparison = case?.compare(NonZeroUsize::MIN, fault.is_none(), fault)?;
+        let comparison = case?.compare(&Device::Cpu, NonZeroUsize::MIN, fault.is_none(), fault)?;
         if comparison.severity() > worst.severity() {
             worst = comparison;
         }
@@ -180,7 +180,7 @@ fn kink(n_inputs: usize, width: usize, n: usize, fault: Option<Fault>) -> Result
 
 /// The same step with its threshold at the norm that was measured, and next to it.
 fn at_norm(case: &Case, fault: Option<Fault>) -> Result<Comparison> {
-    let norm = case.compare(NonZeroUsize::MIN, false, fault)?.norms[0];
+    let norm = case.compare(&Device::Cpu, NonZeroUsize::MIN, false, fault)?.norms[0];
     let thresholds = [norm, norm.next_up(), norm.next_down(), norm * (1.0 + 1e-9), norm * (1.0 - 1e-9)];
     let cases = thresholds.map(|threshold| {
         let mut case = case.clone();

@@ -8,10 +8,10 @@
 //!
 //! ```
 //! use std::num::NonZeroUsize;
+//! use dp_train::Device;
 //! use dp_train::audit::Replay;
-//! let one = NonZeroUsize::MIN;
-//! let replay =
-//!     Replay { cases: 40, seed: 1, method: Some("dpsgd".into()), layer: None, plant: None, threads: one, ranks: one };
+//! let (one, device, method) = (NonZeroUsize::MIN, Device::Cpu, Some("dpsgd".into()));
+//! let replay = Replay { cases: 40, seed: 1, method, layer: None, plant: None, threads: one, ranks: one, device };
 //! let report = replay.run(&|_| {})?;
 //! assert_eq!(report.cases, 40);
 //! # Ok::<(), dp_train::TrainError>(())

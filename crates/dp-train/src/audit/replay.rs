@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use candle_core::Device;
 use dp_clipping::{MethodEntry, PresetParams, registry};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -34,6 +35,8 @@ pub struct Replay {
     pub threads: NonZeroUsize,
     /// Ranks, threads of this process, that share every step ([`ranks`](crate::ranks)).
     pub ranks: NonZeroUsize,
+    /// Where the arithmetic of the steps is done.
+    pub device: Device,
 }
 
 /// What was found; its JSON is one object with the first five entries.
@@ -226,7 +229,7 @@ impl Replay {
                 Some((case, comparison)) => attack.mutate(case, comparison, &mut rng)?,
             };
             case.in_blocks_for(self.ranks);
-            let comparison = case.compare(self.ranks, rng.random_bool(0.1), self.plant)?;
+            let comparison = case.compare(&self.device, self.ranks, rng.random_bool(0.1), self.plant)?;
             report.note((layer.name(), method.name, attack.name()), (climb, step), &comparison, || case.describe());
             if best.as_ref().is_none_or(|(_, known)| comparison.severity() >= known.severity()) {
                 best = Some((case, comparison));
@@ -242,7 +245,8 @@ mod tests {
 
     fn replay(cases: u64) -> Replay {
         let one = NonZeroUsize::MIN;
-        Replay { cases, seed: 1, method: None, layer: None, plant: None, threads: one, ranks: one }
+        let device = Device::Cpu;
+        Replay { cases, seed: 1, method: None, layer: None, plant: None, threads: one, ranks: one, device }
     }
 
     fn ranks(n: usize) -> NonZeroUsize {

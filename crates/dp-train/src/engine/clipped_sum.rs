@@ -6,6 +6,8 @@ use candle_core::{Device, Tensor};
 
 use super::division::Division;
 use crate::error::{Result, TrainError};
+#[cfg(feature = "cuda")]
+use crate::ops::DeviceIntegers;
 use crate::ops::{self, Summand};
 use crate::parameters::ParameterVector;
 use crate::ranks::{Collective, DIVIDED_FROM};
@@ -66,6 +68,12 @@ pub(crate) struct Part {
     n_waiting: usize,
     /// In steps of the grid; empty before there is anything.
     steps: Vec<i64>,
+    /// The same on a CUDA device, until they are asked for.
+    #[cfg(feature = "cuda")]
+    on_device: Option<DeviceIntegers>,
+    /// Whether the integers on the device are newer than those here.
+    #[cfg(feature = "cuda")]
+    is_newer: bool,
     /// Whether the integers count; otherwise they are stale.
     counts: bool,
     /// Whether every value so far was finite and within the capacity of the grid.
@@ -74,7 +82,26 @@ pub(crate) struct Part {
 
 impl Part {
     fn new(first: ParameterVector) -> Self {
-        Self { vectors: vec![first], n_waiting: 0, steps: Vec::new(), counts: false, finite: true }
+        Self {
+            vectors: vec![first],
+            n_waiting: 0,
+            steps: Vec::new(),
+            #[cfg(feature = "cuda")]
+            on_device: None,
+            #[cfg(feature = "cuda")]
+            is_newer: false,
+            counts: false,
+            finite: true,
+        }
+    }
+
+    /// Makes it empty.
+    fn clear(&mut self) {
+        (self.n_waiting, self.counts, self.finite) = (0, false, true);
+        #[cfg(feature = "cuda")]
+        {
+            self.is_newer = false;
+        }
     }
 
     /// A vector for the next piece, which from now on is part of the sum. What is in it is stale.
@@ -113,20 +140,42 @@ impl Part {
         if self.n_waiting == 0 {
             return Ok(());
         }
+        #[cfg(feature = "cuda")]
+        if self.vectors[0].flat().device().is_cuda() {
+            return self.flush_on_device(grid);
+        }
         if !std::mem::replace(&mut self.counts, true) {
             self.steps.clear();
             self.steps.resize(self.vectors[0].len(), 0);
         }
         for vector in &self.vectors[..std::mem::take(&mut self.n_waiting)] {
-            let host;
-            let vector = if let Device::Cpu = vector.flat().device() {
-                vector.flat()
-            } else {
-                host = vector.flat().to_device(&Device::Cpu)?;
-                &host
-            };
             // NaN fails the comparison.
-            self.finite &= ops::add_to_integers(vector, &mut self.steps, grid.step)? < CAPACITY;
+            self.finite &= ops::add_to_integers(vector.flat(), &mut self.steps, grid.step)? < CAPACITY;
+        }
+        Ok(())
+    }
+
+    #[cfg(feature = "cuda")]
+    fn flush_on_device(&mut self, grid: Grid) -> Result<()> {
+        let (n_waiting, vectors) = (std::mem::take(&mut self.n_waiting), &self.vectors);
+        let integers = match &mut self.on_device {
+            Some(integers) => integers,
+            none => none.insert(DeviceIntegers::new(vectors[0].flat().device(), vectors[0].len())?),
+        };
+        for vector in &vectors[..n_waiting] {
+            let is_first = !std::mem::replace(&mut self.counts, true);
+            integers.add(vector.flat(), grid.step, is_first)?;
+            self.is_newer = true;
+        }
+        Ok(())
+    }
+
+    /// Brings the integers to the host, if they are on a device.
+    #[cfg(feature = "cuda")]
+    fn fetch(&mut self) -> Result<()> {
+        if let Some(integers) = self.on_device.as_ref().filter(|_| self.is_newer) {
+            self.finite &= integers.read(&mut self.steps)?;
+            self.is_newer = false;
         }
         Ok(())
     }
@@ -143,7 +192,7 @@ impl ClippedSum {
         self.grid = grid;
         self.division.end();
         for part in &mut self.parts {
-            (part.n_waiting, part.counts, part.finite) = (0, false, true);
+            part.clear();
         }
     }
 
@@ -191,9 +240,37 @@ impl ClippedSum {
         Ok(summands)
     }
 
-    /// Makes integers of all that is still waiting.
-    pub(crate) fn flush(&mut self) -> Result<()> {
-        self.parts.iter_mut().try_for_each(|part| part.flush(self.grid))
+    /// Makes integers of all that is still waiting, on the host.
+    pub(crate) fn on_host(&mut self) -> Result<()> {
+        for part in &mut self.parts {
+            part.flush(self.grid)?;
+            #[cfg(feature = "cuda")]
+            part.fetch()?;
+        }
+        Ok(())
+    }
+
+    /// Makes integers of all that is still waiting, on the device: the step's gradient is made from
+    /// them.
+    ///
+    /// # Errors
+    /// [`TrainError::Mismatch`] if the sum is in several parts, which no device's is.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn on_device(&mut self) -> Result<(&ParameterVector, &DeviceIntegers)> {
+        let (grid, n_parts) = (self.grid, self.parts.len());
+        let [part] = self.parts.as_mut_slice() else {
+            return Err(TrainError::mismatch("parts of a sum on a device", 1, n_parts));
+        };
+        part.flush(grid)?;
+        let first = &part.vectors[0];
+        let integers = match &mut part.on_device {
+            Some(integers) => integers,
+            none => none.insert(DeviceIntegers::new(first.flat().device(), first.len())?),
+        };
+        if !std::mem::replace(&mut part.counts, true) {
+            integers.clear()?;
+        }
+        Ok((first, integers))
     }
 
     /// Adds the sums of all ranks, and leaves the result on each; of many parameters, each rank's
@@ -207,13 +284,13 @@ impl ClippedSum {
             return self.share_whole(len, ranks);
         }
         if !matches!(self.gradient()?.flat().device(), Device::Cpu) {
-            self.flush()?;
+            self.on_host()?;
         }
         self.division.divide(len, &mut self.parts, self.grid, ranks)
     }
 
     fn share_whole(&mut self, len: usize, ranks: &dyn Collective) -> Result<()> {
-        self.flush()?;
+        self.on_host()?;
         let is_finite = self.is_finite();
         let Some((first, others)) = self.parts.split_first_mut() else { return Ok(()) };
         if !std::mem::replace(&mut first.counts, true) {
@@ -243,7 +320,7 @@ impl ClippedSum {
     /// The sum as it stands, of all ranks that share it.
     #[cfg(feature = "audit")]
     pub(crate) fn values(&mut self, ranks: &dyn Collective) -> Result<Vec<f64>> {
-        self.flush()?;
+        self.on_host()?;
         let range = self.range()?;
         let mut sum = vec![0_i64; range.len()];
         for part in self.parts.iter().filter(|part| part.counts) {

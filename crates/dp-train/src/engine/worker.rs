@@ -161,6 +161,6 @@ impl Worker {
 
     fn labels(&self, records: &Records, rows: &[usize]) -> Result<Tensor> {
         let (labels, _) = records.labels_and_groups(rows);
-        Ok(Tensor::from_vec(labels, rows.len(), &self.device)?)
+        Ok(ops::labels(labels, &self.device)?)
     }
 }

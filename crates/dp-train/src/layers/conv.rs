@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+#[cfg(feature = "cuda")]
+use candle_core::{DType, Device};
 use candle_core::{Error, Result, Tensor};
 
 use super::blueprint::{Blueprint, Place};
@@ -20,6 +22,7 @@ use crate::ops::{self, ConvShape, PerSampleForm, PoolShape, WeightOrder, Workspa
 pub(crate) struct Conv2d {
     /// Without the taps that meet no pixel.
     shape: ConvShape,
+    form: PerSampleForm,
     weight: Tensor,
     bias: Option<Tensor>,
     pooling: Option<MaxWindows>,
@@ -27,6 +30,8 @@ pub(crate) struct Conv2d {
     output: RowBuffer,
     input_gradient: RowBuffer,
     scaled: RowBuffer,
+    /// With a pooling on a CUDA device, the gradient of its images from a scaled one of its output.
+    scaled_images: RowBuffer,
     /// Gradients of records, weight and bias.
     gradients: RowBuffer,
     /// Sums of such gradients, in their order.
@@ -41,10 +46,24 @@ pub(crate) struct Factors {
     output_gradient: Tensor,
     /// The gradients themselves, if they were formed and kept.
     gradients: Option<Tensor>,
+    /// The gradient of all images before a pooling: on a CUDA device, which has the memory to form
+    /// it once.
+    before_pooling: Option<Tensor>,
 }
 
 /// Values of gradients that stay in the cache: 1 MiB in single precision.
 const VALUES_AT_ONCE: usize = 1 << 18;
+
+/// The form that a device uses for every batch. On a GPU sums that belong to Gram matrices are in
+/// `f64`, which must be more precise than their number type.
+#[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "there is no device"))]
+fn form_at(place: Place<'_>, shape: &ConvShape) -> PerSampleForm {
+    #[cfg(feature = "cuda")]
+    if let Device::Cuda(gpu) = place.device {
+        return shape.per_sample_form_on_gpu(place.dtype == DType::F32 && ops::has_fast_double(gpu));
+    }
+    shape.per_sample_form()
+}
 
 /// Values of weight and bias.
 fn n_params(shape: &ConvShape, has_bias: bool) -> usize {
@@ -79,12 +98,14 @@ impl Conv2d {
         let n_outputs = pooling.map_or(shape.outputs(), |pooling| pooling.outputs());
         Ok(Self {
             shape,
+            form: form_at(place, &shape),
             weight,
             bias,
             pooling: pooling.map(|pooling| MaxWindows::new(pooling, place)).transpose()?,
             output: place.rows(shape.outputs())?,
             input_gradient: place.rows(shape.inputs())?,
             scaled: place.rows(n_outputs)?,
+            scaled_images: place.rows(shape.outputs())?,
             gradients: place.rows(n_params)?,
             sum: place.rows(n_params)?,
             workspace: Workspace::default(),
@@ -104,11 +125,24 @@ impl Conv2d {
         pieces(rows, at_once)
     }
 
-    /// The gradient of a piece's images before the pooling, from that of the batch's output.
-    fn image_gradient(&mut self, piece: Piece, output_gradient: &Tensor) -> Result<Tensor> {
-        match &mut self.pooling {
-            Some(pooling) => pooling.backward(piece, &self.output.rows(piece.len())?, output_gradient),
-            None => piece.rows(output_gradient),
+    /// The gradient of a piece's images before the pooling, from that of the batch's output, unless
+    /// that of all images was formed.
+    fn image_gradient(
+        &mut self,
+        piece: Piece,
+        output_gradient: &Tensor,
+        before_pooling: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        match (&mut self.pooling, before_pooling) {
+            (Some(_), Some(gradient)) => piece.rows(gradient),
+            (Some(pooling), None) if self.output.device().is_cuda() => {
+                // The pooling's own memory holds that of all images.
+                let gradient = self.scaled_images.rows(piece.len())?;
+                pooling.backward_into(&gradient, piece, output_gradient)?;
+                Ok(gradient)
+            }
+            (Some(pooling), None) => pooling.backward(piece, output_gradient),
+            (None, _) => piece.rows(output_gradient),
         }
     }
 
@@ -119,7 +153,7 @@ impl Conv2d {
 
     /// Adds the squared norms, found in the given way.
     fn add_sq_norms_by(&mut self, form: PerSampleForm, factors: &mut Factors, sq_norms: &Tensor) -> Result<()> {
-        let Factors { input, output_gradient, gradients } = factors;
+        let Factors { input, output_gradient, gradients, before_pooling } = factors;
         let (shape, order, n_records) = (self.shape, self.shape.weight_order(), input.dim(0)?);
         let (shape, has_bias) = (&shape, self.bias.is_some());
         let at_once = match form {
@@ -128,7 +162,7 @@ impl Conv2d {
             PerSampleForm::Gram => n_records,
         };
         for piece in self.pieces(0..n_records, at_once) {
-            let gradient = self.image_gradient(piece, output_gradient)?;
+            let gradient = self.image_gradient(piece, output_gradient, before_pooling.as_ref())?;
             let (input, sq_norms) = (piece.rows(input)?, piece.rows(sq_norms)?);
             match form {
                 PerSampleForm::Kept => {
@@ -146,11 +180,6 @@ impl Conv2d {
             *gradients = Some(self.gradients.rows(n_records)?);
         }
         Ok(())
-    }
-
-    /// The form that this device uses for every batch.
-    fn form(&self) -> PerSampleForm {
-        if self.output.device().is_cuda() { PerSampleForm::Kept } else { self.shape.per_sample_form() }
     }
 }
 
@@ -185,11 +214,17 @@ impl Layer for Conv2d {
         output_gradient: Tensor,
         wants_input_gradient: bool,
     ) -> Result<(Option<Tensor>, Factors)> {
+        let n_records = output_gradient.dim(0)?;
+        let before_pooling = match &mut self.pooling {
+            Some(pooling) if self.output.device().is_cuda() => {
+                Some(pooling.backward(Piece::whole(n_records), &output_gradient)?)
+            }
+            _ => None,
+        };
         let input_gradient = if wants_input_gradient {
-            let n_records = output_gradient.dim(0)?;
             let input_gradient = self.input_gradient.rows(n_records)?;
             for piece in self.pieces(0..n_records, n_records) {
-                let gradient = self.image_gradient(piece, &output_gradient)?;
+                let gradient = self.image_gradient(piece, &output_gradient, before_pooling.as_ref())?;
                 let to = piece.rows(&input_gradient)?;
                 ops::conv_input_gradient(&to, &gradient, &self.weight, &self.shape, &mut self.workspace)?;
             }
@@ -197,11 +232,11 @@ impl Layer for Conv2d {
         } else {
             None
         };
-        Ok((input_gradient, Factors { input, output_gradient, gradients: None }))
+        Ok((input_gradient, Factors { input, output_gradient, gradients: None, before_pooling }))
     }
 
     fn add_sq_norms(&mut self, factors: &mut Factors, sq_norms: &Tensor) -> Result<()> {
-        self.add_sq_norms_by(self.form(), factors, sq_norms)
+        self.add_sq_norms_by(self.form, factors, sq_norms)
     }
 
     fn weighted_sum(
@@ -233,7 +268,9 @@ impl Layer for Conv2d {
         }
 
         let gradient = &factors.output_gradient;
-        let scaled = if weights.iter().all(|&weight| weight == 1.0) {
+        let as_it_is = weights.iter().all(|&weight| weight == 1.0);
+        let before_pooling = factors.before_pooling.as_ref().filter(|_| as_it_is);
+        let scaled = if as_it_is {
             gradient.clone()
         } else {
             // A row is where it is in the batch, as the pooling's winners are.
@@ -253,20 +290,25 @@ impl Layer for Conv2d {
             self.sum.rows(1)?.squeeze(0)?.narrow(0, 0, shape.weights())?
         };
         for (i, piece) in self.pieces(rows.clone(), rows.len()).enumerate() {
-            let gradient = self.image_gradient(piece, &scaled)?;
+            let gradient = self.image_gradient(piece, &scaled, before_pooling)?;
             let accumulate = i > 0 || (in_place && accumulate);
             let input = piece.rows(&factors.input)?;
-            ops::conv_weight_sum(&sum, &input, &gradient, &shape, order, accumulate, &mut self.workspace)?;
+            let how = (order, self.form);
+            ops::conv_weight_sum(&sum, &input, &gradient, &shape, how, accumulate, &mut self.workspace)?;
         }
         if in_place { Ok(()) } else { unpack(&sum) }
     }
 
     fn chained_terms(&self) -> Vec<usize> {
-        if self.form() == PerSampleForm::Gram { vec![self.shape.positions()] } else { Vec::new() }
+        // A device adds such terms in `f64` and rounds once. Their errors, in any order, are at
+        // most 2⁻⁵³ T m² · limit(T) · S for m records: less than those of m terms in `f32`, which
+        // every sum is charged for, up to 2¹⁸ positions T.
+        let is_chained = self.form == PerSampleForm::Gram && !self.output.device().is_cuda();
+        if is_chained { vec![self.shape.positions()] } else { Vec::new() }
     }
 
     fn kept_values(&self) -> usize {
-        if self.form() == PerSampleForm::Kept { n_params(&self.shape, self.bias.is_some()) } else { 0 }
+        if self.form == PerSampleForm::Kept { n_params(&self.shape, self.bias.is_some()) } else { 0 }
     }
 }
 

@@ -43,11 +43,10 @@ impl Pool2d {
 }
 
 impl Layer for Pool2d {
-    /// The input.
-    type Pass = Tensor;
+    type Pass = ();
     type Factors = ();
 
-    fn forward(&mut self, input: Tensor) -> Result<(Tensor, Tensor)> {
+    fn forward(&mut self, input: Tensor) -> Result<(Tensor, ())> {
         let n_records = input.dim(0)?;
         let output = match self {
             Self::Max(windows) => {
@@ -61,12 +60,12 @@ impl Layer for Pool2d {
                 output
             }
         };
-        Ok((output, input))
+        Ok((output, ()))
     }
 
     fn backward(
         &mut self,
-        input: Tensor,
+        (): (),
         output_gradient: Tensor,
         wants_input_gradient: bool,
     ) -> Result<(Option<Tensor>, ())> {
@@ -75,7 +74,7 @@ impl Layer for Pool2d {
         }
         let n_records = output_gradient.dim(0)?;
         let gradient = match self {
-            Self::Max(windows) => windows.backward(Piece::whole(n_records), &input, &output_gradient)?,
+            Self::Max(windows) => windows.backward(Piece::whole(n_records), &output_gradient)?,
             Self::Average { shape, input_gradient, .. } => {
                 let gradient = input_gradient.rows(n_records)?;
                 ops::average_pool_backward(&gradient, &output_gradient, shape)?;

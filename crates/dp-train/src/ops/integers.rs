@@ -1,8 +1,14 @@
 //! Sums of pieces as integers, and from there to a private gradient.
 
+#[cfg(feature = "cuda")]
+use candle_core::Error;
 use candle_core::{Result, Tensor, WithDType};
 
+#[cfg(feature = "cuda")]
+use super::cuda::{self, DeviceIntegers};
 use super::element::{Element, cpu, destination, dtype, for_float, same, source};
+#[cfg(feature = "cuda")]
+use super::in_place::Operands;
 use super::in_place::unary;
 use super::words;
 #[cfg(feature = "audit")]
@@ -175,6 +181,20 @@ pub(crate) fn from_integers(out: &Tensor, summands: &[Summand<'_>], how: &FromIn
             all_finite = finite.iter().all(|&finite| finite);
             Ok(())
         })
+    })?;
+    Ok(all_finite)
+}
+
+/// [`from_integers`] for integers on a CUDA device, with the noise made there.
+#[cfg(feature = "cuda")]
+pub(crate) fn from_device_integers(out: &Tensor, integers: &DeviceIntegers, how: &FromIntegers<'_>) -> Result<bool> {
+    let mut all_finite = false;
+    unary("from-integers", out, |operands| match operands {
+        Operands::Cpu(..) => Err(Error::Msg("from-integers: expected tensors on a CUDA device".into())),
+        Operands::Cuda(out, []) => {
+            all_finite = cuda::privatise_integers(out, integers, how)?;
+            Ok(())
+        }
     })?;
     Ok(all_finite)
 }

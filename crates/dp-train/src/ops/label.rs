@@ -1,11 +1,23 @@
 //! Factors by class.
 
-use candle_core::{Error, Result, Tensor, WithDType};
+use candle_core::{Device, Error, Result, Tensor, WithDType};
 
 #[cfg(feature = "cuda")]
 use super::cuda;
 use super::element::{destination, dtype, for_float, rows_and_columns, same, source};
 use super::in_place::{Operands, binary};
+
+/// The labels of a batch as a tensor, `[batch]`.
+pub(crate) fn labels(labels: Vec<u32>, device: &Device) -> Result<Tensor> {
+    match device {
+        #[cfg(feature = "cuda")]
+        Device::Cuda(device) => cuda::labels(device, &labels),
+        _ => {
+            let n_labels = labels.len();
+            Tensor::from_vec(labels, n_labels, device)
+        }
+    }
+}
 
 /// `dst[i, :] *= factors[labels[i]]`.
 pub(crate) fn scale_by_label(dst: &Tensor, labels: &Tensor, factors: &[f64]) -> Result<()> {

@@ -40,18 +40,22 @@ pub(crate) use conv::{
     ConvShape, PerSampleForm, WeightOrder, conv_forward, conv_gradients, conv_gram_sq_norms, conv_input_gradient,
     conv_weight_sum, unpack_weight,
 };
+#[cfg(feature = "cuda")]
+pub(crate) use cuda::{DeviceIntegers, has_fast_double, passes_in_tf32, prepare as prepare_cuda};
 pub(crate) use dropout::dropout;
 pub(crate) use element::Element;
 pub(crate) use embedding::{embedding_forward, embedding_sq_norms, embedding_sum};
 pub(crate) use flatten::swap_axes;
 pub(crate) use gather::gather_rows;
+#[cfg(feature = "cuda")]
+pub(crate) use integers::from_device_integers;
 pub(crate) use integers::{FromIntegers, Summand, add_to_integers, from_integers};
-pub(crate) use label::scale_by_label;
+pub(crate) use label::{labels, scale_by_label};
 pub(crate) use matmul::{Matrix, Operand, matmul, product};
 pub(crate) use noise::{Privatise, privatise};
 pub(crate) use norm::{NormGeometry, norm_backward, norm_forward, norm_parameter_gradients, norm_statistics};
 pub(crate) use optimiser::{adam_update, scale, scale_add, scale_add_square};
-pub(crate) use pool::{PoolShape, average_pool, average_pool_backward, max_pool, max_pool_backward};
+pub(crate) use pool::{PoolShape, Winners, average_pool, average_pool_backward, max_pool, max_pool_backward};
 pub(crate) use rows::{
     column_sum, linear_sq_norms, repeat_row, row_sq_norms, scale_rows, sum_rows, weighted_column_sum,
 };

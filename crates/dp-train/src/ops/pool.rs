@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use candle_core::{Result, Tensor, WithDType};
+use candle_core::{Device, Error, Result, Tensor, WithDType};
 
 #[cfg(feature = "cuda")]
-use super::cuda;
+use super::cuda::{self, DeviceWinners};
 use super::element::{Element, destination, dtype, for_float, same, source};
-use super::in_place::{Operands, binary, ternary};
+use super::in_place::{Operands, binary};
 use crate::vector_math::vectorise;
 
 /// Sizes of a pooling over windows, which may overlap.
@@ -83,23 +83,64 @@ impl PoolShape {
     }
 }
 
+/// Of each value of a batch's pooled output, which pixel of its image it is: all that the backward
+/// pass needs to know of the images.
+#[derive(Default)]
+pub(crate) struct Winners {
+    pixels: Vec<u32>,
+    #[cfg(feature = "cuda")]
+    on_device: Option<DeviceWinners>,
+}
+
+impl Winners {
+    /// Room for those of `n` values. What was noted before is lost.
+    #[cfg_attr(
+        not(feature = "cuda"),
+        expect(clippy::unnecessary_wraps, unused_variables, reason = "there is no device")
+    )]
+    pub(crate) fn make_room(&mut self, n: usize, device: &Device) -> Result<()> {
+        #[cfg(feature = "cuda")]
+        if let Device::Cuda(device) = device {
+            if self.on_device.as_ref().is_none_or(|winners| winners.len() < n) {
+                // A little more than asked for, as batches vary in size.
+                self.on_device = Some(DeviceWinners::new(device, n + n / 4)?);
+            }
+            return Ok(());
+        }
+        self.pixels.resize(n, 0);
+        Ok(())
+    }
+}
+
+fn no_winners() -> Error {
+    Error::Msg("max pooling's backward pass for records that had no forward pass".into())
+}
+
 /// The largest value of each window. A window with NaN gives NaN.
 ///
-/// `winners` receives, for each value of the output, the number of the pixel in its image that has
-/// it: all that the backward pass needs to know of the images. Not used on a CUDA device, whose
-/// kernels find it again.
-pub(crate) fn max_pool(dst: &Tensor, src: &Tensor, shape: &PoolShape, winners: &mut [u32]) -> Result<()> {
+/// `winners` notes which they were, at `range` of the batch's values.
+pub(crate) fn max_pool(
+    dst: &Tensor,
+    src: &Tensor,
+    shape: &PoolShape,
+    winners: &mut Winners,
+    range: &Range<usize>,
+) -> Result<()> {
     binary("max-pool", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "max-pool", T => {
             let out = destination::<T>(dst)?;
             let images = source::<T>(src)?;
             shape.check(images.len(), out.len())?;
+            let winners = winners.pixels.get_mut(range.clone()).ok_or_else(no_winners)?;
             same("windows whose largest pixel is noted", out.len(), winners.len())?;
             vectorise(#[inline(always)] || pool_images(shape, images, out, winners));
             Ok(())
         }),
         #[cfg(feature = "cuda")]
-        Operands::Cuda(dst, [src]) => cuda::max_pool(dst, src, shape),
+        Operands::Cuda(dst, [src]) => {
+            let winners = winners.on_device.as_mut().ok_or_else(no_winners)?;
+            cuda::max_pool(dst, src, shape, winners, range)
+        }
     })
 }
 
@@ -145,29 +186,32 @@ fn keep_larger<T: Element>(values: &[T], pixel: u32, largest: &mut [T], winner: 
     }
 }
 
-/// Gradient of [`max_pool`] with respect to the images (destination), from that of the output and
-/// the images. It goes to the window's first largest pixel, as in PyTorch.
+/// Gradient of [`max_pool`] with respect to the images (destination), from that of the output. It
+/// goes to the window's first largest pixel, as in PyTorch.
 ///
-/// `winners` are those of the forward pass.
+/// `winners` are those of the forward pass, at `range` of the batch's values.
 pub(crate) fn max_pool_backward(
     dst: &Tensor,
     gradients: &Tensor,
-    images: &Tensor,
     shape: &PoolShape,
-    winners: &[u32],
+    winners: &Winners,
+    range: &Range<usize>,
 ) -> Result<()> {
-    ternary("max-pool-backward", dst, gradients, images, |operands| match operands {
-        Operands::Cpu(dst, [gradients, _]) => for_float!(dtype(dst.0), "max-pool-backward", T => {
+    binary("max-pool-backward", dst, gradients, |operands| match operands {
+        Operands::Cpu(dst, [gradients]) => for_float!(dtype(dst.0), "max-pool-backward", T => {
             let out = destination::<T>(dst)?;
             let gradients = source::<T>(gradients)?;
             shape.check(out.len(), gradients.len())?;
+            let winners = winners.pixels.get(range.clone()).ok_or_else(no_winners)?;
             same("windows whose largest pixel is noted", gradients.len(), winners.len())?;
             vectorise(#[inline(always)] || unpool_gradients(shape, gradients, winners, out));
             Ok(())
         }),
-        // The kernels find the winners again.
         #[cfg(feature = "cuda")]
-        Operands::Cuda(dst, [gradients, images]) => cuda::max_pool_backward(dst, gradients, images, shape),
+        Operands::Cuda(dst, [gradients]) => {
+            let winners = winners.on_device.as_ref().ok_or_else(no_winners)?;
+            cuda::max_pool_backward(dst, gradients, shape, winners, range)
+        }
     })
 }
 
@@ -309,9 +353,10 @@ mod tests {
         let pool = |images: [f32; 4]| {
             let images = Tensor::new(&[images], &Device::Cpu).unwrap();
             let (out, back) = (gradients.zeros_like().unwrap(), images.zeros_like().unwrap());
-            let mut winners = [0; 2];
-            max_pool(&out, &images, &shape, &mut winners).unwrap();
-            max_pool_backward(&back, &gradients, &images, &shape, &winners).unwrap();
+            let mut winners = Winners::default();
+            winners.make_room(2, &Device::Cpu).unwrap();
+            max_pool(&out, &images, &shape, &mut winners, &(0..2)).unwrap();
+            max_pool_backward(&back, &gradients, &shape, &winners, &(0..2)).unwrap();
             (out.to_vec2::<f32>().unwrap().remove(0), back.to_vec2::<f32>().unwrap().remove(0))
         };
         assert_eq!(pool([1.0, 5.0, 2.0, 5.0]), (vec![5.0, 5.0], vec![0.0, 110.0, 0.0, 0.0]));

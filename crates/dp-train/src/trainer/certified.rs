@@ -9,8 +9,11 @@ use super::gradient::{Pass, Weighting};
 use super::{StepSum, Trainer};
 #[cfg(feature = "audit")]
 use crate::audit::{Fault, planted};
+use crate::cuda_device::kept_bytes;
 use crate::engine::{ClippedSum, Grid, rounding_of_piece, sensitivity};
 use crate::error::{Result, TrainError};
+#[cfg(feature = "cuda")]
+use crate::noise::NoiseSource;
 use crate::noise::StepNoise;
 use crate::ops::{self, FromIntegers};
 
@@ -18,9 +21,6 @@ use crate::ops::{self, FromIntegers};
 /// over the weights, and what a whole micro-batch needs leaves the cache: 1,024 records at once
 /// took 1.3 times as long as 256 on the Esipova CNN.
 const IN_CACHE: usize = 256;
-
-/// Largest memory for the gradients that a chunk keeps from its norms to its sum.
-const KEPT_BYTES: usize = 256 << 20;
 
 impl Trainer<'_> {
     /// Losses, norms, scales and the clipped sum of a batch. Enters the ledger before anything is
@@ -166,7 +166,7 @@ impl Trainer<'_> {
     /// layers keep would take too much.
     fn records_at_once(&self) -> usize {
         let kept = self.engine.model().kept_values() * self.records.dtype().size_in_bytes();
-        self.execution.micro_batch.min(KEPT_BYTES / kept.max(1)).max(1)
+        self.execution.micro_batch.min(kept_bytes(&self.execution.device) / kept.max(1)).max(1)
     }
 
     /// By how much the sum of a step changes at most when one record is blanked: the method's
@@ -199,25 +199,31 @@ impl Trainer<'_> {
         let normaliser = self.plan.expected_batch_size();
         let step = self.counts.steps;
         let StepSum::Clipped(sum) = &mut self.sum else { return Err(not_certified()) };
-        let on_cpu = matches!(self.execution.device, Device::Cpu);
-        if !on_cpu {
-            // The integers, and the noise on them, are made on the host.
-            sum.flush()?;
-        }
-        let gradient = sum.gradient()?.flat().clone();
-        let made = if on_cpu {
-            gradient.clone()
-        } else {
-            Tensor::zeros(gradient.elem_count(), gradient.dtype(), &Device::Cpu)?
-        };
+        let ranks = &*self.execution.ranks;
         let range = sum.range()?;
-        let threads = self.engine.threads();
-        let how = FromIntegers { grid: sum.grid().step(), start: range.start, noise, normaliser, threads };
-        let finite = ops::from_integers(&made.narrow(0, range.start, range.len())?, &sum.summands()?, &how)?;
-        let finite = sum.complete(&made, finite && sum.is_finite(), &*self.execution.ranks)?;
-        if !on_cpu {
-            gradient.slice_set(&made.to_device(gradient.device())?, 0, 0)?;
-        }
+        let (grid, threads) = (sum.grid().step(), self.engine.threads());
+        let how = FromIntegers { grid, start: range.start, noise, normaliser, threads };
+        let on_host = |gradient: &Tensor, sum: &mut ClippedSum| -> Result<bool> {
+            let share = gradient.narrow(0, range.start, range.len())?;
+            let finite = ops::from_integers(&share, &sum.summands()?, &how)? && sum.is_finite();
+            sum.complete(gradient, finite, ranks)
+        };
+        let finite = match self.execution.device {
+            Device::Cpu => on_host(&sum.gradient()?.flat().clone(), sum)?,
+            #[cfg(feature = "cuda")]
+            _ if self.execution.noise == NoiseSource::Device && ranks.size() == 1 => {
+                let (gradient, integers) = sum.on_device()?;
+                ops::from_device_integers(gradient.flat(), integers, &how)? && sum.is_finite()
+            }
+            _ => {
+                sum.on_host()?;
+                let gradient = sum.gradient()?.flat().clone();
+                let made = Tensor::zeros(gradient.elem_count(), gradient.dtype(), &Device::Cpu)?;
+                let finite = on_host(&made, sum)?;
+                gradient.slice_set(&made.to_device(gradient.device())?, 0, 0)?;
+                finite
+            }
+        };
         if finite { Ok(()) } else { Err(TrainError::Diverged { step }) }
     }
 }

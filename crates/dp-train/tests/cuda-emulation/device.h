@@ -15,6 +15,11 @@ static inline void sincospi(double x, double *sin_x, double *cos_x) {
     *cos_x = cos(M_PI * x);
 }
 
+static inline float __double2float_rz(double x) {
+    const float nearest = (float)x;
+    return fabs((double)nearest) > fabs(x) ? nextafterf(nearest, 0) : nearest;
+}
+
 static inline unsigned int atomicAdd(unsigned int *place, unsigned int value) {
     const unsigned int before = *place;
     *place += value;

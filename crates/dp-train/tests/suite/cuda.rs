@@ -5,11 +5,12 @@ use dp_train::analysis::{Analyser, AnalysisSettings, DecompositionObserver, Eige
 use dp_train::{
     Activation, DType, Device, DropoutKey, EncoderFamily, Engine, Evaluation, Execution, ImageShape, InputShape,
     LayerConfig, Loss, ModelConfig, NoiseSource, Normalisation, OptimiserConfig, Plan, Pooling, Purpose, Randomness,
-    Records, ResNetStem, Trainer, Unobserved, ZhaoCnnLayout, cuda_device,
+    Records, ResNetStem, TrainConfig, Trainer, Unobserved, ZhaoCnnLayout, cuda_device,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
+use crate::rounding::Rounding;
 use crate::support::{Data, batches, config, mlp, parameters, parameters_of, privacy, relative_error, streams};
 
 /// The first CUDA device, or a line that says why there is none; a failure where `REQUIRE_CUDA` is
@@ -31,10 +32,17 @@ struct Answers {
     norms: Vec<f64>,
     sum: Vec<f64>,
     evaluation: Evaluation,
+    rounding: Rounding,
 }
 
 /// A batch with a repeated record, a blanked one and a negative weight, the sum taken in two parts.
-fn answers(model: &ModelConfig, loss: &Loss, data: &Data, dtype: DType, device: &Device) -> Answers {
+fn answers(
+    model: &ModelConfig,
+    loss: &Loss,
+    (data, positions): (&Data, usize),
+    dtype: DType,
+    device: &Device,
+) -> Answers {
     let records = data.records_on(device, dtype);
     let mut engine = Engine::new(model, loss.clone(), &records, device).unwrap();
     engine.model().parameters().set(&parameters_of(&engine, 2)).unwrap();
@@ -47,7 +55,8 @@ fn answers(model: &ModelConfig, loss: &Loss, data: &Data, dtype: DType, device: 
     engine.differentiate(&records, &[5, 2], &[]).unwrap();
     engine.weighted_sum(&[1.0, 1.0], &sum, true).unwrap();
     let evaluation = engine.evaluate(&records, 3).unwrap();
-    Answers { losses, norms, sum: sum.to_vec().unwrap(), evaluation }
+    let rounding = Rounding::of(engine.model().parameters().specs(), 5 * positions, dtype);
+    Answers { losses, norms, sum: sum.to_vec().unwrap(), evaluation, rounding }
 }
 
 fn assert_close(what: &str, a: &[f64], b: &[f64], tolerance: f64) {
@@ -55,18 +64,27 @@ fn assert_close(what: &str, a: &[f64], b: &[f64], tolerance: f64) {
     assert!(error <= tolerance, "{what}: {error:e}");
 }
 
-/// Asks both devices, in both number types.
-fn assert_same_answers(device: &Device, model: &ModelConfig, loss: &Loss, data: &Data) {
-    for (dtype, tolerance) in [(DType::F64, 1e-11), (DType::F32, 2e-5)] {
+impl Answers {
+    /// An error of rounding is all that may be between these and the CPU's.
+    fn assert_close_to(&self, cpu: &Self, what: &str) {
+        let Rounding { forward, backward } = cpu.rounding;
+        assert_close(&format!("{what} losses"), &self.losses, &cpu.losses, forward);
+        assert_close(&format!("{what} norms"), &self.norms, &cpu.norms, backward);
+        assert_close(&format!("{what} sum"), &self.sum, &cpu.sum, backward);
+        let (on_cuda, on_cpu) = (&self.evaluation, &cpu.evaluation);
+        assert_close(&format!("{what} logits"), &on_cuda.logits, &on_cpu.logits, forward);
+        assert_close(&format!("{what} evaluation"), &on_cuda.losses, &on_cpu.losses, forward);
+        assert_eq!(on_cuda.predictions, on_cpu.predictions, "{what} predictions");
+    }
+}
+
+/// Asks both devices, in both number types. With the data goes the largest number of positions that
+/// a layer with weights has.
+fn assert_same_answers(device: &Device, model: &ModelConfig, loss: &Loss, data: (&Data, usize)) {
+    for dtype in [DType::F64, DType::F32] {
         let on_cuda = answers(model, loss, data, dtype, device);
         let on_cpu = answers(model, loss, data, dtype, &Device::Cpu);
-        let name = |what: &str| format!("{} {loss:?} {dtype:?} {what}", model.label());
-        assert_close(&name("losses"), &on_cuda.losses, &on_cpu.losses, tolerance);
-        assert_close(&name("norms"), &on_cuda.norms, &on_cpu.norms, tolerance);
-        assert_close(&name("sum"), &on_cuda.sum, &on_cpu.sum, tolerance);
-        assert_close(&name("logits"), &on_cuda.evaluation.logits, &on_cpu.evaluation.logits, tolerance);
-        assert_close(&name("evaluation"), &on_cuda.evaluation.losses, &on_cpu.evaluation.losses, tolerance);
-        assert_eq!(on_cuda.evaluation.predictions, on_cpu.evaluation.predictions, "{}", name("predictions"));
+        on_cuda.assert_close_to(&on_cpu, &format!("{} {loss:?} {dtype:?}", model.label()));
     }
 }
 
@@ -84,12 +102,12 @@ fn losses_are_the_cpu_s() {
     let weights = vec![0.5, 1.0, 2.5];
     let binary = Data::random(7, 5, 2, 1, 1);
     for loss in [Loss::BceWithLogits, Loss::WeightedBceWithLogits { positive_weight: 3.0 }] {
-        assert_same_answers(&device, &ModelConfig::LogisticRegression, &loss, &binary);
-        assert_same_answers(&device, &ModelConfig::SquashedRegression, &loss, &binary);
+        assert_same_answers(&device, &ModelConfig::LogisticRegression, &loss, (&binary, 1));
+        assert_same_answers(&device, &ModelConfig::SquashedRegression, &loss, (&binary, 1));
     }
     let ternary = Data::random(7, 5, 3, 1, 2);
     for loss in [Loss::SoftmaxCrossEntropy, Loss::WeightedSoftmaxCrossEntropy { class_weights: weights }] {
-        assert_same_answers(&device, &ModelConfig::LogisticRegression, &loss, &ternary);
+        assert_same_answers(&device, &ModelConfig::LogisticRegression, &loss, (&ternary, 1));
     }
 }
 
@@ -99,7 +117,7 @@ fn vectors_are_the_cpu_s() {
     let data = Data::random(7, 300, 3, 1, 1);
     for activation in [Activation::Tanh, Activation::Relu, Activation::Sigmoid, Activation::Gelu, Activation::GeluTanh]
     {
-        assert_same_answers(&device, &mlp(&[270, 9], activation), &Loss::SoftmaxCrossEntropy, &data);
+        assert_same_answers(&device, &mlp(&[270, 9], activation), &Loss::SoftmaxCrossEntropy, (&data, 1));
     }
     let models = [
         ModelConfig::SoleymaniSimple,
@@ -107,7 +125,7 @@ fn vectors_are_the_cpu_s() {
         ModelConfig::FrozenEncoderHead { encoder: EncoderFamily::Distilbert },
     ];
     for model in models {
-        assert_same_answers(&device, &model, &Loss::SoftmaxCrossEntropy, &data);
+        assert_same_answers(&device, &model, &Loss::SoftmaxCrossEntropy, (&data, 1));
     }
 }
 
@@ -132,7 +150,12 @@ fn sequences_are_the_cpu_s() {
         LayerConfig::GlobalAveragePool,
         LayerConfig::Linear { outputs: 3 },
     ];
-    assert_same_answers(&device, &sequential(input, dense), &Loss::SoftmaxCrossEntropy, &Data::random(7, 24, 3, 1, 1));
+    assert_same_answers(
+        &device,
+        &sequential(input, dense),
+        &Loss::SoftmaxCrossEntropy,
+        (&Data::random(7, 24, 3, 1, 1), 6),
+    );
 
     let mut ids = Data::random(7, 11, 3, 1, 2);
     ids.features.iter_mut().for_each(|x| *x = (x.midpoint(1.0) * 5.0).floor());
@@ -145,7 +168,7 @@ fn sequences_are_the_cpu_s() {
         LayerConfig::Linear { outputs: 3 },
     ];
     let input = InputShape::Sequence { positions: 11, channels: 1 };
-    assert_same_answers(&device, &sequential(input, embedded), &Loss::SoftmaxCrossEntropy, &ids);
+    assert_same_answers(&device, &sequential(input, embedded), &Loss::SoftmaxCrossEntropy, (&ids, 11));
 }
 
 #[test]
@@ -153,6 +176,7 @@ fn images_are_the_cpu_s() {
     let Some(device) = device() else { return };
     let image = ImageShape { height: 9, width: 8, channels: 4 };
     let data = Data::random(7, image.len(), 3, 1, 1);
+    let positions = image.height * image.width;
     let conv = |outputs, kernel, stride, padding, groups, bias| LayerConfig::Conv {
         outputs,
         kernel,
@@ -171,11 +195,11 @@ fn images_are_the_cpu_s() {
     for mut layers in layers {
         layers.extend([LayerConfig::Flatten, LayerConfig::Linear { outputs: 3 }]);
         let model = sequential(InputShape::Image(image), layers);
-        assert_same_answers(&device, &model, &Loss::SoftmaxCrossEntropy, &data);
+        assert_same_answers(&device, &model, &Loss::SoftmaxCrossEntropy, (&data, positions));
     }
     let features = vec![LayerConfig::conv(12, 3), LayerConfig::max_pool(3, 2), LayerConfig::conv(20, 2)];
     let cnn = ModelConfig::Cnn { image, features, hidden: vec![30], activation: Activation::Relu };
-    assert_same_answers(&device, &cnn, &Loss::SoftmaxCrossEntropy, &data);
+    assert_same_answers(&device, &cnn, &Loss::SoftmaxCrossEntropy, (&data, positions));
 }
 
 /// The networks of the papers at their sizes. In `f64`: in `f32` a rounding can hand a pool's
@@ -192,12 +216,10 @@ fn published_networks_are_the_cpu_s() {
         ModelConfig::ZhaoCnn { image, layout: ZhaoCnnLayout::Text },
         ModelConfig::Resnet18 { image, stem: ResNetStem::Imagenet, normalisation },
     ] {
-        let on_cuda = answers(&model, &loss, &data, DType::F64, &device);
-        let on_cpu = answers(&model, &loss, &data, DType::F64, &Device::Cpu);
-        let name = |what: &str| format!("{} {what}", model.label());
-        assert_close(&name("losses"), &on_cuda.losses, &on_cpu.losses, 1e-10);
-        assert_close(&name("norms"), &on_cuda.norms, &on_cpu.norms, 1e-9);
-        assert_close(&name("sum"), &on_cuda.sum, &on_cpu.sum, 1e-9);
+        let all = (&data, image.height * image.width);
+        let on_cuda = answers(&model, &loss, all, DType::F64, &device);
+        let on_cpu = answers(&model, &loss, all, DType::F64, &Device::Cpu);
+        on_cuda.assert_close_to(&on_cpu, &model.label());
     }
 }
 
@@ -322,6 +344,103 @@ fn a_run_repeats() {
     assert_eq!(first, run(&private, &records, &device, NoiseSource::Host));
     let plain = Plan::new(of(None), data.facts).unwrap();
     assert!(relative_error(&first.0, &run(&plain, &records, &device, NoiseSource::Device).0) > 1e-3);
+}
+
+/// On one device the records that are computed at once do not change a bit of a certified run, and
+/// neither do the records beside them.
+#[test]
+fn every_micro_batch_gives_the_same_run() {
+    let Some(device) = device() else { return };
+    let image = ImageShape { height: 6, width: 5, channels: 2 };
+    let mut data = Data::random(60, image.len(), 3, 2, 1);
+    // One record that is left out, so that the pieces beside it are done again.
+    data.features_of(17)[2] = f32::NAN;
+    let features = vec![LayerConfig::conv(5, 3), LayerConfig::max_pool(2, 2)];
+    let models = [
+        mlp(&[9, 5], Activation::Tanh),
+        ModelConfig::Cnn { image, features, hidden: vec![4], activation: Activation::Relu },
+    ];
+    for model in models {
+        for method in ["dpsgd", "dpsgd-f", "dpsgd-global-adapt"] {
+            let of_method = config(model.clone(), batches(0.7, 3), Some(privacy(method)));
+            let plan = Plan::new(TrainConfig { block_records: Some(8), ..of_method }, data.facts).unwrap();
+            for dtype in [DType::F32, DType::F64] {
+                let records = data.records_on(&device, dtype);
+                let run = |micro_batch: usize| {
+                    let execution = Execution { micro_batch, device: device.clone(), ..Execution::default() };
+                    let mut trainer = Trainer::new(&plan, &records, streams(1), execution).unwrap();
+                    let counts = trainer.run(&mut Unobserved).unwrap();
+                    (parameters(&mut trainer), counts)
+                };
+                let whole = run(1_024);
+                assert!(whole.1.non_finite > 0);
+                for micro_batch in [1, 20, 33] {
+                    assert_eq!(run(micro_batch), whole, "{method} {dtype:?} {micro_batch}");
+                }
+            }
+        }
+    }
+}
+
+/// Steps of neighbours, with every certified method and every kind of layer: a record moves the sum
+/// by at most its bound, and nothing of the others.
+#[cfg(feature = "audit")]
+#[test]
+fn one_record_moves_only_itself() {
+    use std::num::NonZeroUsize;
+
+    use dp_train::audit::Replay;
+
+    let Some(device) = device() else { return };
+    let (cases, one) = (400, NonZeroUsize::MIN);
+    let replay = Replay { cases, seed: 1, method: None, layer: None, plant: None, threads: one, ranks: one, device };
+    let report = replay.run(&|_| {}).unwrap();
+    assert_eq!((report.cases, report.violations), (cases, 0), "{:#?}", report.worst);
+    assert!(report.largest_sum_ratio > 0.9, "{}", report.largest_sum_ratio);
+}
+
+/// Passes in TF32 are close to the CPU's, and what is formed from them is formed exactly: neighbours
+/// differ by no more.
+#[cfg(feature = "audit")]
+#[test]
+fn one_record_moves_only_itself_with_passes_in_tf32() {
+    use std::num::NonZeroUsize;
+
+    use dp_train::{audit::Replay, cuda_device_in_tf32};
+
+    if device().is_none() {
+        return;
+    }
+    let device = cuda_device_in_tf32(0).unwrap();
+    let data = Data::random(7, 30, 3, 1, 1);
+    let answers_on = |device: &Device| {
+        answers(&mlp(&[20], Activation::Tanh), &Loss::SoftmaxCrossEntropy, (&data, 1), DType::F32, device)
+    };
+    let (in_tf32, on_cpu) = (answers_on(&device), answers_on(&Device::Cpu));
+    let error = relative_error(&in_tf32.losses, &on_cpu.losses);
+    assert!((1e-6..1e-2).contains(&error), "{error}");
+    let (cases, one) = (200, NonZeroUsize::MIN);
+    let replay = Replay { cases, seed: 2, method: None, layer: None, plant: None, threads: one, ranks: one, device };
+    let report = replay.run(&|_| {}).unwrap();
+    assert_eq!((report.cases, report.violations), (cases, 0), "{:#?}", report.worst);
+}
+
+/// With a variable that makes cuBLAS round factors, no device is opened.
+#[test]
+fn a_device_whose_products_are_not_exact_is_refused() {
+    if device().is_none() {
+        return;
+    }
+    let program = std::env::current_exe().unwrap();
+    let run = std::process::Command::new(program)
+        .env("NVIDIA_TF32_OVERRIDE", "1")
+        .env("REQUIRE_CUDA", "1")
+        .args(["--exact", "cuda::a_run_repeats"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&run.stdout);
+    assert!(!run.status.success() && text.contains("matrix products of the device in f32: expected "), "{text}");
+    assert!(text.contains("Unset NVIDIA_TF32_OVERRIDE"), "{text}");
 }
 
 /// The noise-only steps of a run whose batches are all empty: every parameter moves, by the noise's

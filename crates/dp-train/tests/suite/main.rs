@@ -23,6 +23,7 @@ mod oracle;
 mod ranks;
 mod refusals;
 mod reproducibility;
+mod rounding;
 mod scattering;
 mod support;
 mod threads;

@@ -8,6 +8,7 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use dp_train::audit::{CAUSES, Fault, KNOWN, LayerKind, Replay, Report};
 
+use crate::device::DeviceName;
 use crate::terminal::say;
 
 /// Options of `cargo xtask replay`.
@@ -27,7 +28,7 @@ pub(crate) struct ReplayArgs {
     plant: Option<Fault>,
     /// Take only the steps that once broke the guarantee, each by name with the factor by which it
     /// did.
-    #[arg(long, conflicts_with_all = ["cases", "method", "layer", "seed", "threads", "ranks"])]
+    #[arg(long, conflicts_with_all = ["cases", "method", "layer", "seed", "threads", "ranks", "device"])]
     known: bool,
     /// Decides all cases.
     #[arg(long, default_value_t = 1)]
@@ -38,6 +39,10 @@ pub(crate) struct ReplayArgs {
     /// Ranks that share every step, as threads of this process.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     ranks: u16,
+    /// Where the arithmetic of the steps is done: cpu, cuda, cuda:N, cuda-tf32 or
+    /// cuda-tf32:N.
+    #[arg(long, default_value = "cpu", value_name = "DEVICE")]
+    device: DeviceName,
     /// Print JSON instead of text.
     #[arg(long)]
     json: bool,
@@ -62,7 +67,8 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let from_files =
         if plant.is_none() && layer.is_none_or(|layer| layer == LayerKind::Linear) { cases / FILE_SHARE } else { 0 };
     let (method, ranks) = (args.method.clone(), NonZeroUsize::from(NonZeroU16::new(args.ranks).context("ranks")?));
-    let replay = Replay { cases: cases - from_files, seed, method, layer, plant, threads, ranks };
+    let replay =
+        Replay { cases: cases - from_files, seed, method, layer, plant, threads, ranks, device: args.device.open()? };
     let progress = indicatif::ProgressBar::new(cases);
     let mut report = replay.run(&|tried| progress.set_position(tried))?;
     let methods: Vec<&'static str> = report.by_method.keys().copied().collect();

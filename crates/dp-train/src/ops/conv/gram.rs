@@ -4,8 +4,10 @@ use candle_core::{Result, Tensor};
 
 use super::{ConvShape, check_images, patches};
 use crate::ops::cancellation::guarded_sq_norm;
+#[cfg(feature = "cuda")]
+use crate::ops::cuda;
 use crate::ops::element::{Element, destination, dtype, for_float, same, source};
-use crate::ops::in_place::ternary;
+use crate::ops::in_place::{Operands, ternary};
 use crate::ops::matmul::{Matrix, product};
 use crate::ops::workspace::Workspace;
 
@@ -27,7 +29,13 @@ pub(crate) fn conv_gram_sq_norms(
     workspaces: (&mut Workspace, &mut Workspace),
 ) -> Result<()> {
     ternary("conv-gram-sq-norms", dst, images, gradients, |operands| {
-        let (dst, [images, gradients]) = operands.on_cpu("conv-gram-sq-norms")?;
+        let (dst, [images, gradients]) = match operands {
+            Operands::Cpu(dst, sources) => (dst, sources),
+            #[cfg(feature = "cuda")]
+            Operands::Cuda(dst, [images, gradients]) => {
+                return cuda::conv_gram_sq_norms(dst, images, gradients, shape, bias);
+            }
+        };
         let dtype = dtype(images.0);
         let norms = destination::<f64>(dst)?;
         for_float!(dtype, "conv-gram-sq-norms", T => {

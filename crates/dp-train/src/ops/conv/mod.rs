@@ -128,13 +128,15 @@ fn input_gradient<T: Element>(
 
 /// `dst = Σ_i ∂(d_i · conv(image_i, weight)) / ∂weight`, or added to it.
 ///
-/// `order` is that of the destination's values.
+/// `order` is that of the destination's values. For a sum whose norms came from Gram matrices a CUDA
+/// device, which adds in an order of its own, adds in `f64` and rounds once.
+#[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "the CPU adds in one way"))]
 pub(crate) fn conv_weight_sum(
     dst: &Tensor,
     images: &Tensor,
     gradients: &Tensor,
     shape: &ConvShape,
-    order: WeightOrder,
+    (order, form): (WeightOrder, PerSampleForm),
     accumulate: bool,
     workspace: &mut Workspace,
 ) -> Result<()> {
@@ -147,9 +149,12 @@ pub(crate) fn conv_weight_sum(
             weight_gradient(shape, images, gradients, (sum, order), accumulate, workspace)
         }),
         #[cfg(feature = "cuda")]
-        Operands::Cuda(dst, [images, gradients]) => {
-            crate::ops::cuda::conv_weight_sum(dst, images, gradients, shape, order, accumulate)
-        }
+        Operands::Cuda(dst, [images, gradients]) => match form {
+            PerSampleForm::Kept => crate::ops::cuda::conv_weight_sum(dst, images, gradients, shape, order, accumulate),
+            PerSampleForm::Gram => {
+                crate::ops::cuda::conv_weight_sum_in_double(dst, images, gradients, shape, order, accumulate)
+            }
+        },
     })
 }
 

@@ -1,33 +1,43 @@
 //! Convolution: patches as rows of a matrix, and products with them, as many images at a time as
 //! the working memory holds.
 
-use candle_core::cuda::cudarc::cublas::{CudaBlas, Gemm};
-use candle_core::cuda::cudarc::driver::{CudaView, CudaViewMut, DeviceRepr};
+use candle_core::cuda::WrapErr;
+use candle_core::cuda::cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr};
 use candle_core::{CudaDevice, Result, Tensor};
 
+use super::divisor::{Divisor, size};
+use super::fixed::{self, padded_products};
 use super::launch::{by_value, launch};
-use super::product::{Matrices, Products, products};
+use super::product::{Matrices, Products, Purpose};
 use super::view::{Destination, Real, Source, destination, dtype, on_device, scratch, source};
 use crate::ops::conv::{ConvShape, WeightOrder, check_images, unpack};
 use crate::ops::element::{for_float, same};
 
-/// Working memory for patches.
-const WORK_BYTES: usize = 256 << 20;
+/// Working memory for patches, and for the gradients of records that are formed together.
+pub(super) const WORK_BYTES: usize = 128 << 20;
+/// Results of a product that occupy a device, and the rows it has at least and at most for that.
+const RESULTS: usize = 1 << 21;
+const FEWEST_ROWS: usize = 1 << 12;
+const MOST_ROWS: usize = 1 << 16;
 
-/// The kernels' `ConvShape`.
+/// The kernels' `ConvShape`: one group, with channels counted in units of adjacent values.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct DeviceShape {
-    height: u64,
-    width: u64,
-    channels: u64,
-    filters: u64,
-    kernel: u64,
-    stride: u64,
-    padding: u64,
-    groups: u64,
-    out_height: u64,
-    out_width: u64,
+    height: u32,
+    width: u32,
+    pixel: u32,
+    first: u32,
+    padding: u32,
+    patch: u32,
+    row: u32,
+    channels: Divisor,
+    kernel: Divisor,
+    stride: Divisor,
+    out_height: Divisor,
+    out_width: Divisor,
+    image_height: Divisor,
+    image_width: Divisor,
 }
 
 #[expect(unsafe_code, reason = "says that a structure may be passed to a kernel")]
@@ -35,47 +45,114 @@ struct DeviceShape {
 unsafe impl DeviceRepr for DeviceShape {}
 by_value!(DeviceShape);
 
-impl From<&ConvShape> for DeviceShape {
-    fn from(shape: &ConvShape) -> Self {
-        let &ConvShape { height, width, channels, filters, kernel, stride, padding, groups } = shape;
-        let [height, width, channels, filters, kernel, stride, padding, groups, out_height, out_width] =
-            [height, width, channels, filters, kernel, stride, padding, groups, shape.out_height(), shape.out_width()]
-                .map(|size| size as u64);
-        Self { height, width, channels, filters, kernel, stride, padding, groups, out_height, out_width }
+impl DeviceShape {
+    /// Of a group whose patches are the beginnings of rows of so many values.
+    fn new(shape: &ConvShape, group: usize, row: usize, unit: usize) -> Result<Self> {
+        Ok(Self {
+            height: size(shape.height)?,
+            width: size(shape.width)?,
+            pixel: size(shape.channels / unit)?,
+            first: size(group * shape.depth() / unit)?,
+            padding: size(shape.padding)?,
+            patch: size(shape.patch() / unit)?,
+            row: size(row / unit)?,
+            channels: Divisor::new(shape.depth() / unit)?,
+            kernel: Divisor::new(shape.kernel)?,
+            stride: Divisor::new(shape.stride)?,
+            out_height: Divisor::new(shape.out_height())?,
+            out_width: Divisor::new(shape.out_width())?,
+            image_height: Divisor::new(shape.height)?,
+            image_width: Divisor::new(shape.width)?,
+        })
     }
 }
 
-/// So many images that their values of `per_image` each fit the working memory, at least one.
-fn images_at_once<T>(n_images: usize, per_image: usize) -> usize {
-    (WORK_BYTES / (per_image * size_of::<T>()).max(1)).clamp(1, n_images.max(1))
+/// What the length of a row with a bias is a multiple of, so that rows are aligned for cuBLAS and for
+/// runs.
+const ALIGNED: usize = 4;
+
+/// Bytes that a thread moves at once: the kernels' `Run`.
+const RUN_BYTES: usize = 16;
+
+/// How many adjacent channels of a group are moved at once: several if all images and patches then
+/// begin where a run may.
+fn unit<T: Real>(device: &CudaDevice, shape: &ConvShape, images: &CudaView<'_, T>) -> usize {
+    let run = RUN_BYTES / size_of::<T>();
+    let stream = device.cuda_stream();
+    let (address, _reads) = images.device_ptr(&stream);
+    if shape.depth().is_multiple_of(run) && address.is_multiple_of(RUN_BYTES as u64) { run } else { 1 }
+}
+
+/// Images whose patches are multiplied at once: a function of the shape alone.
+fn images_at_once<T>(shape: &ConvShape) -> usize {
+    let n_rows = (RESULTS / shape.group_filters().max(1)).clamp(FEWEST_ROWS, MOST_ROWS);
+    let images = n_rows.div_ceil(shape.positions().max(1)).next_power_of_two();
+    images.min(fixed::at_once(WORK_BYTES / size_of::<T>(), shape.positions() * shape.patch()))
+}
+
+/// Records whose gradients, of `width` values each, are formed at once: a function of the shape
+/// alone.
+fn records_at_once<T>(shape: &ConvShape, width: usize) -> usize {
+    images_at_once::<T>(shape).min(fixed::at_once(WORK_BYTES / size_of::<T>(), width))
 }
 
 /// The ranges of images that are worked on one after the other.
-fn chunks(n_images: usize, at_once: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
+pub(super) fn chunks(n_images: usize, at_once: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
     (0..n_images).step_by(at_once).map(move |start| start..(start + at_once).min(n_images))
 }
 
-/// The patches of one group of some images, `[images · positions, patch]`.
-fn gather_patches<T: Real>(
+/// The patches of one group of some images, at the beginning of rows of `row` values, and rows of
+/// zeros behind them.
+pub(super) fn gather_patches<T: Real>(
     device: &CudaDevice,
     shape: &ConvShape,
     group: usize,
     images: CudaView<'_, T>,
-    rows: CudaViewMut<'_, T>,
+    rows: &mut CudaSlice<T>,
+    row: usize,
 ) -> Result<()> {
-    let n = images.len() / shape.inputs() * shape.positions() * shape.patch();
-    same("values of patches", n, rows.len())?;
-    launch!(T, device, "gather_patches", n; DeviceShape::from(shape), group, images, rows)
+    let n_rows = images.len() / shape.inputs() * shape.positions();
+    if n_rows * row < rows.len() {
+        device.cuda_stream().memset_zeros(&mut rows.slice_mut(n_rows * row..)).w()?;
+    }
+    let unit = unit(device, shape, &images);
+    let (n_units, shape) = (n_rows * shape.patch() / unit, DeviceShape::new(shape, group, row, unit)?);
+    size(n_units)?;
+    let rows = rows.slice_mut(..n_rows * row);
+    if unit > 1 {
+        launch!(T, device, "gather_patches_in_runs", n_units; shape, images, rows)
+    } else {
+        launch!(T, device, "gather_patches", n_units; shape, images, rows)
+    }
+}
+
+/// The reverse: every value of a group in the images is the sum of its places in the patches.
+fn scatter_patches<T: Real>(
+    device: &CudaDevice,
+    shape: &ConvShape,
+    group: usize,
+    rows: CudaView<'_, T>,
+    images: CudaViewMut<'_, T>,
+) -> Result<()> {
+    let unit = unit(device, shape, &images.as_view());
+    let n_units = images.len() / shape.groups / unit;
+    size(n_units)?;
+    let shape = DeviceShape::new(shape, group, shape.patch(), unit)?;
+    if unit > 1 {
+        launch!(T, device, "scatter_patches_in_runs", n_units; shape, rows, images)
+    } else {
+        launch!(T, device, "scatter_patches", n_units; shape, rows, images)
+    }
 }
 
 /// A convolution's images and the values at its output, image by image.
-struct Pair<'a, T> {
-    images: CudaView<'a, T>,
-    outputs: CudaView<'a, T>,
+pub(super) struct Pair<'a, T> {
+    pub(super) images: CudaView<'a, T>,
+    pub(super) outputs: CudaView<'a, T>,
 }
 
 impl<T> Pair<'_, T> {
-    fn range(&self, shape: &ConvShape, range: &std::ops::Range<usize>) -> Pair<'_, T> {
+    pub(super) fn range(&self, shape: &ConvShape, range: &std::ops::Range<usize>) -> Pair<'_, T> {
         Pair {
             images: self.images.slice(range.start * shape.inputs()..range.end * shape.inputs()),
             outputs: self.outputs.slice(range.start * shape.outputs()..range.end * shape.outputs()),
@@ -94,33 +171,63 @@ pub(in crate::ops) fn conv_forward(
         let device = dst.0.device.clone();
         let mut out = destination::<T>(dst)?;
         let (images, weight) = (source::<T>(images)?, source::<T>(weight)?);
-        let shape = shape;
         same("values of a convolution's weight", shape.weights(), weight.len())?;
         check_images(shape, images.len(), out.len())?;
-        if let Some(bias) = bias {
-            let (bias, bias_l) = bias.storage_and_layout();
-            let bias = source::<T>((on_device(&bias)?, bias_l))?;
-            same("values of a convolution's bias", shape.filters, bias.len())?;
-            launch!(T, &device, "repeat_row", out.len(); shape.filters, out.slice_mut(..), bias)?;
-        }
         let (patch, filters, positions) = (shape.patch(), shape.group_filters(), shape.positions());
         let n_images = images.len() / shape.inputs();
-        let at_once = images_at_once::<T>(n_images, positions * patch);
-        let mut rows = scratch::<T>(&device, at_once * positions * patch)?;
+        let at_once = images_at_once::<T>(shape);
+        let n_rows = at_once * positions;
+        // A bias is one more weight, of an input that is always 1.
+        let row = if bias.is_some() { (patch + 1).next_multiple_of(ALIGNED) } else { patch };
+        let mut rows = scratch::<T>(&device, n_rows * row)?;
+        let with_bias = match bias {
+            Some(bias) => {
+                let (bias, bias_l) = bias.storage_and_layout();
+                let bias = source::<T>((on_device(&bias)?, bias_l))?;
+                Some(append_bias(&device, shape, &weight, &bias, &mut rows, row)?)
+            }
+            None => None,
+        };
+        let weight = with_bias.as_ref().map_or(weight, CudaSlice::as_view);
         for range in chunks(n_images, at_once) {
-            let n_rows = range.len() * positions;
             let images = images.slice(range.start * shape.inputs()..range.end * shape.inputs());
             for group in 0..shape.groups {
-                gather_patches(&device, shape, group, images.slice(..), rows.slice_mut(..n_rows * patch))?;
-                let values = out.slice_mut(range.start * shape.outputs() + group * filters..);
+                gather_patches(&device, shape, group, images.slice(..), &mut rows, row)?;
+                let values = out.slice_mut(range.start * shape.outputs() + group * filters..range.end * shape.outputs());
                 let to = Products { values, row_stride: shape.filters, record_stride: 0 };
-                let weight = weight.slice(group * filters * patch..(group + 1) * filters * patch);
-                let weight = Matrices::one(weight, filters, patch).transposed();
-                products(&device, 1, to, &Matrices::one(rows.as_view(), n_rows, patch), &weight, bias.is_some())?;
+                let weight = weight.slice(group * filters * row..(group + 1) * filters * row);
+                let weight = Matrices::one(weight, filters, row).transposed();
+                let rows = Matrices::one(rows.as_view(), n_rows, row);
+                padded_products(&device, Purpose::Pass, 1, to, &rows, &weight, false)?;
             }
         }
         Ok(())
     })
+}
+
+/// The weights with each filter's bias behind its own, and rows that end accordingly: in an input of
+/// 1, and zeros.
+fn append_bias<T: Real>(
+    device: &CudaDevice,
+    shape: &ConvShape,
+    weight: &CudaView<'_, T>,
+    bias: &CudaView<'_, T>,
+    rows: &mut CudaSlice<T>,
+    row: usize,
+) -> Result<CudaSlice<T>> {
+    same("values of a convolution's bias", shape.filters, bias.len())?;
+    let (patch, columns) = (shape.patch(), row - shape.patch());
+    let n = rows.len() / row * columns;
+    size(n)?;
+    launch!(T, device, "append_one", n; Divisor::new(columns)?, row, patch, rows.as_view_mut())?;
+    let mut with_bias = scratch::<T>(device, shape.filters * row)?;
+    let n = with_bias.len();
+    size(n)?;
+    launch!(
+        T, device, "append_bias", n;
+        Divisor::new(row)?, patch, weight.slice(..), bias.slice(..), with_bias.as_view_mut()
+    )?;
+    Ok(with_bias)
 }
 
 pub(in crate::ops) fn conv_input_gradient(
@@ -133,27 +240,22 @@ pub(in crate::ops) fn conv_input_gradient(
         let device = dst.0.device.clone();
         let mut out = destination::<T>(dst)?;
         let (gradients, weight) = (source::<T>(gradients)?, source::<T>(weight)?);
-        let shape = shape;
         same("values of a convolution's weight", shape.weights(), weight.len())?;
         check_images(shape, out.len(), gradients.len())?;
         let (patch, filters, positions) = (shape.patch(), shape.group_filters(), shape.positions());
         let n_images = out.len() / shape.inputs();
-        let at_once = images_at_once::<T>(n_images, positions * patch);
-        let mut rows = scratch::<T>(&device, at_once * positions * patch)?;
+        let at_once = images_at_once::<T>(shape);
+        let n_rows = at_once * positions;
+        let mut rows = scratch::<T>(&device, n_rows * patch)?;
         for range in chunks(n_images, at_once) {
-            let n_rows = range.len() * positions;
             let mut images = out.slice_mut(range.start * shape.inputs()..range.end * shape.inputs());
             for group in 0..shape.groups {
-                let gradients = gradients.slice(range.start * shape.outputs() + group * filters..);
-                let gradients = Matrices::strided(gradients, n_rows, filters, shape.filters);
+                let block = range.start * shape.outputs() + group * filters..range.end * shape.outputs();
+                let gradients = Matrices::strided(gradients.slice(block), n_rows, filters, shape.filters);
                 let weight = weight.slice(group * filters * patch..(group + 1) * filters * patch);
                 let to = Products { values: rows.as_view_mut(), row_stride: patch, record_stride: 0 };
-                products(&device, 1, to, &gradients, &Matrices::one(weight, filters, patch), false)?;
-                let n = range.len() * shape.inputs() / shape.groups;
-                launch!(
-                    T, &device, "scatter_patches", n;
-                    DeviceShape::from(shape), group, rows.as_view(), images.slice_mut(..)
-                )?;
+                padded_products(&device, Purpose::Pass, 1, to, &gradients, &Matrices::one(weight, filters, patch), false)?;
+                scatter_patches(&device, shape, group, rows.as_view(), images.slice_mut(..))?;
             }
         }
         Ok(())
@@ -172,18 +274,17 @@ pub(in crate::ops) fn conv_weight_sum(
         let device = dst.0.device.clone();
         let mut sum = destination::<T>(dst)?;
         let all = Pair { images: source::<T>(images)?, outputs: source::<T>(gradients)? };
-        let shape = shape;
         same("values of a convolution's weight", shape.weights(), sum.len())?;
         check_images(shape, all.images.len(), all.outputs.len())?;
         let (patch, filters, positions) = (shape.patch(), shape.group_filters(), shape.positions());
         let n_images = all.images.len() / shape.inputs();
-        let at_once = images_at_once::<T>(n_images, positions * patch);
+        let at_once = images_at_once::<T>(shape);
         let mut rows = scratch::<T>(&device, at_once * positions * patch)?;
         for range in chunks(n_images, at_once) {
             let part = all.range(shape, &range);
             let n_rows = range.len() * positions;
             for group in 0..shape.groups {
-                gather_patches(&device, shape, group, part.images.slice(..), rows.slice_mut(..n_rows * patch))?;
+                gather_patches(&device, shape, group, part.images.slice(..), &mut rows, patch)?;
                 let rows = Matrices::one(rows.as_view(), n_rows, patch);
                 let gradients = Matrices::strided(part.outputs.slice(group * filters..), n_rows, filters, shape.filters);
                 let values = sum.slice_mut(group * filters * patch..(group + 1) * filters * patch);
@@ -205,18 +306,15 @@ fn weight_products<T: Real>(
     gradients: Matrices<'_, T>,
     rows: Matrices<'_, T>,
     accumulate: bool,
-) -> Result<()>
-where
-    CudaBlas: Gemm<T>,
-{
+) -> Result<()> {
     match order {
         WeightOrder::FiltersFirst => {
             let to = Products { values, row_stride: rows.columns, record_stride };
-            products(device, n_records, to, &gradients.transposed(), &rows, accumulate)
+            padded_products(device, Purpose::Gradient, n_records, to, &gradients.transposed(), &rows, accumulate)
         }
         WeightOrder::PatchFirst => {
             let to = Products { values, row_stride: gradients.columns, record_stride };
-            products(device, n_records, to, &rows.transposed(), &gradients, accumulate)
+            padded_products(device, Purpose::Gradient, n_records, to, &rows.transposed(), &gradients, accumulate)
         }
     }
 }
@@ -230,24 +328,20 @@ fn record_gradients<T: Real>(
     all: &Pair<'_, T>,
     mut to: CudaViewMut<'_, T>,
     width: usize,
-) -> Result<()>
-where
-    CudaBlas: Gemm<T>,
-{
+) -> Result<()> {
     let (patch, filters, positions) = (shape.patch(), shape.group_filters(), shape.positions());
     let n_images = all.images.len() / shape.inputs();
-    let at_once = images_at_once::<T>(n_images, positions * patch);
+    let at_once = records_at_once::<T>(shape, width);
     let mut rows = scratch::<T>(device, at_once * positions * patch)?;
     for range in chunks(n_images, at_once) {
         let part = all.range(shape, &range);
         for group in 0..shape.groups {
-            let len = range.len() * positions * patch;
-            gather_patches(device, shape, group, part.images.slice(..), rows.slice_mut(..len))?;
+            gather_patches(device, shape, group, part.images.slice(..), &mut rows, patch)?;
             let rows = Matrices::one(rows.as_view(), positions, patch).per_record(positions * patch);
             let gradients = part.outputs.slice(group * filters..);
             let gradients = Matrices::strided(gradients, positions, filters, shape.filters).per_record(shape.outputs());
-            let values = to.slice_mut(range.start * width + group * filters * patch..);
-            weight_products(device, range.len(), (values, width), order, gradients, rows, false)?;
+            let values = to.slice_mut(range.start * width + group * filters * patch..range.end * width);
+            weight_products(device, at_once, (values, width), order, gradients, rows, false)?;
         }
     }
     if width > shape.weights() {

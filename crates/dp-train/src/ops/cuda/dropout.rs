@@ -3,6 +3,7 @@
 use candle_core::{Result, WithDType};
 
 use super::launch::launch;
+use super::upload::upload;
 use super::view::{Destination, Source, destination, dtype, source};
 use crate::dropout::DropoutKey;
 use crate::ops::dropout::threshold;
@@ -22,7 +23,7 @@ pub(in crate::ops) fn dropout(
         same("record numbers of a batch", rows, records.len())?;
         let (dst, src) = (destination::<T>(dst)?, source::<T>(src)?);
         same("elements to drop from", dst.len(), src.len())?;
-        let records = device.clone_htod(records)?;
+        let records = upload(&device, records)?;
         let scale = T::from_f64(1.0 / (1.0 - probability));
         launch!(
             T, &device, "dropout", rows * columns.div_ceil(4);

@@ -1,10 +1,14 @@
 //! Rows of a table, picked by ids.
 
-use candle_core::Result;
+use candle_core::cuda::cudarc::driver::CudaSlice;
+use candle_core::{CudaDevice, Error, Result};
 
 use super::launch::launch;
 use super::rows::Parts;
-use super::view::{Destination, Source, destination, dtype, scratch, source};
+#[cfg(test)]
+use super::upload::upload;
+use super::upload::weights_on_device;
+use super::view::{Destination, Real, Source, destination, dtype, scratch, source};
 use crate::ops::element::{Element, for_float, rows_and_columns, same};
 
 /// Partial sums that an id's channels are summed in, at most.
@@ -46,8 +50,8 @@ pub(in crate::ops) fn embedding_sq_norms(
     })
 }
 
-/// Ids are linked to the next place of the same row, so that one thread sums a row's gradients in
-/// the order of the batch.
+/// Places are sorted by their row of the table, so that one thread sums a row's gradients in the
+/// order of the batch.
 pub(in crate::ops) fn embedding_sum(
     dst: Destination<'_>,
     ids: Source<'_>,
@@ -67,16 +71,51 @@ pub(in crate::ops) fn embedding_sum(
             launch!(T, &device, "fill", dst.len(); dst.slice_mut(..), T::ZERO)?;
         }
         let n_ids = ids.len();
-        let weights = device.clone_htod(weights)?;
-        let mut next = scratch::<u64>(&device, n_ids)?;
-        let mut linked = device.alloc_zeros::<u32>(n_ids)?;
+        if n_ids > 1 << 32 || vocabulary > 1 << 31 {
+            let expected = "expected at most 2^32 and 2^31";
+            return Err(Error::Msg(format!("ids of a batch, and rows of a table: {expected}, got {n_ids} and {vocabulary}")));
+        }
+        let weights = weights_on_device(&device, weights)?;
+        let n_keys = n_ids.next_power_of_two();
+        let mut keys = scratch::<u64>(&device, n_keys)?;
         launch!(
-            T, &device, "embedding_links", n_ids;
-            positions, vocabulary, ids.slice(..), weights.as_view(), next.as_view_mut(), linked.as_view_mut()
+            T, &device, "embedding_keys", n_keys;
+            n_ids, positions, vocabulary, ids, weights.as_view(), keys.as_view_mut()
         )?;
+        sort::<T>(&device, &mut keys)?;
         launch!(
             T, &device, "embedding_sum", n_ids * channels;
-            n_ids, positions, vocabulary, channels, ids, d, weights.as_view(), next.as_view(), linked.as_view(), dst
+            n_ids, positions, channels, d, weights.as_view(), keys.as_view(), dst
         )
     })
+}
+
+/// Sorts keys, as many as a power of two, in a fixed order of comparisons.
+fn sort<T: Real>(device: &CudaDevice, keys: &mut CudaSlice<u64>) -> Result<()> {
+    let n = keys.len();
+    for run in (1..=n.ilog2()).map(|bits| 1_usize << bits) {
+        for distance in (0..run.ilog2()).rev().map(|bits| 1_usize << bits) {
+            launch!(T, device, "sort_step", n / 2; run, distance, keys.as_view_mut())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::cuda::testing::device;
+
+    #[test]
+    fn keys_are_sorted() {
+        let Some(device) = device() else { return };
+        let device = device.as_cuda_device().unwrap();
+        for n in [1, 2, 4, 256, 2_048] {
+            let mut values: Vec<u64> = (0..n as u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 7).collect();
+            let mut keys = upload(device, &values).unwrap();
+            sort::<f32>(device, &mut keys).unwrap();
+            values.sort_unstable();
+            assert_eq!(device.clone_dtoh(&keys).unwrap(), values, "{n}");
+        }
+    }
 }

@@ -1,11 +1,19 @@
 //! Losses and their gradients.
 
-use candle_core::Result;
+use candle_core::op::BackpropOp;
+use candle_core::{CudaDevice, CudaStorage, Result, Storage, Tensor};
 
 use super::launch::launch;
+use super::upload::upload;
 use super::view::{Destination, Source, destination, dtype, source};
 use crate::ops::element::{for_float, rows_and_columns, same};
 use crate::ops::softmax::rows_and_classes;
+
+/// A batch's labels on the device.
+pub(in crate::ops) fn labels(device: &CudaDevice, labels: &[u32]) -> Result<Tensor> {
+    let storage = CudaStorage::wrap_cuda_slice(upload(device, labels)?, device.clone());
+    Ok(Tensor::from_storage(Storage::Cuda(storage), labels.len(), BackpropOp::none(), false))
+}
 
 pub(in crate::ops) fn softmax_losses(dst: Destination<'_>, logits: Source<'_>, labels: Source<'_>) -> Result<()> {
     for_float!(dtype(logits.0), "softmax-losses", T => {
@@ -54,7 +62,7 @@ pub(in crate::ops) fn scale_by_label(dst: Destination<'_>, labels: Source<'_>, f
         let (rows, columns) = rows_and_columns(dst.1)?;
         let (dst, labels) = (destination::<T>(dst)?, source::<u32>(labels)?);
         same("labels of a batch", rows, labels.len())?;
-        let factors = device.clone_htod(factors)?;
+        let factors = upload(&device, factors)?;
         launch!(T, &device, "scale_by_label", dst.len(); columns, dst, labels, factors.as_view(), factors.len())
     })
 }

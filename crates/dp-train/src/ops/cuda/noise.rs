@@ -2,13 +2,16 @@
 
 use std::ops::Deref;
 
-use candle_core::cuda::cudarc::driver::{CudaViewMut, DeviceRepr};
+use candle_core::cuda::cudarc::driver::{CudaSlice, CudaViewMut, DeviceRepr};
 use candle_core::{CudaDevice, Error, Layout, Result, Storage, WithDType};
 
+use super::integers::DeviceIntegers;
 use super::launch::{by_value, launch};
+use super::upload::upload_into;
 use super::view::{Destination, Real, destination, dtype, on_device, scratch, source};
 use crate::noise::{BLOCK, NoiseSource, StepNoise};
 use crate::ops::element::{Element, for_float, same};
+use crate::ops::integers::FromIntegers;
 use crate::ops::noise::Privatise;
 
 /// Values that have their first bits from one block of keystream.
@@ -29,6 +32,30 @@ struct DeviceKey([u32; 8]);
 unsafe impl DeviceRepr for DeviceKey {}
 by_value!(DeviceKey);
 
+/// What kernels note while they work, for one look at the end of a step: the kernels' `Notes`, how
+/// many pairs are in doubt and whether a value is not finite; and the pairs.
+struct Notes {
+    counts: CudaSlice<u32>,
+    doubtful: CudaSlice<u64>,
+}
+
+impl Notes {
+    fn new(device: &CudaDevice) -> Result<Self> {
+        Ok(Self { counts: device.alloc_zeros(2)?, doubtful: scratch(device, DOUBTFUL)? })
+    }
+
+    /// The pairs in doubt, and whether every value is finite.
+    fn read(&self, device: &CudaDevice) -> Result<(Vec<u64>, bool)> {
+        let counts = device.clone_dtoh(&self.counts)?;
+        let (n, not_finite) = (counts.first().copied().unwrap_or(0) as usize, counts.get(1) != Some(&0));
+        if n > DOUBTFUL {
+            return Err(Error::Msg(format!("values of noise in doubt: expected at most {DOUBTFUL} pairs, got {n}")));
+        }
+        let pairs = if n > 0 { device.clone_dtoh(&self.doubtful.slice(..n))? } else { Vec::new() };
+        Ok((pairs, !not_finite))
+    }
+}
+
 /// Whether every value came out finite.
 pub(in crate::ops) fn privatise(
     dst: Destination<'_>,
@@ -44,62 +71,92 @@ pub(in crate::ops) fn privatise(
             launch!(T, &device, "axpy", values.len(); values.slice_mut(..), T::ONE, other)?;
         }
         let share = T::from_f64(1.0 / how.normaliser);
-        match &how.noise {
-            Some(noise) if how.source == NoiseSource::Device => add_noise(&device, noise, share, &mut values)?,
-            Some(noise) => {
-                let mut on_host = device.clone_dtoh(&values)?;
-                T::add_noise(noise, 0, &mut on_host);
-                device.memcpy_htod(&on_host, &mut values)?;
-                launch!(T, &device, "scale", values.len(); values.slice_mut(..), share)?;
+        let mut notes = Notes::new(&device)?;
+        let (len, slots) = (values.len(), DOUBTFUL as u32);
+        let noise = match &how.noise {
+            Some(noise) if how.source == NoiseSource::Device => noise,
+            noise => {
+                if let Some(noise) = noise {
+                    let mut on_host = device.clone_dtoh(&values)?;
+                    T::add_noise(noise, 0, &mut on_host);
+                    upload_into(&device, &on_host, &mut values)?;
+                }
+                launch!(T, &device, "share_out", len; share, values, notes.counts.as_view_mut())?;
+                return Ok(notes.read(&device)?.1);
             }
-            None => launch!(T, &device, "scale", values.len(); values.slice_mut(..), share)?,
+        };
+        launch!(
+            T, &device, "privatise", n_leading_blocks(len);
+            len, DeviceKey(noise.key()), T::grid_factor(noise.std()), share, values.slice_mut(..),
+            notes.counts.as_view_mut(), notes.doubtful.as_view_mut(), slots
+        )?;
+        let (pairs, is_finite) = notes.read(&device)?;
+        for pair in pairs {
+            let before = |values: &CudaViewMut<'_, T>, place: usize| -> Result<f64> {
+                Ok(device.clone_dtoh(&values.as_view().slice(place..=place))?.iter().map(|value| value.to_f64()).sum())
+            };
+            settle(&device, noise, pair, share, &mut values, before)?;
         }
-        let mut not_finite = device.alloc_zeros::<u32>(1)?;
-        launch!(T, &device, "note_not_finite", values.len(); values, not_finite.as_view_mut())?;
-        Ok(device.clone_dtoh(&not_finite)?.iter().all(|&flag| flag == 0))
+        Ok(is_finite)
     })
 }
 
-/// `(values + noise) · share`, the noise rounded as on the CPU.
-fn add_noise<T: Real>(device: &CudaDevice, noise: &StepNoise, share: T, values: &mut CudaViewMut<'_, T>) -> Result<()> {
-    let factor = T::grid_factor(noise.std());
-    let mut n_doubtful = device.alloc_zeros::<u32>(1)?;
-    let mut doubtful = scratch::<u64>(device, DOUBTFUL)?;
-    let len = values.len();
-    launch!(
-        T, device, "privatise", len.div_ceil(BLOCK) * (BLOCK / VALUES_OF_BLOCK);
-        len, DeviceKey(noise.key()), factor, share, values.slice_mut(..), n_doubtful.as_view_mut(),
-        doubtful.as_view_mut(), DOUBTFUL as u32
-    )?;
-    let n = device.clone_dtoh(&n_doubtful)?.iter().sum::<u32>() as usize;
-    if n > DOUBTFUL {
-        return Err(Error::Msg(format!("values of noise in doubt: expected at most {DOUBTFUL} pairs, got {n}")));
-    }
-    if n > 0 {
-        for pair in device.clone_dtoh(&doubtful.slice(..n))? {
-            settle(device, noise, pair, share, values)?;
+/// `out = (integers · grid + N) / normaliser`, the noise rounded as on the CPU. Whether every value
+/// was finite and within the capacity of the grid.
+pub(in crate::ops) fn privatise_integers(
+    dst: Destination<'_>,
+    integers: &DeviceIntegers,
+    how: &FromIntegers<'_>,
+) -> Result<bool> {
+    for_float!(dtype(dst.0), "privatise-integers", T => {
+        let device = dst.0.device.clone();
+        let mut values = destination::<T>(dst)?;
+        let (len, slots) = (values.len(), DOUBTFUL as u32);
+        same("integers of a sum", len, integers.steps.len())?;
+        let share = T::from_f64(1.0 / how.normaliser);
+        let mut notes = Notes::new(&device)?;
+        launch!(
+            T, &device, "privatise_integers", n_leading_blocks(len);
+            len, DeviceKey(how.noise.key()), T::grid_factor(how.noise.std()), share, integers.steps.as_view(), how.grid,
+            integers.beyond.as_view(), values.slice_mut(..), notes.counts.as_view_mut(), notes.doubtful.as_view_mut(),
+            slots
+        )?;
+        let (pairs, is_finite) = notes.read(&device)?;
+        for pair in pairs {
+            let before = |_: &CudaViewMut<'_, T>, place: usize| -> Result<f64> {
+                let steps = device.clone_dtoh(&integers.steps.slice(place..=place))?;
+                Ok(steps.iter().map(|&steps| steps as f64 * how.grid).sum())
+            };
+            settle(&device, &how.noise, pair, share, &mut values, before)?;
         }
-    }
-    Ok(())
+        Ok(is_finite)
+    })
 }
 
-/// Decides a pair of values that the device left as they were.
+/// Blocks of the leading stream that so many values take.
+fn n_leading_blocks(len: usize) -> usize {
+    len.div_ceil(BLOCK) * (BLOCK / VALUES_OF_BLOCK)
+}
+
+/// Decides a pair of values that the device left as they were; `before` reads a value without
+/// noise.
 fn settle<T: Real>(
     device: &CudaDevice,
     noise: &StepNoise,
     pair: u64,
     share: T,
     values: &mut CudaViewMut<'_, T>,
+    before: impl Fn(&CudaViewMut<'_, T>, usize) -> Result<f64>,
 ) -> Result<()> {
     let factor = T::grid_factor(noise.std());
     let first = (pair as usize / PAIRS) * BLOCK + pair as usize % PAIRS;
     let places: Vec<usize> = [first, first + PAIRS].into_iter().filter(|&place| place < values.len()).collect();
-    let mut before = [0.0; 2];
-    for (before, &place) in before.iter_mut().zip(&places) {
-        *before = device.clone_dtoh(&values.slice(place..=place))?.iter().map(|value| value.to_f64()).sum();
+    let mut exact = [0.0; 2];
+    for (exact, &place) in exact.iter_mut().zip(&places) {
+        *exact = before(values, place)?;
     }
-    for (steps, place) in noise.round_pair(pair, factor, before).into_iter().zip(places) {
-        device.memcpy_htod(&[T::of_steps(steps, factor) * share], &mut values.slice_mut(place..=place))?;
+    for (steps, place) in noise.round_pair(pair, factor, exact).into_iter().zip(places) {
+        upload_into(device, &[T::of_steps(steps, factor) * share], &mut values.slice_mut(place..=place))?;
     }
     Ok(())
 }

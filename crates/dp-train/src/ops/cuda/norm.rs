@@ -48,7 +48,7 @@ pub(in crate::ops) fn norm_statistics(
 ) -> Result<()> {
     for_float!(dtype(dst.0), "norm-statistics", T => {
         let device = dst.0.device.clone();
-        let (geometry, shape) = (geometry, DeviceShape::from(geometry));
+        let shape = DeviceShape::from(geometry);
         let mut statistics = destination::<T>(dst)?;
         let x = source::<T>(x)?;
         geometry.check(x.len() / geometry.width().max(1), x.len(), statistics.len())?;
@@ -81,7 +81,6 @@ pub(in crate::ops) fn norm_forward(
     let (shift, shift_l) = shift.storage_and_layout();
     for_float!(dtype(dst.0), "norm-forward", T => {
         let device = dst.0.device.clone();
-        let geometry = geometry;
         let (x, statistics) = (source::<T>(x)?, source::<T>(statistics)?);
         let scale = source::<T>((on_device(&scale)?, scale_l))?;
         let shift = source::<T>((on_device(&shift)?, shift_l))?;
@@ -105,7 +104,6 @@ pub(in crate::ops) fn norm_parameter_gradients(
     let (statistics, statistics_l) = statistics.storage_and_layout();
     for_float!(dtype(dst.0), "norm-parameter-gradients", T => {
         let device = dst.0.device.clone();
-        let geometry = geometry;
         let (d, x) = (source::<T>(d)?, source::<T>(x)?);
         let statistics = source::<T>((on_device(&statistics)?, statistics_l))?;
         let dst = destination::<T>(dst)?;
@@ -135,7 +133,6 @@ pub(in crate::ops) fn norm_backward(
     let (scale, scale_l) = scale.storage_and_layout();
     for_float!(dtype(dst.0), "norm-backward", T => {
         let device = dst.0.device.clone();
-        let geometry = geometry;
         let (x, statistics) = (source::<T>(x)?, source::<T>(statistics)?);
         let scale = source::<T>((on_device(&scale)?, scale_l))?;
         let gradient = destination::<T>(dst)?;

@@ -4,6 +4,7 @@ use candle_core::cuda::cudarc::driver::{CudaView, CudaViewMut};
 use candle_core::{CudaDevice, Error, Result, WithDType};
 
 use super::launch::launch;
+use super::upload::{upload, upload_into};
 use super::view::{Destination, Real, Source, destination, dtype, source};
 use crate::ops::activation::Activation;
 use crate::ops::element::{for_float, same};
@@ -47,7 +48,7 @@ pub(in crate::ops) fn add_slice(dst: Destination<'_>, alpha: f64, values: &[f64]
         let device = dst.0.device.clone();
         let dst = destination::<T>(dst)?;
         same("values to add", dst.len(), values.len())?;
-        let values = device.clone_htod(values)?;
+        let values = upload(&device, values)?;
         launch!(T, &device, "add_slice", dst.len(); dst, alpha, values.as_view())
     })
 }
@@ -65,7 +66,7 @@ pub(in crate::ops) fn set_along<V: Copy + Into<f64>>(
         same("values to start from", dst.len(), origin.len())?;
         same("values to add", dst.len(), values.len())?;
         let values = origin.iter().zip(values).map(|(&o, &s)| T::from_f64(o + alpha * s.into()));
-        device.memcpy_htod(&values.collect::<Vec<T>>(), &mut dst)
+        upload_into(&device, &values.collect::<Vec<T>>(), &mut dst)
     })
 }
 
@@ -140,7 +141,7 @@ pub(in crate::ops) fn activation_backward(
     activation: Activation,
 ) -> Result<()> {
     if !activation.is_function_of_output() {
-        return Err(Error::Msg(format!("the derivative of {:?} is not a function of its output", activation)));
+        return Err(Error::Msg(format!("the derivative of {activation:?} is not a function of its output")));
     }
     for_float!(dtype(dst.0), "activation-backward", T => {
         let (device, dst, output) = pair::<T>("length of the activation's output", dst, output)?;
@@ -150,7 +151,7 @@ pub(in crate::ops) fn activation_backward(
 
 pub(in crate::ops) fn activation_slope(dst: Destination<'_>, input: Source<'_>, activation: Activation) -> Result<()> {
     if activation.is_function_of_output() {
-        return Err(Error::Msg(format!("the derivative of {:?} is taken from its output", activation)));
+        return Err(Error::Msg(format!("the derivative of {activation:?} is taken from its output")));
     }
     for_float!(dtype(dst.0), "activation-slope", T => {
         let (device, dst, input) = pair::<T>("length of the activation's input", dst, input)?;

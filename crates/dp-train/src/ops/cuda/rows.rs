@@ -1,9 +1,13 @@
 //! Operations on the rows of a matrix: one row is one record.
 
+use std::ops::Range;
+
 use candle_core::cuda::cudarc::driver::{CudaSlice, CudaView, CudaViewMut};
 use candle_core::{CudaDevice, Error, Result};
 
+use super::divisor::{self, Divisor};
 use super::launch::launch;
+use super::upload::{upload, weights_on_device};
 use super::view::{Destination, Real, Source, destination, dtype, scratch, source};
 use crate::ops::element::{for_float, rows_and_columns, same};
 
@@ -22,9 +26,34 @@ impl Parts {
 /// Partial sums that a row's squared norm is taken in.
 const LANES: usize = 256;
 /// Partial sums that a column is summed in, at most, and threads that are enough to keep a device
-/// busy.
-const COLUMN_PARTS: usize = 256;
-const ENOUGH_THREADS: usize = 1 << 16;
+/// busy. One thread adds up to [`FOLDED`] partial sums; of more, groups are added first.
+const COLUMN_PARTS: usize = 4_096;
+const ENOUGH_THREADS: usize = 1 << 17;
+const FOLDED: usize = 64;
+
+/// Ranges of rows of so many values that one launch can number.
+pub(super) fn launches(n_rows: usize, columns: usize) -> Result<impl Iterator<Item = Range<usize>>> {
+    let at_once = divisor::at_once(columns)?;
+    let n_rows = if columns == 0 { 0 } else { n_rows };
+    Ok((0..n_rows).step_by(at_once).map(move |start| start..(start + at_once).min(n_rows)))
+}
+
+/// The values of some rows of so many each.
+pub(super) fn values_of(rows: &Range<usize>, columns: usize) -> Range<usize> {
+    rows.start * columns..rows.end * columns
+}
+
+/// The same row in all rows.
+fn fill_with_row<T: Real>(device: &CudaDevice, mut dst: CudaViewMut<'_, T>, row: &CudaView<'_, T>) -> Result<()> {
+    let columns = row.len();
+    let n_rows = dst.len() / columns.max(1);
+    same("values of repeated rows", n_rows * columns, dst.len())?;
+    for rows in launches(n_rows, columns)? {
+        let dst = dst.slice_mut(values_of(&rows, columns));
+        launch!(T, device, "repeat_row", dst.len(); Divisor::new(columns)?, dst, row.slice(..))?;
+    }
+    Ok(())
+}
 
 /// Partial sums of each row's squared norm.
 fn sq_norm_parts<T: Real>(device: &CudaDevice, values: CudaView<'_, T>, rows: usize, columns: usize) -> Result<Parts> {
@@ -94,12 +123,21 @@ fn sum_columns<T: Real>(
     let mut parts = Parts::new(device, n_parts, columns)?;
     // Without weights the kernel reads none, but it takes a pointer.
     let weighted = weights.is_some();
-    let weights = device.clone_htod(weights.unwrap_or(&[1.0]))?;
+    let weights = weights_on_device(device, weights.unwrap_or(&[1.0]))?;
     launch!(
         T, device, "column_sum_parts", n_parts * columns;
         rows, row_stride, first_column, columns, n_parts, values, u32::from(weighted), weights.as_view(),
         parts.values.as_view_mut()
     )?;
+    if n_parts > FOLDED {
+        let mut folded = Parts::new(device, FOLDED, columns)?;
+        launch!(
+            T, device, "fold_parts", FOLDED * columns;
+            columns, n_parts, FOLDED, parts.values.as_view(), folded.values.as_view_mut()
+        )?;
+        parts = folded;
+    }
+    let n_parts = parts.n_parts;
     launch!(T, device, "write_total", columns; n_parts, parts.values.as_view(), dst, u32::from(accumulate))
 }
 
@@ -142,7 +180,7 @@ pub(in crate::ops) fn weighted_column_sum(
         if last > row_stride {
             return Err(Error::Msg(format!("columns to sum: expected at most {row_stride}, got {last}")));
         }
-        let matrix = Columns { values: source::<T>(src)?, rows, row_stride, first_column: first_column };
+        let matrix = Columns { values: source::<T>(src)?, rows, row_stride, first_column };
         sum_columns(&device, dst, matrix, Some(weights), accumulate)
     })
 }
@@ -154,8 +192,14 @@ pub(in crate::ops) fn scale_rows(dst: Destination<'_>, src: Source<'_>, weights:
         same("weights of rows", rows, weights.len())?;
         let (dst, src) = (destination::<T>(dst)?, source::<T>(src)?);
         same("elements to scale", dst.len(), src.len())?;
-        let weights = device.clone_htod(weights)?;
-        launch!(T, &device, "scale_rows", dst.len(); columns, dst, src, weights.as_view())
+        let weights = weights_on_device(&device, weights)?;
+        let mut dst = dst;
+        for some in launches(rows, columns)? {
+            let (range, weights) = (values_of(&some, columns), weights.slice(some));
+            let (dst, src) = (dst.slice_mut(range.clone()), src.slice(range));
+            launch!(T, &device, "scale_rows", dst.len(); Divisor::new(columns)?, dst, src, weights)?;
+        }
+        Ok(())
     })
 }
 
@@ -165,7 +209,7 @@ pub(in crate::ops) fn repeat_row(dst: Destination<'_>, row: Source<'_>) -> Resul
         let (_, columns) = rows_and_columns(dst.1)?;
         let (dst, row) = (destination::<T>(dst)?, source::<T>(row)?);
         same("columns of a repeated row", columns, row.len())?;
-        launch!(T, &device, "repeat_row", dst.len(); columns, dst, row)
+        fill_with_row(&device, dst, &row)
     })
 }
 
@@ -180,7 +224,12 @@ pub(in crate::ops) fn gather_rows(dst: Destination<'_>, table: Source<'_>, rows:
             return Err(Error::Msg(format!("row {row} of a table with {n_table} rows")));
         }
         let (dst, table) = (destination::<T>(dst)?, source::<T>(table)?);
-        let rows = device.clone_htod(rows)?;
-        launch!(T, &device, "gather_rows", dst.len(); columns, dst, table, rows.as_view())
+        let rows = upload(&device, rows)?;
+        let mut dst = dst;
+        for some in launches(n_rows, columns)? {
+            let (dst, rows) = (dst.slice_mut(values_of(&some, columns)), rows.slice(some));
+            launch!(T, &device, "gather_rows", dst.len(); Divisor::new(columns)?, dst, table.slice(..), rows)?;
+        }
+        Ok(())
     })
 }

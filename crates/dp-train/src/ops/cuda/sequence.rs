@@ -2,10 +2,15 @@
 
 use candle_core::Result;
 
+use super::fixed;
 use super::launch::launch;
-use super::product::{Matrices, Products, products};
+use super::product::{Matrices, Products};
 use super::view::{Destination, Source, destination, dtype, source};
 use crate::ops::element::{for_float, rows_and_columns, same};
+
+/// Records whose products are formed at once, at most, and values of those products.
+const RECORDS: usize = 256;
+const VALUES: usize = 1 << 24;
 
 pub(in crate::ops) fn swap_axes(dst: Destination<'_>, src: Source<'_>, rows: usize, columns: usize) -> Result<()> {
     for_float!(dtype(dst.0), "swap-axes", T => {
@@ -34,7 +39,7 @@ pub(in crate::ops) fn record_products(
         let lhs = Matrices::one(source::<T>(lhs)?, positions, m).per_record(positions * m).transposed();
         let rhs = Matrices::one(source::<T>(rhs)?, positions, n).per_record(positions * n);
         let to = Products { values, row_stride: n, record_stride: m * n };
-        products(&device, records, to, &lhs, &rhs, false)
+        fixed::record_products(&device, (records, fixed::at_once(VALUES, m * n).min(RECORDS)), to, &lhs, &rhs)
     })
 }
 

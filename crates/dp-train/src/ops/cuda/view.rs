@@ -1,10 +1,12 @@
 //! Typed views of the storage that candle hands to a custom operation on a CUDA device.
 
 use candle_core::cuda::CudaDType;
+use candle_core::cuda::cudarc::cublas::sys::{cublasComputeType_t, cudaDataType};
 use candle_core::cuda::cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DeviceRepr, ValidAsZeroBits};
 use candle_core::{CudaDevice, CudaStorage, DType, Error, Layout, Result, Storage};
 
 use super::launch::Argument;
+use super::upload::Plain;
 use crate::noise::{GRID, at_most};
 use crate::ops::element::Element;
 
@@ -14,11 +16,17 @@ pub(in crate::ops) type Source<'a> = (&'a CudaStorage, &'a Layout);
 pub(in crate::ops) type Destination<'a> = (&'a mut CudaStorage, &'a Layout);
 
 /// A float type that kernels are compiled for.
-pub(super) trait Real: Element + CudaDType + DeviceRepr + ValidAsZeroBits + Argument {
+pub(super) trait Real: Element + CudaDType + DeviceRepr + ValidAsZeroBits + Argument + Plain {
     /// Name the kernels are loaded under.
     const MODULE: &'static str;
     /// The kernels.
     const PTX: &'static str;
+    /// What cuBLAS calls the type.
+    const DATA: cudaDataType;
+    /// What cuBLAS calls its arithmetic.
+    const COMPUTE: cublasComputeType_t;
+    /// The same where factors may lose digits.
+    const COMPUTE_FAST: cublasComputeType_t;
     /// Grid steps in one unit, for noise of this standard deviation: as on the CPU.
     fn grid_factor(std: f64) -> f64;
     /// A number of such steps as a value: as on the CPU.
@@ -28,6 +36,9 @@ pub(super) trait Real: Element + CudaDType + DeviceRepr + ValidAsZeroBits + Argu
 impl Real for f32 {
     const MODULE: &'static str = "dp-train-single";
     const PTX: &'static str = include_str!(concat!(env!("OUT_DIR"), "/single.ptx"));
+    const DATA: cudaDataType = cudaDataType::CUDA_R_32F;
+    const COMPUTE: cublasComputeType_t = cublasComputeType_t::CUBLAS_COMPUTE_32F_PEDANTIC;
+    const COMPUTE_FAST: cublasComputeType_t = cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32;
     fn grid_factor(std: f64) -> f64 {
         f64::from(at_most(GRID / std))
     }
@@ -39,6 +50,9 @@ impl Real for f32 {
 impl Real for f64 {
     const MODULE: &'static str = "dp-train-double";
     const PTX: &'static str = include_str!(concat!(env!("OUT_DIR"), "/double.ptx"));
+    const DATA: cudaDataType = cudaDataType::CUDA_R_64F;
+    const COMPUTE: cublasComputeType_t = cublasComputeType_t::CUBLAS_COMPUTE_64F_PEDANTIC;
+    const COMPUTE_FAST: cublasComputeType_t = Self::COMPUTE;
     fn grid_factor(std: f64) -> f64 {
         (GRID / std).next_down()
     }

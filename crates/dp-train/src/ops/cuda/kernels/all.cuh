@@ -4,8 +4,11 @@
 
 #include "activation.cuh"
 #include "conv.cuh"
+#include "divisor.cuh"
 #include "dropout.cuh"
 #include "embedding.cuh"
+#include "gram.cuh"
+#include "integers.cuh"
 #include "loss.cuh"
 #include "noise.cuh"
 #include "norm.cuh"

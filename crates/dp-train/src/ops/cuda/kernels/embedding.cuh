@@ -34,34 +34,36 @@ KERNEL embedding_sq_norm_parts(u64 n, u64 records, u64 positions, u64 vocabulary
     parts[(t * lanes + lane) * records + record] = row == NO_ROW ? (double)NAN : sum_of_squares;
 }
 
-// n = ids of the batch. Links every id to the next place of the same row of the table, `n` where there is none; `linked` starts as 0 and
-// becomes 1 where another place links to. Places of records with weight 0, and what is no id, are in no chain.
-KERNEL embedding_links(u64 n, u64 positions, u64 vocabulary, const real *ids, const double *weights, u64 *next, u32 *linked) {
+// n = ids of the batch, and places beyond them: what they are sorted by. The row of the table and then the place; what is in no sum comes last,
+// that is records with weight 0 and what is no id.
+KERNEL embedding_keys(u64 n, u64 n_ids, u64 positions, u64 vocabulary, const real *ids, const double *weights, u64 *keys) {
     ITEM(i, n);
-    const u64 row = row_of(ids[i], vocabulary);
-    next[i] = n;
-    if (row == NO_ROW || weights[i / positions] == 0) {
-        linked[i] = 1;
-        return;
-    }
-    for (u64 j = i + 1; j < n; j++) {
-        if (weights[j / positions] != 0 && row_of(ids[j], vocabulary) == row) {
-            next[i] = j;
-            linked[j] = 1;
-            return;
-        }
+    const u64 row = i < n_ids && weights[i / positions] != 0 ? row_of(ids[i], vocabulary) : NO_ROW;
+    keys[i] = row == NO_ROW ? NO_ROW : row << 32 | i;
+}
+
+// n = pairs of keys. One step of a bitonic sort: keys that are `distance` apart, in runs of `run` keys that rise and fall in turn.
+KERNEL sort_step(u64 n, u64 run, u64 distance, u64 *keys) {
+    ITEM(i, n);
+    const u64 low = 2 * i - i % distance, high = low + distance;
+    const bool rises = (low & run) == 0;
+    const u64 a = keys[low], b = keys[high];
+    if ((a > b) == rises) {
+        keys[low] = b;
+        keys[high] = a;
     }
 }
 
-// n = ids of the batch · channels: where a chain begins, the sum over it goes to the table's row.
-KERNEL embedding_sum(u64 n, u64 n_ids, u64 positions, u64 vocabulary, u64 channels, const real *ids, const real *d, const double *weights,
-                     const u64 *next, const u32 *linked, real *dst) {
+// n = ids of the batch · channels: where a row of the table begins among the sorted keys, the sum over its places goes to it, in their order.
+KERNEL embedding_sum(u64 n, u64 n_ids, u64 positions, u64 channels, const real *d, const double *weights, const u64 *keys, real *dst) {
     ITEM(i, n);
-    const u64 channel = i % channels;
-    u64 place = i / channels;
-    if (linked[place]) return;
-    const u64 row = row_of(ids[place], vocabulary);
+    const u64 channel = i % channels, row = keys[i / channels] >> 32;
+    u64 k = i / channels;
+    if (keys[k] == NO_ROW || (k > 0 && keys[k - 1] >> 32 == row)) return;
     double sum = 0;
-    for (; place < n_ids; place = next[place]) sum += weights[place / positions] * d[place * channels + channel];
+    for (; k < n_ids && keys[k] >> 32 == row; k++) {
+        const u64 place = keys[k] & 0xffffffffu;
+        sum += weights[place / positions] * d[place * channels + channel];
+    }
     dst[row * channels + channel] += (real)sum;
 }

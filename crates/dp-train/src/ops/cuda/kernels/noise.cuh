@@ -82,10 +82,21 @@ __device__ inline double value_of(double, double steps, double factor) {
     return steps / factor;
 }
 
-// n = blocks of the leading stream, each of which has the first bits of eight pairs. Pairs in doubt are left as they are and listed in
-// `doubtful` (as many as fit); the host settles them with more bits.
-KERNEL privatise(u64 n, u64 len, ChaChaKey key, double factor, real share, real *values, u32 *n_doubtful, u64 *doubtful, u32 capacity) {
-    ITEM(i, n);
+// What the host looks at after a step: how many pairs are in doubt, and whether a value is not finite.
+struct Notes {
+    u32 n_doubtful, not_finite;
+};
+
+__device__ inline void note_if_not_finite(real value, Notes *notes) {
+    // NaN for NaN and both infinities. Threads that write it all write 1.
+    if (!(value * (real)0 == (real)0)) notes->not_finite = 1;
+}
+
+// The noise of block `i` of the leading stream, which has the first bits of eight pairs, on the values that `before` says. Pairs in doubt are
+// left as they are and listed in `doubtful` (as many as fit); the host settles them with more bits.
+template <class Before>
+__device__ inline void add_noise(u64 i, u64 len, const ChaChaKey &key, double factor, real share, Before before, real *values, Notes *notes,
+                                 u64 *doubtful, u32 capacity) {
     const u64 group = i / LANES, lane = i % LANES;
     u32 leading[16];
     chacha20(key, LEADING, i, leading);
@@ -99,14 +110,50 @@ KERNEL privatise(u64 n, u64 len, ChaChaKey key, double factor, real share, real 
         const u64 radius = (u64)leading[w] << 32 | further[0], turn = (u64)leading[8 + w] << 32 | further[5];
         double noise[2], rounded[2];
         const double error = gaussian_pair(radius, turn, noise);
-        bool sure = round_to_grid(factor, values[first], noise[0], error, &rounded[0]);
-        if (second < len) sure = round_to_grid(factor, values[second], noise[1], error, &rounded[1]) && sure;
+        bool sure = round_to_grid(factor, before.at(first), noise[0], error, &rounded[0]);
+        if (second < len) sure = round_to_grid(factor, before.at(second), noise[1], error, &rounded[1]) && sure;
         if (!sure) {
-            const u32 place = atomicAdd(n_doubtful, 1u);
+            const u32 place = atomicAdd(&notes->n_doubtful, 1u);
             if (place < capacity) doubtful[place] = pair;
             continue;
         }
         values[first] = value_of((real)0, rounded[0], factor) * share;
-        if (second < len) values[second] = value_of((real)0, rounded[1], factor) * share;
+        note_if_not_finite(values[first], notes);
+        if (second >= len) continue;
+        values[second] = value_of((real)0, rounded[1], factor) * share;
+        note_if_not_finite(values[second], notes);
     }
+}
+
+struct Values {
+    const real *values;
+    __device__ double at(u64 i) const { return values[i]; }
+};
+
+struct Integers {
+    const i64 *steps;
+    double grid;
+    // Exact: the steps are below 2⁵¹ and the grid is a power of two.
+    __device__ double at(u64 i) const { return (double)steps[i] * grid; }
+};
+
+// n = blocks of the leading stream.
+KERNEL privatise(u64 n, u64 len, ChaChaKey key, double factor, real share, real *values, Notes *notes, u64 *doubtful, u32 capacity) {
+    ITEM(i, n);
+    add_noise(i, len, key, factor, share, Values{values}, values, notes, doubtful, capacity);
+}
+
+// The same for sums in integers; `beyond` says whether one of their values was not finite or too large.
+KERNEL privatise_integers(u64 n, u64 len, ChaChaKey key, double factor, real share, const i64 *steps, double grid, const u32 *beyond,
+                          real *values, Notes *notes, u64 *doubtful, u32 capacity) {
+    ITEM(i, n);
+    if (*beyond) notes->not_finite = 1;
+    add_noise(i, len, key, factor, share, Integers{steps, grid}, values, notes, doubtful, capacity);
+}
+
+// n = values that get no noise: `(values) · share`.
+KERNEL share_out(u64 n, real share, real *values, Notes *notes) {
+    ITEM(i, n);
+    values[i] *= share;
+    note_if_not_finite(values[i], notes);
 }

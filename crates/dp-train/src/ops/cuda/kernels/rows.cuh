@@ -1,23 +1,36 @@
 // Operations on the rows of a matrix.
 #pragma once
+#include "divisor.cuh"
 #include "thread.cuh"
 
 // n = rows · columns.
-KERNEL gather_rows(u64 n, u64 columns, real *dst, const real *table, const u64 *rows) {
+KERNEL gather_rows(u64 n, Divisor columns, real *dst, const real *table, const u64 *rows) {
     ITEM(i, n);
-    dst[i] = table[rows[i / columns] * columns + i % columns];
+    u32 column;
+    const u32 row = divide((u32)i, columns, &column);
+    dst[i] = table[rows[row] * columns.by + column];
 }
 
-KERNEL repeat_row(u64 n, u64 columns, real *dst, const real *row) {
+KERNEL repeat_row(u64 n, Divisor columns, real *dst, const real *row) {
     ITEM(i, n);
-    dst[i] = row[i % columns];
+    u32 column;
+    divide((u32)i, columns, &column);
+    dst[i] = row[column];
+}
+
+// A weight as a number of the sum, rounded towards zero: a scale must not grow.
+__device__ inline float towards_zero(float, double weight) {
+    return __double2float_rz(weight);
+}
+__device__ inline double towards_zero(double, double weight) {
+    return weight;
 }
 
 // A weight of 0 gives 0 even where the row is not finite.
-KERNEL scale_rows(u64 n, u64 columns, real *dst, const real *src, const double *weights) {
+KERNEL scale_rows(u64 n, Divisor columns, real *dst, const real *src, const double *weights) {
     ITEM(i, n);
-    const double weight = weights[i / columns];
-    dst[i] = weight == 0 ? (real)0 : (real)weight * src[i];
+    const double weight = weights[quotient((u32)i, columns)];
+    dst[i] = weight == 0 ? (real)0 : towards_zero((real)0, weight) * src[i];
 }
 
 // A class without a factor, which labels that were checked do not name, makes the row NaN.

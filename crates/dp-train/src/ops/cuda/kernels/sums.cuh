@@ -13,6 +13,15 @@ KERNEL add_total(u64 n, u64 n_parts, const double *parts, double *dst) {
     dst[i] += total(n, i, n_parts, parts);
 }
 
+// n = folded · items. Partial sum `p` of the fewer ones is that of every `folded`-th from `p` on.
+KERNEL fold_parts(u64 n, u64 n_items, u64 n_parts, u64 folded, const double *parts, double *fewer) {
+    ITEM(i, n);
+    const u64 item = i % n_items;
+    double sum = 0;
+    for (u64 part = i / n_items; part < n_parts; part += folded) sum += parts[part * n_items + item];
+    fewer[i] = sum;
+}
+
 KERNEL write_total(u64 n, u64 n_parts, const double *parts, real *dst, u32 accumulate) {
     ITEM(i, n);
     const double sum = total(n, i, n_parts, parts);

@@ -7,13 +7,6 @@ KERNEL fill(u64 n, real *dst, real value) {
     dst[i] = value;
 }
 
-// `not_finite` starts as 0. Threads that write it all write 1.
-KERNEL note_not_finite(u64 n, const real *values, u32 *not_finite) {
-    ITEM(i, n);
-    // NaN for NaN and both infinities.
-    if (!(values[i] * (real)0 == (real)0)) *not_finite = 1;
-}
-
 KERNEL axpy(u64 n, real *dst, real alpha, const real *src) {
     ITEM(i, n);
     dst[i] += alpha * src[i];
