@@ -339,16 +339,17 @@ fn add(sum: &mut [i64], steps: &[i64]) {
 
 #[cfg(test)]
 mod tests {
-    use candle_core::DType;
-
     use super::*;
-    use crate::layers::{Initial, ParameterSpec};
-    use crate::ranks::on_threads;
 
     /// Whatever form the parts of the ranks have: none, one vector, several, integers.
     #[test]
     #[cfg(feature = "audit")]
     fn ranks_that_divide_a_sum_have_all_of_it() {
+        use candle_core::DType;
+
+        use crate::layers::{Initial, ParameterSpec};
+        use crate::ranks::on_threads;
+
         const LEN: usize = DIVIDED_FROM + 71;
         let n_pieces = [0, 1, 2, 5];
         let sums = on_threads(n_pieces.len(), |ranks| {
