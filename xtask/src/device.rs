@@ -6,13 +6,14 @@ use std::str::FromStr;
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
+use dp_train::ranks::local_rank;
 use dp_train::{Device, Execution, NoiseSource};
 
 /// Options of every command that trains.
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct DeviceArgs {
     /// Where the arithmetic is done: cpu, cuda or cuda:N for the CUDA device with that number,
-    /// cuda-tf32 or cuda-tf32:N for its passes in TF32. CUDA needs a build with the feature `cuda`
+    /// cuda-tf32 or cuda-tf32:N for its passes in TF32; without a number the first, or one for each process of a launcher. CUDA needs a build with the feature `cuda`
     /// (docs/cuda.md).
     #[arg(long, default_value = "cpu", value_name = "DEVICE")]
     device: DeviceName,
@@ -45,8 +46,12 @@ impl FromStr for DeviceName {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        let (kind, number) = name.split_once(':').unwrap_or((name, "0"));
-        match (kind, number.parse()) {
+        let (kind, number) = match name.split_once(':') {
+            Some((kind, number)) => (kind, number.parse()),
+            // Of several processes on a machine, each has a card of its own.
+            None => (name, Ok(local_rank())),
+        };
+        match (kind, number) {
             ("cpu", _) if name == kind => Ok(Self::Cpu),
             ("cuda", Ok(number)) => Ok(Self::Cuda(number)),
             ("cuda-tf32", Ok(number)) => Ok(Self::CudaInTf32(number)),

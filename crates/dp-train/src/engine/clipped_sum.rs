@@ -256,7 +256,7 @@ impl ClippedSum {
     /// # Errors
     /// [`TrainError::Mismatch`] if the sum is in several parts, which no device's is.
     #[cfg(feature = "cuda")]
-    pub(crate) fn on_device(&mut self) -> Result<(&ParameterVector, &DeviceIntegers)> {
+    pub(crate) fn on_device(&mut self) -> Result<(&ParameterVector, &mut DeviceIntegers)> {
         let (grid, n_parts) = (self.grid, self.parts.len());
         let [part] = self.parts.as_mut_slice() else {
             return Err(TrainError::mismatch("parts of a sum on a device", 1, n_parts));
@@ -279,6 +279,15 @@ impl ClippedSum {
     /// # Errors
     /// If a rank is gone.
     pub(crate) fn share(&mut self, ranks: &dyn Collective) -> Result<()> {
+        #[cfg(feature = "cuda")]
+        if ranks.sums_on_devices() && self.gradient()?.flat().device().is_cuda() {
+            let (_, integers) = self.on_device()?;
+            integers.share(ranks)?;
+            if let Some(part) = self.parts.first_mut() {
+                part.is_newer = true;
+            }
+            return Ok(());
+        }
         let len = self.gradient()?.len();
         if len < DIVIDED_FROM {
             return self.share_whole(len, ranks);

@@ -12,11 +12,16 @@
 mod in_process;
 #[cfg(feature = "mpi")]
 mod mpi;
+#[cfg(feature = "nccl")]
+mod nccl;
 
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
+use candle_core::Device;
+#[cfg(feature = "cuda")]
+use candle_core::cuda::cudarc::driver::CudaSlice;
 use dp_accounting::SamplingRate;
 
 pub use self::in_process::{in_process, on_threads};
@@ -43,6 +48,21 @@ pub trait Collective: Debug + Send + Sync {
     /// # Errors
     /// [`TrainError::Ranks`] if a rank is gone.
     fn sum(&self, values: &mut Vec<i64>) -> Result<()>;
+
+    /// Whether [`Self::sum_on_devices`] does what it says.
+    fn sums_on_devices(&self) -> bool {
+        false
+    }
+
+    /// Adds up vectors in the memory of each rank's CUDA device, and leaves the sum on all of them;
+    /// of flags the largest is left. On the devices' streams: it may not be done yet.
+    ///
+    /// # Errors
+    /// [`TrainError::Ranks`] if there is no way from device to device, or a rank is gone.
+    #[cfg(feature = "cuda")]
+    fn sum_on_devices(&self, _values: &mut CudaSlice<i64>, _flags: &mut CudaSlice<u32>) -> Result<()> {
+        Err(TrainError::Ranks("no way from device to device".to_owned()))
+    }
 
     /// What every rank gives for this one, one behind the other, in the place of what is in
     /// `received`; returns how many words each gave. `words` is what this one gives, so many
@@ -175,6 +195,29 @@ fn started(size: usize) -> Result<Arc<dyn Collective>> {
     Err(TrainError::Ranks(format!(
         "a launcher started {size} processes, but this program was built without the feature `mpi`: all of them would do the same"
     )))
+}
+
+/// Variables by which launchers number the processes of one machine.
+const LOCAL: [&str; 4] = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"];
+
+/// This process's number among those of its machine, from 0: which of the machine's GPUs is its.
+pub fn local_rank() -> usize {
+    LOCAL.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()).unwrap_or(0)
+}
+
+/// The ranks of a run whose arithmetic is on this device: with the feature `nccl` their sums go
+/// from GPU to GPU.
+///
+/// # Errors
+/// [`TrainError::Ranks`] if NCCL refuses, as it does where two ranks share a GPU.
+pub(crate) fn with_device(ranks: Arc<dyn Collective>, device: &Device) -> Result<Arc<dyn Collective>> {
+    match device {
+        #[cfg(feature = "nccl")]
+        Device::Cuda(device) if ranks.size() > 1 && !ranks.sums_on_devices() => {
+            Ok(Arc::new(nccl::Nccl::join(ranks, device)?))
+        }
+        _ => Ok(ranks),
+    }
 }
 
 /// What must be the same on all ranks for the same bits.

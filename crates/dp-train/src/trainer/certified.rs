@@ -211,7 +211,7 @@ impl Trainer<'_> {
         let finite = match self.execution.device {
             Device::Cpu => on_host(&sum.gradient()?.flat().clone(), sum)?,
             #[cfg(feature = "cuda")]
-            _ if self.execution.noise == NoiseSource::Device && ranks.size() == 1 => {
+            _ if self.execution.noise == NoiseSource::Device && (ranks.size() == 1 || ranks.sums_on_devices()) => {
                 let (gradient, integers) = sum.on_device()?;
                 ops::from_device_integers(gradient.flat(), integers, &how)? && sum.is_finite()
             }

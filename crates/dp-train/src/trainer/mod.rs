@@ -35,7 +35,7 @@ use crate::optimiser::Optimiser;
 use crate::parameters::ParameterVector;
 use crate::plan::Plan;
 use crate::randomness::RandomStreams;
-use crate::ranks::{Alone, Collective};
+use crate::ranks::{Alone, Collective, with_device};
 use crate::records::{PublicFacts, Records};
 use crate::sampler::PoissonSampler;
 
@@ -153,7 +153,12 @@ impl<'a> Trainer<'a> {
     /// [`TrainError::Mismatch`] if the public facts of the records are not those the plan was made
     /// for, or the records are on another device; [`TrainError::InvalidParameter`] if the loss does
     /// not fit the number of classes, or a width or the micro-batch is 0.
-    pub fn new(plan: &'a Plan, records: &'a Records, mut streams: RandomStreams, execution: Execution) -> Result<Self> {
+    pub fn new(
+        plan: &'a Plan,
+        records: &'a Records,
+        mut streams: RandomStreams,
+        mut execution: Execution,
+    ) -> Result<Self> {
         if records.facts() != plan.facts() {
             let (expected, got) = (format!("{:?}", plan.facts()), format!("{:?}", records.facts()));
             return Err(TrainError::mismatch("records of the plan", expected, got));
@@ -163,6 +168,7 @@ impl<'a> Trainer<'a> {
         }
         records.check_device(&execution.device)?;
         shared::check(plan, records, &*execution.ranks)?;
+        execution.ranks = with_device(execution.ranks, &execution.device)?;
         let config = plan.config();
         let mut engine = Engine::new(&config.model, config.loss.clone(), records, &execution.device)?
             .with_threads(execution.threads)?;

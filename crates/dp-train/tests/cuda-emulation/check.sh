@@ -9,7 +9,7 @@ eval "$exports"
 names=(cuda on_a_device)
 
 tests() {
-  cargo test --release --locked -p dp-train -p xtask --features xtask/cuda "$@"
+  cargo test --release --locked -p dp-train -p xtask --features xtask/nccl "$@"
 }
 
 echo '== as it is'

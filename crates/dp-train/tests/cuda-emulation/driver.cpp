@@ -50,8 +50,10 @@ Status cuInit(unsigned int) {
     return INVALID_VALUE;
 }
 Status cuDriverGetVersion(int *version) { return *version = 13000, SUCCESS; }
-Status cuDeviceGetCount(int *count) { return *count = 1, SUCCESS; }
-Status cuDeviceGet(int *device, int ordinal) { return *device = ordinal, ordinal == 0 ? SUCCESS : INVALID_DEVICE; }
+// Several cards, for ranks; memory is common to all.
+static const int CARDS = 4;
+Status cuDeviceGetCount(int *count) { return *count = CARDS, SUCCESS; }
+Status cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0 <= ordinal && ordinal < CARDS ? SUCCESS : INVALID_DEVICE; }
 // Compute capability 8.0, an A100's; of all else there is 1.
 Status cuDeviceGetAttribute(int *value, int attribute, int) { return *value = attribute == 75 ? 8 : attribute != 76, SUCCESS; }
 Status cuDeviceTotalMem_v2(size_t *bytes, int) { return *bytes = (size_t)4 << 30, SUCCESS; }

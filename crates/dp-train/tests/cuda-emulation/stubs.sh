@@ -41,12 +41,14 @@ library() { # DIR, cudarc's module, file, name in programs that link it, prefix 
   ln -sf "../$4" "$dir/stubs/$3"
 }
 
-# The toolkit's libraries and the driver's in DIR; the sources have what is emulated of driver, cuBLAS and cuRAND.
-libraries() { # DIR, driver, cuBLAS, cuRAND
+# The toolkit's libraries and the driver's in DIR; the sources have what is emulated of driver, cuBLAS,
+# cuRAND and NCCL.
+libraries() { # DIR, driver, cuBLAS, cuRAND, NCCL
   library "$1" driver libcuda.so libcuda.so.1 cu "${2:-}"
   library "$1" cublas libcublas.so libcublas.so.13 cublas "${3:-}"
   library "$1" cublaslt libcublasLt.so libcublasLt.so.13 cublasLt
   library "$1" curand libcurand.so libcurand.so.10 curand "${4:-}"
+  library "$1" nccl libnccl.so libnccl.so.2 nccl "${5:-}"
   library "$1" nvrtc libnvrtc.so libnvrtc.so.13 nvrtc
   library "$1" runtime libcudart.so libcudart.so.13 cuda
 }

@@ -19,7 +19,7 @@ if ! cmp -s "$dir/emulation/nvcc" "$dir/bin/nvcc"; then
   chmod +x "$dir/bin/nvcc"
 fi
 static_kernels "$dir/emulation/static.o"
-libraries "$dir/lib64" driver.cpp blas.cpp rand.cpp
+libraries "$dir/lib64" driver.cpp blas.cpp rand.cpp nccl.cpp
 stubs=$dir/lib64/stubs
 echo "export CUDA_HOME='$dir' CUDA_ROOT='$dir' CUDA_PATH='$dir' PATH='$dir/bin':\"\$PATH\" REQUIRE_CUDA=1" \
   "LIBRARY_PATH='$stubs'\${LIBRARY_PATH:+:\$LIBRARY_PATH} LD_LIBRARY_PATH='$dir/lib64'\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"

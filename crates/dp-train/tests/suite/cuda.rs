@@ -2,6 +2,7 @@
 //! each test says that it was skipped.
 
 use dp_train::analysis::{Analyser, AnalysisSettings, DecompositionObserver, EigenvalueSearch};
+use dp_train::ranks::on_threads;
 use dp_train::{
     Activation, DType, Device, DropoutKey, EncoderFamily, Engine, Evaluation, Execution, ImageShape, InputShape,
     LayerConfig, Loss, ModelConfig, NoiseSource, Normalisation, OptimiserConfig, Plan, Pooling, Purpose, Randomness,
@@ -286,6 +287,47 @@ fn a_run_is_the_cpu_s() {
             let (on_cpu, expected) = run(&plan, &records(&Device::Cpu), &Device::Cpu, NoiseSource::Device);
             assert_eq!(left_out, expected);
             assert_close(&format!("{method:?} {optimiser:?}"), &on_cuda, &on_cpu, 1e-9);
+        }
+    }
+}
+
+/// The model does not depend on the number of devices. With the feature `nccl` sums go from device to
+/// device, else over the host; a large model is divided there.
+#[test]
+fn a_run_of_ranks_is_that_of_one_device() {
+    let Some(_) = device() else { return };
+    let devices = match (0..3).map(cuda_device).collect::<dp_train::Result<Vec<Device>>>() {
+        Ok(devices) => devices,
+        Err(error) => return println!("skipped: fewer than 3 CUDA devices ({error})"),
+    };
+    let mut data = Data::random(300, 5, 3, 2, 1);
+    data.features_of(170)[2] = f32::NAN;
+    for (method, hidden, noise) in [
+        ("dpsgd", vec![6], NoiseSource::Device),
+        ("dpsgd-f", vec![6], NoiseSource::Host),
+        ("dpsgd", vec![513, 511], NoiseSource::Device),
+    ] {
+        let plain = config(mlp(&hidden, Activation::Tanh), batches(0.05, 5), Some(privacy(method)));
+        let plan = Plan::new(TrainConfig { block_records: Some(30), ..plain }, data.facts).unwrap();
+        let on_ranks = |size: usize| {
+            on_threads(size, |ranks| {
+                let (device, held) = (&devices[ranks.rank()], plan.held_by(ranks.rank(), size));
+                let features = &data.features[held.start * 5..held.end * 5];
+                let (labels, groups) = (&data.labels[held.clone()], &data.groups[held.clone()]);
+                let records = Records::part(features, labels, groups, held, data.facts, DType::F32, device)?;
+                let execution =
+                    Execution { micro_batch: 40, device: device.clone(), noise, ranks, ..Execution::default() };
+                let mut trainer = Trainer::new(&plan, &records, streams(1), execution)?;
+                trainer.run(&mut Unobserved)?;
+                Ok(parameters(&mut trainer))
+            })
+            .unwrap()
+        };
+        let alone = on_ranks(1).remove(0);
+        for size in [2, 3] {
+            for (rank, parameters) in on_ranks(size).iter().enumerate() {
+                assert!(*parameters == alone, "{method} {hidden:?}: rank {rank} of {size}");
+            }
         }
     }
 }

@@ -7,6 +7,7 @@ use candle_core::{CudaDevice, Device, Result, Tensor};
 use super::launch::launch;
 use super::view::{dtype, on_device, source};
 use crate::ops::element::{for_float, same};
+use crate::ranks::Collective;
 
 /// The clipped sum of a step on a device, in multiples of a public step, `[values]`.
 ///
@@ -48,6 +49,11 @@ impl DeviceIntegers {
                 values, 1.0 / grid, u32::from(is_first), self.steps.as_view_mut(), self.beyond.as_view_mut()
             )
         })
+    }
+
+    /// Adds those of all ranks, and leaves the sum on each.
+    pub(crate) fn share(&mut self, ranks: &dyn Collective) -> crate::Result<()> {
+        ranks.sum_on_devices(&mut self.steps, &mut self.beyond)
     }
 
     /// Copies them into those of the host. Whether every value was finite and within the capacity
