@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the CUDA path with the emulation and tests it: as it is; with everything that is left open to
-# a GPU done in another way; and with each planted fault, which tests must find. Needs g++.
+# Builds the CUDA path with the emulation and tests it: as it is; with everything that is left open
+# to a GPU done in another way; and with each planted fault, which tests must find. Needs g++.
 set -euo pipefail
 cd "$(dirname "$0")/../../../.."
 exports=$(crates/dp-train/tests/cuda-emulation/toolkit.sh target/cuda-emulation)

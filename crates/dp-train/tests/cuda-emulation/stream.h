@@ -1,6 +1,6 @@
-// Streams: work in the order given. It is done at once or, with EMULATE_LATE set, at the last moment
-// that CUDA allows, which is when the host waits for it. Memory that was given back or overwritten
-// before its last use then shows. On a GPU work is done at any moment between the two.
+// Streams: work in the order given. It is done at once or, with EMULATE_LATE set, at the last
+// moment that CUDA allows, which is when the host waits for it. Memory that was given back or
+// overwritten before its last use then shows. On a GPU work is done at any moment between the two.
 #pragma once
 #include <deque>
 #include <map>

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes a stand-in for a CUDA toolkit and driver in DIR, with which the CUDA path is built and run on a
-# CPU: its kernels' arithmetic and the arguments they are launched with are then tested, not what a GPU
-# makes of them. Needs g++. Prints the exports to eval:
+# Makes a stand-in for a CUDA toolkit and driver in DIR, with which the CUDA path is built and run
+# on a CPU: its kernels' arithmetic and the arguments they are launched with are then tested, not
+# what a GPU makes of them. Needs g++. Prints the exports to eval:
 #   eval "$(crates/dp-train/tests/cuda-emulation/toolkit.sh target/cuda-emulation)"
 #   cargo test --release -p dp-train -p xtask --features xtask/cuda --lib --test suite --test cuda -- cuda on_a_device
 set -euo pipefail

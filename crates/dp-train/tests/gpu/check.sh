@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Tests `run` with programs, libraries and tools that do nothing: what it finds, skips, ends and says.
+# Tests `run` with programs, libraries and tools that do nothing: what it finds, skips, ends and
+# says.
 set -euo pipefail
 here=$(dirname "$(realpath "$0")")
 dir=$(mktemp -d)
@@ -19,7 +20,8 @@ for name in dp-train-unit dp-train-suite xtask-cuda xtask; do
   program "bin/$name" "echo \"$name \$*\""
 done
 
-# Runs `run` with these arguments; its status must be the first argument, its output must match the second.
+# Runs `run` with these arguments; its status must be the first argument, its output must match the
+# second.
 expect() {
   local status=0 output
   output=$(./run --out "$dir/results" "${@:3}" 2>&1) || status=$?

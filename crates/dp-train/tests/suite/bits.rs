@@ -10,6 +10,7 @@ use dp_train::{
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
+use crate::cuda::device;
 use crate::support::{Data, Outcome, Run, batches, config, mlp, parameters_of, privacy, relative_error};
 
 /// One model of each kind of layer, with the number of its inputs.
@@ -108,6 +109,29 @@ proptest! {
                 prop_assert!(relative_error(&in_company.1, &alone.1) < 1e-5, "{}", name);
             } else {
                 prop_assert_eq!(in_company.1, alone.1, "{} in {}", name, rows.len());
+            }
+        }
+    }
+}
+
+/// On a GPU, in both number types: loss and norm of a record. What it adds to a sum there is exact
+/// or rounded with the others.
+#[test]
+fn a_record_is_the_same_alone_and_in_any_batch_on_a_device() {
+    let Some(device) = device() else { return };
+    for (name, model, n_inputs) in models() {
+        let data = Data::random(301, n_inputs, 2, 1, 7);
+        for dtype in [DType::F32, DType::F64] {
+            let records = data.records_on(&device, dtype);
+            let mut engine = Engine::new(&model, Loss::SoftmaxCrossEntropy, &records, &device).unwrap();
+            engine.model().parameters().set(&parameters_of(&engine, 7)).unwrap();
+            let alone = answers(&mut engine, &records, &[300], 300);
+            for (n_others, place) in [(1, 0), (5, 3), (130, 129), (299, 64)] {
+                let mut rows: Vec<usize> = (0..n_others).collect();
+                rows.insert(place, 300);
+                let in_company = answers(&mut engine, &records, &rows, 300);
+                assert_eq!(in_company.0, alone.0, "{name} in {}, {dtype:?}", rows.len());
+                assert!(relative_error(&in_company.1, &alone.1) < 1e-5, "{name} in {}, {dtype:?}", rows.len());
             }
         }
     }

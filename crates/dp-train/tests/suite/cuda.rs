@@ -16,7 +16,7 @@ use crate::support::{Data, batches, config, mlp, parameters, parameters_of, priv
 
 /// The first CUDA device, or a line that says why there is none; a failure where `REQUIRE_CUDA` is
 /// set.
-fn device() -> Option<Device> {
+pub(crate) fn device() -> Option<Device> {
     match cuda_device(0) {
         Ok(device) => Some(device),
         Err(error) => {
