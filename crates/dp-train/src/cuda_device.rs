@@ -68,18 +68,37 @@ pub(crate) fn kept_bytes(device: &Device) -> usize {
     }
 }
 
-/// The kind of device; for a GPU its model as well, which decides how its sums are rounded.
+/// The kind of device; for a GPU also what decides how its sums are rounded: its model, the version
+/// of cuBLAS and the precision of passes.
 pub(crate) fn device_model(device: &Device) -> String {
     match device {
         Device::Cpu => "cpu".to_owned(),
         #[cfg(feature = "cuda")]
-        Device::Cuda(gpu) => match gpu.cuda_stream().context().name() {
-            Ok(name) if ops::passes_in_tf32(gpu) => format!("cuda {name}, passes in TF32"),
-            Ok(name) => format!("cuda {name}"),
-            Err(error) => format!("cuda, whose model is not known: {error}"),
-        },
+        Device::Cuda(gpu) => {
+            let unknown = |error: &dyn std::fmt::Display| format!("not known ({error})");
+            let model = gpu.cuda_stream().context().name().unwrap_or_else(|error| unknown(&error));
+            let cublas = ops::cublas_version(gpu).map_or_else(|error| unknown(&error), |version| version.to_string());
+            let passes = if ops::passes_in_tf32(gpu) { ", passes in TF32" } else { "" };
+            format!("cuda {model}, cuBLAS {cublas}{passes}")
+        }
         #[cfg(not(feature = "cuda"))]
         Device::Cuda(_) => "cuda".to_owned(),
         Device::Metal(_) => "metal".to_owned(),
+    }
+}
+
+#[cfg(all(test, feature = "cuda"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cuda_device_names_what_decides_its_rounding() {
+        let (Ok(exact), Ok(fast)) = (cuda_device(0), cuda_device_in_tf32(0)) else {
+            assert!(std::env::var_os("REQUIRE_CUDA").is_none(), "no CUDA device");
+            return;
+        };
+        let (exact, fast) = (device_model(&exact), device_model(&fast));
+        assert!(exact.starts_with("cuda ") && exact.contains(", cuBLAS 1"), "{exact}");
+        assert_eq!(fast, format!("{exact}, passes in TF32"));
     }
 }

@@ -56,6 +56,7 @@ Status cuDeviceGetCount(int *count) { return *count = CARDS, SUCCESS; }
 Status cuDeviceGet(int *device, int ordinal) { return *device = ordinal, 0 <= ordinal && ordinal < CARDS ? SUCCESS : INVALID_DEVICE; }
 // Compute capability 8.0, an A100's; of all else there is 1.
 Status cuDeviceGetAttribute(int *value, int attribute, int) { return *value = attribute == 75 ? 8 : attribute != 76, SUCCESS; }
+Status cuDeviceGetName(char *name, int length, int) { return snprintf(name, (size_t)length, "emulated"), SUCCESS; }
 Status cuDeviceTotalMem_v2(size_t *bytes, int) { return *bytes = (size_t)4 << 30, SUCCESS; }
 Status cuDevicePrimaryCtxRetain(Handle *context, int) { return *context = (Handle)1, SUCCESS; }
 Status cuDevicePrimaryCtxRelease_v2(int) { return SUCCESS; }

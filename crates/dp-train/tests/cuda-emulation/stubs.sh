@@ -41,15 +41,9 @@ library() { # DIR, cudarc's module, file, name in programs that link it, prefix 
   ln -sf "../$4" "$dir/stubs/$3"
 }
 
-<<<<<<< ours
-# The toolkit's libraries and the driver's in DIR; the sources have what is emulated of driver, cuBLAS,
-# cuRAND and NCCL.
-libraries() { # DIR, driver, cuBLAS, cuRAND, NCCL
-=======
 # The toolkit's libraries and the driver's in DIR; the sources have what is emulated of driver,
-# cuBLAS and cuRAND.
-libraries() { # DIR, driver, cuBLAS, cuRAND
->>>>>>> theirs
+# cuBLAS, cuRAND and NCCL.
+libraries() { # DIR, driver, cuBLAS, cuRAND, NCCL
   library "$1" driver libcuda.so libcuda.so.1 cu "${2:-}"
   library "$1" cublas libcublas.so libcublas.so.13 cublas "${3:-}"
   library "$1" cublaslt libcublasLt.so libcublasLt.so.13 cublasLt

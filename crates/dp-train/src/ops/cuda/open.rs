@@ -28,15 +28,26 @@ pub(crate) fn prepare(device: &CudaDevice, tf32: bool) -> Result<()> {
     arithmetic::prove(device)
 }
 
+/// The version of cuBLAS, as its header numbers it.
+pub(crate) fn cublas_version(device: &CudaDevice) -> Result<i32> {
+    let (handle, mut version) = (device.cublas_handle(), 0);
+    #[expect(unsafe_code, reason = "cudarc has no safe way to the version")]
+    // SAFETY: the handle is open, and the version is an `int`.
+    unsafe {
+        blas::cublasGetVersion_v2(*handle.handle(), &raw mut version).result().w()?;
+    }
+    Ok(version)
+}
+
 /// Asks cuBLAS for the arithmetic of the number type in every phase of every product, unless some
 /// may be in TF32: then each call says what it wants.
 fn set_math_mode(device: &CudaDevice, tf32: bool) -> Result<()> {
-    let blas = device.cublas_handle();
+    let handle = device.cublas_handle();
     let mode = if tf32 { cublasMath_t::CUBLAS_DEFAULT_MATH } else { cublasMath_t::CUBLAS_PEDANTIC_MATH };
     #[expect(unsafe_code, reason = "cudarc has no safe way to set the math mode")]
     // SAFETY: the handle is open, and no product runs on a device that is being opened.
     unsafe {
-        blas::cublasSetMathMode(*blas.handle(), mode).result().w()
+        blas::cublasSetMathMode(*handle.handle(), mode).result().w()
     }
 }
 
