@@ -49,7 +49,7 @@ pub trait Collective: Debug + Send + Sync {
     /// [`TrainError::Ranks`] if a rank is gone.
     fn sum(&self, values: &mut Vec<i64>) -> Result<()>;
 
-    /// Whether [`Self::sum_on_devices`] does what it says.
+    /// Whether there is a way from device to device: `sum_on_devices`, in builds with CUDA.
     fn sums_on_devices(&self) -> bool {
         false
     }
@@ -210,6 +210,7 @@ pub fn local_rank() -> usize {
 ///
 /// # Errors
 /// [`TrainError::Ranks`] if NCCL refuses, as it does where two ranks share a GPU.
+#[cfg_attr(not(feature = "nccl"), expect(clippy::unnecessary_wraps, reason = "only NCCL can refuse"))]
 pub(crate) fn with_device(ranks: Arc<dyn Collective>, device: &Device) -> Result<Arc<dyn Collective>> {
     match device {
         #[cfg(feature = "nccl")]
