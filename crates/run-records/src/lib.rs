@@ -24,6 +24,7 @@ pub mod merge;
 mod metrics;
 pub mod output;
 mod parquet;
+pub mod rank_records;
 mod record;
 pub mod repair;
 mod schema;

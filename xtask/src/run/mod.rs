@@ -16,7 +16,6 @@ pub(crate) mod plans;
 pub(crate) mod privacy;
 pub(crate) mod progress;
 pub(crate) mod random_search;
-pub(crate) mod rank_records;
 pub(crate) mod recorder;
 pub(crate) mod records;
 #[cfg(test)]

@@ -315,16 +315,6 @@ fn what_a_rank_has_left_is_taken_up() {
     let n_sessions = |results: StudyResults| results.sessions.iter().filter(|session| session.n_runs > 0).count();
     assert_eq!(n_sessions(run(folder.path(), &ALL, "--resume --seed 3").unwrap().unwrap()), 2, "nothing was trained");
     assert!(!path("records.rank-1.db").exists());
-    // Runs of another seed are no part of this study.
-    let elsewhere = tempfile::tempdir().unwrap();
-    run(elsewhere.path(), &ALL, "--seed 4").unwrap();
-    std::fs::rename(elsewhere.path().join("records.db"), path("records.rank-2.db")).unwrap();
-    let error = format!("{:#}", run(folder.path(), &ALL, "--resume --seed 3").unwrap_err());
-    assert!(error.contains("records.rank-2.db does not belong to these records"), "{error}");
-    // Where the study's records are gone, those of its ranks are of an earlier study.
-    std::fs::remove_file(path("records.db")).unwrap();
-    run(folder.path(), &ALL, "--seed 3").unwrap();
-    assert!(path("records.rank-2.earlier-1.db").exists());
 }
 
 #[test]

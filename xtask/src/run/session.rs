@@ -11,6 +11,7 @@ use rand::TryRngCore;
 use rand::rngs::OsRng;
 use rand_chacha::ChaCha20Rng;
 use run_records::output::Output;
+use run_records::rank_records::{self, RankRecords};
 use run_records::shell;
 use run_records::{
     Database, DatasetRecord, ExperimentResults, FailureRecord, MethodResults, RunKey, RunRecord, SessionId,
@@ -20,7 +21,6 @@ use serde_json::json;
 
 use super::checkpoints::RunCheckpoints;
 use super::options::StudyOptions;
-use super::rank_records::{self, RankRecords};
 use super::shard::Shard;
 use crate::host;
 use crate::ranks::ranks;

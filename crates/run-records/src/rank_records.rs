@@ -7,11 +7,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use run_records::{Database, Source, add_all};
 use tempfile::TempDir;
 
+use crate::{Database, Source, add_all};
+
 /// The records of a rank that is not the first.
-pub(crate) struct RankRecords {
+#[derive(Debug)]
+pub struct RankRecords {
     path: PathBuf,
     /// Whether rank 0 has all of them.
     handed_over: bool,
@@ -21,7 +23,10 @@ pub(crate) struct RankRecords {
 
 impl RankRecords {
     /// New ones, of a study whose records are, or would be, at `study`.
-    pub(crate) fn create(study: &Path, rank: usize, source: &Source) -> anyhow::Result<(Self, Database)> {
+    ///
+    /// # Errors
+    /// Those of [`Database::create`].
+    pub fn create(study: &Path, rank: usize, source: &Source) -> anyhow::Result<(Self, Database)> {
         let folder = match study.parent() {
             Some(parent) if !parent.as_os_str().is_empty() && !parent.is_dir() => {
                 Some(tempfile::tempdir().context("a folder for the records of a rank")?)
@@ -35,7 +40,7 @@ impl RankRecords {
     }
 
     /// Notes that rank 0 has all of them, or that there is a further one.
-    pub(crate) fn note(&mut self, handed_over: bool) {
+    pub fn note(&mut self, handed_over: bool) {
         self.handed_over = handed_over;
     }
 }
@@ -53,7 +58,7 @@ impl Drop for RankRecords {
 ///
 /// # Errors
 /// If a file cannot be read, belongs to another study or seed, or a rank still writes to it.
-pub(crate) fn take_up(records: &mut Database) -> anyhow::Result<()> {
+pub fn take_up(records: &mut Database) -> anyhow::Result<()> {
     for path in left(records.path())? {
         let part = Database::open(&path)?;
         add_all(records, std::slice::from_ref(&part))?;
@@ -67,7 +72,7 @@ pub(crate) fn take_up(records: &mut Database) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Those of [`Database::set_aside`].
-pub(crate) fn set_aside(records: &Path, study: &str) -> anyhow::Result<()> {
+pub fn set_aside(records: &Path, study: &str) -> anyhow::Result<()> {
     left(records)?.iter().try_for_each(|path| Database::set_aside(path, study).map(drop))
 }
 
@@ -98,9 +103,25 @@ fn left(records: &Path) -> anyhow::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::{fill, source};
+    use crate::made_up;
 
-    fn source() -> Source {
-        Source { study: "toy".into(), quick: false, seed: Some(1), split_seed: 1 }
+    #[test]
+    fn what_ranks_have_left_is_taken_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records.db");
+        let mut records = Database::create(&path, &source()).unwrap();
+        let of_rank = |name: &str, source: &Source| fill(&folder.path().join(name), source, &made_up::study());
+        of_rank("records.rank-1.db", &source());
+        std::fs::write(folder.path().join("records.rank-x.db"), "of somebody else").unwrap();
+        take_up(&mut records).unwrap();
+        assert_eq!(left(&path).unwrap(), Vec::<PathBuf>::new());
+        assert!(!records.runs().unwrap().is_empty());
+        of_rank("records.rank-2.db", &Source { split_seed: 8, ..source() });
+        let error = take_up(&mut records).unwrap_err().to_string();
+        assert!(error.contains("records.rank-2.db does not belong to these records"), "{error}");
+        set_aside(&path, "adult").unwrap();
+        assert!(folder.path().join("records.rank-2.earlier-1.db").exists());
     }
 
     #[test]
