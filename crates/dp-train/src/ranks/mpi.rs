@@ -199,6 +199,12 @@ fn gather_into<T: Equivalence + Default + Clone>(
     world.all_gather_into(&part.len(), &mut lengths[..]);
     let (counts, starts) = counts_and_starts(&lengths)?;
     all.resize(lengths.iter().sum(), T::default());
+    if all.is_empty() {
+        return Ok(lengths);
+    }
+    // An empty vector of bytes has the address 1, by which Open MPI means "in place".
+    let nothing = [T::default()];
+    let part = if part.is_empty() { &nothing[..0] } else { part };
     world.all_gather_varcount_into(part, &mut PartitionMut::new(&mut all[..], &counts[..], &starts[..]));
     Ok(lengths)
 }
