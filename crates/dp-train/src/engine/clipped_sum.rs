@@ -340,7 +340,8 @@ impl ClippedSum {
     }
 }
 
-fn add(sum: &mut [i64], steps: &[i64]) {
+/// Adds integers to those of a sum.
+pub(super) fn add(sum: &mut [i64], steps: &[i64]) {
     for (sum, steps) in sum.iter_mut().zip(steps) {
         *sum += steps;
     }

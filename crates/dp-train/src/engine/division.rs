@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use candle_core::Tensor;
 
-use super::clipped_sum::{CAPACITY, Grid, Part};
+use super::clipped_sum::{CAPACITY, Grid, Part, add};
 use crate::error::{Result, TrainError};
 use crate::noise::BLOCK;
 use crate::ops::{self, Summand};
@@ -116,7 +116,7 @@ impl Division {
         let Some(own) = self.own() else { return Ok(sum) };
         for summand in self.received()? {
             match summand {
-                Summand::Integers(steps) => sum.iter_mut().zip(steps).for_each(|(sum, steps)| *sum += steps),
+                Summand::Integers(steps) => add(&mut sum, steps),
                 Summand::Words(words) => {
                     let values = like.range(&own)?.zeros_like()?;
                     ops::set_words(&values, words)?;
@@ -149,7 +149,7 @@ fn give(parts: &mut [Part], range: &Range<usize>, grid: Grid, to: &mut Vec<u64>)
     let sum: &mut [i64] = bytemuck::cast_slice_mut(&mut to[start..]);
     for part in parts {
         if let Some(steps) = part.integers() {
-            sum.iter_mut().zip(&steps[range.clone()]).for_each(|(sum, steps)| *sum += steps);
+            add(sum, &steps[range.clone()]);
         }
         let mut is_finite = true;
         for vector in part.waiting() {
