@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use dp_train::Result;
-use dp_train::ranks::Collective;
+use dp_train::ranks::{Collective, Exchange, Exchanged};
 
 /// Ranks whose messages are counted: the bytes that this one gives.
 #[derive(Debug)]
@@ -46,9 +46,9 @@ impl Collective for Counted {
         self.inner.gather(part)
     }
 
-    fn exchange(&self, words: &mut Vec<u64>, lengths: &[usize], received: &mut Vec<u64>) -> Result<Vec<usize>> {
-        self.count(words);
-        self.inner.exchange(words, lengths, received)
+    fn exchange(&self, own: Exchanged) -> Result<Exchange> {
+        self.count(&own.words);
+        self.inner.exchange(own)
     }
 
     fn gather_words(&self, words: &mut Vec<u64>, all: &mut Vec<u64>) -> Result<Vec<usize>> {

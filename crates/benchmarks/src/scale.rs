@@ -2,9 +2,9 @@
 //!
 //! A cost model whose compute is measured here, on one thread: a part that every process does in
 //! full (the optimiser's step, by parameter), noise, and a part that is shared (records). Messages
-//! cost a latency for each of their rounds and their bytes: a gathering of losses and norms, and a
-//! sum of one integer for each parameter. Processes divide the sum of many parameters and its
-//! noise, and then gather the gradient. Nothing is overlapped. Under a launcher latency and
+//! cost a latency for each of their rounds and their bytes. Of few parameters one sum has an integer
+//! for each, and three for each record. Of many, processes gather losses and norms, divide the sum
+//! and its noise, and gather the gradient. Nothing is overlapped. Under a launcher latency and
 //! bandwidth between its processes are measured too.
 
 use std::fmt::Write as _;
@@ -87,17 +87,30 @@ impl Cost {
         }
         let rounds = n.log2().ceil();
         let bytes = |of_all: f64| of_all * (n - 1.0) / n / network.bandwidth;
-        // Of 24 bytes a record, all but its own reach a process.
-        let gathered = rounds * network.latency + bytes(24.0 * f64::from(batch));
-        let summed = if self.divides {
-            // Lengths, then integers from each to each; lengths, then the gradient in single
-            // precision.
-            (3.0 * rounds + n - 1.0) * network.latency + bytes((8.0 + 4.0) * self.n_parameters)
-        } else {
+        // Loss, norm and group of a record.
+        let of_records = 24.0 * f64::from(batch);
+        if !self.divides {
             // Round once to be added, and once to be told.
-            2.0 * (rounds * network.latency + bytes(8.0 * self.n_parameters))
-        };
-        compute + gathered + summed
+            return compute + 2.0 * (rounds * network.latency + bytes(8.0 * self.n_parameters + of_records));
+        }
+        // All but its own records reach a process; and of the gradient, lengths and single precision.
+        let gathered = 3.0 * rounds * network.latency + bytes(of_records + 4.0 * self.n_parameters);
+        compute + gathered + self.exchange(network, processes)
+    }
+
+    /// Of the sum that processes divide: lengths, then integers from each to each.
+    fn exchange(&self, network: &Network, processes: u32) -> f64 {
+        let n = f64::from(processes);
+        let bytes = 8.0 * self.n_parameters * (n - 1.0) / n;
+        (n.log2().ceil() + n - 1.0) * network.latency + bytes / network.bandwidth
+    }
+
+    /// Share of a step that it would be shorter by if the exchange cost nothing.
+    fn hidden(&self, network: &Network, processes: u32, batch: u32) -> f64 {
+        if processes == 1 || !self.divides {
+            return 0.0;
+        }
+        self.exchange(network, processes) / self.step(network, processes, batch)
     }
 
     /// Share of the ideal: the step of one process, over all of them, over their step together.
@@ -224,6 +237,11 @@ impl Scaling {
                 });
                 let _ = writeln!(text, "| {}, {OF_A_PROCESS} records each |{}", model.name(), weak.concat());
             }
+            let hidden = PROCESSES.map(|n| {
+                let shares = costs.iter().map(|(_, shared, cost)| cost.hidden(network, n, *shared));
+                format!(" {:.1} |", 100.0 * shares.fold(0.0, f64::max))
+            });
+            let _ = writeln!(text, "| longest exchange of a divided sum, % of a step |{}", hidden.concat());
         }
         let (network, operations, of_parameter) = &CARDS;
         let _ = writeln!(text, "\n{}: assumed, no card has run it", network.name);
@@ -299,19 +317,23 @@ mod tests {
         assert!((cost.step(&NETWORK, 1, 300) - 7.0).abs() < 1e-12);
     }
 
-    /// Of 512 records each of two has 256: 1 + 5.12 ms. One round to gather, 0.5 + 24 · 512 / 2 /
-    /// 1,000 = 6.644 ms; the sum is 2 · (0.5 + 8 · 500 / 2 / 1,000) = 5 ms.
+    /// Of 512 records each of two has 256: 1 + 5.12 ms. The sum is of 8 · 500 + 24 · 512 bytes:
+    /// 2 · (0.5 + 16,288 / 2 / 1,000) = 17.288 ms.
     #[test]
     fn a_step_by_hand() {
         let cost = Cost { in_full: 0.75, noise: 0.25, record: 0.02, n_parameters: 500.0, divides: false };
-        assert!((cost.step(&NETWORK, 2, 512) - 17.764).abs() < 1e-9);
+        assert!((cost.step(&NETWORK, 2, 512) - 23.408).abs() < 1e-9);
         // Four pieces on three: one has two of them.
         let free = Network { name: "free", latency: 0.0, bandwidth: f64::INFINITY };
         assert!((cost.step(&free, 3, 512) - 6.12).abs() < 1e-9);
         assert!((cost.weak(&free, 64, 256) - 1.0).abs() < 1e-12);
         assert!(cost.strong(&free, 4, 512) < 1.0);
-        // Divided: 0.75 + 0.125 + 5.12 ms; (3 + 1) · 0.5 + 12 · 500 / 2 / 1,000 = 5 ms for the sum.
+        // Divided: 0.75 + 0.125 + 5.12 ms; 2 · 0.5 + 8 · 500 / 2 / 1,000 = 3 ms for the sum, and
+        // 3 · 0.5 + (24 · 512 + 4 · 500) / 2 / 1,000 = 8.644 ms for records and gradient.
         let divided = Cost { divides: true, ..cost };
-        assert!((divided.step(&NETWORK, 2, 512) - (0.75 + 0.125 + 5.12 + 6.644 + 5.0)).abs() < 1e-9);
+        let step = 0.75 + 0.125 + 5.12 + 3.0 + 8.644;
+        assert!((divided.step(&NETWORK, 2, 512) - step).abs() < 1e-9);
+        assert!((divided.hidden(&NETWORK, 2, 512) - 3.0 / step).abs() < 1e-12);
+        assert!(cost.hidden(&NETWORK, 2, 512) == 0.0);
     }
 }

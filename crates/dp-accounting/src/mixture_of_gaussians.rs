@@ -46,7 +46,8 @@ struct UncheckedMixture {
 const MAX_AMOUNTS: usize = 256;
 
 impl MixtureOfGaussians {
-    /// Adds `amounts[i]` with probability `probabilities[i]`; rounding of their sum is taken out.
+    /// Adds `amounts[i]` with probability `probabilities[i]`. A sum that differs from 1 by more than
+    /// the rounding of its terms is divided out.
     ///
     /// # Errors
     /// [`AccountingError::OutOfRange`] unless there are as many probabilities as amounts, 1 to 256,
@@ -75,8 +76,12 @@ impl MixtureOfGaussians {
         if (total - 1.0).abs() > 1e-9 {
             return out_of_range("sum of the probabilities", total, "1 to within 1e-9");
         }
-        for probability in &mut probabilities {
-            *probability /= total;
+        // What was normalised stays as it is: a ledger that is read again is the ledger that was
+        // written.
+        if (total - 1.0).abs() > probabilities.len() as f64 * f64::EPSILON {
+            for probability in &mut probabilities {
+                *probability /= total;
+            }
         }
         Ok(Self { noise_multiplier, amounts, probabilities })
     }
@@ -159,5 +164,17 @@ mod tests {
         );
         let json = r#"{"noise_multiplier":1.0,"amounts":[0.0,-1.0],"probabilities":[0.5,0.5]}"#;
         insta::assert_snapshot!(serde_json::from_str::<MixtureOfGaussians>(json).unwrap_err(), @"amount is -1, but must be at least 0 and finite");
+    }
+    /// A sum of 1 cannot be had in floating point for each of these.
+    #[test]
+    fn what_was_written_is_read_again() {
+        let noise = NoiseMultiplier::new(4.0).unwrap();
+        let given = [0.9594594303999988, 0.0401211393, 0.00041943040000000007];
+        let of_users = [(0.01, 3), (0.3, 7), (0.0201, 40), (1.0 / 3.0, 255)]
+            .map(|(rate, n)| MixtureOfGaussians::of_user(noise, SamplingRate::new(rate).unwrap(), n).unwrap());
+        for mixture in of_users.into_iter().chain([MixtureOfGaussians::new(noise, [0.0, 1.0, 2.0], given).unwrap()]) {
+            let json = serde_json::to_string(&mixture).unwrap();
+            assert_eq!(serde_json::from_str::<MixtureOfGaussians>(&json).unwrap(), mixture, "{json}");
+        }
     }
 }

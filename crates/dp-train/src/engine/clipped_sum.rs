@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use candle_core::{Device, Tensor};
+use candle_core::Tensor;
 
 use super::division::Division;
 use crate::error::{Result, TrainError};
+use crate::noise::BLOCK;
 #[cfg(feature = "cuda")]
 use crate::ops::DeviceIntegers;
 use crate::ops::{self, Summand};
@@ -54,6 +55,23 @@ pub(crate) struct ClippedSum {
     parts: Vec<Part>,
     grid: Grid,
     division: Division,
+}
+
+/// How sums of ranks are added.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Way {
+    /// There is one.
+    Alone,
+    /// From device to device.
+    OnDevices,
+    /// In one message, which can have other numbers with it: [`ClippedSum::share_with`].
+    OneMessage,
+    /// Each rank adds the sums of its ranges; those of late layers can be on their way while early
+    /// layers are still summed.
+    Divided {
+        /// Whether they are.
+        overlaps: bool,
+    },
 }
 
 /// Sums of pieces that a thread keeps before they become integers.
@@ -118,6 +136,11 @@ impl Part {
         }
         self.n_waiting += 1;
         Ok(&self.vectors[self.n_waiting - 1])
+    }
+
+    /// The vector of the last piece, if it still waits to be added to the integers.
+    pub(super) fn last_vector(&self) -> Option<&ParameterVector> {
+        self.waiting().last()
     }
 
     /// The vectors that are still to be added to the integers.
@@ -217,24 +240,24 @@ impl ClippedSum {
         first.ok_or_else(|| TrainError::mismatch("parts of a sum", "at least 1", 0))
     }
 
-    /// The range of the parameters whose sum is here: all, unless ranks divide them.
-    pub(crate) fn range(&self) -> Result<Range<usize>> {
-        let whole = 0..self.gradient()?.len();
-        Ok(self.division.own().unwrap_or(whole))
+    /// The ranges of the parameters whose sum is here: all in one, unless ranks divide them. They
+    /// begin at multiples of [`BLOCK`].
+    pub(crate) fn ranges(&self) -> Result<Vec<Range<usize>>> {
+        let own: Vec<_> = self.division.own().collect();
+        Ok(if own.is_empty() { vec![0..self.gradient()?.len(); 1] } else { own })
     }
 
-    /// What the sum is made of, for an operation whose destination is this [`Self::range`] of
-    /// [`Self::gradient`].
-    pub(crate) fn summands(&self) -> Result<Vec<Summand<'_>>> {
-        let range = self.range()?;
-        let mut summands = self.division.received()?;
+    /// What the sum is made of, for an operation whose destination is this range of
+    /// [`Self::gradient`]: the one of [`Self::ranges`] with this number.
+    pub(crate) fn summands(&self, number: usize, range: &Range<usize>) -> Result<Vec<Summand<'_>>> {
+        let mut summands = self.division.received(number)?;
         for (i, part) in self.parts.iter().enumerate() {
             if let Some(steps) = part.integers() {
                 summands.push(Summand::Integers(&steps[range.clone()]));
             }
             for (j, vector) in part.waiting().iter().enumerate() {
                 let in_place = (i, j) == (0, 0);
-                summands.push(if in_place { Summand::InPlace } else { Summand::Vector(vector.range(&range)?) });
+                summands.push(if in_place { Summand::InPlace } else { Summand::Vector(vector.range(range)?) });
             }
         }
         Ok(summands)
@@ -273,33 +296,67 @@ impl ClippedSum {
         Ok((first, integers))
     }
 
+    /// How the sums of these ranks are added.
+    pub(crate) fn way(&self, ranks: &dyn Collective) -> Result<Way> {
+        let gradient = self.gradient()?;
+        let is_cpu = gradient.flat().device().is_cpu();
+        Ok(match gradient.len() {
+            _ if ranks.size() == 1 => Way::Alone,
+            _ if !is_cpu && ranks.sums_on_devices() => Way::OnDevices,
+            len if len < DIVIDED_FROM => Way::OneMessage,
+            _ => Way::Divided { overlaps: is_cpu },
+        })
+    }
+
+    /// Begins to share the parameters from `first` on, of a sum that is divided.
+    ///
+    /// # Errors
+    /// If a rank is gone.
+    pub(super) fn share_from(&mut self, first: usize, ranks: &dyn Collective) -> Result<()> {
+        let end = self.division.undivided(self.gradient()?.len());
+        let parameters = first.next_multiple_of(BLOCK).min(end)..end;
+        if parameters.is_empty() {
+            return Ok(());
+        }
+        self.division.begin(parameters, &mut self.parts, self.grid, ranks)
+    }
+
     /// Adds the sums of all ranks, and leaves the result on each; of many parameters, each rank's
-    /// range of it. A rank then knows whether its own values were finite, not whether others' were.
+    /// ranges of it. A rank then knows whether its own values were finite, not whether others' were.
     ///
     /// # Errors
     /// If a rank is gone.
     pub(crate) fn share(&mut self, ranks: &dyn Collective) -> Result<()> {
-        #[cfg(feature = "cuda")]
-        if ranks.sums_on_devices() && self.gradient()?.flat().device().is_cuda() {
-            let (_, integers) = self.on_device()?;
-            integers.share(ranks)?;
-            if let Some(part) = self.parts.first_mut() {
-                part.is_newer = true;
+        match self.way(ranks)? {
+            Way::Alone => Ok(()),
+            Way::OneMessage => self.share_with(&mut Vec::new(), ranks),
+            #[cfg(feature = "cuda")]
+            Way::OnDevices => {
+                let (_, integers) = self.on_device()?;
+                integers.share(ranks)?;
+                if let Some(part) = self.parts.first_mut() {
+                    part.is_newer = true;
+                }
+                Ok(())
             }
-            return Ok(());
+            _ => {
+                if !self.gradient()?.flat().device().is_cpu() {
+                    self.on_host()?;
+                }
+                self.share_from(0, ranks)?;
+                self.division.finish()
+            }
         }
-        let len = self.gradient()?.len();
-        if len < DIVIDED_FROM {
-            return self.share_whole(len, ranks);
-        }
-        if !matches!(self.gradient()?.flat().device(), Device::Cpu) {
-            self.on_host()?;
-        }
-        self.division.divide(len, &mut self.parts, self.grid, ranks)
     }
 
-    fn share_whole(&mut self, len: usize, ranks: &dyn Collective) -> Result<()> {
+    /// Adds the sums of all ranks and these numbers of each, as many on every rank, in one message,
+    /// and leaves the results on each.
+    ///
+    /// # Errors
+    /// If a rank is gone, or the ranks have not equally many numbers.
+    pub(crate) fn share_with(&mut self, numbers: &mut Vec<i64>, ranks: &dyn Collective) -> Result<()> {
         self.on_host()?;
+        let len = self.gradient()?.len();
         let is_finite = self.is_finite();
         let Some((first, others)) = self.parts.split_first_mut() else { return Ok(()) };
         if !std::mem::replace(&mut first.counts, true) {
@@ -311,9 +368,11 @@ impl ClippedSum {
             part.counts = false;
         }
         // With them goes the number of ranks on which a value was not finite.
+        first.steps.append(numbers);
         first.steps.push(i64::from(!is_finite));
         ranks.sum(&mut first.steps)?;
         first.finite = first.steps.pop() == Some(0);
+        *numbers = first.steps.split_off(len);
         Ok(())
     }
 
@@ -330,13 +389,32 @@ impl ClippedSum {
     #[cfg(feature = "audit")]
     pub(crate) fn values(&mut self, ranks: &dyn Collective) -> Result<Vec<f64>> {
         self.on_host()?;
-        let range = self.range()?;
-        let mut sum = vec![0_i64; range.len()];
-        for part in self.parts.iter().filter(|part| part.counts) {
-            add(&mut sum, &part.steps[range.clone()]);
+        let mut whole = vec![0.0; self.gradient()?.len()];
+        for (number, range) in self.ranges()?.into_iter().enumerate() {
+            let mut sum = vec![0_i64; range.len()];
+            for summand in self.summands(number, &range)? {
+                match summand {
+                    Summand::Integers(steps) => add(&mut sum, steps),
+                    Summand::Words(words) => {
+                        let values = self.gradient()?.range(&range)?.zeros_like()?;
+                        ops::take_words(&values, words)?;
+                        ops::add_to_integers(&values, &mut sum, self.grid.step)?;
+                    }
+                    Summand::Vector(_) | Summand::InPlace => {}
+                }
+            }
+            let of_all = if self.division.own().next().is_some() {
+                self.division.gather(number, &sum, ranks)?
+            } else {
+                vec![(range, sum)]
+            };
+            for (range, sum) in of_all {
+                for (value, steps) in whole[range].iter_mut().zip(sum) {
+                    *value = steps as f64 * self.grid.step;
+                }
+            }
         }
-        let whole = self.division.whole(sum, self.gradient()?, self.grid, ranks)?;
-        Ok(whole.into_iter().map(|steps| steps as f64 * self.grid.step).collect())
+        Ok(whole)
     }
 }
 
@@ -351,46 +429,52 @@ pub(super) fn add(sum: &mut [i64], steps: &[i64]) {
 mod tests {
     use super::*;
 
-    /// Whatever form the parts of the ranks have: none, one vector, several, integers.
+    /// Whatever form the parts of the ranks have: none, one vector, several, integers; at once, or
+    /// late parameters first.
     #[test]
     #[cfg(feature = "audit")]
     fn ranks_that_divide_a_sum_have_all_of_it() {
-        use candle_core::DType;
+        use candle_core::{DType, Device};
 
         use crate::layers::{Initial, ParameterSpec};
         use crate::ranks::on_threads;
 
         const LEN: usize = DIVIDED_FROM + 71;
         let n_pieces = [0, 1, 2, 5];
-        let sums = on_threads(n_pieces.len(), |ranks| {
-            let specs = [ParameterSpec {
-                name: "w".into(),
-                shape: vec![LEN],
-                initial: Initial::Zeros,
-                decays: true,
-                crop: None,
-            }];
-            let new = || Ok(ParameterVector::zeros(&specs, DType::F32, &Device::Cpu)?);
-            let mut sum = ClippedSum::new([new(), new()].into_iter())?;
-            sum.begin(Grid { step: 0.25 });
-            for piece in 0..n_pieces[ranks.rank()] {
-                let vector = sum.parts[piece % 2].next_vector(Grid { step: 0.25 }, new)?;
-                vector.set(
-                    &(0..LEN).map(|i| ((i * (piece + 3 * ranks.rank())) % 101) as f64 * 0.5).collect::<Vec<_>>(),
-                )?;
-            }
-            sum.share(&*ranks)?;
-            let whole = sum.values(&*ranks)?;
-            let share = Tensor::new(&whole[..], &Device::Cpu)?.to_dtype(DType::F32)?;
-            let finite = sum.complete(&share, ranks.rank() != 2, &*ranks)?;
-            Ok((whole, finite))
-        })
-        .unwrap();
+        let in_segments = |late_from: Option<usize>| {
+            on_threads(n_pieces.len(), |ranks| {
+                let specs = [ParameterSpec {
+                    name: "w".into(),
+                    shape: vec![LEN],
+                    initial: Initial::Zeros,
+                    decays: true,
+                    crop: None,
+                }];
+                let new = || Ok(ParameterVector::zeros(&specs, DType::F32, &Device::Cpu)?);
+                let mut sum = ClippedSum::new([new(), new()].into_iter())?;
+                sum.begin(Grid { step: 0.25 });
+                for piece in 0..n_pieces[ranks.rank()] {
+                    let vector = sum.parts[piece % 2].next_vector(Grid { step: 0.25 }, new)?;
+                    vector.set(
+                        &(0..LEN).map(|i| ((i * (piece + 3 * ranks.rank())) % 101) as f64 * 0.5).collect::<Vec<_>>(),
+                    )?;
+                }
+                if let Some(first) = late_from {
+                    sum.share_from(first, &*ranks)?;
+                }
+                sum.share(&*ranks)?;
+                let whole = sum.values(&*ranks)?;
+                let share = Tensor::new(&whole[..], &Device::Cpu)?.to_dtype(DType::F32)?;
+                let finite = sum.complete(&share, ranks.rank() != 2, &*ranks)?;
+                Ok((whole, finite))
+            })
+        };
         let expected = |i: usize| {
             let pieces = (0..4).flat_map(|rank| (0..n_pieces[rank]).map(move |piece| piece + 3 * rank));
             pieces.map(|piece| ((i * piece) % 101) as f64 * 0.5).sum::<f64>()
         };
-        for (whole, finite) in sums {
+        for (whole, finite) in [None, Some(LEN / 3), Some(0)].into_iter().flat_map(|first| in_segments(first).unwrap())
+        {
             assert!(!finite, "a rank's values are not finite");
             assert!((0..LEN).all(|i| whole[i] == expected(i)));
         }

@@ -8,23 +8,32 @@ use super::clipped_sum::{CAPACITY, Grid, Part, add};
 use crate::error::{Result, TrainError};
 use crate::noise::BLOCK;
 use crate::ops::{self, Summand};
-#[cfg(feature = "audit")]
-use crate::parameters::ParameterVector;
-use crate::ranks::{Collective, shares};
+use crate::ranks::{Collective, Exchange, Exchanged, shares};
 
 /// Which rank has the sum of which parameters, and what the others gave for those of this one.
 ///
-/// A rank gives nothing, a vector or integers for a range; all are rounded to the same grid and
-/// added in integers, so that the sum is the same in every form.
+/// Adjacent parameters are divided together, as a segment, and each rank has a range of every
+/// segment. A rank gives nothing, a vector or integers for a range; all are rounded to the same grid
+/// and added in integers, so that the sum is the same in every form.
 #[derive(Default)]
 pub(super) struct Division {
-    /// This rank's number, and the ranges of all; none where the sum is not divided.
-    ranges: Option<(usize, Vec<Range<usize>>)>,
-    /// What this rank gave last.
-    given: Vec<u64>,
-    /// What the others gave last, one behind the other, and how many words each.
-    received: Vec<u64>,
-    lengths: Vec<usize>,
+    /// This rank's number.
+    rank: usize,
+    /// None where the sum is not divided.
+    segments: Vec<Segment>,
+    /// Memory of segments of the past.
+    spare: Vec<Exchanged>,
+}
+
+struct Segment {
+    /// Of each rank.
+    ranges: Vec<Range<usize>>,
+    state: State,
+}
+
+enum State {
+    OnItsWay(Exchange),
+    Here(Exchanged),
 }
 
 /// The form of what a rank gives for a range, the first word of it: values of the number type, or
@@ -35,38 +44,74 @@ const INTEGERS: u64 = 2;
 impl Division {
     /// The sum is a whole one again.
     pub(super) fn end(&mut self) {
-        self.ranges = None;
-        self.lengths.clear();
-    }
-
-    /// The range of this rank.
-    pub(super) fn own(&self) -> Option<Range<usize>> {
-        let (rank, ranges) = self.ranges.as_ref()?;
-        Some(ranges[*rank].clone())
-    }
-
-    /// Gives every rank what this one has of its range, on the CPU.
-    pub(super) fn divide(&mut self, len: usize, parts: &mut [Part], grid: Grid, ranks: &dyn Collective) -> Result<()> {
-        let ranges = shares(ranks.size(), len, BLOCK);
-        self.given.clear();
-        let mut lengths = Vec::with_capacity(ranges.len());
-        for (rank, range) in ranges.iter().enumerate() {
-            let start = self.given.len();
-            if rank != ranks.rank() {
-                give(parts, range, grid, &mut self.given)?;
+        for segment in self.segments.drain(..) {
+            if let State::Here(exchanged) = segment.state {
+                self.spare.push(exchanged);
             }
-            lengths.push(self.given.len() - start);
         }
-        self.lengths = ranks.exchange(&mut self.given, &lengths, &mut self.received)?;
-        self.ranges = Some((ranks.rank(), ranges));
+    }
+
+    /// The parameters that are not divided yet: all before the first segment, or `len`.
+    pub(super) fn undivided(&self, len: usize) -> usize {
+        let starts = self.segments.iter().filter_map(|segment| segment.ranges.first());
+        starts.map(|range| range.start).min().unwrap_or(len)
+    }
+
+    /// This rank's range of each segment.
+    pub(super) fn own(&self) -> impl Iterator<Item = Range<usize>> {
+        self.segments.iter().map(|segment| segment.ranges[self.rank].clone())
+    }
+
+    /// Begins to give every rank what this one has of its range of these parameters, on the CPU. The
+    /// parameters begin at a multiple of [`BLOCK`].
+    pub(super) fn begin(
+        &mut self,
+        parameters: Range<usize>,
+        parts: &mut [Part],
+        grid: Grid,
+        ranks: &dyn Collective,
+    ) -> Result<()> {
+        let of_rank = |range: Range<usize>| parameters.start + range.start..parameters.start + range.end;
+        let ranges: Vec<_> = shares(ranks.size(), parameters.len(), BLOCK).into_iter().map(of_rank).collect();
+        let Exchanged { mut words, received, mut lengths } = self.spare.pop().unwrap_or_default();
+        words.clear();
+        lengths.clear();
+        for (rank, range) in ranges.iter().enumerate() {
+            let start = words.len();
+            if rank != ranks.rank() && !range.is_empty() {
+                give(parts, range, grid, &mut words)?;
+            }
+            lengths.push(words.len() - start);
+        }
+        let state = State::OnItsWay(ranks.exchange(Exchanged { words, received, lengths })?);
+        self.rank = ranks.rank();
+        self.segments.push(Segment { ranges, state });
         Ok(())
     }
 
-    /// What the others gave.
-    pub(super) fn received(&self) -> Result<Vec<Summand<'_>>> {
-        let mut rest = &self.received[..];
-        let mut summands = Vec::with_capacity(self.lengths.len());
-        for &length in &self.lengths {
+    /// Waits for what the others give.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        for segment in std::mem::take(&mut self.segments) {
+            let Segment { ranges, state } = segment;
+            let exchanged = match state {
+                State::OnItsWay(exchange) => exchange()?,
+                State::Here(exchanged) => exchanged,
+            };
+            self.segments.push(Segment { ranges, state: State::Here(exchanged) });
+        }
+        Ok(())
+    }
+
+    /// What the others gave for this rank's range of a segment.
+    pub(super) fn received(&self, segment: usize) -> Result<Vec<Summand<'_>>> {
+        let Some(State::Here(Exchanged { received, lengths, .. })) =
+            self.segments.get(segment).map(|segment| &segment.state)
+        else {
+            return Ok(Vec::new());
+        };
+        let mut rest = &received[..];
+        let mut summands = Vec::with_capacity(lengths.len());
+        for &length in lengths {
             let (message, after) = rest.split_at(length);
             rest = after;
             match message {
@@ -79,54 +124,49 @@ impl Division {
         Ok(summands)
     }
 
-    /// Completes a gradient on every rank; whether each one's range is finite.
+    /// Completes a gradient on every rank; whether each one's ranges are finite.
     pub(super) fn complete(&mut self, gradient: &Tensor, is_finite: bool, ranks: &dyn Collective) -> Result<bool> {
-        let Some((own, ranges)) = &self.ranges else { return Ok(is_finite) };
+        if self.segments.is_empty() {
+            return Ok(is_finite);
+        }
         let part = |range: &Range<usize>| gradient.narrow(0, range.start, range.len());
-        self.given.clear();
-        self.given.push(u64::from(is_finite));
-        ops::append_words(&part(&ranges[*own])?, &mut self.given)?;
-        let lengths = ranks.gather_words(&mut self.given, &mut self.received)?;
-        self.lengths.clear();
-        let (mut rest, mut all_finite) = (&self.received[..], true);
-        for (rank, (range, length)) in ranges.iter().zip(lengths).enumerate() {
+        let Exchanged { mut words, mut received, lengths } = self.spare.pop().unwrap_or_default();
+        words.clear();
+        words.push(u64::from(is_finite));
+        for range in self.own() {
+            ops::append_words(&part(&range)?, &mut words)?;
+        }
+        let given = ranks.gather_words(&mut words, &mut received)?;
+        let (mut rest, mut all_finite) = (&received[..], true);
+        for (rank, length) in given.into_iter().enumerate() {
             let (message, after) = rest.split_at(length);
             rest = after;
-            let [is_finite, values @ ..] = message else {
+            let Some((is_finite, mut values)) = message.split_first() else {
                 return Err(TrainError::Ranks(format!("rank {rank} gave nothing of the gradient")));
             };
             all_finite &= *is_finite == 1;
-            if rank != *own {
-                ops::set_words(&part(range)?, values)?;
+            if rank == self.rank {
+                continue;
+            }
+            for segment in &self.segments {
+                values = ops::take_words(&part(&segment.ranges[rank])?, values)?;
             }
         }
+        self.spare.push(Exchanged { words, received, lengths });
         Ok(all_finite)
     }
 
-    /// The integers of all ranges, out of those that this rank has of its own; `like` is a vector
-    /// of the parameters.
+    /// The integers of all ranks' ranges of a segment, out of those that this rank has of its own.
     #[cfg(feature = "audit")]
-    pub(super) fn whole(
+    pub(super) fn gather(
         &self,
-        mut sum: Vec<i64>,
-        like: &ParameterVector,
-        grid: Grid,
+        segment: usize,
+        own: &[i64],
         ranks: &dyn Collective,
-    ) -> Result<Vec<i64>> {
-        let Some(own) = self.own() else { return Ok(sum) };
-        for summand in self.received()? {
-            match summand {
-                Summand::Integers(steps) => add(&mut sum, steps),
-                Summand::Words(words) => {
-                    let values = like.range(&own)?.zeros_like()?;
-                    ops::set_words(&values, words)?;
-                    ops::add_to_integers(&values, &mut sum, grid.step())?;
-                }
-                Summand::Vector(_) | Summand::InPlace => {}
-            }
-        }
-        let all = ranks.gather(bytemuck::cast_slice(&sum).to_vec())?;
-        Ok(bytemuck::pod_collect_to_vec(&all.concat()))
+    ) -> Result<Vec<(Range<usize>, Vec<i64>)>> {
+        let all = ranks.gather(bytemuck::cast_slice(own).to_vec())?;
+        let ranges = self.segments[segment].ranges.iter().cloned();
+        Ok(ranges.zip(all.iter().map(|part| bytemuck::pod_collect_to_vec(part))).collect())
     }
 }
 

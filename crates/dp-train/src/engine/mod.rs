@@ -16,12 +16,13 @@ use crate::blocks::share;
 use crate::dropout::DropoutKey;
 use crate::error::{Result, TrainError};
 use crate::loss::Loss;
-use crate::models::{Model, ModelConfig};
+use crate::models::{Layers, Model, ModelConfig};
 use crate::ops;
 use crate::parameters::ParameterVector;
+use crate::ranks::Collective;
 use crate::records::Records;
 use crate::threads::Threads;
-pub(crate) use clipped_sum::{CAPACITY, ClippedSum, Grid};
+pub(crate) use clipped_sum::{CAPACITY, ClippedSum, Grid, Way};
 pub(crate) use rounding::{of_piece as rounding_of_piece, sensitivity};
 pub(crate) use sum::WeightedSum;
 use worker::Worker;
@@ -283,7 +284,7 @@ impl Engine {
         }
         let jobs = self.workers.iter_mut().zip(&parts).zip(sum.open(parts.len())?);
         let add = |((worker, part), (vector, counts)): ((&mut Worker, &Range<usize>), (&ParameterVector, bool))| {
-            worker.weighted_sum(0..part.len(), &weights[part.clone()], vector, counts)
+            worker.weighted_sum(Layers::All, 0..part.len(), &weights[part.clone()], vector, counts)
         };
         self.threads.each(jobs, add).into_iter().collect()
     }
@@ -300,24 +301,56 @@ impl Engine {
     /// its records in their order. If `scales[i]` times the norm of record `i` is at most the bound
     /// `S`, one record moves it by at most `S + 2 ρ S`, with `ρ` = [`rounding_of_piece`] for its
     /// length; a record of scale 0 adds 0, if it was blanked.
-    pub(crate) fn add_pieces(&mut self, scales: &[f64], pieces: &[Range<usize>], sum: &mut ClippedSum) -> Result<()> {
+    ///
+    /// With `ranks`, these are the last pieces of this rank, and every rank calls it: what it has of
+    /// late layers is then on its way to the others while the last piece of each thread is summed in
+    /// the early layers. The sum must be one that these ranks divide.
+    pub(crate) fn add_pieces(
+        &mut self,
+        scales: &[f64],
+        pieces: &[Range<usize>],
+        sum: &mut ClippedSum,
+        ranks: Option<&dyn Collective>,
+    ) -> Result<()> {
         let parts = self.parts()?.to_vec();
         let expected = parts.last().map_or(0, |part| part.end);
         if scales.len() != expected {
             return Err(TrainError::mismatch("scales of a batch", expected, scales.len()));
         }
         let grid = sum.grid();
+        let (first_late, at_last) = match ranks {
+            Some(_) => (self.model().late_from(), Layers::Late),
+            None => (0, Layers::All),
+        };
+        let counts = |piece: &&Range<usize>| scales[(*piece).clone()].iter().any(|&scale| scale != 0.0);
+        let of_part = |part: &Range<usize>| {
+            let part = part.clone();
+            pieces.iter().filter(move |piece| part.contains(&piece.start)).filter(counts)
+        };
+        let within = |piece: &Range<usize>, part: &Range<usize>| piece.start - part.start..piece.end - part.start;
         let jobs = self.workers.iter_mut().zip(&parts).zip(sum.parts());
         let add = |((worker, part), to): ((&mut Worker, &Range<usize>), &mut clipped_sum::Part)| -> Result<()> {
-            for piece in pieces.iter().filter(|piece| part.contains(&piece.start)) {
-                let scales = &scales[piece.clone()];
-                if scales.iter().all(|&scale| scale == 0.0) {
-                    continue;
-                }
+            let mut pieces = of_part(part).peekable();
+            while let Some(piece) = pieces.next() {
+                let layers = if pieces.peek().is_some() { Layers::All } else { at_last };
                 let vector = to.next_vector(grid, || worker.zero_gradient())?;
-                worker.weighted_sum(piece.start - part.start..piece.end - part.start, scales, vector, false)?;
+                worker.weighted_sum(layers, within(piece, part), &scales[piece.clone()], vector, false)?;
             }
             Ok(())
+        };
+        self.threads.each(jobs, add).into_iter().collect::<Result<()>>()?;
+        let Some(ranks) = ranks else { return Ok(()) };
+        sum.share_from(first_late, ranks)?;
+        let jobs = self.workers.iter_mut().zip(&parts).zip(sum.parts());
+        let add = |((worker, part), to): ((&mut Worker, &Range<usize>), &mut clipped_sum::Part)| match (
+            of_part(part).last(),
+            to.last_vector(),
+        ) {
+            (Some(piece), Some(vector)) => {
+                let scales = &scales[piece.clone()];
+                worker.weighted_sum(Layers::Early, within(piece, part), scales, vector, false)
+            }
+            _ => Ok(()),
         };
         self.threads.each(jobs, add).into_iter().collect()
     }

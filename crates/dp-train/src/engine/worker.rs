@@ -10,7 +10,7 @@ use crate::dropout::DropoutKey;
 use crate::error::{Result, TrainError};
 use crate::layers::Mode;
 use crate::loss::Loss;
-use crate::models::{Model, class};
+use crate::models::{Layers, Model, class};
 use crate::ops;
 use crate::parameters::ParameterVector;
 use crate::records::Records;
@@ -104,12 +104,13 @@ impl Worker {
 
     pub(super) fn weighted_sum(
         &mut self,
+        layers: Layers,
         rows: Range<usize>,
         weights: &[f64],
         gradient: &ParameterVector,
         accumulate: bool,
     ) -> Result<()> {
-        self.model.weighted_sum(rows, weights, gradient, accumulate)
+        self.model.weighted_sum(layers, rows, weights, gradient, accumulate)
     }
 
     pub(super) fn evaluate(&mut self, records: &Records, rows: &[usize]) -> Result<Evaluation> {

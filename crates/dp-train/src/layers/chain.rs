@@ -97,9 +97,27 @@ impl Chain {
         gradients: &[Tensor],
         accumulate: bool,
     ) -> Result<()> {
-        self.with_parameters().try_for_each(|Member { stage, parameters }| {
+        self.weighted_sum_of(0..gradients.len(), rows, weights, gradients, accumulate)
+    }
+
+    /// [`Self::weighted_sum`] of the layers whose first parameter tensor is one of these.
+    pub(crate) fn weighted_sum_of(
+        &mut self,
+        tensors: Range<usize>,
+        rows: &Range<usize>,
+        weights: &[f64],
+        gradients: &[Tensor],
+        accumulate: bool,
+    ) -> Result<()> {
+        let mut layers = self.with_parameters().filter(|member| tensors.contains(&member.parameters.start));
+        layers.try_for_each(|Member { stage, parameters }| {
             stage.weighted_sum(rows.clone(), weights, &gradients[parameters.clone()], accumulate)
         })
+    }
+
+    /// The first parameter tensor of each layer that has any.
+    pub(crate) fn first_tensors(&self) -> impl Iterator<Item = usize> {
+        self.stages.iter().filter(|member| !member.parameters.is_empty()).map(|member| member.parameters.start)
     }
 
     pub(crate) fn chained_terms(&self) -> Vec<usize> {

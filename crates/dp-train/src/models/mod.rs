@@ -24,6 +24,7 @@ pub use image::ImageShape;
 pub use normalisation::Normalisation;
 pub(crate) use prediction::class;
 pub use resnet::ResNetStem;
+pub(crate) use sequence::Layers;
 pub use sequence::Model;
 pub use sequential::{InputShape, LayerConfig};
 pub use zhao_cnn::ZhaoCnnLayout;

@@ -14,9 +14,22 @@ use crate::parameters::ParameterVector;
 pub struct Model {
     layers: Chain,
     parameters: ParameterVector,
+    /// The first parameter tensor of the late layers.
+    first_late: usize,
     config: ModelConfig,
     n_inputs: usize,
     n_outputs: usize,
+}
+
+/// Some of the layers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Layers {
+    All,
+    /// The fewest from the end that have three quarters of the parameters. Those before them have
+    /// more positions, and most of the arithmetic.
+    Late,
+    /// Those before.
+    Early,
 }
 
 impl Model {
@@ -39,7 +52,10 @@ impl Model {
         let flat = parameters.flat();
         let place = Place { dtype: flat.dtype(), device: flat.device() };
         let layers = Chain::new(config.layers(&Sizes { n_inputs, n_outputs })?, parameters.views(), place)?;
-        Ok(Self { layers, parameters, config: config.clone(), n_inputs, n_outputs })
+        let len_from = |tensor: usize| parameters.views()[tensor..].iter().map(Tensor::elem_count).sum::<usize>();
+        let are_most = |tensor: &usize| 4 * len_from(*tensor) >= 3 * parameters.len();
+        let first_late = layers.first_tensors().filter(are_most).last().unwrap_or(0);
+        Ok(Self { layers, parameters, first_late, config: config.clone(), n_inputs, n_outputs })
     }
 
     /// Layers with buffers of their own and the very same parameters: what changes them changes
@@ -102,14 +118,27 @@ impl Model {
         Ok(self.layers.add_sq_norms(sq_norms)?)
     }
 
+    /// The place of the first parameter of the late layers.
+    pub(crate) fn late_from(&self) -> usize {
+        self.parameters.views()[..self.first_late].iter().map(Tensor::elem_count).sum()
+    }
+
+    /// The part that these layers have in the weighted sum of the gradients of some records.
     pub(crate) fn weighted_sum(
         &mut self,
+        layers: Layers,
         rows: Range<usize>,
         weights: &[f64],
         gradient: &ParameterVector,
         accumulate: bool,
     ) -> Result<()> {
-        Ok(self.layers.weighted_sum(&rows, weights, gradient.views(), accumulate)?)
+        let views = gradient.views();
+        let tensors = match layers {
+            Layers::All => 0..views.len(),
+            Layers::Late => self.first_late..views.len(),
+            Layers::Early => 0..self.first_late,
+        };
+        Ok(self.layers.weighted_sum_of(tensors, &rows, weights, views, accumulate)?)
     }
 
     /// See [`Layer::chained_terms`].
@@ -170,6 +199,19 @@ mod tests {
         let head = |encoder| n_params(&ModelConfig::FrozenEncoderHead { encoder }, 768, 4);
         assert_eq!(head(EncoderFamily::Bert), 768 * 4 + 4);
         assert_eq!(head(EncoderFamily::Distilbert), 768 * 768 + 768 + 768 * 4 + 4);
+    }
+
+    #[test]
+    fn late_layers_have_most_of_the_parameters() {
+        let image = ImageShape { height: 28, width: 28, channels: 1 };
+        let zhao = ModelConfig::ZhaoCnn { image, layout: ZhaoCnnLayout::Text };
+        let zhao = Model::new(&zhao, 784, 10, DType::F32, &Device::Cpu).unwrap();
+        // The convolutions come before: the layers behind the first linear one have 255,510 of
+        // 805,578.
+        assert_eq!((zhao.first_late, zhao.late_from()), (4, 640 + 36_928));
+        let mlp = ModelConfig::Mlp { hidden: vec![3], activation: Activation::Tanh };
+        let mlp = Model::new(&mlp, 20, 2, DType::F32, &Device::Cpu).unwrap();
+        assert_eq!((mlp.first_late, mlp.late_from()), (0, 0));
     }
 
     #[test]

@@ -118,7 +118,7 @@ pub(crate) struct FromIntegers<'a> {
     pub(crate) grid: f64,
     /// Place of the first value among all that the noise is for: a multiple of [`BLOCK`].
     pub(crate) start: usize,
-    pub(crate) noise: StepNoise,
+    pub(crate) noise: &'a StepNoise,
     /// A public constant: the expected batch size.
     pub(crate) normaliser: f64,
     /// Who works on it.
@@ -278,7 +278,7 @@ mod tests {
     fn gradient(dst: &[f32], summands: &[Summand<'_>], threads: usize) -> (Vec<f32>, bool) {
         let threads = Threads::new(NonZeroUsize::new(threads).unwrap()).unwrap();
         let noise = StepNoise::draw(&mut ChaCha20Rng::seed_from_u64(3), 0.5);
-        let how = FromIntegers { grid: GRID, start: 0, noise, normaliser: 8.0, threads: &threads };
+        let how = FromIntegers { grid: GRID, start: 0, noise: &noise, normaliser: 8.0, threads: &threads };
         let result = tensor(dst);
         let finite = from_integers(&result, summands, &how).unwrap();
         (result.to_vec1().unwrap(), finite)

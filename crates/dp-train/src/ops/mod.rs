@@ -62,5 +62,5 @@ pub(crate) use rows::{
 pub(crate) use sequence::{record_products, sequence_sq_norms, sum_positions};
 pub(crate) use softmax::{softmax_gradient, softmax_losses};
 pub(crate) use update::{add_slice, axpy, copy, fill, set_along};
-pub(crate) use words::{append_words, set_words};
+pub(crate) use words::{append_words, take_words};
 pub(crate) use workspace::Workspace;

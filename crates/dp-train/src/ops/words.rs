@@ -19,16 +19,21 @@ pub(crate) fn append_words(values: &Tensor, to: &mut Vec<u64>) -> Result<()> {
     })
 }
 
-/// Overwrites a tensor on the CPU with values that [`append_words`] wrote.
-pub(crate) fn set_words(out: &Tensor, words: &[u64]) -> Result<()> {
-    unary("set-words", out, |operands| {
-        let (out, []) = operands.on_cpu("set-words")?;
-        for_float!(dtype(out.0), "set-words", T => {
+/// Overwrites a tensor on the CPU with values that [`append_words`] wrote; returns the words behind
+/// them.
+pub(crate) fn take_words<'w>(out: &Tensor, words: &'w [u64]) -> Result<&'w [u64]> {
+    let mut rest = words;
+    unary("take-words", out, |operands| {
+        let (out, []) = operands.on_cpu("take-words")?;
+        for_float!(dtype(out.0), "take-words", T => {
             let out = destination::<T>(out)?;
-            out.copy_from_slice(values::<T>(words, out.len())?);
+            let (own, after) = words.split_at(words_of::<T>(out.len()).min(words.len()));
+            out.copy_from_slice(values::<T>(own, out.len())?);
+            rest = after;
             Ok(())
         })
-    })
+    })?;
+    Ok(rest)
 }
 
 /// So many values that [`append_words`] wrote.
@@ -54,12 +59,12 @@ mod tests {
             let mut words = vec![7];
             append_words(&values, &mut words).unwrap();
             let copy = values.zeros_like().unwrap();
-            set_words(&copy, &words[1..]).unwrap();
+            assert_eq!(take_words(&copy, &[&words[1..], &[8]].concat()).unwrap(), [8]);
             let bits = |tensor: &Tensor| -> Vec<u64> {
                 tensor.to_dtype(DType::F64).unwrap().to_vec1::<f64>().unwrap().iter().map(|x| x.to_bits()).collect()
             };
             assert_eq!(bits(&copy), bits(&values));
-            let error = set_words(&copy, &words).unwrap_err().to_string();
+            let error = take_words(&copy, &words[..1]).unwrap_err().to_string();
             assert!(error.starts_with("words of values: expected"), "{error}");
         }
     }

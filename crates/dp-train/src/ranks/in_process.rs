@@ -55,7 +55,11 @@ impl Collective for Thread {
     fn sum(&self, values: &mut Vec<i64>) -> Result<()> {
         let parts = self.gather(values.iter().flat_map(|value| value.to_le_bytes()).collect())?;
         values.fill(0);
-        for part in parts {
+        for (rank, part) in parts.iter().enumerate() {
+            if part.len() != size_of_val(&values[..]) {
+                let problem = format!("rank {rank} adds {} values, this one {}", part.len() / 8, values.len());
+                return Err(TrainError::Ranks(problem));
+            }
             for (value, bytes) in values.iter_mut().zip(part.as_chunks::<8>().0) {
                 *value += i64::from_le_bytes(*bytes);
             }

@@ -32,6 +32,20 @@ use crate::error::{Result, TrainError};
 /// that leaves the whole sum on each is faster.
 pub const DIVIDED_FROM: usize = 1 << 18;
 
+/// What ranks give each other in [`Collective::exchange`].
+#[derive(Debug, Default)]
+pub struct Exchanged {
+    /// What this rank gives: the words for each rank, one behind the other.
+    pub words: Vec<u64>,
+    /// Afterwards what each rank gave for this one, one behind the other; before, memory for it.
+    pub received: Vec<u64>,
+    /// How many words are for each rank; afterwards how many each gave.
+    pub lengths: Vec<usize>,
+}
+
+/// Waits for the end of an exchange.
+pub type Exchange = Box<dyn FnOnce() -> Result<Exchanged> + Send>;
+
 /// What a run needs of the processes that it is made on.
 ///
 /// Every rank calls the same operations in the same order; each returns when all ranks have called
@@ -64,26 +78,26 @@ pub trait Collective: Debug + Send + Sync {
         Err(TrainError::Ranks("no way from device to device".to_owned()))
     }
 
-    /// What every rank gives for this one, one behind the other, in the place of what is in
-    /// `received`; returns how many words each gave. `words` is what this one gives, so many
-    /// for each rank as `lengths` says. For large messages: both vectors keep their memory.
+    /// Begins to give each rank words of its own, and to receive what the others give for this one:
+    /// the ranks may compute until they ask for the end. For large messages: memory is handed back.
     ///
     /// # Errors
     /// [`TrainError::Ranks`] if a rank is gone.
-    fn exchange(&self, words: &mut Vec<u64>, lengths: &[usize], received: &mut Vec<u64>) -> Result<Vec<usize>> {
-        let lengths: Vec<u64> = lengths.iter().map(|&length| length as u64).collect();
+    fn exchange(&self, mut own: Exchanged) -> Result<Exchange> {
+        let lengths: Vec<u64> = own.lengths.iter().map(|&length| length as u64).collect();
         let lengths = self.gather(bytemuck::cast_slice(&lengths).to_vec())?;
-        let messages = self.gather(bytemuck::cast_slice(words).to_vec())?;
-        received.clear();
+        let messages = self.gather(bytemuck::cast_slice(&own.words).to_vec())?;
+        own.received.clear();
         let for_this = |(message, lengths): (Vec<u8>, Vec<u8>)| {
             let (message, lengths): (Vec<u64>, Vec<u64>) =
                 (bytemuck::pod_collect_to_vec(&message), bytemuck::pod_collect_to_vec(&lengths));
             let start = lengths[..self.rank()].iter().sum::<u64>() as usize;
             let length = lengths[self.rank()] as usize;
-            received.extend(&message[start..start + length]);
+            own.received.extend(&message[start..start + length]);
             length
         };
-        Ok(messages.into_iter().zip(lengths).map(for_this).collect())
+        own.lengths = messages.into_iter().zip(lengths).map(for_this).collect();
+        Ok(Box::new(|| Ok(own)))
     }
 
     /// What every rank gives, one behind the other, in the place of what is in `all`; returns how
@@ -270,9 +284,11 @@ mod tests {
         let received = on_threads(3, |ranks| {
             let rank = ranks.rank() as u64;
             // For rank `i`, `i` words that name the sender.
-            let (mut words, mut received, mut all) = (vec![rank; 3], vec![9; 50], Vec::new());
-            let lengths = ranks.exchange(&mut words, &[0, 1, 2], &mut received)?;
+            let own = Exchanged { words: vec![rank; 3], received: vec![9; 50], lengths: vec![0, 1, 2] };
+            let exchange = ranks.exchange(own)?;
+            let mut all = Vec::new();
             let gathered = ranks.gather_words(&mut vec![7; ranks.rank()], &mut all)?;
+            let Exchanged { received, lengths, .. } = exchange()?;
             Ok((lengths, received, gathered, all))
         });
         let all = (vec![0, 1, 2], vec![7; 3]);

@@ -9,7 +9,7 @@ use mpi::datatype::{Partition, PartitionMut};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Equivalence};
 
-use super::Collective;
+use super::{Collective, Exchange, Exchanged};
 use crate::error::{Result, TrainError};
 
 /// All processes of the launcher.
@@ -30,7 +30,7 @@ type Buffers = [Vec<u64>; 2];
 /// What the thread of MPI is asked for.
 enum Request {
     Sum(Vec<i64>, Sender<Vec<i64>>),
-    Exchange(Buffers, Vec<usize>, Sender<Result<(Buffers, Vec<usize>)>>),
+    Exchange(Exchanged, Sender<Result<Exchanged>>),
     GatherWords(Buffers, Sender<Result<(Buffers, Vec<usize>)>>),
     Gather(Vec<u8>, Sender<Result<Vec<Vec<u8>>>>),
     Abort(i32),
@@ -56,14 +56,22 @@ impl Mpi {
         Ok(Self { rank, size, requests: Some(requests), thread: Some(thread) })
     }
 
-    /// Sends a request, and waits for its answer.
-    fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Result<T> {
-        let gone = || TrainError::Ranks("MPI has ended".to_owned());
+    /// Sends a request; its answer will be received.
+    fn begin<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Result<Receiver<T>> {
         let (answer, answered) = channel();
         let requests = self.requests.as_ref().ok_or_else(gone)?;
         requests.send(request(answer)).map_err(|_| gone())?;
-        answered.recv().map_err(|_| gone())
+        Ok(answered)
     }
+
+    /// Sends a request, and waits for its answer.
+    fn ask<T>(&self, request: impl FnOnce(Sender<T>) -> Request) -> Result<T> {
+        self.begin(request)?.recv().map_err(|_| gone())
+    }
+}
+
+fn gone() -> TrainError {
+    TrainError::Ranks("MPI has ended".to_owned())
 }
 
 fn unsigned(number: i32) -> Result<usize> {
@@ -95,11 +103,9 @@ impl Collective for Mpi {
         Ok(())
     }
 
-    fn exchange(&self, words: &mut Vec<u64>, lengths: &[usize], received: &mut Vec<u64>) -> Result<Vec<usize>> {
-        let (buffers, lengths) = ([std::mem::take(words), std::mem::take(received)], lengths.to_vec());
-        let (buffers, lengths) = self.ask(|answer| Request::Exchange(buffers, lengths, answer))??;
-        [*words, *received] = buffers;
-        Ok(lengths)
+    fn exchange(&self, own: Exchanged) -> Result<Exchange> {
+        let answered = self.begin(|answer| Request::Exchange(own, answer))?;
+        Ok(Box::new(move || answered.recv().map_err(|_| gone())?))
     }
 
     fn gather_words(&self, words: &mut Vec<u64>, all: &mut Vec<u64>) -> Result<Vec<usize>> {
@@ -136,9 +142,8 @@ fn serve(world: &SimpleCommunicator, requests: &Receiver<Request>) {
                 // Whoever asked may have been told to stop meanwhile.
                 let _ = answer.send(sum);
             }
-            Request::Exchange([words, mut received], lengths, answer) => {
-                let lengths = exchange(world, &words, &lengths, &mut received);
-                let _ = answer.send(lengths.map(|lengths| ([words, received], lengths)));
+            Request::Exchange(own, answer) => {
+                let _ = answer.send(exchange(world, own));
             }
             Request::GatherWords([words, mut all], answer) => {
                 let lengths = gather_into(world, &words, &mut all);
@@ -170,23 +175,19 @@ fn counts_and_starts(lengths: &[usize]) -> Result<(Vec<i32>, Vec<i32>)> {
     Ok((counts, starts))
 }
 
-fn exchange(
-    world: &SimpleCommunicator,
-    words: &[u64],
-    lengths: &[usize],
-    received: &mut Vec<u64>,
-) -> Result<Vec<usize>> {
+fn exchange(world: &SimpleCommunicator, own: Exchanged) -> Result<Exchanged> {
+    let Exchanged { words, mut received, lengths } = own;
     let mut from_each = vec![0_usize; lengths.len()];
-    world.all_to_all_into(lengths, &mut from_each[..]);
-    let (sent, starts) = counts_and_starts(lengths)?;
+    world.all_to_all_into(&lengths[..], &mut from_each[..]);
+    let (sent, starts) = counts_and_starts(&lengths)?;
     let (counts, places) = counts_and_starts(&from_each)?;
     // What is there stays, and is overwritten: clearing it first would take as long as a copy.
     received.resize(from_each.iter().sum(), 0);
     world.all_to_all_varcount_into(
-        &Partition::new(words, &sent[..], &starts[..]),
+        &Partition::new(&words[..], &sent[..], &starts[..]),
         &mut PartitionMut::new(&mut received[..], &counts[..], &places[..]),
     );
-    Ok(from_each)
+    Ok(Exchanged { words, received, lengths: from_each })
 }
 
 /// What every rank gave, one behind the other, and how much of it each.

@@ -9,7 +9,7 @@ use candle_core::cuda::cudarc::driver::CudaSlice;
 use candle_core::cuda::cudarc::nccl::result::NcclError;
 use candle_core::cuda::cudarc::nccl::{Comm, Id, ReduceOp};
 
-use super::Collective;
+use super::{Collective, Exchange, Exchanged};
 use crate::error::{Result, TrainError};
 
 /// Sums of integers over NCCL, all else over the ranks that it was made from.
@@ -75,8 +75,8 @@ impl Collective for Nccl {
         Ok(())
     }
 
-    fn exchange(&self, words: &mut Vec<u64>, lengths: &[usize], received: &mut Vec<u64>) -> Result<Vec<usize>> {
-        self.host.exchange(words, lengths, received)
+    fn exchange(&self, own: Exchanged) -> Result<Exchange> {
+        self.host.exchange(own)
     }
 
     fn gather_words(&self, words: &mut Vec<u64>, all: &mut Vec<u64>) -> Result<Vec<usize>> {

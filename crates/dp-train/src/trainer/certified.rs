@@ -10,7 +10,7 @@ use super::{StepSum, Trainer};
 #[cfg(feature = "audit")]
 use crate::audit::{Fault, planted};
 use crate::cuda_device::kept_bytes;
-use crate::engine::{ClippedSum, Grid, rounding_of_piece, sensitivity};
+use crate::engine::{ClippedSum, Grid, Way, rounding_of_piece, sensitivity};
 use crate::error::{Result, TrainError};
 #[cfg(feature = "cuda")]
 use crate::noise::NoiseSource;
@@ -42,28 +42,45 @@ impl Trainer<'_> {
         let pieces = self.blocks.pieces(rows);
         let chunks = chunks_of(&pieces, self.records_at_once());
         let mut pass = self.pass_of(rows);
-        let in_advance = self.scales_in_advance().filter(|_| chunks.len() > 1 && !wants_groups);
-        let summed = if let Some(in_advance) = &in_advance {
-            Some(self.summing_pass(rows, &pieces, in_advance, &mut pass)?)
-        } else {
-            for chunk in &chunks {
-                self.differentiate_chunk(rows, &pieces[chunk.clone()], &mut pass)?;
+        let ranks = self.execution.ranks.clone();
+        let way = self.clipped()?.way(&*ranks)?;
+        // All ranks take the same way, whatever their share of the batch.
+        let is_worth_it = chunks.len() > 1 || way != Way::Alone;
+        let in_advance = self.scales_in_advance().filter(|_| is_worth_it && !wants_groups);
+        let bound = match &in_advance {
+            Some(in_advance) => Some(self.summing_pass(rows, &pieces, in_advance, &mut pass)?),
+            None => {
+                for pieces in &chunks {
+                    self.differentiate_chunk(rows, pieces, &mut pass)?;
+                }
+                None
             }
-            None
         };
         let blanked = pass.blanked.clone();
-        let whole = self.whole(pass, n_drawn)?;
+        let whole = match (way, &in_advance) {
+            (Way::OneMessage, Some(_)) => self.whole_with_sum(&pass, share.clone(), n_drawn)?,
+            (_, Some(_)) => {
+                self.clipped()?.share(&*ranks)?;
+                self.whole(pass, n_drawn)?
+            }
+            (_, None) => self.whole(pass, n_drawn)?,
+        };
         let weighting = self.weighting(&whole)?;
         // Before anything of the step is used: what cannot be recorded is not released.
         self.ledger.record(self.plan.step_event(), 1)?;
-        let scales = &weighting.scales[share.clone()];
-        let stands = summed.is_some_and(|(bound, in_advance)| bound == weighting.bound && in_advance == scales);
+        // The scales of all records are compared, so that all ranks find the same.
+        let stands = bound == Some(weighting.bound)
+            && in_advance
+                .as_ref()
+                .is_some_and(|in_advance| whole.scales(in_advance).eq(weighting.scales.iter().copied()));
         if !stands {
             self.begin_sum(weighting.bound)?;
-            let groups = wants_groups.then(|| &whole.groups[share]);
-            self.sum_chunks(rows, &pieces, &chunks, scales, &blanked, groups)?;
+            // The layers hold the factors of the whole batch if it is one chunk.
+            let are_kept = chunks.len() == 1 && in_advance.is_none();
+            let groups = wants_groups.then(|| &whole.groups[share.clone()]);
+            self.sum_chunks(rows, &chunks, are_kept, &weighting.scales[share], &blanked, groups)?;
+            self.clipped()?.share(&*ranks)?;
         }
-        self.add_other_ranks()?;
         Ok((whole, weighting))
     }
 
@@ -84,38 +101,35 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    /// Losses, norms and the sum, chunk by chunk, each computed once. Returns the bound and the
-    /// scales of the sum: it stands only if they turn out to be the method's.
+    /// Losses, norms and the sum, chunk by chunk, each computed once. Returns the bound of the sum,
+    /// which stands only if bound and scales turn out to be the method's.
     fn summing_pass(
         &mut self,
         rows: &[usize],
         pieces: &[Range<usize>],
         in_advance: &[AdvanceScale],
         pass: &mut Pass,
-    ) -> Result<(f64, Vec<f64>)> {
+    ) -> Result<f64> {
         let bound = in_advance.iter().map(|scale| scale.rule.bound(scale.threshold)).fold(0.0, f64::max);
         self.begin_sum(bound)?;
         let at_once = self.records_at_once();
         let at_once = if self.execution.device.is_cuda() { at_once } else { at_once.min(IN_CACHE) };
-        let mut scales = Vec::with_capacity(rows.len());
         for chunk in chunks_of(pieces, at_once) {
-            let pieces = &pieces[chunk];
-            self.differentiate_chunk(rows, pieces, pass)?;
-            let (range, pieces) = relative(pieces);
-            let records = pass.norms[range.clone()].iter().zip(&pass.groups[range.clone()]);
-            scales.extend(records.map(|(&norm, &group)| in_advance[group].scale(norm)));
-            self.add_pieces(&scales[range], &pieces)?;
+            self.differentiate_chunk(rows, chunk, pass)?;
+            let (range, of_chunk) = relative(chunk);
+            let scales: Vec<f64> = pass.scales(in_advance).skip(range.start).collect();
+            self.add_pieces(&scales, &of_chunk, chunk.last() == pieces.last())?;
         }
-        Ok((bound, scales))
+        Ok(bound)
     }
 
     /// The sum with scales that the whole batch had a say in; with groups, also each one's mean
-    /// gradient before clipping.
+    /// gradient before clipping. Whether the layers have kept the factors of the one chunk there is.
     fn sum_chunks(
         &mut self,
         rows: &[usize],
-        pieces: &[Range<usize>],
-        chunks: &[Range<usize>],
+        chunks: &[&[Range<usize>]],
+        are_kept: bool,
         scales: &[f64],
         blanked: &[usize],
         groups: Option<&[usize]>,
@@ -123,25 +137,18 @@ impl Trainer<'_> {
         if groups.is_some() {
             self.begin_groups()?;
         }
-        for chunk in chunks {
-            let (range, pieces) = relative(&pieces[chunk.clone()]);
+        for (i, pieces) in chunks.iter().enumerate() {
+            let (range, pieces) = relative(pieces);
             let blanked: Vec<usize> = blanked.iter().filter(|i| range.contains(i)).map(|i| i - range.start).collect();
-            // The factors are still there if the batch is one chunk.
-            if chunks.len() > 1 {
+            if !are_kept {
                 self.engine.differentiate_pieces(self.records, &rows[range.clone()], &blanked, &pieces)?;
             }
-            self.add_pieces(&scales[range.clone()], &pieces)?;
+            self.add_pieces(&scales[range.clone()], &pieces, i + 1 == chunks.len())?;
             if let Some(groups) = groups {
                 self.add_groups(&groups[range], &blanked)?;
             }
         }
         Ok(())
-    }
-
-    /// The sum of all ranks, in the place of this one's.
-    fn add_other_ranks(&mut self) -> Result<()> {
-        let ranks = self.execution.ranks.clone();
-        if ranks.size() == 1 { Ok(()) } else { self.clipped()?.share(&*ranks) }
     }
 
     fn begin_sum(&mut self, bound: f64) -> Result<()> {
@@ -150,12 +157,15 @@ impl Trainer<'_> {
         Ok(())
     }
 
-    fn add_pieces(&mut self, scales: &[f64], pieces: &[Range<usize>]) -> Result<()> {
+    /// Adds the pieces of a chunk; after the last the sum must be shared.
+    fn add_pieces(&mut self, scales: &[f64], pieces: &[Range<usize>], is_last: bool) -> Result<()> {
         let StepSum::Clipped(sum) = &mut self.sum else { return Err(not_certified()) };
-        self.engine.add_pieces(scales, pieces, sum)
+        let ranks = &*self.execution.ranks;
+        let overlaps = is_last && sum.way(ranks)? == Way::Divided { overlaps: true };
+        self.engine.add_pieces(scales, pieces, sum, overlaps.then_some(ranks))
     }
 
-    fn clipped(&mut self) -> Result<&mut ClippedSum> {
+    pub(super) fn clipped(&mut self) -> Result<&mut ClippedSum> {
         match &mut self.sum {
             StepSum::Clipped(sum) => Ok(sum),
             StepSum::Plain(_) => Err(not_certified()),
@@ -200,20 +210,24 @@ impl Trainer<'_> {
         let step = self.counts.steps;
         let StepSum::Clipped(sum) = &mut self.sum else { return Err(not_certified()) };
         let ranks = &*self.execution.ranks;
-        let range = sum.range()?;
         let (grid, threads) = (sum.grid().step(), self.engine.threads());
-        let how = FromIntegers { grid, start: range.start, noise, normaliser, threads };
+        let from = |start| FromIntegers { grid, start, noise: &noise, normaliser, threads };
         let on_host = |gradient: &Tensor, sum: &mut ClippedSum| -> Result<bool> {
-            let share = gradient.narrow(0, range.start, range.len())?;
-            let finite = ops::from_integers(&share, &sum.summands()?, &how)? && sum.is_finite();
+            let mut finite = sum.is_finite();
+            for (number, range) in sum.ranges()?.into_iter().enumerate().filter(|(_, range)| !range.is_empty()) {
+                let share = gradient.narrow(0, range.start, range.len())?;
+                finite &= ops::from_integers(&share, &sum.summands(number, &range)?, &from(range.start))?;
+            }
             sum.complete(gradient, finite, ranks)
         };
         let finite = match self.execution.device {
             Device::Cpu => on_host(&sum.gradient()?.flat().clone(), sum)?,
             #[cfg(feature = "cuda")]
-            _ if self.execution.noise == NoiseSource::Device && (ranks.size() == 1 || ranks.sums_on_devices()) => {
+            _ if self.execution.noise == NoiseSource::Device
+                && matches!(sum.way(ranks)?, Way::Alone | Way::OnDevices) =>
+            {
                 let (gradient, integers) = sum.on_device()?;
-                ops::from_device_integers(gradient.flat(), integers, &how)? && sum.is_finite()
+                ops::from_device_integers(gradient.flat(), integers, &from(0))? && sum.is_finite()
             }
             _ => {
                 sum.on_host()?;
@@ -232,19 +246,17 @@ fn not_certified() -> TrainError {
     TrainError::mismatch("sum of a certified step", "a clipped sum", "another")
 }
 
-/// Chunks of adjacent pieces, of at most so many records each, or of one piece: ranges of pieces.
-fn chunks_of(pieces: &[Range<usize>], at_once: usize) -> Vec<Range<usize>> {
-    let mut chunks: Vec<Range<usize>> = Vec::new();
+/// Chunks of adjacent pieces, of at most so many records each, or of one piece.
+fn chunks_of(pieces: &[Range<usize>], at_once: usize) -> Vec<&[Range<usize>]> {
+    let (mut chunks, mut start) = (Vec::new(), 0);
     for (i, piece) in pieces.iter().enumerate() {
-        match chunks.last_mut() {
-            Some(chunk) if piece.end - pieces[chunk.start].start <= at_once => chunk.end = i + 1,
-            _ => chunks.push(i..i + 1),
+        if i > start && piece.end - pieces[start].start > at_once {
+            chunks.push(&pieces[start..i]);
+            start = i;
         }
     }
     // An empty batch is a chunk without a piece.
-    if chunks.is_empty() {
-        chunks.push(0..0);
-    }
+    chunks.push(&pieces[start..]);
     chunks
 }
 
@@ -262,10 +274,10 @@ mod tests {
     #[test]
     fn chunks_hold_whole_pieces() {
         let pieces = [0..5, 5..9, 9..20, 20..21];
-        assert_eq!(chunks_of(&pieces, 9), [0..2, 2..3, 3..4]);
-        assert_eq!(chunks_of(&pieces, 1), [0..1, 1..2, 2..3, 3..4]);
-        assert_eq!(chunks_of(&pieces, 100), vec![0..4; 1]);
-        assert_eq!(chunks_of(&[], 5), vec![0..0; 1]);
+        assert_eq!(chunks_of(&pieces, 9), [&pieces[..2], &pieces[2..3], &pieces[3..]]);
+        assert_eq!(chunks_of(&pieces, 1), [&pieces[..1], &pieces[1..2], &pieces[2..3], &pieces[3..]]);
+        assert_eq!(chunks_of(&pieces, 100), [&pieces[..]]);
+        assert_eq!(chunks_of(&[], 5), [&pieces[..0]]);
         assert_eq!(relative(&pieces[1..3]), (5..20, vec![0..4, 4..15]));
     }
 }

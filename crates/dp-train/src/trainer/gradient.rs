@@ -1,7 +1,7 @@
 //! How the gradient of a step is formed: losses and norms, scales, weighted sum, noise.
 
 use candle_core::Tensor;
-use dp_clipping::{ClipBatch, Clipped};
+use dp_clipping::{AdvanceScale, ClipBatch, Clipped};
 
 use super::{StepSum, Trainer, adds_noise};
 use crate::engine::WeightedSum;
@@ -27,6 +27,19 @@ pub(super) struct Pass {
     pub(super) groups: Vec<usize>,
     /// Positions in the batch of records whose gradient is known not to be finite.
     pub(super) blanked: Vec<usize>,
+}
+
+impl Pass {
+    /// A pass that has ended.
+    pub(super) fn of(losses: Vec<f64>, norms: Vec<f64>, groups: Vec<usize>) -> Self {
+        let blanked = (0..norms.len()).filter(|&i| !norms[i].is_finite()).collect();
+        Self { losses, norms, groups, blanked }
+    }
+
+    /// The scales of the records whose norms are known, each out of its own.
+    pub(super) fn scales(&self, in_advance: &[AdvanceScale]) -> impl Iterator<Item = f64> {
+        self.norms.iter().zip(&self.groups).map(|(&norm, &group)| in_advance[group].scale(norm))
+    }
 }
 
 impl Trainer<'_> {

@@ -34,6 +34,10 @@ fn append(message: &mut Vec<u8>, values: impl Iterator<Item = u64>) {
     values.for_each(|value| message.extend(value.to_le_bytes()));
 }
 
+fn other_batch(n_drawn: usize, n_given: usize) -> TrainError {
+    TrainError::Ranks(format!("{n_drawn} records were drawn here, and {n_given} by all ranks together"))
+}
+
 impl Trainer<'_> {
     /// The records of a batch that this rank holds: a range of positions in it.
     pub(super) fn share_of(&self, rows: &[usize]) -> Range<usize> {
@@ -54,21 +58,44 @@ impl Trainer<'_> {
         append(&mut message, pass.losses.iter().map(|loss| loss.to_bits()));
         append(&mut message, pass.norms.iter().map(|norm| norm.to_bits()));
         append(&mut message, pass.groups.iter().map(|&group| group as u64));
-        let mut whole = Pass::default();
+        let (mut losses, mut norms, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         for part in ranks.gather(message)? {
             let values = part.as_chunks::<8>().0;
             let mut thirds = values.chunks_exact((values.len() / 3).max(1));
             let mut next = || thirds.next().unwrap_or_default().iter().map(|bytes| u64::from_le_bytes(*bytes));
-            whole.losses.extend(next().map(f64::from_bits));
-            whole.norms.extend(next().map(f64::from_bits));
-            whole.groups.extend(next().map(|group| group as usize));
+            losses.extend(next().map(f64::from_bits));
+            norms.extend(next().map(f64::from_bits));
+            groups.extend(next().map(|group| group as usize));
         }
-        if whole.norms.len() != n_drawn {
-            let problem = format!("{n_drawn} records were drawn here, and {} by all ranks together", whole.norms.len());
-            return Err(TrainError::Ranks(problem));
+        if norms.len() != n_drawn {
+            return Err(other_batch(n_drawn, norms.len()));
         }
-        whole.blanked = (0..whole.norms.len()).filter(|&i| !whole.norms[i].is_finite()).collect();
-        Ok(whole)
+        Ok(Pass::of(losses, norms, groups))
+    }
+
+    /// [`Self::whole`] and the sum of all ranks, in the message of the sum: for scales that no rank
+    /// needs another for. `share` is where this rank's records are in the batch.
+    pub(super) fn whole_with_sum(&mut self, pass: &Pass, share: Range<usize>, n_drawn: usize) -> Result<Pass> {
+        // A place for each record of the batch. All ranks but one have 0 there, so that the sum has
+        // what that one has; a record that no rank has is one without a group.
+        let mut numbers = vec![0_i64; 3 * n_drawn];
+        let (losses, rest) = numbers.split_at_mut(n_drawn);
+        let (norms, groups) = rest.split_at_mut(n_drawn);
+        for (i, place) in share.enumerate() {
+            losses[place] = pass.losses[i].to_bits().cast_signed();
+            norms[place] = pass.norms[i].to_bits().cast_signed();
+            groups[place] = pass.groups[i] as i64 + 1;
+        }
+        let ranks = self.execution.ranks.clone();
+        self.clipped()?.share_with(&mut numbers, &*ranks)?;
+        let float = |bits: &i64| f64::from_bits(bits.cast_unsigned());
+        let group = |number: &i64| usize::try_from(number - 1).ok();
+        let (losses, norms) = numbers[..2 * n_drawn].split_at(n_drawn);
+        let groups: Vec<usize> = numbers[2 * n_drawn..].iter().filter_map(group).collect();
+        if groups.len() != n_drawn {
+            return Err(other_batch(n_drawn, groups.len()));
+        }
+        Ok(Pass::of(losses.iter().map(float).collect(), norms.iter().map(float).collect(), groups))
     }
 
     /// Ends the run if a rank has other parameters, another threshold or another ledger than rank
