@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read_again() {
         let noise = NoiseMultiplier::new(4.0).unwrap();
-        let given = [0.9594594303999988, 0.0401211393, 0.00041943040000000007];
+        let given = [0.959_459_430_399_998_8, 0.040_121_139_3, 0.000_419_430_400_000_000_07];
         let of_users = [(0.01, 3), (0.3, 7), (0.0201, 40), (1.0 / 3.0, 255)]
             .map(|(rate, n)| MixtureOfGaussians::of_user(noise, SamplingRate::new(rate).unwrap(), n).unwrap());
         for mixture in of_users.into_iter().chain([MixtureOfGaussians::new(noise, [0.0, 1.0, 2.0], given).unwrap()]) {

@@ -343,7 +343,7 @@ impl Engine {
         sum.share_from(first_late, ranks)?;
         let jobs = self.workers.iter_mut().zip(&parts).zip(sum.parts());
         let add = |((worker, part), to): ((&mut Worker, &Range<usize>), &mut clipped_sum::Part)| match (
-            of_part(part).last(),
+            of_part(part).next_back(),
             to.last_vector(),
         ) {
             (Some(piece), Some(vector)) => {

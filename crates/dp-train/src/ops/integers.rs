@@ -236,7 +236,7 @@ impl FromIntegers<'_> {
             #[inline(always)]
             || exact.iter_mut().for_each(|exact| *exact *= self.grid),
         );
-        T::noisy(&self.noise, ((self.start + start) / BLOCK) as u64, exact, values);
+        T::noisy(self.noise, ((self.start + start) / BLOCK) as u64, exact, values);
         let factor = T::from_f64(1.0 / self.normaliser);
         vectorise(
             #[inline(always)]

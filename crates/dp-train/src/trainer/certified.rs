@@ -47,14 +47,13 @@ impl Trainer<'_> {
         // All ranks take the same way, whatever their share of the batch.
         let is_worth_it = chunks.len() > 1 || way != Way::Alone;
         let in_advance = self.scales_in_advance().filter(|_| is_worth_it && !wants_groups);
-        let bound = match &in_advance {
-            Some(in_advance) => Some(self.summing_pass(rows, &pieces, in_advance, &mut pass)?),
-            None => {
-                for pieces in &chunks {
-                    self.differentiate_chunk(rows, pieces, &mut pass)?;
-                }
-                None
+        let bound = if let Some(in_advance) = &in_advance {
+            Some(self.summing_pass(rows, &pieces, in_advance, &mut pass)?)
+        } else {
+            for pieces in &chunks {
+                self.differentiate_chunk(rows, pieces, &mut pass)?;
             }
+            None
         };
         let blanked = pass.blanked.clone();
         let whole = match (way, &in_advance) {

@@ -84,7 +84,7 @@ impl Trainer<'_> {
         for (i, place) in share.enumerate() {
             losses[place] = pass.losses[i].to_bits().cast_signed();
             norms[place] = pass.norms[i].to_bits().cast_signed();
-            groups[place] = pass.groups[i] as i64 + 1;
+            groups[place] = (pass.groups[i] as u64 + 1).cast_signed();
         }
         let ranks = self.execution.ranks.clone();
         self.clipped()?.share_with(&mut numbers, &*ranks)?;
