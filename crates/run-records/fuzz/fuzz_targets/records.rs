@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     let path = folder.path().join(name);
     fs::write(&path, bytes).expect("writable");
     if let Ok(csv) = as_csv(&path) {
-        assert!(csv.starts_with(b"study,"), "a header");
+        assert!(csv.starts_with(b"experiment,"), "a header");
     }
     assert_eq!(fs::read(&path).expect("still there"), bytes, "reading changes nothing");
 });
