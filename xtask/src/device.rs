@@ -1,20 +1,17 @@
 //! Where the arithmetic of a training command is done.
 
-use std::fmt;
 use std::num::NonZeroUsize;
-use std::str::FromStr;
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use dp_train::ranks::local_rank;
-use dp_train::{Device, Execution, NoiseSource};
+use dp_train::{Device, DeviceName, Execution, NoiseSource};
 
 /// Options of every command that trains.
 #[derive(Args, Clone, Copy, Default)]
 pub(crate) struct DeviceArgs {
     /// Where the arithmetic is done: cpu, cuda or cuda:N for the CUDA device with that number,
-    /// cuda-tf32 or cuda-tf32:N for its passes in TF32; without a number the first, or one for each process of a launcher. CUDA needs a build with the feature `cuda`
-    /// (docs/cuda.md).
+    /// cuda-tf32 or cuda-tf32:N for its passes in TF32; without a number the first, or one for each
+    /// process of a launcher. CUDA needs a build with the feature `cuda` (docs/cuda.md).
     #[arg(long, default_value = "cpu", value_name = "DEVICE")]
     device: DeviceName,
     /// Where noise is made in a run on a CUDA device. Privacy is the same.
@@ -32,65 +29,17 @@ enum NoisePlace {
     Host,
 }
 
-/// A device on the command line.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum DeviceName {
-    #[default]
-    Cpu,
-    Cuda(usize),
-    /// With passes in TF32.
-    CudaInTf32(usize),
-}
-
-impl FromStr for DeviceName {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let (kind, number) = match name.split_once(':') {
-            Some((kind, number)) => (kind, number.parse()),
-            // Of several processes on a machine, each has a card of its own.
-            None => (name, Ok(local_rank())),
-        };
-        match (kind, number) {
-            ("cpu", _) if name == kind => Ok(Self::Cpu),
-            ("cuda", Ok(number)) => Ok(Self::Cuda(number)),
-            ("cuda-tf32", Ok(number)) => Ok(Self::CudaInTf32(number)),
-            _ => Err("expected cpu, cuda, cuda:N, cuda-tf32 or cuda-tf32:N".to_owned()),
-        }
-    }
-}
-
-impl DeviceName {
-    /// The device.
-    ///
-    /// # Errors
-    /// If this program has no CUDA, or no such device answers.
-    pub(crate) fn open(self) -> anyhow::Result<Device> {
-        if self == Self::Cpu {
-            return Ok(Device::Cpu);
-        }
-        ensure!(
-            cfg!(feature = "cuda"),
-            "--device {self}: this program was built without the feature `cuda`: \
-             cargo run --release -p xtask --features cuda -- …"
-        );
-        let device = match self {
-            Self::Cpu => Ok(Device::Cpu),
-            Self::Cuda(number) => dp_train::cuda_device(number),
-            Self::CudaInTf32(number) => dp_train::cuda_device_in_tf32(number),
-        };
-        device.with_context(|| format!("--device {self}: it cannot be used"))
-    }
-}
-
-impl fmt::Display for DeviceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cpu => f.write_str("cpu"),
-            Self::Cuda(number) => write!(f, "cuda:{number}"),
-            Self::CudaInTf32(number) => write!(f, "cuda-tf32:{number}"),
-        }
-    }
+/// The device of this name.
+///
+/// # Errors
+/// If this program has no CUDA, or no such device answers.
+pub(crate) fn open(name: DeviceName) -> anyhow::Result<Device> {
+    ensure!(
+        name == DeviceName::Cpu || cfg!(feature = "cuda"),
+        "--device {name}: this program was built without the feature `cuda`: \
+         cargo run --release -p xtask --features cuda -- …"
+    );
+    name.open().with_context(|| format!("--device {name}: it cannot be used"))
 }
 
 impl DeviceArgs {
@@ -116,7 +65,7 @@ impl DeviceArgs {
     /// # Errors
     /// If this program has no CUDA, or no such device answers.
     pub(crate) fn execution(&self) -> anyhow::Result<Execution> {
-        let device = self.device.open()?;
+        let device = open(self.device)?;
         let noise = match self.noise {
             NoisePlace::Device => NoiseSource::Device,
             NoisePlace::Host => NoiseSource::Host,
@@ -128,20 +77,6 @@ impl DeviceArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn devices_have_names() {
-        let parsed = |name: &str| name.parse::<DeviceName>();
-        assert_eq!(parsed("cpu"), Ok(DeviceName::Cpu));
-        assert_eq!(parsed("cuda"), Ok(DeviceName::Cuda(0)));
-        assert_eq!(parsed("cuda:3"), Ok(DeviceName::Cuda(3)));
-        assert_eq!(DeviceName::Cuda(3).to_string(), "cuda:3");
-        assert_eq!(parsed("cuda-tf32"), Ok(DeviceName::CudaInTf32(0)));
-        assert_eq!(DeviceName::CudaInTf32(3).to_string().parse(), Ok(DeviceName::CudaInTf32(3)));
-        for wrong in ["gpu", "cuda:", "cuda:x", "cuda:-1", "cpu:0", "cuda-tf32:", ""] {
-            assert_eq!(parsed(wrong), Err("expected cpu, cuda, cuda:N, cuda-tf32 or cuda-tf32:N".to_owned()));
-        }
-    }
 
     #[test]
     fn options_are_read_as_they_are_written() {

@@ -45,6 +45,8 @@ pub(crate) struct Run<'a> {
     pub(crate) n_classes: usize,
     pub(crate) n_groups: usize,
     pub(crate) threads: NonZeroUsize,
+    /// Where gradients, their sums and noise are made.
+    pub(crate) device: Device,
     /// Where a checkpoint is kept while it runs.
     pub(crate) checkpoint: Option<PathBuf>,
     pub(crate) ranks: Arc<dyn Collective>,
@@ -77,7 +79,9 @@ pub(crate) fn train(
         counts: stream("noise of counts"),
         dropout: stream("dropout"),
     };
-    let execution = Execution { threads: run.threads, ranks: ranks.clone(), ..Execution::default() };
+    // A CUDA device is driven by one thread.
+    let threads = if run.device.is_cpu() { run.threads } else { NonZeroUsize::MIN };
+    let execution = Execution { threads, device: run.device.clone(), ranks: ranks.clone(), ..Execution::default() };
     let mut trainer = Trainer::new(&plan, &records, streams, execution)?;
     inputs.begin(&mut trainer, prepared)?;
     if let Some(path) = &run.checkpoint {
@@ -208,7 +212,7 @@ impl Inputs {
             }
         });
         let groups = rows.groups(held.clone());
-        Ok(Records::part(&features, &labels, &groups, held, facts, DType::F32, &Device::Cpu)?)
+        Ok(Records::part(&features, &labels, &groups, held, facts, DType::F32, &run.device)?)
     }
 
     /// Sets the first parameters: what the class counts say, and first layers that see inputs of

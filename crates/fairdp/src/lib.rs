@@ -32,7 +32,7 @@ mod statement;
 mod thresholds;
 mod verify;
 
-pub use dp_train::ranks;
+pub use dp_train::{DeviceName, ranks};
 
 pub use account::{Account, Attacks, Part, RELATION, Release};
 pub use budget::Planned;

@@ -15,6 +15,7 @@ use self::bar::Shown;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 use dp_data::table::example::Example;
+use dp_train::DeviceName;
 use dp_train::ranks::{self, Collective};
 use fairdp::{Config, FairdpError, FitOptions, FitPlan, InitOptions};
 
@@ -138,7 +139,13 @@ struct FitArgs {
     /// Threads, at most 1,024; they change no bit of the result. All cores unless given.
     #[arg(long)]
     threads: Option<NonZeroUsize>,
-    /// Makes the run repeatable, and thereby not private.
+    /// Where networks and methods by name are trained: cpu, cuda or cuda:N for the CUDA device with
+    /// that number, cuda-tf32 or cuda-tf32:N for its passes in TF32; without a number the first, or
+    /// one for each process of a launcher. CUDA needs a build with the feature `cuda`
+    /// (docs/cuda.md).
+    #[arg(long, default_value = "cpu", value_name = "DEVICE")]
+    device: DeviceName,
+    /// Makes the run repeatable, on the same type of processor or GPU, and thereby not private.
     #[arg(long)]
     seed: Option<u64>,
     /// Prints every release with its share of the budget, and stops.
@@ -269,6 +276,7 @@ fn fit(args: FitArgs, ranks: &Arc<dyn Collective>, out: &mut impl Write) -> Resu
         out: args.out.unwrap_or_default(),
         seed: args.seed,
         threads: args.threads.unwrap_or(cores),
+        device: args.device,
         resume: args.resume,
         ledger: args.ledger,
         reference: args.reference,

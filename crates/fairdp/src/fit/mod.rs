@@ -2,6 +2,7 @@
 
 mod candidates;
 mod checkpoint;
+mod device;
 mod journal;
 mod run;
 mod search;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use dp_accounting::{Delta, Epsilon};
 use dp_data::table::{MemoryTable, TableFiles};
+use dp_train::DeviceName;
 use dp_train::ranks::{Alone, Collective};
 
 use self::candidates::{Candidate, Limits};
@@ -41,10 +43,14 @@ const BOUNDS: f64 = 0.1;
 pub struct FitOptions {
     /// The folder that it makes.
     pub out: PathBuf,
-    /// Makes the run repeatable, and not private.
+    /// Makes the run repeatable, and not private: the same bits on the same type of processor, and
+    /// for what is trained on a GPU, on the same type of GPU and version of cuBLAS.
     pub seed: Option<u64>,
     /// Threads; they change no bit of the result.
     pub threads: NonZeroUsize,
+    /// Where networks and methods by name are trained; all else is done on the CPU. A CUDA device
+    /// rounds otherwise than the CPU, and privacy is the same. It stays open until the process ends.
+    pub device: DeviceName,
     /// Continues a run that was killed.
     pub resume: bool,
     /// A file that several fits on one table share, with a cap on the ε of all.
@@ -62,12 +68,13 @@ pub struct FitOptions {
 }
 
 impl FitOptions {
-    /// A new private run on one thread of one process, alone with its table.
+    /// A new private run on one thread of the CPU, in one process, alone with its table.
     pub fn new(out: impl Into<PathBuf>) -> Self {
         Self {
             out: out.into(),
             seed: None,
             threads: NonZeroUsize::MIN,
+            device: DeviceName::Cpu,
             resume: false,
             ledger: None,
             reference: false,
@@ -182,7 +189,8 @@ fn bounds_of(column: &str) -> String {
 /// # Errors
 /// Those of [`FitPlan::new`]; [`FairdpError::Data`] for a table that does not fit its schema;
 /// [`FairdpError::Refused`] for a budget that would drown the model in noise, and for a folder that
-/// is not empty; [`FairdpError::Interrupted`] if `progress` ended it.
+/// is not empty; [`FairdpError::InvalidParameter`] for a device that this program cannot use, or
+/// that nothing would be trained on; [`FairdpError::Interrupted`] if `progress` ended it.
 pub fn fit(
     config: &Path,
     options: &FitOptions,

@@ -6,9 +6,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use dp_data::table::EncodedFile;
+use dp_train::{Device, DeviceName};
 
 use super::candidates::trials;
 use super::checkpoint::{Checkpoints, TRAINER_CHECKPOINT};
+use super::device;
 use super::journal::{Journal, Progress};
 use super::search::search;
 use super::tables::{Tables, can_share};
@@ -48,18 +50,19 @@ pub(super) fn fit(
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
     // Everything that can be refused without a record is refused before one is read.
-    FitPlan::new(config, path, 0)?;
+    let plan = FitPlan::new(config, path, 0)?;
     if options.threads.get() > MOST_THREADS {
         return Err(FairdpError::invalid("threads", options.threads, format!("at most {MOST_THREADS}")));
     }
+    let device = device::open(options.device, &plan)?;
     if options.ranks.rank() > 0 {
-        return run((text, config, path), options, &std::env::temp_dir(), progress);
+        return run((text, config, path), (options, device), &std::env::temp_dir(), progress);
     }
     if let Some(ledger) = &options.ledger {
         shared_ledger::check(ledger, config.privacy.delta)?;
     }
     let private = begin(options)?;
-    let ended = run((text, config, path), options, &private, progress);
+    let ended = run((text, config, path), (options, device), &private, progress);
     if ended.is_err() && !options.resume && Checkpoints::is_without_table(&private) {
         // The next attempt finds the place as it was.
         let _ = fs::remove_dir_all(&private).and_then(|()| fs::remove_dir(&options.out));
@@ -72,7 +75,7 @@ pub(super) fn fit(
 #[expect(clippy::too_many_lines, reason = "the stages of a run, one after another")]
 fn run(
     (text, config, path): (&str, &Config, &Path),
-    options: &FitOptions,
+    (options, device): (&FitOptions, Device),
     private: &Path,
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
@@ -138,10 +141,14 @@ fn run(
         n_classes: classes.len(),
         n_groups: tables.training.encoding().group_names().len(),
         threads: options.threads,
+        device,
         pool: &pool,
         facts: feature_facts(&tables.training),
         ranks: ranks.clone(),
     };
+    if options.device != DeviceName::Cpu {
+        journal.stage(format!("training on {}", options.device))?;
+    }
     let training_part = tables.training(unit)?;
     let rows = training_part.rows(ranks.clone());
     let place = private.join(TRAINER_CHECKPOINT);

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dp_accounting::Delta;
+use dp_train::Device;
 use dp_train::ranks::{Alone, Collective};
 
 use super::FitPlan;
@@ -26,6 +27,7 @@ pub(super) struct Training<'a> {
     pub(super) n_classes: usize,
     pub(super) n_groups: usize,
     pub(super) threads: NonZeroUsize,
+    pub(super) device: Device,
     pub(super) pool: &'a rayon::ThreadPool,
     pub(super) facts: FeatureFacts,
     pub(super) ranks: Arc<dyn Collective>,
@@ -44,7 +46,7 @@ pub(super) type Kept<'a> = (Option<State>, &'a mut Checkpoints, &'a Path);
 impl Training<'_> {
     /// The same for this process alone.
     pub(super) fn alone(&self) -> Self {
-        Self { ranks: Arc::new(Alone), ..*self }
+        Self { device: self.device.clone(), ranks: Arc::new(Alone), ..*self }
     }
 
     fn settings(&self, candidate: &Candidate) -> Result<Settings> {
@@ -126,6 +128,7 @@ impl Training<'_> {
                     n_classes: self.n_classes,
                     n_groups: self.n_groups,
                     threads: self.threads,
+                    device: self.device.clone(),
                     checkpoint: place.map(Path::to_path_buf),
                     ranks: self.ranks.clone(),
                 };

@@ -6,9 +6,10 @@ use std::num::{NonZeroU16, NonZeroUsize};
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use dp_train::DeviceName;
 use dp_train::audit::{CAUSES, Fault, KNOWN, LayerKind, Replay, Report};
 
-use crate::device::DeviceName;
+use crate::device;
 use crate::terminal::say;
 
 /// Options of `cargo xtask replay`.
@@ -67,8 +68,16 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<()> {
     let from_files =
         if plant.is_none() && layer.is_none_or(|layer| layer == LayerKind::Linear) { cases / FILE_SHARE } else { 0 };
     let (method, ranks) = (args.method.clone(), NonZeroUsize::from(NonZeroU16::new(args.ranks).context("ranks")?));
-    let replay =
-        Replay { cases: cases - from_files, seed, method, layer, plant, threads, ranks, device: args.device.open()? };
+    let replay = Replay {
+        cases: cases - from_files,
+        seed,
+        method,
+        layer,
+        plant,
+        threads,
+        ranks,
+        device: device::open(args.device)?,
+    };
     let progress = indicatif::ProgressBar::new(cases);
     let mut report = replay.run(&|tried| progress.set_position(tried))?;
     let methods: Vec<&'static str> = report.by_method.keys().copied().collect();

@@ -1,0 +1,26 @@
+//! Where a run trains.
+
+use dp_train::{Device, DeviceName, TrainError};
+
+use super::FitPlan;
+use crate::choice::Method;
+use crate::error::{FairdpError, Result};
+
+/// The device of this name, for a run of this plan.
+///
+/// # Errors
+/// [`FairdpError::InvalidParameter`] for a CUDA device on which nothing would be trained, or which
+/// this program cannot use.
+pub(super) fn open(name: DeviceName, plan: &FitPlan) -> Result<Device> {
+    let invalid = |expected: String| FairdpError::invalid("device", name, expected);
+    let is_used = plan.candidates.iter().any(|candidate| matches!(candidate.choice.method, Method::Named(_)));
+    if name != DeviceName::Cpu && !is_used {
+        let expected = "cpu for the additive model with method \"auto\", whose sums are exact there; networks \
+                        (model.kind = \"mlp\") and methods by name are trained on a GPU";
+        return Err(invalid(expected.into()));
+    }
+    name.open().map_err(|error| match error {
+        TrainError::InvalidParameter { expected, .. } => invalid(expected),
+        error => invalid(format!("a CUDA device that can be used: {error}")),
+    })
+}
