@@ -356,6 +356,7 @@ def test_progress_is_told_and_can_stop_the_call():
     assert told == sorted(told) and len(told) == 3
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_a_long_call():
     ledger, accountant = slow_ledger()
     timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])

@@ -230,6 +230,7 @@ def test_progress_is_told_and_may_end_the_run():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of another kind")
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("is_told", [True, False])
 def test_control_c_ends_a_fit(is_told):
     X, y, _ = people(20_000)
