@@ -68,10 +68,9 @@ impl Trainer<'_> {
         // Before anything of the step is used: what cannot be recorded is not released.
         self.ledger.record(self.plan.step_event(), 1)?;
         // The scales of all records are compared, so that all ranks find the same.
-        let stands = bound == Some(weighting.bound)
-            && in_advance
-                .as_ref()
-                .is_some_and(|in_advance| whole.scales(in_advance).eq(weighting.scales.iter().copied()));
+        let are_the_method_s =
+            |in_advance: &Vec<AdvanceScale>| whole.scales(0..n_drawn, in_advance).eq(weighting.scales.iter().copied());
+        let stands = bound == Some(weighting.bound) && in_advance.as_ref().is_some_and(are_the_method_s);
         if !stands {
             self.begin_sum(weighting.bound)?;
             // The layers hold the factors of the whole batch if it is one chunk.
@@ -116,7 +115,7 @@ impl Trainer<'_> {
         for chunk in chunks_of(pieces, at_once) {
             self.differentiate_chunk(rows, chunk, pass)?;
             let (range, of_chunk) = relative(chunk);
-            let scales: Vec<f64> = pass.scales(in_advance).skip(range.start).collect();
+            let scales: Vec<f64> = pass.scales(range, in_advance).collect();
             self.add_pieces(&scales, &of_chunk, chunk.last() == pieces.last())?;
         }
         Ok(bound)

@@ -1,5 +1,7 @@
 //! How the gradient of a step is formed: losses and norms, scales, weighted sum, noise.
 
+use std::ops::Range;
+
 use candle_core::Tensor;
 use dp_clipping::{AdvanceScale, ClipBatch, Clipped};
 
@@ -36,9 +38,10 @@ impl Pass {
         Self { losses, norms, groups, blanked }
     }
 
-    /// The scales of the records whose norms are known, each out of its own.
-    pub(super) fn scales(&self, in_advance: &[AdvanceScale]) -> impl Iterator<Item = f64> {
-        self.norms.iter().zip(&self.groups).map(|(&norm, &group)| in_advance[group].scale(norm))
+    /// The scales of the records at these positions, each out of its norm and group alone.
+    pub(super) fn scales(&self, positions: Range<usize>, in_advance: &[AdvanceScale]) -> impl Iterator<Item = f64> {
+        let records = self.norms[positions.clone()].iter().zip(&self.groups[positions]);
+        records.map(|(&norm, &group)| in_advance[group].scale(norm))
     }
 }
 
