@@ -165,6 +165,7 @@ mod tests {
         let json = r#"{"noise_multiplier":1.0,"amounts":[0.0,-1.0],"probabilities":[0.5,0.5]}"#;
         insta::assert_snapshot!(serde_json::from_str::<MixtureOfGaussians>(json).unwrap_err(), @"amount is -1, but must be at least 0 and finite");
     }
+
     /// A sum of 1 cannot be had in floating point for each of these.
     #[test]
     fn what_was_written_is_read_again() {

@@ -138,12 +138,7 @@ impl Part {
         Ok(&self.vectors[self.n_waiting - 1])
     }
 
-    /// The vector of the last piece, if it still waits to be added to the integers.
-    pub(super) fn last_vector(&self) -> Option<&ParameterVector> {
-        self.waiting().last()
-    }
-
-    /// The vectors that are still to be added to the integers.
+    /// The vectors that are still to be added to the integers, that of the last piece last.
     pub(super) fn waiting(&self) -> &[ParameterVector] {
         &self.vectors[..self.n_waiting]
     }

@@ -344,7 +344,7 @@ impl Engine {
         let jobs = self.workers.iter_mut().zip(&parts).zip(sum.parts());
         let add = |((worker, part), to): ((&mut Worker, &Range<usize>), &mut clipped_sum::Part)| match (
             of_part(part).next_back(),
-            to.last_vector(),
+            to.waiting().last(),
         ) {
             (Some(piece), Some(vector)) => {
                 let scales = &scales[piece.clone()];

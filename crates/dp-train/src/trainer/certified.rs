@@ -122,7 +122,7 @@ impl Trainer<'_> {
     }
 
     /// The sum with scales that the whole batch had a say in; with groups, also each one's mean
-    /// gradient before clipping. Whether the layers have kept the factors of the one chunk there is.
+    /// gradient before clipping. With `are_kept` there is one chunk, whose factors the layers hold.
     fn sum_chunks(
         &mut self,
         rows: &[usize],

@@ -121,8 +121,7 @@ impl Trainer<'_> {
             }
             pass.losses.extend(self.engine.losses()?);
         }
-        pass.blanked = pass.norms.iter().enumerate().filter(|(_, v)| !v.is_finite()).map(|(i, _)| i).collect();
-        Ok(pass)
+        Ok(Pass::of(pass.losses, pass.norms, pass.groups))
     }
 
     /// A pass over these records that has not begun.
