@@ -205,7 +205,7 @@ pub fn measure(settings: &Settings, execution: &Execution) -> anyhow::Result<Mea
     let plan = plan(settings)?;
     let ranks = Arc::new(Counted::new(execution.ranks.clone()));
     let records = records(settings, &plan, &*ranks, &execution.device)?;
-    let micro_batch = settings.micro_batch.map_or(execution.micro_batch, |records| records as usize);
+    let micro_batch = settings.micro_batch.map_or(execution.micro_batch, |records| Some(records as usize));
     let execution = Execution { micro_batch, ranks: ranks.clone(), ..execution.clone() };
     let threads = execution.threads.get();
     let mut trainer = Trainer::new(&plan, &records, Randomness::from_seed(settings.seed).streams(0, 0), execution)?;
@@ -295,7 +295,9 @@ fn peak_rss_mb() -> anyhow::Result<f64> {
 fn product_rate(execution: &Execution) -> anyhow::Result<f64> {
     const SIZE: usize = 2_048;
     const TURNS: usize = 7;
-    let factor = Tensor::rand(-1.0_f32, 1.0, (SIZE, SIZE), &execution.device)?;
+    // From the host: on a GPU candle would need a kernel of its own for it, which our programs leave
+    // out.
+    let factor = Tensor::rand(-1.0_f32, 1.0, (SIZE, SIZE), &Device::Cpu)?.to_device(&execution.device)?;
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(execution.threads.get()).build().context("starting threads")?;
     let mut best = f64::INFINITY;

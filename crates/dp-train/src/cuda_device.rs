@@ -68,6 +68,29 @@ pub(crate) fn kept_bytes(device: &Device) -> usize {
     }
 }
 
+/// Memory of a CUDA device that is free, or was given back and is kept; `None` on the CPU, whose
+/// caches matter more, and where the driver does not say.
+pub(crate) fn free_bytes(device: &Device) -> Option<usize> {
+    match device {
+        #[cfg(feature = "cuda")]
+        Device::Cuda(gpu) => ops::free_cuda_memory(gpu).ok(),
+        _ => None,
+    }
+}
+
+/// Another way to the same device, for a run beside others: on a GPU with a stream of its own, so
+/// that neither waits for the other.
+///
+/// # Errors
+/// As [`cuda_device`].
+pub fn beside(device: &Device) -> Result<Device> {
+    match device {
+        #[cfg(feature = "cuda")]
+        Device::Cuda(gpu) => open(gpu.cuda_stream().context().ordinal(), ops::passes_in_tf32(gpu)),
+        other => Ok(other.clone()),
+    }
+}
+
 /// The kind of device; for a GPU also what decides how its sums are rounded: its model, the version
 /// of cuBLAS and the precision of passes.
 pub(crate) fn device_model(device: &Device) -> String {

@@ -45,7 +45,7 @@ mod weights;
 
 pub use candle_core::{DType, Device};
 pub use checkpoint::{CheckpointInterval, Checkpoints};
-pub use cuda_device::{cuda_device, cuda_device_in_tf32};
+pub use cuda_device::{beside, cuda_device, cuda_device_in_tf32};
 pub use device_name::DeviceName;
 pub use dropout::DropoutKey;
 pub use early_stopping::{EarlyStopping, StoppingCriterion};

@@ -23,6 +23,8 @@ mod tally;
 
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
+
 pub use self::error::FaultsError;
 use self::folder::Snapshot;
 pub use self::process::{Ending, Program, Shim};
@@ -91,7 +93,7 @@ struct Expected {
 }
 
 /// Puts faults into an operation: each kind at `positions` calls spread over all, or at every call
-/// if there are no more.
+/// if there are no more. Several at a time: each has a folder of its own.
 ///
 /// # Errors
 /// [`FaultsError`] if the operation fails without a fault, or the machine does.
@@ -112,9 +114,9 @@ pub fn exercise(
     let mut tallies = Vec::new();
     for fault in Fault::ALL {
         let mut tally = Tally::new(operation.name, fault.into(), n);
-        for &at in &at {
-            tally.count(strike(program, shim, operation, &expected, fault, at)?);
-        }
+        let outcomes: Result<Vec<Outcome>, FaultsError> =
+            at.par_iter().map(|&at| strike(program, shim, operation, &expected, fault, at)).collect();
+        outcomes?.into_iter().for_each(|outcome| tally.count(outcome));
         tallies.push(tally);
     }
     tallies.push(jumping_clock(program, shim, operation, &expected)?);

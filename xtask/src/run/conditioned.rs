@@ -245,7 +245,7 @@ impl ConditionedPlan {
     ) -> anyhow::Result<()> {
         let (Some(config), Some(counts)) = (&self.recall, &prepared.class_counts) else { return Ok(()) };
         let train = &prepared.records.train;
-        let logits = engine.evaluate(train, execution.micro_batch)?.logits;
+        let logits = engine.evaluate(train, execution.records_at_once())?.logits;
         let mut ledger = Ledger::new(Plan::RELATION);
         let found = RecallBiases::fit(config, &logits, train.labels(), counts, rng, &mut ledger)?;
         as_announced(&ledger, rounds(config))?;

@@ -18,7 +18,7 @@ pub(crate) fn evaluate(
     records: &Records,
     execution: &Execution,
 ) -> anyhow::Result<Result<MetricsRecord, Failure>> {
-    let Evaluation { losses, predictions, .. } = engine.evaluate(records, execution.micro_batch)?;
+    let Evaluation { losses, predictions, .. } = engine.evaluate(records, execution.records_at_once())?;
     if let Some(loss) = losses.iter().find(|loss| !loss.is_finite()) {
         return Ok(Err(Failure(format!("the loss of a record is {loss} after the last step"))));
     }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, bail};
 use dp_accounting::{Ledger, Rounding, decimal};
 use dp_clipping::registry;
-use dp_train::{DType, Device, Execution, Model};
+use dp_train::{DType, Device, Execution, Model, beside};
 use rayon::prelude::*;
 use run_records::{
     Coordinate, DatasetRecord, ExperimentResults, MethodResults, ModelRecord, PrivacyRecord, RunKey, RunProvenance,
@@ -140,8 +140,9 @@ impl<'a> Prepared<'a> {
 
     /// Trains one run and stores it, or why there is none.
     fn train(&self, job: Job, key: &RunKey, shared: &Shared<'_>) -> anyhow::Result<()> {
-        let &Shared { session, execution, .. } = shared;
-        let records = shared.cache.get(&key.data_digest, || self.data.load(job.seed, &execution.device))?;
+        let session = shared.session;
+        let Seat { execution, cache } = shared.seat();
+        let records = cache.get(&key.data_digest, || self.data.load(job.seed, &execution.device))?;
         let run = Run { key, records: &records, session, execution, bar: &shared.progress.bar };
         let (ledger, outcome) = match &self.procedures[job.method] {
             Procedure::Training(plan) => (privacy::ledger(plan)?, run.train(plan, self.analysis)?),
@@ -250,9 +251,33 @@ impl<'a> Prepared<'a> {
 /// What the runs of a command share.
 struct Shared<'a> {
     session: &'a Session,
-    execution: &'a Execution,
-    cache: RecordCache,
+    /// On the CPU one for all threads.
+    seats: Vec<Seat>,
     progress: TrainingProgress,
+}
+
+/// Where runs are trained one after another, and the records that are there.
+struct Seat {
+    execution: Execution,
+    cache: RecordCache,
+}
+
+impl Shared<'_> {
+    /// The seat of the thread that asks.
+    fn seat(&self) -> &Seat {
+        &self.seats[rayon::current_thread_index().unwrap_or(0) % self.seats.len()]
+    }
+}
+
+/// Seats for so many runs side by side: on a GPU each has a stream of its own.
+fn seats(execution: &Execution, n_threads: usize) -> anyhow::Result<Vec<Seat>> {
+    let seat = |execution| Seat { execution, cache: RecordCache::default() };
+    let n_more = if execution.device.is_cpu() { 0 } else { n_threads.saturating_sub(1) };
+    let others = (0..n_more).map(|_| {
+        let device = beside(&execution.device).context("another stream of the device")?;
+        Ok(seat(Execution { device, ..execution.clone() }))
+    });
+    std::iter::once(Ok(seat(execution.clone()))).chain(others).collect()
 }
 
 /// Trains all runs of these experiments that the session's records lack, one run on each thread at
@@ -282,7 +307,8 @@ pub(crate) fn run_all(
     let expected =
         missing.iter().map(|&i| experiments[jobs[i].experiment].procedures[jobs[i].method].expected_records()).sum();
     let progress = TrainingProgress::begin(missing.len(), expected);
-    let shared = Shared { session, execution, cache: RecordCache::default(), progress };
+    let seats = seats(execution, session.n_threads().min(missing.len()))?;
+    let shared = Shared { session, seats, progress };
     // Runs on the same records one after another, so that few records are in memory.
     missing.sort_by_key(|&position| (jobs[position].experiment, jobs[position].seed));
     let pool =

@@ -247,7 +247,7 @@ impl Case {
         let threads = |threads: NonZeroUsize| if one { NonZeroUsize::MIN } else { threads };
         let execution = |micro_batch, n| {
             let device = device.clone();
-            Execution { micro_batch, threads: threads(n), device, ..Execution::default() }
+            Execution { micro_batch: Some(micro_batch), threads: threads(n), device, ..Execution::default() }
         };
         let other_size = if self.micro_batch > 5 { 5 } else { 1_024 };
         let neighbours = Neighbours {

@@ -65,7 +65,7 @@ impl ExecutionState {
     pub(super) fn of(execution: &Execution, certified: bool) -> Self {
         Self {
             numerics: NUMERICS,
-            micro_batch: (!certified).then_some(execution.micro_batch),
+            micro_batch: (!certified).then_some(execution.records_at_once()),
             threads: (!certified).then_some(execution.threads.get()),
             device: device_model(&execution.device),
             instruction_set: format!("{} {}", std::env::consts::ARCH, instruction_set()),

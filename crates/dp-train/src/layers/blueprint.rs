@@ -1,5 +1,7 @@
 //! Layers before they have parameters.
 
+use std::cell::Cell;
+
 use candle_core::{DType, Device, Error, Result, Tensor};
 
 use super::kept::{Kept, Stage};
@@ -13,11 +15,22 @@ pub(crate) struct Place<'a> {
     pub(crate) dtype: DType,
     /// Where they are.
     pub(crate) device: &'a Device,
+    /// Where the values of a record are counted that the layers ask for room for.
+    pub(crate) row_values: Option<&'a Cell<usize>>,
 }
 
 impl Place<'_> {
     /// Room for rows of `width` values.
     pub(super) fn rows(self, width: usize) -> Result<RowBuffer> {
+        if let Some(counted) = self.row_values {
+            counted.set(counted.get() + width);
+        }
+        RowBuffer::new(width, self.dtype, self.device)
+    }
+
+    /// Room for gradients of `width` values; how many of them a batch keeps is
+    /// [`Layer::kept_values`].
+    pub(super) fn gradients(self, width: usize) -> Result<RowBuffer> {
         RowBuffer::new(width, self.dtype, self.device)
     }
 }

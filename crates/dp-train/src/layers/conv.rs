@@ -106,8 +106,8 @@ impl Conv2d {
             input_gradient: place.rows(shape.inputs())?,
             scaled: place.rows(n_outputs)?,
             scaled_images: place.rows(shape.outputs())?,
-            gradients: place.rows(n_params)?,
-            sum: place.rows(n_params)?,
+            gradients: place.gradients(n_params)?,
+            sum: place.gradients(n_params)?,
             workspace: Workspace::default(),
             other_workspace: Workspace::default(),
         })
@@ -319,7 +319,7 @@ mod tests {
     use super::*;
     use crate::layers::{Pool2d, Pooling};
 
-    const PLACE: Place<'static> = Place { dtype: DType::F64, device: &Device::Cpu };
+    const PLACE: Place<'static> = Place { dtype: DType::F64, device: &Device::Cpu, row_values: None };
 
     /// Layer with seeded parameters and factors of `n` records; the parameters' gradient is flat.
     struct Case {

@@ -1,5 +1,6 @@
 //! A model: layers one after the other, and their parameters.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use candle_core::{DType, Device, Tensor};
@@ -13,6 +14,8 @@ use crate::parameters::ParameterVector;
 /// A sequence of layers with their parameters.
 pub struct Model {
     layers: Chain,
+    /// Values of a record that the layers have room for.
+    row_values: usize,
     parameters: ParameterVector,
     /// The first parameter tensor of the late layers.
     first_late: usize,
@@ -50,12 +53,14 @@ impl Model {
     /// A model of these parameters.
     fn with(parameters: ParameterVector, config: &ModelConfig, n_inputs: usize, n_outputs: usize) -> Result<Self> {
         let flat = parameters.flat();
-        let place = Place { dtype: flat.dtype(), device: flat.device() };
+        let row_values = Cell::new(n_inputs);
+        let place = Place { dtype: flat.dtype(), device: flat.device(), row_values: Some(&row_values) };
         let layers = Chain::new(config.layers(&Sizes { n_inputs, n_outputs })?, parameters.views(), place)?;
         let len_from = |tensor: usize| parameters.views()[tensor..].iter().map(Tensor::elem_count).sum::<usize>();
         let are_most = |tensor: &usize| 4 * len_from(*tensor) >= 3 * parameters.len();
         let first_late = layers.first_tensors().filter(are_most).last().unwrap_or(0);
-        Ok(Self { layers, parameters, first_late, config: config.clone(), n_inputs, n_outputs })
+        let row_values = row_values.get();
+        Ok(Self { layers, row_values, parameters, first_late, config: config.clone(), n_inputs, n_outputs })
     }
 
     /// Layers with buffers of their own and the very same parameters: what changes them changes
@@ -151,6 +156,12 @@ impl Model {
         self.layers.vocabulary()
     }
 
+    /// Values that a record takes in a batch, its inputs among them: what layers put out, gradients
+    /// on the way back, and its own gradient where that is kept.
+    pub(crate) fn row_values(&self) -> usize {
+        self.row_values + self.kept_values()
+    }
+
     /// See [`Layer::kept_values`].
     pub(crate) fn kept_values(&self) -> usize {
         self.layers.kept_values()
@@ -212,6 +223,15 @@ mod tests {
         let mlp = ModelConfig::Mlp { hidden: vec![3], activation: Activation::Tanh };
         let mlp = Model::new(&mlp, 20, 2, DType::F32, &Device::Cpu).unwrap();
         assert_eq!((mlp.first_late, mlp.late_from()), (0, 0));
+    }
+
+    /// By hand: inputs; then of each layer the output, the gradient of its input, and that of its
+    /// output times a scale. The activation works in place.
+    #[test]
+    fn rows_are_counted() {
+        let mlp = ModelConfig::Mlp { hidden: vec![3], activation: Activation::Tanh };
+        let mlp = Model::new(&mlp, 20, 2, DType::F32, &Device::Cpu).unwrap();
+        assert_eq!(mlp.row_values(), 20 + (3 + 20 + 3) + (2 + 3 + 2));
     }
 
     #[test]

@@ -41,7 +41,10 @@ pub(crate) use conv::{
     conv_weight_sum, unpack_weight,
 };
 #[cfg(feature = "cuda")]
-pub(crate) use cuda::{DeviceIntegers, cublas_version, has_fast_double, passes_in_tf32, prepare as prepare_cuda};
+pub(crate) use cuda::{
+    DeviceIntegers, cublas_version, free_memory as free_cuda_memory, has_fast_double, passes_in_tf32,
+    prepare as prepare_cuda,
+};
 pub(crate) use dropout::dropout;
 pub(crate) use element::Element;
 pub(crate) use embedding::{embedding_forward, embedding_sq_norms, embedding_sum};

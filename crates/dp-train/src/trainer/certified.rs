@@ -174,7 +174,7 @@ impl Trainer<'_> {
     /// layers keep would take too much.
     fn records_at_once(&self) -> usize {
         let kept = self.engine.model().kept_values() * self.records.dtype().size_in_bytes();
-        self.execution.micro_batch.min(kept_bytes(&self.execution.device) / kept.max(1)).max(1)
+        self.micro_batch.min(kept_bytes(&self.execution.device) / kept.max(1)).max(1)
     }
 
     /// By how much the sum of a step changes at most when one record is blanked: the method's

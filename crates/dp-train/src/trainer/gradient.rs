@@ -75,7 +75,7 @@ impl Trainer<'_> {
         if matches!(self.sum, StepSum::Clipped(_)) {
             return self.certified_sum(rows, wants_groups);
         }
-        let in_pieces = rows.len() > self.execution.micro_batch && !wants_groups;
+        let in_pieces = rows.len() > self.micro_batch && !wants_groups;
         if in_pieces && self.method.is_none() {
             let pass = self.plain_pass(rows)?;
             let weighting = self.weighting(&pass)?;
@@ -97,7 +97,7 @@ impl Trainer<'_> {
         /// Records of a piece on the CPU; see the certified sum's.
         const PIECE: usize = 256;
         let mut pass = self.pass_of(rows);
-        let micro_batch = self.execution.micro_batch;
+        let micro_batch = self.micro_batch;
         let size = if self.execution.device.is_cuda() { micro_batch } else { micro_batch.min(PIECE) };
         let StepSum::Plain(sum) = &mut self.sum else { return Ok(pass) };
         sum.clear();
@@ -113,7 +113,7 @@ impl Trainer<'_> {
     /// the factors of the last micro-batch: of the whole batch, if it fits.
     fn first_pass(&mut self, rows: &[usize], needs_norms: bool) -> Result<Pass> {
         let mut pass = self.pass_of(rows);
-        for rows in rows.chunks(self.execution.micro_batch) {
+        for rows in rows.chunks(self.micro_batch) {
             if needs_norms {
                 pass.norms.extend(self.engine.differentiate_for_norms(self.records, rows)?);
             } else {
@@ -158,7 +158,7 @@ impl Trainer<'_> {
         scales: &[f64],
         wants_groups: bool,
     ) -> Result<()> {
-        let size = self.execution.micro_batch;
+        let size = self.micro_batch;
         let n_chunks = rows.len().div_ceil(size).max(1);
         if wants_groups {
             self.begin_groups()?;

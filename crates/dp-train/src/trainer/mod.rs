@@ -7,6 +7,7 @@ mod coupling;
 mod fairlens;
 mod gradient;
 mod in_advance;
+mod micro_batch;
 mod shared;
 
 use std::num::NonZeroUsize;
@@ -47,7 +48,10 @@ pub struct Execution {
     /// ([`TrainConfig::block_records`](crate::TrainConfig)). A larger batch is worked off in
     /// chunks. Where a scale depends on the rest of the batch (noisy counts of the step, or a
     /// coupling), each is computed twice: once for the norms, once for the sum.
-    pub micro_batch: usize,
+    ///
+    /// `None`: 1,024; a certified run on a CUDA device has as many as a quarter of the memory holds
+    /// that is free when the trainer is built.
+    pub micro_batch: Option<usize>,
     /// Threads that share each micro-batch.
     pub threads: NonZeroUsize,
     /// Where the arithmetic is done; the records must be there too. For a CUDA device see
@@ -63,12 +67,19 @@ pub struct Execution {
 impl Default for Execution {
     fn default() -> Self {
         Self {
-            micro_batch: 1_024,
+            micro_batch: None,
             threads: NonZeroUsize::MIN,
             device: Device::Cpu,
             noise: NoiseSource::Device,
             ranks: Arc::new(Alone),
         }
+    }
+}
+
+impl Execution {
+    /// Records at once where they are not chosen by the memory that is free.
+    pub fn records_at_once(&self) -> usize {
+        self.micro_batch.unwrap_or(1_024)
     }
 }
 
@@ -116,6 +127,8 @@ pub struct Trainer<'a> {
     sampler: PoissonSampler,
     pub(crate) optimiser: Optimiser,
     pub(crate) execution: Execution,
+    /// Records at once.
+    micro_batch: usize,
     fairlens: Option<FairLens>,
     blocks: Blocks,
     /// The clipped sum of a step; with noise and divided, its gradient.
@@ -163,7 +176,7 @@ impl<'a> Trainer<'a> {
             let (expected, got) = (format!("{:?}", plan.facts()), format!("{:?}", records.facts()));
             return Err(TrainError::mismatch("records of the plan", expected, got));
         }
-        if execution.micro_batch == 0 {
+        if execution.micro_batch == Some(0) {
             return Err(TrainError::invalid("micro_batch", 0, "at least 1"));
         }
         records.check_device(&execution.device)?;
@@ -178,12 +191,14 @@ impl<'a> Trainer<'a> {
             Some(privacy) => Some(privacy.clipping.build(plan.context())?),
             None => None,
         };
+        let is_certified = plan.certified() && plan.coupling() == Coupling::None;
         Ok(Self {
             sampler: PoissonSampler::new(plan.facts().n_records, config.batches.sampling_rate)?
                 .in_blocks(plan.blocks().block()),
             blocks: plan.blocks(),
             optimiser: Optimiser::new(config.optimiser, || engine.zero_gradient())?,
-            sum: if plan.certified() && plan.coupling() == Coupling::None {
+            micro_batch: micro_batch::of(&execution, &engine, is_certified),
+            sum: if is_certified {
                 StepSum::Clipped(engine.clipped_sum()?)
             } else {
                 StepSum::Plain(engine.empty_sum()?)
@@ -356,7 +371,7 @@ impl<'a> Trainer<'a> {
     /// so.
     fn validate(&mut self, epoch: u64, observer: &mut dyn Observer) -> Result<()> {
         let Some(validation) = self.validation else { return Ok(()) };
-        let evaluation = self.engine.evaluate(validation, self.execution.micro_batch)?;
+        let evaluation = self.engine.evaluate(validation, self.execution.records_at_once())?;
         observer.on_validation(epoch, &evaluation);
         let Some(rule) = &self.plan.config().early_stopping else { return Ok(()) };
         let figure = rule.criterion.figure(&evaluation, validation);

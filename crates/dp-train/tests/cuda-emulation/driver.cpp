@@ -113,7 +113,16 @@ Status cuStreamWaitEvent(Handle stream, Handle event, unsigned int) {
 }
 
 Status cuDeviceGetMemPool(Handle *pool, int) { return *pool = (Handle)3, SUCCESS; }
-// Of a pool's attributes only the release threshold, at all that there is.
+// What is free: 1 GiB, and another that the pool holds.
+Status cuMemGetInfo_v2(size_t *free, size_t *total) {
+    *free = (size_t)1 << 30, *total = (size_t)4 << 30;
+    return SUCCESS;
+}
+Status cuMemPoolGetAttribute(Handle, int attribute, void *value) {
+    *(unsigned long long *)value = attribute == 5 ? 3ull << 30 : 2ull << 30;
+    return attribute == 5 || attribute == 7 ? SUCCESS : INVALID_VALUE;
+}
+// Of a pool's attributes only the release threshold can be set, to all that there is.
 Status cuMemPoolSetAttribute(Handle, int attribute, void *value) {
     return attribute == 4 && *(unsigned long long *)value == ~0ull ? SUCCESS : INVALID_VALUE;
 }

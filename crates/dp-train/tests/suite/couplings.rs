@@ -9,7 +9,7 @@ use crate::support::{Data, batches, config, mlp, norm, parameters, privacy, rela
 /// gradient that was used.
 fn one_step(model: ModelConfig, method: &str, records: &Records) -> (Plan, Vec<f64>, Vec<f64>) {
     let plan = Plan::new(config(model, batches(1.0, 1), Some(privacy(method))), records.facts()).unwrap();
-    let execution = Execution { micro_batch: 7, ..Execution::default() };
+    let execution = Execution { micro_batch: Some(7), ..Execution::default() };
     let mut trainer = Trainer::new(&plan, records, streams(2), execution).unwrap();
     let start = parameters(&mut trainer);
     trainer.step(&mut Unobserved).unwrap();

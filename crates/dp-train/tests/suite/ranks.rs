@@ -44,7 +44,7 @@ fn rank(config: &TrainConfig, data: &Data, ranks: Arc<dyn Collective>, seed: u64
     let plan = Plan::new(config.clone(), data.facts)?;
     let records = held(data, plan.held_by(ranks.rank(), ranks.size()));
     let threads = NonZeroUsize::new(1 + ranks.rank() % 2).unwrap();
-    let execution = Execution { micro_batch: 40 + 17 * ranks.rank(), threads, ranks, ..Execution::default() };
+    let execution = Execution { micro_batch: Some(40 + 17 * ranks.rank()), threads, ranks, ..Execution::default() };
     let mut trainer = Trainer::new(&plan, &records, streams(seed), execution)?;
     let mut observer = Thresholds::default();
     let counts = trainer.run(&mut observer)?;

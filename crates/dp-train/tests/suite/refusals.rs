@@ -101,7 +101,7 @@ fn trainers() {
     };
     let fitting = Data::random(100, 3, 2, 2, 1);
     assert_snapshot!(refused(base(), &Data::random(99, 3, 2, 2, 1), Execution::default()), @"records of the plan: expected PublicFacts { n_records: 100, n_inputs: 3, n_classes: 2, n_groups: 2 }, got PublicFacts { n_records: 99, n_inputs: 3, n_classes: 2, n_groups: 2 }");
-    assert_snapshot!(refused(base(), &fitting, Execution { micro_batch: 0, ..Execution::default() }), @"micro_batch = 0: expected at least 1");
+    assert_snapshot!(refused(base(), &fitting, Execution { micro_batch: Some(0), ..Execution::default() }), @"micro_batch = 0: expected at least 1");
     let no_width = TrainConfig { model: mlp(&[4, 0], Activation::Tanh), ..base() };
     assert_snapshot!(refused(no_width, &fitting, Execution::default()), @"model.hidden = [4, 0]: expected widths of at least 1");
 }

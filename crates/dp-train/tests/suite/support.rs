@@ -142,7 +142,8 @@ impl Run {
     pub(crate) fn on(&self, data: &Data) -> Outcome {
         let records = data.records(self.dtype);
         let plan = Plan::new(self.config.clone(), records.facts()).unwrap();
-        let execution = Execution { micro_batch: self.micro_batch, threads: self.threads, ..Execution::default() };
+        let execution =
+            Execution { micro_batch: Some(self.micro_batch), threads: self.threads, ..Execution::default() };
         let mut trainer = Trainer::new(&plan, &records, self.streams.clone(), execution).unwrap();
         let initial = parameters(&mut trainer);
         let mut recorder = Recorder { wants_groups: self.wants_groups, ..Recorder::default() };

@@ -62,10 +62,12 @@ pub(crate) fn run(args: &FaultsArgs) -> anyhow::Result<()> {
     let folder = tempfile::tempdir().context("a temporary folder")?;
     let prepared = operations::prepare(&program, folder.path())?;
     let written = prepared.operations.par_iter().map(|operation| {
-        faults::exercise(&program, &shim, operation, effort.calls).with_context(|| operation.name.to_owned())
+        let tallies = faults::exercise(&program, &shim, operation, effort.calls);
+        tallies.inspect(|tallies| note(tallies)).with_context(|| operation.name.to_owned())
     });
     let read = prepared.stored.par_iter().map(|stored| {
-        faults::flips::damage(&program, stored, effort.places, args.seed).with_context(|| stored.name.to_owned())
+        let tallies = faults::flips::damage(&program, stored, effort.places, args.seed);
+        tallies.inspect(|tallies| note(tallies)).with_context(|| stored.name.to_owned())
     });
     let (written, read): (anyhow::Result<Vec<_>>, anyhow::Result<Vec<_>>) =
         rayon::join(|| written.collect(), || read.collect());
@@ -90,6 +92,13 @@ pub(crate) fn run(args: &FaultsArgs) -> anyhow::Result<()> {
         say!("{}", shell::path(args.out.as_deref().unwrap_or(&workspace_root())))?;
     }
     Ok(())
+}
+
+/// A line when a command or a file is through: all of them take an hour.
+fn note(tallies: &[Tally]) {
+    let (name, cases) = (tallies.first().map_or("", |tally| &tally.name), tallies.iter().map(|t| t.cases).sum::<u64>());
+    let n_unsound = tallies.iter().filter(|tally| !tally.is_sound()).count();
+    eprintln!("{name}: {cases} cases, {n_unsound} kinds of faults led to something that must not be");
 }
 
 /// Builds the library that is preloaded; it lies beside this program then.

@@ -105,7 +105,7 @@ fn compare(
         record,
         execution: Execution::default(),
         ranks: NonZeroUsize::MIN,
-        otherwise: case.is_multiple_of(10).then(|| Execution { micro_batch: 7, ..Execution::default() }),
+        otherwise: case.is_multiple_of(10).then(|| Execution { micro_batch: Some(7), ..Execution::default() }),
     };
     let names = (LayerKind::Linear.name(), method.name, "file");
     report.note(names, (0, case), &neighbours.compare()?, || format!("Adult file, {} of {LINES} lines", batch.len()));

@@ -49,7 +49,7 @@ pub(crate) use integers::DeviceIntegers;
 pub(super) use loss::{bce_gradient, bce_losses, labels, scale_by_label, softmax_gradient, softmax_losses};
 pub(super) use noise::{privatise, privatise_integers};
 pub(super) use norm::{norm_backward, norm_forward, norm_parameter_gradients, norm_statistics};
-pub(crate) use open::{cublas_version, prepare};
+pub(crate) use open::{cublas_version, free_memory, prepare};
 pub(super) use pointwise::{
     activate, activation_backward, activation_slope, adam_update, add_slice, axpy, copy, fill, multiply, scale,
     scale_add, scale_add_square, set_along,

@@ -1,11 +1,14 @@
 //! GroupNorm and LayerNorm.
 
-use candle_core::cuda::cudarc::driver::{CudaView, DeviceRepr};
-use candle_core::{CudaDevice, Result, Tensor};
+use std::ops::Range;
 
+use candle_core::cuda::cudarc::driver::DeviceRepr;
+use candle_core::{Result, Tensor};
+
+use super::divisor::{Divisor, size};
 use super::launch::{by_value, launch};
-use super::rows::Parts;
-use super::view::{Destination, Real, Source, destination, dtype, on_device, scratch, source};
+use super::rows::{self, Parts, values_of};
+use super::view::{Destination, Source, destination, dtype, on_device, scratch, source};
 use crate::ops::element::{for_float, same};
 use crate::ops::norm::NormGeometry;
 
@@ -16,9 +19,11 @@ const LANES: usize = 32;
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct DeviceShape {
-    positions: u64,
-    channels: u64,
-    groups: u64,
+    positions: Divisor,
+    channels: Divisor,
+    groups: Divisor,
+    /// Channels of a group.
+    width: Divisor,
 }
 
 #[expect(unsafe_code, reason = "says that a structure may be passed to a kernel")]
@@ -26,18 +31,41 @@ struct DeviceShape {
 unsafe impl DeviceRepr for DeviceShape {}
 by_value!(DeviceShape);
 
-impl From<NormGeometry> for DeviceShape {
-    fn from(geometry: NormGeometry) -> Self {
+impl DeviceShape {
+    fn new(geometry: NormGeometry) -> Result<Self> {
         let NormGeometry { positions, channels, groups, .. } = geometry;
-        let [positions, channels, groups] = [positions, channels, groups].map(|size| size as u64);
-        Self { positions, channels, groups }
+        Ok(Self {
+            positions: Divisor::new(positions)?,
+            channels: Divisor::new(channels)?,
+            groups: Divisor::new(groups)?,
+            width: Divisor::new(channels / groups)?,
+        })
     }
 }
 
-/// Groups of all cells of so many records, and the partial sums each is taken in.
-fn groups_and_lanes(geometry: NormGeometry, values: usize) -> (usize, usize) {
-    let n_cells = values / geometry.cell().max(1);
-    (n_cells * geometry.groups, (geometry.cell() / geometry.groups).clamp(1, LANES))
+/// What belongs to some records, so few that one launch can number their values.
+struct Part {
+    records: Range<usize>,
+    values: Range<usize>,
+    statistics: Range<usize>,
+    /// Of all their cells.
+    groups: usize,
+}
+
+/// All records of a batch, some at a time.
+fn launches(geometry: NormGeometry, values: usize) -> Result<impl Iterator<Item = Part>> {
+    let width = geometry.width();
+    Ok(rows::launches(values / width.max(1), width)?.map(move |records| Part {
+        values: values_of(&records, width),
+        statistics: values_of(&records, geometry.statistics()),
+        groups: records.len() * geometry.cells * geometry.groups,
+        records,
+    }))
+}
+
+/// Partial sums that each group is taken in.
+fn lanes(geometry: NormGeometry) -> usize {
+    (geometry.cell() / geometry.groups).clamp(1, LANES)
 }
 
 pub(in crate::ops) fn norm_statistics(
@@ -48,22 +76,27 @@ pub(in crate::ops) fn norm_statistics(
 ) -> Result<()> {
     for_float!(dtype(dst.0), "norm-statistics", T => {
         let device = dst.0.device.clone();
-        let shape = DeviceShape::from(geometry);
+        let (shape, lanes) = (DeviceShape::new(geometry)?, lanes(geometry));
         let mut statistics = destination::<T>(dst)?;
         let x = source::<T>(x)?;
         geometry.check(x.len() / geometry.width().max(1), x.len(), statistics.len())?;
-        let (groups, lanes) = groups_and_lanes(geometry, x.len());
-        let mut parts = Parts::new(&device, lanes, groups)?;
-        // The means, then the deviations from them: a mean far from 0 must not cancel the variance.
-        for centred in [0_u32, 1] {
-            launch!(
-                T, &device, "norm_parts", groups * lanes;
-                shape, groups, lanes, x.slice(..), centred, statistics.slice(..), parts.values.as_view_mut()
-            )?;
-            launch!(
-                T, &device, "norm_statistics", groups;
-                shape, lanes, parts.values.as_view(), centred, epsilon, statistics.slice_mut(..)
-            )?;
+        for part in launches(geometry, x.len())? {
+            let groups = part.groups;
+            let mut parts = Parts::new(&device, lanes, groups)?;
+            let (x, mut statistics) = (x.slice(part.values), statistics.slice_mut(part.statistics));
+            // The means, then the deviations from them: a mean far from 0 must not cancel the
+            // variance.
+            for centred in [0_u32, 1] {
+                launch!(
+                    T, &device, "norm_parts", groups * lanes;
+                    shape, groups, Divisor::new(lanes)?, x.slice(..), centred, statistics.as_view(),
+                    parts.values.as_view_mut()
+                )?;
+                launch!(
+                    T, &device, "norm_statistics", groups;
+                    shape, lanes, parts.values.as_view(), centred, epsilon, statistics.slice_mut(..)
+                )?;
+            }
         }
         Ok(())
     })
@@ -84,13 +117,18 @@ pub(in crate::ops) fn norm_forward(
         let (x, statistics) = (source::<T>(x)?, source::<T>(statistics)?);
         let scale = source::<T>((on_device(&scale)?, scale_l))?;
         let shift = source::<T>((on_device(&shift)?, shift_l))?;
-        let dst = destination::<T>(dst)?;
+        let mut dst = destination::<T>(dst)?;
         geometry.check(dst.len() / geometry.width().max(1), x.len(), statistics.len())?;
         same("normalised values", dst.len(), x.len())?;
         same("scales of a normalisation", geometry.channels, scale.len())?;
         same("shifts of a normalisation", geometry.channels, shift.len())?;
-        let n = dst.len();
-        launch!(T, &device, "norm_forward", n; DeviceShape::from(geometry), dst, x, statistics, scale, shift)
+        let shape = DeviceShape::new(geometry)?;
+        for part in launches(geometry, x.len())? {
+            let (n, x, dst) = (part.values.len(), x.slice(part.values.clone()), dst.slice_mut(part.values));
+            let statistics = statistics.slice(part.statistics);
+            launch!(T, &device, "norm_forward", n; shape, dst, x, statistics, scale.slice(..), shift.slice(..))?;
+        }
+        Ok(())
     })
 }
 
@@ -106,21 +144,20 @@ pub(in crate::ops) fn norm_parameter_gradients(
         let device = dst.0.device.clone();
         let (d, x) = (source::<T>(d)?, source::<T>(x)?);
         let statistics = source::<T>((on_device(&statistics)?, statistics_l))?;
-        let dst = destination::<T>(dst)?;
+        let mut dst = destination::<T>(dst)?;
         let batch = dst.len() / (2 * geometry.channels).max(1);
         geometry.check(batch, x.len(), statistics.len())?;
         same("gradients of normalised values", x.len(), d.len())?;
-        let rows = geometry.cells * geometry.positions;
-        let n = batch * geometry.channels;
-        launch!(T, &device, "norm_parameter_gradients", n; DeviceShape::from(geometry), rows, dst, d, x, statistics)
+        let (shape, rows) = (DeviceShape::new(geometry)?, size(geometry.cells * geometry.positions)?);
+        for part in launches(geometry, x.len())? {
+            let dst = dst.slice_mut(values_of(&part.records, 2 * geometry.channels));
+            let (d, x) = (d.slice(part.values.clone()), x.slice(part.values));
+            let n = part.records.len() * geometry.channels;
+            let statistics = statistics.slice(part.statistics);
+            launch!(T, &device, "norm_parameter_gradients", n; shape, rows, dst, d, x, statistics)?;
+        }
+        Ok(())
     })
-}
-
-/// What the gradient of the input is made of, besides the gradient of the output.
-struct Factors<'a, T> {
-    x: CudaView<'a, T>,
-    statistics: CudaView<'a, T>,
-    scale: CudaView<'a, T>,
 }
 
 pub(in crate::ops) fn norm_backward(
@@ -135,37 +172,32 @@ pub(in crate::ops) fn norm_backward(
         let device = dst.0.device.clone();
         let (x, statistics) = (source::<T>(x)?, source::<T>(statistics)?);
         let scale = source::<T>((on_device(&scale)?, scale_l))?;
-        let gradient = destination::<T>(dst)?;
+        let mut gradient = destination::<T>(dst)?;
         geometry.check(gradient.len() / geometry.width().max(1), x.len(), statistics.len())?;
         same("gradients of normalised values", x.len(), gradient.len())?;
         same("scales of a normalisation", geometry.channels, scale.len())?;
-        let factors = Factors { x, statistics, scale };
-        let means = backward_means(&device, geometry, gradient.slice(..), &factors)?;
-        let Factors { x, statistics, scale } = factors;
-        let (n, shape) = (gradient.len(), DeviceShape::from(geometry));
-        launch!(T, &device, "norm_backward", n; shape, gradient, x, statistics, scale, means.as_view())
+        let (shape, lanes) = (DeviceShape::new(geometry)?, lanes(geometry));
+        for part in launches(geometry, x.len())? {
+            let (groups, n) = (part.groups, part.values.len());
+            let (x, mut gradient) = (x.slice(part.values.clone()), gradient.slice_mut(part.values));
+            let statistics = statistics.slice(part.statistics);
+            // For each group of a cell, the means of `e` and `e x̂`.
+            let mut parts = Parts::new(&device, 2 * lanes, groups)?;
+            launch!(
+                T, &device, "norm_backward_parts", groups * lanes;
+                shape, groups, Divisor::new(lanes)?, gradient.as_view(), x.slice(..), statistics.slice(..),
+                scale.slice(..), parts.values.as_view_mut()
+            )?;
+            let mut means = scratch::<T>(&device, 2 * groups)?;
+            launch!(
+                T, &device, "norm_backward_means", groups;
+                shape, lanes, parts.values.as_view(), means.as_view_mut()
+            )?;
+            launch!(
+                T, &device, "norm_backward", n;
+                shape, gradient, x, statistics, scale.slice(..), means.as_view()
+            )?;
+        }
+        Ok(())
     })
-}
-
-/// For each group of a cell, the means of `e` and `e x̂`.
-fn backward_means<T: Real>(
-    device: &CudaDevice,
-    geometry: NormGeometry,
-    gradient: CudaView<'_, T>,
-    factors: &Factors<'_, T>,
-) -> Result<candle_core::cuda::cudarc::driver::CudaSlice<T>> {
-    let (groups, lanes) = groups_and_lanes(geometry, gradient.len());
-    let shape = DeviceShape::from(geometry);
-    let mut parts = Parts::new(device, 2 * lanes, groups)?;
-    let Factors { x, statistics, scale } = factors;
-    launch!(
-        T, device, "norm_backward_parts", groups * lanes;
-        shape, groups, lanes, gradient, x.slice(..), statistics.slice(..), scale.slice(..), parts.values.as_view_mut()
-    )?;
-    let mut means = scratch::<T>(device, 2 * groups)?;
-    launch!(
-        T, device, "norm_backward_means", groups;
-        shape, lanes, parts.values.as_view(), means.as_view_mut()
-    )?;
-    Ok(means)
 }

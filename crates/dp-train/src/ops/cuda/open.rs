@@ -39,6 +39,26 @@ pub(crate) fn cublas_version(device: &CudaDevice) -> Result<i32> {
     Ok(version)
 }
 
+/// Bytes of the device that are free, or that its memory pool holds and nothing uses.
+pub(crate) fn free_memory(device: &CudaDevice) -> Result<usize> {
+    let context = device.cuda_stream().context().clone();
+    let (free, _) = context.mem_get_info().w()?;
+    if !context.has_async_alloc() {
+        return Ok(free);
+    }
+    let [mut reserved, mut used] = [0_u64; 2];
+    #[expect(unsafe_code, reason = "cudarc has no safe way to a memory pool")]
+    // SAFETY: the device exists, and both attributes are 64-bit numbers.
+    unsafe {
+        let pool = driver_device::get_mem_pool(context.cu_device()).w()?;
+        let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
+        mem_pool::get_attribute(pool, attribute, (&raw mut reserved).cast()).w()?;
+        let attribute = CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT;
+        mem_pool::get_attribute(pool, attribute, (&raw mut used).cast()).w()?;
+    }
+    Ok(free + reserved.saturating_sub(used) as usize)
+}
+
 /// Asks cuBLAS for the arithmetic of the number type in every phase of every product, unless some
 /// may be in TF32: then each call says what it wants.
 fn set_math_mode(device: &CudaDevice, tf32: bool) -> Result<()> {
@@ -88,7 +108,18 @@ fn give_workspace(device: &CudaDevice) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::free_memory;
     use crate::ops::cuda::testing::device;
+
+    /// The emulation says so much.
+    #[test]
+    fn memory_that_the_pool_keeps_is_free() {
+        let Some(device) = device() else { return };
+        let device = device.as_cuda_device().unwrap();
+        let free = free_memory(device).unwrap();
+        let is_emulated = device.cuda_stream().context().name().unwrap() == "emulated";
+        assert!(if is_emulated { free == 2 << 30 } else { free > 0 }, "{free}");
+    }
 
     /// cuBLAS's handle of a device that had a fault cannot be closed; under the emulation none can.
     #[test]

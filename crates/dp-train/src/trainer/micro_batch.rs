@@ -1,0 +1,42 @@
+//! How many records of a batch are in memory at once.
+
+use super::Execution;
+use crate::cuda_device::free_bytes;
+use crate::engine::Engine;
+
+/// Rows may take the free memory divided by this: operations need working memory, and runs side by
+/// side rows of their own.
+const SHARE: usize = 4;
+/// Buffers are grown by more than they need ([`RowBuffer`](crate::buffer::RowBuffer)).
+const GROWN: f64 = 1.25;
+
+/// Records at once in a run. What a certified run computes does not depend on it.
+pub(super) fn of(execution: &Execution, engine: &Engine, is_certified: bool) -> usize {
+    let (model, flat) = (engine.model(), engine.model().parameters().flat());
+    let of_memory = match execution.micro_batch {
+        None if is_certified => free_bytes(&execution.device),
+        _ => None,
+    };
+    of_memory.map_or_else(
+        || execution.records_at_once(),
+        |free| fitting(free, model.row_values() * flat.dtype().size_in_bytes()),
+    )
+}
+
+/// Records whose rows of so many bytes fit into their share.
+fn fitting(free: usize, row_bytes: usize) -> usize {
+    let row = GROWN * row_bytes.max(1) as f64;
+    ((free / SHARE) as f64 / row).max(1.0) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_take_a_quarter_of_the_free_memory() {
+        assert_eq!(fitting(80_000, 16), 1_000);
+        assert_eq!(fitting(79_999, 16), 999);
+        assert_eq!(fitting(0, 16), 1);
+    }
+}
