@@ -569,6 +569,18 @@ fn ensure_file(path: &Path) -> anyhow::Result<()> {
 /// A connection to a database that is whole, and whether its rows are sealed.
 fn open_at(path: &Path) -> anyhow::Result<(Connection, bool)> {
     ensure_file(path)?;
+    open_file(path).map_err(in_one_line)
+}
+
+/// SQLite quotes what it cannot read of the schema, over many lines: the first says enough.
+fn in_one_line(error: anyhow::Error) -> anyhow::Error {
+    match format!("{error:#}").split_once('\n') {
+        Some((first, _)) => anyhow::Error::msg(format!("{first} …")),
+        None => error,
+    }
+}
+
+fn open_file(path: &Path) -> anyhow::Result<(Connection, bool)> {
     // Not `READ_ONLY`: a reader must be able to roll back what a killed writer left in the journal.
     let damaged = || format!("{} is damaged (`cargo xtask results repair` saves what is whole)", path.display());
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|error| {

@@ -20,7 +20,7 @@ use crate::trainer::{Execution, RunCounts};
 /// Version of the format. A change of what is stored, or of what it means, is a new version; there
 /// is no reading of old ones, since a run that continues under other code is not the run that was
 /// interrupted.
-pub(super) const VERSION: u64 = 5;
+pub(super) const VERSION: u64 = 6;
 
 /// Everything but the tensors, as JSON.
 #[derive(Serialize, Deserialize)]
@@ -41,7 +41,9 @@ pub(super) struct Header {
     pub(super) patience: PatienceState,
     /// What the run's observer has kept.
     pub(super) observer: Value,
-    pub(super) tensors_digest: String,
+    /// Of the header and the tensors, made when both are put together; the last of the fields, so
+    /// that everything before it can be sealed.
+    pub(super) digest: String,
 }
 
 /// What decides how sums are rounded. Two releases under one noise that are rounded otherwise

@@ -138,7 +138,7 @@ impl Trainer<'_> {
             ledger: self.ledger.clone(),
             patience: PatienceState::of(&self.patience),
             observer,
-            tensors_digest: String::new(),
+            digest: String::new(),
         };
         let parameters = self.engine.model().parameters();
         let mut file = TensorFile::new(parameters);
@@ -149,7 +149,7 @@ impl Trainer<'_> {
         if let Some((_, best)) = &self.patience.best {
             file.add(Group::Best, best)?;
         }
-        output::replace(path, &file.to_bytes(header)?, Readers::Owner)
+        output::replace(path, &file.to_bytes(&header)?, Readers::Owner)
             .map_err(|error| TrainError::checkpoint(path, error))
     }
 

@@ -65,8 +65,8 @@ impl<'a> TensorFile<'a> {
         Ok(())
     }
 
-    /// The file. The header receives the digest of all tensors.
-    pub(super) fn to_bytes(&self, mut header: Header) -> Result<Vec<u8>> {
+    /// The file. The header is sealed together with all tensors.
+    pub(super) fn to_bytes(&self, header: &Header) -> Result<Vec<u8>> {
         let failed = |error: &dyn std::fmt::Display| TrainError::mismatch("checkpoint", "a file", error.to_string());
         let dtype = file_dtype(self.layout.flat().dtype());
         let views = self.tensors.iter().map(|(name, shape, bytes)| {
@@ -74,9 +74,12 @@ impl<'a> TensorFile<'a> {
             Ok((name.as_str(), view))
         });
         let views = views.collect::<Result<Vec<_>>>()?;
-        header.tensors_digest = digest(views.iter().map(|(name, view)| (*name, view.data())).collect());
-        let json = serde_json::to_string(&header).map_err(|error| failed(&error))?;
-        let metadata = HashMap::from([(HEADER.to_owned(), json)]);
+        let json = serde_json::to_string(header).map_err(|error| failed(&error))?;
+        let open = json.strip_suffix(END).ok_or_else(|| failed(&"a header ends with its digest"))?;
+        let digest = digest(open, views.iter().map(|(name, view)| (*name, view.data())).collect());
+        // One entry: those of a map have no order of their own, and a checkpoint's bytes follow from
+        // the run.
+        let metadata = HashMap::from([(HEADER.to_owned(), format!("{open}{digest}{END}"))]);
         safetensors::serialize(views, Some(metadata)).map_err(|error| failed(&error))
     }
 }
@@ -85,10 +88,17 @@ fn file_dtype(dtype: DType) -> Dtype {
     if dtype == DType::F32 { Dtype::F32 } else { Dtype::F64 }
 }
 
-/// Over names and bytes in the order of the names.
-fn digest(mut tensors: Vec<(&str, &[u8])>) -> String {
+/// Of a digest, SHA-256 in hexadecimal.
+const DIGITS: usize = 64;
+/// What a header ends with, behind the digits of its digest.
+const END: &str = "\"}";
+
+/// Over the header up to its digest, and names and bytes of the tensors in the order of the names.
+fn digest(open: &str, mut tensors: Vec<(&str, &[u8])>) -> String {
     tensors.sort_unstable_by_key(|(name, _)| *name);
     let mut hasher = Sha256::new();
+    hasher.update((open.len() as u64).to_le_bytes());
+    hasher.update(open);
     for (name, bytes) in tensors {
         hasher.update((name.len() as u64).to_le_bytes());
         hasher.update(name);
@@ -114,13 +124,15 @@ pub(super) fn read(bytes: &[u8]) -> Result<(Header, ReadTensors<'_>), String> {
         Some(version) => return Err(format!("version {version} of the format: expected {VERSION}")),
         None => return Err(format!("no version of the format: expected {VERSION}")),
     }
+    let tensors = SafeTensors::deserialize(bytes).map_err(|error| format!("damaged: {error}"))?;
+    let sealed = json.strip_suffix(END).and_then(|json| json.split_at_checked(json.len().saturating_sub(DIGITS)));
+    let (open, expected) = sealed.ok_or("damaged: no digest at the end of the header")?;
+    let found = digest(open, tensors.iter().map(|(name, view)| (name, view.data())).collect());
+    if found != expected {
+        return Err(format!("damaged: the digest is {found}, expected {expected}"));
+    }
     // Not from the value: numbers keep their last bit only when they are read from text.
     let header: Header = serde_json::from_str(json).map_err(|error| format!("header: {error}"))?;
-    let tensors = SafeTensors::deserialize(bytes).map_err(|error| format!("damaged: {error}"))?;
-    let found = digest(tensors.iter().map(|(name, view)| (name, view.data())).collect());
-    if found != header.tensors_digest {
-        return Err(format!("damaged: digest of the tensors is {found}, expected {}", header.tensors_digest));
-    }
     Ok((header, ReadTensors(tensors)))
 }
 

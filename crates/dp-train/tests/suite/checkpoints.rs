@@ -10,6 +10,7 @@ use dp_train::{
     Trainer, Unobserved,
 };
 use safetensors::SafeTensors;
+use sha2::{Digest, Sha256};
 
 use crate::support::{Data, batches, config, mlp, parameters, privacy, streams};
 
@@ -278,8 +279,23 @@ fn steps_of(path: &Path) -> Option<u64> {
 fn with_header(bytes: &[u8], change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
     let mut header = header(bytes);
     change(&mut header);
-    let metadata = HashMap::from([("dp-train checkpoint".to_owned(), header.to_string())]);
-    safetensors::serialize(SafeTensors::deserialize(bytes).unwrap().tensors(), Some(metadata)).unwrap()
+    header.as_object_mut().unwrap().remove("digest");
+    let open = header.to_string().strip_suffix('}').unwrap().to_owned() + r#","digest":""#;
+    let mut tensors = SafeTensors::deserialize(bytes).unwrap().tensors();
+    tensors.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    let mut digest = Sha256::new();
+    let mut part = |bytes: &[u8]| {
+        digest.update((bytes.len() as u64).to_le_bytes());
+        digest.update(bytes);
+    };
+    part(open.as_bytes());
+    for (name, view) in &tensors {
+        part(name.as_bytes());
+        part(view.data());
+    }
+    let header = format!(r#"{open}{}"}}"#, hex::encode(digest.finalize()));
+    let metadata = HashMap::from([("dp-train checkpoint".to_owned(), header)]);
+    safetensors::serialize(tensors, Some(metadata)).unwrap()
 }
 
 #[test]
@@ -351,8 +367,8 @@ fn a_checkpoint_of_another_run_is_refused_with_the_difference() {
     );
     insta::assert_snapshot!(changed(|h| h["counts"]["steps"] = 4.into()), @"checkpoint RUN is of another run: ledger after 4 steps: [4 × Poisson-sampled (rate 0.2) joint Gaussian (noise multipliers 1, 10)] (zero-out neighbours) here, [3 × Poisson-sampled (rate 0.2) joint Gaussian (noise multipliers 1, 10)] (zero-out neighbours) in the checkpoint");
 
-    insta::assert_snapshot!(changed(|h| h["version"] = 0.into()), @"checkpoint RUN: version 0 of the format: expected 5");
-    insta::assert_snapshot!(changed(|h| drop(h.as_object_mut().unwrap().remove("version"))), @"checkpoint RUN: no version of the format: expected 5");
+    insta::assert_snapshot!(changed(|h| h["version"] = 0.into()), @"checkpoint RUN: version 0 of the format: expected 6");
+    insta::assert_snapshot!(changed(|h| drop(h.as_object_mut().unwrap().remove("version"))), @"checkpoint RUN: no version of the format: expected 6");
     insta::assert_snapshot!(changed(|h| drop(h["streams"].as_object_mut().unwrap().remove("noise"))), @"checkpoint RUN: no random stream `noise`");
     insta::assert_snapshot!(changed(|h| h["method"] = serde_json::Value::Null), @"checkpoint RUN: the clipping method's state does not fit the configuration");
     insta::assert_snapshot!(changed(|h| h["method"]["threshold"] = (-1.0).into()), @"clipping: threshold is -1, expected 2^-60 to 2^60");
@@ -361,7 +377,15 @@ fn a_checkpoint_of_another_run_is_refused_with_the_difference() {
     insta::assert_snapshot!(refused(&study, &bytes[..bytes.len() / 2]), @"checkpoint RUN: not a safetensors file: invalid header length");
     let mut turned = bytes.clone();
     *turned.last_mut().unwrap() ^= 1;
-    assert!(refused(&study, &turned).starts_with("checkpoint RUN: damaged: digest of the tensors is "));
+    assert!(refused(&study, &turned).starts_with("checkpoint RUN: damaged: the digest is "));
+    // Of what comes before the tensors every bit counts: a digit of a key, a counter, a name.
+    let n_header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    for place in 0..n_header {
+        let mut turned = bytes.clone();
+        turned[place] ^= 1 << (place % 8);
+        std::fs::write(&path, &turned).unwrap();
+        assert!(study.trainer(2).restore_checkpoint(&path).is_err(), "byte {place}");
+    }
     insta::assert_snapshot!(refused(&study, b"weights"), @"checkpoint RUN: not a safetensors file: header too small");
     let plain = safetensors::serialize(SafeTensors::deserialize(&bytes).unwrap().tensors(), None).unwrap();
     insta::assert_snapshot!(refused(&study, &plain), @"checkpoint RUN: a safetensors file, but not a checkpoint");

@@ -136,24 +136,20 @@ impl ReportFolder {
 
     fn refuse_foreign(&self, title: &str, contents: Contents) -> anyhow::Result<()> {
         if let Some(owner) = self.owner()? {
-            let is_ours = match &owner.study {
-                Some(study) => *study == self.study,
-                None => owner.title == title,
-            };
-            if !is_ours {
-                let whose = owner.study.unwrap_or(owner.title);
-                bail!(
-                    "{} holds the report of `{whose}`, which is not replaced by one of `{}` (choose another output directory)",
-                    self.path.display(),
-                    self.study
-                );
-            }
+            self.refuse_owner(&owner, title)?;
             return self.refuse_collisions(&EARLIER.map(str::to_owned));
         }
+        // Some files of a first report may have moved already, its summary being the last.
+        let committed = read_owner(&self.folder.join(READY).join(SUMMARY)).ok().flatten();
+        if let Some(owner) = &committed {
+            self.refuse_owner(owner, title)?;
+        }
+        let files = committed.and_then(|owner| owner.files).unwrap_or_default();
+        let is_of_report = |name: &OsStr| files.iter().any(|file| Path::new(file).iter().next() == Some(name));
         for entry in fs::read_dir(&self.folder).with_context(|| format!("reading {}", self.path.display()))? {
             let name = entry.with_context(|| format!("reading {}", self.path.display()))?.file_name();
             let is_record = contents == Contents::ReportAndRecords && begins_with(&name, "records.");
-            if !is_record && !begins_with(&name, ".report.") {
+            if !is_record && !is_of_report(&name) && !begins_with(&name, ".report.") {
                 bail!(
                     "{} holds `{}` and no {SUMMARY} of a report, so it is not ours to write to (choose another output directory)",
                     self.path.display(),
@@ -161,6 +157,20 @@ impl ReportFolder {
                 );
             }
         }
+        Ok(())
+    }
+
+    fn refuse_owner(&self, owner: &Owner, title: &str) -> anyhow::Result<()> {
+        let (is_ours, whose) = match &owner.study {
+            Some(study) => (*study == self.study, study),
+            None => (owner.title == title, &owner.title),
+        };
+        ensure!(
+            is_ours,
+            "{} holds the report of `{whose}`, which is not replaced by one of `{}` (choose another output directory)",
+            self.path.display(),
+            self.study
+        );
         Ok(())
     }
 
@@ -380,6 +390,29 @@ mod tests {
             claim(&target, "adult").unwrap();
             assert_eq!(names(&target), ["plots", "report.md", "summary.json"], "{moved} files moved");
             assert_eq!(fs::read_to_string(target.join("plots/a.svg")).unwrap(), "second");
+        }
+    }
+
+    /// The same where no report was before: of the first one, any file may be in its place already.
+    #[test]
+    fn a_first_report_is_finished_by_the_next_process() {
+        for moved in 0..4 {
+            let parent = tempfile::tempdir().unwrap();
+            let target = parent.path().join("adult");
+            let ready = target.join(READY);
+            fs::create_dir_all(ready.join(PLOTS)).unwrap();
+            fs::create_dir_all(target.join(PLOTS)).unwrap();
+            let files = ["results.json", "plots/a.svg", "summary.json"];
+            let summary = json!({"study": "adult", "title": "adult", "files": ["results.json", "plots/a.svg"]});
+            for (place, file) in files.iter().enumerate() {
+                let folder = if place < moved { &target } else { &ready };
+                let text = if *file == SUMMARY { summary.to_string() } else { "first".to_owned() };
+                fs::write(folder.join(file), text).unwrap();
+            }
+            let error = refusal(&target, "toy");
+            assert!(error.contains("holds the report of `adult`"), "{error}");
+            claim(&target, "adult").unwrap();
+            assert_eq!(names(&target), ["plots", "results.json", "summary.json"], "{moved} files moved");
         }
     }
 
