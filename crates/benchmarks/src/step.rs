@@ -295,8 +295,7 @@ fn peak_rss_mb() -> anyhow::Result<f64> {
 fn product_rate(execution: &Execution) -> anyhow::Result<f64> {
     const SIZE: usize = 2_048;
     const TURNS: usize = 7;
-    // From the host: on a GPU candle would need a kernel of its own for it, which our programs leave
-    // out.
+    // From the host, so that a GPU needs no kernel of candle's.
     let factor = Tensor::rand(-1.0_f32, 1.0, (SIZE, SIZE), &Device::Cpu)?.to_device(&execution.device)?;
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(execution.threads.get()).build().context("starting threads")?;
