@@ -100,6 +100,17 @@ impl Engine {
         Ok(Self { workers: vec![first], threads, parts: None, dropout: None, sum: None })
     }
 
+    /// The same engine, on one thread, for batches that are expected to have so many records, a public
+    /// number: what a CUDA device works on at once depends on it, and with it the order of its
+    /// additions.
+    ///
+    /// # Errors
+    /// [`TrainError::Tensor`] if the device fails.
+    pub fn for_batches_of(mut self, expected: usize) -> Result<Self> {
+        let first = self.workers.swap_remove(0).for_batches_of(expected)?;
+        Ok(Self { workers: vec![first], threads: Threads::new(NonZeroUsize::MIN)?, parts: None, sum: None, ..self })
+    }
+
     /// The same engine on so many threads, the caller's among them: each works on a part of a
     /// batch. Losses and norms are the same bit for bit for any number; sums without noise up to
     /// rounding. A batch too small to be worth it stays on one thread.

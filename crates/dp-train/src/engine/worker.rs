@@ -52,6 +52,11 @@ impl Worker {
         Self::new(self.model.replica()?, self.loss.clone(), self.dtype, &self.device)
     }
 
+    /// The same worker for batches that are expected to have so many records.
+    pub(super) fn for_batches_of(self, expected: usize) -> Result<Self> {
+        Self::new(self.model.replica_for(Some(expected))?, self.loss, self.dtype, &self.device)
+    }
+
     pub(super) fn model(&self) -> &Model {
         &self.model
     }

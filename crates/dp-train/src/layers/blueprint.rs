@@ -15,6 +15,8 @@ pub(crate) struct Place<'a> {
     pub(crate) dtype: DType,
     /// Where they are.
     pub(crate) device: &'a Device,
+    /// Records that a batch is expected to have, if that is known.
+    pub(crate) expected: Option<usize>,
     /// Where the values of a record are counted that the layers ask for room for.
     pub(crate) row_values: Option<&'a Cell<usize>>,
 }

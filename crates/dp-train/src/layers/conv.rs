@@ -108,7 +108,7 @@ impl Conv2d {
             scaled_images: place.rows(shape.outputs())?,
             gradients: place.gradients(n_params)?,
             sum: place.gradients(n_params)?,
-            workspace: Workspace::default(),
+            workspace: Workspace::for_batches(place.expected),
             other_workspace: Workspace::default(),
         })
     }
@@ -319,7 +319,7 @@ mod tests {
     use super::*;
     use crate::layers::{Pool2d, Pooling};
 
-    const PLACE: Place<'static> = Place { dtype: DType::F64, device: &Device::Cpu, row_values: None };
+    const PLACE: Place<'static> = Place { dtype: DType::F64, device: &Device::Cpu, expected: None, row_values: None };
 
     /// Layer with seeded parameters and factors of `n` records; the parameters' gradient is flat.
     struct Case {

@@ -85,7 +85,8 @@ mod tests {
     use super::*;
 
     fn layer(probability: f64, width: usize, dtype: DType) -> Dropout {
-        Dropout::new(probability, 0, width, Place { dtype, device: &Device::Cpu, row_values: None }).unwrap()
+        Dropout::new(probability, 0, width, Place { dtype, device: &Device::Cpu, expected: None, row_values: None })
+            .unwrap()
     }
 
     fn ones(rows: usize, width: usize, dtype: DType) -> Tensor {

@@ -211,7 +211,7 @@ mod tests {
         const WEIGHTS: [f64; 5] = [0.5, -1.0, 0.0, 2.0, 0.25];
         let (inputs, outputs) = (7, 4);
         let parameters = [random(outputs, inputs, dtype, 1), random(1, outputs, dtype, 2).get(0).unwrap()];
-        let place = Place { dtype, device: &Device::Cpu, row_values: None };
+        let place = Place { dtype, device: &Device::Cpu, expected: None, row_values: None };
         let mut layer = Linear::new(positions, [inputs, outputs], &parameters, place).unwrap();
         layer.form = form;
         let (_, pass) = layer.forward(random(batch, positions * inputs, dtype, 3)).unwrap();

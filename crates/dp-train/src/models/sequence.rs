@@ -14,6 +14,8 @@ use crate::parameters::ParameterVector;
 /// A sequence of layers with their parameters.
 pub struct Model {
     layers: Chain,
+    /// Records that a batch is expected to have, if that is known.
+    expected: Option<usize>,
     /// Values of a record that the layers have room for.
     row_values: usize,
     parameters: ParameterVector,
@@ -47,26 +49,36 @@ impl Model {
             }
         }
         let specs = config.parameters(&Sizes { n_inputs, n_outputs })?;
-        Self::with(ParameterVector::zeros(&specs, dtype, device)?, config, n_inputs, n_outputs)
+        Self::with(ParameterVector::zeros(&specs, dtype, device)?, config, (n_inputs, n_outputs), None)
     }
 
     /// A model of these parameters.
-    fn with(parameters: ParameterVector, config: &ModelConfig, n_inputs: usize, n_outputs: usize) -> Result<Self> {
+    fn with(
+        parameters: ParameterVector,
+        config: &ModelConfig,
+        (n_inputs, n_outputs): (usize, usize),
+        expected: Option<usize>,
+    ) -> Result<Self> {
         let flat = parameters.flat();
         let row_values = Cell::new(n_inputs);
-        let place = Place { dtype: flat.dtype(), device: flat.device(), row_values: Some(&row_values) };
+        let place = Place { dtype: flat.dtype(), device: flat.device(), expected, row_values: Some(&row_values) };
         let layers = Chain::new(config.layers(&Sizes { n_inputs, n_outputs })?, parameters.views(), place)?;
         let len_from = |tensor: usize| parameters.views()[tensor..].iter().map(Tensor::elem_count).sum::<usize>();
         let are_most = |tensor: &usize| 4 * len_from(*tensor) >= 3 * parameters.len();
         let first_late = layers.first_tensors().filter(are_most).last().unwrap_or(0);
         let row_values = row_values.get();
-        Ok(Self { layers, row_values, parameters, first_late, config: config.clone(), n_inputs, n_outputs })
+        Ok(Self { layers, expected, row_values, parameters, first_late, config: config.clone(), n_inputs, n_outputs })
     }
 
     /// Layers with buffers of their own and the very same parameters: what changes them changes
     /// both models.
     pub(crate) fn replica(&self) -> Result<Self> {
-        Self::with(self.parameters.shared(), &self.config, self.n_inputs, self.n_outputs)
+        self.replica_for(self.expected)
+    }
+
+    /// The same for batches that are expected to have so many records.
+    pub(crate) fn replica_for(&self, expected: Option<usize>) -> Result<Self> {
+        Self::with(self.parameters.shared(), &self.config, (self.n_inputs, self.n_outputs), expected)
     }
 
     /// Draws the initial parameters from PyTorch's default distributions: see

@@ -184,6 +184,7 @@ impl<'a> Trainer<'a> {
         execution.ranks = with_device(execution.ranks, &execution.device)?;
         let config = plan.config();
         let mut engine = Engine::new(&config.model, config.loss.clone(), records, &execution.device)?
+            .for_batches_of(plan.expected_batch_size().ceil() as usize)?
             .with_threads(execution.threads)?;
         engine.model_mut().initialise(&mut streams.initialisation)?;
         let fairlens = FairLens::of(config, records)?;

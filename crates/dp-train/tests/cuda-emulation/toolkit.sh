@@ -21,5 +21,5 @@ fi
 static_kernels "$dir/emulation/static.o"
 libraries "$dir/lib64" driver.cpp blas.cpp rand.cpp nccl.cpp
 stubs=$dir/lib64/stubs
-echo "export CUDA_HOME='$dir' CUDA_ROOT='$dir' CUDA_PATH='$dir' PATH='$dir/bin':\"\$PATH\" REQUIRE_CUDA=1" \
+echo "export CUDA_HOME='$dir' CUDA_ROOT='$dir' CUDA_PATH='$dir' PATH='$dir/bin':\"\$PATH\" REQUIRE_CUDA=1 EMULATED_CUDA=1" \
   "LIBRARY_PATH='$stubs'\${LIBRARY_PATH:+:\$LIBRARY_PATH} LD_LIBRARY_PATH='$dir/lib64'\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"

@@ -33,7 +33,7 @@ pub(crate) fn conv_gram_sq_norms(
             Operands::Cpu(dst, sources) => (dst, sources),
             #[cfg(feature = "cuda")]
             Operands::Cuda(dst, [images, gradients]) => {
-                return cuda::conv_gram_sq_norms(dst, images, gradients, shape, bias);
+                return cuda::conv_gram_sq_norms(dst, images, gradients, shape, bias, workspaces.0.expected);
             }
         };
         let dtype = dtype(images.0);

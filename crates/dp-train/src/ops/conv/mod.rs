@@ -47,7 +47,9 @@ pub(crate) fn conv_forward(
             }
         }),
         #[cfg(feature = "cuda")]
-        Operands::Cuda(dst, [images, weight]) => crate::ops::cuda::conv_forward(dst, images, weight, shape, bias),
+        Operands::Cuda(dst, [images, weight]) => {
+            crate::ops::cuda::conv_forward(dst, images, weight, shape, bias, workspace.expected)
+        }
     })
 }
 
@@ -99,7 +101,7 @@ pub(crate) fn conv_input_gradient(
         }),
         #[cfg(feature = "cuda")]
         Operands::Cuda(dst, [gradients, weight]) => {
-            crate::ops::cuda::conv_input_gradient(dst, gradients, weight, shape)
+            crate::ops::cuda::conv_input_gradient(dst, gradients, weight, shape, workspace.expected)
         }
     })
 }
@@ -215,7 +217,7 @@ pub(crate) fn conv_gradients(
         }),
         #[cfg(feature = "cuda")]
         Operands::Cuda(dst, [images, gradients]) => {
-            crate::ops::cuda::conv_gradients(dst, images, gradients, shape, order)
+            crate::ops::cuda::conv_gradients(dst, images, gradients, shape, order, workspace.expected)
         }
     })
 }

@@ -9,16 +9,22 @@ use super::divisor::{Divisor, size};
 use super::fixed::{self, padded_products};
 use super::launch::{by_value, launch};
 use super::product::{Matrices, Products, Purpose};
+use super::sequence::write_position_sums;
 use super::view::{Destination, Real, Source, destination, dtype, on_device, scratch, source};
 use crate::ops::conv::{ConvShape, WeightOrder, check_images, unpack};
 use crate::ops::element::{for_float, same};
 
 /// Working memory for patches, and for the gradients of records that are formed together.
 pub(super) const WORK_BYTES: usize = 128 << 20;
-/// Results of a product that occupy a device, and the rows it has at least and at most for that.
+/// Results of a product that occupy a device, and those that a product has in any case: a smaller one
+/// takes as long.
 const RESULTS: usize = 1 << 21;
+const FEWEST_RESULTS: usize = 1 << 18;
+/// Rows of a product with [`RESULTS`].
 const FEWEST_ROWS: usize = 1 << 12;
 const MOST_ROWS: usize = 1 << 16;
+/// Parts that a batch is worked off in, about: the last is filled up with zeros.
+const PARTS: usize = 4;
 
 /// The kernels' `ConvShape`: one group, with channels counted in units of adjacent values.
 #[repr(C)]
@@ -83,17 +89,25 @@ fn unit<T: Real>(device: &CudaDevice, shape: &ConvShape, images: &CudaView<'_, T
     if shape.depth().is_multiple_of(run) && address.is_multiple_of(RUN_BYTES as u64) { run } else { 1 }
 }
 
-/// Images whose patches are multiplied at once: a function of the shape alone.
-fn images_at_once<T>(shape: &ConvShape) -> usize {
-    let n_rows = (RESULTS / shape.group_filters().max(1)).clamp(FEWEST_ROWS, MOST_ROWS);
-    let images = n_rows.div_ceil(shape.positions().max(1)).next_power_of_two();
-    images.min(fixed::at_once(WORK_BYTES / size_of::<T>(), shape.positions() * shape.patch()))
+/// Records of a part of a batch with so many: a power of two.
+pub(super) fn part_of_batch(expected: usize) -> usize {
+    expected.div_ceil(PARTS).next_power_of_two()
 }
 
-/// Records whose gradients, of `width` values each, are formed at once: a function of the shape
-/// alone.
-fn records_at_once<T>(shape: &ConvShape, width: usize) -> usize {
-    images_at_once::<T>(shape).min(fixed::at_once(WORK_BYTES / size_of::<T>(), width))
+/// Images whose patches are multiplied at once: a function of the shape and of the expected size of a
+/// batch, which is public.
+fn images_at_once<T>(shape: &ConvShape, expected: Option<usize>) -> usize {
+    let (filters, positions) = (shape.group_filters().max(1), shape.positions().max(1));
+    let images = |n_rows: usize| n_rows.div_ceil(positions).next_power_of_two();
+    let most = images((RESULTS / filters).clamp(FEWEST_ROWS, MOST_ROWS));
+    let fewest = images(FEWEST_RESULTS / filters).min(most);
+    let images = expected.map_or(most, |expected| part_of_batch(expected).clamp(fewest, most));
+    images.min(fixed::at_once(WORK_BYTES / size_of::<T>(), positions * shape.patch()))
+}
+
+/// Records whose gradients, of `width` values each, are formed at once: as [`images_at_once`].
+fn records_at_once<T>(shape: &ConvShape, width: usize, expected: Option<usize>) -> usize {
+    images_at_once::<T>(shape, expected).min(fixed::at_once(WORK_BYTES / size_of::<T>(), width))
 }
 
 /// The ranges of images that are worked on one after the other.
@@ -166,6 +180,7 @@ pub(in crate::ops) fn conv_forward(
     weight: Source<'_>,
     shape: &ConvShape,
     bias: Option<&Tensor>,
+    expected: Option<usize>,
 ) -> Result<()> {
     for_float!(dtype(dst.0), "conv-forward", T => {
         let device = dst.0.device.clone();
@@ -175,7 +190,7 @@ pub(in crate::ops) fn conv_forward(
         check_images(shape, images.len(), out.len())?;
         let (patch, filters, positions) = (shape.patch(), shape.group_filters(), shape.positions());
         let n_images = images.len() / shape.inputs();
-        let at_once = images_at_once::<T>(shape);
+        let at_once = images_at_once::<T>(shape, expected);
         let n_rows = at_once * positions;
         // A bias is one more weight, of an input that is always 1.
         let row = if bias.is_some() { (patch + 1).next_multiple_of(ALIGNED) } else { patch };
@@ -235,6 +250,7 @@ pub(in crate::ops) fn conv_input_gradient(
     gradients: Source<'_>,
     weight: Source<'_>,
     shape: &ConvShape,
+    expected: Option<usize>,
 ) -> Result<()> {
     for_float!(dtype(dst.0), "conv-input-gradient", T => {
         let device = dst.0.device.clone();
@@ -244,7 +260,7 @@ pub(in crate::ops) fn conv_input_gradient(
         check_images(shape, out.len(), gradients.len())?;
         let (patch, filters, positions) = (shape.patch(), shape.group_filters(), shape.positions());
         let n_images = out.len() / shape.inputs();
-        let at_once = images_at_once::<T>(shape);
+        let at_once = images_at_once::<T>(shape, expected);
         let n_rows = at_once * positions;
         let mut rows = scratch::<T>(&device, n_rows * patch)?;
         for range in chunks(n_images, at_once) {
@@ -278,7 +294,7 @@ pub(in crate::ops) fn conv_weight_sum(
         check_images(shape, all.images.len(), all.outputs.len())?;
         let (patch, filters, positions) = (shape.patch(), shape.group_filters(), shape.positions());
         let n_images = all.images.len() / shape.inputs();
-        let at_once = images_at_once::<T>(shape);
+        let at_once = images_at_once::<T>(shape, None);
         let mut rows = scratch::<T>(&device, at_once * positions * patch)?;
         for range in chunks(n_images, at_once) {
             let part = all.range(shape, &range);
@@ -327,11 +343,11 @@ fn record_gradients<T: Real>(
     order: WeightOrder,
     all: &Pair<'_, T>,
     mut to: CudaViewMut<'_, T>,
-    width: usize,
+    (width, expected): (usize, Option<usize>),
 ) -> Result<()> {
     let (patch, filters, positions) = (shape.patch(), shape.group_filters(), shape.positions());
     let n_images = all.images.len() / shape.inputs();
-    let at_once = records_at_once::<T>(shape, width);
+    let at_once = records_at_once::<T>(shape, width, expected);
     let mut rows = scratch::<T>(device, at_once * positions * patch)?;
     for range in chunks(n_images, at_once) {
         let part = all.range(shape, &range);
@@ -347,8 +363,7 @@ fn record_gradients<T: Real>(
     if width > shape.weights() {
         same("values of a bias", shape.filters, width - shape.weights())?;
         let bias = to.slice_mut(shape.weights().min(to.len())..);
-        let n = n_images * shape.filters;
-        launch!(T, device, "sum_positions", n; positions, shape.filters, all.outputs.slice(..), width, bias)?;
+        write_position_sums(device, all.outputs.slice(..), (positions, shape.filters), bias, width)?;
     }
     Ok(())
 }
@@ -359,6 +374,7 @@ pub(in crate::ops) fn conv_gradients(
     gradients: Source<'_>,
     shape: &ConvShape,
     order: WeightOrder,
+    expected: Option<usize>,
 ) -> Result<()> {
     for_float!(dtype(dst.0), "conv-gradients", T => {
         let device = dst.0.device.clone();
@@ -368,7 +384,7 @@ pub(in crate::ops) fn conv_gradients(
         let n_images = all.images.len() / shape.inputs();
         let width = rows.len() / n_images.max(1);
         same("values of all records' gradients", n_images * width, rows.len())?;
-        record_gradients(&device, shape, order, &all, rows, width)
+        record_gradients(&device, shape, order, &all, rows, (width, expected))
     })
 }
 

@@ -5,7 +5,7 @@ use candle_core::cuda::WrapErr;
 use candle_core::cuda::cudarc::driver::{CudaSlice, CudaView, CudaViewMut};
 use candle_core::{CudaDevice, Result};
 
-use super::conv::{Pair, WORK_BYTES, chunks, gather_patches};
+use super::conv::{Pair, WORK_BYTES, chunks, gather_patches, part_of_batch};
 use super::divisor::{Divisor, size};
 use super::fixed;
 use super::launch::launch;
@@ -87,6 +87,7 @@ pub(in crate::ops) fn conv_gram_sq_norms(
     gradients: Source<'_>,
     shape: &ConvShape,
     bias: bool,
+    expected: Option<usize>,
 ) -> Result<()> {
     for_float!(dtype(images.0), "conv-gram-sq-norms", T => {
         let device = dst.0.device.clone();
@@ -97,7 +98,8 @@ pub(in crate::ops) fn conv_gram_sq_norms(
         same("norms of a batch", n_images, norms.len())?;
         let (n, patch, filters) = (shape.positions(), shape.patch(), shape.group_filters());
         let per_record = n * (patch + filters) + 2 * n * n;
-        let at_once = fixed::at_once(WORK_BYTES / size_of::<f64>(), per_record).min(RECORDS);
+        let records = expected.map_or(RECORDS, |expected| part_of_batch(expected).min(RECORDS));
+        let at_once = fixed::at_once(WORK_BYTES / size_of::<f64>(), per_record).min(records);
         let mut wide = Wide::<T>::new(&device, shape, at_once)?;
         let mut of_rows = scratch::<f64>(&device, at_once * n * n)?;
         let mut of_gradients = scratch::<f64>(&device, at_once * n * n)?;

@@ -21,15 +21,31 @@ impl Parts {
     pub(super) fn new(device: &CudaDevice, n_parts: usize, n: usize) -> Result<Self> {
         Ok(Self { values: scratch(device, n_parts * n)?, n_parts })
     }
+
+    /// So few, for the same items, that one thread adds up those of an item: where there are more,
+    /// many threads add some of them.
+    pub(super) fn folded<T: Real>(mut self, device: &CudaDevice, n: usize) -> Result<Self> {
+        while self.n_parts > FOLDED {
+            let n_parts = self.n_parts.div_ceil(FOLDED);
+            let mut fewer = Self::new(device, n_parts, n)?;
+            launch!(
+                T, device, "fold_parts", n_parts * n;
+                n, self.n_parts, n_parts, self.values.as_view(), fewer.values.as_view_mut()
+            )?;
+            self = fewer;
+        }
+        Ok(self)
+    }
 }
 
 /// Partial sums that a row's squared norm is taken in.
 const LANES: usize = 256;
 /// Partial sums that a column is summed in, at most, and threads that are enough to keep a device
-/// busy. One thread adds up to [`FOLDED`] partial sums; of more, groups are added first.
+/// busy.
 const COLUMN_PARTS: usize = 4_096;
 const ENOUGH_THREADS: usize = 1 << 17;
-const FOLDED: usize = 64;
+/// Partial sums that one thread adds up.
+const FOLDED: usize = 16;
 
 /// Ranges of rows of so many values that one launch can number.
 pub(super) fn launches(n_rows: usize, columns: usize) -> Result<impl Iterator<Item = Range<usize>>> {
@@ -60,7 +76,7 @@ fn sq_norm_parts<T: Real>(device: &CudaDevice, values: CudaView<'_, T>, rows: us
     let lanes = columns.clamp(1, LANES);
     let mut parts = Parts::new(device, lanes, rows)?;
     launch!(T, device, "row_sq_norm_parts", rows * lanes; rows, columns, lanes, values, parts.values.as_view_mut())?;
-    Ok(parts)
+    parts.folded::<T>(device, rows)
 }
 
 /// Adds each row's squared norm to `norms`.
@@ -129,14 +145,7 @@ fn sum_columns<T: Real>(
         rows, row_stride, first_column, columns, n_parts, values, u32::from(weighted), weights.as_view(),
         parts.values.as_view_mut()
     )?;
-    if n_parts > FOLDED {
-        let mut folded = Parts::new(device, FOLDED, columns)?;
-        launch!(
-            T, device, "fold_parts", FOLDED * columns;
-            columns, n_parts, FOLDED, parts.values.as_view(), folded.values.as_view_mut()
-        )?;
-        parts = folded;
-    }
+    let parts = parts.folded::<T>(device, columns)?;
     let n_parts = parts.n_parts;
     launch!(T, device, "write_total", columns; n_parts, parts.values.as_view(), dst, u32::from(accumulate))
 }

@@ -1,16 +1,20 @@
 //! Records of several positions.
 
-use candle_core::Result;
+use candle_core::cuda::cudarc::driver::{CudaView, CudaViewMut};
+use candle_core::{CudaDevice, Result};
 
 use super::fixed;
 use super::launch::launch;
 use super::product::{Matrices, Products};
-use super::view::{Destination, Source, destination, dtype, source};
+use super::rows::Parts;
+use super::view::{Destination, Real, Source, destination, dtype, source};
 use crate::ops::element::{for_float, rows_and_columns, same};
 
 /// Records whose products are formed at once, at most, and values of those products.
 const RECORDS: usize = 256;
 const VALUES: usize = 1 << 24;
+/// Positions that one thread adds up.
+const POSITIONS: usize = 32;
 
 pub(in crate::ops) fn swap_axes(dst: Destination<'_>, src: Source<'_>, rows: usize, columns: usize) -> Result<()> {
     for_float!(dtype(dst.0), "swap-axes", T => {
@@ -49,6 +53,28 @@ pub(in crate::ops) fn sum_positions(dst: Destination<'_>, src: Source<'_>, posit
         let (rows, columns) = rows_and_columns(src.1)?;
         let dst = destination::<T>(dst)?;
         same("sums over positions", rows / positions.max(1) * columns, dst.len())?;
-        launch!(T, &device, "sum_positions", dst.len(); positions, columns, source::<T>(src)?, columns, dst)
+        write_position_sums(&device, source::<T>(src)?, (positions, columns), dst, columns)
     })
+}
+
+/// Every record's sums over its positions, of so many columns; those of a record begin `stride`
+/// values after those of the one before.
+pub(super) fn write_position_sums<T: Real>(
+    device: &CudaDevice,
+    src: CudaView<'_, T>,
+    (positions, columns): (usize, usize),
+    dst: CudaViewMut<'_, T>,
+    stride: usize,
+) -> Result<()> {
+    let n = src.len() / positions.max(1);
+    // Of the positions alone: what comes of a record must not depend on how many there are.
+    let lanes = positions.div_ceil(POSITIONS).max(1);
+    let mut parts = Parts::new(device, lanes, n)?;
+    launch!(
+        T, device, "position_parts", n * lanes;
+        n, positions, columns, lanes, src, parts.values.as_view_mut()
+    )?;
+    let parts = parts.folded::<T>(device, n)?;
+    let n_parts = parts.n_parts;
+    launch!(T, device, "write_position_totals", n; n_parts, parts.values.as_view(), columns, stride, dst)
 }

@@ -1,5 +1,6 @@
 // Records of several positions.
 #pragma once
+#include "sums.cuh"
 #include "thread.cuh"
 
 // [positions, columns] of every record becomes [columns, positions].
@@ -10,11 +11,17 @@ KERNEL swap_axes(u64 n, u64 positions, u64 columns, real *dst, const real *src) 
     dst[i] = src[(record * positions + position) * columns + column];
 }
 
-// n = records · columns: dst[record · dst_stride + column] = sum over the record's positions.
-KERNEL sum_positions(u64 n, u64 positions, u64 columns, const real *src, u64 dst_stride, real *dst) {
+// n = records · lanes · columns: partial sum `lane` of every `lanes`-th position of a record, of `items` = records · columns sums.
+KERNEL position_parts(u64 n, u64 items, u64 positions, u64 columns, u64 lanes, const real *src, double *parts) {
     ITEM(i, n);
-    const u64 record = i / columns, column = i % columns;
+    const u64 column = i % columns, lane = i / columns % lanes, record = i / columns / lanes;
     double sum = 0;
-    for (u64 t = 0; t < positions; t++) sum += src[(record * positions + t) * columns + column];
-    dst[record * dst_stride + column] = (real)sum;
+    for (u64 t = lane; t < positions; t += lanes) sum += src[(record * positions + t) * columns + column];
+    parts[lane * items + record * columns + column] = sum;
+}
+
+// n = records · columns: dst[record · dst_stride + column] = the total over the record's positions.
+KERNEL write_position_totals(u64 n, u64 n_parts, const double *parts, u64 columns, u64 dst_stride, real *dst) {
+    ITEM(i, n);
+    dst[i / columns * dst_stride + i % columns] = (real)total(n, i, n_parts, parts);
 }
