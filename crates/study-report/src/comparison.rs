@@ -143,9 +143,15 @@ impl<'a> Answer<'a> {
                     .to_owned(),
             );
         }
-        if self.presentation.published.cells.iter().any(|cell| cell.standard_error.is_none()) {
+        let without_error = |cell: &PublishedCell| cell.standard_error.is_none();
+        let cells = &self.presentation.published.cells;
+        if cells.iter().all(without_error) {
             notes.push(
                 "The paper prints no standard errors: its figures are taken for those of one run more, which varies as ours do.".to_owned(),
+            );
+        } else if cells.iter().any(without_error) {
+            notes.push(
+                "Where the paper prints no standard error, its figure is taken for that of one run more, which varies as ours do.".to_owned(),
             );
         }
         notes.extend(self.presentation.notes.iter().cloned());

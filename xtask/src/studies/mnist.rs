@@ -3,7 +3,7 @@
 
 use dp_data::mnist::{Collection, RareClass};
 use dp_train::ModelConfig;
-use study_report::{Claim, StudyPresentation, TablePresentation};
+use study_report::{Cause, Claim, StudyPresentation, TablePresentation};
 
 use super::esipova::{self, GlobalSetting};
 use super::study::{Protocol, Study, StudyArgs};
@@ -77,7 +77,7 @@ fn as_in_code(args: &StudyArgs) -> anyhow::Result<Study> {
         StudyPresentation {
             ranked: Vec::new(),
             title: "MNIST: what privacy costs a rare class".to_owned(),
-            tables: xu_tables()?,
+            tables: xu_tables(Protocol::Code)?,
             claims: xu::claims(XU, "MNIST with class 8 rare", xu::MNIST, ("2", "8"))?,
         },
         experiments.into(),
@@ -103,18 +103,23 @@ fn xu_experiments(args: &StudyArgs) -> anyhow::Result<[Experiment; 2]> {
 fn tables(zhao: &str) -> anyhow::Result<Vec<TablePresentation>> {
     let mut tables =
         vec![table("esipova2023-table-2", ESIPOVA, include_str!("published/esipova2023-table2-mnist.tsv"))?];
-    tables.extend(xu_tables()?);
+    tables.extend(xu_tables(Protocol::Text)?);
     tables.push(table("zhao2025-table-5-mnist", zhao, include_str!("published/zhao2025-table5-mnist.tsv"))?);
     Ok(tables)
 }
 
-fn xu_tables() -> anyhow::Result<Vec<TablePresentation>> {
+fn xu_tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
+    let causes = || match protocol {
+        Protocol::Text => ["dpsgd", "naive", "dpsgd-f"].map(|method| Cause::new(method, xu::BAGDASARYAN)).to_vec(),
+        Protocol::Code => Vec::new(),
+    };
+    let with_causes = |id, experiment, text| TablePresentation::new(id, experiment, text, causes());
     Ok(vec![
-        table("xu2021-table-1", XU, include_str!("published/xu2021-table1-mnist.tsv"))?,
-        table("xu2021-table-2", XU, include_str!("published/xu2021-table2-mnist.tsv"))?.noted(xu::NORMS),
-        table("xu2020-table-1", XU, include_str!("published/xu2020-table1-mnist.tsv"))?,
-        table("xu2020-table-2", XU, include_str!("published/xu2020-table2-mnist.tsv"))?.noted(xu::NORMS),
-        table("xu2020-table-3", XU_BALANCED, include_str!("published/xu2020-table3-mnist.tsv"))?,
+        with_causes("xu2021-table-1", XU, include_str!("published/xu2021-table1-mnist.tsv"))?,
+        with_causes("xu2021-table-2", XU, include_str!("published/xu2021-table2-mnist.tsv"))?.noted(xu::NORMS),
+        with_causes("xu2020-table-1", XU, include_str!("published/xu2020-table1-mnist.tsv"))?,
+        with_causes("xu2020-table-2", XU, include_str!("published/xu2020-table2-mnist.tsv"))?.noted(xu::NORMS),
+        with_causes("xu2020-table-3", XU_BALANCED, include_str!("published/xu2020-table3-mnist.tsv"))?,
     ])
 }
 
