@@ -16,7 +16,7 @@ use crate::ops;
 ///
 /// # Errors
 /// [`TrainError::Tensor`](crate::TrainError::Tensor) if no such device answers, or if its matrix
-/// products are not exact where the number type is: variables such as `NVIDIA_TF32_OVERRIDE` make
+/// products are not exact where the number type is: variables such as `NVIDIA_TF32_OVERRIDE` can make
 /// cuBLAS round factors; [`TrainError::InvalidParameter`](crate::TrainError::InvalidParameter) in a
 /// build without the feature `cuda`.
 pub fn cuda_device(number: usize) -> Result<Device> {
