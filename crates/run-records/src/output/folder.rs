@@ -134,13 +134,18 @@ impl ReportFolder {
         })
     }
 
+    /// Whose report was committed and has not moved to its place yet, if there is one.
+    fn committed(&self) -> Option<Owner> {
+        read_owner(&self.folder.join(READY).join(SUMMARY)).ok().flatten()
+    }
+
     fn refuse_foreign(&self, title: &str, contents: Contents) -> anyhow::Result<()> {
         if let Some(owner) = self.owner()? {
             self.refuse_owner(&owner, title)?;
             return self.refuse_collisions(&EARLIER.map(str::to_owned));
         }
         // Some files of a first report may have moved already, its summary being the last.
-        let committed = read_owner(&self.folder.join(READY).join(SUMMARY)).ok().flatten();
+        let committed = self.committed();
         if let Some(owner) = &committed {
             self.refuse_owner(owner, title)?;
         }
@@ -180,8 +185,7 @@ impl ReportFolder {
         let is_in_the_way = fs::symlink_metadata(&plots).is_ok_and(|found| !found.is_dir());
         ensure!(!is_in_the_way, "{} is in the way of the report's plots", plots.display());
         let ours = self.files_of_the_report()?;
-        let committed = read_owner(&self.folder.join(READY).join(SUMMARY)).ok().flatten();
-        let committed = committed.and_then(|owner| owner.files).unwrap_or_default();
+        let committed = self.committed().and_then(|owner| owner.files).unwrap_or_default();
         for file in files {
             let path = self.folder.join(file);
             if fs::symlink_metadata(&path).is_ok() && !ours.contains(file) && !committed.contains(file) {

@@ -1,14 +1,17 @@
 //! A file of runs.
 
-use std::fs::{File, TryLockError};
+mod lock;
+mod open;
+
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, bail};
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ToSql, named_params, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ToSql, named_params, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use self::lock::Lock;
+use self::open::{connect, ensure_file, open_at, upgrade};
 use crate::key::{RunKey, Source};
 use crate::record::{ExperimentResults, MethodResults, RunRecord, SessionRecord};
 use crate::{schema, seal};
@@ -21,9 +24,6 @@ macro_rules! by_key {
     };
 }
 
-/// How often, and with what pause, a lock is asked for before it counts as another process's.
-const LOCK_ATTEMPTS: u32 = 20;
-const LOCK_PAUSE: Duration = Duration::from_millis(50);
 /// SQLite opens no path of more than 512 bytes, and adds `-journal` to it.
 const MAX_PATH: usize = 500;
 
@@ -38,21 +38,6 @@ pub struct Database {
     path: PathBuf,
     /// Held as long as runs may be written.
     _lock: Option<Lock>,
-}
-
-/// A file beside the database that one process holds. The operating system lets go of it when the
-/// process ends, however it ends; what a killed one left is taken up.
-struct Lock {
-    path: PathBuf,
-    _file: File,
-}
-
-impl Drop for Lock {
-    fn drop(&mut self) {
-        // While it is held: whoever opened it meanwhile sees that its name is gone, and tries
-        // again.
-        let _ = std::fs::remove_file(&self.path);
-    }
 }
 
 /// A command that trains runs.
@@ -92,7 +77,7 @@ impl Database {
         if path.as_os_str().len() > MAX_PATH {
             bail!("{}: the path of a database has at most {MAX_PATH} bytes", path.display());
         }
-        let lock = lock(path)?;
+        let lock = Lock::take(path)?;
         if std::fs::symlink_metadata(path).is_ok() {
             bail!("{} exists", path.display());
         }
@@ -130,7 +115,7 @@ impl Database {
     /// If it is none, is damaged, or another process writes to it.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         ensure_file(path)?;
-        let lock = lock(path)?;
+        let lock = Lock::take(path)?;
         let (mut connection, is_sealed) = open_at(path)?;
         if !is_sealed {
             upgrade(&mut connection).with_context(|| format!("upgrading {}", path.display()))?;
@@ -557,119 +542,6 @@ fn insert_run(
         },
     )?;
     seal::RUN.seal(connection, &values(key))
-}
-
-fn ensure_file(path: &Path) -> anyhow::Result<()> {
-    if !path.is_file() {
-        bail!("no database of runs at {}", path.display());
-    }
-    Ok(())
-}
-
-/// A connection to a database that is whole, and whether its rows are sealed.
-fn open_at(path: &Path) -> anyhow::Result<(Connection, bool)> {
-    ensure_file(path)?;
-    open_file(path).map_err(in_one_line)
-}
-
-/// SQLite quotes what it cannot read of the schema, over many lines: the first says enough.
-fn in_one_line(error: anyhow::Error) -> anyhow::Error {
-    match format!("{error:#}").split_once('\n') {
-        Some((first, _)) => anyhow::Error::msg(format!("{first} …")),
-        None => error,
-    }
-}
-
-fn open_file(path: &Path) -> anyhow::Result<(Connection, bool)> {
-    // Not `READ_ONLY`: a reader must be able to roll back what a killed writer left in the journal.
-    let damaged = || format!("{} is damaged (`cargo xtask results repair` saves what is whole)", path.display());
-    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(|error| {
-        let code = error.downcast_ref().and_then(rusqlite::Error::sqlite_error_code);
-        if code == Some(ErrorCode::DatabaseCorrupt) { error.context(damaged()) } else { error }
-    })?;
-    let is_sealed = schema::check(&connection, path)?;
-    refuse_damage(&connection, is_sealed).with_context(damaged)?;
-    schema::create_own_views(&connection)?;
-    Ok((connection, is_sealed))
-}
-
-fn refuse_damage(connection: &Connection, is_sealed: bool) -> anyhow::Result<()> {
-    // All in one: another process may write meanwhile.
-    let transaction = connection.unchecked_transaction()?;
-    let answer: String = connection.query_row("PRAGMA main.integrity_check(1)", [], |row| row.get(0))?;
-    if answer != "ok" {
-        bail!("{}", answer.lines().map(str::trim).collect::<Vec<_>>().join(" "));
-    }
-    if is_sealed {
-        let mut damage = Vec::new();
-        for table in seal::TABLES {
-            damage.extend(table.damage(connection)?);
-        }
-        if let Some(first) = damage.first() {
-            bail!("{} rows differ from their seals, the first: {first}", damage.len());
-        }
-    }
-    Ok(transaction.commit()?)
-}
-
-fn upgrade(connection: &mut Connection) -> anyhow::Result<()> {
-    let transaction = connection.transaction()?;
-    schema::upgrade(&transaction)?;
-    for table in seal::TABLES {
-        table.seal_all(&transaction)?;
-    }
-    Ok(transaction.commit()?)
-}
-
-fn connect(path: &Path, flags: OpenFlags) -> anyhow::Result<Connection> {
-    let context = || format!("opening {}", path.display());
-    let connection =
-        Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX).with_context(context)?;
-    connection.busy_timeout(Duration::from_secs(30)).with_context(context)?;
-    connection.pragma_update(None, "foreign_keys", true).with_context(context)?;
-    connection.pragma_update(None, "synchronous", "FULL").with_context(context)?;
-    Ok(connection)
-}
-
-/// Keeps other processes from writing, through a file beside the database: the rename of a new
-/// database must not slip the lock.
-fn lock(path: &Path) -> anyhow::Result<Lock> {
-    let beside = with_suffix(path, "lock");
-    // A process that was just killed, or a child that another thread is about to start, may hold
-    // the lock a moment longer.
-    for _ in 0..LOCK_ATTEMPTS {
-        let file = File::options()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&beside)
-            .with_context(|| format!("creating {}", beside.display()))?;
-        match file.try_lock() {
-            Ok(()) if is_named(&file, &beside) => return Ok(Lock { path: beside, _file: file }),
-            // The process that held it has just removed it.
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => std::thread::sleep(LOCK_PAUSE),
-            Err(TryLockError::Error(error)) => {
-                return Err(error).with_context(|| format!("locking {}", beside.display()));
-            }
-        }
-    }
-    bail!("{} is being written by another process", path.display())
-}
-
-/// Whether the file is still the one of this name.
-#[cfg(unix)]
-fn is_named(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (file.metadata(), std::fs::metadata(path)) {
-        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
-        _ => false,
-    }
-}
-
-#[cfg(not(unix))]
-fn is_named(_: &File, path: &Path) -> bool {
-    path.exists()
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
