@@ -18,7 +18,7 @@ const fn counterpart(experiment: &'static str, plot: &'static str, figure: &'sta
 
 /// In the order of the papers. Their figures that are drawings (Esipova's 1, 2 and 6) have no
 /// counterpart.
-const COUNTERPARTS: [Counterpart; 71] = [
+const COUNTERPARTS: [Counterpart; 75] = [
     counterpart("esipova-dutch", "loss", "Esipova 2023, Figure 3 (top)"),
     counterpart("esipova-dutch", "mean-gradient-norm", "Esipova 2023, Figure 3 (bottom)"),
     counterpart("esipova-dutch-squashed", "loss", "Esipova 2023, Figure 3 (top)"),
@@ -73,9 +73,29 @@ const COUNTERPARTS: [Counterpart; 71] = [
     counterpart("zhao-adult", "over-epsilon", "Zhao 2025, Figure 3"),
     counterpart("zhao-dutch", "over-epsilon", "Zhao 2025, Figure 3"),
     counterpart("zhao-fashion-mnist-grid-4", "bounded-adaptive-landscape", "Zhao 2025, Figure 5"),
+    counterpart(
+        "zhao-fashion-mnist-grid-4-after-3",
+        "bounded-adaptive-landscape",
+        "Zhao 2025, Figure 5 (after 3 of 50 epochs)",
+    ),
     counterpart("zhao-fashion-mnist-grid-4", "dpsgd-normalised-landscape", "Zhao 2025, Figure 5"),
+    counterpart(
+        "zhao-fashion-mnist-grid-4-after-3",
+        "dpsgd-normalised-landscape",
+        "Zhao 2025, Figure 5 (after 3 of 50 epochs)",
+    ),
     counterpart("zhao-mnist-grid-1", "bounded-adaptive-landscape", "Zhao 2025, Figure 6"),
+    counterpart(
+        "zhao-mnist-grid-1-after-3",
+        "bounded-adaptive-landscape",
+        "Zhao 2025, Figure 6 (after 3 of 50 epochs)",
+    ),
     counterpart("zhao-mnist-grid-1", "dpsgd-normalised-landscape", "Zhao 2025, Figure 6"),
+    counterpart(
+        "zhao-mnist-grid-1-after-3",
+        "dpsgd-normalised-landscape",
+        "Zhao 2025, Figure 6 (after 3 of 50 epochs)",
+    ),
     counterpart("zhao-adult-grid-0.1", "bounded-adaptive-landscape", "Zhao 2025, Figure 7"),
     counterpart("zhao-adult-grid-0.1", "dpsgd-normalised-landscape", "Zhao 2025, Figure 7"),
     counterpart("zhao-dutch-grid-0.1", "bounded-adaptive-landscape", "Zhao 2025, Figure 8"),

@@ -1,6 +1,8 @@
 //! An experiment that searched a grid of learning rates and bounds: heat maps and the best point of
 //! each method.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use anyhow::bail;
 use fair_report::plot::{HeatPanel, Panel, Plot};
 use fair_report::{Block, Cell, Row, Table};
@@ -64,6 +66,32 @@ pub fn best_points(experiment: &ExperimentResults, part: Part) -> anyhow::Result
     let judged = part.in_place_of_test(experiment)?;
     let best: Vec<&str> = best_of(&judged)?.into_iter().map(|method| method.method.as_str()).collect();
     Ok(experiment.methods.iter().filter(|method| best.contains(&method.method.as_str())).collect())
+}
+
+/// The points with the greatest mean macro accuracy on this part, for each method of a grid one in
+/// so many, rounded up; of equals the first.
+///
+/// # Errors
+/// As [`best_points`].
+pub fn leading_points(
+    experiment: &ExperimentResults,
+    part: Part,
+    one_in: usize,
+) -> anyhow::Result<Vec<&MethodResults>> {
+    let judged = part.in_place_of_test(experiment)?;
+    let objective = Column::parse(OBJECTIVE, "total")?;
+    let mut points: BTreeMap<&str, Vec<(f64, &str)>> = BTreeMap::new();
+    for method in judged.methods.iter().filter(|method| coordinate(method, RATE).is_some()) {
+        let value = objective.estimate(&judged, method)?.mean.unwrap_or(f64::NEG_INFINITY);
+        points.entry(&method.base).or_default().push((value, &method.method));
+    }
+    let mut leading = BTreeSet::new();
+    for mut points in points.into_values() {
+        points.sort_by(|a, b| b.0.total_cmp(&a.0));
+        points.truncate(points.len().div_ceil(one_in.max(1)));
+        leading.extend(points.into_iter().map(|(_, method)| method));
+    }
+    Ok(experiment.methods.iter().filter(|method| leading.contains(method.method.as_str())).collect())
 }
 
 fn best_of(experiment: &ExperimentResults) -> anyhow::Result<Vec<&MethodResults>> {

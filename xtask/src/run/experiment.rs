@@ -42,6 +42,9 @@ pub(crate) struct Experiment {
     pub(crate) batch_size: BatchSize,
     /// Epochs to run.
     pub(crate) epochs: u64,
+    /// Epochs after which a run ends for good, of a plan for all of [`Self::epochs`]: its noise is
+    /// that of all.
+    pub(crate) stop_after: Option<u64>,
     /// How steps follow from these.
     pub(crate) counting: BatchCounting,
     /// When a run stops before its last epoch; needs validation records.

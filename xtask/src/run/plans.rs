@@ -108,6 +108,11 @@ pub(crate) fn plan_of(
     };
     let batches = batch_plan(facts.n_records, batch_size, epochs)?;
     let plan = plan(experiment, setting, batches, facts, paid)?.given(given);
+    if let Some(epochs) = experiment.stop_after {
+        let batches = batch_plan(facts.n_records, batch_size, epochs)?;
+        let config = TrainConfig { batches, ..plan.config().clone() };
+        return Ok(Plan::new(config, facts)?.paid(paid.to_vec()).given(given));
+    }
     if !experiment.matches_dpsgd_budget || plan.count_noise_multipliers().is_empty() {
         return Ok(plan);
     }

@@ -118,6 +118,7 @@ fn experiment(methods: &[&'static str]) -> anyhow::Result<Experiment> {
         loss: Loss::BceWithLogits,
         batch_size: BatchSize::Records(16),
         epochs: 2,
+        stop_after: None,
         counting: BatchCounting::Exact,
         early_stopping: None,
         l2: 0.0,

@@ -45,7 +45,7 @@ impl fmt::Display for Workload {
 /// The sum as a sentence.
 pub(crate) fn total(workloads: &[Workload], threads: usize, has_follow_up: bool) -> String {
     let seconds: f64 = workloads.iter().map(|workload| workload.seconds(threads)).sum();
-    let follow_up = if has_follow_up { " The best points of a grid among these come on top." } else { "" };
+    let follow_up = if has_follow_up { " What a search goes on with comes on top." } else { "" };
     format!(
         "About {} on {threads} threads: an estimate from a few steps, evaluations left out.{follow_up}",
         duration(seconds)
@@ -97,8 +97,8 @@ mod tests {
         assert_eq!(one.to_string(), "one: 25 runs, 7.20 million records, 1000 of them a second and thread");
         assert_eq!(
             total(&[one, two], 2, true),
-            "About 2 hours on 2 threads: an estimate from a few steps, evaluations left out. The best points of a grid among \
-             these come on top."
+            "About 2 hours on 2 threads: an estimate from a few steps, evaluations left out. What a search goes on with \
+             comes on top."
         );
         assert_eq!([30.0, 600.0, 1e6].map(duration), ["30 seconds", "10 minutes", "12 days"]);
     }

@@ -9,7 +9,7 @@ use dp_train::{Execution, Randomness};
 use run_records::output::{Contents, ReportFolder};
 use run_records::shell;
 use run_records::{Database, ExperimentResults, RunKey, StudyResults, compact};
-use study_report::StudyPresentation;
+use study_report::{StudyPresentation, TablePresentation};
 
 use crate::paths::{exports_folder, reports_root};
 use crate::ranks::{ensure_alone, ranks};
@@ -45,6 +45,10 @@ pub(crate) struct StudyArgs {
     /// marked.
     #[arg(long)]
     pub(crate) select_on_test: bool,
+    /// How rates and bounds are searched for [default: halving on images, grid elsewhere] (grid,
+    /// mnist, fashion).
+    #[arg(long, value_enum)]
+    pub(crate) search: Option<SearchBy>,
     /// Folder of a frozen BERT or DistilBERT (config.json, tokenizer.json, model.safetensors) that
     /// texts go through. Without it inputs are counts of hashed words (mimic).
     #[arg(long, value_name = "DIR")]
@@ -56,6 +60,16 @@ pub(crate) struct StudyArgs {
         "slurm", "kubernetes", "plan", "resume", "quick", "seeds", "methods", "shard", "seed", "split_seed", "records", "table", "experiment",
     ])]
     from: Option<PathBuf>,
+}
+
+/// How hyper-parameters are searched for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SearchBy {
+    /// Every point of the grid is trained to the end, as published.
+    Grid,
+    /// Every point for 3 epochs, the best quarter of each strategy for 12, and of these the best
+    /// quarter to the end.
+    Halving,
 }
 
 /// Which description of a setting is followed where a paper and its authors' code differ.
@@ -92,7 +106,8 @@ pub(crate) struct Study {
     text_inputs: Option<TextInputs>,
 }
 
-/// Experiments that depend on the results of earlier ones.
+/// Experiments that depend on the results of earlier ones. It is asked until it names none that is
+/// new.
 pub(crate) type FollowUp = Box<dyn Fn(&[ExperimentResults]) -> anyhow::Result<Vec<Experiment>>>;
 
 impl StudyArgs {
@@ -116,6 +131,7 @@ impl StudyArgs {
             ("--slurm", options.slurm.is_some()),
             ("--kubernetes", options.kubernetes.is_some()),
             ("--protocol", self.protocol == Protocol::Code),
+            ("--search", self.search.is_some()),
             ("--encoder", self.encoder.is_some()),
         ];
         if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
@@ -201,7 +217,11 @@ impl Study {
         }
         if !args.table.is_empty() {
             tables.retain(|table| args.table.contains(&table.id));
-            self.experiments.retain(|experiment| tables.iter().any(|table| table.experiment == experiment.id));
+            // A search begins with experiments that are named after the one that it ends in.
+            let needs = |table: &TablePresentation, id: &str| {
+                id.strip_prefix(&table.experiment).is_some_and(|rest| rest.is_empty() || rest.starts_with("-grid-"))
+            };
+            self.experiments.retain(|experiment| tables.iter().any(|table| needs(table, &experiment.id)));
         }
         let known: Vec<&str> = self.experiments.iter().map(|experiment| experiment.id.as_str()).collect();
         if let Some(unknown) = args.experiment.iter().find(|name| !known.contains(&name.as_str())) {
@@ -278,8 +298,12 @@ impl Study {
         let Some(mut experiments) = train(self.experiments, &tables, options, &session, &execution, analysis)? else {
             return say!("{}", session.how_to_merge());
         };
-        if let Some(follow_up) = &self.follow_up {
-            let next = follow_up(&experiments)?;
+        while let Some(follow_up) = &self.follow_up {
+            let mut next = follow_up(&experiments)?;
+            next.retain(|experiment| experiments.iter().all(|trained| trained.id != experiment.id));
+            if next.is_empty() {
+                break;
+            }
             let Some(next) = train(next, &tables, options, &session, &execution, analysis)? else {
                 return say!("{}", session.how_to_merge());
             };

@@ -9,9 +9,9 @@ use dp_train::{LearningRate, Loss, ModelConfig, ZhaoCnnLayout};
 use run_records::ExperimentResults;
 use run_records::coordinate::{BOUND, RATE, coordinate};
 use study_report::Claim;
-use study_report::landscape::{Part, best_points};
+use study_report::landscape::{Part, best_points, leading_points};
 
-use super::study::{FollowUp, Protocol, StudyArgs};
+use super::study::{FollowUp, Protocol, SearchBy, StudyArgs};
 use crate::run::data_setting::{DataSetting, EvaluationPart, Source, Splits};
 use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use crate::run::images;
@@ -32,6 +32,14 @@ pub(crate) const VALIDATION: EvaluationPart = EvaluationPart::TestAndValidation 
 const GRID_SEEDS: u32 = 1;
 /// Runs of the best points, as in the paper.
 const SEEDS: u32 = 10;
+
+/// Epochs after which points are given up where a search halves, and of how many one goes on.
+const RUNGS: [u64; 2] = [3, 12];
+const ONE_IN: usize = 4;
+
+/// What that is.
+const HALVING: &str = "Successive halving in place of the whole grid: every point is trained for 3 epochs, the best quarter of each strategy anew \
+                       for 12, and of these the best quarter to the end. Noise is always that of all epochs.";
 
 /// Training records under [`Protocol::Code`]: 70 % of 14,000 of each sex.
 const CODE_RECORDS: usize = 19_600;
@@ -58,6 +66,9 @@ pub(crate) struct Search {
     pub(crate) epochs: u64,
     /// ε of the paper's table.
     pub(crate) epsilons: [f64; 3],
+    /// Epochs after which three quarters of the points are given up, of each strategy; none for the
+    /// whole grid.
+    pub(crate) rungs: &'static [u64],
     /// Every how many rates and bounds of the grid are tried.
     pub(crate) strides: (usize, usize),
     /// Select on the test part, as published.
@@ -76,33 +87,74 @@ impl Search {
         format!("zhao-{}-grid-{epsilon}", self.name)
     }
 
-    /// One experiment for each ε, with every point of the grid.
+    /// The points of the grid that are trained for so many epochs.
+    fn rung_id(&self, epsilon: f64, rung: Option<u64>) -> String {
+        let grid = self.grid_id(epsilon);
+        rung.map_or_else(|| grid.clone(), |epochs| format!("{grid}-after-{epochs}"))
+    }
+
+    /// Epochs of each rung, the last of which goes to the end.
+    fn rungs(&self) -> Vec<Option<u64>> {
+        let before = self.rungs.iter().copied().filter(|epochs| *epochs < self.epochs);
+        before.map(Some).chain(std::iter::once(None)).collect()
+    }
+
+    /// One experiment for each ε: every point of the grid, to the end or to the first rung.
     pub(crate) fn grids(&self) -> anyhow::Result<Vec<Experiment>> {
-        let grid = |&epsilon: &f64| {
-            let part = if self.select_on_test {
-                "Heat maps and best points are computed on the TEST PART, as published.".to_owned()
-            } else {
-                format!(
-                    "{} of the training part is held out for validation; heat maps and best points are computed on it. The paper \
-                     searches on the test part; `--select-on-test` does.",
-                    if self.protocol == Protocol::Text { "A fifth" } else { "30 %" }
-                )
-            };
-            let mut departures =
-                vec![part, "One run a point; the best points are then trained with more seeds.".to_owned()];
-            if self.strides != (1, 1) {
-                let (rate, bound) = self.strides;
-                departures.push(format!("Of the paper's grid every {rate}th rate and every {bound}th bound."));
+        let points = |&epsilon: &f64| self.rung(epsilon, self.rungs()[0], grid(epsilon, self.strides)?);
+        self.epsilons.iter().map(points).collect()
+    }
+
+    /// The next rung of every ε whose last one is there; once all are through, the best points.
+    fn next(&self, results: &[ExperimentResults]) -> anyhow::Result<Vec<Experiment>> {
+        let part = if self.select_on_test { Part::Test } else { Part::Validation };
+        let mut next = Vec::new();
+        for epsilon in self.epsilons {
+            let of = |rung| results.iter().find(|experiment| experiment.id == self.rung_id(epsilon, rung));
+            let rungs = self.rungs();
+            for pair in rungs.windows(2) {
+                if let (Some(trained), None) = (of(pair[0]), of(pair[1])) {
+                    let leading = leading_points(trained, part, ONE_IN)?;
+                    let goes_on = |method: &MethodSetting| leading.iter().any(|point| point.method == method.id);
+                    let methods = grid(epsilon, self.strides)?.into_iter().filter(goes_on).collect();
+                    next.push(self.rung(epsilon, pair[1], methods)?);
+                }
             }
-            let title = format!("Zhao 2025: {}, the grid at ε = {epsilon}", self.title);
-            let id = self.grid_id(epsilon);
-            self.experiment(id, title, self.evaluation(), GRID_SEEDS, grid(epsilon, self.strides)?, departures)
+        }
+        if next.is_empty() { Ok(self.best(results)?.into_iter().collect()) } else { Ok(next) }
+    }
+
+    /// Some points of the grid, trained up to a rung.
+    fn rung(&self, epsilon: f64, rung: Option<u64>, methods: Vec<MethodSetting>) -> anyhow::Result<Experiment> {
+        let part = if self.select_on_test {
+            "Heat maps and best points are computed on the TEST PART, as published.".to_owned()
+        } else {
+            format!(
+                "{} of the training part is held out for validation; heat maps and best points are computed on it. The paper \
+                     searches on the test part; `--select-on-test` does.",
+                if self.protocol == Protocol::Text { "A fifth" } else { "30 %" }
+            )
         };
-        self.epsilons.iter().map(grid).collect()
+        let mut departures =
+            vec![part, "One run a point; the best points are then trained with more seeds.".to_owned()];
+        if self.strides != (1, 1) {
+            let (rate, bound) = self.strides;
+            departures.push(format!("Of the paper's grid every {rate}th rate and every {bound}th bound."));
+        }
+        let mut title = format!("Zhao 2025: {}, the grid at ε = {epsilon}", self.title);
+        if self.rungs().len() > 1 {
+            departures.push(HALVING.to_owned());
+        }
+        if let Some(epochs) = rung {
+            title.push_str(&format!(", after {epochs} epochs"));
+        }
+        let id = self.rung_id(epsilon, rung);
+        let experiment = self.experiment(id, title, self.evaluation(), GRID_SEEDS, methods, departures)?;
+        Ok(Experiment { stop_after: rung, ..experiment })
     }
 
     /// The best point of every strategy at every ε, trained on the whole training part.
-    pub(crate) fn best(&self, results: &[ExperimentResults]) -> anyhow::Result<Option<Experiment>> {
+    fn best(&self, results: &[ExperimentResults]) -> anyhow::Result<Option<Experiment>> {
         let mut methods: Vec<MethodSetting> = vec![reference(1.0)];
         let mut chosen = Vec::new();
         let part = if self.select_on_test { Part::Test } else { Part::Validation };
@@ -214,6 +266,7 @@ pub(crate) fn censuses(args: &StudyArgs) -> [Search; 2] {
         batch_size,
         epochs: args.options.epochs(40),
         epsilons: [0.1, 0.2, 0.5],
+        rungs: if args.search == Some(SearchBy::Halving) { &RUNGS } else { &[] },
         strides: if args.options.quick { (3, 5) } else { (1, 1) },
         select_on_test: args.select_on_test,
         protocol: args.protocol,
@@ -261,17 +314,18 @@ pub(crate) fn images(args: &StudyArgs, collection: Collection, rare: Option<Rare
         batch_size: BatchSize::Records(if quick { batch_size / 5 } else { batch_size }),
         epochs: images::epochs(quick, 50),
         epsilons: [1.0, 2.0, 4.0],
+        rungs: if args.search == Some(SearchBy::Grid) { &[] } else { &RUNGS },
         strides: if quick { (5, 13) } else { (1, 1) },
         select_on_test: args.select_on_test,
         protocol: Protocol::Text,
     }
 }
 
-/// The best points of all searches, as what a study trains next.
+/// What a study trains next: the rungs of all searches, and then their best points.
 pub(crate) fn follow_up(searches: Vec<Search>) -> FollowUp {
     Box::new(move |results| {
-        let best = searches.iter().map(|search| search.best(results)).collect::<anyhow::Result<Vec<_>>>()?;
-        Ok(best.into_iter().flatten().collect())
+        let next = searches.iter().map(|search| search.next(results)).collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(next.into_iter().flatten().collect())
     })
 }
 
@@ -312,6 +366,7 @@ pub(crate) fn experiment(
         loss: setting.loss.clone(),
         batch_size: setting.batch_size,
         epochs: setting.epochs,
+        stop_after: None,
         counting: BatchCounting::LoaderLength,
         early_stopping: None,
         l2: 0.0,
@@ -354,7 +409,80 @@ pub(crate) fn grid(epsilon: f64, (rate_stride, bound_stride): (usize, usize)) ->
 
 #[cfg(test)]
 mod tests {
+    use run_records::MethodResults;
+
     use super::*;
+
+    /// An experiment whose points are the better the nearer they are to rate 2.1544 and bound 0.5254.
+    fn trained(experiment: &Experiment) -> ExperimentResults {
+        let mut results = run_records::made_up::study().experiments.remove(0);
+        let template = results.methods.remove(1);
+        results.id.clone_from(&experiment.id);
+        results.methods = experiment
+            .methods
+            .iter()
+            .map(|setting| {
+                let coordinates = setting.coordinates.clone();
+                let mut method = MethodResults {
+                    method: setting.id.clone(),
+                    base: setting.name.to_owned(),
+                    coordinates,
+                    ..template.clone()
+                };
+                let far = |name, best: f64| coordinate(&method, name).map_or(0.0, |value| (value / best).ln().abs());
+                let recall = 0.9 - 0.01 * (far(RATE, 2.1544) + far(BOUND, 0.5254));
+                method.runs.truncate(1);
+                for run in &mut method.runs {
+                    run.test.class_recall = vec![Some(recall); 2];
+                    run.validation = Some(run.test.clone());
+                }
+                method
+            })
+            .collect();
+        results
+    }
+
+    #[test]
+    fn a_search_that_halves_ends_in_the_best_points() {
+        let search = Search {
+            name: "test",
+            title: "a test".to_owned(),
+            source: Source::Images { collection: Collection::Mnist, rare: None, share: None },
+            model: ModelConfig::LogisticRegression,
+            loss: Loss::SoftmaxCrossEntropy,
+            batch_size: BatchSize::Records(100),
+            epochs: 50,
+            epsilons: [1.0, 2.0, 4.0],
+            rungs: &RUNGS,
+            strides: (1, 1),
+            select_on_test: false,
+            protocol: Protocol::Text,
+        };
+        let mut results: Vec<ExperimentResults> = search.grids().unwrap().iter().map(trained).collect();
+        let mut rungs = Vec::new();
+        let best = loop {
+            let next = search.next(&results).unwrap();
+            if next[0].id == search.final_id() {
+                break next;
+            }
+            rungs.push((next[0].id.clone(), next[0].stop_after, next[0].methods.len()));
+            results.extend(next.iter().map(trained));
+        };
+        let expected = [
+            ("zhao-test-grid-1-after-12".to_owned(), Some(12), 50 + 50 + 3),
+            ("zhao-test-grid-1".to_owned(), None, 13 + 13 + 1),
+        ];
+        assert_eq!(rungs, expected);
+        let points: Vec<&str> = best[0].methods.iter().map(|method| method.id.as_str()).collect();
+        assert_eq!(points.len(), 1 + 3 * STRATEGIES.len());
+        let rate = LearningRate::Constant(2.1544);
+        assert!(best[0].methods[1..].iter().all(|method| method.learning_rate == rate), "{points:?}");
+        assert_eq!(best[0].methods[1].params.lower_bound, Some(0.5254));
+        // Whoever searches the whole grid is asked once.
+        let whole = Search { rungs: &[], ..search };
+        let results: Vec<ExperimentResults> = whole.grids().unwrap().iter().map(trained).collect();
+        assert_eq!(whole.next(&results).unwrap()[0].id, "zhao-test");
+    }
 
     #[test]
     fn the_grid_is_that_of_the_paper() {
