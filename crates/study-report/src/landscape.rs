@@ -1,8 +1,6 @@
 //! An experiment that searched a grid of learning rates and bounds: heat maps and the best point of
 //! each method.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use anyhow::bail;
 use fair_report::plot::{HeatPanel, Panel, Plot};
 use fair_report::{Block, Cell, Row, Table};
@@ -79,33 +77,35 @@ pub fn leading_points(
     one_in: usize,
 ) -> anyhow::Result<Vec<&MethodResults>> {
     let judged = part.in_place_of_test(experiment)?;
-    let objective = Column::parse(OBJECTIVE, "total")?;
-    let mut points: BTreeMap<&str, Vec<(f64, &str)>> = BTreeMap::new();
-    for method in judged.methods.iter().filter(|method| coordinate(method, RATE).is_some()) {
-        let value = objective.estimate(&judged, method)?.mean.unwrap_or(f64::NEG_INFINITY);
-        points.entry(&method.base).or_default().push((value, &method.method));
+    let mut leading = Vec::new();
+    for points in ranked(&judged)? {
+        let n = points.len().div_ceil(one_in.max(1));
+        leading.extend(points.into_iter().take(n).map(|(_, method)| method.method.as_str()));
     }
-    let mut leading = BTreeSet::new();
-    for mut points in points.into_values() {
-        points.sort_by(|a, b| b.0.total_cmp(&a.0));
-        points.truncate(points.len().div_ceil(one_in.max(1)));
-        leading.extend(points.into_iter().map(|(_, method)| method));
-    }
-    Ok(experiment.methods.iter().filter(|method| leading.contains(method.method.as_str())).collect())
+    Ok(experiment.methods.iter().filter(|method| leading.contains(&method.method.as_str())).collect())
 }
 
 fn best_of(experiment: &ExperimentResults) -> anyhow::Result<Vec<&MethodResults>> {
+    let best = ranked(experiment)?.into_iter().filter_map(|points| points.into_iter().next());
+    Ok(best.filter(|(value, _)| *value > f64::NEG_INFINITY).map(|(_, method)| method).collect())
+}
+
+/// The points of each method of a grid with their mean objectives, the greatest first; without one
+/// it counts as the least.
+fn ranked(experiment: &ExperimentResults) -> anyhow::Result<Vec<Vec<(f64, &MethodResults)>>> {
     let objective = Column::parse(OBJECTIVE, "total")?;
-    let mut best: Vec<(&MethodResults, f64)> = Vec::new();
+    let mut ranked: Vec<Vec<(f64, &MethodResults)>> = Vec::new();
     for method in experiment.methods.iter().filter(|method| coordinate(method, RATE).is_some()) {
-        let Some(value) = objective.estimate(experiment, method)?.mean else { continue };
-        match best.iter_mut().find(|(candidate, _)| candidate.base == method.base) {
-            Some(entry) if value > entry.1 => *entry = (method, value),
-            Some(_) => {}
-            None => best.push((method, value)),
+        let point = (objective.estimate(experiment, method)?.mean.unwrap_or(f64::NEG_INFINITY), method);
+        match ranked.iter_mut().find(|points| points[0].1.base == method.base) {
+            Some(points) => points.push(point),
+            None => ranked.push(vec![point]),
         }
     }
-    Ok(best.into_iter().map(|(method, _)| method).collect())
+    for points in &mut ranked {
+        points.sort_by(|a, b| b.0.total_cmp(&a.0));
+    }
+    Ok(ranked)
 }
 
 /// The best points as a table.

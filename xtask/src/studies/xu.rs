@@ -209,8 +209,9 @@ pub(crate) fn as_in_code(mut experiment: Experiment) -> Experiment {
 }
 
 /// Why rows on MNIST differ.
-pub(crate) const BAGDASARYAN: &str = "The paper replicates a setting of Bagdasaryan 2019, whose public code standardises pixels and has momentum; \
-                                      the text names neither (likely; `--protocol code` has both).";
+pub(crate) const BAGDASARYAN: &str = "The paper replicates a setting of Bagdasaryan 2019, whose public code \
+                                      standardises pixels and has momentum; the text names neither (likely; \
+                                      `--protocol code` has both).";
 
 /// The network on MNIST as the code has it that the paper says to replicate (Bagdasaryan 2019): SGD
 /// with momentum.

@@ -38,8 +38,9 @@ const RUNGS: [u64; 2] = [3, 12];
 const ONE_IN: usize = 4;
 
 /// What that is.
-const HALVING: &str = "Successive halving in place of the whole grid: every point is trained for 3 epochs, the best quarter of each strategy anew \
-                       for 12, and of these the best quarter to the end. Noise is always that of all epochs.";
+const HALVING: &str = "Successive halving in place of the whole grid: every point is trained for 3 epochs, \
+                       the best quarter of each strategy anew for 12, and of these the best quarter to the \
+                       end. Noise is always that of all epochs.";
 
 /// Training records under [`Protocol::Code`]: 70 % of 14,000 of each sex.
 const CODE_RECORDS: usize = 19_600;
@@ -107,14 +108,13 @@ impl Search {
 
     /// The next rung of every ε whose last one is there; once all are through, the best points.
     fn next(&self, results: &[ExperimentResults]) -> anyhow::Result<Vec<Experiment>> {
-        let part = if self.select_on_test { Part::Test } else { Part::Validation };
         let mut next = Vec::new();
         for epsilon in self.epsilons {
             let of = |rung| results.iter().find(|experiment| experiment.id == self.rung_id(epsilon, rung));
             let rungs = self.rungs();
             for pair in rungs.windows(2) {
                 if let (Some(trained), None) = (of(pair[0]), of(pair[1])) {
-                    let leading = leading_points(trained, part, ONE_IN)?;
+                    let leading = leading_points(trained, self.part(), ONE_IN)?;
                     let goes_on = |method: &MethodSetting| leading.iter().any(|point| point.method == method.id);
                     let methods = grid(epsilon, self.strides)?.into_iter().filter(goes_on).collect();
                     next.push(self.rung(epsilon, pair[1], methods)?);
@@ -130,8 +130,8 @@ impl Search {
             "Heat maps and best points are computed on the TEST PART, as published.".to_owned()
         } else {
             format!(
-                "{} of the training part is held out for validation; heat maps and best points are computed on it. The paper \
-                     searches on the test part; `--select-on-test` does.",
+                "{} of the training part is held out for validation; heat maps and best points are \
+                 computed on it. The paper searches on the test part; `--select-on-test` does.",
                 if self.protocol == Protocol::Text { "A fifth" } else { "30 %" }
             )
         };
@@ -141,12 +141,10 @@ impl Search {
             let (rate, bound) = self.strides;
             departures.push(format!("Of the paper's grid every {rate}th rate and every {bound}th bound."));
         }
-        let mut title = format!("Zhao 2025: {}, the grid at ε = {epsilon}", self.title);
+        let after = rung.map_or_else(String::new, |epochs| format!(", after {epochs} epochs"));
+        let title = format!("Zhao 2025: {}, the grid at ε = {epsilon}{after}", self.title);
         if self.rungs().len() > 1 {
             departures.push(HALVING.to_owned());
-        }
-        if let Some(epochs) = rung {
-            title.push_str(&format!(", after {epochs} epochs"));
         }
         let id = self.rung_id(epsilon, rung);
         let experiment = self.experiment(id, title, self.evaluation(), GRID_SEEDS, methods, departures)?;
@@ -157,10 +155,9 @@ impl Search {
     fn best(&self, results: &[ExperimentResults]) -> anyhow::Result<Option<Experiment>> {
         let mut methods: Vec<MethodSetting> = vec![reference(1.0)];
         let mut chosen = Vec::new();
-        let part = if self.select_on_test { Part::Test } else { Part::Validation };
         for epsilon in self.epsilons {
             let Some(grid) = results.iter().find(|experiment| experiment.id == self.grid_id(epsilon)) else { continue };
-            for best in best_points(grid, part)? {
+            for best in best_points(grid, self.part())? {
                 let name = STRATEGIES
                     .into_iter()
                     .find(|name| *name == best.base)
@@ -193,6 +190,11 @@ impl Search {
             Protocol::Code => self.evaluation(),
         };
         self.experiment(self.final_id(), title, evaluation, SEEDS, methods, departures).map(Some)
+    }
+
+    /// What the points of the grid are compared on.
+    fn part(&self) -> Part {
+        if self.select_on_test { Part::Test } else { Part::Validation }
     }
 
     /// What the points of the grid are evaluated on.
