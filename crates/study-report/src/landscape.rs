@@ -66,20 +66,20 @@ pub fn best_points(experiment: &ExperimentResults, part: Part) -> anyhow::Result
     Ok(experiment.methods.iter().filter(|method| best.contains(&method.method.as_str())).collect())
 }
 
-/// The points with the greatest mean macro accuracy on this part, for each method of a grid one in
-/// so many, rounded up; of equals the first.
+/// The points with the greatest mean macro accuracy on this part, so many of those of each method of
+/// a grid; of equals the first.
 ///
 /// # Errors
 /// As [`best_points`].
 pub fn leading_points(
     experiment: &ExperimentResults,
     part: Part,
-    one_in: usize,
+    how_many: impl Fn(usize) -> usize,
 ) -> anyhow::Result<Vec<&MethodResults>> {
     let judged = part.in_place_of_test(experiment)?;
     let mut leading = Vec::new();
     for points in ranked(&judged)? {
-        let n = points.len().div_ceil(one_in.max(1));
+        let n = how_many(points.len());
         leading.extend(points.into_iter().take(n).map(|(_, method)| method.method.as_str()));
     }
     Ok(experiment.methods.iter().filter(|method| leading.contains(&method.method.as_str())).collect())

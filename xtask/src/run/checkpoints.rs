@@ -10,7 +10,8 @@ use dp_train::{CheckpointInterval, Checkpoints};
 const INTERVAL: u64 = 60;
 
 /// The checkpoints of a study's runs: beside its records, one for each run that is being trained,
-/// gone once it is stored.
+/// gone once it is stored. A run whose first epochs are an experiment of their own keeps its one
+/// from these until it is stored, or the study ends without it.
 #[derive(Debug)]
 pub(crate) struct RunCheckpoints {
     folder: PathBuf,
@@ -55,7 +56,7 @@ impl RunCheckpoints {
     }
 }
 
-/// How a run writes its checkpoint: none at its end, when it is stored as a whole.
+/// How a run writes its checkpoint.
 pub(crate) fn checkpoints(path: &Path, code_revision: &str) -> Checkpoints {
-    Checkpoints::new(path, CheckpointInterval::Seconds(INTERVAL)).noting_revision(code_revision).not_at_the_end()
+    Checkpoints::new(path, CheckpointInterval::Seconds(INTERVAL)).noting_revision(code_revision)
 }

@@ -42,9 +42,9 @@ pub(crate) struct Experiment {
     pub(crate) batch_size: BatchSize,
     /// Epochs to run.
     pub(crate) epochs: u64,
-    /// Epochs after which a run ends for good, of a plan for all of [`Self::epochs`]: its noise is
-    /// that of all.
-    pub(crate) stop_after: Option<u64>,
+    /// Its runs are the first epochs of those of another experiment, which has all of
+    /// [`Self::epochs`].
+    pub(crate) begins: Option<Begins>,
     /// How steps follow from these.
     pub(crate) counting: BatchCounting,
     /// When a run stops before its last epoch; needs validation records.
@@ -62,6 +62,15 @@ pub(crate) struct Experiment {
     pub(crate) methods: Vec<MethodSetting>,
     /// The published budget, if the paper states how it came by its ε.
     pub(crate) published: Option<PublishedBudget>,
+}
+
+/// The first epochs of another experiment's runs: their noise and their random streams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Begins {
+    /// The other experiment.
+    pub(crate) experiment: String,
+    /// How many epochs.
+    pub(crate) epochs: u64,
 }
 
 /// Records in a batch.

@@ -9,10 +9,36 @@ use super::conditioned::ConditionedPlan;
 use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use super::random_search::SearchPlan;
 
+/// The first epochs of a training.
+pub(crate) struct Beginning {
+    /// What they are by themselves.
+    pub(crate) plan: Plan,
+    /// The training.
+    pub(crate) whole: Plan,
+    /// The experiment that has it.
+    pub(crate) experiment: String,
+}
+
+impl Beginning {
+    /// Everything that decides the result of the training.
+    ///
+    /// # Errors
+    /// If it cannot be serialised.
+    pub(crate) fn config_of_whole(&self) -> anyhow::Result<serde_json::Value> {
+        config(&self.whole)
+    }
+}
+
+fn config(plan: &Plan) -> anyhow::Result<serde_json::Value> {
+    serde_json::to_value(plan.config()).context("serialising a configuration")
+}
+
 /// What is done for one method, checked.
 pub(crate) enum Procedure {
     /// One training run.
     Training(Box<Plan>),
+    /// The first epochs of one.
+    Beginning(Box<Beginning>),
     /// One training run on inputs that are conditioned first.
     Conditioned(Box<ConditionedPlan>),
     /// A search, which is several.
@@ -26,7 +52,8 @@ impl Procedure {
     /// If it cannot be serialised.
     pub(crate) fn config(&self) -> anyhow::Result<serde_json::Value> {
         match self {
-            Self::Training(plan) => serde_json::to_value(plan.config()).context("serialising a configuration"),
+            Self::Training(plan) => config(plan),
+            Self::Beginning(beginning) => config(&beginning.plan),
             Self::Conditioned(conditioned) => conditioned.config(),
             Self::Search(search) => search.config(),
         }
@@ -36,6 +63,7 @@ impl Procedure {
     pub(crate) fn plan(&self) -> &Plan {
         match self {
             Self::Training(plan) => plan,
+            Self::Beginning(beginning) => &beginning.plan,
             Self::Conditioned(conditioned) => conditioned.plan(),
             Self::Search(search) => search.first_plan(),
         }
@@ -44,7 +72,7 @@ impl Procedure {
     /// Whether its ε is a guarantee.
     pub(crate) fn certified(&self) -> bool {
         match self {
-            Self::Training(_) | Self::Conditioned(_) => self.plan().certified(),
+            Self::Training(_) | Self::Beginning(_) | Self::Conditioned(_) => self.plan().certified(),
             Self::Search(search) => search.certified(),
         }
     }
@@ -52,7 +80,7 @@ impl Procedure {
     /// Records that a run will draw, about.
     pub(crate) fn expected_records(&self) -> u64 {
         match self {
-            Self::Training(_) | Self::Conditioned(_) => {
+            Self::Training(_) | Self::Beginning(_) | Self::Conditioned(_) => {
                 (self.plan().expected_batch_size() * self.plan().config().batches.steps as f64) as u64
             }
             Self::Search(search) => search.expected_records() as u64,
@@ -79,7 +107,13 @@ pub(crate) fn procedures(
             let plan = ConditionedPlan::adjusted(experiment, setting, facts, given)?;
             Ok(Procedure::Conditioned(Box::new(plan)))
         }
-        (None, None) => plan_of(experiment, setting, facts, given, &[]).map(|plan| Procedure::Training(Box::new(plan))),
+        (None, None) => {
+            let whole = plan_of(experiment, setting, facts, given, &[])?;
+            let Some(begins) = &experiment.begins else { return Ok(Procedure::Training(Box::new(whole))) };
+            let batches = batches(experiment, setting, facts, Some(begins.epochs))?;
+            let plan = Plan::new(TrainConfig { batches, ..whole.config().clone() }, facts)?.given(given);
+            Ok(Procedure::Beginning(Box::new(Beginning { plan, whole, experiment: begins.experiment.clone() })))
+        }
     };
     let named = |setting| procedure(setting).with_context(|| format!("{}: {}", experiment.id, setting.id));
     experiment.methods.iter().map(named).collect()
@@ -97,6 +131,22 @@ pub(crate) fn plan_of(
     given: &[String],
     paid: &[DpEvent],
 ) -> anyhow::Result<Plan> {
+    let batches = batches(experiment, setting, facts, None)?;
+    let plan = plan(experiment, setting, batches, facts, paid)?.given(given);
+    if !experiment.matches_dpsgd_budget || plan.count_noise_multipliers().is_empty() {
+        return Ok(plan);
+    }
+    let steps = steps_within_dpsgd_budget(experiment, &plan)?;
+    Ok(self::plan(experiment, setting, BatchPlan { steps, ..batches }, facts, paid)?.given(given))
+}
+
+/// The batches of a method, of all its epochs or of so many.
+fn batches(
+    experiment: &Experiment,
+    setting: &MethodSetting,
+    facts: PublicFacts,
+    first: Option<u64>,
+) -> anyhow::Result<BatchPlan> {
     let batch_plan = match experiment.counting {
         BatchCounting::Exact => BatchPlan::exact,
         BatchCounting::LoaderLength => BatchPlan::loader,
@@ -106,18 +156,7 @@ pub(crate) fn plan_of(
         BatchSize::Records(records) => records,
         BatchSize::Full => facts.n_records,
     };
-    let batches = batch_plan(facts.n_records, batch_size, epochs)?;
-    let plan = plan(experiment, setting, batches, facts, paid)?.given(given);
-    if let Some(epochs) = experiment.stop_after {
-        let batches = batch_plan(facts.n_records, batch_size, epochs)?;
-        let config = TrainConfig { batches, ..plan.config().clone() };
-        return Ok(Plan::new(config, facts)?.paid(paid.to_vec()).given(given));
-    }
-    if !experiment.matches_dpsgd_budget || plan.count_noise_multipliers().is_empty() {
-        return Ok(plan);
-    }
-    let steps = steps_within_dpsgd_budget(experiment, &plan)?;
-    Ok(self::plan(experiment, setting, BatchPlan { steps, ..batches }, facts, paid)?.given(given))
+    Ok(batch_plan(facts.n_records, batch_size, first.unwrap_or(epochs))?)
 }
 
 fn plan(

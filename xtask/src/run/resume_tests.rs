@@ -11,10 +11,10 @@ use dp_train::{
 };
 use indicatif::ProgressBar;
 use ndarray::Array2;
-use run_records::StudyResults;
+use run_records::{MethodResults, StudyResults};
 
 use super::data_setting::Source;
-use super::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
+use super::experiment::{BatchCounting, BatchSize, Begins, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use super::options::StudyOptions;
 use super::plans::plan_of;
 use super::random_search::RandomSearch;
@@ -118,7 +118,7 @@ fn experiment(methods: &[&'static str]) -> anyhow::Result<Experiment> {
         loss: Loss::BceWithLogits,
         batch_size: BatchSize::Records(16),
         epochs: 2,
-        stop_after: None,
+        begins: None,
         counting: BatchCounting::Exact,
         early_stopping: None,
         l2: 0.0,
@@ -207,6 +207,42 @@ fn a_run_goes_on_from_its_checkpoint_with_all_that_it_recorded() {
     }
     std::fs::write(&path, "no checkpoint").unwrap();
     assert_eq!(run(7, Some(&path)), whole, "begun anew");
+}
+
+/// A run that goes on from its first epochs, which were stored as a run of their own, is the run
+/// that was trained at once; so it is if the checkpoint between them is lost.
+#[test]
+fn a_run_goes_on_from_its_first_epochs() {
+    let whole = || experiment(&["dpsgd", "dpsgd-f"]).unwrap();
+    let begins = Some(Begins { experiment: whole().id, epochs: 1 });
+    let first = || Experiment { id: "line-after-1".to_owned(), begins: begins.clone(), ..whole() };
+    let at_once = tempfile::tempdir().unwrap();
+    let expected = timeless(run_experiment(at_once.path(), whole(), "--seed 7").unwrap());
+    for is_lost in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = || {
+            let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+            files.filter(|path| path.to_str().unwrap().contains("records.db.run-")).collect::<Vec<_>>()
+        };
+        let begun = timeless(run_experiment(folder.path(), first(), "--seed 7").unwrap());
+        for (method, whole) in begun.experiments[0].methods.iter().zip(&expected.experiments[0].methods) {
+            for (run, whole) in method.runs.iter().zip(&whole.runs) {
+                assert_eq!(run.epochs, whole.epochs[..1]);
+                assert!(run.thresholds.iter().eq(whole.thresholds.iter().filter(|point| point.step < 4)));
+            }
+            let steps = |method: &MethodResults| method.privacy.as_ref().unwrap().steps;
+            assert_eq!((steps(method), steps(whole)), (Some(4), Some(8)), "the first epochs pay for themselves");
+        }
+        assert_eq!(checkpoints().len(), 4);
+        if is_lost {
+            for path in checkpoints() {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+        let gone_on = timeless(run_experiment(folder.path(), whole(), "--seed 7 --resume").unwrap());
+        assert_eq!(gone_on.experiments, expected.experiments);
+        assert_eq!(checkpoints().len(), 0, "they left with the runs");
+    }
 }
 
 #[test]

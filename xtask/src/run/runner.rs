@@ -18,7 +18,7 @@ use serde_json::json;
 use super::data_setting::Splits;
 use super::evaluation::Failure;
 use super::experiment::Experiment;
-use super::plans::{Procedure, procedures};
+use super::plans::{Beginning, Procedure, procedures};
 use super::privacy;
 use super::progress::TrainingProgress;
 use super::records::{ExperimentData, RecordCache, SplitSummary};
@@ -138,6 +138,20 @@ impl<'a> Prepared<'a> {
         }
     }
 
+    /// The runs of other experiments that those of this one begin.
+    ///
+    /// # Errors
+    /// If a configuration cannot be serialised.
+    pub(crate) fn begun(&self) -> anyhow::Result<Vec<RunKey>> {
+        let mut begun = Vec::new();
+        for job in self.jobs(0) {
+            if let Procedure::Beginning(beginning) = &self.procedures[job.method] {
+                begun.push(whole(beginning, &self.key(job))?);
+            }
+        }
+        Ok(begun)
+    }
+
     /// Trains one run and stores it, or why there is none.
     fn train(&self, job: Job, key: &RunKey, shared: &Shared<'_>) -> anyhow::Result<()> {
         let session = shared.session;
@@ -146,6 +160,9 @@ impl<'a> Prepared<'a> {
         let run = Run { key, records: &records, session, execution, bar: &shared.progress.bar };
         let (ledger, outcome) = match &self.procedures[job.method] {
             Procedure::Training(plan) => (privacy::ledger(plan)?, run.train(plan, self.analysis)?),
+            Procedure::Beginning(beginning) => {
+                (privacy::ledger(&beginning.plan)?, run.begin(beginning, &whole(beginning, key)?)?)
+            }
             Procedure::Conditioned(conditioned) => {
                 (privacy::ledger(conditioned.plan())?, run.train_conditioned(conditioned)?)
             }
@@ -199,7 +216,7 @@ impl<'a> Prepared<'a> {
             Entry::Occupied(entry) => Ok(entry.get().clone()),
             Entry::Vacant(entry) => {
                 let record = match procedure {
-                    Procedure::Training(_) | Procedure::Conditioned(_) => {
+                    Procedure::Training(_) | Procedure::Beginning(_) | Procedure::Conditioned(_) => {
                         privacy::record(procedure.plan(), self.experiment.published.as_ref())?
                     }
                     Procedure::Search(search) => Some(privacy::record_of_search(search, self.experiment.delta)?),
@@ -246,6 +263,12 @@ impl<'a> Prepared<'a> {
             methods: Vec::new(),
         })
     }
+}
+
+/// The run whose first epochs are those of this key.
+fn whole(beginning: &Beginning, key: &RunKey) -> anyhow::Result<RunKey> {
+    let config_hash = config_hash(&beginning.config_of_whole()?);
+    Ok(RunKey { experiment: beginning.experiment.clone(), config_hash, ..key.clone() })
 }
 
 /// What the runs of a command share.

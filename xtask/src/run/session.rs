@@ -367,8 +367,11 @@ impl Session {
         self.forget_checkpoint(key)
     }
 
-    /// Removes the checkpoint of a run that is stored.
-    fn forget_checkpoint(&self, key: &RunKey) -> anyhow::Result<()> {
+    /// Removes the checkpoint of a run that is stored, or will never be.
+    ///
+    /// # Errors
+    /// If a file cannot be removed.
+    pub(crate) fn forget_checkpoint(&self, key: &RunKey) -> anyhow::Result<()> {
         self.checkpoints.as_ref().map_or(Ok(()), |checkpoints| checkpoints.remove(Some(&self.run_name(key))))
     }
 

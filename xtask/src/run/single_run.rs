@@ -9,11 +9,12 @@ use run_records::{RunKey, RunRecord, SearchRecord};
 
 use super::conditioned::ConditionedPlan;
 use super::evaluation::Failure;
+use super::plans::Beginning;
 use super::random_search::SearchPlan;
 use super::records::SeedRecords;
 use super::session::Session;
 use super::step_analysis::{AnalysisSchedule, StepAnalysis};
-use super::training::{TrainedModel, train};
+use super::training::{Stretch, TrainedModel, train};
 
 /// A run about to be made.
 pub(crate) struct Run<'a> {
@@ -40,6 +41,17 @@ impl Run<'_> {
             None => None,
         };
         match self.variant(plan, 0, analysis)? {
+            Ok(model) => model.into_run(self.key.index, || started.elapsed().as_secs_f64()),
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// Trains the first epochs of the run that is named `whole`, which can go on from there.
+    pub(crate) fn begin(&self, beginning: &Beginning, whole: &RunKey) -> anyhow::Result<Result<RunRecord, Failure>> {
+        let started = Instant::now();
+        let stretch = Stretch { plan: &beginning.plan, of: &beginning.whole };
+        let (streams, checkpoint) = (self.session.streams(whole, 0)?, self.session.checkpoint(whole, 0));
+        match train(stretch, self.records, streams, self.execution, None, checkpoint.as_deref(), self.bar)? {
             Ok(model) => model.into_run(self.key.index, || started.elapsed().as_secs_f64()),
             Err(failure) => Ok(Err(failure)),
         }

@@ -16,6 +16,21 @@ use super::step_analysis::StepAnalysis;
 use crate::host;
 use crate::terminal::say;
 
+/// A training, or its first steps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stretch<'a> {
+    /// What is announced: it ends with this plan's last step.
+    pub(crate) plan: &'a Plan,
+    /// What is trained.
+    pub(crate) of: &'a Plan,
+}
+
+impl<'a> From<&'a Plan> for Stretch<'a> {
+    fn from(plan: &'a Plan) -> Self {
+        Self { plan, of: plan }
+    }
+}
+
 /// A trained model, not yet looked at with test records.
 pub(crate) struct TrainedModel<'a> {
     trainer: Trainer<'a>,
@@ -29,13 +44,13 @@ pub(crate) struct TrainedModel<'a> {
 
 /// Trains a model. With a place for a checkpoint it goes on from the one that is there, if that is
 /// of this run, and writes its own; not when its steps are analysed, since no checkpoint holds what
-/// an analysis has seen.
+/// an analysis has seen. First steps leave a checkpoint of their end.
 ///
 /// # Errors
 /// If the device fails, or the run released something else than its plan announced. Divergence is
 /// no error but a [`Failure`].
 pub(crate) fn train<'a>(
-    plan: &'a Plan,
+    stretch: impl Into<Stretch<'a>>,
     records: &'a SeedRecords,
     streams: RandomStreams,
     execution: &'a Execution,
@@ -43,13 +58,16 @@ pub(crate) fn train<'a>(
     checkpoint: Option<&Path>,
     bar: &ProgressBar,
 ) -> anyhow::Result<Result<TrainedModel<'a>, Failure>> {
-    let mut trainer = Trainer::new(plan, &records.train, streams, execution.clone())?;
-    if plan.config().early_stopping.is_some() {
+    let Stretch { plan, of } = stretch.into();
+    let mut trainer = Trainer::new(of, &records.train, streams, execution.clone())?;
+    if of.config().early_stopping.is_some() {
         let validation = records.validation.as_ref().context("early stopping needs validation records")?;
         trainer = trainer.with_validation(validation)?;
     }
     if let Some(path) = checkpoint.filter(|_| analysis.is_none()) {
-        trainer = trainer.with_checkpoints(checkpoints(path, &host::code_revision()))?;
+        let checkpoints = checkpoints(path, &host::code_revision());
+        let is_first = plan.config().batches.steps < of.config().batches.steps;
+        trainer = trainer.with_checkpoints(if is_first { checkpoints } else { checkpoints.not_at_the_end() })?;
         if path.exists() {
             match trainer.restore_checkpoint(path) {
                 Ok(()) => {}
@@ -60,9 +78,10 @@ pub(crate) fn train<'a>(
             }
         }
     }
-    let batches = plan.config().batches;
-    let mut observer = (Recorder::new(plan.facts().n_groups, batches.steps, batches.epochs, bar.clone()), analysis);
-    let counts = match trainer.run(&mut observer) {
+    let (batches, all) = (plan.config().batches, of.config().batches);
+    let recorder = Recorder::new(plan.facts().n_groups, all.steps, all.epochs, bar.clone());
+    let mut observer = (recorder, analysis);
+    let counts = match trainer.run_until(batches.steps, &mut observer) {
         Ok(counts) => counts,
         Err(error @ (TrainError::Diverged { .. } | TrainError::Clipping(_) | TrainError::InvalidParameter { .. })) => {
             return Ok(Err(Failure(error.to_string())));

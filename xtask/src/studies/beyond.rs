@@ -303,7 +303,7 @@ impl Setting {
             loss: Loss::SoftmaxCrossEntropy,
             batch_size: BatchSize::Full,
             epochs: STEPS,
-            stop_after: None,
+            begins: None,
             counting: BatchCounting::Exact,
             early_stopping: None,
             l2: 0.0,

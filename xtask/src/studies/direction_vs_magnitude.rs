@@ -41,7 +41,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         loss: Loss::SoftmaxCrossEntropy,
         batch_size: BatchSize::Records(256),
         epochs: images::epochs(quick, 60),
-        stop_after: None,
+        begins: None,
         counting: BatchCounting::LoaderLength,
         early_stopping: None,
         l2: 0.0,

@@ -105,7 +105,7 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
         loss: Loss::SoftmaxCrossEntropy,
         batch_size: BatchSize::Records(256),
         epochs: setting.epochs,
-        stop_after: None,
+        begins: None,
         counting: BatchCounting::LoaderLength,
         early_stopping: None,
         l2: 0.0,

@@ -131,7 +131,7 @@ impl Network {
             loss: Loss::SoftmaxCrossEntropy,
             batch_size: BatchSize::Records(BATCH_SIZE),
             epochs: EPOCHS,
-            stop_after: None,
+            begins: None,
             counting: BatchCounting::LoaderLength,
             early_stopping: None,
             l2: 0.0,

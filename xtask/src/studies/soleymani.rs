@@ -82,7 +82,7 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
         loss: setting.loss,
         batch_size: BatchSize::Records(setting.private.batch_size),
         epochs: setting.private.epochs,
-        stop_after: None,
+        begins: None,
         counting: BatchCounting::LoaderLength,
         early_stopping: Some(EarlyStopping {
             patience: PATIENCE,

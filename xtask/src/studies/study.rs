@@ -67,8 +67,8 @@ pub(crate) struct StudyArgs {
 pub(crate) enum SearchBy {
     /// Every point of the grid is trained to the end, as published.
     Grid,
-    /// Every point for 3 epochs, the best quarter of each strategy for 12, and of these the best
-    /// quarter to the end.
+    /// Every point for 3 epochs; the best quarter of each strategy, at least three, go on to 12, and
+    /// of these the best quarter, at least three, to the end.
     Halving,
 }
 
@@ -295,20 +295,14 @@ impl Study {
         // Data that are refused leave no records behind.
         self.experiments.iter().try_for_each(|experiment| tables.read(experiment.data.source).map(drop))?;
         let session = Session::begin(&self.name, options)?;
-        let Some(mut experiments) = train(self.experiments, &tables, options, &session, &execution, analysis)? else {
-            return say!("{}", session.how_to_merge());
-        };
-        while let Some(follow_up) = &self.follow_up {
-            let mut next = follow_up(&experiments)?;
-            next.retain(|experiment| experiments.iter().all(|trained| trained.id != experiment.id));
-            if next.is_empty() {
-                break;
-            }
-            let Some(next) = train(next, &tables, options, &session, &execution, analysis)? else {
-                return say!("{}", session.how_to_merge());
-            };
-            experiments.extend(next);
+        let mut begun = Vec::new();
+        let train = |next| train(next, &tables, options, &session, &execution, analysis, &mut begun);
+        let outcome = train_all(self.experiments, self.follow_up.as_ref(), train)?;
+        // What nothing went on from.
+        for run in begun.iter().filter(|_| is_first) {
+            session.forget_checkpoint(run)?;
         }
+        let Some(experiments) = outcome else { return say!("{}", session.how_to_merge()) };
         match out {
             Some(out) => write(&self.presentation, &session.results(experiments)?, &out, options.print),
             // Rank 0 writes for all.
@@ -391,8 +385,28 @@ fn stored(study: &str, options: &StudyOptions) -> anyhow::Result<Option<Database
     Ok(Some(stored))
 }
 
+/// The results of these experiments, and of all that follow from them; `None` if other shards' runs
+/// are missing.
+fn train_all(
+    experiments: Vec<Experiment>,
+    follow_up: Option<&FollowUp>,
+    mut train: impl FnMut(Vec<Experiment>) -> anyhow::Result<Option<Vec<ExperimentResults>>>,
+) -> anyhow::Result<Option<Vec<ExperimentResults>>> {
+    let Some(mut trained) = train(experiments)? else { return Ok(None) };
+    let Some(follow_up) = follow_up else { return Ok(Some(trained)) };
+    loop {
+        let mut next = follow_up(&trained)?;
+        next.retain(|experiment| trained.iter().all(|trained| trained.id != experiment.id));
+        if next.is_empty() {
+            return Ok(Some(trained));
+        }
+        let Some(next) = train(next)? else { return Ok(None) };
+        trained.extend(next);
+    }
+}
+
 /// The experiments as the records have them after training what they lack; `None` if other shards'
-/// runs are missing.
+/// runs are missing. Adds the runs that theirs are the first epochs of.
 fn train(
     experiments: Vec<Experiment>,
     tables: &Tables,
@@ -400,6 +414,7 @@ fn train(
     session: &Session,
     execution: &Execution,
     analysis: Option<AnalysisSchedule>,
+    begun: &mut Vec<RunKey>,
 ) -> anyhow::Result<Option<Vec<ExperimentResults>>> {
     let prepared = experiments
         .into_iter()
@@ -408,5 +423,8 @@ fn train(
             Ok(Prepared::new(experiment, data)?.analysed(analysis))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
+    for prepared in &prepared {
+        begun.extend(prepared.begun()?);
+    }
     run_all(&prepared, session, execution)
 }

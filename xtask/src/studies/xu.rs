@@ -102,7 +102,7 @@ fn experiment(
         loss: setting.loss,
         batch_size: BatchSize::Records(256),
         epochs,
-        stop_after: None,
+        begins: None,
         counting: BatchCounting::Exact,
         early_stopping: None,
         l2: setting.l2,

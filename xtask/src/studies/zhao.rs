@@ -13,7 +13,7 @@ use study_report::landscape::{Part, best_points, leading_points};
 
 use super::study::{FollowUp, Protocol, SearchBy, StudyArgs};
 use crate::run::data_setting::{DataSetting, EvaluationPart, Source, Splits};
-use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
+use crate::run::experiment::{BatchCounting, BatchSize, Begins, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use crate::run::images;
 use crate::run::strategy::strategy;
 
@@ -33,14 +33,19 @@ const GRID_SEEDS: u32 = 1;
 /// Runs of the best points, as in the paper.
 const SEEDS: u32 = 10;
 
-/// Epochs after which points are given up where a search halves, and of how many one goes on.
+/// Epochs after which points are given up where a search halves.
 const RUNGS: [u64; 2] = [3, 12];
-const ONE_IN: usize = 4;
+
+/// How many of a strategy's points go on then: noise alone may put the best one behind two others.
+const fn go_on(points: usize) -> usize {
+    let quarter = points.div_ceil(4);
+    if quarter > 3 { quarter } else { 3 }
+}
 
 /// What that is.
 const HALVING: &str = "Successive halving in place of the whole grid: every point is trained for 3 epochs, \
-                       the best quarter of each strategy anew for 12, and of these the best quarter to the \
-                       end. Noise is always that of all epochs.";
+                       the best quarter of each strategy, at least three, go on to 12, and of these the best \
+                       quarter, at least three, to the end. Its noise is that of a run of all epochs.";
 
 /// Training records under [`Protocol::Code`]: 70 % of 14,000 of each sex.
 const CODE_RECORDS: usize = 19_600;
@@ -114,7 +119,7 @@ impl Search {
             let rungs = self.rungs();
             for pair in rungs.windows(2) {
                 if let (Some(trained), None) = (of(pair[0]), of(pair[1])) {
-                    let leading = leading_points(trained, self.part(), ONE_IN)?;
+                    let leading = leading_points(trained, self.part(), go_on)?;
                     let goes_on = |method: &MethodSetting| leading.iter().any(|point| point.method == method.id);
                     let methods = grid(epsilon, self.strides)?.into_iter().filter(goes_on).collect();
                     next.push(self.rung(epsilon, pair[1], methods)?);
@@ -148,7 +153,8 @@ impl Search {
         }
         let id = self.rung_id(epsilon, rung);
         let experiment = self.experiment(id, title, self.evaluation(), GRID_SEEDS, methods, departures)?;
-        Ok(Experiment { stop_after: rung, ..experiment })
+        let begins = rung.map(|epochs| Begins { experiment: self.grid_id(epsilon), epochs });
+        Ok(Experiment { begins, ..experiment })
     }
 
     /// The best point of every strategy at every ε, trained on the whole training part.
@@ -368,7 +374,7 @@ pub(crate) fn experiment(
         loss: setting.loss.clone(),
         batch_size: setting.batch_size,
         epochs: setting.epochs,
-        stop_after: None,
+        begins: None,
         counting: BatchCounting::LoaderLength,
         early_stopping: None,
         l2: 0.0,
@@ -467,12 +473,13 @@ mod tests {
             if next[0].id == search.final_id() {
                 break next;
             }
-            rungs.push((next[0].id.clone(), next[0].stop_after, next[0].methods.len()));
+            let begins = next[0].begins.as_ref().map(|begins| (begins.experiment.clone(), begins.epochs));
+            rungs.push((next[0].id.clone(), begins, next[0].methods.len()));
             results.extend(next.iter().map(trained));
         };
         let expected = [
-            ("zhao-test-grid-1-after-12".to_owned(), Some(12), 50 + 50 + 3),
-            ("zhao-test-grid-1".to_owned(), None, 13 + 13 + 1),
+            ("zhao-test-grid-1-after-12".to_owned(), Some(("zhao-test-grid-1".to_owned(), 12)), 50 + 50 + 3),
+            ("zhao-test-grid-1".to_owned(), None, 13 + 13 + 3),
         ];
         assert_eq!(rungs, expected);
         let points: Vec<&str> = best[0].methods.iter().map(|method| method.id.as_str()).collect();

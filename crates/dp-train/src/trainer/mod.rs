@@ -268,6 +268,24 @@ impl<'a> Trainer<'a> {
     /// [`TrainError::Diverged`] if the parameters are not finite at the end of an epoch;
     /// [`TrainError::Checkpoint`] if one cannot be written; those of [`Self::step`].
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<RunCounts> {
+        self.advance(self.plan.config().batches.steps, observer)
+    }
+
+    /// Runs what remains of the first `steps` steps. A run that goes on from there, or from a
+    /// checkpoint of that moment, is bit for bit the one that never paused.
+    ///
+    /// # Errors
+    /// [`TrainError::InvalidParameter`] if the plan has fewer steps, or more have been taken; those
+    /// of [`Self::run`].
+    pub fn run_until(&mut self, steps: u64, observer: &mut dyn Observer) -> Result<RunCounts> {
+        let (taken, planned) = (self.counts.steps, self.plan.config().batches.steps);
+        if !(taken..=planned).contains(&steps) {
+            return Err(TrainError::invalid("steps", steps, format!("{taken} (taken) to {planned} (planned)")));
+        }
+        self.advance(steps, observer)
+    }
+
+    fn advance(&mut self, until: u64, observer: &mut dyn Observer) -> Result<RunCounts> {
         let batches = self.plan.config().batches;
         if self.plan.config().early_stopping.is_some() && self.validation.is_none() {
             return Err(TrainError::mismatch("validation records for early stopping", "some", "none"));
@@ -281,7 +299,7 @@ impl<'a> Trainer<'a> {
             Value::Null => {}
             memory => observer.remember(memory)?,
         }
-        while self.counts.steps < batches.steps && !self.patience.stopped {
+        while self.counts.steps < until && !self.patience.stopped {
             let step = self.counts.steps;
             self.step(observer)?;
             self.compare_ranks()?;
@@ -292,7 +310,7 @@ impl<'a> Trainer<'a> {
                 self.validate(epoch, observer)?;
                 observer.on_epoch(epoch, step + 1);
             }
-            self.checkpoint_if_due(observer)?;
+            self.checkpoint_if_due(until, observer)?;
         }
         Ok(self.counts)
     }
@@ -356,8 +374,9 @@ impl<'a> Trainer<'a> {
         &self.ledger
     }
 
-    fn checkpoint_if_due(&mut self, observer: &dyn Observer) -> Result<()> {
-        let is_last = self.counts.steps >= self.plan.config().batches.steps || self.patience.stopped;
+    /// Writes a checkpoint, if one is due, in a run until so many steps.
+    fn checkpoint_if_due(&mut self, until: u64, observer: &dyn Observer) -> Result<()> {
+        let is_last = self.counts.steps >= until || self.patience.stopped;
         let Some(checkpoints) = self.checkpoints.as_mut().filter(|_| self.execution.ranks.rank() == 0) else {
             return Ok(());
         };

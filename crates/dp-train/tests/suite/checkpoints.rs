@@ -111,6 +111,33 @@ fn a_run_goes_on_as_if_it_had_never_stopped() {
     }
 }
 
+/// A run in three parts, each a program of its own, is the whole run; its checkpoint is that of the
+/// part's last step.
+#[test]
+fn a_run_goes_on_from_where_it_was_to_pause() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.safetensors");
+    let study = Study::new(|_| (), DType::F32);
+    let whole = Study::end(study.trainer(1), Thresholds::default());
+    let with_checkpoints = |seed| {
+        study.trainer(seed).with_checkpoints(Checkpoints::new(&path, CheckpointInterval::Seconds(3_600))).unwrap()
+    };
+    let mut thresholds = Thresholds::default();
+    let first = with_checkpoints(1).run_until(3, &mut thresholds).unwrap();
+    assert_eq!((first.steps, thresholds.0.len()), (3, 3));
+    let mut second = with_checkpoints(2);
+    second.restore_checkpoint(&path).unwrap();
+    assert_eq!(second.run_until(3, &mut thresholds).unwrap(), first, "nothing is left to do");
+    for steps in [2, STEPS + 1] {
+        let refusal = second.run_until(steps, &mut thresholds).unwrap_err().to_string();
+        assert!(refusal.contains(&format!("{steps}")) && refusal.contains("3 (taken) to 12 (planned)"), "{refusal}");
+    }
+    assert_eq!(second.run_until(7, &mut thresholds).unwrap().steps, 7);
+    let mut third = study.trainer(3);
+    third.restore_checkpoint(&path).unwrap();
+    assert_eq!(Study::end(third, thresholds), whole);
+}
+
 /// Without a seed the file alone holds the key: the restored run still takes the steps that the
 /// first one went on to take.
 #[test]
