@@ -245,6 +245,20 @@ fn a_run_goes_on_from_its_first_epochs() {
     }
 }
 
+/// A checkpoint beyond the epochs that are asked for is no failure of the method.
+#[test]
+fn first_epochs_do_not_begin_after_their_end() {
+    let whole = || Experiment { epochs: 3, ..experiment(&["dpsgd"]).unwrap() };
+    let first = |epochs| {
+        let begins = Some(Begins { experiment: whole().id, epochs });
+        Experiment { id: format!("line-after-{epochs}"), begins, ..whole() }
+    };
+    let folder = tempfile::tempdir().unwrap();
+    run_experiment(folder.path(), first(2), "--seed 7").unwrap();
+    let error = format!("{:#}", run_experiment(folder.path(), first(1), "--seed 7 --resume").unwrap_err());
+    assert!(error.contains("line-after-1") && error.contains("8 (taken) to 12 (planned)"), "{error}");
+}
+
 #[test]
 fn checkpoints_are_named_by_all_that_decides_a_run_and_leave_with_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -40,7 +40,7 @@ impl Run<'_> {
             }
             None => None,
         };
-        match self.variant(plan, 0, analysis)? {
+        match self.variant(self.key, plan, 0, analysis)? {
             Ok(model) => model.into_run(self.key.index, || started.elapsed().as_secs_f64()),
             Err(failure) => Ok(Err(failure)),
         }
@@ -49,9 +49,7 @@ impl Run<'_> {
     /// Trains the first epochs of the run that is named `whole`, which can go on from there.
     pub(crate) fn begin(&self, beginning: &Beginning, whole: &RunKey) -> anyhow::Result<Result<RunRecord, Failure>> {
         let started = Instant::now();
-        let stretch = Stretch { plan: &beginning.plan, of: &beginning.whole };
-        let (streams, checkpoint) = (self.session.streams(whole, 0)?, self.session.checkpoint(whole, 0));
-        match train(stretch, self.records, streams, self.execution, None, checkpoint.as_deref(), self.bar)? {
+        match self.variant(whole, beginning, 0, None)? {
             Ok(model) => model.into_run(self.key.index, || started.elapsed().as_secs_f64()),
             Err(failure) => Ok(Err(failure)),
         }
@@ -87,7 +85,7 @@ impl Run<'_> {
         let mut last_failure = None;
         for (index, trial) in trials.iter().enumerate() {
             let variant = u16::try_from(index).context("number of trials")?;
-            let scored = match self.variant(&trial.plan, variant, None)? {
+            let scored = match self.variant(self.key, &trial.plan, variant, None)? {
                 Ok(mut model) => search.score(&mut model, &mut rng)?.map(|score| (score, model)),
                 Err(failure) => Err(failure),
             };
@@ -112,15 +110,15 @@ impl Run<'_> {
         Ok(run.map(|run| RunRecord { search: Some(SearchRecord { trials: made, released }), ..run }))
     }
 
-    /// Trains with the random streams of that number.
+    /// Trains with the random streams of that run and number.
     fn variant<'a>(
         &'a self,
-        plan: &'a Plan,
+        run: &RunKey,
+        stretch: impl Into<Stretch<'a>>,
         number: u16,
         analysis: Option<StepAnalysis<'a>>,
     ) -> anyhow::Result<Result<TrainedModel<'a>, Failure>> {
-        let (streams, checkpoint) =
-            (self.session.streams(self.key, number)?, self.session.checkpoint(self.key, number));
-        train(plan, self.records, streams, self.execution, analysis, checkpoint.as_deref(), self.bar)
+        let (streams, checkpoint) = (self.session.streams(run, number)?, self.session.checkpoint(run, number));
+        train(stretch, self.records, streams, self.execution, analysis, checkpoint.as_deref(), self.bar)
     }
 }

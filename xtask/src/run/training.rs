@@ -9,6 +9,7 @@ use run_records::{MetricsRecord, RunRecord};
 
 use super::checkpoints::checkpoints;
 use super::evaluation::{Failure, evaluate};
+use super::plans::Beginning;
 use super::privacy;
 use super::recorder::Recorder;
 use super::records::SeedRecords;
@@ -28,6 +29,12 @@ pub(crate) struct Stretch<'a> {
 impl<'a> From<&'a Plan> for Stretch<'a> {
     fn from(plan: &'a Plan) -> Self {
         Self { plan, of: plan }
+    }
+}
+
+impl<'a> From<&'a Beginning> for Stretch<'a> {
+    fn from(beginning: &'a Beginning) -> Self {
+        Self { plan: &beginning.plan, of: &beginning.whole }
     }
 }
 

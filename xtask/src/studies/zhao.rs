@@ -37,9 +37,8 @@ const SEEDS: u32 = 10;
 const RUNGS: [u64; 2] = [3, 12];
 
 /// How many of a strategy's points go on then: noise alone may put the best one behind two others.
-const fn go_on(points: usize) -> usize {
-    let quarter = points.div_ceil(4);
-    if quarter > 3 { quarter } else { 3 }
+fn go_on(points: usize) -> usize {
+    points.div_ceil(4).max(3)
 }
 
 /// What that is.

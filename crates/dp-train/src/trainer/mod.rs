@@ -275,12 +275,13 @@ impl<'a> Trainer<'a> {
     /// checkpoint of that moment, is bit for bit the one that never paused.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] if the plan has fewer steps, or more have been taken; those
-    /// of [`Self::run`].
+    /// [`TrainError::Mismatch`] if the plan has fewer steps, or more have been taken; those of
+    /// [`Self::run`].
     pub fn run_until(&mut self, steps: u64, observer: &mut dyn Observer) -> Result<RunCounts> {
         let (taken, planned) = (self.counts.steps, self.plan.config().batches.steps);
         if !(taken..=planned).contains(&steps) {
-            return Err(TrainError::invalid("steps", steps, format!("{taken} (taken) to {planned} (planned)")));
+            let expected = format!("{taken} (taken) to {planned} (planned)");
+            return Err(TrainError::mismatch("steps to run until", expected, steps));
         }
         self.advance(steps, observer)
     }
