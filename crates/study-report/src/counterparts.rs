@@ -18,7 +18,7 @@ const fn counterpart(experiment: &'static str, plot: &'static str, figure: &'sta
 
 /// In the order of the papers. Their figures that are drawings (Esipova's 1, 2 and 6) have no
 /// counterpart.
-const COUNTERPARTS: [Counterpart; 75] = [
+const COUNTERPARTS: [Counterpart; 81] = [
     counterpart("esipova-dutch", "loss", "Esipova 2023, Figure 3 (top)"),
     counterpart("esipova-dutch", "mean-gradient-norm", "Esipova 2023, Figure 3 (bottom)"),
     counterpart("esipova-dutch-squashed", "loss", "Esipova 2023, Figure 3 (top)"),
@@ -68,6 +68,8 @@ const COUNTERPARTS: [Counterpart; 75] = [
     counterpart("sweep-epochs-mnist", "over-epochs", "Xu 2021, Figure 3 (a)"),
     counterpart("sweep-noise-mnist", "over-epsilon", "Xu 2021, Figure 3 (b)"),
     counterpart("zhao-fashion-mnist", "thresholds", "Zhao 2025, Figure 1 (right)"),
+    counterpart("zhao-resnet-18-mnist", "over-epsilon", "Zhao 2025, Figure 2 (a)"),
+    counterpart("zhao-resnet-18-fashion-mnist", "over-epsilon", "Zhao 2025, Figure 2 (a)"),
     counterpart("zhao-mnist", "over-epsilon", "Zhao 2025, Figure 2 (b)"),
     counterpart("zhao-fashion-mnist", "over-epsilon", "Zhao 2025, Figure 2 (b)"),
     counterpart("zhao-adult", "over-epsilon", "Zhao 2025, Figure 3"),
@@ -78,11 +80,21 @@ const COUNTERPARTS: [Counterpart; 75] = [
         "bounded-adaptive-landscape",
         "Zhao 2025, Figure 5 (after 3 of 50 epochs)",
     ),
+    counterpart(
+        "zhao-fashion-mnist-grid-4-after-12",
+        "bounded-adaptive-landscape",
+        "Zhao 2025, Figure 5 (after 12 of 50 epochs)",
+    ),
     counterpart("zhao-fashion-mnist-grid-4", "dpsgd-normalised-landscape", "Zhao 2025, Figure 5"),
     counterpart(
         "zhao-fashion-mnist-grid-4-after-3",
         "dpsgd-normalised-landscape",
         "Zhao 2025, Figure 5 (after 3 of 50 epochs)",
+    ),
+    counterpart(
+        "zhao-fashion-mnist-grid-4-after-12",
+        "dpsgd-normalised-landscape",
+        "Zhao 2025, Figure 5 (after 12 of 50 epochs)",
     ),
     counterpart("zhao-mnist-grid-1", "bounded-adaptive-landscape", "Zhao 2025, Figure 6"),
     counterpart(
@@ -90,11 +102,21 @@ const COUNTERPARTS: [Counterpart; 75] = [
         "bounded-adaptive-landscape",
         "Zhao 2025, Figure 6 (after 3 of 50 epochs)",
     ),
+    counterpart(
+        "zhao-mnist-grid-1-after-12",
+        "bounded-adaptive-landscape",
+        "Zhao 2025, Figure 6 (after 12 of 50 epochs)",
+    ),
     counterpart("zhao-mnist-grid-1", "dpsgd-normalised-landscape", "Zhao 2025, Figure 6"),
     counterpart(
         "zhao-mnist-grid-1-after-3",
         "dpsgd-normalised-landscape",
         "Zhao 2025, Figure 6 (after 3 of 50 epochs)",
+    ),
+    counterpart(
+        "zhao-mnist-grid-1-after-12",
+        "dpsgd-normalised-landscape",
+        "Zhao 2025, Figure 6 (after 12 of 50 epochs)",
     ),
     counterpart("zhao-adult-grid-0.1", "bounded-adaptive-landscape", "Zhao 2025, Figure 7"),
     counterpart("zhao-adult-grid-0.1", "dpsgd-normalised-landscape", "Zhao 2025, Figure 7"),

@@ -15,6 +15,8 @@ use super::images;
 pub(crate) enum Features {
     /// They stay as they are.
     AsEncoded,
+    /// Pixels from 0 to 255, as they are stored.
+    BytePixels,
     /// Pixels less MNIST's mean, over its deviation, both as the field knows them.
     StandardPixels,
     /// Rows of norm 1.
@@ -28,6 +30,7 @@ impl Features {
     pub(crate) fn name(self, encoding: String) -> String {
         match self {
             Self::AsEncoded => encoding,
+            Self::BytePixels => format!("{encoding} from 0 to 255"),
             Self::StandardPixels => format!("{encoding}, standardised"),
             Self::UnitRows => format!("{encoding}, rows of norm 1"),
             Self::Scattering => "scattering, rows of norm 1".to_owned(),
@@ -42,6 +45,7 @@ impl Features {
         for part in [&mut split.train, &mut split.test].into_iter().chain(&mut split.validation) {
             match self {
                 Self::AsEncoded => {}
+                Self::BytePixels => part.features.mapv_inplace(|pixel| pixel * f32::from(u8::MAX)),
                 Self::StandardPixels => part.features.mapv_inplace(|pixel| (pixel - MNIST_MEAN) / MNIST_DEVIATION),
                 Self::UnitRows => {
                     let n_inputs = part.n_inputs();

@@ -196,10 +196,7 @@ impl Setting {
     /// ε at which rate and bound are searched for. On images a search takes minutes, and every
     /// second one is left out.
     fn searched(&self, quick: bool) -> &'static [f64] {
-        match self.features {
-            Features::Scattering => &[1.0, 4.0],
-            Features::AsEncoded | Features::StandardPixels | Features::UnitRows => epsilons(quick),
-        }
+        if self.features == Features::Scattering { &[1.0, 4.0] } else { epsilons(quick) }
     }
 
     /// Every method of the papers at every point, judged by validation records.
@@ -319,11 +316,10 @@ impl Setting {
     /// That conditioned training is better than the best clipping: for the worst class of images,
     /// for accuracy on tables.
     fn claims(&self, epsilon: f64) -> anyhow::Result<Vec<Claim>> {
-        let (goal, metric, words) = match self.features {
-            Features::Scattering => (Goal::WorstClass, "worst_class_accuracy", "worst-class accuracy"),
-            Features::AsEncoded | Features::StandardPixels | Features::UnitRows => {
-                (Goal::Accuracy, "accuracy", "accuracy")
-            }
+        let (goal, metric, words) = if self.features == Features::Scattering {
+            (Goal::WorstClass, "worst_class_accuracy", "worst-class accuracy")
+        } else {
+            (Goal::Accuracy, "accuracy", "accuracy")
         };
         let rivals: Vec<String> = RIVALS.iter().map(|name| format!("{name} ε={epsilon}")).collect();
         let rivals: Vec<&str> = rivals.iter().map(String::as_str).collect();

@@ -27,15 +27,17 @@ const SEEDS: u32 = 20;
 pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     let trials: &[f64] = if args.options.quick { &QUICK_TRIALS } else { &TRIALS };
     let accuracies = [("women's accuracy", "accuracy", "female"), ("men's accuracy", "accuracy", "male")];
-    let worst = [("worst-class accuracy", "worst_class_accuracy", "total")];
     let [adult, dutch] = zhao::censuses(args);
     let mnist = zhao::images(args, Collection::Mnist, Some(few_eights(585)), 12_000);
     let fashion = zhao::images(args, Collection::FashionMnist, None, 6_000);
     let mut experiments = Vec::new();
     let mut claims = Vec::new();
-    for (data, columns) in
-        [(adult, &accuracies[..]), (dutch, &accuracies[..]), (mnist, &worst[..]), (fashion, &worst[..])]
-    {
+    for (data, columns) in [
+        (adult, &accuracies[..]),
+        (dutch, &accuracies[..]),
+        (mnist, &zhao::WORST_CLASS[..]),
+        (fashion, &zhao::WORST_CLASS[..]),
+    ] {
         claims.extend(self::claims(&data, trials, columns)?);
         experiments.push(experiment(&data, trials)?);
     }

@@ -21,9 +21,10 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             ranked: Vec::new(),
             title: "Fashion-MNIST: what privacy costs classes that are easily confused".to_owned(),
             tables: vec![table],
-            claims: search.claims(&[("worst-class accuracy", "worst_class_accuracy", "total")])?,
+            claims: search.claims(&zhao::WORST_CLASS)?,
         },
         search.grids()?,
     )
-    .followed_by(zhao::follow_up(vec![search])))
+    .selecting(zhao::follow_up(vec![search]))
+    .under(args.protocol))
 }

@@ -63,6 +63,6 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     ];
     let title = "Learning rate and bound: constant, adaptive and bounded adaptive clipping".to_owned();
     Ok(Study::new("grid", StudyPresentation { ranked: Vec::new(), title, tables, claims }, experiments)
-        .followed_by(zhao::follow_up(searches.into()))
+        .selecting(zhao::follow_up(searches.into()))
         .under(args.protocol))
 }

@@ -21,6 +21,7 @@ pub(crate) mod income;
 pub(crate) mod mimic;
 pub(crate) mod mnist;
 pub(crate) mod pixels;
+pub(crate) mod resnet;
 pub(crate) mod soleymani;
 pub(crate) mod study;
 pub(crate) mod table;

@@ -38,15 +38,15 @@ pub(crate) struct StudyArgs {
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     experiment: Vec<String>,
     /// The settings as the papers' texts have them, or as the authors' code has them or is thought
-    /// to, as a study of its own (adult, dutch, grid, income, mnist).
+    /// to, as a study of its own (adult, dutch, fashion, grid, income, mnist).
     #[arg(long, value_enum, default_value_t = Protocol::Text)]
     pub(crate) protocol: Protocol,
-    /// Where hyper-parameters are searched, select on the test part, as published. Figures are then
-    /// marked.
+    /// Select hyper-parameters on the test part, as published. Figures are then marked (grid, mnist,
+    /// fashion, resnet).
     #[arg(long)]
     pub(crate) select_on_test: bool,
     /// How rates and bounds are searched for [default: halving on images, grid elsewhere] (grid,
-    /// mnist, fashion).
+    /// mnist, fashion, resnet).
     #[arg(long, value_enum)]
     pub(crate) search: Option<SearchBy>,
     /// Folder of a frozen BERT or DistilBERT (config.json, tokenizer.json, model.safetensors) that
@@ -102,6 +102,8 @@ pub(crate) struct Study {
     pub(crate) experiments: Vec<Experiment>,
     /// What is trained next, given the results so far: the settings that a search selected.
     pub(crate) follow_up: Option<FollowUp>,
+    /// Whether `--search` and `--select-on-test` say how it selects them.
+    selects_as_asked: bool,
     /// What texts are turned into, where records are texts.
     text_inputs: Option<TextInputs>,
 }
@@ -132,6 +134,7 @@ impl StudyArgs {
             ("--kubernetes", options.kubernetes.is_some()),
             ("--protocol", self.protocol == Protocol::Code),
             ("--search", self.search.is_some()),
+            ("--select-on-test", self.select_on_test),
             ("--encoder", self.encoder.is_some()),
         ];
         if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
@@ -144,13 +147,20 @@ impl StudyArgs {
 impl Study {
     /// Trains these experiments once.
     pub(crate) fn new(name: &str, presentation: StudyPresentation, experiments: Vec<Experiment>) -> Self {
-        Self { name: name.to_owned(), presentation, experiments, follow_up: None, text_inputs: None }
+        let name = name.to_owned();
+        Self { name, presentation, experiments, follow_up: None, selects_as_asked: false, text_inputs: None }
     }
 
     /// The same, and then what depends on the results.
     #[must_use]
     pub(crate) fn followed_by(self, follow_up: FollowUp) -> Self {
         Self { follow_up: Some(follow_up), ..self }
+    }
+
+    /// The same, and then what a search selects, as `--search` and `--select-on-test` say.
+    #[must_use]
+    pub(crate) fn selecting(self, follow_up: FollowUp) -> Self {
+        Self { selects_as_asked: true, ..self.followed_by(follow_up) }
     }
 
     /// The same on records that are texts.
@@ -263,6 +273,10 @@ impl Study {
         let options = &args.options;
         if args.protocol == Protocol::Code && Protocol::of_report(&self.name).1 == Protocol::Text {
             bail!("--protocol code: {} has settings of its papers' texts alone; expected text", self.name);
+        }
+        let asked = [("--search", args.search.is_some()), ("--select-on-test", args.select_on_test)];
+        if let (false, Some((name, _))) = (self.selects_as_asked, asked.iter().find(|(_, given)| *given)) {
+            bail!("{name}: {} does not choose points of a grid; grid, mnist, fashion and resnet do", self.name);
         }
         if args.encoder.is_some() && self.text_inputs.is_none() {
             bail!("--encoder: the records of {} are not texts; those of mimic are", self.name);

@@ -4,7 +4,7 @@
 use super::study::{Study, StudyArgs};
 use super::{
     adult, beyond, celeba, direction_vs_magnitude, dphpo, dutch, eicu, epsilon_sweep, fashion, grid, income, mimic,
-    mnist, uniform_clipping,
+    mnist, resnet, uniform_clipping,
 };
 
 /// A study that trains.
@@ -129,6 +129,12 @@ pub(crate) const TRAINING: &[TrainingStudy] = &[
         }),
     },
     TrainingStudy { name: "fashion", about: "Fashion-MNIST: Zhao 2025 Table 5", make: fashion::study, analysis: None },
+    TrainingStudy {
+        name: "resnet",
+        about: "ResNet-18 on MNIST with class 8 rare and Fashion-MNIST: Zhao 2025 Figure 2 (a)",
+        make: resnet::study,
+        analysis: None,
+    },
     TrainingStudy {
         name: "dphpo",
         about: "Zhao 2025 Figure 4: the search for rate, bound and batch size within ε, Adult, Dutch, MNIST and Fashion-MNIST",

@@ -5,7 +5,7 @@ use dp_accounting::{Delta, Epsilon};
 use dp_clipping::{CountNoise, PresetParams};
 use dp_data::mnist::{Collection, RareClass};
 use dp_data::{ScalingFit, adult, dutch};
-use dp_train::{LearningRate, Loss, ModelConfig, ZhaoCnnLayout};
+use dp_train::{LearningRate, Loss, ModelConfig, Normalisation, ResNetStem, ZhaoCnnLayout};
 use run_records::ExperimentResults;
 use run_records::coordinate::{BOUND, RATE, coordinate};
 use study_report::Claim;
@@ -14,6 +14,7 @@ use study_report::landscape::{Part, best_points, leading_points};
 use super::study::{FollowUp, Protocol, SearchBy, StudyArgs};
 use crate::run::data_setting::{DataSetting, EvaluationPart, Source, Splits};
 use crate::run::experiment::{BatchCounting, BatchSize, Begins, Experiment, MethodSetting, NON_PRIVATE, Noise};
+use crate::run::features::Features;
 use crate::run::images;
 use crate::run::strategy::strategy;
 
@@ -25,8 +26,9 @@ pub(crate) const BOUNDS: [f64; 20] = [
     5.1252, 9.0579, 16.0082, 28.2915, 50.0,
 ];
 
-/// A fifth of the training part is held out where something is searched for.
-pub(crate) const VALIDATION: EvaluationPart = EvaluationPart::TestAndValidation { share: 0.2 };
+/// The share of the training part that is held out where something is searched for.
+const HELD_OUT: f64 = 0.2;
+pub(crate) const VALIDATION: EvaluationPart = EvaluationPart::TestAndValidation { share: HELD_OUT };
 
 /// Runs at every point of the grid.
 const GRID_SEEDS: u32 = 1;
@@ -54,8 +56,16 @@ const CODE: &str = "As in the published trainer (established, by its source): 14
                     others chosen by, and a count's noise multiplier of a tenth of the batch. Its groups are the last input column, which is \
                     sex on Adult and marital status 4 on Dutch.";
 
+/// The same on images.
+const CODE_ON_IMAGES: &str = "As in the published trainer (established, by its source): pixels from 0 to 255, hidden layers of 512 units, a \
+                              tenth of the training part that is chosen by and never trained on, and a count's noise multiplier of a tenth \
+                              of the batch.";
+
 /// The three strategies that the paper compares, by their registry names.
 pub(crate) const STRATEGIES: [&str; 3] = ["bounded-adaptive", "dpsgd-normalised", "unbounded-adaptive"];
+
+/// What images are compared by, for [`Search::claims`].
+pub(crate) const WORST_CLASS: [(&str, &str, &str); 1] = [("worst-class accuracy", "worst_class_accuracy", "total")];
 
 /// A data set on which the strategies are compared: the grid first, then its best points.
 #[derive(Debug, Clone)]
@@ -65,10 +75,14 @@ pub(crate) struct Search {
     /// For people, without the paper.
     pub(crate) title: String,
     pub(crate) source: Source,
+    /// What the records become.
+    pub(crate) features: Features,
     pub(crate) model: ModelConfig,
     pub(crate) loss: Loss,
     pub(crate) batch_size: BatchSize,
     pub(crate) epochs: u64,
+    /// Of the reference without privacy.
+    pub(crate) reference_rate: f64,
     /// ε of the paper's table.
     pub(crate) epsilons: [f64; 3],
     /// Epochs after which three quarters of the points are given up, of each strategy; none for the
@@ -78,8 +92,12 @@ pub(crate) struct Search {
     pub(crate) strides: (usize, usize),
     /// Select on the test part, as published.
     pub(crate) select_on_test: bool,
+    /// The share of the training part that points are chosen by.
+    pub(crate) held_out: f64,
     /// Whose partition, groups and counts.
     pub(crate) protocol: Protocol,
+    /// What those are under [`Protocol::Code`].
+    pub(crate) code: &'static str,
 }
 
 impl Search {
@@ -134,9 +152,9 @@ impl Search {
             "Heat maps and best points are computed on the TEST PART, as published.".to_owned()
         } else {
             format!(
-                "{} of the training part is held out for validation; heat maps and best points are \
+                "{:.0} % of the training part is held out for validation; heat maps and best points are \
                  computed on it. The paper searches on the test part; `--select-on-test` does.",
-                if self.protocol == Protocol::Text { "A fifth" } else { "30 %" }
+                100.0 * self.held_out
             )
         };
         let mut departures =
@@ -158,7 +176,7 @@ impl Search {
 
     /// The best point of every strategy at every ε, trained on the whole training part.
     fn best(&self, results: &[ExperimentResults]) -> anyhow::Result<Option<Experiment>> {
-        let mut methods: Vec<MethodSetting> = vec![reference(1.0)];
+        let mut methods: Vec<MethodSetting> = vec![reference(self.reference_rate)];
         let mut chosen = Vec::new();
         for epsilon in self.epsilons {
             let Some(grid) = results.iter().find(|experiment| experiment.id == self.grid_id(epsilon)) else { continue };
@@ -187,7 +205,10 @@ impl Search {
         };
         let departures = vec![
             format!("{how}{}.", chosen.join("; ")),
-            "The reference without privacy, which the paper does not have, takes plain steps with rate 1.".to_owned(),
+            format!(
+                "The reference without privacy, which the paper does not have, takes plain steps with rate {}.",
+                self.reference_rate
+            ),
         ];
         let title = format!("Zhao 2025: {}, best points of the grid", self.title);
         let evaluation = match self.protocol {
@@ -204,10 +225,10 @@ impl Search {
 
     /// What the points of the grid are evaluated on.
     fn evaluation(&self) -> EvaluationPart {
-        match (self.select_on_test, self.protocol) {
-            (true, _) => EvaluationPart::Test,
-            (false, Protocol::Text) => VALIDATION,
-            (false, Protocol::Code) => EvaluationPart::TestAndValidation { share: 0.3 },
+        if self.select_on_test {
+            EvaluationPart::Test
+        } else {
+            EvaluationPart::TestAndValidation { share: self.held_out }
         }
     }
 
@@ -228,12 +249,12 @@ impl Search {
             for method in &mut methods {
                 method.params.count_noise = CountNoise::Multiplier(records as f64 / 10.0);
             }
-            departures.push(CODE.to_owned());
+            departures.push(self.code.to_owned());
         }
         let setting = Setting {
             id,
             title,
-            data: DataSetting { evaluation, splits: Splits::First, ..self.source.into() },
+            data: DataSetting { evaluation, splits: Splits::First, features: self.features, ..self.source.into() },
             model: self.model.clone(),
             loss: self.loss.clone(),
             batch_size: self.batch_size,
@@ -268,15 +289,19 @@ pub(crate) fn censuses(args: &StudyArgs) -> [Search; 2] {
         name,
         title: format!("{title}, logistic regression"),
         source,
+        features: Features::AsEncoded,
         model: ModelConfig::LogisticRegression,
         loss: Loss::BceWithLogits,
         batch_size,
         epochs: args.options.epochs(40),
+        reference_rate: 1.0,
         epsilons: [0.1, 0.2, 0.5],
         rungs: if args.search == Some(SearchBy::Halving) { &RUNGS } else { &[] },
         strides: if args.options.quick { (3, 5) } else { (1, 1) },
         select_on_test: args.select_on_test,
+        held_out: if args.protocol == Protocol::Text { HELD_OUT } else { 0.3 },
         protocol: args.protocol,
+        code: CODE,
     };
     let dutch = match args.protocol {
         Protocol::Text => Source::Dutch {
@@ -312,19 +337,53 @@ pub(crate) fn censuses(args: &StudyArgs) -> [Search; 2] {
 pub(crate) fn images(args: &StudyArgs, collection: Collection, rare: Option<RareClass>, batch_size: usize) -> Search {
     let quick = args.options.quick;
     let share = images::quick_share(quick);
+    let (features, layout, reference_rate, held_out) = match args.protocol {
+        Protocol::Text => (Features::AsEncoded, ZhaoCnnLayout::Text, 1.0, HELD_OUT),
+        Protocol::Code => (Features::BytePixels, ZhaoCnnLayout::Code, 1e-3, 0.1),
+    };
     Search {
         name: collection.name(),
         title: format!("{}, two-layer CNN", images::title(collection)),
         source: Source::Images { collection, rare, share },
-        model: ModelConfig::ZhaoCnn { image: images::SHAPE, layout: ZhaoCnnLayout::Text },
+        features,
+        model: ModelConfig::ZhaoCnn { image: images::SHAPE, layout },
         loss: Loss::SoftmaxCrossEntropy,
         batch_size: BatchSize::Records(if quick { batch_size / 5 } else { batch_size }),
         epochs: images::epochs(quick, 50),
+        reference_rate,
         epsilons: [1.0, 2.0, 4.0],
         rungs: if args.search == Some(SearchBy::Grid) { &[] } else { &RUNGS },
         strides: if quick { (5, 13) } else { (1, 1) },
         select_on_test: args.select_on_test,
+        held_out,
+        protocol: args.protocol,
+        code: CODE_ON_IMAGES,
+    }
+}
+
+/// ResNet-18 on the same images, as the text has it.
+///
+/// A quick run takes a fiftieth of the records and of a batch.
+pub(crate) fn residual(args: &StudyArgs, collection: Collection, rare: Option<RareClass>, batch_size: usize) -> Search {
+    let quick = args.options.quick;
+    Search {
+        name: match collection {
+            Collection::Mnist => "resnet-18-mnist",
+            Collection::FashionMnist => "resnet-18-fashion-mnist",
+        },
+        title: format!("{}, ResNet-18", images::title(collection)),
+        source: Source::Images { collection, rare, share: quick.then_some(0.02) },
+        model: ModelConfig::Resnet18 {
+            image: images::SHAPE,
+            stem: ResNetStem::Imagenet,
+            normalisation: Normalisation::GroupNorm { groups: 32 },
+        },
+        batch_size: BatchSize::Records(if quick { batch_size / 50 } else { batch_size }),
+        features: Features::AsEncoded,
+        reference_rate: 1.0,
+        held_out: HELD_OUT,
         protocol: Protocol::Text,
+        ..images(args, collection, rare, batch_size)
     }
 }
 
@@ -455,15 +514,19 @@ mod tests {
             name: "test",
             title: "a test".to_owned(),
             source: Source::Images { collection: Collection::Mnist, rare: None, share: None },
+            features: Features::AsEncoded,
             model: ModelConfig::LogisticRegression,
             loss: Loss::SoftmaxCrossEntropy,
             batch_size: BatchSize::Records(100),
             epochs: 50,
+            reference_rate: 1.0,
             epsilons: [1.0, 2.0, 4.0],
             rungs: &RUNGS,
             strides: (1, 1),
             select_on_test: false,
+            held_out: HELD_OUT,
             protocol: Protocol::Text,
+            code: CODE,
         };
         let mut results: Vec<ExperimentResults> = search.grids().unwrap().iter().map(trained).collect();
         let mut rungs = Vec::new();

@@ -1,0 +1,33 @@
+//! `cargo xtask reproduce resnet`: Zhao 2025, Figure 2 (a). The searches of `mnist` and `fashion`
+//! with ResNet-18, GroupNorm in the place of BatchNorm, from scratch. Groups are the classes.
+
+use dp_data::mnist::Collection;
+use study_report::{StudyPresentation, TablePresentation};
+
+use super::study::{Study, StudyArgs};
+use super::zhao;
+use crate::run::images::few_eights;
+
+const WHOSE: &str = "Figure 2 has two networks, and the paper does not say of which Table 5 is. `reproduce mnist` and `reproduce fashion` \
+                     compare the table with the two-layer CNN.";
+
+/// The study.
+pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
+    let mnist = zhao::residual(args, Collection::Mnist, Some(few_eights(585)), 12_000);
+    let fashion = zhao::residual(args, Collection::FashionMnist, None, 6_000);
+    let table =
+        |id, experiment: &str, text| anyhow::Ok(TablePresentation::new(id, experiment, text, Vec::new())?.noted(WHOSE));
+    let tables = vec![
+        table("zhao2025-table-5-mnist", &mnist.final_id(), include_str!("published/zhao2025-table5-mnist.tsv"))?,
+        table("zhao2025-table-5-fashion", &fashion.final_id(), include_str!("published/zhao2025-table5-fashion.tsv"))?,
+    ];
+    let mut experiments = Vec::new();
+    let mut claims = Vec::new();
+    for search in [&mnist, &fashion] {
+        experiments.extend(search.grids()?);
+        claims.extend(search.claims(&zhao::WORST_CLASS)?);
+    }
+    let title = "ResNet-18 on images: constant, adaptive and bounded adaptive clipping".to_owned();
+    Ok(Study::new("resnet", StudyPresentation { ranked: Vec::new(), title, tables, claims }, experiments)
+        .selecting(zhao::follow_up(vec![mnist, fashion])))
+}
