@@ -80,6 +80,9 @@ pub struct Column {
     pub percent: bool,
     /// Printed in a unit that the paper does not define: only the order of methods can be compared.
     pub order_only: bool,
+    /// In place of test losses those of the last epoch: the mean over its batches of the group's
+    /// mean training loss, where a batch without the group counts as 0.
+    pub in_batches: bool,
 }
 
 impl Metric {
@@ -145,6 +148,7 @@ impl FromStr for Subject {
 impl fmt::Display for Column {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.metric.label())?;
+        f.write_str(if self.in_batches { " in batches" } else { "" })?;
         match (&self.subject, self.metric) {
             // One figure for all groups: there is nothing to tell it from.
             (Subject::Total, Metric::MacroAccuracy | Metric::WorstClassAccuracy | Metric::F1) | (Subject::Gap, _) => {}
@@ -174,13 +178,15 @@ enum Scope {
 
 impl Column {
     /// A column from a file's `metric` and `group` fields. `_pct` after the metric: printed in per
-    /// cent; `_order`: in a unit the paper does not define.
+    /// cent; `_order`: in a unit the paper does not define; `_in_batches`: of the batches of the last
+    /// epoch.
     ///
     /// # Errors
     /// If the metric is not known.
     pub fn parse(metric: &str, group: &str) -> anyhow::Result<Self> {
         let (name, order_only) = metric.strip_suffix("_order").map_or((metric, false), |name| (name, true));
         let (name, percent) = name.strip_suffix("_pct").map_or((name, false), |name| (name, true));
+        let (name, in_batches) = name.strip_suffix("_in_batches").map_or((name, false), |name| (name, true));
         let parsed = match name {
             "accuracy" => Metric::Accuracy,
             "accuracy_change" => Metric::AccuracyChange,
@@ -201,7 +207,7 @@ impl Column {
             _ => bail!("metric `{metric}` is not known"),
         };
         let Ok(subject) = group.parse();
-        Ok(Self { metric: parsed, subject, percent, order_only })
+        Ok(Self { metric: parsed, subject, percent, order_only, in_batches })
     }
 
     /// The column's mean and standard error over seeds for one method, in the column's unit.
@@ -321,11 +327,17 @@ impl Column {
     fn value(&self, experiment: &ExperimentResults, run: &RunRecord, scope: &Scope) -> Option<f64> {
         let reference = || reference_run(experiment, run.index);
         let accuracy = |run: &RunRecord| mean_of(&run.test, scope, |metrics| metrics.accuracy);
-        let loss = |run: &RunRecord| mean_of(&run.test, scope, |metrics| metrics.loss);
         // Means over an epoch are kept by group, without the number of records they are over.
         let single = || match scope {
             Scope::Groups(groups) if groups.len() == 1 => Some(groups[0]),
             _ => None,
+        };
+        let loss = |run: &RunRecord| {
+            if self.in_batches {
+                loss_in_batches(experiment, run, single()?)
+            } else {
+                mean_of(&run.test, scope, |metrics| metrics.loss)
+            }
         };
         match self.metric {
             Metric::Accuracy => accuracy(run),
@@ -413,6 +425,17 @@ fn mean_over_epochs(
     (weight > 0.0).then(|| sum / weight)
 }
 
+/// The mean over the batches of the last epoch of a group's mean loss, 0 where a batch has none of
+/// its records. Such batches have their expected share: drawn at the rate of one batch an epoch,
+/// each of the `n` records is absent with `1 - 1/batches`.
+fn loss_in_batches(experiment: &ExperimentResults, run: &RunRecord, group: usize) -> Option<f64> {
+    let last = run.epochs.last()?;
+    let loss = (*last.loss.get(group)?)?;
+    let batches = last.step as f64 / last.epoch as f64;
+    let n = experiment.dataset.groups.get(group)?.n_train as f64;
+    Some(loss * (1.0 - (1.0 - 1.0 / batches).powf(n)))
+}
+
 /// `1 - mean(ours)/mean(theirs)` of the mean loss gaps, over the seeds that both have; the error is
 /// that of a ratio to first order.
 fn reduction(
@@ -422,7 +445,7 @@ fn reduction(
     pairs: &[(String, String)],
 ) -> anyhow::Result<Estimate> {
     let subject = Subject::Average(pairs.to_vec());
-    let gap = Column { metric: Metric::LossGap, subject, percent: false, order_only: false };
+    let gap = Column { metric: Metric::LossGap, subject, percent: false, order_only: false, in_batches: false };
     let undefined = || Ok(Estimate::over_seeds(&vec![None; method.runs.len()])?);
     let mut others = experiment.methods.iter();
     let Some(other) = others.find(|other| other.base == base && other.coordinates == method.coordinates) else {
@@ -464,7 +487,7 @@ pub fn excessive_risks(experiment: &ExperimentResults, method: &MethodResults) -
 }
 
 fn by_group(metric: Metric, experiment: &ExperimentResults, method: &MethodResults) -> Vec<Vec<Option<f64>>> {
-    let column = Column { metric, subject: Subject::Gap, percent: false, order_only: false };
+    let column = Column { metric, subject: Subject::Gap, percent: false, order_only: false, in_batches: false };
     let groups = 0..experiment.dataset.groups.len();
     let of_run = |run| groups.clone().map(|group| column.value(experiment, run, &Scope::Groups(vec![group]))).collect();
     method.runs.iter().map(of_run).collect()
@@ -538,6 +561,29 @@ mod tests {
     }
 
     #[test]
+    fn a_batch_without_the_group_has_no_loss() {
+        let mut experiment = fixture::study().experiments.remove(0);
+        experiment.dataset.groups[0].n_train = 2;
+        experiment.dataset.groups[1].n_train = 10_000;
+        for (method, loss) in [(0, [0.2, 0.1]), (1, [0.8, 0.5])] {
+            for run in &mut experiment.methods[method].runs {
+                let last = run.epochs.last_mut().unwrap();
+                (last.epoch, last.step, last.loss) = (3, 30, loss.map(Some).to_vec());
+            }
+        }
+        let of = |metric, group| {
+            let column = Column::parse(metric, group).unwrap();
+            column.estimate(&experiment, &experiment.methods[1]).unwrap().mean.unwrap()
+        };
+        let groups = &experiment.dataset.groups;
+        // Ten batches an epoch: both records are absent from a batch with 0.9².
+        assert!((of("loss_in_batches", &groups[0].name) - 0.8 * 0.19).abs() < 1e-12);
+        assert!((of("loss_in_batches", &groups[1].name) - 0.5).abs() < 1e-12);
+        assert!((of("excessive_risk_in_batches", &groups[0].name) - 0.6 * 0.19).abs() < 1e-12);
+        assert!((of("loss", &groups[0].name) - 0.8 * 0.19).abs() > 1e-3, "the test records' own");
+    }
+
+    #[test]
     fn a_part_of_an_intersection_is_the_mean_over_its_records() {
         let mut experiment = fixture::study().experiments.remove(0);
         experiment.dataset.groups[0].name = "male, young".to_owned();
@@ -566,5 +612,6 @@ mod tests {
         assert_eq!(name("privacy_cost_gap_pct", "2|8"), "Privacy cost gap, 2 and 8 (%)");
         assert_eq!(name("macro_accuracy", "total"), "Macro accuracy");
         assert_eq!(name("loss_order", "total"), "Loss, all");
+        assert_eq!(name("loss_in_batches", "8"), "Loss in batches, 8");
     }
 }

@@ -56,6 +56,7 @@ fn find<'a>(
     let cell = |metric: Metric, subject: &Subject| -> Option<PublishedFigure> {
         let same = |cell: &&PublishedCell| {
             cell.column.metric == metric
+                && cell.column.in_batches == column.in_batches
                 && !cell.column.order_only
                 && is_same(&cell.column.subject, subject, experiment)
         };

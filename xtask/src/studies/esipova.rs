@@ -137,6 +137,21 @@ pub(crate) fn followed(protocol: Protocol, code_differs_in: &str) -> String {
     }
 }
 
+/// Whose losses the paper prints, where that matters.
+pub(crate) const LOSSES: &str = "The printed losses are those of the training records over the last epoch, averaged over batches, where a batch \
+                                 without the class counts as 0 (established: the published trainer keeps no other losses); compared so below.";
+
+/// A published table with these losses in the place of the test records', as a note says.
+pub(crate) fn with_losses_in_batches(table: &str) -> String {
+    ["loss", "excessive_risk", "excessive_risk_gap"]
+        .iter()
+        .fold(table.to_owned(), |table, name| table.replace(&format!("\t{name}\t"), &format!("\t{name}_in_batches\t")))
+}
+
+/// Why DPSGD-F's rows differ.
+pub(crate) const GROUP_SHARES: &str = "The authors' code divides a group's share of clipped gradients by the mean of the groups' shares \
+                                       (established; `--protocol code`).";
+
 /// Where the paper says what it says of MNIST and CelebA.
 pub(crate) const IN_THE_TEXT: &str = "Esipova 2023, 6.2";
 /// Of Adult and Dutch.
