@@ -141,7 +141,11 @@ pub(crate) fn followed(protocol: Protocol, code_differs_in: &str) -> String {
 pub(crate) const LOSSES: &str = "The printed losses are those of the training records over the last epoch, averaged over batches, where a batch \
                                  without the class counts as 0 (established: the published trainer keeps no other losses); compared so below.";
 
-/// A published table with these losses in the place of the test records', as a note says.
+/// What that is called in tables.
+pub(crate) const IN_BATCHES: &str = "In batches: mean over the batches of the last epoch of the group's mean training loss, before each step; a batch \
+                                     without the group counts as 0. Such batches have their expected share.";
+
+/// A published table with these losses in the place of the test records'; [`IN_BATCHES`] says so.
 pub(crate) fn with_losses_in_batches(table: &str) -> String {
     ["loss", "excessive_risk", "excessive_risk_gap"]
         .iter()

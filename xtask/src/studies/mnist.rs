@@ -141,7 +141,9 @@ fn tables(search: &Search) -> anyhow::Result<Vec<TablePresentation>> {
 /// Esipova's table with the losses that the authors' code keeps.
 fn esipova_in_batches(id: &str, causes: Vec<Cause>) -> anyhow::Result<TablePresentation> {
     let text = esipova::with_losses_in_batches(ESIPOVA_TABLE);
-    Ok(TablePresentation::new(id, ESIPOVA, &text, causes)?.answered_by("with losses as the authors' code counts them"))
+    Ok(TablePresentation::new(id, ESIPOVA, &text, causes)?
+        .answered_by("with losses as the authors' code counts them")
+        .noted(esipova::IN_BATCHES))
 }
 
 fn xu_tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
