@@ -9,8 +9,8 @@
 //! groups.
 //!
 //! **Edge cases.** Negative noisy counts are clamped as the authors' code does, `max(⌊·⌋, 0)`; a
-//! group whose `b̃_k` is 0, and every group when `m̃` is 0, gets `C_k = C0`. `C_k ≤ C0·(1 + B)`
-//! follows.
+//! group whose `b̃_k` is 0, and every group when `m̃` is 0, gets `C_k = C0` ([`ShareOf::Groups`]
+//! differs). `C_k ≤ C0·(1 + B)` follows.
 //!
 //! **Source.** Xu 2021, Algorithm 2. Esipova 2023, Algorithm 3 prints noise `σ2·C0`, which is too
 //! little; Esipova's code uses the largest `C_k` among groups present in the batch, which is
@@ -29,8 +29,8 @@ pub enum ShareOf {
     /// The batch's share, `m̃/B` (Xu 2021, Algorithm 2).
     #[default]
     Batch,
-    /// The mean of all groups' shares, a group with `b̃_k = 0` counting as 0, so that `C_k ≤
-    /// C0·(1 + K)` (Esipova's published code, which is said to follow Xu's).
+    /// The mean of all groups' shares (Esipova's published code, which is said to follow Xu's). As
+    /// there a group with `b̃_k = 0` has the share 1. `C_k ≤ C0·(1 + K)`.
     Groups,
 }
 
@@ -57,7 +57,11 @@ pub(super) fn step(
 fn thresholds(base: f64, share_of: ShareOf, released: &[f64], expected_batch_size: f64) -> Vec<f64> {
     let clamped: Vec<f64> = released.iter().map(|count| count.floor().max(0.0)).collect();
     let (above, within) = clamped.split_at(clamped.len() / 2);
-    let share = |(&m, &o): (&f64, &f64)| if m + o == 0.0 { 0.0 } else { m / (m + o) };
+    let of_none = match share_of {
+        ShareOf::Batch => 0.0,
+        ShareOf::Groups => 1.0,
+    };
+    let share = |(&m, &o): (&f64, &f64)| if m + o == 0.0 { of_none } else { m / (m + o) };
     let shares: Vec<f64> = above.iter().zip(within).map(share).collect();
     let whole = match share_of {
         ShareOf::Batch => above.iter().sum::<f64>() / expected_batch_size,
@@ -97,9 +101,9 @@ mod tests {
         // As above: shares ¼ and ½, mean 3/8. C_0 = ½(1 + ⅔), C_1 = ½(1 + 4/3).
         let c = thresholds(0.5, ShareOf::Groups, &[20.0, 10.0, 60.0, 10.0], 100.0);
         assert!((c[0] - 5.0 / 6.0).abs() < 1e-15 && (c[1] - 7.0 / 6.0).abs() < 1e-15, "{c:?}");
-        // Group 1 has no count and so the share 0: mean 3/16, C_0 = 1 + 2.
+        // Group 1 has no count and so the share 1: mean 11/16, C_0 = 1 + 6/11, C_1 = 1 + 16/11.
         let c = thresholds(1.0, ShareOf::Groups, &[3.7, -2.0, 5.2, -0.1], 10.0);
-        assert!((c[0] - 3.0).abs() < 1e-15 && c[1] == 1.0, "{c:?}");
+        assert!((c[0] - 17.0 / 11.0).abs() < 1e-15 && (c[1] - 27.0 / 11.0).abs() < 1e-15, "{c:?}");
         assert_eq!(thresholds(1.0, ShareOf::Groups, &[0.9, -4.0, 8.0, 3.0], 10.0), vec![1.0, 1.0]);
     }
 }

@@ -18,7 +18,8 @@ pub const ENTRY: MethodEntry = MethodEntry {
     differs: "As in Xu's text the noise scales with the largest threshold over all groups: Esipova's Alg. 3 prints C0, \
               and that code takes the largest among groups present in the batch, which is private. Counts are clamped \
               at 0 as in the published code; a group with no count, or no clipped gradient at all, gets C0. That code divides \
-              a group's share by the mean of all groups' shares in place of the batch's: `share_of` chooses.",
+              a group's share by the mean of all groups' shares in place of the batch's, and takes the share of a group \
+              without a count for 1: `share_of` chooses.",
     preset: |params| {
         ClipConfig::new(
             ScaleRule::Hard,
