@@ -3,9 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use rand_chacha::ChaCha20Rng;
+
 use crate::error::DataError;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
+use crate::numpy::LegacyRandom;
 use crate::provenance::Provenance;
 use crate::published_set::Loaded;
 use crate::split::{self, Keep, Stream, TestFraction};
@@ -76,6 +79,10 @@ pub(crate) enum Then<'a> {
     Divide,
     /// They are the training part; all others are the test part.
     TrainOnThem,
+    /// The same, and it is numpy's generator, seeded with 1, that draws: from the persons of the
+    /// first sex and then from those of the other, in the order of the file that begins at this
+    /// place of the table and goes on at its start.
+    TrainOnNumpys { first: usize },
     /// `copies` of those that are `positive` are drawn again with replacement, and then the whole
     /// is divided.
     DrawAgain { positive: &'a dyn Fn(usize) -> bool, copies: usize },
@@ -94,11 +101,14 @@ impl Draw<'_> {
         notes: &mut Vec<String>,
     ) -> Result<[Vec<usize>; 2], DataError> {
         let mut rng = split::stream(seed, Stream::Sampling);
-        let mut rows = split::sample_groups(self.n_positions, self.sexes, &self.keep, self.names, &mut rng)?;
+        let mut rows = match self.then {
+            Then::TrainOnNumpys { first } => self.drawn_by_numpy(first, &mut rng)?,
+            _ => split::sample_groups(self.n_positions, self.sexes, &self.keep, self.names, &mut rng)?,
+        };
         let mut split_rng = split::stream(seed, Stream::Split);
         let (train, test) = match self.then {
             Then::Divide => test_fraction.divide(self.n_positions, &rows, &mut split_rng),
-            Then::TrainOnThem => {
+            Then::TrainOnThem | Then::TrainOnNumpys { .. } => {
                 let all: Vec<usize> = self.sexes.iter().map(|&(position, _)| position).collect();
                 split::set_apart(self.n_positions, &rows, &all, &mut split_rng)
             }
@@ -112,5 +122,19 @@ impl Draw<'_> {
         };
         notes.push(format!("Random split: {} training and {} test records.", train.len(), test.len()));
         Ok([train, test])
+    }
+
+    fn drawn_by_numpy(&self, first: usize, rng: &mut ChaCha20Rng) -> Result<Vec<usize>, DataError> {
+        let mut in_file = self.sexes.to_vec();
+        in_file.sort_by_key(|&(position, _)| (position < first, position));
+        let mut numpy = LegacyRandom::seeded(1);
+        let mut rows = Vec::new();
+        for (sex, keep) in self.keep.into_iter().enumerate() {
+            let of_sex: Vec<usize> =
+                in_file.iter().filter(|&&(_, other)| other == sex).map(|&(position, _)| position).collect();
+            let drawn = numpy.permutation(of_sex.len()).into_iter().map(|place| of_sex[place]).collect();
+            rows.extend(keep.choose(drawn, self.names[sex], rng)?);
+        }
+        Ok(rows)
     }
 }

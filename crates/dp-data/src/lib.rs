@@ -18,6 +18,7 @@ mod locator;
 mod manifest;
 pub mod mimic;
 pub mod mnist;
+mod numpy;
 mod output;
 mod placed_files;
 mod provenance;

@@ -10,6 +10,10 @@ use crate::constants::InputConstant;
 use crate::error::DataError;
 use crate::split::{self, Keep, TestFraction};
 
+/// Records of `adult.data`, which come before those of `adult.test` in a table here, and after them
+/// in the one file that Zhao's published code reads.
+const DATA_FILE: usize = 32_561;
+
 /// Which records take part, of those that the encoding can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -31,6 +35,13 @@ pub enum Sampling {
     /// All of them: exactly this many men and as many women to train on, every other record to test
     /// on, as in Zhao's published code.
     BalancedTraining {
+        /// Training records of each sex.
+        per_group: usize,
+    },
+    /// The same with the records that Zhao's published code draws: by numpy's generator, which it
+    /// seeds with 1 in every run. Training and test part are those of the paper's figures, if that
+    /// code made them.
+    BalancedTrainingAsPublished {
         /// Training records of each sex.
         per_group: usize,
     },
@@ -82,6 +93,13 @@ impl Sampling {
                 ));
                 [Keep::Exactly(per_group); 2]
             }
+            Self::BalancedTrainingAsPublished { per_group } => {
+                notes.push(format!(
+                    "Exactly {per_group} records of each sex to train on, every other record to test on, drawn as in Zhao's \
+                     published code, whatever the seed."
+                ));
+                [Keep::Exactly(per_group); 2]
+            }
             Self::Oversampled { per_group, copies } => {
                 notes.push(format!(
                     "Exactly {per_group} records of each sex, drawn without replacement; then {copies} copies of incomes above 50,000, \
@@ -96,6 +114,7 @@ impl Sampling {
         let then = match self {
             Self::Original | Self::Balanced { .. } | Self::BalancedOnAverage { .. } => Then::Divide,
             Self::BalancedTraining { .. } => Then::TrainOnThem,
+            Self::BalancedTrainingAsPublished { .. } => Then::TrainOnNumpys { first: DATA_FILE },
             Self::Oversampled { copies, .. } => Then::DrawAgain { positive: &positive, copies },
         };
         Draw { n_positions, sexes: &sexes, names: GroupBy::Sex.groups(), keep, then }.parts(test_fraction, seed, notes)
@@ -105,7 +124,9 @@ impl Sampling {
     pub(super) fn constant(self) -> Option<InputConstant> {
         match self {
             Self::Original => None,
-            Self::Balanced { .. } | Self::BalancedTraining { .. } => Some(split::drawn_by_group()),
+            Self::Balanced { .. } | Self::BalancedTraining { .. } | Self::BalancedTrainingAsPublished { .. } => {
+                Some(split::drawn_by_group())
+            }
             Self::Oversampled { .. } => Some(InputConstant::from_records(
                 "the choice of records",
                 "draws fixed numbers of each sex, and some records several times; ε is that of one copy",

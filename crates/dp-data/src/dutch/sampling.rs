@@ -29,6 +29,13 @@ pub enum Sampling {
         /// Training records of each sex.
         per_group: usize,
     },
+    /// The same with the records that Zhao's published code draws: by numpy's generator, which it
+    /// seeds with 1 in every run. Training and test part are those of the paper's figures, if that
+    /// code made them.
+    BalancedTrainingAsPublished {
+        /// Training records of each sex.
+        per_group: usize,
+    },
 }
 
 impl Sampling {
@@ -51,6 +58,13 @@ impl Sampling {
                 [Keep::Exactly(per_group); 2],
                 format!("Exactly {per_group} records of each sex to train on, every other record to test on."),
             ),
+            Self::BalancedTrainingAsPublished { per_group } => (
+                [Keep::Exactly(per_group); 2],
+                format!(
+                    "Exactly {per_group} records of each sex to train on, every other record to test on, drawn as in Zhao's \
+                     published code, whatever the seed."
+                ),
+            ),
         };
         notes.push(note);
         let sexes: Vec<(usize, usize)> =
@@ -58,6 +72,7 @@ impl Sampling {
         let then = match self {
             Self::Original | Self::Exactly { .. } => Then::Divide,
             Self::BalancedTraining { .. } => Then::TrainOnThem,
+            Self::BalancedTrainingAsPublished { .. } => Then::TrainOnNumpys { first: 0 },
         };
         Draw { n_positions: records.len(), sexes: &sexes, names: GroupBy::Sex.groups(), keep, then }.parts(
             test_fraction,
@@ -70,7 +85,9 @@ impl Sampling {
     pub(super) fn constant(self) -> Option<InputConstant> {
         match self {
             Self::Original => None,
-            Self::Exactly { .. } | Self::BalancedTraining { .. } => Some(split::drawn_by_group()),
+            Self::Exactly { .. } | Self::BalancedTraining { .. } | Self::BalancedTrainingAsPublished { .. } => {
+                Some(split::drawn_by_group())
+            }
         }
     }
 }
