@@ -148,7 +148,9 @@ fn esipova_in_batches(id: &str, causes: Vec<Cause>) -> anyhow::Result<TablePrese
 
 fn xu_tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
     let causes = || match protocol {
-        Protocol::Text => ["dpsgd", "naive", "dpsgd-f"].map(|method| Cause::new(method, xu::BAGDASARYAN)).to_vec(),
+        Protocol::Text => {
+            ["non-private", "dpsgd", "naive", "dpsgd-f"].map(|method| Cause::new(method, xu::BAGDASARYAN)).to_vec()
+        }
         Protocol::Code => Vec::new(),
     };
     let with_causes = |id, experiment, text| TablePresentation::new(id, experiment, text, causes());

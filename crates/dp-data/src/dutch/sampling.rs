@@ -98,6 +98,42 @@ mod tests {
     use super::*;
     use crate::published_set::PublishedSet;
 
+    /// The two persons who are drawn of three men and two women, in this order of the file.
+    #[test]
+    fn numpy_draws_from_each_sex_in_turn() {
+        let sexes = [(0, 0), (1, 1), (2, 0), (3, 0), (4, 1)];
+        let draw = |first| {
+            let keep = [Keep::Exactly(1); 2];
+            let draw = Draw {
+                n_positions: 5,
+                sexes: &sexes,
+                names: &["male", "female"],
+                keep,
+                then: Then::TrainOnNumpys { first },
+            };
+            let mut train = draw.parts(TestFraction::default(), 3, &mut Vec::new()).unwrap()[0].clone();
+            train.sort_unstable();
+            train
+        };
+        // `numpy.random.seed(1)`: permutation(3) is [0, 2, 1], then permutation(2) is [1, 0].
+        assert_eq!(draw(0), [0, 4]);
+        // The file begins at the third place: men 2, 3, 0 and women 4, 1.
+        assert_eq!(draw(2), [1, 2]);
+    }
+
+    #[test]
+    fn published_records_are_the_same_for_every_seed() {
+        let table = Dutch.stand_in(SYNTHETIC_SEED).unwrap();
+        let sampling = Sampling::BalancedTrainingAsPublished { per_group: 14_000 };
+        let options = DutchOptions { sampling, ..DutchOptions::new(Encoding::Zhao) };
+        let sums = [1, 2].map(|seed| {
+            let parts = Dutch.split(&table.records, &options, seed).unwrap();
+            assert_eq!((parts.train.len(), parts.test.len()), (28_000, 60_420 - 28_000));
+            parts.test.features.sum_axis(ndarray::Axis(0))
+        });
+        assert_eq!(sums[0], sums[1]);
+    }
+
     #[test]
     fn balanced_training_leaves_the_rest_for_testing() {
         let table = Dutch.stand_in(SYNTHETIC_SEED).unwrap();
