@@ -13,25 +13,33 @@ const STATUSES: [(&str, &str); 2] = [("female", "status 1 to 3"), ("male", "stat
 
 /// Why rows differ.
 fn causes(protocol: Protocol, search: &Search) -> Vec<Cause> {
-    let adult = "All seeds share one partition, and the paper's is another than ours. Its test part has 2,192 women: their accuracy moves by \
-                 0.6 points (one standard deviation) from partition to partition, men's by 0.3. The printed errors are over seeds alone.";
-    let adult_unbounded = "On women the partition (see the other strategies). On men ours is better by a point: the trainer's 70 % of records \
-                           and its noise of counts were tried (`--protocol code`) and do not explain it.";
+    let adult = "All seeds share one partition, and the published trainer's is another than ours (`--protocol code` has it). Its test part has \
+                 2,192 women: their accuracy moves by 0.6 points (one standard deviation) from partition to partition, men's by 0.3. The \
+                 printed errors are over seeds alone.";
+    let adult_unbounded = "On women the partition (see the other strategies). On men ours is better by a point: the trainer's partition, its 70 % \
+                           of records and its noise of counts were tried (`--protocol code`) and do not explain it.";
+    let adult_unbounded_in_code = "On men ours is better by a point. Excluded: the trainer's partition, its 70 % of records and its noise of \
+                                   counts, which all strategies share here. That its file of Adult has another order is a guess.";
+    let one_run = "The point was best with the first seed and is poor with others: its accuracy varies from seed to seed ten times as much as at \
+                   ε = 0.2. Every point is run once here, and three times by the published script.";
     let dutch_groups = "The published trainer takes the group from the last input column, which on Dutch is marital status 4 and not the \
                         sex (established, by its source; `--protocol code`).";
-    let dutch_partition = "All seeds share one partition, and the paper's is another than ours. About 1,900 of its test records have status \
-                           4: their accuracy moves by 0.9 points (one standard deviation) from partition to partition, that of the others \
-                           by 0.2. The printed errors are over seeds alone.";
-    let cause = |strategy: &str| match (search.name, protocol) {
-        ("adult", _) if strategy == "unbounded-adaptive" => adult_unbounded,
-        ("adult", _) => adult,
-        (_, Protocol::Text) => dutch_groups,
-        (_, Protocol::Code) => dutch_partition,
+    let cause = |strategy: &str, epsilon: f64| match (search.name, protocol) {
+        ("adult", Protocol::Text) if strategy == "unbounded-adaptive" => Some(adult_unbounded),
+        ("adult", Protocol::Text) => Some(adult),
+        ("adult", Protocol::Code) if strategy == "unbounded-adaptive" => Some(adult_unbounded_in_code),
+        ("adult", Protocol::Code) if strategy == "bounded-adaptive" && epsilon < 0.2 => Some(one_run),
+        (_, Protocol::Text) => Some(dutch_groups),
+        (_, Protocol::Code) => None,
     };
-    let rows = |strategy: &'static str| {
-        search.epsilons.map(|epsilon| Cause::new(&format!("{strategy} ε={epsilon}"), cause(strategy)))
-    };
-    zhao::STRATEGIES.into_iter().flat_map(rows).collect()
+    let mut causes = Vec::new();
+    for strategy in zhao::STRATEGIES {
+        for epsilon in search.epsilons {
+            let method = format!("{strategy} ε={epsilon}");
+            causes.extend(cause(strategy, epsilon).map(|cause| Cause::new(&method, cause)));
+        }
+    }
+    causes
 }
 
 /// The study.
