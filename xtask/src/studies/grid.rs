@@ -20,7 +20,7 @@ fn causes(protocol: Protocol, search: &Search) -> Vec<Cause> {
                            of records and its noise of counts were tried (`--protocol code`) and do not explain it.";
     let adult_unbounded_in_code = "On men ours is better by a point. Excluded: the trainer's partition, its 70 % of records and its noise of \
                                    counts, which all strategies share here. That its file of Adult has another order is a guess.";
-    let one_run = "The point was best with the first seed and is poor with others: its accuracy varies from seed to seed ten times as much as at \
+    let one_run = "The point was best with the first seed and is poor with others: its accuracy varies from seed to seed seven times as much as at \
                    ε = 0.2. Every point is run once here, and three times by the published script.";
     let dutch_groups = "The published trainer takes the group from the last input column, which on Dutch is marital status 4 and not the \
                         sex (established, by its source; `--protocol code`).";

@@ -11,7 +11,8 @@ use crate::error::DataError;
 use crate::split::{self, Keep, TestFraction};
 
 /// Records of `adult.data`, which come before those of `adult.test` in a table here, and after them
-/// in the one file that Zhao's published code reads.
+/// in the widespread single file that Zhao's published code, which comes without it, is thought to
+/// read.
 const DATA_FILE: usize = 32_561;
 
 /// Which records take part, of those that the encoding can use.
