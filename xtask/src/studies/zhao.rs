@@ -30,8 +30,9 @@ pub(crate) const BOUNDS: [f64; 20] = [
 const HELD_OUT: f64 = 0.2;
 pub(crate) const VALIDATION: EvaluationPart = EvaluationPart::TestAndValidation { share: HELD_OUT };
 
-/// Runs at every point of the grid.
+/// Runs at every point of the grid, and in the published scripts.
 const GRID_SEEDS: u32 = 1;
+const CODE_GRID_SEEDS: u32 = 3;
 /// Runs of the best points, as in the paper.
 const SEEDS: u32 = 10;
 
@@ -161,8 +162,11 @@ impl Search {
                 100.0 * self.held_out
             )
         };
-        let mut departures =
-            vec![part, "One run a point; the best points are then trained with more seeds.".to_owned()];
+        let (seeds, runs) = match self.protocol {
+            Protocol::Text => (GRID_SEEDS, "One run"),
+            Protocol::Code => (CODE_GRID_SEEDS, "Three runs"),
+        };
+        let mut departures = vec![part, format!("{runs} a point; the best points are then trained with more seeds.")];
         if self.strides != (1, 1) {
             let (rate, bound) = self.strides;
             departures.push(format!("Of the paper's grid every {rate}th rate and every {bound}th bound."));
@@ -173,7 +177,7 @@ impl Search {
             departures.push(HALVING.to_owned());
         }
         let id = self.rung_id(epsilon, rung);
-        let experiment = self.experiment(id, title, self.evaluation(), GRID_SEEDS, methods, departures)?;
+        let experiment = self.experiment(id, title, self.evaluation(), seeds, methods, departures)?;
         let begins = rung.map(|epochs| Begins { experiment: self.grid_id(epsilon), epochs });
         Ok(Experiment { begins, ..experiment })
     }
@@ -202,7 +206,7 @@ impl Search {
         let how = if self.select_on_test {
             "SELECTED ON THE TEST PART, as published: the accuracies below are too high. "
         } else if self.protocol == Protocol::Code {
-            "Selected on validation records of the first seed, which it does not train on afterwards either; one test part for all seeds. "
+            "Selected on the validation records of three seeds, which they do not train on afterwards either; one test part for all seeds. "
         } else {
             "Selected on validation records; the test part was held out of the search and is the same for every seed, so that \
              seeds differ in initial parameters, batches and noise. "
