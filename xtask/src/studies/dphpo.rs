@@ -9,7 +9,6 @@ use super::study::{Study, StudyArgs};
 use super::zhao::{self, BOUNDS, RATES, STRATEGIES, Search};
 use crate::run::data_setting::DataSetting;
 use crate::run::experiment::{Experiment, MethodSetting};
-use crate::run::images::few_eights;
 use crate::run::random_search::RandomSearch;
 use crate::run::strategy::strategy;
 
@@ -28,8 +27,8 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     let trials: &[f64] = if args.options.quick { &QUICK_TRIALS } else { &TRIALS };
     let accuracies = [("women's accuracy", "accuracy", "female"), ("men's accuracy", "accuracy", "male")];
     let [adult, dutch] = zhao::censuses(args);
-    let mnist = zhao::images(args, Collection::Mnist, Some(few_eights(585)), 12_000);
-    let fashion = zhao::images(args, Collection::FashionMnist, None, 6_000);
+    let mnist = zhao::images(args, Collection::Mnist);
+    let fashion = zhao::images(args, Collection::FashionMnist);
     let mut experiments = Vec::new();
     let mut claims = Vec::new();
     for (data, columns) in [

@@ -8,7 +8,7 @@ use super::zhao;
 
 /// The study.
 pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
-    let search = zhao::images(args, Collection::FashionMnist, None, 6_000);
+    let search = zhao::images(args, Collection::FashionMnist);
     let table = TablePresentation::new(
         "zhao2025-table-5-fashion",
         &search.final_id(),

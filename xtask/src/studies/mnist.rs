@@ -25,7 +25,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         return as_in_code(args);
     }
     let esipova = esipova_experiment(args)?;
-    let search = zhao_search(args);
+    let search = zhao::images(args, Collection::Mnist);
     let [original, balanced] = xu_experiments(args)?;
     let mut experiments = vec![esipova, original, balanced];
     experiments.extend(search.grids()?);
@@ -52,7 +52,7 @@ fn as_in_code(args: &StudyArgs) -> anyhow::Result<Study> {
         experiment.data.features = Features::StandardPixels;
         experiment
     });
-    let search = zhao_search(args);
+    let search = zhao::images(args, Collection::Mnist);
     let mut experiments = vec![esipova_experiment(args)?];
     experiments.extend(xu);
     experiments.extend(search.grids()?);
@@ -72,11 +72,6 @@ fn as_in_code(args: &StudyArgs) -> anyhow::Result<Study> {
         experiments,
     );
     Ok(study.selecting(zhao::follow_up(vec![search])).under(Protocol::Code))
-}
-
-/// Zhao's search.
-fn zhao_search(args: &StudyArgs) -> Search {
-    zhao::images(args, Collection::Mnist, Some(few_eights(585)), 12_000)
 }
 
 fn zhao_table(search: &Search) -> anyhow::Result<TablePresentation> {

@@ -6,15 +6,14 @@ use study_report::{StudyPresentation, TablePresentation};
 
 use super::study::{Study, StudyArgs};
 use super::zhao;
-use crate::run::images::few_eights;
 
 const WHOSE: &str = "Figure 2 has two networks, and the paper does not say of which Table 5 is. `reproduce mnist` and `reproduce fashion` \
                      compare the table with the two-layer CNN.";
 
 /// The study.
 pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
-    let mnist = zhao::residual(args, Collection::Mnist, Some(few_eights(585)), 12_000);
-    let fashion = zhao::residual(args, Collection::FashionMnist, None, 6_000);
+    let mnist = zhao::residual(args, Collection::Mnist);
+    let fashion = zhao::residual(args, Collection::FashionMnist);
     let table =
         |id, experiment: &str, text| anyhow::Ok(TablePresentation::new(id, experiment, text, Vec::new())?.noted(WHOSE));
     let tables = vec![

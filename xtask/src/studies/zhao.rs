@@ -15,7 +15,7 @@ use super::study::{FollowUp, Protocol, SearchBy, StudyArgs};
 use crate::run::data_setting::{DataSetting, EvaluationPart, Source, Splits};
 use crate::run::experiment::{BatchCounting, BatchSize, Begins, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use crate::run::features::Features;
-use crate::run::images;
+use crate::run::images::{self, few_eights};
 use crate::run::strategy::strategy;
 
 /// The grid of A.4: ten rates from 1 to 10 and twenty bounds from 0.001 to 50, evenly spaced in the
@@ -339,11 +339,20 @@ pub(crate) fn censuses(args: &StudyArgs) -> [Search; 2] {
     ]
 }
 
-/// The two-layer network on images, class 8 of MNIST rare.
+/// Class 8 of MNIST is rare, and the size of a batch.
+fn published(collection: Collection) -> (Option<RareClass>, usize) {
+    match collection {
+        Collection::Mnist => (Some(few_eights(585)), 12_000),
+        Collection::FashionMnist => (None, 6_000),
+    }
+}
+
+/// The two-layer network on images.
 ///
 /// A quick run takes a fifth of the records and of a batch, and a coarse grid.
-pub(crate) fn images(args: &StudyArgs, collection: Collection, rare: Option<RareClass>, batch_size: usize) -> Search {
+pub(crate) fn images(args: &StudyArgs, collection: Collection) -> Search {
     let quick = args.options.quick;
+    let (rare, batch_size) = published(collection);
     let share = images::quick_share(quick);
     let (features, layout, reference_rate, held_out) = match args.protocol {
         Protocol::Text => (Features::AsEncoded, ZhaoCnnLayout::Text, 1.0, HELD_OUT),
@@ -373,8 +382,9 @@ pub(crate) fn images(args: &StudyArgs, collection: Collection, rare: Option<Rare
 /// ResNet-18 on the same images, as the text has it.
 ///
 /// A quick run takes a fiftieth of the records and of a batch.
-pub(crate) fn residual(args: &StudyArgs, collection: Collection, rare: Option<RareClass>, batch_size: usize) -> Search {
+pub(crate) fn residual(args: &StudyArgs, collection: Collection) -> Search {
     let quick = args.options.quick;
+    let (rare, batch_size) = published(collection);
     Search {
         name: match collection {
             Collection::Mnist => "resnet-18-mnist",
@@ -392,7 +402,7 @@ pub(crate) fn residual(args: &StudyArgs, collection: Collection, rare: Option<Ra
         reference_rate: 1.0,
         held_out: HELD_OUT,
         protocol: Protocol::Text,
-        ..images(args, collection, rare, batch_size)
+        ..images(args, collection)
     }
 }
 
