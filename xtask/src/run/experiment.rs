@@ -34,6 +34,8 @@ pub(crate) struct Experiment {
     pub(crate) data: DataSetting,
     /// Runs per method unless the command line says otherwise.
     pub(crate) seeds: u32,
+    /// Its methods are the points of a search: [`Self::seeds`] holds whatever the command line says.
+    pub(crate) is_search: bool,
     /// Architecture.
     pub(crate) model: ModelConfig,
     /// Loss.

@@ -6,6 +6,7 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use run_records::{Database, Source};
 
+use super::experiment::Experiment;
 use super::shard::Shard;
 use crate::device::DeviceArgs;
 use crate::paths::reports_root;
@@ -27,7 +28,8 @@ pub(crate) enum Print {
 #[derive(Args, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command line, each on its own")]
 pub(crate) struct StudyOptions {
-    /// Runs per method, each with its own split and initial weights.
+    /// Runs per method, each with its own split and initial weights; a point of a grid has its usual
+    /// ones.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: Option<u32>,
     /// Only these methods (registry names, comma-separated); the non-private reference always runs.
@@ -86,9 +88,11 @@ pub(crate) struct StudyOptions {
 }
 
 impl StudyOptions {
-    /// Seeds to run where the study runs `usual`: as asked, else 2 in a quick run.
-    pub(crate) fn n_seeds(&self, usual: u32) -> u32 {
-        self.seeds.unwrap_or(if self.quick { usual.min(2) } else { usual })
+    /// Seeds that each method of an experiment runs with: as asked, unless it is a search, else 2 in
+    /// a quick run.
+    pub(crate) fn n_seeds(&self, experiment: &Experiment) -> u32 {
+        let usual = if self.quick { experiment.seeds.min(2) } else { experiment.seeds };
+        self.seeds.filter(|_| !experiment.is_search).unwrap_or(usual)
     }
 
     /// Epochs to run where the paper runs `published`.

@@ -114,6 +114,7 @@ fn experiment(methods: &[&'static str]) -> anyhow::Result<Experiment> {
         data: Source::Dutch { encoding: Encoding::Esipova, sampling: Sampling::Original, group_by: GroupBy::Sex }
             .into(),
         seeds: 2,
+        is_search: false,
         model: ModelConfig::LogisticRegression,
         loss: Loss::BceWithLogits,
         batch_size: BatchSize::Records(16),
@@ -426,4 +427,12 @@ fn a_search_releases_its_best_trial_at_the_price_of_all() {
     }
     let again = run_experiment(two.path(), searching(), "--seed 7").unwrap();
     assert_eq!(timeless(again), timeless(Some(results)));
+}
+
+#[test]
+fn a_point_of_a_search_has_its_usual_runs() {
+    let options = Line::try_parse_from(["study", "--seeds", "5"]).unwrap().options;
+    let methods = experiment(&["dpsgd"]).unwrap();
+    let points = Experiment { is_search: true, ..methods.clone() };
+    assert_eq!([methods, points].map(|experiment| options.n_seeds(&experiment)), [5, 2]);
 }

@@ -296,6 +296,7 @@ impl Setting {
             departures: all,
             data: DataSetting { features: self.features, evaluation, splits: Splits::First, ..self.source.into() },
             seeds,
+            is_search: false,
             model: ModelConfig::LogisticRegression,
             loss: Loss::SoftmaxCrossEntropy,
             batch_size: BatchSize::Full,

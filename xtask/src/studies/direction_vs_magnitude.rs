@@ -37,6 +37,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         }
         .into(),
         seeds: 5,
+        is_search: false,
         model: ModelConfig::EsipovaCnn { image: images::SHAPE },
         loss: Loss::SoftmaxCrossEntropy,
         batch_size: BatchSize::Records(256),

@@ -101,6 +101,7 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
         departures: all_departures,
         data: setting.data,
         seeds: setting.seeds(),
+        is_search: false,
         model: setting.model,
         loss: Loss::SoftmaxCrossEntropy,
         batch_size: BatchSize::Records(256),

@@ -127,6 +127,7 @@ impl Network {
             departures: all,
             data: DataSetting { evaluation, splits: Splits::First, ..self.source.into() },
             seeds,
+            is_search: false,
             model: ModelConfig::ZhaoCnn { image: images::SHAPE, layout: ZhaoCnnLayout::Text },
             loss: Loss::SoftmaxCrossEntropy,
             batch_size: BatchSize::Records(BATCH_SIZE),

@@ -78,6 +78,7 @@ pub(crate) fn experiment(setting: Setting, departures: Vec<String>) -> anyhow::R
         departures: all_departures,
         data: DataSetting { evaluation: VALIDATION, ..setting.source.into() },
         seeds: 5,
+        is_search: false,
         model: setting.model,
         loss: setting.loss,
         batch_size: BatchSize::Records(setting.private.batch_size),

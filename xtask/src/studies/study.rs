@@ -372,7 +372,7 @@ impl Study {
         let mut workloads = Vec::new();
         let mut first = 0;
         for experiment in self.experiments {
-            let n_seeds = options.n_seeds(experiment.seeds);
+            let n_seeds = options.n_seeds(&experiment);
             // Only a look into the records needs the splits of all seeds.
             let n_splits = if stored.is_some() { n_seeds } else { 1 };
             let data = tables.data(&experiment.data, n_splits, &Randomness::from_seed(split_seed))?;
@@ -433,7 +433,7 @@ fn train(
     let prepared = experiments
         .into_iter()
         .map(|experiment| {
-            let data = tables.data(&experiment.data, options.n_seeds(experiment.seeds), session.public())?;
+            let data = tables.data(&experiment.data, options.n_seeds(&experiment), session.public())?;
             Ok(Prepared::new(experiment, data)?.analysed(analysis))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;

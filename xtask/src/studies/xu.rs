@@ -98,6 +98,7 @@ fn experiment(
         departures: departures(),
         data,
         seeds: setting.seeds,
+        is_search: false,
         model: setting.model,
         loss: setting.loss,
         batch_size: BatchSize::Records(256),

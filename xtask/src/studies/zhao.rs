@@ -179,7 +179,7 @@ impl Search {
         let id = self.rung_id(epsilon, rung);
         let experiment = self.experiment(id, title, self.evaluation(), seeds, methods, departures)?;
         let begins = rung.map(|epochs| Begins { experiment: self.grid_id(epsilon), epochs });
-        Ok(Experiment { begins, ..experiment })
+        Ok(Experiment { begins, is_search: true, ..experiment })
     }
 
     /// The best point of every strategy at every ε, trained on the whole training part.
@@ -447,6 +447,7 @@ pub(crate) fn experiment(
         departures: all_departures,
         data: setting.data,
         seeds: setting.seeds,
+        is_search: false,
         model: setting.model,
         loss: setting.loss.clone(),
         batch_size: setting.batch_size,

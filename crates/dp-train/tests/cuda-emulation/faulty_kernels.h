@@ -11,12 +11,21 @@ KERNEL scale_rows_but_the_first(u64 n, Divisor columns, real *dst, const real *s
 }
 
 // Every image has the winners of the batch's first.
-KERNEL max_pool_backward_of_the_first(u64 n, PoolShape shape, real *out, const real *gradients, const u16 *winners) {
+template <u32 N> static const Numbers<N> *of_the_first(PoolShape shape, const Numbers<N> *winners) {
     const u64 pixels = (u64)shape.height.by * shape.width.by, windows = (u64)shape.out_height.by * shape.out_width.by;
     const u64 image = thread_index() / (pixels * shape.channels.by);
-    max_pool_backward(n, shape, out, gradients, winners - image * windows * shape.channels.by);
+    return winners - image * windows * shape.channels.by;
 }
 
-#define PLANTED                                                    \
-    FAULTY("dropped-scale", scale_rows, scale_rows_but_the_first), \
-    FAULTY("stale-winner", max_pool_backward, max_pool_backward_of_the_first),
+KERNEL max_pool_backward_of_the_first(u64 n, PoolShape shape, Adjacent<1> *out, const Adjacent<1> *gradients, const Numbers<1> *winners) {
+    max_pool_backward(n, shape, out, gradients, of_the_first(shape, winners));
+}
+
+KERNEL max_pool_backward_in_runs_of_the_first(u64 n, PoolShape shape, Run *out, const Run *gradients, const Numbers<RUN> *winners) {
+    max_pool_backward_in_runs(n, shape, out, gradients, of_the_first(shape, winners));
+}
+
+#define PLANTED                                                                \
+    FAULTY("dropped-scale", scale_rows, scale_rows_but_the_first),             \
+    FAULTY("stale-winner", max_pool_backward, max_pool_backward_of_the_first), \
+    FAULTY("stale-winner", max_pool_backward_in_runs, max_pool_backward_in_runs_of_the_first),

@@ -2,13 +2,14 @@
 //! the working memory holds.
 
 use candle_core::cuda::WrapErr;
-use candle_core::cuda::cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DevicePtr, DeviceRepr};
+use candle_core::cuda::cudarc::driver::{CudaSlice, CudaView, CudaViewMut, DeviceRepr};
 use candle_core::{CudaDevice, Result, Tensor};
 
 use super::divisor::{Divisor, size};
 use super::fixed::{self, padded_products};
 use super::launch::{by_value, launch};
 use super::product::{Matrices, Products, Purpose};
+use super::run;
 use super::sequence::write_position_sums;
 use super::view::{Destination, Real, Source, destination, dtype, on_device, scratch, source};
 use crate::ops::conv::{ConvShape, WeightOrder, check_images, unpack};
@@ -20,9 +21,10 @@ pub(super) const WORK_BYTES: usize = 128 << 20;
 /// takes as long.
 const RESULTS: usize = 1 << 21;
 const FEWEST_RESULTS: usize = 1 << 18;
-/// Rows of a product with [`RESULTS`].
+/// Rows of a product with [`RESULTS`], and of one for a large batch.
 const FEWEST_ROWS: usize = 1 << 12;
 const MOST_ROWS: usize = 1 << 16;
+const ROWS_OF_LARGE_BATCH: usize = 1 << 18;
 /// Parts that a batch is worked off in, about: the last is filled up with zeros.
 const PARTS: usize = 4;
 
@@ -77,18 +79,6 @@ impl DeviceShape {
 /// runs.
 const ALIGNED: usize = 4;
 
-/// Bytes that a thread moves at once: the kernels' `Run`.
-const RUN_BYTES: usize = 16;
-
-/// How many adjacent channels of a group are moved at once: several if all images and patches then
-/// begin where a run may.
-fn unit<T: Real>(device: &CudaDevice, shape: &ConvShape, images: &CudaView<'_, T>) -> usize {
-    let run = RUN_BYTES / size_of::<T>();
-    let stream = device.cuda_stream();
-    let (address, _reads) = images.device_ptr(&stream);
-    if shape.depth().is_multiple_of(run) && address.is_multiple_of(RUN_BYTES as u64) { run } else { 1 }
-}
-
 /// Records of a part of a batch with so many: a power of two.
 pub(super) fn part_of_batch(expected: usize) -> usize {
     expected.div_ceil(PARTS).next_power_of_two()
@@ -99,15 +89,21 @@ pub(super) fn part_of_batch(expected: usize) -> usize {
 fn images_at_once<T>(shape: &ConvShape, expected: Option<usize>) -> usize {
     let (filters, positions) = (shape.group_filters().max(1), shape.positions().max(1));
     let images = |n_rows: usize| n_rows.div_ceil(positions).next_power_of_two();
-    let most = images((RESULTS / filters).clamp(FEWEST_ROWS, MOST_ROWS));
-    let fewest = images(FEWEST_RESULTS / filters).min(most);
-    let images = expected.map_or(most, |expected| part_of_batch(expected).clamp(fewest, most));
+    let enough = images((RESULTS / filters).clamp(FEWEST_ROWS, MOST_ROWS));
+    let fewest = images(FEWEST_RESULTS / filters).min(enough);
+    let most = images(ROWS_OF_LARGE_BATCH).max(enough);
+    let images = expected.map_or(enough, |expected| part_of_batch(expected).clamp(fewest, most));
     images.min(fixed::at_once(WORK_BYTES / size_of::<T>(), positions * shape.patch()))
 }
 
-/// Records whose gradients, of `width` values each, are formed at once: as [`images_at_once`].
+/// Records whose gradients, of `width` values each, are formed at once: as [`images_at_once`], and
+/// more where these are few results.
 fn records_at_once<T>(shape: &ConvShape, width: usize, expected: Option<usize>) -> usize {
-    images_at_once::<T>(shape, expected).min(fixed::at_once(WORK_BYTES / size_of::<T>(), width))
+    let enough = RESULTS.div_ceil(width.max(1)).next_power_of_two();
+    let records = expected.map_or(1, |expected| part_of_batch(expected).min(enough));
+    let fits = |values| fixed::at_once(WORK_BYTES / size_of::<T>(), values);
+    let records = records.max(images_at_once::<T>(shape, expected));
+    records.min(fits(width)).min(fits(shape.positions() * shape.patch()))
 }
 
 /// The ranges of images that are worked on one after the other.
@@ -129,7 +125,7 @@ pub(super) fn gather_patches<T: Real>(
     if n_rows * row < rows.len() {
         device.cuda_stream().memset_zeros(&mut rows.slice_mut(n_rows * row..)).w()?;
     }
-    let unit = unit(device, shape, &images);
+    let unit = run::unit(device, shape.depth(), &[&images]);
     let (n_units, shape) = (n_rows * shape.patch() / unit, DeviceShape::new(shape, group, row, unit)?);
     size(n_units)?;
     let rows = rows.slice_mut(..n_rows * row);
@@ -148,7 +144,7 @@ fn scatter_patches<T: Real>(
     rows: CudaView<'_, T>,
     images: CudaViewMut<'_, T>,
 ) -> Result<()> {
-    let unit = unit(device, shape, &images.as_view());
+    let unit = run::unit(device, shape.depth(), &[&images.as_view()]);
     let n_units = images.len() / shape.groups / unit;
     size(n_units)?;
     let shape = DeviceShape::new(shape, group, shape.patch(), unit)?;

@@ -33,6 +33,7 @@ mod pointwise;
 mod pool;
 mod product;
 mod rows;
+mod run;
 mod sequence;
 #[cfg(test)]
 mod testing;

@@ -8,6 +8,7 @@ use candle_core::{CudaDevice, Error, Result};
 use super::divisor::{Divisor, size};
 use super::launch::{by_value, launch};
 use super::rows::{self, values_of};
+use super::run;
 use super::view::{Destination, Real, Source, destination, dtype, scratch, source};
 use crate::ops::element::{for_float, same};
 use crate::ops::pool::PoolShape;
@@ -32,12 +33,13 @@ unsafe impl DeviceRepr for DeviceShape {}
 by_value!(DeviceShape);
 
 impl DeviceShape {
-    fn new(shape: &PoolShape) -> Result<Self> {
+    /// With channels counted in units of adjacent values.
+    fn new(shape: &PoolShape, unit: usize) -> Result<Self> {
         let &PoolShape { height, width, channels, kernel, stride, padding } = shape;
         Ok(Self {
             kernel: [size(kernel[0])?, size(kernel[1])?],
             padding: size(padding)?,
-            channels: Divisor::new(channels)?,
+            channels: Divisor::new(channels / unit)?,
             height: Divisor::new(height)?,
             width: Divisor::new(width)?,
             stride: Divisor::new(stride)?,
@@ -105,12 +107,18 @@ pub(in crate::ops) fn max_pool(
         shape.check(images.len(), out.len())?;
         winners.check(shape, range, out.len())?;
         let mut winners = winners.numbers.slice_mut(range.clone());
-        let (device_shape, n_images) = (DeviceShape::new(shape)?, out.len() / shape.outputs().max(1));
+        let unit = run::unit(&device, shape.channels, &[&out.as_view(), &images]);
+        let (device_shape, n_images) = (DeviceShape::new(shape, unit)?, out.len() / shape.outputs().max(1));
         for some in launches(shape, n_images)? {
             let outputs = values_of(&some, shape.outputs());
-            let (out, winners) = (out.slice_mut(outputs.clone()), winners.slice_mut(outputs.clone()));
+            let n_units = outputs.len() / unit;
+            let (out, winners) = (out.slice_mut(outputs.clone()), winners.slice_mut(outputs));
             let images = images.slice(values_of(&some, shape.inputs()));
-            launch!(T, &device, "max_pool", outputs.len(); device_shape, out, winners, images)?;
+            if unit > 1 {
+                launch!(T, &device, "max_pool_in_runs", n_units; device_shape, out, winners, images)?;
+            } else {
+                launch!(T, &device, "max_pool", n_units; device_shape, out, winners, images)?;
+            }
         }
         Ok(())
     })
@@ -129,10 +137,16 @@ pub(in crate::ops) fn max_pool_backward(
         shape.check(out.len(), gradients.len())?;
         winners.check(shape, range, gradients.len())?;
         let winners = winners.numbers.slice(range.clone());
-        let device_shape = DeviceShape::new(shape)?;
+        let unit = run::unit(&device, shape.channels, &[&out.as_view(), &gradients]);
+        let device_shape = DeviceShape::new(shape, unit)?;
         over_images(shape, out, &gradients, |some, out, gradients| {
             let winners = winners.slice(values_of(some, shape.outputs()));
-            launch!(T, &device, "max_pool_backward", out.len(); device_shape, out, gradients, winners)
+            let n_units = out.len() / unit;
+            if unit > 1 {
+                launch!(T, &device, "max_pool_backward_in_runs", n_units; device_shape, out, gradients, winners)
+            } else {
+                launch!(T, &device, "max_pool_backward", n_units; device_shape, out, gradients, winners)
+            }
         })
     })
 }
@@ -156,7 +170,7 @@ pub(in crate::ops) fn average_pool(dst: Destination<'_>, images: Source<'_>, sha
         let device = dst.0.device.clone();
         let (mut out, images) = (destination::<T>(dst)?, source::<T>(images)?);
         shape.check(images.len(), out.len())?;
-        let (device_shape, share) = (DeviceShape::new(shape)?, share::<T>(shape));
+        let (device_shape, share) = (DeviceShape::new(shape, 1)?, share::<T>(shape));
         for some in launches(shape, out.len() / shape.outputs().max(1))? {
             let out = out.slice_mut(values_of(&some, shape.outputs()));
             let images = images.slice(values_of(&some, shape.inputs()));
@@ -175,7 +189,7 @@ pub(in crate::ops) fn average_pool_backward(
         let device = dst.0.device.clone();
         let (out, gradients) = (destination::<T>(dst)?, source::<T>(gradients)?);
         shape.check(out.len(), gradients.len())?;
-        let (device_shape, share) = (DeviceShape::new(shape)?, share::<T>(shape));
+        let (device_shape, share) = (DeviceShape::new(shape, 1)?, share::<T>(shape));
         over_images(shape, out, &gradients, |_, out, gradients| {
             launch!(T, &device, "average_pool_backward", out.len(); device_shape, share, out, gradients)
         })

@@ -44,6 +44,8 @@ const LANES: usize = 256;
 /// busy.
 const COLUMN_PARTS: usize = 4_096;
 const ENOUGH_THREADS: usize = 1 << 17;
+/// Rows of a partial sum, at least.
+const ROWS_OF_PART: usize = 8;
 /// Partial sums that one thread adds up.
 const FOLDED: usize = 16;
 
@@ -135,7 +137,8 @@ fn sum_columns<T: Real>(
     let Columns { values, rows, row_stride, first_column } = matrix;
     let columns = dst.len();
     // With many columns one thread sums each: partial sums would take as much memory as the matrix.
-    let n_parts = (ENOUGH_THREADS / columns.max(1)).min(rows).clamp(1, COLUMN_PARTS);
+    // With few rows a thread has some of them, which saves a launch for the sum of the parts.
+    let n_parts = (ENOUGH_THREADS / columns.max(1)).min(rows.div_ceil(ROWS_OF_PART)).clamp(1, COLUMN_PARTS);
     let mut parts = Parts::new(device, n_parts, columns)?;
     // Without weights the kernel reads none, but it takes a pointer.
     let weighted = weights.is_some();

@@ -15,6 +15,7 @@
 #include "optimiser.cuh"
 #include "pool.cuh"
 #include "rows.cuh"
+#include "run.cuh"
 #include "sequence.cuh"
 #include "sums.cuh"
 #include "update.cuh"

@@ -1,6 +1,7 @@
 // Patches of images with channels last, and back.
 #pragma once
 #include "divisor.cuh"
+#include "run.cuh"
 #include "thread.cuh"
 
 // The host's `ConvShape`, of one group. Channels are counted in units: of one value, or of as many as are read and written at once. A patch is
@@ -9,16 +10,6 @@ struct ConvShape {
     u32 height, width, pixel, first, padding, patch, row;
     Divisor channels, kernel, stride, out_height, out_width, image_height, image_width;
 };
-
-// Adjacent values that one instruction moves.
-struct alignas(16) Run {
-    real value[16 / sizeof(real)];
-};
-
-__device__ inline Run operator+(Run a, Run b) {
-    for (u32 i = 0; i < 16 / sizeof(real); i++) a.value[i] += b.value[i];
-    return a;
-}
 
 // One unit of the patches of a group, zeros outside of the image. Image, position, tap and channel follow from its number.
 template <class Unit> __device__ inline void gather(u32 i, ConvShape shape, const Unit *images, Unit *rows) {

@@ -1,9 +1,10 @@
 // Pooling of images with channels last.
 #pragma once
 #include "divisor.cuh"
+#include "run.cuh"
 #include "thread.cuh"
 
-// The host's `PoolShape`.
+// The host's `PoolShape`. Channels are counted in units: of one value, or of as many as are read and written at once.
 struct PoolShape {
     u32 kernel_height, kernel_width, padding;
     Divisor channels, height, width, stride, out_height, out_width;
@@ -56,42 +57,79 @@ __device__ inline u16 number_in_window(PoolShape shape, u32 y, u32 x, u32 row, u
     return (u16)((row + shape.padding - y * shape.stride.by) * shape.kernel_width + column + shape.padding - x * shape.stride.by);
 }
 
-// n = values of the output. The pixel whose value a window passes on, its winner, is the first that is NaN, else the first of the largest.
-KERNEL max_pool(u64 n, PoolShape shape, real *out, u16 *winners, const real *images) {
-    ITEM(i, n);
+// A number for each of some adjacent values.
+template <u32 N> struct alignas(N * sizeof(u16)) Numbers {
+    u16 value[N];
+};
+
+// The pixel whose value a window passes on, its winner, is the first that is NaN, else the first of the largest. Channels are counted in units
+// of N.
+template <u32 N>
+__device__ inline void pool_largest(u32 i, PoolShape shape, Adjacent<N> *out, Numbers<N> *winners, const Adjacent<N> *images) {
     const u32 channels = shape.channels.by;
-    const Place at = place((u32)i, shape.out_height, shape.out_width, shape.channels);
-    const real *image = images + (u64)at.image * shape.height.by * shape.width.by * channels + at.channel;
+    const Place at = place(i, shape.out_height, shape.out_width, shape.channels);
+    const Adjacent<N> *image = images + (u64)at.image * shape.height.by * shape.width.by * channels + at.channel;
     const Window window = window_of(shape, at.row, at.column);
-    real largest = image[(window.top * shape.width.by + window.left) * channels];
-    u16 winner = number_in_window(shape, at.row, at.column, window.top, window.left);
+    Adjacent<N> largest = image[(window.top * shape.width.by + window.left) * channels];
+    const u16 first = number_in_window(shape, at.row, at.column, window.top, window.left);
+    Numbers<N> winner;
+    for (u32 j = 0; j < N; j++) winner.value[j] = first;
     for (u32 row = window.top; row < window.bottom; row++) {
         for (u32 column = window.left; column < window.right; column++) {
-            const real value = image[(row * shape.width.by + column) * channels];
-            const bool stays = largest >= value || largest != largest;
-            winner = stays ? winner : number_in_window(shape, at.row, at.column, row, column);
-            largest = stays ? largest : value;
+            const Adjacent<N> values = image[(row * shape.width.by + column) * channels];
+            const u16 number = number_in_window(shape, at.row, at.column, row, column);
+            for (u32 j = 0; j < N; j++) {
+                const bool stays = largest.value[j] >= values.value[j] || largest.value[j] != largest.value[j];
+                winner.value[j] = stays ? winner.value[j] : number;
+                largest.value[j] = stays ? largest.value[j] : values.value[j];
+            }
         }
     }
     out[i] = largest;
     winners[i] = winner;
 }
 
-// n = values of the input: each asks the windows around it whether it is their winner.
-KERNEL max_pool_backward(u64 n, PoolShape shape, real *out, const real *gradients, const u16 *winners) {
-    ITEM(i, n);
-    const Place at = place((u32)i, shape.height, shape.width, shape.channels);
+// Each value of the input asks the windows around it whether it is their winner.
+template <u32 N>
+__device__ inline void pool_largest_backward(u32 i, PoolShape shape, Adjacent<N> *out, const Adjacent<N> *gradients, const Numbers<N> *winners) {
+    const Place at = place(i, shape.height, shape.width, shape.channels);
     u32 first_y, end_y, first_x, end_x;
     windows_around(at.row, shape.kernel_height, shape.stride, shape.padding, shape.out_height.by, &first_y, &end_y);
     windows_around(at.column, shape.kernel_width, shape.stride, shape.padding, shape.out_width.by, &first_x, &end_x);
-    real sum = 0;
+    Adjacent<N> sum = {};
     for (u32 y = first_y; y < end_y; y++) {
         for (u32 x = first_x; x < end_x; x++) {
             const u64 window = (((u64)at.image * shape.out_height.by + y) * shape.out_width.by + x) * shape.channels.by + at.channel;
-            if (winners[window] == number_in_window(shape, y, x, at.row, at.column)) sum += gradients[window];
+            const u16 number = number_in_window(shape, y, x, at.row, at.column);
+            const Numbers<N> winner = winners[window];
+            const Adjacent<N> gradient = gradients[window];
+            for (u32 j = 0; j < N; j++)
+                if (winner.value[j] == number) sum.value[j] += gradient.value[j];
         }
     }
     out[i] = sum;
+}
+
+// n = units of the output.
+KERNEL max_pool(u64 n, PoolShape shape, Adjacent<1> *out, Numbers<1> *winners, const Adjacent<1> *images) {
+    ITEM(i, n);
+    pool_largest((u32)i, shape, out, winners, images);
+}
+
+KERNEL max_pool_in_runs(u64 n, PoolShape shape, Run *out, Numbers<RUN> *winners, const Run *images) {
+    ITEM(i, n);
+    pool_largest((u32)i, shape, out, winners, images);
+}
+
+// n = units of the input.
+KERNEL max_pool_backward(u64 n, PoolShape shape, Adjacent<1> *out, const Adjacent<1> *gradients, const Numbers<1> *winners) {
+    ITEM(i, n);
+    pool_largest_backward((u32)i, shape, out, gradients, winners);
+}
+
+KERNEL max_pool_backward_in_runs(u64 n, PoolShape shape, Run *out, const Run *gradients, const Numbers<RUN> *winners) {
+    ITEM(i, n);
+    pool_largest_backward((u32)i, shape, out, gradients, winners);
 }
 
 KERNEL average_pool(u64 n, PoolShape shape, real share, real *out, const real *images) {
