@@ -1,13 +1,14 @@
-//! Joins records of one study that are in compact files, where no database is left: those that are
-//! committed, and new ones.
+//! Joins records of one study in a compact file: those that are committed, and new ones of compact
+//! files or databases.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
 use crate::compact;
+use crate::database::Database;
 use crate::merge::Merged;
-use crate::output::Output;
+use crate::output::{Output, is_database};
 use crate::record::{ExperimentResults, MethodResults, RunRecord, StudyResults};
 
 /// How a compact file's name ends.
@@ -26,17 +27,27 @@ pub fn join(out: &Path, inputs: &[PathBuf], study: &str) -> anyhow::Result<Merge
     let mut joined = if out.exists() {
         compact::read(out, study)?
     } else {
-        compact::read(inputs.next().context("nothing to merge")?, study)?
+        read(inputs.next().context("nothing to merge")?, study)?
     };
     let mut merged = Merged { added: if out.exists() { 0 } else { n_runs(&joined) }, equal: 0 };
     let paths: Vec<&Path> = inputs.clone().map(PathBuf::as_path).collect();
     let output = Output::new(out, &paths)?;
     for path in inputs {
-        let more = compact::read(path, study)?;
+        let more = read(path, study)?;
         add(&mut joined, more, &mut merged).with_context(|| path.display().to_string())?;
     }
     output.write_bytes(&compact::pack(&joined)?)?;
     Ok(merged)
+}
+
+/// The records of a compact file or a database, which may be of a study that is not finished.
+fn read(path: &Path, study: &str) -> anyhow::Result<StudyResults> {
+    if !is_database(path).with_context(|| format!("reading {}", path.display()))? {
+        return compact::read(path, study);
+    }
+    let results = Database::read(path)?.results()?;
+    ensure!(results.study == study, "{}: records of the study {}, not of {study}", path.display(), results.study);
+    Ok(results)
 }
 
 fn n_runs(study: &StudyResults) -> usize {

@@ -81,13 +81,14 @@ enum ResultsCommand {
     /// Join databases of one study, for example its shards
     ///
     /// A run that several of them hold must have the same result in all, the time it took aside; it
-    /// is kept once. If two disagree, nothing is changed and the first difference is shown. Where
-    /// no database is left, files of records (`STUDY.json.gz`, a report's `runs.json.gz`) are
-    /// joined into another, which is named after its study.
+    /// is kept once. If two disagree, nothing is changed and the first difference is shown. A file
+    /// of records, which is named after its study, takes the runs of databases, finished or not,
+    /// and of other such files (a report's `runs.json.gz`). `--resume --from` goes on with it where
+    /// no database is left.
     Merge {
         /// Database to add to; it is made if there is none. Or STUDY.json.gz
         out: PathBuf,
-        /// Databases to read; or files of records
+        /// Databases to read; for STUDY.json.gz also files of records
         #[arg(required = true, value_name = "IN")]
         inputs: Vec<PathBuf>,
     },

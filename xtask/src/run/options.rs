@@ -100,6 +100,20 @@ impl StudyOptions {
         if self.quick { published.min(3) } else { published }
     }
 
+    /// An option that is given and says something about training.
+    pub(crate) fn of_training(&self) -> Option<&'static str> {
+        let given = [
+            ("--seeds", self.seeds.is_some()),
+            ("--methods", !self.methods.is_empty()),
+            ("--quick", self.quick),
+            ("--records", self.records.is_some()),
+            ("--shard", self.shard.is_some()),
+            ("--seed", self.seed.is_some()),
+            ("--split-seed", self.split_seed.is_some()),
+        ];
+        given.into_iter().find_map(|(name, is_given)| is_given.then_some(name))
+    }
+
     /// The `--threads` of the command line.
     pub(crate) fn threads(&self) -> Option<u16> {
         self.threads

@@ -11,6 +11,7 @@ use dp_train::{
 };
 use indicatif::ProgressBar;
 use ndarray::Array2;
+use run_records::join::join;
 use run_records::{MethodResults, StudyResults};
 
 use super::data_setting::Source;
@@ -55,9 +56,19 @@ fn run_on(
     let words = format!("study --out {} --threads 2 {arguments}", folder.display());
     let options = Line::try_parse_from(words.split_whitespace())?.options;
     let session = Session::begin("line", &options)?;
+    run_in(&session, experiment, provenance, moved)
+}
+
+/// The same in a session that has begun.
+fn run_in(
+    session: &Session,
+    experiment: Experiment,
+    provenance: Provenance,
+    moved: usize,
+) -> anyhow::Result<Option<StudyResults>> {
     let execution = Execution::default();
     let prepared = Prepared::new(experiment, data(provenance, moved))?;
-    run_all(&[prepared], &session, &execution)?.map(|experiments| session.results(experiments)).transpose()
+    run_all(&[prepared], session, &execution)?.map(|experiments| session.results(experiments)).transpose()
 }
 
 fn data(provenance: Provenance, moved: usize) -> ExperimentData<'static> {
@@ -160,6 +171,38 @@ fn a_resumed_study_equals_one_that_was_not_interrupted() {
     // What was not asked for stays in the records and out of the results.
     let narrow = timeless(run(parts.path(), &["dpsgd"], "--seed 7 --resume").unwrap());
     assert_eq!(narrow.experiments[0].methods, whole.experiments[0].methods[1..2]);
+}
+
+/// A study that goes on with a compact file of another's runs, where no database is left.
+#[test]
+fn runs_of_a_file_are_not_trained_again() {
+    let first = tempfile::tempdir().unwrap();
+    let file = first.path().join("line.json.gz");
+    run(first.path(), &["dpsgd-f"], "--seed 7").unwrap();
+    join(&file, &[first.path().join("records.db")], "line").unwrap();
+    let whole = run(first.path(), &ALL, "--seed 7 --resume").unwrap().unwrap();
+    let going_on = |experiment: Experiment, seed: &str| {
+        let second = tempfile::tempdir().unwrap();
+        let words = format!("study --out {} --threads 2 --resume --seed {seed}", second.path().display());
+        let options = Line::try_parse_from(words.split_whitespace()).unwrap().options;
+        let session = Session::begin("line", &options).unwrap().given(Some(&file))?;
+        anyhow::Ok(run_in(&session, experiment, provenance(), 0)?.unwrap())
+    };
+    let results = going_on(experiment(&ALL).unwrap(), "7").unwrap();
+    let n_runs =
+        |results: &StudyResults| -> Vec<u64> { results.sessions.iter().map(|session| session.n_runs).collect() };
+    let metrics = |results: &StudyResults| -> Vec<_> {
+        let runs = results.experiments[0].methods.iter().flat_map(|method| &method.runs);
+        runs.map(|run| (run.index, run.test.clone(), run.train.clone(), run.provenance.clone())).collect()
+    };
+    assert_eq!(n_runs(&results).iter().sum::<u64>(), 6);
+    assert!(n_runs(&results).contains(&2) && n_runs(&results).contains(&4), "two were given");
+    assert_eq!(metrics(&results), metrics(&whole));
+    // Other settings.
+    let longer = Experiment { epochs: 3, ..experiment(&ALL).unwrap() };
+    assert_eq!(n_runs(&going_on(longer, "7").unwrap()), [6]);
+    let error = going_on(experiment(&ALL).unwrap(), "8").unwrap_err().to_string();
+    assert_eq!(error, format!("--from: the runs of {} are of --seed 7, not --seed 8", file.display()));
 }
 
 /// Ends a run before this step.

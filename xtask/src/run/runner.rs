@@ -155,21 +155,16 @@ impl<'a> Prepared<'a> {
     /// Trains one run and stores it, or why there is none.
     fn train(&self, job: Job, key: &RunKey, shared: &Shared<'_>) -> anyhow::Result<()> {
         let session = shared.session;
+        let (method, ledger) = self.released(job.method)?;
         let Seat { execution, cache } = shared.seat();
         let records = cache.get(&key.data_digest, || self.data.load(job.seed, &execution.device))?;
         let run = Run { key, records: &records, session, execution, bar: &shared.progress.bar };
-        let (ledger, outcome) = match &self.procedures[job.method] {
-            Procedure::Training(plan) => (privacy::ledger(plan)?, run.train(plan, self.analysis)?),
-            Procedure::Beginning(beginning) => {
-                (privacy::ledger(&beginning.plan)?, run.begin(beginning, &whole(beginning, key)?)?)
-            }
-            Procedure::Conditioned(conditioned) => {
-                (privacy::ledger(conditioned.plan())?, run.train_conditioned(conditioned)?)
-            }
-            Procedure::Search(search) => (privacy::ledger_of_search(search)?, run.search(search)?),
+        let outcome = match &self.procedures[job.method] {
+            Procedure::Training(plan) => run.train(plan, self.analysis)?,
+            Procedure::Beginning(beginning) => run.begin(beginning, &whole(beginning, key)?)?,
+            Procedure::Conditioned(conditioned) => run.train_conditioned(conditioned)?,
+            Procedure::Search(search) => run.search(search)?,
         };
-        let method = self.method(job.method, &ledger)?;
-        let ledger = serde_json::to_value(&ledger).context("serialising a ledger")?;
         match outcome {
             Ok(run) => {
                 let provenance = Some(RunProvenance {
@@ -183,6 +178,16 @@ impl<'a> Prepared<'a> {
             }
             Err(Failure(reason)) => session.put_failure(key, &method, &reason),
         }
+    }
+
+    /// The method without its runs, and the ledger of each.
+    fn released(&self, method: usize) -> anyhow::Result<(MethodResults, serde_json::Value)> {
+        let ledger = match &self.procedures[method] {
+            Procedure::Search(search) => privacy::ledger_of_search(search)?,
+            procedure => privacy::ledger(procedure.plan())?,
+        };
+        let json = serde_json::to_value(&ledger).context("serialising a ledger")?;
+        Ok((self.method(method, &ledger)?, json))
     }
 
     /// The method without its runs. One that searches lies at the ε of the whole search.
@@ -303,6 +308,29 @@ fn seats(execution: &Execution, n_threads: usize) -> anyhow::Result<Vec<Seat>> {
     std::iter::once(Ok(seat(execution.clone()))).chain(others).collect()
 }
 
+/// Stores the runs that the session was given and its records lack; how many.
+fn take_given(
+    experiments: &[Prepared<'_>],
+    descriptions: &[ExperimentResults],
+    session: &Session,
+) -> anyhow::Result<usize> {
+    let mut taken = 0;
+    for (index, (prepared, description)) in experiments.iter().zip(descriptions).enumerate() {
+        let mut is_noted = false;
+        for job in prepared.jobs(index) {
+            let key = prepared.key(job);
+            let Some(given) = session.given_run(description, &key)? else { continue };
+            if !std::mem::replace(&mut is_noted, true) {
+                session.put_experiment(description)?;
+            }
+            let (method, ledger) = prepared.released(job.method)?;
+            session.put_given(&key, &method, &ledger, &given)?;
+            taken += 1;
+        }
+    }
+    Ok(taken)
+}
+
 /// Trains all runs of these experiments that the session's records lack, one run on each thread at
 /// a time, and stores each as it finishes. A run that diverges is stored as failed; the others go
 /// on. Returns the experiments as the records have them; `None` if other shards' runs are missing.
@@ -319,6 +347,10 @@ pub(crate) fn run_all(
     let descriptions = experiments.iter().map(Prepared::description).collect::<anyhow::Result<Vec<_>>>()?;
     for description in &descriptions {
         session.refuse_other_data(description)?;
+    }
+    let taken = take_given(experiments, &descriptions, session)?;
+    if taken > 0 {
+        say!("{taken} of {} runs need no training: they were given.", jobs.len())?;
     }
     let mut missing = session.missing_here(&keys)?;
     for description in &descriptions {

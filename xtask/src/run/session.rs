@@ -1,6 +1,6 @@
 //! One command that trains runs of a study: its records, its randomness and its share of the work.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -20,6 +20,7 @@ use run_records::{
 use serde_json::json;
 
 use super::checkpoints::RunCheckpoints;
+use super::given::{GivenRun, GivenRuns};
 use super::options::StudyOptions;
 use super::shard::Shard;
 use crate::host;
@@ -51,6 +52,10 @@ pub(crate) struct Session {
     checkpoints: Option<RunCheckpoints>,
     /// Of a rank that is not the first.
     rank_records: Option<Mutex<RankRecords>>,
+    /// Runs that need no training.
+    given: Option<GivenRuns>,
+    /// Their commands, as far as a run of theirs was stored.
+    given_sessions: Mutex<Vec<(SessionRecord, SessionId)>>,
 }
 
 impl Session {
@@ -126,7 +131,48 @@ impl Session {
             started: Instant::now(),
             ranks,
             rank_records,
+            given: None,
+            given_sessions: Mutex::default(),
         })
+    }
+
+    /// The same with the runs of a compact file, which need no training.
+    ///
+    /// # Errors
+    /// If the file holds no runs of this study and its seeds.
+    pub(crate) fn given(mut self, path: Option<&Path>) -> anyhow::Result<Self> {
+        self.given = path.map(|path| GivenRuns::read(path, &self.source)).transpose()?;
+        Ok(self)
+    }
+
+    /// A run that was given and is not stored yet.
+    ///
+    /// # Errors
+    /// If the records cannot be read.
+    pub(crate) fn given_run(&self, experiment: &ExperimentResults, key: &RunKey) -> anyhow::Result<Option<GivenRun>> {
+        let Some(given) = self.given.as_ref().and_then(|given| given.find(experiment, key)) else { return Ok(None) };
+        Ok(self.database().revision_of(key)?.is_none().then_some(given))
+    }
+
+    /// Stores a run that was given, under the command that trained it.
+    pub(crate) fn put_given(
+        &self,
+        key: &RunKey,
+        method: &MethodResults,
+        ledger: &serde_json::Value,
+        given: &GivenRun,
+    ) -> anyhow::Result<()> {
+        let (mut database, wall_seconds) = (self.database(), given.session.wall_seconds);
+        let mut sessions = self.given_sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let noted = sessions.iter().find(|(session, _)| *session == given.session).map(|(_, id)| *id);
+        let id = noted.map_or_else(|| database.begin_session(&given.session), Ok)?;
+        if noted.is_none() {
+            sessions.push((given.session.clone(), id));
+        }
+        match &given.outcome {
+            Ok(run) => database.put_run(key, id, wall_seconds, method, ledger, run),
+            Err(reason) => database.put_failure(key, id, wall_seconds, method, reason),
+        }
     }
 
     /// The source of partitions and initial parameters, which are public.

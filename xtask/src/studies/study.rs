@@ -55,10 +55,9 @@ pub(crate) struct StudyArgs {
     pub(crate) encoder: Option<PathBuf>,
     /// Instead of training, render the report from the records of an earlier run: `runs.json.gz` or
     /// `results.json` of its report, or its `metrics.csv`, from which follows what needs accuracy
-    /// and loss of final models alone.
-    #[arg(long, value_name = "FILE", conflicts_with_all = [
-        "slurm", "kubernetes", "plan", "resume", "quick", "seeds", "methods", "shard", "seed", "split_seed", "records", "table", "experiment",
-    ])]
+    /// and loss of final models alone. With `--resume`, train all but the runs that such a
+    /// `runs.json.gz` has, in the same settings and on the same data.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["slurm", "kubernetes", "plan"])]
     from: Option<PathBuf>,
 }
 
@@ -116,6 +115,13 @@ impl StudyArgs {
     /// The same with the report in this directory.
     pub(crate) fn with_out(&self, out: &Path) -> Self {
         Self { options: self.options.with_out(out), ..self.clone() }
+    }
+
+    /// An option that is given and says something about training.
+    fn of_training(&self) -> Option<&'static str> {
+        let part = [("--table", !self.table.is_empty()), ("--experiment", !self.experiment.is_empty())];
+        let part = part.into_iter().find_map(|(name, is_given)| is_given.then_some(name));
+        part.or_else(|| self.options.of_training())
     }
 
     /// Refuses options that name a part of one study, or a file of one.
@@ -284,7 +290,10 @@ impl Study {
         if args.from.is_some() || options.plan || options.slurm.or(options.kubernetes).is_some() {
             ensure_alone("--from, --plan, --slurm and --kubernetes")?;
         }
-        if let Some(path) = &args.from {
+        if let Some(path) = args.from.as_ref().filter(|_| !options.resume) {
+            if let Some(name) = args.of_training() {
+                bail!("{name}: --from renders a report without training; to go on with its runs, add --resume");
+            }
             let out = self.claim(options)?;
             return write(&self.presentation, &compact::read(path, &self.name)?, &out, options.print);
         }
@@ -308,7 +317,7 @@ impl Study {
         let out = is_first.then(|| self.claim(options)).transpose()?;
         // Data that are refused leave no records behind.
         self.experiments.iter().try_for_each(|experiment| tables.read(experiment.data.source).map(drop))?;
-        let session = Session::begin(&self.name, options)?;
+        let session = Session::begin(&self.name, options)?.given(args.from.as_deref().filter(|_| is_first))?;
         let mut begun = Vec::new();
         let train = |next| train(next, &tables, options, &session, &execution, analysis, &mut begun);
         let outcome = train_all(self.experiments, self.follow_up.as_ref(), train)?;

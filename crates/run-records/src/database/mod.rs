@@ -2,6 +2,7 @@
 
 mod lock;
 mod open;
+mod results;
 
 use std::path::{Path, PathBuf};
 

@@ -147,13 +147,17 @@ fn refuse_kind(path: &Path, earlier: &Metadata) -> anyhow::Result<()> {
     if earlier.permissions().readonly() {
         bail!("{} is write-protected", path.display());
     }
-    let mut head = Vec::new();
-    let file = File::open(path).with_context(|| format!("{} is there and cannot be read", path.display()))?;
-    file.take(DATABASE.len() as u64).read_to_end(&mut head).with_context(|| path.display().to_string())?;
-    if head == DATABASE {
+    if is_database(path).with_context(|| format!("{} is there and cannot be read", path.display()))? {
         bail!("{} is a database, which is not replaced", path.display());
     }
     Ok(())
+}
+
+/// Whether this file is an SQLite database.
+pub(crate) fn is_database(path: &Path) -> io::Result<bool> {
+    let mut head = Vec::new();
+    File::open(path)?.take(DATABASE.len() as u64).read_to_end(&mut head)?;
+    Ok(head == DATABASE)
 }
 
 /// Whether both names lead to one file.

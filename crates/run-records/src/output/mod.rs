@@ -11,4 +11,5 @@ mod folder;
 mod part;
 
 pub use self::file::Output;
+pub(crate) use self::file::is_database;
 pub use self::folder::{Contents, ReportFolder};

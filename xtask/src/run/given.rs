@@ -1,0 +1,62 @@
+//! Runs that were trained elsewhere and are in a compact file: a study goes on with them.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use run_records::{
+    ExperimentResults, MethodResults, RunKey, RunRecord, SessionRecord, Source, StudyResults, compact, config_hash,
+};
+
+/// The runs of a compact file.
+pub(crate) struct GivenRuns {
+    results: StudyResults,
+}
+
+/// One of them.
+pub(crate) struct GivenRun {
+    /// The command that trained it.
+    pub(crate) session: SessionRecord,
+    /// Its record, or why it failed.
+    pub(crate) outcome: Result<RunRecord, String>,
+}
+
+impl GivenRuns {
+    /// Those of a file, which must be of this study and its seeds.
+    ///
+    /// # Errors
+    /// Names the file and what is wrong with it.
+    pub(crate) fn read(path: &Path, source: &Source) -> anyhow::Result<Self> {
+        let results = compact::read(path, &source.study).context("--from")?;
+        let StudyResults { study, quick, seed, split_seed, .. } = &results;
+        let of_file = Source { study: study.clone(), quick: *quick, seed: *seed, split_seed: *split_seed };
+        if let Some(difference) = of_file.difference(source) {
+            bail!("--from: the runs of {} are of {difference}", path.display());
+        }
+        Ok(Self { results })
+    }
+
+    /// The run with this key, if it was trained in these settings, on these data and with this
+    /// model.
+    pub(crate) fn find(&self, experiment: &ExperimentResults, key: &RunKey) -> Option<GivenRun> {
+        let data =
+            |of: &ExperimentResults| (of.dataset.digest.clone(), of.dataset.encoding.clone(), of.dataset.synthetic);
+        let is_experiment = |given: &&ExperimentResults| {
+            given.id == experiment.id && data(given) == data(experiment) && given.model == experiment.model
+        };
+        let is_method =
+            |given: &&MethodResults| given.method == key.method && config_hash(&given.config) == key.config_hash;
+        let method = self.results.experiments.iter().find(is_experiment)?.methods.iter().find(is_method)?;
+        let run = method.runs.iter().find(|run| run.index == key.index);
+        let failure = method.failures.iter().find(|failure| failure.index == key.index);
+        let revision = run.and_then(|run| Some(&run.provenance.as_ref()?.code_revision));
+        let sessions = || self.results.sessions.iter();
+        let session =
+            sessions().find(|session| Some(&session.code_revision) == revision).or_else(|| sessions().next())?;
+        let outcome = match (run, failure) {
+            (Some(run), _) => Ok(run.clone()),
+            (None, Some(failure)) => Err(failure.reason.clone()),
+            (None, None) => return None,
+        };
+        Some(GivenRun { session: session.clone(), outcome })
+    }
+}
