@@ -38,10 +38,11 @@ impl GivenRuns {
     /// The run with this key, if it was trained in these settings, on these data and with this
     /// model.
     pub(crate) fn find(&self, experiment: &ExperimentResults, key: &RunKey) -> Option<GivenRun> {
-        let data =
-            |of: &ExperimentResults| (of.dataset.digest.clone(), of.dataset.encoding.clone(), of.dataset.synthetic);
         let is_experiment = |given: &&ExperimentResults| {
-            given.id == experiment.id && data(given) == data(experiment) && given.model == experiment.model
+            let (data, asked) = (&given.dataset, &experiment.dataset);
+            let is_same =
+                (&data.digest, &data.encoding, data.synthetic) == (&asked.digest, &asked.encoding, asked.synthetic);
+            given.id == experiment.id && is_same && given.model == experiment.model
         };
         let is_method =
             |given: &&MethodResults| given.method == key.method && config_hash(&given.config) == key.config_hash;
