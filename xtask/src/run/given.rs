@@ -1,6 +1,6 @@
 //! Runs that were trained elsewhere and are in a compact file: a study goes on with them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use run_records::{
@@ -9,6 +9,7 @@ use run_records::{
 
 /// The runs of a compact file.
 pub(crate) struct GivenRuns {
+    path: PathBuf,
     results: StudyResults,
 }
 
@@ -21,18 +22,25 @@ pub(crate) struct GivenRun {
 }
 
 impl GivenRuns {
-    /// Those of a file, which must be of this study and its seeds.
+    /// Those of a file, which must be of this study.
     ///
     /// # Errors
     /// Names the file and what is wrong with it.
-    pub(crate) fn read(path: &Path, source: &Source) -> anyhow::Result<Self> {
-        let results = compact::read(path, &source.study).context("--from")?;
-        let StudyResults { study, quick, seed, split_seed, .. } = &results;
-        let of_file = Source { study: study.clone(), quick: *quick, seed: *seed, split_seed: *split_seed };
-        if let Some(difference) = of_file.difference(source) {
-            bail!("--from: the runs of {} are of {difference}", path.display());
+    pub(crate) fn read(path: &Path, study: &str) -> anyhow::Result<Self> {
+        Ok(Self { path: path.to_owned(), results: compact::read(path, study).context("--from")? })
+    }
+
+    /// Refuses runs under other seeds.
+    ///
+    /// # Errors
+    /// Names the difference.
+    pub(crate) fn ensure_of(&self, source: &Source) -> anyhow::Result<()> {
+        let StudyResults { study, quick, seed, split_seed, .. } = &self.results;
+        let own = Source { study: study.clone(), quick: *quick, seed: *seed, split_seed: *split_seed };
+        match own.difference(source) {
+            None => Ok(()),
+            Some(difference) => bail!("--from: the runs of {} are of {difference}", self.path.display()),
         }
-        Ok(Self { results })
     }
 
     /// The run with this key, if it was trained in these settings, on these data and with this

@@ -8,7 +8,7 @@ pub(crate) mod data_source;
 pub(crate) mod evaluation;
 pub(crate) mod experiment;
 pub(crate) mod features;
-mod given;
+pub(crate) mod given;
 pub(crate) mod images;
 pub(crate) mod kubernetes;
 pub(crate) mod options;

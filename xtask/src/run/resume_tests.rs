@@ -16,6 +16,7 @@ use run_records::{MethodResults, StudyResults};
 
 use super::data_setting::Source;
 use super::experiment::{BatchCounting, BatchSize, Begins, Experiment, MethodSetting, NON_PRIVATE, Noise};
+use super::given::GivenRuns;
 use super::options::StudyOptions;
 use super::plans::plan_of;
 use super::random_search::RandomSearch;
@@ -55,7 +56,7 @@ fn run_on(
 ) -> anyhow::Result<Option<StudyResults>> {
     let words = format!("study --out {} --threads 2 {arguments}", folder.display());
     let options = Line::try_parse_from(words.split_whitespace())?.options;
-    let session = Session::begin("line", &options)?;
+    let session = Session::begin("line", &options, None)?;
     run_in(&session, experiment, provenance, moved)
 }
 
@@ -185,7 +186,8 @@ fn runs_of_a_file_are_not_trained_again() {
         let second = tempfile::tempdir().unwrap();
         let words = format!("study --out {} --threads 2 --resume --seed {seed}", second.path().display());
         let options = Line::try_parse_from(words.split_whitespace()).unwrap().options;
-        let session = Session::begin("line", &options).unwrap().given(Some(&file))?;
+        let given = GivenRuns::read(&file, "line").unwrap();
+        let session = Session::begin("line", &options, Some(given))?;
         anyhow::Ok(run_in(&session, experiment, provenance(), 0)?.unwrap())
     };
     let results = going_on(experiment(&ALL).unwrap(), "7").unwrap();
@@ -308,7 +310,7 @@ fn checkpoints_are_named_by_all_that_decides_a_run_and_leave_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let words = |arguments: &str| {
         let words = format!("study --out {} {arguments}", folder.path().display());
-        Session::begin("line", &Line::try_parse_from(words.split_whitespace()).unwrap().options).unwrap()
+        Session::begin("line", &Line::try_parse_from(words.split_whitespace()).unwrap().options, None).unwrap()
     };
     let key = |index| run_records::RunKey {
         experiment: "line".into(),

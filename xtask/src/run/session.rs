@@ -1,6 +1,6 @@
 //! One command that trains runs of a study: its records, its randomness and its share of the work.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -60,11 +60,13 @@ pub(crate) struct Session {
 
 impl Session {
     /// Opens the records that the options name, or new ones. Records that are there and are not to
-    /// be resumed are moved aside, not deleted.
+    /// be resumed are moved aside, not deleted. Runs that were given need no training.
     ///
     /// # Errors
-    /// If the records belong to another study or seed, or another process is writing them.
-    pub(crate) fn begin(study: &str, options: &StudyOptions) -> anyhow::Result<Self> {
+    /// If the records or the runs that were given belong to another study or seed, or another
+    /// process is writing the records.
+    pub(crate) fn begin(study: &str, options: &StudyOptions, given: Option<GivenRuns>) -> anyhow::Result<Self> {
+        let accept = |source: &Source| given.as_ref().map_or(Ok(()), |given| given.ensure_of(source));
         let path = options.records(study);
         let ranks = ranks();
         let mut rank_records = None;
@@ -79,6 +81,7 @@ impl Session {
             let mut earlier = Database::open(&path)?;
             if options.resume {
                 options.ensure_same_source(study, &earlier)?;
+                accept(&earlier.source()?)?;
             }
             rank_records::take_up(&mut earlier)?;
             if options.resume {
@@ -91,8 +94,10 @@ impl Session {
                 Database::create(&path, &new_source(study, options)?)?
             }
         } else {
+            let source = new_source(study, options)?;
+            accept(&source)?;
             rank_records::set_aside(&path, study)?;
-            Database::create(&path, &new_source(study, options)?)?
+            Database::create(&path, &source)?
         };
         let source = database.source()?;
         if ranks.rank() == 0 {
@@ -131,18 +136,9 @@ impl Session {
             started: Instant::now(),
             ranks,
             rank_records,
-            given: None,
+            given,
             given_sessions: Mutex::default(),
         })
-    }
-
-    /// The same with the runs of a compact file, which need no training.
-    ///
-    /// # Errors
-    /// If the file holds no runs of this study and its seeds.
-    pub(crate) fn given(mut self, path: Option<&Path>) -> anyhow::Result<Self> {
-        self.given = path.map(|path| GivenRuns::read(path, &self.source)).transpose()?;
-        Ok(self)
     }
 
     /// A run that was given and is not stored yet.

@@ -15,6 +15,7 @@ use crate::paths::{exports_folder, reports_root};
 use crate::ranks::{ensure_alone, ranks};
 use crate::run::data_setting::Tables;
 use crate::run::experiment::{Experiment, NON_PRIVATE};
+use crate::run::given::GivenRuns;
 use crate::run::kubernetes;
 use crate::run::options::{Print, StudyOptions};
 use crate::run::parts::Parts;
@@ -317,7 +318,9 @@ impl Study {
         let out = is_first.then(|| self.claim(options)).transpose()?;
         // Data that are refused leave no records behind.
         self.experiments.iter().try_for_each(|experiment| tables.read(experiment.data.source).map(drop))?;
-        let session = Session::begin(&self.name, options)?.given(args.from.as_deref().filter(|_| is_first))?;
+        let given =
+            args.from.as_ref().filter(|_| is_first).map(|path| GivenRuns::read(path, &self.name)).transpose()?;
+        let session = Session::begin(&self.name, options, given)?;
         let mut begun = Vec::new();
         let train = |next| train(next, &tables, options, &session, &execution, analysis, &mut begun);
         let outcome = train_all(self.experiments, self.follow_up.as_ref(), train)?;
