@@ -142,11 +142,17 @@ pub fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Res
     })])
 }
 
-/// Heat maps: a row of panels per method with a bound, a panel per metric.
+/// Heat maps: a row of panels per method with a bound, a panel per metric. Where points were given
+/// up in `earlier` experiments, the first of the same search, a panel more says how far each was
+/// trained.
 ///
 /// # Errors
 /// As [`blocks`].
-pub fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Vec<DrawnFigure>> {
+pub fn figures(
+    experiment: &ExperimentResults,
+    earlier: &[&ExperimentResults],
+    mark: Option<Mark>,
+) -> anyhow::Result<Vec<DrawnFigure>> {
     let experiment = &Part::of(experiment).in_place_of_test(experiment)?;
     let mut figures = Vec::new();
     let mut bases: Vec<&str> = Vec::new();
@@ -157,35 +163,41 @@ pub fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Re
     }
     for base in bases {
         let name = label(base);
-        let points: Vec<&MethodResults> = experiment.methods.iter().filter(|method| method.base == base).collect();
-        let rates = sorted(points.iter().filter_map(|method| coordinate(method, RATE)));
-        let bounds = sorted(points.iter().filter_map(|method| coordinate(method, BOUND)));
+        let of_base = |experiment| points_of(experiment, base);
+        let given_up: Vec<&MethodResults> = earlier.iter().copied().flat_map(of_base).collect();
+        let points = of_base(experiment);
+        let all: Vec<&MethodResults> = given_up.iter().chain(&points).copied().collect();
+        let axes = [BOUND, RATE].map(|name| sorted(all.iter().filter_map(|method| coordinate(method, name))));
+        let mut maps = Vec::new();
+        for (metric, column) in columns(experiment)? {
+            let means = points.iter().map(|method| Ok((*method, column.estimate(experiment, method)?.mean)));
+            maps.push((metric, on_grid(&axes, means.collect::<anyhow::Result<Vec<_>>>()?)));
+        }
+        if !earlier.is_empty() {
+            maps.push((
+                "Epochs trained".to_owned(),
+                on_grid(&axes, all.iter().map(|method| (*method, epochs(method)))),
+            ));
+        }
         let mut panels = Vec::new();
         let mut words = Vec::new();
-        for (metric, column) in columns(experiment)? {
-            let mut values = vec![vec![None; bounds.len()]; rates.len()];
-            for &method in &points {
-                let (Some(rate), Some(bound)) = (coordinate(method, RATE), coordinate(method, BOUND)) else { continue };
-                let (Some(y), Some(x)) =
-                    (rates.iter().position(|r| *r == rate), bounds.iter().position(|b| *b == bound))
-                else {
-                    continue;
-                };
-                values[y][x] = column.estimate(experiment, method)?.mean;
-            }
+        for (metric, values) in maps {
             let defined = values.iter().flatten().flatten();
             let (low, high) = defined.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
             words.push(format!("{metric} from {low:.3} to {high:.3}"));
+            let [x_values, y_values] = axes.clone();
             panels.push(Panel::Heat(HeatPanel {
                 title: marked(mark, &metric),
                 x_label: "bound".to_owned(),
                 y_label: "learning rate".to_owned(),
-                x_values: bounds.clone(),
-                y_values: rates.clone(),
+                x_values,
+                y_values,
                 values,
             }));
         }
-        let caption = format!("{name}: metrics over learning rate and bound, means over seeds. {}.", experiment.title);
+        let empty = if earlier.is_empty() { "" } else { " Empty cells were given up earlier." };
+        let caption =
+            format!("{name}: metrics over learning rate and bound, means over seeds. {}.{empty}", experiment.title);
         figures.push(DrawnFigure {
             stem: format!("{}-{base}-landscape", experiment.id),
             caption: marked(mark, &caption),
@@ -198,6 +210,40 @@ pub fn figures(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Re
         });
     }
     Ok(figures)
+}
+
+/// The experiments before this one that searched the same grid and gave up points of it: their
+/// identifiers are those of the grid's experiment and `-after-EPOCHS`.
+pub(super) fn rungs_before<'a>(experiments: &'a [ExperimentResults], id: &str) -> Vec<&'a ExperimentResults> {
+    let grid = |id: &str| id.split_once("-after-").map_or(id, |(grid, _)| grid).to_owned();
+    let before = experiments.iter().take_while(|experiment| experiment.id != id);
+    before.filter(|experiment| grid(&experiment.id) == grid(id)).collect()
+}
+
+/// The points of a method in a grid.
+fn points_of<'a>(experiment: &'a ExperimentResults, base: &str) -> Vec<&'a MethodResults> {
+    experiment.methods.iter().filter(|method| method.base == base).collect()
+}
+
+/// Epochs of the longest run.
+fn epochs(method: &MethodResults) -> Option<f64> {
+    let last = method.runs.iter().filter_map(|run| run.epochs.last());
+    last.map(|epoch| epoch.epoch as f64).reduce(f64::max)
+}
+
+/// Values of points at their places, `[rate][bound]`; of two at one place the last.
+fn on_grid<'a>(
+    [bounds, rates]: &[Vec<f64>; 2],
+    points: impl IntoIterator<Item = (&'a MethodResults, Option<f64>)>,
+) -> Vec<Vec<Option<f64>>> {
+    let mut values = vec![vec![None; bounds.len()]; rates.len()];
+    for (method, value) in points {
+        let place = |axis: &[f64], name| axis.iter().position(|at| Some(*at) == coordinate(method, name));
+        if let (Some(y), Some(x)) = (place(rates, RATE), place(bounds, BOUND)) {
+            values[y][x] = value;
+        }
+    }
+    values
 }
 
 /// What the heat maps show: for two groups their accuracies and the gap between, else the means
@@ -222,4 +268,57 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values.sort_by(f64::total_cmp);
     values.dedup();
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use run_records::{Coordinate, EpochRecord};
+
+    use super::*;
+
+    /// An experiment with points of one method at these rates and bounds, trained for so many
+    /// epochs.
+    fn rung(id: &str, epochs: usize, points: &[(f64, f64)]) -> ExperimentResults {
+        let mut experiment = run_records::made_up::study().experiments.remove(0);
+        let template = experiment.methods[1].clone();
+        experiment.id = id.to_owned();
+        experiment.methods.clear();
+        for (rate, bound) in points {
+            let at = |name: &str, value: f64| Coordinate { name: name.to_owned(), value };
+            let coordinates = vec![at(RATE, *rate), at(BOUND, *bound)];
+            let mut method = MethodResults { method: format!("{rate}, {bound}"), coordinates, ..template.clone() };
+            for run in &mut method.runs {
+                let last = run.epochs.last().cloned().unwrap();
+                run.epochs = vec![EpochRecord { epoch: epochs, ..last }];
+            }
+            experiment.methods.push(method);
+        }
+        experiment
+    }
+
+    #[test]
+    fn a_heat_map_shows_how_far_points_were_trained() {
+        let experiments = [
+            rung("other-after-3", 3, &[(9.0, 9.0)]),
+            rung("grid-after-3", 3, &[(1.0, 0.1), (1.0, 0.5), (2.0, 0.1), (2.0, 0.5)]),
+            rung("grid-after-12", 12, &[(1.0, 0.5), (2.0, 0.1)]),
+            rung("grid", 50, &[(2.0, 0.1)]),
+        ];
+        let before = rungs_before(&experiments, "grid");
+        assert_eq!(before.iter().map(|rung| rung.id.as_str()).collect::<Vec<_>>(), ["grid-after-3", "grid-after-12"]);
+        let figure = figures(&experiments[3], &before, None).unwrap().remove(0);
+        let Some(Panel::Heat(last)) = figure.plot.panels.last() else { panic!("a heat map") };
+        assert_eq!(
+            (last.title.as_str(), &last.x_values, &last.y_values),
+            ("Epochs trained", &vec![0.1, 0.5], &vec![1.0, 2.0])
+        );
+        assert_eq!(last.values, [[Some(3.0), Some(12.0)], [Some(50.0), Some(3.0)]]);
+        let Some(Panel::Heat(first)) = figure.plot.panels.first() else { panic!("a heat map") };
+        assert_eq!(first.values.iter().flatten().flatten().count(), 1);
+        assert!(figure.caption.ends_with("Empty cells were given up earlier."), "{}", figure.caption);
+        // A search without rungs has no such panel.
+        assert!(rungs_before(&experiments[3..], "grid").is_empty());
+        let alone = figures(&experiments[3], &[], None).unwrap().remove(0);
+        assert_eq!(alone.plot.panels.len() + 1, figure.plot.panels.len());
+    }
 }

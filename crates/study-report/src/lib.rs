@@ -119,7 +119,7 @@ fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::
     let answers = answers(results, presentation)?;
     let mut figures = Vec::new();
     for experiment in &results.experiments {
-        figures.push(figures_of(experiment, presentation, mark_of(experiment))?);
+        figures.push(figures_of(results, experiment, presentation, mark_of(experiment))?);
     }
     let (answer, mut all_figures) = match side_by_side::section(results, &presentation.ranked)? {
         Some((section, figures)) => (Some(section), figures),
@@ -150,12 +150,13 @@ fn document_mark(results: &StudyResults) -> Option<fair_report::Mark> {
 
 /// The plots of one experiment.
 fn figures_of(
+    results: &StudyResults,
     experiment: &ExperimentResults,
     presentation: &StudyPresentation,
     mark: Option<Mark>,
 ) -> anyhow::Result<Vec<DrawnFigure>> {
     let mut figures = if is_grid(experiment) {
-        landscape::figures(experiment, mark)?
+        landscape::figures(experiment, &landscape::rungs_before(&results.experiments, &experiment.id), mark)?
     } else {
         let mut figures = figures::figures(experiment, &presentation.tables, mark)?;
         figures.extend(decomposition::figures(experiment, mark)?);
