@@ -15,11 +15,13 @@ const ENDS: [&str; 12] = ["rs", "toml", "lock", "cu", "cuh", "html", "md", "css"
 const NOT_SOURCES: [&str; 6] = ["tests", "benches", "fuzz", "snapshots", "target", "cache"];
 
 fn main() {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    // Cargo runs it in its package's folder. The path that was built in may be that of another checkout
+    // with the same build folder.
+    let workspace = Path::new("..");
     for source in SOURCES.iter().filter(|source| **source != "datasets") {
         println!("cargo:rerun-if-changed={}", workspace.join(source).display());
     }
-    println!("cargo:rustc-env=XTASK_CODE_REVISION={}", revision(&workspace));
+    println!("cargo:rustc-env=XTASK_CODE_REVISION={}", revision(workspace));
 }
 
 fn revision(workspace: &Path) -> String {

@@ -9,14 +9,14 @@ pub fn arguments() -> Vec<String> {
     std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// The arguments of this command without the places on this machine (`--out`, `--data-dir`): what a
-/// record that others read tells of them.
+/// The arguments of this command without the places on this machine (`--out`, `--records`, `--from`,
+/// `--data-dir`, `--cache-dir`): what a record that others read tells of them.
 pub fn portable_arguments() -> Vec<String> {
     without_places(arguments())
 }
 
 fn without_places(words: Vec<String>) -> Vec<String> {
-    const PLACES: [&str; 2] = ["--out", "--data-dir"];
+    const PLACES: [&str; 5] = ["--out", "--records", "--from", "--data-dir", "--cache-dir"];
     let mut kept = Vec::with_capacity(words.len());
     let mut words = words.into_iter();
     while let Some(word) = words.next() {
@@ -96,7 +96,9 @@ mod tests {
     #[test]
     fn places_are_not_told() {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let told = without_places(words("reproduce adult --out /home/me/run --seed 1 --data-dir=/data --quick"));
+        let told = without_places(words(
+            "reproduce adult --out /home/me/run --seed 1 --data-dir=/data --records runs.db --quick",
+        ));
         assert_eq!(told, words("reproduce adult --seed 1 --quick"));
     }
 
