@@ -5,6 +5,7 @@ use dp_train::analysis::StepDecomposition;
 use serde::{Deserialize, Serialize};
 
 use crate::extended;
+use crate::key::Source;
 
 /// Everything one `cargo xtask reproduce STUDY` produced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,6 +33,20 @@ pub struct StudyResults {
 }
 
 impl StudyResults {
+    /// The records of a study. Whether they are private, quick or synthetic follows from where their
+    /// randomness came from and from what each run says of itself, whatever a description says by now.
+    pub fn new(source: Source, sessions: Vec<SessionRecord>, mut experiments: Vec<ExperimentResults>) -> Self {
+        let Source { study, mut quick, seed, split_seed } = source;
+        for experiment in &mut experiments {
+            let runs = || experiment.methods.iter().flat_map(|method| &method.runs);
+            quick |= runs().any(|run| run.is_quick() == Some(true));
+            let is_synthetic = runs().any(|run| run.is_synthetic() == Some(true));
+            experiment.dataset.synthetic |= is_synthetic;
+        }
+        let synthetic = experiments.iter().any(|experiment| experiment.dataset.synthetic);
+        Self { study, sessions, private: seed.is_none(), seed, split_seed, quick, synthetic, experiments }
+    }
+
     /// Wall-clock time of the training, in seconds, over all sessions.
     pub fn wall_seconds(&self) -> f64 {
         self.sessions.iter().map(|session| session.wall_seconds).sum()

@@ -215,9 +215,13 @@ pub fn figures(
 /// The experiments before this one that searched the same grid and gave up points of it: their
 /// identifiers are those of the grid's experiment and `-after-EPOCHS`.
 pub(super) fn rungs_before<'a>(experiments: &'a [ExperimentResults], id: &str) -> Vec<&'a ExperimentResults> {
-    let grid = |id: &str| id.split_once("-after-").map_or(id, |(grid, _)| grid).to_owned();
     let before = experiments.iter().take_while(|experiment| experiment.id != id);
-    before.filter(|experiment| grid(&experiment.id) == grid(id)).collect()
+    before.filter(|experiment| grid_of(&experiment.id) == grid_of(id)).collect()
+}
+
+/// An identifier without what says that points were given up.
+fn grid_of(id: &str) -> &str {
+    id.split_once("-after-").map_or(id, |(grid, _)| grid)
 }
 
 /// The points of a method in a grid.

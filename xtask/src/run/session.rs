@@ -166,9 +166,10 @@ impl Session {
             sessions.push((given.session.clone(), id));
         }
         match &given.outcome {
-            Ok(run) => database.put_run(key, id, wall_seconds, method, ledger, run),
-            Err(reason) => database.put_failure(key, id, wall_seconds, method, reason),
+            Ok(run) => database.put_run(key, id, wall_seconds, method, ledger, run)?,
+            Err(reason) => database.put_failure(key, id, wall_seconds, method, reason)?,
         }
+        self.forget_checkpoint(key)
     }
 
     /// The source of partitions and initial parameters, which are public.
@@ -431,26 +432,12 @@ impl Session {
             }
             experiment.methods.push(method);
         }
-        // What a run says of itself counts, whatever the description says by now.
-        let mut runs = experiment.methods.iter().flat_map(|method| &method.runs);
-        experiment.dataset.synthetic |= runs.any(|run| run.is_synthetic() == Some(true));
         Ok(experiment)
     }
 
     /// Everything the report is made from.
     pub(crate) fn results(&self, experiments: Vec<ExperimentResults>) -> anyhow::Result<StudyResults> {
-        let sessions = self.database().sessions()?;
-        let runs = || experiments.iter().flat_map(|experiment| &experiment.methods).flat_map(|method| &method.runs);
-        Ok(StudyResults {
-            study: self.source.study.clone(),
-            sessions,
-            private: self.secret.is_private(),
-            seed: self.source.seed,
-            split_seed: self.source.split_seed,
-            quick: self.source.quick || runs().any(|run| run.is_quick() == Some(true)),
-            synthetic: experiments.iter().any(|experiment| experiment.dataset.synthetic),
-            experiments,
-        })
+        Ok(StudyResults::new(self.source.clone(), self.database().sessions()?, experiments))
     }
 
     /// What to do when other shards' runs are missing.

@@ -20,8 +20,9 @@ fn causes(protocol: Protocol, search: &Search) -> Vec<Cause> {
                            of records and its noise of counts were tried (`--protocol code`) and do not explain it.";
     let adult_unbounded_in_code = "On men ours is better by a point. Excluded: the trainer's partition, its 70 % of records and its noise of \
                                    counts, which all strategies share here. That its file of Adult has another order is a guess.";
-    let noisy = "The point with the greatest mean over three runs has the largest rate and a large bound: its accuracy varies from seed to seed two \
-                 to three times as much as at ε = 0.2. The paper chooses on test records.";
+    let noisy = "The point with the greatest mean over three runs has the largest rate and a large bound: \
+                 its accuracy varies from seed to seed two to three times as much as at ε = 0.2. The \
+                 paper chooses on test records.";
     let dutch_groups = "The published trainer takes the group from the last input column, which on Dutch is marital status 4 and not the \
                         sex (established, by its source; `--protocol code`).";
     let cause = |strategy: &str, epsilon: f64| match (search.name, protocol) {

@@ -61,8 +61,8 @@ fn causes_in_code(experiment: &str, table: u8) -> (Vec<Cause>, Option<&'static s
                      the 39 inputs of the text, with which the reference has an accuracy of 0.81.";
     let fall = "The paper's DPSGD loses its accuracy at C = 0.05 and 0.01 (0.69, 0.63; ours 0.84, 0.83). Excluded: the bound itself, \
                 since with Adam, which divides by the size of the gradient, C cancels; the share of higher incomes, which is the \
-                paper's here; and noise that stays that of C = 0.1, twice and ten times too much (0.84, 0.83 over three seeds). \
-                Another optimiser for these rows is a guess.";
+                paper's here; and noise that stays that of C = 0.1, twice and ten times too much (0.84, \
+                0.83 over three seeds). Another optimiser for these rows is a guess.";
     let losses = "Accuracy and F1 agree, or nearly so; losses do not. Excluded: another batch that they are sums over, since ours are 1.2 \
                   to 2.6 times the printed sums over 256, by method. Losses grow with a model's certainty while its answers stay: when \
                   runs stop, which the text does not say, is a guess.";

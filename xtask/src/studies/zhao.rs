@@ -206,7 +206,8 @@ impl Search {
         let how = if self.select_on_test {
             "SELECTED ON THE TEST PART, as published: the accuracies below are too high. "
         } else if self.protocol == Protocol::Code {
-            "Selected on the validation records of three seeds, which they do not train on afterwards either; one test part for all seeds. "
+            "Selected on the validation records of three seeds, which they do not train on afterwards \
+             either; one test part for all seeds. "
         } else {
             "Selected on validation records; the test part was held out of the search and is the same for every seed, so that \
              seeds differ in initial parameters, batches and noise. "

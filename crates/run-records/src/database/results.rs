@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::bail;
 
 use super::Database;
-use crate::record::{FailureRecord, MethodResults, StudyResults};
+use crate::record::{ExperimentResults, FailureRecord, MethodResults, StudyResults};
 
 impl Database {
     /// Everything that is stored, experiments and methods in the order in which they were begun. An
@@ -16,17 +16,7 @@ impl Database {
     /// If the database cannot be read, or a method is there with two configurations or on two data
     /// sets, which a study's records have no room for.
     pub fn results(&self) -> anyhow::Result<StudyResults> {
-        let source = self.source()?;
-        let mut results = StudyResults {
-            study: source.study,
-            sessions: self.sessions()?,
-            private: source.seed.is_none(),
-            seed: source.seed,
-            split_seed: source.split_seed,
-            quick: source.quick,
-            synthetic: false,
-            experiments: Vec::new(),
-        };
+        let mut experiments: Vec<ExperimentResults> = Vec::new();
         let mut methods: BTreeMap<(String, String, String), MethodResults> = BTreeMap::new();
         let mut seen: BTreeSet<(String, String, usize)> = BTreeSet::new();
         let keys = self.runs()?.into_iter().map(|run| (run.key, None));
@@ -50,23 +40,14 @@ impl Database {
         })?;
         for name in order {
             let Some(method) = methods.remove(&name) else { continue };
-            if results.experiments.iter().all(|experiment| experiment.id != name.0) {
-                results.experiments.push(self.experiment(&name.0)?);
+            let position = experiments.iter().position(|experiment| experiment.id == name.0);
+            let position = position.unwrap_or(experiments.len());
+            if position == experiments.len() {
+                experiments.push(self.experiment(&name.0)?);
             }
-            let experiment = results.experiments.iter_mut().find(|experiment| experiment.id == name.0);
-            if let Some(experiment) = experiment {
-                experiment.methods.push(method);
-            }
+            experiments[position].methods.push(method);
         }
-        for experiment in &mut results.experiments {
-            // What a run says of itself counts, whatever the description says by now.
-            let runs = || experiment.methods.iter().flat_map(|method| &method.runs);
-            results.quick |= runs().any(|run| run.is_quick() == Some(true));
-            let is_synthetic = runs().any(|run| run.is_synthetic() == Some(true));
-            experiment.dataset.synthetic |= is_synthetic;
-            results.synthetic |= experiment.dataset.synthetic;
-        }
-        Ok(results)
+        Ok(StudyResults::new(self.source()?, self.sessions()?, experiments))
     }
 }
 
