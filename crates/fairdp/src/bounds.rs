@@ -34,52 +34,74 @@ pub(crate) fn paid_for(config: &Config) -> impl Iterator<Item = &ColumnEntry> {
     config.column.iter().filter(|entry| entry.kind == ColumnKind::Number && entry.bounds == Some(Bounds::Private))
 }
 
-/// Exact counts by column, over the rows of all ranks. **Not private.**
-pub(crate) fn count(
-    config: &Config,
-    source: &mut Source,
-    is_training: &dyn Fn(u64) -> bool,
-) -> Result<HashMap<String, Vec<f64>>> {
-    let table = source.path().to_path_buf();
-    let columns = source.read(|reader, first| count_rows(config, reader, first as u64, &table, is_training))?;
-    let columns = columns.into_iter().map(|(name, _, counts)| Ok((name, of_ranks(counts, source.ranks())?)));
-    columns.collect()
+/// What the rows of all ranks say.
+pub(crate) struct Counts {
+    /// Training records, which are public.
+    pub(crate) n_records: usize,
+    /// Exact counts by column. **Not private.**
+    pub(crate) by_column: HashMap<String, Vec<f64>>,
 }
 
-/// Name, position and counts of each column.
+/// Counts the training records, and their numbers by column and bin.
+pub(crate) fn count(config: &Config, source: &mut Source, is_training: &dyn Fn(u64) -> bool) -> Result<Counts> {
+    let table = source.path().to_path_buf();
+    let (n_records, columns) =
+        source.read(|reader, first| count_rows(config, reader, first as u64, &table, is_training))?;
+    let n_records = of_ranks(vec![n_records as f64], source.ranks())?.iter().sum::<f64>() as usize;
+    let columns = columns.into_iter().map(|column| Ok((column.name, of_ranks(column.counts, source.ranks())?)));
+    Ok(Counts { n_records, by_column: columns.collect::<Result<_>>()? })
+}
+
+/// A column's numbers by bin.
+struct Binned {
+    name: String,
+    place: usize,
+    counts: Vec<f64>,
+}
+
+/// Number of training records, and the columns that are paid for.
 fn count_rows(
     config: &Config,
     mut reader: TableReader,
     first: u64,
     table: &Path,
     is_training: &dyn Fn(u64) -> bool,
-) -> Result<Vec<(String, usize, Vec<f64>)>> {
+) -> Result<(usize, Vec<Binned>)> {
     let mut columns = Vec::new();
+    let mut n_records = 0;
     for entry in paid_for(config) {
         let Some(place) = reader.columns().iter().position(|name| *name == entry.name) else {
             let problem = format!("has no column `{}`", entry.name);
             return Err(FairdpError::file(table, problem));
         };
-        columns.push((entry.name.clone(), place, vec![0.0; 2 * SIDE + 1]));
+        columns.push(Binned { name: entry.name.clone(), place, counts: vec![0.0; 2 * SIDE + 1] });
     }
     let mut row = Row::default();
     for number in first.. {
-        match reader.read(&mut row) {
-            Ok(true) => {}
+        let is_blank = match reader.read(&mut row) {
+            Ok(true) => false,
             Ok(false) => break,
-            Err(error) if config.table.bad_rows == BadRows::Drop && error.is_of_one_row() => continue,
+            Err(error) if config.table.bad_rows == BadRows::Drop && error.is_of_one_row() => true,
             Err(error) => return Err(error.into()),
+        };
+        if !is_training(number) {
+            continue;
         }
-        if is_training(number) {
-            for (_, place, counts) in &mut columns {
+        n_records += 1;
+        if !is_blank {
+            for Binned { place, counts, .. } in &mut columns {
                 // What is no number is refused, or blanked, when the table is encoded.
-                if let Some(value) = row.field(*place).parse::<f64>().ok().filter(|value| value.is_finite()) {
+                let text = row.field(*place);
+                if config.table.missing.iter().any(|marker| marker == text) {
+                    continue;
+                }
+                if let Some(value) = text.parse::<f64>().ok().filter(|value| value.is_finite()) {
                     counts[bin(value)] += 1.0;
                 }
             }
         }
     }
-    Ok(columns)
+    Ok((n_records, columns))
 }
 
 /// Bounds with the edges between them, ascending: from exact counts of one column.

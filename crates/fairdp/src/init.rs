@@ -10,7 +10,7 @@ use serde::de::value::StrDeserializer;
 
 use crate::choice::Choice;
 use crate::config::read::absolute;
-use crate::config::{MethodEntry, ModelEntry, ModelKind};
+use crate::config::{LEAST_DELTA, MethodEntry, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
 
 /// What a person says of the table.
@@ -50,8 +50,8 @@ impl InitOptions {
             (Some(epsilon), ..) if !(epsilon.is_finite() && epsilon > 0.0) => {
                 return refuse("--epsilon", epsilon.to_string(), "a finite number above 0");
             }
-            (_, Some(delta), _) if !(delta > 0.0 && delta < 1.0) => {
-                return refuse("--delta", delta.to_string(), "a number above 0 and below 1");
+            (_, Some(delta), _) if !(LEAST_DELTA..1.0).contains(&delta) => {
+                return refuse("--delta", delta.to_string(), &format!("a number from {LEAST_DELTA:e} to below 1"));
             }
             (.., Some(fraction)) if !(0.0..=0.9).contains(&fraction) => {
                 return refuse("--test-fraction", fraction.to_string(), "0 to 0.9");

@@ -1,6 +1,6 @@
 //! Who is trained on and who is tested on, and how a solver reads them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -169,6 +169,24 @@ pub(crate) fn beyond(table: &EncodedTable, members: &Members, most: u64, ranks: 
             *count > most
         })
         .collect())
+}
+
+/// Which of these members' units have records in another table: in the training table, where a unit
+/// is already used. `ranks` are those that hold it together.
+pub(crate) fn also_in(
+    other: &EncodedTable,
+    table: &EncodedTable,
+    members: &Members,
+    ranks: &dyn Collective,
+) -> Result<Vec<bool>> {
+    let here = other.held().filter(|&row| !other.is_blank(row)).map(|row| other.unit(row));
+    let message = here.flat_map(u64::to_le_bytes).collect();
+    let mut units = HashSet::new();
+    for bytes in ranks.gather(message)? {
+        units.extend(bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)));
+    }
+    let rows = members.held().map(|index| members.row(index));
+    Ok(rows.map(|row| units.contains(&table.unit(row))).collect())
 }
 
 /// A part's records for a solver.

@@ -6,6 +6,7 @@ use dp_accounting::{Accountant as _, Delta, PldAccountant};
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Account, RELATION, Release};
+use crate::config::PrivacyEntry;
 use crate::error::{FairdpError, Result};
 use crate::input;
 use crate::output::{self, Readers};
@@ -20,10 +21,13 @@ struct SharedLedger {
     /// ε of all fits together, at most.
     cap: f64,
     delta: f64,
+    /// The column whose values are the units of all fits; none where these are rows.
+    #[serde(default)]
+    unit: Option<String>,
     fits: Vec<Fit>,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fit {
     name: String,
@@ -33,32 +37,43 @@ struct Fit {
 /// Enters a fit before it releases anything, and returns the ε of all fits so far. A fit that is
 /// continued is entered once.
 ///
-/// The file is made with the first fit's cap: `privacy.total_epsilon`, or its ε.
+/// The file is made with the first fit's cap: `privacy.total_epsilon`, or its ε. A later fit with a
+/// smaller cap of its own is refused beyond that one.
 pub(crate) fn enter(
     path: &Path,
     name: &str,
     account: &Account,
-    (cap, delta): (Option<f64>, f64),
-    epsilon: f64,
+    privacy: &PrivacyEntry,
+    unit: Option<&str>,
 ) -> Result<f64> {
     let _lock = output::lock(path)?;
-    let new = SharedLedger { version: 1, cap: cap.unwrap_or(epsilon), delta, fits: Vec::new() };
-    let mut ledger = read(path, delta)?.unwrap_or(new);
-    let is_new = ledger.fits.iter().all(|fit| fit.name != name);
+    let asked = privacy.total_epsilon;
+    let new = SharedLedger {
+        version: 1,
+        cap: asked.unwrap_or(privacy.epsilon),
+        delta: privacy.delta,
+        unit: unit.map(ToOwned::to_owned),
+        fits: Vec::new(),
+    };
+    let mut ledger = read(path, privacy.delta, unit)?.unwrap_or(new);
+    let fit = Fit { name: name.to_owned(), releases: account.releases().to_vec() };
     let before = ledger.epsilon()?;
+    // Fits with one seed have one name.
+    let is_new = !ledger.fits.contains(&fit);
     if is_new {
-        ledger.fits.push(Fit { name: name.to_owned(), releases: account.releases().to_vec() });
+        ledger.fits.push(fit);
     }
     let total = ledger.epsilon()?;
+    let cap = asked.map_or(ledger.cap, |asked| asked.min(ledger.cap));
     // Rounding of the calibration.
-    if total > ledger.cap * (1.0 + 1e-9) {
+    if total > cap * (1.0 + 1e-9) {
         return Err(FairdpError::Refused(format!(
             "{}: {} fits have spent ε = {}, and this one would make it {}, beyond the cap of {}",
             path.display(),
-            ledger.fits.len() - 1,
+            ledger.fits.len() - usize::from(is_new),
             rounded_up(before),
             rounded_up(total),
-            ledger.cap
+            cap
         )));
     }
     if is_new {
@@ -67,19 +82,25 @@ pub(crate) fn enter(
     Ok(total)
 }
 
-/// The ledger, if there is one yet: another file of that name, or a ledger for another δ, is
-/// refused.
-pub(crate) fn check(path: &Path, delta: f64) -> Result<()> {
-    read(path, delta).map(drop)
+/// The ledger, if there is one yet: another file of that name, or a ledger for another δ or other
+/// units, is refused.
+pub(crate) fn check(path: &Path, delta: f64, unit: Option<&str>) -> Result<()> {
+    read(path, delta, unit).map(drop)
 }
 
-fn read(path: &Path, delta: f64) -> Result<Option<SharedLedger>> {
+fn read(path: &Path, delta: f64, unit: Option<&str>) -> Result<Option<SharedLedger>> {
     if !path.exists() {
         return Ok(None);
     }
     let ledger: SharedLedger = unsealed(path, &input::text(path)?)?;
     if ledger.delta != delta {
         let problem = format!("is kept at δ = {:e}, and the configuration has {delta:e}", ledger.delta);
+        return Err(FairdpError::file(path, problem));
+    }
+    if ledger.unit.as_deref() != unit {
+        let name = |unit: Option<&str>| unit.map_or("rows".to_owned(), |column| format!("the values of `{column}`"));
+        let (kept, asked) = (name(ledger.unit.as_deref()), name(unit));
+        let problem = format!("protects {kept}, and the configuration {asked}: ε of one says nothing of the other");
         return Err(FairdpError::file(path, problem));
     }
     Ok(Some(ledger))

@@ -173,10 +173,9 @@ impl Statement {
                     handling of them."
                     .into(),
             delta_reason: format!(
-                "δ = {:e} is below one over the number of records ({}): a mechanism that publishes a record at random would \
-                 not pass it.",
-                facts.delta,
-                records.iter().sum::<usize>()
+                "δ = {:e} is below one over the number of training records ({}): a mechanism that publishes one of them at \
+                 random would not pass it.",
+                facts.delta, records[0]
             ),
             model: facts.model,
             method: facts.method,
@@ -245,7 +244,10 @@ impl Statement {
         let (training, test) = (n(Part::Training), n(Part::Test));
         item("Records", format!("{training} for training, {test} for the test{validation}"));
         item("Trust", self.trust.clone());
-        item("Found by", format!("{}; by Rényi divergences ε would be {:.3}", self.accountant, self.epsilon_rdp));
+        item(
+            "Found by",
+            format!("{}; by Rényi divergences ε would be {} ({mark})", self.accountant, rounded_up(self.epsilon_rdp)),
+        );
         item("δ", self.delta_reason.clone());
         let gaussian = self.attacks.gaussian_mu;
         item(
@@ -266,7 +268,8 @@ impl Statement {
         item("Not covered", self.not_covered.join("; "));
         item("Out of scope", self.out_of_scope.join("; "));
         if let Some(total) = self.total_epsilon {
-            item("Everything in the ledger file so far", format!("ε = {}", rounded_up(total)));
+            let worth = "if each of its fits has a statement that is certified; else as the weakest of them";
+            item("Everything in the ledger file so far", format!("ε = {}, certified {worth}", rounded_up(total)));
         }
         item("Program", format!("fairdp {}, sha256 {}", self.program.version, self.program.sha256));
         item(
@@ -280,7 +283,7 @@ impl Statement {
         }
         let parts: Vec<String> =
             self.epsilon_of_parts.iter().map(|(part, epsilon)| format!("{part} {}", rounded_up(*epsilon))).collect();
-        let _ = writeln!(text, "\nε of the parts, of which a record meets one: {}.", parts.join(", "));
+        let _ = writeln!(text, "\nε of the parts ({mark}), of which a record meets one: {}.", parts.join(", "));
         text
     }
 }

@@ -224,7 +224,7 @@ impl Accountant for PldAccountant {
         let mechanisms = match PldMechanism::of(&self.composition) {
             Ok(mechanisms) => mechanisms,
             Err(obstacle) => {
-                let by_rdp = self.rdp().epsilon(delta)?;
+                let by_rdp = self.proven_rdp().epsilon(delta)?;
                 return Ok(EpsilonBound { certainty: no_distribution(&obstacle), ..by_rdp });
             }
         };
@@ -264,7 +264,7 @@ impl Accountant for PldAccountant {
         let mechanisms = match PldMechanism::of(&self.composition) {
             Ok(mechanisms) => mechanisms,
             Err(obstacle) => {
-                let by_rdp = self.rdp().delta(epsilon)?;
+                let by_rdp = self.proven_rdp().delta(epsilon)?;
                 return Ok(DeltaBound { certainty: no_distribution(&obstacle), ..by_rdp });
             }
         };

@@ -311,7 +311,7 @@ impl EncodedTable {
     }
 
     /// A number that rows of one unit share: of its text where a unit is declared, otherwise the
-    /// row's. Dropped rows have 0.
+    /// row's. A dropped row has its unit's, or 0 where that could not be read.
     pub fn unit(&self, row: usize) -> u64 {
         self.encoding.layout().unit(self.codes(row)).unwrap_or(row as u64)
     }
@@ -426,12 +426,13 @@ fn encode(
     let mut counts = encoding.counts();
     for ((row, wrong), codes) in rows.iter_mut().zip(codes.chunks_exact_mut(encoding.layout().stride())) {
         counts.rows += 1;
+        codes.fill(0);
         let stored = match wrong.take() {
             Some(error) => Err(error),
             None => encoding.store(row, binding, codes, &mut counts),
         };
         if let Err(error) = stored {
-            Layout::blank(codes);
+            encoding.layout().blank(codes);
             match encoding.schema().bad_rows {
                 BadRows::Refuse => return Err(error),
                 BadRows::Drop => counts.drop_row(&error),

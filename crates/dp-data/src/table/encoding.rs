@@ -202,19 +202,20 @@ impl Encoding {
     ) -> Result<(), DataError> {
         let at = row.position();
         let schema = &self.schema;
-        let label = row.field(binding.label);
-        let class = self.classes.code(at, &schema.label.column, label, schema.is_missing(label))?;
-        let mut group = 0;
-        for ((column, groups), index) in schema.groups.iter().zip(&self.groups).zip(&binding.groups) {
-            let text = row.field(*index);
-            group = group * groups.names().len() + groups.code(at, &column.column, text, schema.is_missing(text))?;
-        }
+        // First: a row that is dropped for what follows stays with its unit.
         if let (Some(index), Some(column)) = (binding.unit, &schema.unit) {
             let text = row.field(index);
             if schema.is_missing(text) {
                 return Err(at.missing_value(column));
             }
             self.layout.set_unit(out, parse::unit(text));
+        }
+        let label = row.field(binding.label);
+        let class = self.classes.code(at, &schema.label.column, label, schema.is_missing(label))?;
+        let mut group = 0;
+        for ((column, groups), index) in schema.groups.iter().zip(&self.groups).zip(&binding.groups) {
+            let text = row.field(*index);
+            group = group * groups.names().len() + groups.code(at, &column.column, text, schema.is_missing(text))?;
         }
         self.store_inputs(row, &binding.inputs, out, counts)?;
         Layout::set_label(out, class);

@@ -1,5 +1,6 @@
 //! Which files make up a table, and in which format; or a table in memory.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -69,6 +70,14 @@ impl TableFiles {
         for path in &paths[1..] {
             if format_of(path)? != format {
                 let reason = format!("is not in the format of `{}`, the table's first file", first.display());
+                return Err(DataError::Table { path: path.clone(), reason });
+            }
+        }
+        let mut places = HashSet::new();
+        for path in &paths {
+            let place = std::fs::canonicalize(path).map_err(DataError::io("read", path))?;
+            if !places.insert(place) {
+                let reason = "is among the table's files twice: its rows would be twice in the table".into();
                 return Err(DataError::Table { path: path.clone(), reason });
             }
         }

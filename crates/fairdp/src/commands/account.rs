@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use dp_accounting::{AccountingError, Bound, Case, Found, Rounding, decimal};
+use dp_accounting::{AccountingError, Bound, Case, Certainty, Found, Mark, Rounding, decimal};
 use fairdp::FairdpError;
 
 use super::Failure;
@@ -69,11 +69,18 @@ impl AccountArgs {
             write_found(out, found)?;
         }
         for answer in &answered.answers {
-            let bound = match &answer.bound {
-                Bound::Epsilon(bound) => format!("epsilon {}", decimal(bound.epsilon.get(), 4, Rounding::Up)),
-                Bound::Delta(bound) => format!("delta {:.3e}", bound.delta),
+            let (bound, is_proven) = match &answer.bound {
+                Bound::Epsilon(bound) => {
+                    let is_proven = bound.certainty != Certainty::Estimate && bound.epsilon.is_finite();
+                    (format!("epsilon {}", decimal(bound.epsilon.get(), 4, Rounding::Up)), is_proven)
+                }
+                // A zero may have a sign.
+                Bound::Delta(bound) => {
+                    (format!("delta {:.3e}", bound.delta + 0.0), bound.certainty != Certainty::Estimate)
+                }
             };
-            writeln!(out, "{:<45} {bound}", answer.accountant)?;
+            let mark = if is_proven { Mark::Certified } else { Mark::Nominal };
+            writeln!(out, "{:<45} {bound} ({mark})", answer.accountant)?;
         }
         Ok(())
     }
@@ -81,8 +88,12 @@ impl AccountArgs {
 
 fn write_found(out: &mut impl Write, found: Found) -> io::Result<()> {
     match found {
-        Found::NoiseMultiplier(value) => writeln!(out, "noise multiplier {value:.6}"),
-        Found::SamplingRate(value) => writeln!(out, "sampling rate {value:.6e}"),
+        // Towards privacy: what is printed meets the target, too.
+        Found::NoiseMultiplier(value) => writeln!(out, "noise multiplier {}", decimal(value, 6, Rounding::Up)),
+        Found::SamplingRate(value) => {
+            let places = (6.0 - value.log10().floor()) as usize;
+            writeln!(out, "sampling rate {}", decimal(value, places, Rounding::Down))
+        }
         Found::BatchSize(value) => writeln!(out, "batch size {value}"),
         Found::Steps(value) => writeln!(out, "steps {value}"),
     }

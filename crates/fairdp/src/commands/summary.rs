@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use dp_accounting::audit::Opinion;
-use dp_accounting::{DpEvent, Rounding, decimal};
+use dp_accounting::{DpEvent, Mark, Rounding, decimal};
 use fairdp::{FairnessReport, FitPlan, Fitted, GroupRates, Rate, Statement, Verified};
 
 /// Groups that are printed; the others are in the file.
@@ -12,7 +12,8 @@ const GROUPS: usize = 8;
 
 /// Every release with its share, before anything runs.
 pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
-    writeln!(out, "epsilon {} at delta {:e}", plan.epsilon, plan.delta)?;
+    let mark = if plan.uncovered.is_empty() { Mark::Certified } else { Mark::Conditional };
+    writeln!(out, "epsilon {} at delta {:e}, to be {mark}", plan.epsilon, plan.delta)?;
     for (model, method) in plan.candidates() {
         writeln!(out, "model: {model}\nmethod: {method}")?;
     }
@@ -36,7 +37,8 @@ pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
     }
     writeln!(
         out,
-        "A record is in one part alone, by its number or a keyed hash of its unit: each part may spend the whole budget."
+        "A record is in one part alone, by its table, its number or a keyed hash of its unit: each part may spend the whole \
+         budget."
     )
 }
 

@@ -141,8 +141,13 @@ impl ColumnEntry {
                     (_, Some(low), Some(high)) => (low, high, None),
                     _ => return refuse("low, high", "missing", "two numbers, or bounds = \"private\""),
                 };
-                // A declared constant may lie outside of bounds that were released.
-                let missing = if edges.is_some() { missing.map(|value: f64| value.clamp(low, high)) } else { missing };
+                let missing = missing.map(|declared: f64| match edges {
+                    None => declared,
+                    // Read from the records, as the bounds were that are paid for in its stead.
+                    Some(_) if self.from == Some(From::Data) && !self.public => low,
+                    // It may lie outside of bounds that were released.
+                    Some(_) => declared.clamp(low, high),
+                });
                 let bins = match (edges, &self.bins) {
                     (Some(edges), _) => Bins::Edges(edges),
                     (None, Some(BinsEntry::Equal(n))) => Bins::Equal(*n),

@@ -104,6 +104,9 @@ pub enum From {
     Data,
 }
 
+/// The least δ for which every figure of a statement is computed.
+pub(crate) const LEAST_DELTA: f64 = 1e-12;
+
 /// `[privacy]`.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use dp_data::table::{Csv, Label, Schema, TableFiles, TableFormat};
 
 use super::nearest::explain;
-use super::{CONFIG_VERSION, ColumnKind, Config, Fairness, From, ModelKind, TuningEntry};
+use super::{CONFIG_VERSION, ColumnKind, Config, Fairness, From, LEAST_DELTA, ModelKind, TuningEntry};
 use crate::choice::Choice;
 use crate::error::{FairdpError, Result};
 use crate::input;
@@ -73,8 +73,11 @@ impl Config {
         if !(epsilon.is_finite() && epsilon > 0.0) {
             return refuse("epsilon", format!("privacy.epsilon = {epsilon}: expected a finite number above 0"));
         }
-        if !(delta > 0.0 && delta < 1.0) {
-            return refuse("delta", format!("privacy.delta = {delta}: expected a number above 0 and below 1"));
+        if !(LEAST_DELTA..1.0).contains(&delta) {
+            return refuse(
+                "delta",
+                format!("privacy.delta = {delta}: expected a number from {LEAST_DELTA:e} to below 1"),
+            );
         }
         if let Some(total) = self.privacy.total_epsilon
             && !(total.is_finite() && total > 0.0)
@@ -83,6 +86,12 @@ impl Config {
                 "total_epsilon",
                 format!("privacy.total_epsilon = {total}: expected a finite number above 0"),
             );
+        }
+        if let Some(total) = self.privacy.total_epsilon
+            && total < epsilon
+        {
+            let message = format!("privacy.total_epsilon = {total}: expected at least epsilon, {epsilon}");
+            return refuse("total_epsilon", message);
         }
         if self.unit.is_some() && self.column.iter().any(|column| column.bounds.is_some()) {
             let message = "bounds = \"private\": not with a [unit]; declare the bounds".to_owned();

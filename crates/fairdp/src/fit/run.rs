@@ -1,6 +1,6 @@
 //! The stages of a run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ pub(super) fn fit(
         return run((text, config, path), (options, device), &std::env::temp_dir(), progress);
     }
     if let Some(ledger) = &options.ledger {
-        shared_ledger::check(ledger, config.privacy.delta)?;
+        shared_ledger::check(ledger, config.privacy.delta, unit_column(config))?;
     }
     let private = begin(options)?;
     let ended = run((text, config, path), (options, device), &private, progress);
@@ -92,9 +92,11 @@ fn run(
         validation: config.tuning.as_ref().map_or(0.0, TuningEntry::fraction),
     };
     let chosen = FitPlan::new(config, path, 0)?;
+    refuse_test_on_training(config)?;
     let is_shared = can_share(config, &chosen.candidates[0].choice, options);
     let mut source = Source::new(config.training_files()?, ranks, is_shared)?;
-    let released = release_bounds(config, &chosen, &mut source, shares, &key, &mut journal)?;
+    let enter = |plan: &FitPlan| enter_ledger(config, options, &key, plan);
+    let released = release_bounds((config, path), &mut source, shares, &key, &enter, &mut journal)?;
     let schema = config.schema(&|name| released.get(name).cloned())?;
     journal.stage(format!("reading {}", config.table.files.join(", ")))?;
     let place = private.join("encoded");
@@ -110,7 +112,7 @@ fn run(
     ))?;
     let unit = config.unit.as_ref();
     let max_records = unit.map_or(1, |unit| unit.max_records);
-    refuse_drowned(&plan, n, tables.training.width())?;
+    refuse_drowned(&plan, n, max_records, tables.training.width())?;
     if config.fairness != Fairness::None {
         let planned = plan.release("scores by group and class")?;
         refuse_short(config, n, least_records(planned.noise_multiplier, max_records))?;
@@ -120,20 +122,8 @@ fn run(
     let saved = checkpoints.bind(table)?;
 
     pool.install(|| tables.share_out((config, &plan.candidates[0].choice), (shares, &key), private))?;
-    let mut account = Account::default();
-    for release in &plan.releases {
-        account.record(release)?;
-    }
-    let total_epsilon = match &options.ledger {
-        Some(file) => {
-            let limits = (config.privacy.total_epsilon, plan.delta);
-            let total =
-                if is_first { shared_ledger::enter(file, &key.name(), &account, limits, plan.epsilon)? } else { 0.0 };
-            let bits = ranks.broadcast(total.to_bits().to_le_bytes().to_vec())?;
-            bits.first_chunk().map(|bits| f64::from_le_bytes(*bits))
-        }
-        None => None,
-    };
+    let account = account_of(&plan)?;
+    let total_epsilon = enter(&plan)?;
     let classes = schema.label.classes.clone();
     let training = Training {
         plan: &plan,
@@ -255,14 +245,40 @@ fn run(
     Ok(Fitted { statement, fairness, diagnostics })
 }
 
-/// Bounds that are paid for, by column. With a shared ledger they are made after the fit has
-/// entered it.
+fn unit_column(config: &Config) -> Option<&str> {
+    config.unit.as_ref().map(|unit| &*unit.column)
+}
+
+/// What a run of this plan releases.
+fn account_of(plan: &FitPlan) -> Result<Account> {
+    let mut account = Account::default();
+    for release in &plan.releases {
+        account.record(release)?;
+    }
+    Ok(account)
+}
+
+/// Enters a fit into the ledger file, if there is one, and says the ε of all its fits on every
+/// rank. It may be asked again.
+fn enter_ledger(config: &Config, options: &FitOptions, key: &Key, plan: &FitPlan) -> Result<Option<f64>> {
+    let Some(file) = &options.ledger else { return Ok(None) };
+    let ranks = &options.ranks;
+    let total = if ranks.rank() == 0 {
+        shared_ledger::enter(file, &key.name(), &account_of(plan)?, &config.privacy, unit_column(config))?
+    } else {
+        0.0
+    };
+    let bits = ranks.broadcast(total.to_bits().to_le_bytes().to_vec())?;
+    Ok(bits.first_chunk().map(|bits| f64::from_le_bytes(*bits)))
+}
+
+/// Bounds that are paid for, by column, made after the fit has entered the ledger.
 fn release_bounds(
-    config: &Config,
-    plan: &FitPlan,
+    (config, path): (&Config, &Path),
     source: &mut Source,
     shares: Shares,
     key: &Key,
+    enter: &dyn Fn(&FitPlan) -> Result<Option<f64>>,
     journal: &mut Journal<'_>,
 ) -> Result<HashMap<String, Vec<f64>>> {
     if bounds::paid_for(config).next().is_none() {
@@ -270,13 +286,15 @@ fn release_bounds(
     }
     journal.stage("releasing bounds")?;
     let counts = bounds::count(config, source, &|row| shares.part(row, key) == Part::Training)?;
+    let plan = FitPlan::new(config, path, counts.n_records)?;
+    enter(&plan)?;
     let release = |(name, counts): (String, Vec<f64>)| {
         let purpose = bounds_of(&name);
         let sigma = plan.release(&purpose)?.noise_multiplier;
         let edges = bounds::release(&name, counts, sigma, &mut key.stream(&purpose, 0))?;
         Ok((name, edges))
     };
-    counts.into_iter().map(release).collect()
+    counts.by_column.into_iter().map(release).collect()
 }
 
 /// Takes the folder: a new or empty one, or that of the run that is continued.
@@ -295,14 +313,28 @@ fn begin(options: &FitOptions) -> Result<PathBuf> {
     Ok(private)
 }
 
+/// Refuses a file that would be trained on and tested on.
+fn refuse_test_on_training(config: &Config) -> Result<()> {
+    let Some(files) = &config.test.files else { return Ok(()) };
+    let training = config.training_files()?;
+    let places: HashSet<PathBuf> = training.paths().iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
+    for path in config.files(files)?.paths() {
+        if fs::canonicalize(path).is_ok_and(|place| places.contains(&place)) {
+            let expected = "files that are not in table.files: a record is trained on or tested on, never both";
+            return Err(FairdpError::invalid("test.files", path.display(), expected));
+        }
+    }
+    Ok(())
+}
+
 /// Refuses a run whose model would be noise, and says what would do.
-fn refuse_drowned(plan: &FitPlan, n_records: usize, width: usize) -> Result<()> {
+fn refuse_drowned(plan: &FitPlan, n_records: usize, max_records: u64, width: usize) -> Result<()> {
     for candidate in &plan.candidates {
         let rate = candidate.choice.sampling_rate();
         let one = candidate.noise_multiplier.get() / (candidate.steps as f64).sqrt() / rate;
         // A row's length is about the root of the number of features; a balanced class has a
         // variance of a quarter, halved.
-        let in_logits = one * width as f64 / (n_records.max(1) as f64 * 0.125);
+        let in_logits = one * max_records as f64 * width as f64 / (n_records.max(1) as f64 * 0.125);
         if in_logits > DROWNED {
             let factor = in_logits / DROWNED;
             return Err(FairdpError::Refused(format!(

@@ -13,7 +13,7 @@ use crate::diagnostics::Answers;
 use crate::error::Result;
 use crate::key::Key;
 use crate::model::Model;
-use crate::parts::{Members, PartRows, Shares, beyond, split};
+use crate::parts::{Members, PartRows, Shares, also_in, beyond, split};
 use crate::solver::rows::RowSource as _;
 use crate::source::Source;
 
@@ -97,11 +97,18 @@ impl Tables {
         Portion::new(&self.training, &self.source, self.members[2].clone(), unit)
     }
 
+    /// Of a test table of its own, units that also have training records are left out: a unit is in
+    /// one part alone.
     pub(super) fn test(&self, unit: Option<&UnitEntry>) -> Result<Portion<'_>> {
-        match &self.test {
-            None => Portion::new(&self.training, &self.source, self.members[1].clone(), unit),
-            Some((table, source)) => Portion::new(table, source, Members::all(table), unit),
+        let Some((table, source)) = &self.test else {
+            return Portion::new(&self.training, &self.source, self.members[1].clone(), unit);
+        };
+        let mut portion = Portion::new(table, source, Members::all(table), unit)?;
+        if unit.is_some() {
+            let trained_on = also_in(&self.training, table, &portion.members, self.source.ranks())?;
+            portion.left_out.iter_mut().zip(trained_on).for_each(|(is_out, is_trained_on)| *is_out |= is_trained_on);
         }
+        Ok(portion)
     }
 }
 

@@ -206,6 +206,89 @@ fn bounds_are_paid_for_and_fits_share_a_cap() {
     assert_eq!(code, 3);
     assert!(message.contains("beyond the cap of 1"), "{message}");
     assert!(!here.join("b/release").exists());
+
+    // Bounds that cannot be released were drawn all the same: the fit is in the ledger.
+    let table = fs::read_to_string(here.join("table.csv")).unwrap();
+    let alike = table.lines().enumerate().map(|(row, line)| match (row, line.split_once(',')) {
+        (1.., Some((_, rest))) => format!("0,{rest}"),
+        _ => line.to_owned(),
+    });
+    fs::write(here.join("table.csv"), alike.collect::<Vec<_>>().join("\n")).unwrap();
+    let arguments = |out: &'static str| ["fit", "fairdp.toml", "--out", out, "--ledger", "other.json", "-q"];
+    let (code, message) = refused(here, &arguments("c"));
+    assert!(code == 3 && message.contains("to release its bounds"), "{message}");
+    let (code, message) = refused(here, &arguments("d"));
+    assert!(code == 3 && message.contains("beyond the cap of 1"), "{message}");
+}
+
+/// What `init` read from the records stands nowhere in a release whose bounds are paid for, and
+/// texts that stand for a missing value are no numbers.
+#[test]
+fn paid_bounds_leave_no_constant_of_the_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let rows = (0..8_000).map(|row| match row {
+        77 => "1234.56,1\n".to_owned(),
+        row if row % 10 == 3 => format!(",{}\n", row % 2),
+        row if row % 10 == 4 => format!("-999,{}\n", row % 2),
+        row => format!("{},{}\n", 1_240.0 + f64::from(row % 97) / 7.0, u8::from(row % 97 > 40)),
+    });
+    fs::write(here.join("table.csv"), format!("wage,y\n{}", rows.collect::<Vec<_>>().concat())).unwrap();
+    let config = done(here, &["init", "table.csv", "--label", "y"]);
+    let missing = config.lines().find(|line| line.starts_with("missing = [")).unwrap();
+    let config = config.replace(missing, "missing = [\"\", \"-999\"]");
+    let lines = config.lines().filter(|line| !line.starts_with("high = ") && !line.starts_with("bins = "));
+    let lines = lines.map(|line| match line {
+        _ if line.starts_with("low = ") => "bounds = \"private\"",
+        _ if line.starts_with("missing = -") => "missing = 1234.56",
+        _ => line,
+    });
+    fs::write(
+        here.join("fairdp.toml"),
+        lines
+            .collect::<Vec<_>>()
+            .join("\n")
+            .replace("classes = [\"0\", \"1\"]", "classes = [\"0\", \"1\"]\npublic = true"),
+    )
+    .unwrap();
+    done(here, &["fit", "fairdp.toml", "--out", "run", "-q"]);
+    let pipeline = json(here.join("run/release/pipeline.json"));
+    let wage = &pipeline["schema"]["columns"][0][1];
+    assert!(wage["missing"] == wage["low"] && wage["missing"].as_f64() > Some(1_000.0), "{pipeline}");
+    assert_ne!(wage["missing"], 1234.56);
+}
+
+#[test]
+fn a_ledger_counts_every_fit_and_keeps_the_smaller_cap() {
+    let folder = declared(4_000, |config| config);
+    let here = folder.path();
+    let config = fs::read_to_string(here.join("fairdp.toml")).unwrap();
+    let with = |privacy: &str| fs::write(here.join("fairdp.toml"), config.replace("epsilon = 1\n", privacy)).unwrap();
+    let arguments = |out: &'static str| ["fit", "fairdp.toml", "--out", out, "--seed", "7", "--ledger", "l.json", "-q"];
+    with("epsilon = 1\ntotal_epsilon = 1.6\n");
+    done(here, &arguments("a"));
+    // The same seed, and so the same name.
+    with("epsilon = 3\n");
+    let (code, message) = refused(here, &arguments("b"));
+    assert!(code == 3 && message.contains("1 fits have spent ε = 1.000"), "{message}");
+    with("epsilon = 0.9\ntotal_epsilon = 1.2\n");
+    let (code, message) = refused(here, &arguments("c"));
+    assert!(code == 3 && message.contains("beyond the cap of 1.2"), "{message}");
+    with("epsilon = 1\ntotal_epsilon = 0.5\n");
+    let (code, message) = refused(here, &["fit", "fairdp.toml", "--plan"]);
+    assert!(code == 2 && message.contains("privacy.total_epsilon = 0.5: expected at least epsilon, 1"), "{message}");
+    with("epsilon = 1\n");
+    let smaller = fs::read_to_string(here.join("fairdp.toml")).unwrap().replace("delta = 1e-5", "delta = 5e-13");
+    fs::write(here.join("fairdp.toml"), smaller.replace("files = [", "files = [\"table.csv\", ")).unwrap();
+    let (code, message) = refused(here, &["fit", "fairdp.toml", "--plan"]);
+    assert!(
+        code == 2 && message.contains("privacy.delta = 0.0000000000005: expected a number from 1e-12"),
+        "{message}"
+    );
+    let twice = config.replace("files = [", "files = [\"table.csv\", ");
+    fs::write(here.join("fairdp.toml"), twice).unwrap();
+    let (_, message) = refused(here, &["fit", "fairdp.toml", "--out", "e", "-q"]);
+    assert!(message.contains("is among the table's files twice"), "{message}");
 }
 
 #[test]
@@ -336,7 +419,7 @@ fn outputs_and_options_are_refused_before_any_work() {
     for (options, expected) in [
         ("--epsilon 0", "--epsilon = 0: expected a finite number above 0"),
         ("--epsilon nan", "--epsilon = NaN: expected a finite number above 0"),
-        ("--delta 2", "--delta = 2: expected a number above 0 and below 1"),
+        ("--delta 2", "--delta = 2: expected a number from 1e-12 to below 1"),
         ("--test-fraction 2", "--test-fraction = 2: expected 0 to 0.9"),
         ("--unit y", "--unit = y: expected another column than the label"),
         ("--unit u --max-records-per-unit 0", "--max-records-per-unit = 0: expected at least 1"),

@@ -62,6 +62,97 @@ fn all_records_of_a_patient_are_protected_together_and_the_third_is_not_used() {
     assert!(by_name == fit("named.toml", "d"));
 }
 
+/// A patient of the training table is in no other part, whatever the test table has of it.
+#[test]
+fn a_patient_in_both_tables_is_trained_on_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    patients(here, 6_000, |_, line| line.to_owned());
+    let config = done(here, &["init", "table.csv", "--label", "outcome", "--group", "group", "--unit", "patient_id"]);
+    let config = config.replace("from = \"data\"", "public = true");
+    let rows = fs::read_to_string(here.join("table.csv")).unwrap();
+    let (header, rows) = rows.split_once('\n').unwrap();
+    // Of the first 2,000 patients 1,000 are trained on, and all are in the test table.
+    let of_patients = |name: &str, most: usize| {
+        let number = |line: &str| line[1..].split_once(',').unwrap().0.parse::<usize>().unwrap();
+        let lines: Vec<_> = rows.lines().filter(|line| number(line) < most).collect();
+        fs::write(here.join(name), format!("{header}\n{}\n", lines.join("\n"))).unwrap();
+    };
+    of_patients("training.csv", 1_000);
+    of_patients("test.csv", 2_000);
+    let start = config.find("files = [").unwrap();
+    let end = start + config[start..].find(']').unwrap() + 1;
+    let with = |training: &str| {
+        let config = format!("{}files = [\"{training}\"]{}", &config[..start], &config[end..]);
+        fs::write(here.join("fairdp.toml"), config.replace("fraction = 0.2", "files = [\"test.csv\"]")).unwrap();
+    };
+    with("training.csv");
+    let fairness = |out: &str| {
+        done(here, &["fit", "fairdp.toml", "--out", out, "--seed", "1", "-q"]);
+        fs::read_to_string(here.join(out).join("release/fairness.json")).unwrap()
+    };
+    let before = fairness("a");
+    // Other outcomes of the patients that are trained on, in the test table alone.
+    let test = fs::read_to_string(here.join("test.csv")).unwrap();
+    let other = |line: &str| match line.rsplit_once(',') {
+        Some((rest, "yes")) => format!("{rest},no"),
+        Some((rest, "no")) => format!("{rest},yes"),
+        _ => line.to_owned(),
+    };
+    let changed: Vec<_> =
+        test.lines().enumerate().map(|(row, line)| if row <= 3_000 { other(line) } else { line.into() }).collect();
+    fs::write(here.join("test.csv"), changed.join("\n")).unwrap();
+    assert_eq!(fairness("b"), before);
+    let changed: Vec<_> = test.lines().map(other).collect();
+    fs::write(here.join("test.csv"), changed.join("\n")).unwrap();
+    assert_ne!(fairness("c"), before, "the others are tested on");
+
+    with("test.csv");
+    let (code, message) = refused(here, &["fit", "fairdp.toml", "--out", "d", "-q"]);
+    assert_eq!(code, 2, "{message}");
+    assert!(message.contains("test.files = ") && message.contains("never both"), "{message}");
+}
+
+/// A row that cannot be used stays in its patient's part: numbers of records tell nothing of it.
+#[test]
+fn dropped_rows_stay_in_the_part_of_their_patient() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    patients(here, 3_000, |_, line| line.to_owned());
+    let init = ["init", "table.csv", "--label", "outcome", "--unit", "patient_id"];
+    let config = done(here, &init).replace("from = \"data\"", "public = true");
+    fs::write(here.join("fairdp.toml"), config.replace("bad_rows = \"refuse\"", "bad_rows = \"drop\"")).unwrap();
+    let sizes = |out: &str| {
+        done(here, &["fit", "fairdp.toml", "--out", out, "--seed", "1", "-q"]);
+        json(here.join(out).join("release/statement.json"))["records"].clone()
+    };
+    let whole = sizes("a");
+    patients(here, 3_000, |row, line| match (row % 7, line.split_once(',')) {
+        (0, Some((_, rest))) => format!("unreadable,{rest}"),
+        _ => line.to_owned(),
+    });
+    assert_eq!(sizes("b"), whole);
+}
+
+/// What a row's budget is worth to a patient is not known from the ledger of another unit.
+#[test]
+fn a_ledger_is_for_one_unit() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    patients(here, 6_000, |_, line| line.to_owned());
+    let config = |unit: &[&str], name: &str| {
+        let text = done(here, &[&["init", "table.csv", "--label", "outcome"], unit].concat());
+        fs::write(here.join(name), text.replace("from = \"data\"", "public = true")).unwrap();
+    };
+    config(&["--unit", "patient_id"], "patients.toml");
+    config(&[], "rows.toml");
+    done(here, &["fit", "patients.toml", "--out", "a", "--ledger", "shared.json", "-q"]);
+    let (code, message) = refused(here, &["fit", "rows.toml", "--out", "b", "--ledger", "shared.json", "-q"]);
+    assert_eq!(code, 1, "{message}");
+    assert!(message.contains("protects the values of `patient_id`, and the configuration rows"), "{message}");
+    assert!(!here.join("b/release").exists());
+}
+
 #[test]
 fn thresholds_on_a_short_table_are_refused_with_what_would_do() {
     let folder = declared(1_500, |config| config.replace("fairness = \"none\"", "fairness = \"equalized-odds\""));
