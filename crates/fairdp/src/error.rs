@@ -3,6 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use dp_accounting::AccountingError;
+use dp_data::DataError;
+use dp_train::TrainError;
+
 /// Why a table was refused, a run stopped or a release does not hold.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -67,13 +71,13 @@ pub enum FairdpError {
     },
     /// A table cannot be read or does not fit its schema.
     #[error("{0}")]
-    Data(#[from] dp_data::DataError),
+    Data(#[from] DataError),
     /// A privacy parameter or a ledger was refused.
     #[error("accounting: {0}")]
-    Accounting(#[from] dp_accounting::AccountingError),
+    Accounting(#[from] AccountingError),
     /// A method's settings were refused, or a training run stopped.
     #[error("training: {0}")]
-    Train(#[from] dp_train::TrainError),
+    Train(#[from] TrainError),
     /// A metric is not defined.
     #[error("metrics: {0}")]
     Metric(#[from] fair_metrics::MetricError),
@@ -91,7 +95,16 @@ impl FairdpError {
     /// release that does not hold, 2 for a configuration or an option, 1 for everything else.
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Config { .. } | Self::InvalidParameter { .. } => 2,
+            Self::Config { .. }
+            | Self::InvalidParameter { .. }
+            | Self::Data(DataError::Schema { .. } | DataError::InvalidParameter { .. })
+            | Self::Accounting(
+                AccountingError::OutOfRange { .. }
+                | AccountingError::Unreachable { .. }
+                | AccountingError::Incomplete { .. }
+                | AccountingError::Conflicting { .. },
+            )
+            | Self::Train(TrainError::InvalidParameter { .. }) => 2,
             Self::Uncovered { .. } | Self::Refused(_) => 3,
             Self::NotVerified { .. } => 4,
             _ => 1,

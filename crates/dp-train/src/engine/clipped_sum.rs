@@ -15,7 +15,7 @@ use crate::ranks::{Collective, DIVIDED_FROM};
 
 /// Multiples of a public step, which sums over pieces are rounded to.
 ///
-/// **Guarantee.** The step is a power of two of at most `2⁻³⁹` of the bound, or of `n 2⁻⁴⁹` of it
+/// **Guarantee.** The step is a power of two of at most `2⁻³⁹` of the bound, or of `n 2⁻⁴⁸` of it
 /// for more than a thousand records: so fine that rounding to it costs nothing, and so coarse that
 /// the sum of all records is below 2⁵¹ steps, where 64-bit integers and double precision are exact.
 #[derive(Debug, Clone, Copy, PartialEq)]
