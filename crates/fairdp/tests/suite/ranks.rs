@@ -41,6 +41,7 @@ fn folders() -> Vec<tempfile::TempDir> {
         lines.filter(|line| !line.starts_with("high = ") && !line.starts_with("bins = ")).collect::<Vec<_>>().join("\n")
     }));
     folders.extend([with_units("auto"), with_units("adaptive")]);
+    folders.extend([with_units_in_both_tables("auto"), with_units_in_both_tables("adaptive")]);
     folders
 }
 
@@ -61,6 +62,22 @@ fn with_units(method: &str) -> tempfile::TempDir {
     let config = done(here, &[&init[..], &["--max-records-per-unit", "2"]].concat());
     let config = config.replace("from = \"data\"", "public = true");
     fs::write(here.join("fairdp.toml"), config.replace("name = \"auto\"", &format!("name = \"{method}\""))).unwrap();
+    folder
+}
+
+/// The same with a test table, of which three patients in four are trained on, too.
+fn with_units_in_both_tables(method: &str) -> tempfile::TempDir {
+    let folder = with_units(method);
+    let here = folder.path();
+    let (table, test) = (here.join("table.csv"), here.join("test.csv"));
+    let rows = fs::read_to_string(&table).unwrap();
+    let kept = rows.lines().enumerate().filter(|(line, _)| *line == 0 || (line - 1) % 4_000 < 3_000);
+    let kept: Vec<_> = kept.map(|(_, row)| row).collect();
+    fs::write(&test, &rows).unwrap();
+    fs::write(&table, kept.join("\n")).unwrap();
+    let config = fs::read_to_string(here.join("fairdp.toml")).unwrap();
+    let files = format!("files = [{:?}]", test.to_str().unwrap());
+    fs::write(here.join("fairdp.toml"), config.replace("fraction = 0.2", &files)).unwrap();
     folder
 }
 
