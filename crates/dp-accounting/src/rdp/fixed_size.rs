@@ -10,7 +10,7 @@ use crate::normal::log_density;
 /// Rényi divergence of order `order` > 1, from the privacy profile that bounds this mechanism.
 ///
 /// With `f` the profile of `(1-q)N(0) + qN(1/σ)` against `N(0)`, the mechanism's is at most `f(γ)`
-/// for γ ≥ 1 (Balle, Barthe & Gaboardi 2018, Theorem 10) and, both orders of the neighbours being
+/// for γ ≥ 1 (Balle, Barthe & Gaboardi 2018, Theorem 9) and, both orders of the neighbours being
 /// neighbours, at most `1 - γ + γ f(1/γ)` for γ < 1. A pair of distributions with that profile
 /// exists; its losses are those of the sampled Gaussian where they are positive, their mirror
 /// images, and an atom at 0. The Rényi divergence increases with the profile, so this pair's bounds
