@@ -188,7 +188,7 @@ pub fn verdict_definition() -> Vec<String> {
             100.0 * SIGNIFICANCE,
         ),
         "differs: neither. The suspected cause is given, or that it is not known.".to_owned(),
-        "No verdict: the method was not run, a run of it failed, a figure is undefined, there are fewer than two seeds, or the run is \
+        "No verdict: the method was not run, a run of it failed, a figure is undefined, there are fewer than three seeds, or the run is \
          SYNTHETIC or QUICK."
             .to_owned(),
     ]

@@ -147,6 +147,10 @@ impl fmt::Display for Verdict {
     }
 }
 
+/// Seeds that a verdict takes: with two, Student's quantile at one degree of freedom lets nearly any
+/// two figures agree.
+const LEAST_SEEDS: usize = 3;
+
 /// The verdict on one method's row.
 ///
 /// # Errors
@@ -158,8 +162,8 @@ pub fn judge(table: &PublishedTable, method: &str, ours: &dyn Ours) -> anyhow::R
     if estimates.iter().any(|estimate| estimate.mean.is_none()) {
         return Ok(Verdict::None("a figure is undefined"));
     }
-    if estimates.iter().any(|estimate| estimate.standard_error.is_none()) {
-        return Ok(Verdict::None("fewer than two seeds"));
+    if estimates.iter().any(|estimate| estimate.n < LEAST_SEEDS) {
+        return Ok(Verdict::None("fewer than three seeds"));
     }
     let agreements = cells
         .iter()
@@ -408,8 +412,8 @@ mod tests {
     }
 
     #[test]
-    fn one_seed_gets_no_verdict() {
-        let ours = Seeds([Some(vec![0.4]), Some(vec![0.8]), Some(vec![0.8])]);
-        assert_eq!(judge(&table(), "a", &ours).unwrap(), Verdict::None("fewer than two seeds"));
+    fn two_seeds_get_no_verdict() {
+        let ours = Seeds([Some(vec![0.4, 0.5]), Some(vec![0.8, 0.9]), Some(vec![0.8, 0.9])]);
+        assert_eq!(judge(&table(), "a", &ours).unwrap(), Verdict::None("fewer than three seeds"));
     }
 }
