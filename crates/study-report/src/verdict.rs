@@ -70,13 +70,13 @@ pub enum Agreement {
     Outside,
 }
 
-/// Compares one figure. `None` if ours is undefined or comes from fewer than two seeds, or if the
+/// Compares one figure. `None` if ours is undefined or comes from fewer than three seeds, or if the
 /// paper's has no defined unit.
 ///
 /// # Errors
 /// If the published figure is impossible.
 pub fn compare(table: &PublishedTable, cell: &PublishedCell, ours: &Estimate) -> anyhow::Result<Option<Comparison>> {
-    if cell.column.order_only {
+    if cell.column.order_only || ours.n < LEAST_SEEDS {
         return Ok(None);
     }
     let published = cell.figure(table.runs);
