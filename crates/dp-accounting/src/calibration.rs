@@ -150,7 +150,8 @@ impl<A: Accountant + Clone> Calibration<A> {
         }
     }
 
-    /// The largest number of times that the event can still be composed; 0 when not even once.
+    /// The largest number of times that the event can still be composed, at most 2⁴⁰; 0 when not
+    /// even once.
     ///
     /// # Errors
     /// The accountant's.

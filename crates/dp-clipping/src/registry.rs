@@ -76,6 +76,46 @@ impl MethodEntry {
     pub fn config(&self, params: &PresetParams) -> ClipConfig {
         (self.preset)(params)
     }
+
+    /// The settings that differ from the default and that this method does not read.
+    pub fn unread(&self, params: &PresetParams) -> Vec<&'static str> {
+        let default = PresetParams::default();
+        // Whether two values of a setting make two configurations.
+        let reads = |change: &dyn Fn(f64, &mut PresetParams)| {
+            let [one, other] = [0.25, 0.75].map(|value| {
+                let mut params = default;
+                change(value, &mut params);
+                self.config(&params)
+            });
+            one != other
+        };
+        let unread = |name, is_given: bool, change: &dyn Fn(f64, &mut PresetParams)| {
+            (is_given && !reads(change)).then_some(name)
+        };
+        [
+            unread("clip_norm", params.clip_norm != default.clip_norm, &|value, params| params.clip_norm = value),
+            unread("upper_bound", params.upper_bound.is_some(), &|value, params| params.upper_bound = Some(value)),
+            unread("tolerance", params.tolerance.is_some(), &|value, params| params.tolerance = Some(value)),
+            unread("rate", params.rate.is_some(), &|value, params| params.rate = Some(value)),
+            unread("target", params.target.is_some(), &|value, params| params.target = Some(value)),
+            unread("lower_bound", params.lower_bound.is_some(), &|value, params| params.lower_bound = Some(value)),
+            unread("count_noise", params.count_noise != default.count_noise, &|value, params| {
+                params.count_noise = CountNoise::Multiplier(value);
+            }),
+            unread("share_of", params.share_of != default.share_of, &|value, params| {
+                params.share_of = if value < 0.5 { ShareOf::Batch } else { ShareOf::Groups };
+            }),
+            unread("fairlens_weights", params.fairlens_weights.is_some(), &|value, params| {
+                params.fairlens_weights = Some([value; 2]);
+            }),
+            unread("fairlens_form", params.fairlens_form != default.fairlens_form, &|value, params| {
+                params.fairlens_form = if value < 0.5 { FairlensForm::Paper } else { FairlensForm::Code };
+            }),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
 }
 
 /// Every named method, in the order of the tables.
@@ -184,6 +224,27 @@ mod tests {
             assert_eq!(find(entry.name).unwrap().label, entry.label);
             assert!(!entry.summary.is_empty() && !entry.source.is_empty());
             entry.config(&PresetParams::default()).validate().unwrap();
+        }
+    }
+
+    #[test]
+    fn settings_without_a_part_in_a_method_are_named() {
+        let all = PresetParams {
+            clip_norm: 0.5,
+            upper_bound: Some(20.0),
+            tolerance: Some(0.1),
+            rate: Some(0.1),
+            target: Some(0.5),
+            lower_bound: Some(0.01),
+            count_noise: CountNoise::Multiplier(3.0),
+            share_of: ShareOf::Groups,
+            fairlens_weights: Some([1.0, 2.0]),
+            fairlens_form: FairlensForm::Code,
+        };
+        let line = |entry: &MethodEntry| format!("{}: {}", entry.name, entry.unread(&all).join(" "));
+        insta::assert_snapshot!(methods().iter().map(line).collect::<Vec<_>>().join("\n"));
+        for entry in methods() {
+            assert!(entry.unread(&PresetParams::default()).is_empty(), "{}", entry.name);
         }
     }
 

@@ -1,8 +1,11 @@
 //! What is trained, and by which method: the names of a configuration, with the reason for each.
 
+use std::fmt::Display;
+
 use dp_accounting::{DpEvent, NoiseMultiplier, SamplingRate};
 use dp_clipping::{ClipConfig, PresetParams, PublicContext, registry};
 
+use crate::config::fault::Fault;
 use crate::config::nearest::nearest;
 use crate::config::{MethodEntry, ModelEntry, ModelKind};
 use crate::error::Result;
@@ -66,25 +69,22 @@ pub(crate) struct Named {
 }
 
 impl Choice {
-    /// # Errors
-    /// A key, and what is wrong with it.
     pub(crate) fn new(
         model: &ModelEntry,
         method: &MethodEntry,
         has_groups: bool,
         records_per_unit: u64,
-    ) -> Result<Self, (String, String)> {
-        let refuse = |key: &str, message: String| Err((key.to_owned(), message));
+    ) -> Result<Self, Fault> {
         let architecture = match (model.kind, &model.hidden) {
             (ModelKind::Auto | ModelKind::Additive, None) => Architecture::Additive,
             (ModelKind::Auto | ModelKind::Additive, Some(_)) => {
-                return refuse("hidden", "model.hidden: expected with kind = \"mlp\" alone".into());
+                return Err(Fault::new("model.hidden", "model.hidden: expected with kind = \"mlp\" alone"));
             }
             (ModelKind::Mlp, None) => Architecture::Mlp { hidden: vec![HIDDEN] },
             (ModelKind::Mlp, Some(hidden)) => {
                 if hidden.is_empty() || hidden.iter().any(|width| !(1..=MOST_HIDDEN).contains(width)) {
                     let expected = format!("one width or more, each from 1 to {MOST_HIDDEN}");
-                    return refuse("hidden", format!("model.hidden = {hidden:?}: expected {expected}"));
+                    return Err(Fault::value("model.hidden", format!("{hidden:?}"), expected));
                 }
                 Architecture::Mlp { hidden: hidden.clone() }
             }
@@ -98,7 +98,9 @@ impl Choice {
                 ("settings", method.settings.is_some()),
             ];
             if let Some((key, _)) = keys.iter().find(|(_, is_given)| *is_given) {
-                return refuse(key, format!("method.{key}: expected with a method by name alone (`fairdp methods`)"));
+                let place = format!("method.{key}");
+                let message = format!("{place}: expected with a method by name alone (`fairdp methods`)");
+                return Err(Fault::new(place, message));
             }
             return Ok(Self { architecture, method: Method::FullDescent });
         }
@@ -152,54 +154,53 @@ impl Named {
         architecture: &Architecture,
         has_groups: bool,
         records_per_unit: u64,
-    ) -> Result<Self, (String, String)> {
-        let refuse = |key: &str, message: String| Err((key.to_owned(), message));
+    ) -> Result<Self, Fault> {
         let is_asked_for = name != "auto";
         let Ok(entry) = registry::find(if is_asked_for { name } else { "dpsgd" }) else {
             let known = std::iter::once("auto").chain(registry::methods().iter().map(|entry| entry.name));
             let meant = nearest(name, known).unwrap_or("auto");
             let message = format!("method.name = \"{name}\": unknown; the nearest known one is `{meant}`");
-            return refuse("name = ", message);
+            return Err(Fault::new("method.name", message));
         };
         let settings =
             method.settings.unwrap_or(PresetParams { clip_norm: architecture.clip_norm(), ..Default::default() });
-        let clipping = entry.config(&settings);
-        if let Err(error) = clipping.validate() {
-            return refuse("settings", format!("method.settings: {error}"));
+        if let Some(key) = entry.unread(&settings).into_iter().find(|_| method.settings.is_some()) {
+            let place = format!("method.settings.{key}");
+            let message = format!("{place}: {} does not read it", entry.name);
+            return Err(Fault::new(place, message));
         }
+        let clipping = entry.config(&settings);
+        let unfit = |error: &dyn Display| Fault::new("method.settings", format!("method.settings: {error}"));
+        clipping.validate().map_err(|error| unfit(&error))?;
         if !clipping.certified() {
             let message = format!(
                 "method.name = \"{name}\": records influence each other's gradients in it, so that no ε would hold; expected a \
                  method with a guarantee (`fairdp methods`)"
             );
-            return refuse("name = ", message);
+            return Err(Fault::new("method.name", message));
         }
         if clipping.needs_groups() && !has_groups {
             let message = format!("method.name = \"{name}\": it treats groups differently, and there is no [[group]]");
-            return refuse("name = ", message);
+            return Err(Fault::new("method.name", message));
         }
         let rate = method.sampling_rate.unwrap_or(1.0);
         let Some(sampling_rate) = SamplingRate::new(rate).ok().filter(|_| rate > 0.0) else {
-            let message = format!("method.sampling_rate = {rate}: expected above 0, at most 1");
-            return refuse("sampling_rate", message);
+            return Err(Fault::value("method.sampling_rate", rate, "above 0, at most 1"));
         };
         if rate < 1.0 && records_per_unit > 1 {
             // Records of one unit would be in different batches, and no amplification is known for
             // that.
-            let message = format!(
-                "method.sampling_rate = {rate}: expected 1 where a unit has several records: they would be drawn one by one"
-            );
-            return refuse("sampling_rate", message);
+            let expected = "1 where a unit has several records: they would be drawn one by one";
+            return Err(Fault::value("method.sampling_rate", rate, expected));
         }
         let steps = method.steps.unwrap_or(STEPS);
         if !(1..=MOST_STEPS).contains(&steps) {
-            return refuse("steps", format!("method.steps = {steps}: expected 1 to {MOST_STEPS}"));
+            return Err(Fault::value("method.steps", steps, format!("1 to {MOST_STEPS}")));
         }
         if let Some(rate) = method.learning_rate
             && !(rate.is_finite() && rate > 0.0)
         {
-            let message = format!("method.learning_rate = {rate}: expected a finite number above 0");
-            return refuse("learning_rate", message);
+            return Err(Fault::value("method.learning_rate", rate, "a finite number above 0"));
         }
         let named = Self {
             name: entry.name,
@@ -209,10 +210,9 @@ impl Named {
             learning_rate: method.learning_rate,
             is_asked_for,
         };
-        match named.event(NoiseMultiplier::new(1.0).map_err(|error| (String::new(), error.to_string()))?, 1, 1) {
-            Ok(_) => Ok(named),
-            Err(error) => refuse("settings", format!("method.settings: {error}")),
-        }
+        let noise_multiplier = NoiseMultiplier::new(1.0).map_err(|error| unfit(&error))?;
+        named.event(noise_multiplier, 1, 1).map_err(|error| unfit(&error))?;
+        Ok(named)
     }
 
     /// What one step releases of a unit, where the noise of the gradients is this many times what a

@@ -77,7 +77,8 @@ impl InitOptions {
         let model = ModelEntry { kind, ..ModelEntry::default() };
         let records = self.max_records_per_unit.unwrap_or(1);
         let name = self.method.as_deref().unwrap_or("auto");
-        Choice::new(&model, &method, !self.groups.is_empty(), records).map(drop).map_err(|(_, reason)| {
+        Choice::new(&model, &method, !self.groups.is_empty(), records).map(drop).map_err(|fault| {
+            let reason = fault.message;
             let reason = reason.strip_prefix(&format!("method.name = \"{name}\": ")).unwrap_or(&reason);
             FairdpError::invalid("--method", name, format!("a method that fits: {reason}"))
         })

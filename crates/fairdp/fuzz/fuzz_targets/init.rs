@@ -33,15 +33,12 @@ fuzz_target!(|input: &[u8]| {
         // A column can play one part, and one is needed as an input: `fit` says so.
         Err(error) => {
             let message = error.to_string();
-            let is_asked_for = ["no column is an input", "is the label", "is a group", "the unit of privacy", "groups"];
+            let is_asked_for = ["from no column at all", "is the label", "is a group", "is the unit of privacy", "groups"];
             assert!(is_asked_for.iter().any(|known| message.contains(known)), "{message}\n{text}");
         }
         Ok(config) => {
             let schema = config.schema(&|_| None).expect("a schema");
-            if let Err(error) = Encoding::new(&schema) {
-                let message = error.to_string();
-                assert!(message.contains("unit of privacy") || message.contains("is a group"), "{message}\n{text}");
-            }
+            Encoding::new(&schema).expect("checked where the configuration was read");
         }
     }
 });

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use dp_accounting::{AccountingError, Bound, Case, Certainty, Found, Mark, Rounding, decimal};
+use dp_accounting::{AccountingError, Bound, Case, Certainty, Found, Mark, MarkedEpsilon, Rounding, Scope, decimal};
 use fairdp::FairdpError;
 
 use super::Failure;
@@ -69,18 +69,18 @@ impl AccountArgs {
             write_found(out, found)?;
         }
         for answer in &answered.answers {
-            let (bound, is_proven) = match &answer.bound {
+            let answered = match &answer.bound {
                 Bound::Epsilon(bound) => {
-                    let is_proven = bound.certainty != Certainty::Estimate && bound.epsilon.is_finite();
-                    (format!("epsilon {}", decimal(bound.epsilon.get(), 4, Rounding::Up)), is_proven)
+                    let scope = Scope::of("one record", ["what is released"]);
+                    format!("epsilon {:.4}", MarkedEpsilon::new(bound, &scope))
                 }
-                // A zero may have a sign.
                 Bound::Delta(bound) => {
-                    (format!("delta {:.3e}", bound.delta + 0.0), bound.certainty != Certainty::Estimate)
+                    let mark = if bound.certainty == Certainty::Estimate { Mark::Nominal } else { Mark::Certified };
+                    // A zero may have a sign.
+                    format!("delta {:.3e} ({mark})", bound.delta + 0.0)
                 }
             };
-            let mark = if is_proven { Mark::Certified } else { Mark::Nominal };
-            writeln!(out, "{:<45} {bound} ({mark})", answer.accountant)?;
+            writeln!(out, "{:<45} {answered}", answer.accountant)?;
         }
         Ok(())
     }

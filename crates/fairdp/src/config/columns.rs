@@ -1,10 +1,12 @@
 //! Entries of columns and groups.
 
+use std::fmt::Display;
+
 use dp_data::table::{Bins, Column, GroupColumn, GroupValues};
 use serde::Deserialize;
 
 use super::From;
-use crate::error::{FairdpError, Result};
+use super::fault::Fault;
 
 /// `[[column]]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -109,42 +111,51 @@ pub struct GroupEntry {
 
 impl ColumnEntry {
     /// The column; `released` are bounds that were paid for, and the edges between them.
-    pub(crate) fn column(&self, released: Option<&[f64]>) -> Result<Column> {
-        let refuse = |key: &str, value: &str, expected: &str| {
-            Err(FairdpError::invalid(format!("column `{}`: {key}", self.name), value, expected))
+    pub(super) fn column(&self, released: Option<&[f64]>) -> Result<Column, Fault> {
+        let refuse = |key: &str, value: &dyn Display, expected: &str| {
+            Err(Fault::new(key, format!("column `{}`: {key} = {value}: expected {expected}", self.name)))
         };
+        let unexpected = |keys: &[(&str, bool)], expected: &str| match keys.iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) => Err(Fault::new(*key, format!("column `{}`: {key}: expected {expected}", self.name))),
+            None => Ok(()),
+        };
+        let range = [("low", self.low.is_some()), ("high", self.high.is_some()), ("bins", self.bins.is_some())];
         match self.kind {
             ColumnKind::Drop => Ok(Column::Dropped),
             ColumnKind::Category => {
-                let Some(values) = self.values.clone() else { return refuse("values", "none", "a list of texts") };
-                if self.low.is_some() || self.high.is_some() || self.bins.is_some() || self.bounds.is_some() {
-                    return refuse("low, high, bins, bounds", "given", "none for a category");
-                }
+                unexpected(&range, "none for a category")?;
+                unexpected(&[("bounds", self.bounds.is_some())], "none for a category")?;
+                let Some(values) = self.values.clone() else { return refuse("values", &"none", "a list of texts") };
                 let missing = match self.missing {
                     None => false,
                     Some(Missing::Feature(missing)) => missing,
-                    Some(Missing::Value(value)) => return refuse("missing", &value.to_string(), "true or false"),
+                    Some(Missing::Value(value)) => return refuse("missing", &value, "true or false"),
                 };
                 Ok(Column::Category { values, other: self.other.unwrap_or(false), missing })
             }
             ColumnKind::Number => {
-                if self.values.is_some() || self.other.is_some() {
-                    return refuse("values, other", "given", "none for a number");
+                let of_categories = [("values", self.values.is_some()), ("other", self.other.is_some())];
+                unexpected(&of_categories, "none for a number")?;
+                if self.bounds.is_some() && !self.is_read_from_records() {
+                    unexpected(&range, "none with bounds = \"private\", which releases them")?;
                 }
                 let missing = match self.missing {
                     None | Some(Missing::Feature(false)) => None,
                     Some(Missing::Value(value)) => Some(value),
-                    Some(Missing::Feature(true)) => return refuse("missing", "true", "the number that stands for it"),
+                    Some(Missing::Feature(true)) => return refuse("missing", &"true", "the number that stands for it"),
                 };
                 let (low, high, edges) = match (released, self.low, self.high) {
                     (Some([low, edges @ .., high]), _, _) => (*low, *high, Some(edges.to_vec())),
                     (_, Some(low), Some(high)) => (low, high, None),
-                    _ => return refuse("low, high", "missing", "two numbers, or bounds = \"private\""),
+                    (_, low, _) => {
+                        let key = if low.is_none() { "low" } else { "high" };
+                        return refuse(key, &"none", "a number, or bounds = \"private\"");
+                    }
                 };
                 let missing = missing.map(|declared: f64| match edges {
                     None => declared,
                     // Read from the records, as the bounds were that are paid for in its stead.
-                    Some(_) if self.from == Some(From::Data) && !self.public => low,
+                    Some(_) if self.is_read_from_records() => low,
                     // It may lie outside of bounds that were released.
                     Some(_) => declared.clamp(low, high),
                 });
@@ -161,6 +172,13 @@ impl ColumnEntry {
     }
 }
 
+impl ColumnEntry {
+    /// Whether it is covered by no ε.
+    pub(super) fn is_read_from_records(&self) -> bool {
+        self.from == Some(From::Data) && !self.public
+    }
+}
+
 impl GroupEntry {
     /// How many groups it makes.
     pub(crate) fn n_groups(&self) -> usize {
@@ -171,15 +189,15 @@ impl GroupEntry {
         }
     }
 
-    pub(crate) fn group(&self) -> Result<GroupColumn> {
+    pub(super) fn group(&self) -> Result<GroupColumn, Fault> {
         let groups = match (&self.values, &self.edges) {
             (Some(values), None) => {
                 GroupValues::Values { values: values.clone(), other: self.other, missing: self.missing }
             }
             (None, Some(edges)) => GroupValues::Bands { edges: edges.clone(), missing: self.missing },
             _ => {
-                let parameter = format!("group `{}`", self.column);
-                return Err(FairdpError::invalid(parameter, "values and edges", "one of the two"));
+                let message = format!("group `{}`: values and edges: expected one of the two", self.column);
+                return Err(Fault::new("column", message));
             }
         };
         Ok(GroupColumn { column: self.column.clone(), groups })

@@ -1,6 +1,7 @@
 //! What a person declares of a table and asks for: a TOML document, checked key by key.
 
 mod columns;
+pub(crate) mod fault;
 mod method;
 pub(crate) mod nearest;
 pub(crate) mod read;

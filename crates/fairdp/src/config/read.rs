@@ -2,10 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use dp_data::table::{Csv, Label, Schema, TableFiles, TableFormat};
+use dp_data::DataError;
+use dp_data::table::{Csv, Encoding, Label, Schema, TableFiles, TableFormat};
 
+use super::fault::Fault;
 use super::nearest::explain;
-use super::{CONFIG_VERSION, ColumnKind, Config, Fairness, From, LEAST_DELTA, ModelKind, TuningEntry};
+use super::{
+    CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Fairness, From, GroupEntry, LEAST_DELTA, ModelKind, PrivacyEntry,
+    TuningEntry,
+};
 use crate::choice::Choice;
 use crate::error::{FairdpError, Result};
 use crate::input;
@@ -56,128 +61,117 @@ impl Config {
             let error = error.into_inner();
             refuse(start(error.span()), format!("{place}{}", explain(error.message())))
         })?;
-        config.check().map_err(|(key, message)| {
-            let at = text.lines().position(|line| line.trim_start().starts_with(&key)).unwrap_or(0);
-            FairdpError::Config { path: path.into(), line: at + 1, message }
-        })?;
+        config.check().map_err(|fault| refuse(fault.start(text), fault.message))?;
         Ok(config)
     }
 
-    /// A key and what is wrong with it.
-    fn check(&self) -> Result<(), (String, String)> {
-        let refuse = |key: &str, message: String| Err((key.to_owned(), message));
+    fn check(&self) -> Result<(), Fault> {
         if self.version != CONFIG_VERSION {
-            return refuse("version", format!("version = {}: expected {CONFIG_VERSION}", self.version));
+            return Err(Fault::value("version", self.version, CONFIG_VERSION));
         }
-        let (epsilon, delta) = (self.privacy.epsilon, self.privacy.delta);
-        if !(epsilon.is_finite() && epsilon > 0.0) {
-            return refuse("epsilon", format!("privacy.epsilon = {epsilon}: expected a finite number above 0"));
+        let PrivacyEntry { epsilon, delta, total_epsilon } = self.privacy;
+        let is_epsilon = |epsilon: f64| epsilon.is_finite() && epsilon > 0.0;
+        if !is_epsilon(epsilon) {
+            return Err(Fault::value("privacy.epsilon", epsilon, "a finite number above 0"));
         }
         if !(LEAST_DELTA..1.0).contains(&delta) {
-            return refuse(
-                "delta",
-                format!("privacy.delta = {delta}: expected a number from {LEAST_DELTA:e} to below 1"),
-            );
+            let expected = format!("a number from {LEAST_DELTA:e} to below 1");
+            return Err(Fault::value("privacy.delta", delta, expected));
         }
-        if let Some(total) = self.privacy.total_epsilon
-            && !(total.is_finite() && total > 0.0)
-        {
-            return refuse(
-                "total_epsilon",
-                format!("privacy.total_epsilon = {total}: expected a finite number above 0"),
-            );
+        if let Some(total) = total_epsilon {
+            if !is_epsilon(total) {
+                return Err(Fault::value("privacy.total_epsilon", total, "a finite number above 0"));
+            }
+            if total < epsilon {
+                let expected = format!("at least epsilon, {epsilon}");
+                return Err(Fault::value("privacy.total_epsilon", total, expected));
+            }
         }
-        if let Some(total) = self.privacy.total_epsilon
-            && total < epsilon
-        {
-            let message = format!("privacy.total_epsilon = {total}: expected at least epsilon, {epsilon}");
-            return refuse("total_epsilon", message);
-        }
-        if self.unit.is_some() && self.column.iter().any(|column| column.bounds.is_some()) {
-            let message = "bounds = \"private\": not with a [unit]; declare the bounds".to_owned();
-            return refuse("bounds", message);
-        }
-        if self.label.classes.len() < 2 {
-            let message = format!("label.classes has {} values: expected at least 2", self.label.classes.len());
-            return refuse("classes", message);
-        }
-        if let Some(fraction) = self.test.fraction
-            && !(0.0..=0.9).contains(&fraction)
-        {
-            return refuse("fraction", format!("test.fraction = {fraction}: expected 0 to 0.9"));
-        }
-        if self.test.fraction.is_some_and(|fraction| fraction > 0.0) && self.test.files.is_some() {
-            return refuse("[test]", "test.fraction and test.files: expected one of the two".into());
+        if let Some(fraction) = self.test.fraction {
+            if !(0.0..=0.9).contains(&fraction) {
+                return Err(Fault::value("test.fraction", fraction, "0 to 0.9"));
+            }
+            if fraction > 0.0 && self.test.files.is_some() {
+                let message = "test.fraction and test.files: expected one of the two";
+                return Err(Fault::new("test.files", message));
+            }
         }
         if self.unit.as_ref().is_some_and(|unit| unit.max_records == 0) {
-            return refuse("max_records", "unit.max_records = 0: expected at least 1".into());
+            return Err(Fault::value("unit.max_records", 0, "at least 1"));
         }
+        self.check_counts()?;
         if self.fairness != Fairness::None && (self.group.is_empty() || self.label.classes.len() != 2) {
-            let message = "fairness: thresholds by group need a [[group]] and two classes".to_owned();
-            return refuse("fairness", message);
+            let message = "fairness: thresholds by group need a [[group]] and two classes";
+            return Err(Fault::new("fairness", message));
         }
-        self.check_groups()?;
         self.choice()?;
         if let Some(tuning) = &self.tuning {
             tuning.check()?;
             if self.model.kind != ModelKind::Auto || self.model.hidden.is_some() || !self.method.is_auto() {
-                let message =
-                    "tuning: its candidates say what [model] and [method] would; leave these `auto`".to_owned();
-                return refuse("[tuning]", message);
+                let message = "tuning: its candidates say what [model] and [method] would; leave these `auto`";
+                return Err(Fault::new("tuning", message));
             }
             self.candidates(tuning)?;
         }
-        let inputs = || self.column.iter().filter(|column| column.kind != ColumnKind::Drop);
-        if inputs().any(|column| column.name == self.label.column) {
-            let message = format!("column `{}` is the label: it cannot be an input", self.label.column);
-            return refuse(&format!("name = \"{}\"", self.label.column), message);
-        }
-        for group in &self.group {
-            if !self.group_as_input && inputs().any(|column| column.name == group.column) {
-                let message =
-                    format!("column `{}` is a group: it is an input only with `group_as_input = true`", group.column);
-                return refuse(&format!("name = \"{}\"", group.column), message);
-            }
-        }
-        if let Some(unit) = &self.unit
-            && inputs().any(|column| column.name == unit.column)
+        self.check_columns()
+    }
+
+    /// Columns, groups, label and unit, each alone and together.
+    fn check_columns(&self) -> Result<(), Fault> {
+        if self.unit.is_some()
+            && let Some(index) = self.column.iter().position(|column| column.bounds.is_some())
         {
-            let message = format!("column `{}` names the unit of privacy: it cannot be an input", unit.column);
-            return refuse(&format!("name = \"{}\"", unit.column), message);
+            let message = "bounds = \"private\": not with a [unit]; declare the bounds";
+            return Err(Fault::new(format!("column.{index}.bounds"), message));
         }
-        if inputs().next().is_none() {
-            return refuse("[[column]]", "no column is an input".into());
-        }
-        Ok(())
+        // In the place of bounds that will be released.
+        let some = |_: &str| Some(vec![0.0, 0.5, 1.0]);
+        Encoding::new(&self.declared(&some)?).map(|_| ()).map_err(|error| {
+            let place = match &error {
+                DataError::Schema { column, .. } => self.place_of(column),
+                _ => "column".into(),
+            };
+            Fault::new(place, error.to_string())
+        })
+    }
+
+    /// Where a column is declared: the last such place, of several.
+    fn place_of(&self, column: &str) -> String {
+        let input = self.column.iter().rposition(|entry| entry.name == column).map(|index| format!("column.{index}"));
+        let group = || self.group.iter().rposition(|entry| entry.column == column);
+        input.or_else(|| group().map(|index| format!("group.{index}"))).unwrap_or_else(|| "label".into())
     }
 
     /// What is trained, and how.
-    pub(crate) fn choice(&self) -> Result<Choice, (String, String)> {
+    pub(crate) fn choice(&self) -> Result<Choice, Fault> {
         let records_per_unit = self.unit.as_ref().map_or(1, |unit| unit.max_records);
         Choice::new(&self.model, &self.method, !self.group.is_empty(), records_per_unit)
     }
 
     /// What a search may train.
-    pub(crate) fn candidates(&self, tuning: &TuningEntry) -> Result<Vec<Choice>, (String, String)> {
+    pub(crate) fn candidates(&self, tuning: &TuningEntry) -> Result<Vec<Choice>, Fault> {
         let records_per_unit = self.unit.as_ref().map_or(1, |unit| unit.max_records);
-        let candidates = tuning.candidate.iter();
+        let candidates = tuning.candidate.iter().enumerate();
         candidates
-            .map(|entry| Choice::new(&entry.model(), &entry.method, !self.group.is_empty(), records_per_unit))
+            .map(|(index, entry)| {
+                let choice = Choice::new(&entry.model(), &entry.method, !self.group.is_empty(), records_per_unit);
+                choice.map_err(|fault| fault.of_candidate(index))
+            })
             .collect()
     }
 
     /// The number of groups: of all intersections, where several columns make them.
     pub(crate) fn n_groups(&self) -> usize {
-        self.group.iter().map(super::GroupEntry::n_groups).fold(1, usize::saturating_mul)
+        self.group.iter().map(GroupEntry::n_groups).fold(1, usize::saturating_mul)
     }
 
     /// Answers are counted by group, class and answer: refuses more counts than a table has use
     /// for.
-    fn check_groups(&self) -> Result<(), (String, String)> {
+    fn check_counts(&self) -> Result<(), Fault> {
         let n_classes = self.label.classes.len();
-        if n_classes > MOST_CLASSES {
-            let message = format!("label.classes has {n_classes} values: expected at most {MOST_CLASSES}");
-            return Err(("classes".into(), message));
+        if !(2..=MOST_CLASSES).contains(&n_classes) {
+            let message = format!("label.classes has {n_classes} values: expected 2 to {MOST_CLASSES}");
+            return Err(Fault::new("label.classes", message));
         }
         let (n_groups, most) = (self.n_groups(), (MOST_COUNTS / (n_classes * n_classes)).clamp(1, MOST_GROUPS));
         if n_groups <= most {
@@ -190,7 +184,7 @@ impl Config {
             "group: the intersections of {} are {product} groups: expected at most {most} with {n_classes} classes",
             columns.join(", ")
         );
-        Err(("[[group]]".into(), message))
+        Err(Fault::new("group.0", message))
     }
 
     /// The constants that were read from the records and that nobody declared public or paid for:
@@ -205,7 +199,7 @@ impl Config {
             let values = group.values.as_ref().map_or("its edges".into(), |values| shortened(values));
             entries.push(format!("group `{}`: {values}", group.column));
         }
-        for column in self.column.iter().filter(|column| open(column.from, column.public)) {
+        for column in self.column.iter().filter(|column| column.is_read_from_records()) {
             let what = match column.kind {
                 ColumnKind::Number if column.bounds.is_some() => continue,
                 ColumnKind::Number => {
@@ -224,16 +218,26 @@ impl Config {
     /// bounds were paid for.
     ///
     /// # Errors
-    /// [`FairdpError::InvalidParameter`] for keys that do not fit a column's kind.
+    /// [`FairdpError::Refused`] for keys that do not fit a column's kind, in a configuration that
+    /// was not read.
     pub fn schema(&self, released: &dyn Fn(&str) -> Option<Vec<f64>>) -> Result<Schema> {
-        let mut columns = Vec::with_capacity(self.column.len());
-        for entry in &self.column {
-            columns.push((entry.name.clone(), entry.column(released(&entry.name).as_deref())?));
-        }
+        Ok(self.declared(released)?)
+    }
+
+    fn declared(&self, released: &dyn Fn(&str) -> Option<Vec<f64>>) -> Result<Schema, Fault> {
+        let column = |(index, entry): (usize, &ColumnEntry)| {
+            let released = entry.bounds.and_then(|_| released(&entry.name));
+            let column = entry.column(released.as_deref());
+            let column = column.map_err(|fault| fault.within(&format!("column.{index}")))?;
+            Ok((entry.name.clone(), column))
+        };
+        let group = |(index, entry): (usize, &GroupEntry)| {
+            entry.group().map_err(|fault| fault.within(&format!("group.{index}")))
+        };
         Ok(Schema {
-            columns,
+            columns: self.column.iter().enumerate().map(column).collect::<Result<_, Fault>>()?,
             label: Label { column: self.label.column.clone(), classes: self.label.classes.clone() },
-            groups: self.group.iter().map(super::GroupEntry::group).collect::<Result<_>>()?,
+            groups: self.group.iter().enumerate().map(group).collect::<Result<_, Fault>>()?,
             group_as_input: self.group_as_input,
             unit: self.unit.as_ref().map(|unit| unit.column.clone()),
             bad_rows: self.table.bad_rows,
@@ -298,11 +302,11 @@ fn shortened(values: &[String]) -> String {
 mod tests {
     use super::*;
 
+    const CONFIG: &str = "version = 1\n[table]\nfiles = [\"t.csv\"]\n[label]\ncolumn = \"y\"\nclasses = [\"0\", \"1\"]\n\
+        [privacy]\nepsilon = 1\ndelta = 1e-5\n[[column]]\nname = \"x\"\nkind = \"number\"\nlow = 0\nhigh = 1\n";
+
     fn with_groups(columns: usize, values: usize) -> Result<Config> {
-        let mut text = String::from(
-            "version = 1\n[table]\nfiles = [\"t.csv\"]\n[label]\ncolumn = \"y\"\nclasses = [\"0\", \"1\"]\n\
-             [privacy]\nepsilon = 1\ndelta = 1e-5\n[[column]]\nname = \"x\"\nkind = \"number\"\nlow = 0\nhigh = 1\n",
-        );
+        let mut text = CONFIG.to_owned();
         let values: Vec<String> = (0..values).map(|value| format!("\"{value}\"")).collect();
         for column in 0..columns {
             text += &format!("[[group]]\ncolumn = \"g{column}\"\nvalues = [{}]\n", values.join(", "));
@@ -318,5 +322,32 @@ mod tests {
         // Beyond the numbers of the machine.
         let message = with_groups(11, 100).unwrap_err().to_string();
         assert!(message.contains("too many to count") && message.starts_with("fairdp.toml:15: "), "{message}");
+    }
+
+    #[test]
+    fn refusals_name_the_line_of_the_key() {
+        let refusal = |more: &str| {
+            let text = format!("{CONFIG}{more}");
+            let message = Config::from_toml(&text, Path::new("c.toml")).unwrap_err().to_string();
+            let (line, message) = message.strip_prefix("c.toml:").unwrap().split_once(": ").unwrap();
+            let line = text.lines().nth(line.parse::<usize>().unwrap() - 1).unwrap();
+            format!("{line} | {message}")
+        };
+        let another = "[[column]]\nname = \"z\"\nkind = \"number\"\n";
+        let tuning = "[tuning]\nmean_trials = 4\n[[tuning.candidate]]\nmethod = { name = \"dpsgd\", steps = 3 }\n";
+        let refusals = [
+            format!("{another}low = 2\nhigh = 1\n"),
+            format!("{another}low = 2\n"),
+            format!("{another}high = 2\nbounds = \"private\"\n"),
+            "values = [\"1\"]\n".into(),
+            "[[column]]\nname = \"x\"\nkind = \"drop\"\n".into(),
+            "[[column]]\nname = \"y\"\nkind = \"number\"\nlow = 0\nhigh = 1\n".into(),
+            "[[group]]\ncolumn = \"x\"\nvalues = [\"a\"]\n".into(),
+            "[[group]]\ncolumn = \"g\"\n".into(),
+            tuning.into(),
+            format!("{tuning}[[tuning.candidate]]\nhidden = [3]\n"),
+            format!("{tuning}[[tuning.candidate]]\nmethod.name = \"dpsgd\"\nmethod.steps = 0\n"),
+        ];
+        insta::assert_snapshot!(refusals.map(|more| refusal(&more)).join("\n"));
     }
 }

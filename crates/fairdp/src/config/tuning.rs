@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::fault::Fault;
 use super::{MethodEntry, ModelEntry, ModelKind};
 
 /// `[tuning]`.
@@ -37,19 +38,17 @@ impl TuningEntry {
         self.validation.unwrap_or(0.1)
     }
 
-    /// A key, and what is wrong with it.
-    pub(crate) fn check(&self) -> Result<(), (String, String)> {
-        let refuse = |key: &str, message: String| Err((key.to_owned(), message));
+    pub(super) fn check(&self) -> Result<(), Fault> {
         let (mean, fraction) = (self.mean_trials, self.fraction());
         if !(mean > 1.0 && mean <= 1_000.0) {
-            return refuse("mean_trials", format!("tuning.mean_trials = {mean}: expected above 1, at most 1000"));
+            return Err(Fault::value("tuning.mean_trials", mean, "above 1, at most 1000"));
         }
         if !(fraction > 0.0 && fraction <= 0.5) {
-            return refuse("validation", format!("tuning.validation = {fraction}: expected above 0, at most 0.5"));
+            return Err(Fault::value("tuning.validation", fraction, "above 0, at most 0.5"));
         }
         if self.candidate.len() < 2 {
             let message = format!("tuning.candidate has {} entries: expected at least 2", self.candidate.len());
-            return refuse("[[tuning.candidate]]", message);
+            return Err(Fault::new("tuning.candidate", message));
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use crate::account::{Part, RELATION};
 use crate::budget::{Budget, Planned};
 use crate::choice::{Choice, Method, Named};
 use crate::config::{Config, TuningEntry};
-use crate::error::{FairdpError, Result};
+use crate::error::Result;
 use crate::solver::steps_for;
 
 /// Something that may be trained, with its noise.
@@ -39,7 +39,7 @@ impl Limits<'_> {
     /// The one thing that is trained, and its release.
     pub(super) fn single(&self) -> Result<(Candidate, Planned)> {
         let config = self.config;
-        let choice = config.choice().map_err(|(_, message)| FairdpError::Refused(message))?;
+        let choice = config.choice()?;
         let steps = self.steps(&choice);
         let planned = match &choice.method {
             Method::FullDescent => self.budget.planned(Part::Training, "gradients", self.share, steps)?,
@@ -95,7 +95,7 @@ impl Limits<'_> {
     /// Steinke 2022, Theorem 2): each part may spend the whole budget. Every candidate's noise is
     /// what it would need alone, times a factor that all share.
     pub(super) fn search(&self, tuning: &TuningEntry) -> Result<(Vec<Candidate>, [Planned; 2])> {
-        let choices = self.config.candidates(tuning).map_err(|(_, message)| FairdpError::Refused(message))?;
+        let choices = self.config.candidates(tuning)?;
         let trials = trials(tuning)?;
         let (epsilon, delta) = self.target()?;
         let alone = |choice: &Choice| -> Result<f64> {

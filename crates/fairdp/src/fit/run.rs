@@ -5,7 +5,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use dp_data::table::EncodedFile;
+use dp_data::table::{EncodedFile, TableFiles};
 use dp_train::{Device, DeviceName};
 
 use super::candidates::trials;
@@ -92,9 +92,10 @@ fn run(
         validation: config.tuning.as_ref().map_or(0.0, TuningEntry::fraction),
     };
     let chosen = FitPlan::new(config, path, 0)?;
-    refuse_test_on_training(config)?;
+    let files = config.training_files()?;
+    refuse_test_on_training(config, &files)?;
     let is_shared = can_share(config, &chosen.candidates[0].choice, options);
-    let mut source = Source::new(config.training_files()?, ranks, is_shared)?;
+    let mut source = Source::new(files, ranks, is_shared)?;
     let enter = |plan: &FitPlan| enter_ledger(config, options, &key, plan);
     let released = release_bounds((config, path), &mut source, shares, &key, &enter, &mut journal)?;
     let schema = config.schema(&|name| released.get(name).cloned())?;
@@ -314,9 +315,8 @@ fn begin(options: &FitOptions) -> Result<PathBuf> {
 }
 
 /// Refuses a file that would be trained on and tested on.
-fn refuse_test_on_training(config: &Config) -> Result<()> {
+fn refuse_test_on_training(config: &Config, training: &TableFiles) -> Result<()> {
     let Some(files) = &config.test.files else { return Ok(()) };
-    let training = config.training_files()?;
     let places: HashSet<PathBuf> = training.paths().iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
     for path in config.files(files)?.paths() {
         if fs::canonicalize(path).is_ok_and(|place| places.contains(&place)) {

@@ -1,0 +1,83 @@
+//! What a configuration has wrong, and where.
+
+use std::fmt::Display;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::error::FairdpError;
+
+/// What is wrong, at a key of the document.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Fault {
+    /// Keys and positions from the top, between points: `column.3.low`.
+    place: String,
+    /// Key, value and what is accepted.
+    pub(crate) message: String,
+}
+
+impl Fault {
+    pub(crate) fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { place: place.into(), message: message.into() }
+    }
+
+    /// A value that is not accepted; the place is what it is called.
+    pub(crate) fn value(place: &str, value: impl Display, expected: impl Display) -> Self {
+        Self::new(place, format!("{place} = {value}: expected {expected}"))
+    }
+
+    /// The same, where the document is a part of another one.
+    pub(super) fn within(self, place: &str) -> Self {
+        Self { place: format!("{place}.{}", self.place), message: self.message }
+    }
+
+    /// The same of a candidate, which says what `[model]` and `[method]` would.
+    pub(super) fn of_candidate(self, index: usize) -> Self {
+        let inner = self.place.strip_prefix("model.").unwrap_or(&self.place);
+        let number = index + 1;
+        Self {
+            place: format!("tuning.candidate.{index}.{inner}"),
+            message: format!("tuning.candidate number {number}: {}", self.message),
+        }
+    }
+
+    /// Where the key begins in a document, or the last of the tables around it that are there.
+    pub(super) fn start(&self, text: &str) -> usize {
+        let Ok(document) = DeTable::parse(text) else { return 0 };
+        let (mut start, mut value) = (0, &DeValue::Table(document.into_inner()));
+        for step in self.place.split('.') {
+            let found = match value {
+                DeValue::Table(table) => table.get_key_value(step).map(|(key, value)| (key.span(), value)),
+                DeValue::Array(values) => {
+                    step.parse().ok().and_then(|index: usize| values.get(index)).map(|value| (value.span(), value))
+                }
+                _ => None,
+            };
+            let Some((span, inner)) = found else { break };
+            (start, value) = (span.start, inner.get_ref());
+        }
+        start
+    }
+}
+
+impl From<Fault> for FairdpError {
+    /// Of a configuration whose text is not at hand.
+    fn from(fault: Fault) -> Self {
+        Self::Refused(fault.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_found_where_they_are() {
+        let text = "steps = 1\n[method]\nname = \"x\"\n# steps = 2\nsteps = 3\n[[column]]\nname = \"steps\"\n\
+                    [[column]]\nlow = 1\n";
+        let rest = |place: &str| text[Fault::new(place, "").start(text)..].lines().next().unwrap_or_default();
+        assert_eq!((rest("steps"), rest("method.steps")), ("steps = 1", "steps = 3"));
+        assert_eq!((rest("column.1.low"), rest("column.0.low"), rest("method")), ("low = 1", "[[column]]", "method]"));
+        assert_eq!(Fault::new("low", "").within("column.1"), Fault::new("column.1.low", ""));
+        assert_eq!(rest("nowhere"), "steps = 1");
+    }
+}
