@@ -103,14 +103,22 @@ fn of(study: &TrainingStudy, analysis: &Analysis, args: &StudyArgs) -> anyhow::R
     let mut made = (study.make)(args)?;
     made.name.insert_str(0, PREFIX);
     made.presentation.title = format!("{}: why clipping is unfair", analysis.data);
-    Ok(made)
+    Ok(without_searches(made))
+}
+
+/// Searches are left to `reproduce`: their runs are many, and say nothing that one setting does
+/// not.
+fn without_searches(mut study: Study) -> Study {
+    study.follow_up = None;
+    study.experiments.retain(|experiment| experiment.methods.iter().all(|method| method.coordinates.is_empty()));
+    let is_trained = |id: &str| study.experiments.iter().any(|experiment| experiment.id == id);
+    study.presentation.tables.retain(|table| is_trained(&table.experiment));
+    study.presentation.claims.retain(|claim| claim.names().all(|(experiment, _)| is_trained(experiment)));
+    study.presentation.ranked.retain(|ranked| is_trained(ranked.experiment));
+    study
 }
 
 fn analyse(mut study: Study, args: &AnalysisArgs, analysis: &Analysis) -> anyhow::Result<()> {
-    // Searches are left to `reproduce`: their runs are many, and say nothing that one setting does
-    // not.
-    study.follow_up = None;
-    study.experiments.retain(|experiment| experiment.methods.iter().all(|method| method.coordinates.is_empty()));
     for experiment in &mut study.experiments {
         experiment.seeds = SEEDS;
     }
