@@ -153,6 +153,9 @@ def test_noise_has_its_size_and_is_on_a_grid(dtype):
         clipping.NoiseSource().add_to(np.zeros(3, dtype=np.int32), 1.0)
     with pytest.raises(ClipError, match="noise_std is -1"):
         clipping.NoiseSource().add_to(np.zeros(3), -1.0)
+    # A copy would get the noise.
+    with pytest.raises(TypeError, match="list, expected an array or a tensor"):
+        clipping.NoiseSource().add_to([1.0, 2.0], 1.0)
 
 
 def test_threads_share_a_method():

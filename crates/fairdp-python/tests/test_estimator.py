@@ -165,6 +165,16 @@ def test_what_is_refused_names_the_column():
         FairDPClassifier(**DECLARED).fit(X, y)
     with pytest.raises(TypeError, match="column `when` holds datetime64"):
         FairDPClassifier(**DECLARED).fit(X.assign(when=pandas.Timestamp("2020-01-01")), y)
+    for when in (pandas.Timestamp("2020-01-01", tz="UTC"), pandas.Timedelta("1D")):
+        with pytest.raises(TypeError, match="column `when` holds"):
+            FairDPClassifier(**DECLARED).fit(X.assign(when=when), y)
+    with pytest.raises(TypeError, match="bounds: column `age` holds object, expected numbers"):
+        FairDPClassifier(**DECLARED).fit(X.assign(age=X.age.astype(object)), y)
+    both = {**DECLARED, "categories": {**DECLARED["categories"], "age": [20, 30]}}
+    with pytest.raises(TypeError, match="bounds: column `age` is among the categories"):
+        FairDPClassifier(**both).fit(X, y)
+    with pytest.raises(ValueError, match="n_jobs = 0"):
+        FairDPClassifier(**DECLARED, n_jobs=0).fit(X, y, sensitive_features=sex)
     with pytest.raises(FairDPError, match="privacy.epsilon = -1"):
         FairDPClassifier(-1.0, **DECLARED).fit(X, y, sensitive_features=sex)
     with pytest.raises(FairDPError, match="privacy.delta = 1e-3: expected below one over the number of records"):
@@ -182,6 +192,23 @@ def test_missing_categories_can_be_a_feature():
     model = FairDPClassifier(**declared).fit(X, y)
     assert json.loads(model.release_["pipeline.json"])["schema"]["columns"][1][1]["missing"] is True
     assert model.predict(X[:20]).shape == (20,)
+
+
+def test_an_empty_text_is_a_missing_one():
+    X, y, _ = people()
+    X.loc[::10, "job"] = " "
+    with pytest.warns(PrivacyLeakWarning):
+        model = FairDPClassifier(bounds={"age": (0, 100)}, classes=[0, 1]).fit(X, y)
+    column = json.loads(model.release_["pipeline.json"])["schema"]["columns"][1][1]
+    assert column["missing"] is True and sorted(column["values"]) == ["clerk", "nurse", "other"]
+
+
+def test_categories_do_not_depend_on_the_width_of_a_number():
+    X, y, _ = people()
+    X["rate"] = np.where(X.index % 3 == 0, 0.1, 0.2)
+    declared = {**DECLARED, "groups": None, "categories": {**DECLARED["categories"], "rate": [0.1, 0.2]}}
+    model = FairDPClassifier(**declared, random_state=1).fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(X.astype({"rate": np.float32})))
 
 
 def test_a_release_is_saved_and_verified(tmp_path):

@@ -172,6 +172,8 @@ def test_groups_may_be_of_any_type():
 def test_labels_of_two_texts_need_the_positive_one():
     y_true, y_pred = ["yes", "no", "yes"], ["yes", "yes", "no"]
     assert metrics.true_positive_rate(y_true, y_pred, pos_label="yes") == 0.5
+    with pytest.raises(ValueError, match="pos_label = 'maybe': expected one of the labels"):
+        metrics.true_positive_rate(y_true, y_pred, pos_label="maybe")
     with pytest.raises(ValueError, match="pos_label"):
         metrics.true_positive_rate(y_true, y_pred)
     with pytest.raises(ValueError, match="3 values"):

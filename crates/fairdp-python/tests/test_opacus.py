@@ -176,6 +176,49 @@ def test_refusals_name_what_is_wrong():
         private("dpsgd", "ew")
 
 
+def test_a_gradient_that_is_not_finite_never_reaches_the_parameters():
+    for mode in ("hooks", "ghost"):
+        _, module, optimizer, loss, loader = private("dpsgd", mode)
+        x, y, group = next(iter(loader))
+        x[0, 0] = math.inf
+        optimizer.set_groups(group)
+        loss(module(x), y).backward()
+        if mode == "ghost":
+            with pytest.raises(ValueError, match="not finite"):
+                optimizer.step()
+        else:
+            optimizer.step()
+        assert all(torch.isfinite(p).all() for p in module.parameters())
+
+
+def test_counts_of_a_batch_without_a_step_are_not_made_twice():
+    _, module, optimizer, loss, loader = private("adaptive", "ghost")
+    for step, (x, y, group) in enumerate(loader):
+        optimizer.set_groups(group)
+        if step == 0:
+            loss(module(x), y).backward()
+        else:
+            with pytest.raises(RuntimeError, match="not charged"):
+                loss(module(x), y).backward()
+            break
+
+
+def test_a_seed_is_said_to_be_no_privacy():
+    with pytest.warns(UserWarning, match="nothing is private"):
+        module = torch.nn.Linear(2, 2)
+        _, optimizer, _ = make_private(
+            opacus.PrivacyEngine(accountant="fairdp"),
+            module=module,
+            optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
+            data_loader=torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.zeros(8, 2)), batch_size=4),
+            method="dpsgd",
+            noise_multiplier=1.0,
+            seed=1,
+        )
+    assert not optimizer.is_private
+    assert private("dpsgd", seed=None)[2].is_private
+
+
 def test_thresholds_are_in_the_state():
     _, module, optimizer, loss, loader = private("adaptive")
     train(module, optimizer, loss, loader, steps=2)

@@ -130,6 +130,7 @@ impl Statement {
             covered: facts.covers,
             not_covered: vec![
                 "the configuration, as far as it was written with knowledge of the records".into(),
+                "what was computed from several records before this program read them, such as a scaling".into(),
                 "how long the program took".into(),
             ],
             given: facts.uncovered,

@@ -35,7 +35,9 @@ def texts(column: np.ndarray) -> tuple[list[str], np.ndarray]:
         return [MISSING], positions
     found, inner = _columns.levels(column[~missing], "column")
     positions[~missing] = inner + 1
-    return [MISSING, *map(text, found.tolist())], positions
+    # Of a float32 its own shortest text: 0.1, not 0.10000000149011612.
+    values = found if found.dtype.kind == "f" else found.tolist()
+    return [MISSING, *map(text, values)], positions
 
 
 def numbers(column: np.ndarray, name: str) -> np.ndarray:
@@ -104,8 +106,9 @@ class Table:
     def _values(self, name: str, found: list[str], positions: np.ndarray, values: Sequence[Any] | None) -> dict[str, Any]:
         if values is None:
             self.leaks.append(f"values of `{name}`")
-            listed = list(dict.fromkeys(found[1:]))
-            return {"values": listed, "missing": bool((positions == 0).any()), "from": "data"}
+            listed = [value for value in dict.fromkeys(found) if value != MISSING]
+            is_missing = np.array([value == MISSING for value in found])
+            return {"values": listed, "missing": bool(is_missing[positions].any()), "from": "data"}
         given = [value for value in values if value is not None and value == value]
         return {"values": [text(value) for value in given], "missing": len(given) < len(values)}
 

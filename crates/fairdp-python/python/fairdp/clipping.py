@@ -220,6 +220,9 @@ class NoiseSource:
         """Adds noise to a vector in place; what comes out are multiples of about std/256, whatever
         the values were.
         """
+        if not isinstance(values, np.ndarray) and not hasattr(values, "__dlpack__"):
+            # A copy would get the noise, and the values would stay as they are.
+            raise TypeError(f"values is a {type(values).__name__}, expected an array or a tensor, which is changed in place")
         self._inner.add_to(_array(values), std)
 
     @property

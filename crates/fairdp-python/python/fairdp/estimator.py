@@ -258,6 +258,11 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     raise ValueError(f"{name}: there is no column {column!r}; there are {[column for column, _ in columns]}")
         for name, values in columns:
             column = _columns.vector(values, name)
+            is_bounded = by_column is not None and name in by_column
+            is_numeric = column.dtype.kind == "b" or is_number(values, column)
+            if is_bounded and (name in categories or not is_numeric):
+                kind = "is among the categories" if name in categories else f"holds {getattr(values, 'dtype', column.dtype)}"
+                raise TypeError(f"bounds: column `{name}` {kind}, expected numbers; convert it, or leave it out of bounds")
             if name in categories:
                 table.add_category(name, column, categories[name])
             elif column.dtype.kind == "b":
@@ -265,8 +270,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             elif is_number(values, column):
                 bounds = by_column.get(name) if by_column is not None else self.bounds
                 table.add_number(name, numbers(to_numbers(values), name), bounds, self.bins)
-            elif column.dtype.kind in "mM":
-                raise TypeError(f"column `{name}` holds {column.dtype}; make numbers of it, or drop it")
+            elif column.dtype.kind in "mM" or str(getattr(values, "dtype", "")).lower().startswith(("datetime", "timedelta")):
+                raise TypeError(f"column `{name}` holds {getattr(values, 'dtype', column.dtype)}; make numbers of it, or drop it")
             else:
                 table.add_category(name, column, None)
 
@@ -317,6 +322,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         cores = os.cpu_count() or 1
         if self.n_jobs is None:
             return 1
+        if self.n_jobs == 0:
+            raise ValueError("n_jobs = 0: expected a number of threads, or -1 for all cores")
         return int(self.n_jobs) if self.n_jobs > 0 else max(1, cores + 1 + int(self.n_jobs))
 
     def _answers(self, X: Any, sensitive_features: Any, *, for_decisions: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -351,9 +358,9 @@ def is_number(values: Any, column: np.ndarray) -> bool:
     """Whether a column holds numbers; a frame's own type decides, for missing numbers make objects
     of an array.
     """
-    if column.dtype.kind in "iuf":
-        return True
     kind = str(getattr(values, "dtype", "")).lower()
+    if column.dtype.kind in "iuf":
+        return kind != "category"
     return kind.startswith(("int", "uint", "float", "decimal"))
 
 

@@ -437,6 +437,8 @@ def _positive(labels: np.ndarray, predictions: np.ndarray, pos_label: Any) -> An
     if len(found) > 2:
         raise ValueError(f"labels and predictions have {len(found)} values, expected at most 2: rates are of binary decisions")
     if pos_label is not None:
+        if len(found) == 2 and pos_label not in found:
+            raise ValueError(f"pos_label = {pos_label!r}: expected one of the labels, {sorted(found, key=str)}")
         return pos_label
     if found <= {0, 1} or found <= {-1, 1}:
         return 1

@@ -20,11 +20,15 @@ Once `register()` was called, Opacus takes the accountant by name:
 makes. FairLens is refused: its regularisers need second derivatives of the batch's losses, and an
 optimizer sees gradients only. The analyses of one error of clipping (`magnitude-only`,
 `direction-only`) work in hooks mode alone, since they need every record's gradient.
+
+Epsilon holds if no record changes the gradient of another one. PyTorch computes them together, so
+where a hidden unit is at zero up to rounding one record can switch others.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any, Callable, Mapping
 
 import numpy as np
@@ -140,6 +144,11 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
         )
 
     @property
+    def is_private(self) -> bool:
+        """Whether batches' counts and sums have noise from the operating system, not from a seed."""
+        return bool(self.method.is_private and self._noise.is_private)
+
+    @property
     def noise_multiplier(self) -> float:
         """What an accountant is told of a step. It follows from the method and cannot be set."""
         return _together(self.method)
@@ -153,7 +162,10 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
 
     def set_groups(self, groups: Any) -> None:
         """The group of each record of the next batch, or part of one, from 0."""
-        self._groups.append(np.asarray(groups, dtype=np.int64).reshape(-1))
+        found = clipping._groups(groups)
+        if found is None:
+            raise ValueError("groups is None, expected the group of each record")
+        self._groups.append(found)
 
     def scales(self, norms: torch.Tensor) -> torch.Tensor:
         """Scales for the records of a batch, or part of one, with these gradient norms."""
@@ -249,6 +261,26 @@ class _GhostOptimizer(FairDPOptimizer):
         if method.coupling != "none":
             raise ValueError(f"{method.name} needs every record's gradient: use grad_sample_mode='hooks'")
         super().__init__(optimizer, method=method, **settings)
+        self._is_open = False
+
+    def scales(self, norms: torch.Tensor) -> torch.Tensor:
+        """Scales for the records of a batch. Its counts are released here and charged in `step`."""
+        if self._is_open:
+            raise RuntimeError(
+                "a backward pass was not followed by a step: the counts of its batch are not charged; expected "
+                "optimizer.step() after each loss.backward() in ghost mode"
+            )
+        is_last = not self._check_skip_next_step(pop_next=False)
+        scales = super().scales(norms)
+        self._is_open = is_last
+        return scales
+
+    def pre_step(self, *args: Any, **kwargs: Any) -> bool | None:
+        """As Opacus's; a step that is taken is charged."""
+        is_taken: bool | None = super().pre_step(*args, **kwargs)
+        if is_taken:
+            self._is_open = False
+        return is_taken
 
     @property
     def accumulated_iterations(self) -> int:
@@ -261,6 +293,11 @@ class _GhostOptimizer(FairDPOptimizer):
     def clip_and_accumulate(self) -> None:
         for p in self.params:
             total = p.grad.detach().double()
+            if not bool(torch.isfinite(total).all()):
+                raise ValueError(
+                    "the gradient of a record is not finite: it cannot be left out of a sum that is made in the backward "
+                    "pass, and would show in every parameter; expected finite losses, or grad_sample_mode='hooks'"
+                )
             p.summed_grad = total if p.summed_grad is None else p.summed_grad + total
 
 
@@ -285,7 +322,7 @@ def make_private(
     `settings` are those of `clipping.method`, `groups` the number of groups, `noise_multiplier`
     that of the gradient; counts and their noise are in the engine's ledger too. Batches are Poisson
     samples and there is one process. A `seed`, which is for experiments, makes noise repeatable and
-    nothing private. FairLens is a ValueError: see the module's documentation.
+    nothing private: a warning says so, and `is_private` of the optimizer is False. FairLens is a ValueError: see the module's documentation.
     """
     if grad_sample_mode not in ("hooks", "ghost"):
         raise ValueError(f"grad_sample_mode is {grad_sample_mode!r}, expected 'hooks' or 'ghost'")
@@ -293,6 +330,11 @@ def make_private(
         raise ValueError("poisson_sampling is False, but what is charged is the cost of Poisson batches")
     if isinstance(module, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):
         raise ValueError(f"module is {type(module).__name__}, expected a module of one process")
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
+        raise ValueError(f"{distributed.get_world_size()} processes share the training, expected one")
+    if seed is not None:
+        warnings.warn(f"seed is {seed}: noise is repeatable, and nothing is private whatever epsilon says", stacklevel=2)
     seeds = [None, None] if seed is None else np.random.SeedSequence(seed).generate_state(2, np.uint64).tolist()
     wrapped, theirs, *loss, loader = engine.make_private(
         module=module,

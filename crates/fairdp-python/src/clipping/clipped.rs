@@ -74,6 +74,6 @@ impl Clipped {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         let n = self.scales.bind(py).as_any().len().unwrap_or(0);
-        format!("<Clipped: {n} records, bound {}, {} queries>", self.bound, self.queries.len())
+        format!("<Clipped: {n} records (not private), bound {}, {} queries>", self.bound, self.queries.len())
     }
 }
