@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Clips per-sample gradients with a method and sums them: `sum = Σ s_i g_i`, with sensitivity
-/// [`Clipped::bound`].
+/// [`Clipped::bound`] up to the rounding of the sum in the gradients' precision.
 ///
 /// One pass over memory where the method knows its scales in advance
 /// ([`ClipMethod::scale_in_advance`]), else two.

@@ -74,6 +74,13 @@ pub enum TrainError {
         /// 0-based step.
         step: u64,
     },
+    /// A step failed after its batch was drawn. Taken again, it would have the noise that a restored
+    /// run adds to another batch.
+    #[error("step {step} failed, and cannot be taken again: restore a checkpoint, or start a new run")]
+    Broken {
+        /// 0-based step.
+        step: u64,
+    },
     /// A privacy parameter or the ledger was refused.
     #[error("accounting: {0}")]
     Accounting(#[from] dp_accounting::AccountingError),

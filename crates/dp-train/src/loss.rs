@@ -1,5 +1,7 @@
 //! Losses: a value per record, its gradient with respect to the logits, and the class they predict.
 
+use std::ops::RangeInclusive;
+
 use candle_core::{Result as TensorResult, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -39,13 +41,13 @@ pub enum Loss {
     /// `−w_y ln softmax(z)[y]` over one logit per class: the `weight` of PyTorch's
     /// `CrossEntropyLoss`.
     WeightedSoftmaxCrossEntropy {
-        /// `w`, one finite number above 0 per class.
+        /// `w`, one number from 1e-12 to 1e12 per class.
         class_weights: Vec<f64>,
     },
     /// `w ln(1 + e⁻ᶻ)` for label 1 and `ln(1 + eᶻ)` for label 0: the `pos_weight` of PyTorch's
     /// `BCEWithLogitsLoss`.
     WeightedBceWithLogits {
-        /// `w`, a finite number above 0.
+        /// `w`, a number from 1e-12 to 1e12.
         positive_weight: f64,
     },
     /// `−ln softmax(z + ln π)[y]` over one logit per class, with the classes' priors `π`.
@@ -58,10 +60,14 @@ pub enum Loss {
     ///
     /// **Source.** Menon et al. 2021, "Long-tail learning via logit adjustment", with τ = 1.
     PriorAdjustedCrossEntropy {
-        /// `π`, one finite number above 0 per class; only their ratios matter.
+        /// `π`, one number from 1e-12 to 1e12 per class; only their ratios matter.
         priors: Vec<f64>,
     },
 }
+
+/// Weights and priors: gradients times these stay finite in single precision, where a class whose
+/// gradients were not would be left out of every step.
+const WEIGHTS: RangeInclusive<f64> = 1e-12..=1e12;
 
 impl Loss {
     /// Logits a model must have for this many classes; `None` if the loss cannot tell so many
@@ -79,10 +85,12 @@ impl Loss {
         }
     }
 
-    /// An error unless every weight and every prior is a finite number above 0.
+    /// An error unless every weight and every prior is in [`WEIGHTS`].
     pub(crate) fn check_weights(&self) -> Result<()> {
-        let refused = |parameter, weight: f64| TrainError::invalid(parameter, weight, "a finite number above 0");
-        let in_range = |weight: f64| weight.is_finite() && weight > 0.0;
+        let refused = |parameter, weight: f64| {
+            TrainError::invalid(parameter, weight, format!("{:e} to {:e}", WEIGHTS.start(), WEIGHTS.end()))
+        };
+        let in_range = |weight: f64| WEIGHTS.contains(&weight);
         match self {
             Self::SoftmaxCrossEntropy | Self::BceWithLogits => Ok(()),
             Self::WeightedSoftmaxCrossEntropy { class_weights } => {
@@ -164,6 +172,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn weights_stay_finite_in_single_precision() {
+        let refused = |loss: Loss| loss.check_weights().unwrap_err().to_string();
+        for weight in [0.0, -1.0, 1e39, f64::NAN] {
+            let message = refused(Loss::WeightedSoftmaxCrossEntropy { class_weights: vec![1.0, weight] });
+            assert_eq!(message, format!("loss.class_weights = {weight}: expected 1e-12 to 1e12"));
+        }
+        let message = refused(Loss::PriorAdjustedCrossEntropy { priors: vec![1e308, 1e308] });
+        assert!(message.starts_with("loss.priors = 1"), "{message}");
+        Loss::WeightedBceWithLogits { positive_weight: 1e12 }.check_weights().unwrap();
+    }
 
     /// Losses and gradients, flat, of logits of this shape.
     fn apply(loss: &Loss, logits: &Tensor, labels: &[u32]) -> TensorResult<(Vec<f64>, Vec<f64>)> {

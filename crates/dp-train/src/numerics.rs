@@ -1,5 +1,10 @@
 //! The version of everything that decides bits.
 
+use std::hint::black_box;
+
+use dp_clipping::simd::instruction_set;
+use sha2::{Digest as _, Sha256};
+
 /// Version of the arithmetic: two programs of the same version, on processors with the same
 /// instructions, take the same steps from the same seed, bit for bit. Checkpoints and stored runs
 /// carry it.
@@ -9,3 +14,19 @@
 /// | 1 | sums in floating point, over the whole batch |
 /// | 2 | sums over pieces of public blocks, added as integers; batches drawn block by block; norms that bound what is added |
 pub const NUMERICS: u32 = 2;
+
+/// What decides bits besides the program: kind of processor, its vectors, and a digest of what the
+/// platform's `exp`, `tanh`, `ln` and `ln_1p` give at fixed places, which differs between
+/// mathematical libraries.
+pub(crate) fn platform() -> String {
+    let mut digest = Sha256::new();
+    for place in 0..1_000 {
+        let x = black_box(f64::from(place) / 64.0);
+        digest.update((-x as f32).exp().to_bits().to_le_bytes());
+        for value in [(-x).exp(), x.tanh(), (x + 0.1).ln(), (-x / 16.0).exp().ln_1p()] {
+            digest.update(value.to_bits().to_le_bytes());
+        }
+    }
+    let functions = hex::encode(&digest.finalize()[..4]);
+    format!("{} {}, functions {functions}", std::env::consts::ARCH, instruction_set())
+}

@@ -329,10 +329,11 @@ impl Plan {
 
     /// The same plan for records that were shaped by constants taken from the records themselves,
     /// one phrase each, for example `the scaling, which was fitted on the private records`. The
-    /// guarantee is then conditional on these constants.
+    /// guarantee is then conditional on these constants, and on those given before.
     #[must_use]
-    pub fn given(self, constants: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        Self { given: constants.into_iter().map(Into::into).collect(), ..self }
+    pub fn given(mut self, constants: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.given.extend(constants.into_iter().map(Into::into));
+        self
     }
 
     /// The configuration.
@@ -356,10 +357,11 @@ impl Plan {
     }
 
     /// The same plan for records that were shaped by constants released with noise: their events
-    /// are in the ledger of every run, before its first step.
+    /// are in the ledger of every run, before its first step and after those paid for before.
     #[must_use]
-    pub fn paid(self, events: impl IntoIterator<Item = DpEvent>) -> Self {
-        Self { paid: events.into_iter().collect(), ..self }
+    pub fn paid(mut self, events: impl IntoIterator<Item = DpEvent>) -> Self {
+        self.paid.extend(events);
+        self
     }
 
     /// The ledger of a run after this many steps.

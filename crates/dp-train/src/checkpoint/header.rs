@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use dp_accounting::Ledger;
 use dp_clipping::MethodState;
-use dp_clipping::simd::instruction_set;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
@@ -13,7 +12,7 @@ use serde_json::Value;
 use crate::cuda_device::device_model;
 use crate::early_stopping::Patience;
 use crate::error::{Result, TrainError};
-use crate::numerics::NUMERICS;
+use crate::numerics::{NUMERICS, platform};
 use crate::records::PublicFacts;
 use crate::trainer::{Execution, RunCounts};
 
@@ -59,7 +58,7 @@ pub(super) struct ExecutionState {
     threads: Option<usize>,
     /// The kind of device, and the model of a GPU.
     device: String,
-    /// Kind of processor, and its vectors.
+    /// Kind of processor, its vectors, and the functions of the platform.
     instruction_set: String,
 }
 
@@ -70,7 +69,7 @@ impl ExecutionState {
             micro_batch: (!certified).then_some(execution.records_at_once()),
             threads: (!certified).then_some(execution.threads.get()),
             device: device_model(&execution.device),
-            instruction_set: format!("{} {}", std::env::consts::ARCH, instruction_set()),
+            instruction_set: platform(),
         }
     }
 }

@@ -104,8 +104,8 @@ impl Trainer<'_> {
     /// happens meanwhile, the name holds a complete checkpoint, the new one or the one before.
     ///
     /// **Guarantee.** A run restored from it continues bit for bit as the run that wrote it would
-    /// have, on the same type of processor. That is also why restoring costs no privacy: steps that
-    /// were taken after the checkpoint are taken again with the same noise and release the same
+    /// have, on the same type of processor and with the same mathematical functions; others are
+    /// refused. That is also why restoring costs no privacy: steps that were taken after the checkpoint are taken again with the same noise and release the same
     /// values. **The file holds the generator's key and is as secret as the noise**: whoever reads
     /// it can take the noise off everything that was released. On Unix only its owner can read it
     /// (mode 0600). Counters and the record of early stopping in it are not private either.
@@ -121,6 +121,7 @@ impl Trainer<'_> {
 
     /// A checkpoint with what the run's observer has kept.
     pub(crate) fn save_with(&mut self, path: &Path, observer: Value) -> Result<()> {
+        self.ensure_whole()?;
         let data = self.data_digests()?.clone();
         if self.execution.ranks.rank() > 0 {
             return Ok(());
@@ -211,6 +212,7 @@ impl Trainer<'_> {
         self.patience = header.patience.restored(best);
         self.remembered = header.observer;
         (self.streams, self.counts, self.ledger) = (streams, header.counts, header.ledger);
+        self.is_broken = false;
         Ok(())
     }
 

@@ -238,12 +238,7 @@ pub(crate) fn with_device(ranks: Arc<dyn Collective>, device: &Device) -> Result
 /// What must be the same on all ranks for the same bits.
 #[cfg(feature = "mpi")]
 fn fingerprint() -> String {
-    format!(
-        "version {}, numerics {}, {}",
-        env!("CARGO_PKG_VERSION"),
-        crate::NUMERICS,
-        dp_clipping::simd::instruction_set()
-    )
+    format!("version {}, numerics {}, {}", env!("CARGO_PKG_VERSION"), crate::NUMERICS, crate::numerics::platform())
 }
 
 /// The records of one of `size` ranks, among `n_records` that are sampled at this rate: whole

@@ -137,6 +137,8 @@ pub struct Trainer<'a> {
     pub(crate) ledger: Ledger,
     batch: Vec<usize>,
     pub(crate) counts: RunCounts,
+    /// A step was begun and did not end: random streams and counts no longer belong together.
+    pub(crate) is_broken: bool,
 }
 
 /// A step's sum in the making.
@@ -208,6 +210,7 @@ impl<'a> Trainer<'a> {
             ledger: plan.ledger(0)?,
             batch: Vec::new(),
             counts: RunCounts::default(),
+            is_broken: false,
             validation: None,
             patience: Patience::default(),
             checkpoints: None,
@@ -324,8 +327,10 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`TrainError::Mismatch`] if the clipping method reports a query that the plan did not
     /// announce: an unaccounted release stops the run before anything of it is used.
-    /// [`TrainError::Tensor`] if the device fails.
+    /// [`TrainError::Tensor`] if the device fails. After either the trainer is
+    /// [`TrainError::Broken`] until a checkpoint is restored.
     pub fn step(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        self.ensure_whole()?;
         let step = self.counts.steps;
         if observer.wants_state(step) {
             let method = self.method.as_ref().map(|method| method.state());
@@ -336,6 +341,7 @@ impl<'a> Trainer<'a> {
                 method: method.as_ref(),
             })?;
         }
+        self.is_broken = true;
         let mut rows = std::mem::take(&mut self.batch);
         self.sampler.next_batch(&mut self.streams.sampling, &mut rows);
         let is_shared = self.execution.ranks.size() > 1;
@@ -362,7 +368,13 @@ impl<'a> Trainer<'a> {
             group_gradient_norms: group_gradient_norms.as_deref(),
         });
         self.batch = rows;
+        self.is_broken = false;
         Ok(())
+    }
+
+    /// Whether every step that was begun has ended.
+    pub(crate) fn ensure_whole(&self) -> Result<()> {
+        if self.is_broken { Err(TrainError::Broken { step: self.counts.steps }) } else { Ok(()) }
     }
 
     /// The model and its buffers, to evaluate it or to read its parameters between steps.

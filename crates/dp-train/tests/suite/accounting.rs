@@ -93,6 +93,7 @@ fn constants_taken_from_the_records_make_a_guarantee_conditional() {
     let given = plan("dpsgd").given([scaling]);
     assert_eq!(given.mark(), Some(Mark::Conditional));
     assert_eq!(given.scope("one person's record").unwrap().given, [scaling]);
+    assert_eq!(given.given(["the vocabulary"]).conditions(), [scaling, "the vocabulary"]);
     assert_eq!(plan("fairlens").given([scaling]).mark(), Some(Mark::Nominal));
     let config = config(ModelConfig::LogisticRegression, batches(0.2, 12), None);
     assert_eq!(Plan::new(config, facts).unwrap().mark(), None);
@@ -106,7 +107,8 @@ fn constants_that_were_paid_for_are_in_the_ledger() {
     let records = data.records(DType::F32);
     let config = config(ModelConfig::LogisticRegression, batches(0.2, 12), Some(privacy("dpsgd")));
     let bought = DpEvent::gaussian(sigma(20.0));
-    let plan = Plan::new(config, records.facts()).unwrap().paid([bought.clone()]);
+    // None paid for later takes the place of an earlier one.
+    let plan = Plan::new(config, records.facts()).unwrap().paid([bought.clone()]).paid([]);
     let mut trainer = Trainer::new(&plan, &records, streams(1), Execution::default()).unwrap();
     trainer.run(&mut Unobserved).unwrap();
     let [first, steps] = trainer.ledger().entries() else { panic!("not two entries") };

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use dp_clipping::registry;
@@ -176,10 +177,18 @@ fn ranks_that_drift_apart_are_stopped() {
         let execution = Execution { ranks, ..Execution::default() };
         let mut trainer = Trainer::new(&plan, &records, streams(1), execution).unwrap();
         let steps = if skips { 60 } else { 64 };
-        (0..steps).try_for_each(|_| trainer.step(&mut Unobserved))
+        let taken = (0..steps).try_for_each(|_| trainer.step(&mut Unobserved));
+        // A step that failed would have the noise of another batch if it were taken again.
+        taken.err().map(|error| {
+            let again = [trainer.step(&mut Unobserved), trainer.save_checkpoint(Path::new("never written"))];
+            (error.to_string(), again.map(|outcome| outcome.unwrap_err().to_string()))
+        })
     });
-    let message = outcomes[0].as_ref().unwrap_err().to_string();
-    assert_eq!(message, "ranks: rank 1 has ended");
+    let (failed, again) = outcomes[0].as_ref().unwrap();
+    assert_eq!(failed, "ranks: rank 1 has ended");
+    for message in again {
+        assert_eq!(message, "step 60 failed, and cannot be taken again: restore a checkpoint, or start a new run");
+    }
 }
 
 #[test]
