@@ -173,18 +173,6 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn weights_stay_finite_in_single_precision() {
-        let refused = |loss: Loss| loss.check_weights().unwrap_err().to_string();
-        for weight in [0.0, -1.0, 1e39, f64::NAN] {
-            let message = refused(Loss::WeightedSoftmaxCrossEntropy { class_weights: vec![1.0, weight] });
-            assert_eq!(message, format!("loss.class_weights = {weight}: expected 1e-12 to 1e12"));
-        }
-        let message = refused(Loss::PriorAdjustedCrossEntropy { priors: vec![1e308, 1e308] });
-        assert!(message.starts_with("loss.priors = 1"), "{message}");
-        Loss::WeightedBceWithLogits { positive_weight: 1e12 }.check_weights().unwrap();
-    }
-
     /// Losses and gradients, flat, of logits of this shape.
     fn apply(loss: &Loss, logits: &Tensor, labels: &[u32]) -> TensorResult<(Vec<f64>, Vec<f64>)> {
         // A copy: the gradient overwrites it.
@@ -340,15 +328,15 @@ mod tests {
 
     #[test]
     fn weights_out_of_range_are_refused() {
-        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        for bad in [0.0, -1.0, 1e39, f64::NAN, f64::INFINITY] {
             let loss = Loss::WeightedSoftmaxCrossEntropy { class_weights: vec![1.0, bad] };
-            let expected = format!("loss.class_weights = {bad}: expected a finite number above 0");
+            let expected = format!("loss.class_weights = {bad}: expected 1e-12 to 1e12");
             assert_eq!(loss.check_weights().unwrap_err().to_string(), expected);
             let loss = Loss::PriorAdjustedCrossEntropy { priors: vec![1.0, bad] };
-            let expected = format!("loss.priors = {bad}: expected a finite number above 0");
+            let expected = format!("loss.priors = {bad}: expected 1e-12 to 1e12");
             assert_eq!(loss.check_weights().unwrap_err().to_string(), expected);
             let loss = Loss::WeightedBceWithLogits { positive_weight: bad };
-            let expected = format!("loss.positive_weight = {bad}: expected a finite number above 0");
+            let expected = format!("loss.positive_weight = {bad}: expected 1e-12 to 1e12");
             assert_eq!(loss.check_weights().unwrap_err().to_string(), expected);
         }
     }

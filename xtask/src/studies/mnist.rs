@@ -144,7 +144,9 @@ fn esipova_in_batches(id: &str, causes: Vec<Cause>) -> anyhow::Result<TablePrese
 fn xu_tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
     let causes = || match protocol {
         Protocol::Text => {
-            ["non-private", "dpsgd", "naive", "dpsgd-f"].map(|method| Cause::new(method, xu::BAGDASARYAN)).to_vec()
+            let mut causes = ["non-private", "dpsgd"].map(|method| Cause::new(method, xu::BAGDASARYAN)).to_vec();
+            causes.extend([Cause::new("naive", xu::NAIVE), Cause::new("dpsgd-f", xu::TOO_LITTLE_NOISE)]);
+            causes
         }
         Protocol::Code => Vec::new(),
     };
