@@ -185,8 +185,8 @@ pub(super) fn extent(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// Ticks of a logarithmic axis: 1, 2 and 5 times powers of ten, or powers of ten alone where those
-/// would crowd.
+/// Ticks of a logarithmic axis: 1, 2 and 5 times powers of ten, or powers of ten alone, or every
+/// second, third or later one of them, where more would crowd.
 fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     const MAX_TICKS: usize = 7;
     let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
@@ -198,13 +198,24 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
             .collect()
     };
     let fine = ticks(&[1.0, 2.0, 5.0]);
-    if fine.len() <= MAX_TICKS { fine } else { ticks(&[1.0]) }
+    if fine.len() <= MAX_TICKS {
+        return fine;
+    }
+    let powers = ticks(&[1.0]);
+    let every = powers.len().div_ceil(MAX_TICKS).max(1);
+    powers.into_iter().step_by(every).collect()
 }
 
-/// An axis label: at most three significant digits, no trailing zeros.
+/// An axis label: at most three significant digits, no trailing zeros; a small power of ten as
+/// such.
 pub(super) fn tick(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
+    }
+    let exponent = value.abs().log10().round();
+    // Other values as small are what rounding leaves of 0.
+    if exponent < -4.0 && (value / 10.0_f64.powf(exponent) - 1.0).abs() < 1e-9 {
+        return format!("1e−{}", -exponent);
     }
     let decimals = (2 - value.abs().log10().floor() as i32).clamp(0, 6) as usize;
     let text = format!("{value:.decimals$}");
@@ -220,14 +231,15 @@ mod tests {
     #[test]
     fn ticks_are_short() {
         let labels: Vec<String> =
-            [0.0, 0.05, 0.123_46, 12.5, 1840.0, -0.5, 1e-4, -1e-17].into_iter().map(tick).collect();
-        assert_eq!(labels, ["0", "0.05", "0.123", "12.5", "1840", "−0.5", "0.0001", "0"]);
+            [0.0, 0.05, 0.123_46, 12.5, 1840.0, -0.5, 1e-4, 1e-7, 5.6e-17, -1e-17].into_iter().map(tick).collect();
+        assert_eq!(labels, ["0", "0.05", "0.123", "12.5", "1840", "−0.5", "0.0001", "1e−7", "0", "0"]);
     }
 
     #[test]
     fn logarithmic_ticks_are_round() {
         assert_eq!(log_ticks(2.5, 65.0), [5.0, 10.0, 20.0, 50.0]);
         assert_eq!(log_ticks(0.5, 2_000.0), [1.0, 10.0, 100.0, 1_000.0]);
+        assert_eq!(log_ticks(0.5, 2e9).len(), 5);
     }
 
     #[test]
