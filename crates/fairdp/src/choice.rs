@@ -164,7 +164,7 @@ impl Named {
         };
         let settings =
             method.settings.unwrap_or(PresetParams { clip_norm: architecture.clip_norm(), ..Default::default() });
-        if let Some(key) = entry.unread(&settings).into_iter().find(|_| method.settings.is_some()) {
+        if let Some(key) = method.settings.and_then(|given| entry.unread(&given).into_iter().next()) {
             let place = format!("method.settings.{key}");
             let message = format!("{place}: {} does not read it", entry.name);
             return Err(Fault::new(place, message));

@@ -179,7 +179,8 @@ pub fn verdict_definition() -> Vec<String> {
             absolute_tolerance(Metric::Loss),
             100.0 * MAX_RELATIVE,
         ),
-        "agrees: every figure of the row agrees. too wide to tell: every figure agrees or is too wide, and one is.".to_owned(),
+        "agrees: every figure of the row agrees. too wide to tell: every figure agrees or is too wide, and one is."
+            .to_owned(),
         format!(
             "same ordering: not every figure agrees, but our seeds show that the method stands to every other method as in the paper, wherever the \
              paper tells two figures apart. Each such fact is tested (one-sided signed-rank test over common seeds at {} %), and all have to \
@@ -188,7 +189,8 @@ pub fn verdict_definition() -> Vec<String> {
             100.0 * SIGNIFICANCE,
         ),
         "differs: neither. The suspected cause is given, or that it is not known.".to_owned(),
-        "No verdict: the method was not run, a run of it failed, a figure is undefined, there are fewer than three seeds, or the run is \
+        "No verdict: the method was not run, a run of it failed, a figure is undefined, there are \
+         fewer than three seeds, or the run is \
          SYNTHETIC or QUICK."
             .to_owned(),
     ]

@@ -108,7 +108,8 @@ impl Trainer<'_> {
     /// refused. That is also why restoring costs no privacy: steps that were taken after the
     /// checkpoint are taken again with the same noise and release the same values. **The file
     /// holds the generator's key and is as secret as the noise**: whoever reads it can take the noise
-    /// off everything that was released. On Unix only its owner can read it (mode 0600). Counters and the record of early stopping in it are not private either.
+    /// off everything that was released. On Unix only its owner can read it (mode 0600). Counters
+    /// and the record of early stopping in it are not private either.
     ///
     /// All ranks call it; rank 0 writes. A checkpoint that [`Self::run`] writes holds the
     /// [memory](crate::Observer::memory) of its observer, too; this one holds none.

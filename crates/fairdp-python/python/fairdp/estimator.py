@@ -258,10 +258,11 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     raise ValueError(f"{name}: there is no column {column!r}; there are {[column for column, _ in columns]}")
         for name, values in columns:
             column = _columns.vector(values, name)
+            dtype = getattr(values, "dtype", column.dtype)
             is_bounded = by_column is not None and name in by_column
             is_numeric = column.dtype.kind == "b" or is_number(values, column)
             if is_bounded and (name in categories or not is_numeric):
-                kind = "is among the categories" if name in categories else f"holds {getattr(values, 'dtype', column.dtype)}"
+                kind = "is among the categories" if name in categories else f"holds {dtype}"
                 raise TypeError(f"bounds: column `{name}` {kind}, expected numbers; convert it, or leave it out of bounds")
             if name in categories:
                 table.add_category(name, column, categories[name])
@@ -270,8 +271,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             elif is_number(values, column):
                 bounds = by_column.get(name) if by_column is not None else self.bounds
                 table.add_number(name, numbers(to_numbers(values), name), bounds, self.bins)
-            elif column.dtype.kind in "mM" or str(getattr(values, "dtype", "")).lower().startswith(("datetime", "timedelta")):
-                raise TypeError(f"column `{name}` holds {getattr(values, 'dtype', column.dtype)}; make numbers of it, or drop it")
+            elif column.dtype.kind in "mM" or str(dtype).lower().startswith(("datetime", "timedelta")):
+                raise TypeError(f"column `{name}` holds {dtype}; make numbers of it, or drop it")
             else:
                 table.add_category(name, column, None)
 

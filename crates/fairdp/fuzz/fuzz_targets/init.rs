@@ -33,7 +33,8 @@ fuzz_target!(|input: &[u8]| {
         // A column can play one part, and one is needed as an input: `fit` says so.
         Err(error) => {
             let message = error.to_string();
-            let is_asked_for = ["from no column at all", "is the label", "is a group", "is the unit of privacy", "groups"];
+            let is_asked_for =
+                ["from no column at all", "is the label", "is a group", "is the unit of privacy", "groups"];
             assert!(is_asked_for.iter().any(|known| message.contains(known)), "{message}\n{text}");
         }
         Ok(config) => {

@@ -175,7 +175,7 @@ impl ColumnEntry {
 impl ColumnEntry {
     /// Whether it is covered by no ε.
     pub(super) fn is_read_from_records(&self) -> bool {
-        self.from == Some(From::Data) && !self.public
+        From::is_open(self.from, self.public)
     }
 }
 

@@ -105,6 +105,13 @@ pub enum From {
     Data,
 }
 
+impl From {
+    /// Whether an entry was read from the records and nobody checked that it is public.
+    fn is_open(from: Option<Self>, public: bool) -> bool {
+        from == Some(Self::Data) && !public
+    }
+}
+
 /// The least δ for which every figure of a statement is computed.
 pub(crate) const LEAST_DELTA: f64 = 1e-12;
 

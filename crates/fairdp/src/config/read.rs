@@ -190,12 +190,11 @@ impl Config {
     /// The constants that were read from the records and that nobody declared public or paid for:
     /// one line each.
     pub fn uncovered(&self) -> Vec<String> {
-        let open = |from: Option<From>, public: bool| from == Some(From::Data) && !public;
         let mut entries = Vec::new();
-        if open(self.label.from, self.label.public) {
+        if From::is_open(self.label.from, self.label.public) {
             entries.push(format!("label `{}`: classes {}", self.label.column, self.label.classes.join(", ")));
         }
-        for group in self.group.iter().filter(|group| open(group.from, group.public)) {
+        for group in self.group.iter().filter(|group| From::is_open(group.from, group.public)) {
             let values = group.values.as_ref().map_or("its edges".into(), |values| shortened(values));
             entries.push(format!("group `{}`: {values}", group.column));
         }
@@ -302,8 +301,9 @@ fn shortened(values: &[String]) -> String {
 mod tests {
     use super::*;
 
-    const CONFIG: &str = "version = 1\n[table]\nfiles = [\"t.csv\"]\n[label]\ncolumn = \"y\"\nclasses = [\"0\", \"1\"]\n\
-        [privacy]\nepsilon = 1\ndelta = 1e-5\n[[column]]\nname = \"x\"\nkind = \"number\"\nlow = 0\nhigh = 1\n";
+    const CONFIG: &str = "version = 1\n[table]\nfiles = [\"t.csv\"]\n\
+        [label]\ncolumn = \"y\"\nclasses = [\"0\", \"1\"]\n[privacy]\nepsilon = 1\ndelta = 1e-5\n\
+        [[column]]\nname = \"x\"\nkind = \"number\"\nlow = 0\nhigh = 1\n";
 
     fn with_groups(columns: usize, values: usize) -> Result<Config> {
         let mut text = CONFIG.to_owned();
