@@ -11,6 +11,7 @@ import threading
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 
 import numpy as np
 import pandas
@@ -20,6 +21,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from fairdp import FairDPClassifier, FairDPError, PrivacyLeakWarning
+from fairdp._table import texts
 
 DECLARED = {
     "bounds": {"age": (0, 100)},
@@ -209,6 +211,14 @@ def test_categories_do_not_depend_on_the_width_of_a_number():
     declared = {**DECLARED, "groups": None, "categories": {**DECLARED["categories"], "rate": [0.1, 0.2]}}
     model = FairDPClassifier(**declared, random_state=1).fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), model.predict_proba(X.astype({"rate": np.float32})))
+
+
+def test_texts_of_a_record_do_not_depend_on_the_others():
+    column = np.array([0, 1, 2, "n/a", 1, True, 1.0, Decimal("1.00"), None], dtype=object)
+    found, positions = texts(column)
+    assert [found[position] for position in positions] == ["0", "1", "2", "n/a", "1", "True", "1", "1.00", ""]
+    found, positions = texts(np.array([True, 1, 0], dtype=object))
+    assert [found[position] for position in positions] == ["True", "1", "0"]
 
 
 def test_a_release_is_saved_and_verified(tmp_path):

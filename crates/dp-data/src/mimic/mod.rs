@@ -73,6 +73,8 @@ pub struct Admission {
     pub age: f64,
     /// In five groups.
     pub ethnicity: Ethnicity,
+    /// In `ADMISSIONS`, counted over all of them: what a split goes by.
+    position: usize,
 }
 
 /// Every usable admission.
@@ -269,12 +271,17 @@ pub fn split(
             expected: format!("{}, one per admission", admissions.len()),
         });
     }
-    let labels: Vec<u32> = admissions.iter().map(|admission| admission.class).collect();
-    let numbered: Vec<(usize, u32)> = labels.iter().copied().enumerate().collect();
-    let ([train, validation, test], sizes) = hospital::parts(labels.len(), &numbered, seed, "admissions");
+    let classes: Vec<(usize, u32)> = admissions.iter().map(|admission| (admission.position, admission.class)).collect();
+    let (parts, sizes) = hospital::parts(counts.n_records, &classes, seed, "admissions");
+    let mut row_at = vec![None; counts.n_records];
+    for (row, admission) in admissions.iter().enumerate() {
+        row_at[admission.position] = Some(row);
+    }
+    let [train, validation, test] =
+        parts.map(|positions| positions.into_iter().filter_map(|position| row_at[position]).collect::<Vec<usize>>());
     let part = |rows: &[usize]| Dataset {
         features: features.select(Axis(0), rows),
-        labels: rows.iter().map(|&row| labels[row]).collect(),
+        labels: rows.iter().map(|&row| admissions[row].class).collect(),
         groups: rows.iter().map(|&row| options.group_by.group_of(&admissions[row])).collect(),
         feature_names: (0..features.ncols()).map(|column| format!("{encoder}-{column}")).collect(),
         class_names: CLASSES.map(String::from).to_vec(),

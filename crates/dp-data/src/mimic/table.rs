@@ -111,6 +111,7 @@ fn read_admissions<R: Read>(
             female: patient.female,
             age: if years > 150.0 { HIDDEN_AGE } else { years },
             ethnicity: Ethnicity::of(&row[ethnicity]),
+            position: counts.n_records - 1,
         });
     }
     if admissions.is_empty() {

@@ -1,28 +1,21 @@
 //! One file of delimited text, compressed or not.
 
 use std::cell::Cell;
-use std::io::{self, BufRead as _, BufReader, Chain, Read};
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use csv::{ErrorKind, ReaderBuilder, StringRecord, Terminator};
+use memchr::memchr_iter;
 
 use super::files::Csv;
-use super::reader::Row;
+use super::quotes::Quotes;
+use super::reader::{LONGEST_RECORD, Row};
 use super::text_file::{Place, TextFile};
 use crate::error::{DataError, Position};
 
-/// A record that is longer is taken for a quote that never ends.
-const LONGEST_RECORD: u64 = 64 << 20;
-
-/// Read after a file's end as a record of its own, unless a quote is open: then it becomes part of
-/// the last field.
-const END: &str = "\u{1}end of the table\u{1}";
-
-type Content = Chain<Limited, io::Cursor<String>>;
-
 pub(super) struct CsvSource {
-    reader: csv::Reader<Content>,
+    reader: csv::Reader<Checked>,
     file: TextFile,
     path: Arc<Path>,
     /// With the delimiter that was found.
@@ -42,7 +35,7 @@ impl CsvSource {
         let delimiter = if let Some(delimiter) = csv.delimiter {
             delimiter
         } else {
-            let begin = content.fill_buf().map_err(|reason| unreadable(&file, 1, reason))?;
+            let begin = content.fill_buf().map_err(|reason| file.unreadable(1, reason))?;
             delimiter_of(begin, csv.quote)
         };
         let csv = Csv { delimiter: Some(delimiter), ..csv };
@@ -106,69 +99,59 @@ impl CsvSource {
     /// The next record that is no empty line; false at the end. After text that is not UTF-8 the
     /// next call goes on, after other errors the file is done.
     fn advance(&mut self, record: &mut StringRecord) -> Result<bool, DataError> {
+        let mut bytes = std::mem::take(record).into_byte_record();
         while !self.is_done {
             self.line = self.place().line as usize;
-            self.reader.get_ref().get_ref().0.since_record.set(0);
-            match self.reader.read_record(record) {
+            self.reader.get_ref().since_record.set(0);
+            match self.reader.read_byte_record(&mut bytes) {
                 Ok(true) => {}
                 Ok(false) => {
                     self.is_done = true;
                     return Ok(false);
                 }
-                Err(error) => return Err(self.refuse(error)),
-            }
-            let last = record.iter().next_back().unwrap_or_default().trim();
-            if last.ends_with(END) {
-                self.is_done = true;
-                if record.len() > 1 || last != END {
-                    return Err(self.at().malformed("a quote is not closed before the end of the file"));
+                Err(error) => {
+                    self.is_done = true;
+                    return Err(self.refuse(error));
                 }
-                return Ok(false);
             }
             // Empty lines before it were passed over, and lines within quotes are its own.
-            let n_inside = record.as_slice().bytes().filter(|byte| *byte == b'\n').count();
+            let n_inside = memchr_iter(b'\n', bytes.as_slice()).count();
             self.line = (self.place().line as usize - 1).saturating_sub(n_inside);
-            if record.len() > 1 || !last.is_empty() {
+            let found = StringRecord::from_byte_record(bytes)
+                .map_err(|_| DataError::NotUtf8 { path: self.path.to_path_buf(), line: self.line })?;
+            if found.len() > 1 || found.iter().any(|field| !field.trim().is_empty()) {
+                *record = found;
                 return Ok(true);
             }
+            bytes = found.into_byte_record();
         }
         Ok(false)
     }
 
-    fn refuse(&mut self, error: csv::Error) -> DataError {
+    fn refuse(&self, error: csv::Error) -> DataError {
+        if let Some(fault) = self.reader.get_ref().fault {
+            return self.at().malformed(fault);
+        }
         match error.into_kind() {
-            ErrorKind::Utf8 { .. } => DataError::NotUtf8 { path: self.path.to_path_buf(), line: self.line },
-            ErrorKind::Io(reason) => {
-                self.is_done = true;
-                unreadable(&self.file, self.line, reason)
-            }
-            kind => {
-                self.is_done = true;
-                self.at().malformed(format!("{kind:?}"))
-            }
+            ErrorKind::Io(reason) => self.file.unreadable(self.line, reason),
+            kind => self.at().malformed(format!("{kind:?}")),
         }
     }
 }
 
-fn reader(content: BufReader<Box<dyn Read + Send>>, csv: Csv) -> csv::Reader<Content> {
-    let content = Limited { content, since_record: Cell::new(0) }.chain(io::Cursor::new(format!("\n{END}\n")));
+fn reader(content: BufReader<Box<dyn Read + Send>>, csv: Csv) -> csv::Reader<Checked> {
+    let delimiter = csv.delimiter.unwrap_or(b',');
+    let quotes = csv.quote.map(|quote| Quotes::new(delimiter, quote));
     ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
         // A carriage return before it is a blank at the end of the line.
         .terminator(Terminator::Any(b'\n'))
-        .delimiter(csv.delimiter.unwrap_or(b','))
+        .delimiter(delimiter)
         .quote(csv.quote.unwrap_or(b'"'))
         .quoting(csv.quote.is_some())
         .buffer_capacity(1 << 16)
-        .from_reader(content)
-}
-
-fn unreadable(file: &TextFile, line: usize, reason: io::Error) -> DataError {
-    if reason.kind() == io::ErrorKind::FileTooLarge {
-        return Position { path: file.path(), line }.malformed(reason.to_string());
-    }
-    file.unreadable(line, reason)
+        .from_reader(Checked { content, since_record: Cell::new(0), quotes, fault: None, has_ended: false })
 }
 
 /// What is between the names of a header.
@@ -183,23 +166,55 @@ fn delimiter_of(begin: &[u8], quote: Option<u8>) -> u8 {
     if found.contains(&b',') { b',' } else { found.first().copied().unwrap_or(b',') }
 }
 
-/// Ends a record that never ends before it fills the memory.
-struct Limited {
+/// A text up to the first fault by which a record would hide others, or fill the memory.
+struct Checked {
     content: BufReader<Box<dyn Read + Send>>,
     since_record: Cell<u64>,
+    /// `None` where a quote is a character like any other.
+    quotes: Option<Quotes>,
+    fault: Option<&'static str>,
+    has_ended: bool,
 }
 
-impl Read for Limited {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.content.read(buffer)?;
-        self.since_record.set(self.since_record.get() + n as u64);
+impl Checked {
+    /// How many of the bytes that were read next are without fault.
+    fn pass(&mut self, text: &[u8]) -> usize {
+        self.since_record.set(self.since_record.get() + text.len() as u64);
         if self.since_record.get() > LONGEST_RECORD {
-            return Err(io::Error::new(
-                io::ErrorKind::FileTooLarge,
-                "a record of more than 64 MiB begins here; is a quote not closed?",
-            ));
+            self.fault = Some("a record of more than 64 MiB begins here; is a quote not closed?");
+            return 0;
         }
-        Ok(n)
+        let Some(quotes) = &mut self.quotes else { return text.len() };
+        if text.is_empty() && quotes.is_open() {
+            self.fault = Some("a quote is not closed before the end of the file");
+        }
+        let stray = quotes.pass(text);
+        if stray.is_some() {
+            self.fault = Some(
+                "a quote is neither around a whole field nor doubled in one; is one not closed, or are they characters like any \
+                 other (quote = \"\")?",
+            );
+        }
+        stray.unwrap_or(text.len())
+    }
+}
+
+impl Read for Checked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(fault) = self.fault {
+            return Err(io::Error::other(fault));
+        }
+        let n = self.content.read(buffer)?;
+        match (self.pass(&buffer[..n]), self.fault) {
+            (0, Some(fault)) => Err(io::Error::other(fault)),
+            // The last line ends, too: lines are counted by their ends.
+            (0, None) if !self.has_ended && !buffer.is_empty() => {
+                self.has_ended = true;
+                buffer[0] = b'\n';
+                Ok(1)
+            }
+            (n, _) => Ok(n),
+        }
     }
 }
 

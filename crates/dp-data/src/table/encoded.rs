@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::ops::Range;
 use std::path::Path;
 
+use csv::StringRecord;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -22,12 +23,13 @@ use crate::error::DataError;
 use crate::output::{self, Output};
 
 /// First bytes of a kept file, with the version of its layout.
-const MAGIC: [u8; 8] = *b"dptable2";
+const MAGIC: [u8; 8] = *b"dptable3";
 /// Magic, number of rows, digest of the schema, digest of the rows.
 const HEADER: usize = 8 + 8 + 32 + 32;
-/// Rows that are read before they are encoded by all threads, and rows that one of them encodes at
-/// a time.
+/// Rows that are read before they are encoded by all threads, and their bytes; rows that one of the
+/// threads encodes at a time.
 const CHUNK: usize = 16_384;
+const CHUNK_BYTES: usize = 64 << 20;
 const PIECE: usize = 1_024;
 
 /// Where the codes are kept.
@@ -370,7 +372,7 @@ fn write(
     let mut chunk: Vec<Read> = (0..CHUNK).map(|_| (Row::default(), None)).collect();
     let mut codes = vec![0; CHUNK * stride];
     loop {
-        let n = fill(reader, &mut chunk)?;
+        let (n, is_last) = fill(reader, &mut chunk)?;
         let codes = &mut codes[..n * stride];
         let pieces = chunk[..n].par_chunks_mut(PIECE).zip(codes.par_chunks_mut(PIECE * stride)).enumerate();
         let later: Vec<Result<(TableCounts, DigestSum), DataError>> = pieces
@@ -386,7 +388,7 @@ fn write(
         }
         first += n;
         out.write_all(codes).map_err(failed())?;
-        if n < CHUNK {
+        if is_last {
             break;
         }
     }
@@ -403,18 +405,28 @@ fn write(
 /// A row, and why it could not be read.
 type Read = (Row, Option<DataError>);
 
-/// Reads as many rows as there is room for, and returns how many there were.
-fn fill(reader: &mut TableReader, chunk: &mut [Read]) -> Result<usize, DataError> {
+/// Reads as many rows as there is room for. Returns how many there were, and whether they are the
+/// last ones.
+fn fill(reader: &mut TableReader, chunk: &mut [Read]) -> Result<(usize, bool), DataError> {
+    let mut bytes = 0;
     for (n, (row, wrong)) in chunk.iter_mut().enumerate() {
+        if bytes > CHUNK_BYTES {
+            return Ok((n, false));
+        }
+        if row.fields.as_slice().len() > CHUNK_BYTES / CHUNK {
+            // The room that a long row took is not kept.
+            row.fields = StringRecord::new();
+        }
         *wrong = None;
         match reader.read(row) {
             Ok(true) => {}
-            Ok(false) => return Ok(n),
+            Ok(false) => return Ok((n, true)),
             Err(error) if error.is_of_one_row() => *wrong = Some(error),
             Err(error) => return Err(error),
         }
+        bytes += row.fields.as_slice().len();
     }
-    Ok(chunk.len())
+    Ok((chunk.len(), false))
 }
 
 fn encode(

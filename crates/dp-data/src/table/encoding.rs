@@ -162,6 +162,16 @@ impl Encoding {
         Ok(RowEncoder { encoding: self, inputs, row: vec![0; self.layout.stride()], counts: self.counts() })
     }
 
+    /// Checks the rows of a table for training, whatever becomes of them.
+    ///
+    /// # Errors
+    /// [`DataError::MissingColumn`], and [`DataError::Table`] for a column that is not declared;
+    /// `file` is for the message.
+    pub fn checker(&self, columns: &[String], file: &Path) -> Result<RowChecker<'_>, DataError> {
+        let binding = self.bind(columns, file)?;
+        Ok(RowChecker { encoding: self, binding, row: vec![0; self.layout.stride()], counts: self.counts() })
+    }
+
     /// Finds every column that training needs, and refuses those that are declared nowhere.
     pub(super) fn bind(&self, columns: &[String], file: &Path) -> Result<Binding, DataError> {
         let schema = &self.schema;
@@ -310,6 +320,25 @@ impl RowEncoder<'_> {
         features.fill(0.0);
         self.encoding.expand(&self.row, |feature, value| features[feature] = value);
         Ok(())
+    }
+}
+
+/// Says of rows whether they fit a schema: with label, groups and unit.
+#[derive(Debug, Clone)]
+pub struct RowChecker<'a> {
+    encoding: &'a Encoding,
+    binding: Binding,
+    row: Vec<u8>,
+    counts: TableCounts,
+}
+
+impl RowChecker<'_> {
+    /// Whether a row fits.
+    ///
+    /// # Errors
+    /// Those of a row, as [`EncodedTable::create`](super::EncodedTable::create).
+    pub fn check(&mut self, row: &Row) -> Result<(), DataError> {
+        self.encoding.store(row, &self.binding, &mut self.row, &mut self.counts)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which files make up a table, and in which format; or a table in memory.
 
 use std::collections::HashSet;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,10 +74,9 @@ impl TableFiles {
                 return Err(DataError::Table { path: path.clone(), reason });
             }
         }
-        let mut places = HashSet::new();
+        let mut identities = HashSet::new();
         for path in &paths {
-            let place = std::fs::canonicalize(path).map_err(DataError::io("read", path))?;
-            if !places.insert(place) {
+            if !identities.insert(identity(path).map_err(DataError::io("read", path))?) {
                 let reason = "is among the table's files twice: its rows would be twice in the table".into();
                 return Err(DataError::Table { path: path.clone(), reason });
             }
@@ -105,6 +105,13 @@ impl TableFiles {
         &self.format
     }
 
+    /// The first of these files that is also among those of another table, whatever its name there.
+    pub fn shared_with(&self, other: &Self) -> Option<&Path> {
+        let identities: HashSet<_> = other.paths.iter().filter_map(|path| identity(path).ok()).collect();
+        let is_shared = |path: &&PathBuf| identity(path).is_ok_and(|identity| identities.contains(&identity));
+        self.paths.iter().find(is_shared).map(PathBuf::as_path)
+    }
+
     /// Begins to read. The header of every file is compared with the first one's when its turn
     /// comes.
     ///
@@ -123,6 +130,21 @@ impl TableFiles {
     pub fn open_rows(&self, index: &RowIndex, rows: Range<usize>) -> Result<TableReader, DataError> {
         TableReader::of_rows(self.clone(), index, rows)
     }
+}
+
+/// What a file has in common with its other names, those of hard links too.
+#[cfg(unix)]
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let metadata = std::fs::metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+/// What a file has in common with its other names.
+#[cfg(not(unix))]
+fn identity(path: &Path) -> io::Result<PathBuf> {
+    std::fs::canonicalize(path)
 }
 
 fn expand(pattern: &str, paths: &mut Vec<PathBuf>) -> Result<(), DataError> {
@@ -179,6 +201,11 @@ mod tests {
             Ok(files.paths().iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect())
         };
         assert_eq!(names(&[at("?.csv")]).unwrap(), ["a.csv", "b.csv"]);
+        if std::fs::hard_link(at("a.csv"), at("linked.csv")).is_ok() {
+            let message = names(&[at("a.csv"), at("linked.csv")]).unwrap_err().to_string();
+            assert!(message.ends_with("its rows would be twice in the table"), "{message}");
+            std::fs::remove_file(at("linked.csv")).unwrap();
+        }
         assert_eq!(names(&[at("x[1].csv"), at("a.csv")]).unwrap(), ["x[1].csv", "a.csv"]);
         let message = |pattern: &str| {
             names(&[at(pattern)]).unwrap_err().to_string().replace(&folder.path().display().to_string(), "")

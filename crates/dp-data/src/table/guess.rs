@@ -18,6 +18,10 @@ const MOST_VALUES: usize = 1_000;
 /// The most values of a category that is proposed as an input.
 const MOST_CATEGORIES: usize = 100;
 
+/// A column of more different texts is one of numbers all the same, where at most one of so many is
+/// none.
+const NUMBERS_PER_WORD: u64 = 20;
+
 /// What a table looks like. Everything in it is taken from private records: whoever writes it down
 /// as a schema must mark it as such.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,12 +48,25 @@ pub struct ColumnGuess {
     pub values: Vec<(String, u64)>,
     /// How many different texts there are; `None` if more than a thousand.
     pub distinct: Option<usize>,
-    /// The smallest and the largest number, if all values are numbers.
+    /// The smallest and the largest number, if all values are numbers, or nearly all of many.
     pub range: Option<(f64, f64)>,
+    /// Values that are no numbers, where nearly all are: how many, and the first with its line.
+    pub words: Option<Words>,
     /// Rows in which the value is missing.
     pub missing: u64,
     /// Texts that were taken for missing values.
     pub markers: Vec<String>,
+}
+
+/// Values among numbers that are none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Words {
+    /// How many.
+    pub count: u64,
+    /// The first of them.
+    pub first: String,
+    /// Its line in its file.
+    pub line: usize,
 }
 
 /// What a column's values are.
@@ -83,7 +100,7 @@ impl Guess {
             match reader.read(&mut row) {
                 Ok(true) => {
                     rows += 1;
-                    columns.iter_mut().zip(row.fields()).for_each(|(seen, text)| seen.add(text));
+                    columns.iter_mut().zip(row.fields()).for_each(|(seen, text)| seen.add(text, row.line()));
                 }
                 Ok(false) => break,
                 Err(error) if error.is_of_one_row() => {
@@ -136,8 +153,9 @@ struct Seen {
     /// Texts that may stand for missing values, by their position among the markers.
     markers: [u64; MISSING_MARKERS.len()],
     range: Option<(f64, f64)>,
+    numbers: u64,
     has_fractions: bool,
-    has_words: bool,
+    words: Option<Words>,
     /// The number read last, and whether some number was not the one before plus 1.
     last: Option<f64>,
     is_no_counter: bool,
@@ -149,28 +167,31 @@ impl Seen {
             texts: Some(HashMap::new()),
             markers: [0; MISSING_MARKERS.len()],
             range: None,
+            numbers: 0,
             has_fractions: false,
-            has_words: false,
+            words: None,
             last: None,
             is_no_counter: false,
         }
     }
 
-    fn add(&mut self, text: &str) {
+    fn add(&mut self, text: &str, line: usize) {
         if let Some(marker) = MISSING_MARKERS.iter().position(|marker| *marker == text) {
             self.markers[marker] += 1;
             return;
         }
-        if !self.has_words {
-            match text.parse::<f64>() {
-                Ok(number) if number.is_finite() => {
-                    let (low, high) = self.range.unwrap_or((number, number));
-                    self.range = Some((low.min(number), high.max(number)));
-                    self.has_fractions |= number.fract() != 0.0;
-                    self.is_no_counter |= self.last.is_some_and(|last| number != last + 1.0);
-                    self.last = Some(number);
-                }
-                _ => self.has_words = true,
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => {
+                let (low, high) = self.range.unwrap_or((number, number));
+                self.range = Some((low.min(number), high.max(number)));
+                self.numbers += 1;
+                self.has_fractions |= number.fract() != 0.0;
+                self.is_no_counter |= self.last.is_some_and(|last| number != last + 1.0);
+                self.last = Some(number);
+            }
+            _ => {
+                let words = self.words.get_or_insert_with(|| Words { count: 0, first: text.to_owned(), line });
+                words.count += 1;
             }
         }
         let Some(texts) = &mut self.texts else { return };
@@ -185,7 +206,11 @@ impl Seen {
 
     fn guess(self, name: &str) -> ColumnGuess {
         let distinct = self.texts.as_ref().map(HashMap::len);
-        let range = self.range.filter(|_| !self.has_words);
+        let n_words = self.words.as_ref().map_or(0, |words| words.count);
+        let is_of_numbers = n_words == 0
+            || (distinct.is_none_or(|n| n > MOST_CATEGORIES)
+                && n_words.saturating_mul(NUMBERS_PER_WORD) <= self.numbers);
+        let range = self.range.filter(|_| is_of_numbers);
         let is_number = range.is_some_and(|(low, high)| has_bins(low, high, !self.has_fractions));
         let kind = match distinct {
             Some(0 | 1) => GuessedKind::Constant,
@@ -205,6 +230,7 @@ impl Seen {
             values,
             distinct,
             range,
+            words: self.words.filter(|_| is_of_numbers),
             missing: self.markers.iter().sum(),
             markers: markers.map(|(marker, _)| (*marker).to_owned()).collect(),
         }

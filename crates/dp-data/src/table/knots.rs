@@ -24,6 +24,9 @@ impl Knots {
         if !(low.is_finite() && high.is_finite() && low < high) {
             return Err(refuse(format!("bounds {low} and {high} are not two finite numbers, the lower one first")));
         }
+        if [low, high].iter().any(|bound| !(*bound as f32).is_finite()) {
+            return Err(refuse(format!("bounds {low:e} and {high:e}: expected from −3.4e38 to 3.4e38")));
+        }
         let between = |n: usize, share: &dyn Fn(f64) -> f64| -> Vec<f64> {
             (1..n).map(|edge| low + (high - low) * share(edge as f64 / n as f64)).collect()
         };

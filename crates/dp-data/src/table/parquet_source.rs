@@ -14,11 +14,11 @@ use parquet::schema::types::ColumnDescriptor;
 
 use super::parquet_file::ParquetFile;
 use super::parquet_pages::SoundPages;
-use super::reader::Row;
+use super::reader::{LONGEST_RECORD, Row};
 use crate::error::DataError;
 use crate::output;
 
-/// Rows that are held as text at a time.
+/// Rows that are read ahead.
 const BATCH: usize = 2048;
 
 pub(super) struct ParquetSource {
@@ -30,8 +30,8 @@ pub(super) struct ParquetSource {
     /// Rows of the open group that are not read yet, and its columns.
     left: usize,
     open: Vec<ColumnReader>,
-    /// Texts of the rows read ahead, by column; the next row to hand out.
-    ahead: Vec<Texts>,
+    /// Rows that were read ahead, by column; the next one to hand out.
+    ahead: Vec<Ahead>,
     n_ahead: usize,
     next_ahead: usize,
     n_rows: usize,
@@ -76,7 +76,7 @@ impl ParquetSource {
         if columns.is_empty() {
             return Err(DataError::EmptyFile { path: path.into() });
         }
-        let ahead = columns.iter().map(|_| Texts::default()).collect();
+        let ahead = columns.iter().map(|_| Ahead::Written(Texts::default())).collect();
         Ok(Self {
             reader,
             path: path.into(),
@@ -140,18 +140,28 @@ impl ParquetSource {
         }
         row.line = self.n_rows + 1;
         row.fields.clear();
+        self.next(row).map_err(|reason| {
+            // Nothing more comes from this file.
+            (self.left, self.next_group) = (0, usize::MAX);
+            (self.n_ahead, self.next_ahead) = (0, 0);
+            DataError::Table { path: self.path.to_path_buf(), reason }
+        })
+    }
+
+    fn next(&mut self, row: &mut Row) -> Result<bool, String> {
         if self.next_ahead == self.n_ahead {
-            if let Err(reason) = caught(|| self.read_ahead()) {
-                // Nothing more comes from this file.
-                (self.left, self.next_group) = (0, usize::MAX);
-                return Err(DataError::Table { path: self.path.to_path_buf(), reason });
-            }
+            caught(|| self.read_ahead())?;
             if self.n_ahead == 0 {
                 return Ok(false);
             }
         }
-        for texts in &self.ahead {
-            row.fields.push_field(texts.get(self.next_ahead));
+        for (column, name) in self.ahead.iter().zip(&self.columns) {
+            let text =
+                column.get(self.next_ahead).map_err(|reason| format!("column `{name}`, row {}: {reason}", row.line))?;
+            if row.fields.as_slice().len() + text.len() > LONGEST_RECORD as usize {
+                return Err(format!("row {}: more than 64 MiB", row.line));
+            }
+            row.fields.push_field(text);
         }
         self.next_ahead += 1;
         self.n_rows += 1;
@@ -169,13 +179,13 @@ impl ParquetSource {
         }
         let n = self.left.min(BATCH);
         for (index, reader) in self.open.iter_mut().enumerate() {
-            let texts = &mut self.ahead[index];
             let name = &self.columns[index];
-            fill(reader, self.meanings[index], n, texts)
+            let ahead = read_column(reader, self.meanings[index], n)
                 .map_err(|reason| format!("column `{name}`, row {}: {reason}", self.n_rows + 1))?;
-            if texts.len() != n {
+            if ahead.len() != n {
                 return Err(format!("column `{name}` is shorter than its row group"));
             }
+            self.ahead[index] = ahead;
         }
         self.left -= n;
         self.n_ahead = n;
@@ -263,7 +273,34 @@ fn meaning(column: &ColumnDescriptor) -> Option<Meaning> {
     }
 }
 
-/// The texts of one column, one behind the other.
+/// Values of one column that were read ahead.
+enum Ahead {
+    /// Numbers, written as texts.
+    Written(Texts),
+    /// Texts where the file has them: thousands of rows may share a long one.
+    Shared(Vec<Option<ByteArray>>),
+}
+
+impl Ahead {
+    fn len(&self) -> usize {
+        match self {
+            Self::Written(texts) => texts.ends.len(),
+            Self::Shared(values) => values.len(),
+        }
+    }
+
+    fn get(&self, index: usize) -> Result<&str, String> {
+        match self {
+            Self::Written(texts) => Ok(texts.get(index)),
+            Self::Shared(values) => match &values[index] {
+                Some(value) => str::from_utf8(value.data()).map_err(|_| "not UTF-8 text".into()),
+                None => Ok(""),
+            },
+        }
+    }
+}
+
+/// Texts, one behind the other.
 #[derive(Default)]
 struct Texts {
     text: String,
@@ -271,18 +308,9 @@ struct Texts {
 }
 
 impl Texts {
-    fn len(&self) -> usize {
-        self.ends.len()
-    }
-
     fn get(&self, index: usize) -> &str {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.text[start..self.ends[index]]
-    }
-
-    fn clear(&mut self) {
-        self.text.clear();
-        self.ends.clear();
     }
 
     /// Closes the text that was written to.
@@ -304,73 +332,95 @@ fn skip(reader: &mut ColumnReader, n: usize) -> Result<usize, ParquetError> {
     }
 }
 
-fn fill(reader: &mut ColumnReader, meaning: Meaning, n: usize, texts: &mut Texts) -> Result<(), String> {
+fn read_column(reader: &mut ColumnReader, meaning: Meaning, n: usize) -> Result<Ahead, String> {
     match reader {
-        ColumnReader::BoolColumnReader(reader) => values(reader, n, texts, |value, text| {
+        ColumnReader::BoolColumnReader(reader) => written(reader, n, |value, text| {
             text.push_str(if *value { "true" } else { "false" });
             Ok(())
         }),
-        ColumnReader::Int32ColumnReader(reader) => values(reader, n, texts, |value, text| {
+        ColumnReader::Int32ColumnReader(reader) => written(reader, n, |value, text| {
             let unsigned = meaning == Meaning::Unsigned;
             integer(if unsigned { i128::from(value.cast_unsigned()) } else { i128::from(*value) }, meaning, text);
             Ok(())
         }),
-        ColumnReader::Int64ColumnReader(reader) => values(reader, n, texts, |value, text| {
+        ColumnReader::Int64ColumnReader(reader) => written(reader, n, |value, text| {
             let unsigned = meaning == Meaning::Unsigned;
             integer(if unsigned { i128::from(value.cast_unsigned()) } else { i128::from(*value) }, meaning, text);
             Ok(())
         }),
-        ColumnReader::Int96ColumnReader(reader) => values(reader, n, texts, |value: &Int96, text| {
+        ColumnReader::Int96ColumnReader(reader) => written(reader, n, |value: &Int96, text| {
             real(value.to_seconds() as f64, text);
             Ok(())
         }),
-        ColumnReader::FloatColumnReader(reader) => values(reader, n, texts, |value, text| {
+        ColumnReader::FloatColumnReader(reader) => written(reader, n, |value, text| {
             // The shortest decimal of the single, which is what a reader of the table sees.
             if !value.is_nan() {
                 text.push_str(&value.to_string());
             }
             Ok(())
         }),
-        ColumnReader::DoubleColumnReader(reader) => values(reader, n, texts, |value, text| {
+        ColumnReader::DoubleColumnReader(reader) => written(reader, n, |value, text| {
             real(*value, text);
             Ok(())
         }),
         ColumnReader::ByteArrayColumnReader(reader) => {
-            values(reader, n, texts, |value: &ByteArray, text| bytes(value.data(), meaning, text))
+            if let Meaning::Decimal { scale } = meaning {
+                return written(reader, n, |value, text| long_decimal(value.data(), scale, text));
+            }
+            let mut shared = Vec::with_capacity(n);
+            values(reader, n, |value| {
+                shared.push(value.cloned());
+                Ok(())
+            })?;
+            Ok(Ahead::Shared(shared))
         }
-        ColumnReader::FixedLenByteArrayColumnReader(reader) => {
-            values(reader, n, texts, |value, text| bytes(value.data(), meaning, text))
-        }
+        ColumnReader::FixedLenByteArrayColumnReader(reader) => match meaning {
+            Meaning::Decimal { scale } => written(reader, n, |value, text| long_decimal(value.data(), scale, text)),
+            _ => Err("no decimal number".into()),
+        },
     }
 }
 
 /// Reads `n` values, each written as text by `write`; nulls are empty texts.
+fn written<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    n: usize,
+    write: impl Fn(&T::T, &mut String) -> Result<(), String>,
+) -> Result<Ahead, String> {
+    let mut texts = Texts::default();
+    values(reader, n, |value| {
+        if let Some(value) = value {
+            write(value, &mut texts.text)?;
+        }
+        texts.end();
+        Ok(())
+    })?;
+    Ok(Ahead::Written(texts))
+}
+
+/// Hands on `n` values, or all that there are; nulls are `None`.
 fn values<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     n: usize,
-    texts: &mut Texts,
-    write: impl Fn(&T::T, &mut String) -> Result<(), String>,
+    mut take: impl FnMut(Option<&T::T>) -> Result<(), String>,
 ) -> Result<(), String> {
-    texts.clear();
     let (mut present, mut levels) = (Vec::with_capacity(n), Vec::with_capacity(n));
-    while texts.len() < n {
+    let mut left = n;
+    while left > 0 {
         present.clear();
         levels.clear();
-        let (n_records, _, _) = reader
-            .read_records(n - texts.len(), Some(&mut levels), None, &mut present)
-            .map_err(|error| error.to_string())?;
+        let (n_records, _, _) =
+            reader.read_records(left, Some(&mut levels), None, &mut present).map_err(|error| error.to_string())?;
         if n_records == 0 {
             return Ok(());
         }
         let mut present = present.iter();
         // A column that has no nulls has no levels.
         for index in 0..n_records {
-            if levels.get(index).is_none_or(|level| *level > 0) {
-                let value = present.next().ok_or("fewer values than rows")?;
-                write(value, &mut texts.text)?;
-            }
-            texts.end();
+            let is_null = levels.get(index).is_some_and(|level| *level == 0);
+            take(if is_null { None } else { Some(present.next().ok_or("fewer values than rows")?) })?;
         }
+        left = left.saturating_sub(n_records);
     }
     Ok(())
 }
@@ -390,17 +440,14 @@ fn real(value: f64, text: &mut String) {
     }
 }
 
-fn bytes(value: &[u8], meaning: Meaning, text: &mut String) -> Result<(), String> {
-    if let Meaning::Decimal { scale } = meaning {
-        if value.len() > 16 {
-            return Err(format!("a decimal of {} bytes, at most 16 are supported", value.len()));
-        }
-        let negative = value.first().is_some_and(|byte| byte & 0x80 != 0);
-        let unscaled = value.iter().fold(if negative { -1i128 } else { 0 }, |sum, byte| sum << 8 | i128::from(*byte));
-        decimal(unscaled, scale, text);
-        return Ok(());
+/// A big-endian integer of any length as a decimal.
+fn long_decimal(value: &[u8], scale: usize, text: &mut String) -> Result<(), String> {
+    if value.len() > 16 {
+        return Err(format!("a decimal of {} bytes, at most 16 are supported", value.len()));
     }
-    text.push_str(str::from_utf8(value).map_err(|_| "not UTF-8 text")?);
+    let negative = value.first().is_some_and(|byte| byte & 0x80 != 0);
+    let unscaled = value.iter().fold(if negative { -1i128 } else { 0 }, |sum, byte| sum << 8 | i128::from(*byte));
+    decimal(unscaled, scale, text);
     Ok(())
 }
 

@@ -226,8 +226,53 @@ impl Groups {
 }
 
 /// A number for the text that names a unit: the first eight bytes of its sha256. Two of 10⁷ units
-/// share one with probability 3e-6; they would be taken for one unit, which bounds both.
+/// share one with probability 3e-6; they would be taken for one unit, which bounds both. So it is
+/// with texts of the same number: files of different formats write it as `17`, `17.0` or `1.7e1`.
 pub(super) fn unit(text: &str) -> u64 {
-    let digest = Sha256::digest(text.as_bytes());
+    let digest = Sha256::digest(plain_number(text).as_deref().unwrap_or(text).as_bytes());
     digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// A number in digits alone, without zeros that say nothing; `None` for other texts.
+fn plain_number(text: &str) -> Option<String> {
+    let is_digits = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    if !is_digits(whole) || !is_digits(fraction) || whole.len() + fraction.len() == 0 {
+        let is_exponential =
+            unsigned.starts_with(|first: char| first.is_ascii_digit()) && unsigned.contains(['e', 'E']);
+        let number = text.parse::<f64>().ok().filter(|number| is_exponential && number.is_finite())?;
+        return plain_number(&number.to_string());
+    }
+    let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
+    let sign = if text.starts_with('-') && whole.len() + fraction.len() > 0 { "-" } else { "" };
+    Some(format!("{sign}0{whole}.{fraction}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_one_number_name_one_unit() {
+        for texts in [
+            &["17", "17.0", "+17", "017", "1.7e1", "17."][..],
+            &["0", "-0.0", ".0", "0e5"],
+            &["-2.50", "-2.5", "-25E-1"],
+            &["12345678901234567890123"],
+            &["12345678901234567890124"],
+            &["a17"],
+            &["17e"],
+            &["1e999"],
+            &["."],
+            &["-"],
+            &["e1"],
+            &["1.2.3"],
+        ] {
+            assert!(texts.iter().all(|text| unit(text) == unit(texts[0])), "{texts:?}");
+        }
+        let different = ["17", "-17", "1.7", "170", "a17", "17e", "1e999", ".", "-", "e1", "", "1.2.3", "0"];
+        let numbers: std::collections::HashSet<u64> = different.iter().map(|text| unit(text)).collect();
+        assert_eq!(numbers.len(), different.len());
+    }
 }

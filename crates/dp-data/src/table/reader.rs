@@ -13,6 +13,9 @@ use super::parquet_source::ParquetSource;
 use super::row_index::{Mark, RowIndex};
 use crate::error::{DataError, Position};
 
+/// Bytes of a record; what is longer is no record.
+pub(super) const LONGEST_RECORD: u64 = 64 << 20;
+
 /// Reads a table as a stream: memory does not grow with its length.
 pub struct TableReader {
     files: TableFiles,

@@ -43,10 +43,6 @@ impl TextFile {
         Self { path: path.into(), compression }
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The text from this offset on. A compressed file is unpacked from its beginning for it.
     pub(super) fn open(&self, offset: u64) -> Result<Box<dyn Read + Send>, DataError> {
         let mut file = output::open(&self.path)?;

@@ -61,6 +61,13 @@ fn text_that_is_not_utf_8_is_named_and_passed_over() {
     3: 2|x
     ");
     insta::assert_snapshot!(text(b"\xff\xfea\0,\0b\0\n\0"), @"t.csv:1: not UTF-8 text");
+    insta::assert_snapshot!(text(b"a,b\n1,\"y\nz\"\n\n\n\n1,\xff\n2,x\n"), @r"
+    a|b
+    2: 1|y
+    z
+    t.csv:7: not UTF-8 text
+    8: 2|x
+    ");
 }
 
 #[test]
@@ -70,6 +77,27 @@ fn a_quote_that_is_not_closed_ends_the_file() {
     2: 1|2
     t.csv:3: a quote is not closed before the end of the file
     ");
+}
+
+/// Else the rows up to the next quote would be one field, and gone without a word.
+#[test]
+fn a_stray_quote_hides_no_rows() {
+    insta::assert_snapshot!(text("a,b,c\n1,x,y\n2,\"x,y\n3,u,v\n4,\"w\",z\n5,u,v\n"), @r#"
+    a|b|c
+    2: 1|x|y
+    t.csv:3: a quote is neither around a whole field nor doubled in one; is one not closed, or are they characters like any other (quote = "")?
+    "#);
+    insta::assert_snapshot!(text("a,b\n1,5\" pipe\n2,x\n"), @r#"
+    a|b
+    t.csv:2: a quote is neither around a whole field nor doubled in one; is one not closed, or are they characters like any other (quote = "")?
+    "#);
+}
+
+/// No text of a record stands for the end of the file.
+#[test]
+fn control_characters_are_characters() {
+    let rows = text("a\n\u{1}end of the table\u{1}\n2\n");
+    assert_eq!(rows, "a\n2: \u{1}end of the table\u{1}\n3: 2");
 }
 
 #[test]

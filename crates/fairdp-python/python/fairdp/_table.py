@@ -28,12 +28,17 @@ def text(value: Any) -> str:
 def texts(column: np.ndarray) -> tuple[list[str], np.ndarray]:
     """The texts that occur, and each record's position among them; an empty one stands for a
     missing value.
+
+    A record's text depends on its own value alone: 1 and True are equal, and have two texts.
     """
     missing = _columns.is_missing(column)
     positions = np.zeros(len(column), dtype=np.uint32)
     if missing.all():
         return [MISSING], positions
-    found, inner = _columns.levels(column[~missing], "column")
+    present = column[~missing]
+    if present.dtype.kind == "O":
+        present = np.array([text(value) for value in present], dtype=object)
+    found, inner = _columns.levels(present, "column")
     positions[~missing] = inner + 1
     # Of a float32 its own shortest text: 0.1, not 0.10000000149011612.
     values = found if found.dtype.kind == "f" else found.tolist()

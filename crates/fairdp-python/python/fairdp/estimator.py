@@ -52,7 +52,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         A mapping from sensitive feature to the list of its groups.
     bins
         Bins of every column of numbers; 16 unless given. Fewer bins are fewer features, and less
-        noise.
+        noise. Where bounds are ``"private"``, the bins are released with them.
     model, hidden
         ``"additive"`` (``"auto"``: one curve per number, one value per category) or ``"mlp"`` with
         hidden layers of these widths.
