@@ -14,7 +14,13 @@ pub(crate) struct Pair {
     is_symmetric: bool,
     /// ρ for outcomes that are points; infinite where none is known.
     concentration_of_points: f64,
+    /// The largest losses, of `P` against `Q` and of `Q` against `P`, of outcomes so rare that they
+    /// are left out of the points.
+    losses_left_out: [f64; 2],
 }
+
+/// Nothing is left out.
+const NONE_LEFT_OUT: [f64; 2] = [f64::NEG_INFINITY; 2];
 
 /// A pair whose likelihood ratio is known everywhere.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,7 +71,8 @@ const REACH: f64 = 37.0;
 
 impl Pair {
     fn of(part: Part, is_symmetric: bool) -> Self {
-        Self { parts: Arc::from([(1.0, part)]), is_symmetric, concentration_of_points: f64::INFINITY }
+        let parts = Arc::from([(1.0, part)]);
+        Self { parts, is_symmetric, concentration_of_points: f64::INFINITY, losses_left_out: NONE_LEFT_OUT }
     }
 
     /// A list of outcomes; of what it leaves out somebody else takes care.
@@ -140,11 +147,11 @@ impl Pair {
         let full = binomial_tail(n_records - 1, q, max_batch_size);
         let is_symmetric = relation == NeighbouringRelation::ReplaceOne;
         if full == 0.0 {
-            return Self { parts: room, is_symmetric, concentration_of_points: f64::INFINITY };
+            return Self { parts: room, ..Self::of(Part::Points(Vec::new()), is_symmetric) };
         }
         let cut = if is_fixed_size { Part::Mirrored(at(2.0)) } else { Part::Normals(at(2.0)) };
         let parts = room.iter().map(|(_, part)| (1.0 - full, part.clone())).chain([(full, cut)]).collect();
-        Self { parts, is_symmetric, concentration_of_points: f64::INFINITY }
+        Self { parts, ..Self::of(Part::Points(Vec::new()), is_symmetric) }
     }
 
     /// Noise on the integers with `P(x) ∝ e^(-|x|/scale)`, of a sum that one record changes by
@@ -189,7 +196,8 @@ impl Pair {
         });
         // As concentrated as the continuous one (Canonne, Kamath & Steinke 2020, Theorem 4).
         let concentration_of_points = 0.5 * (shift / sigma) * (shift / sigma);
-        Ok(Self { concentration_of_points, ..Self::of(Part::Points(points.collect()), true) })
+        let losses_left_out = [f64::INFINITY; 2];
+        Ok(Self { concentration_of_points, losses_left_out, ..Self::of(Part::Points(points.collect()), true) })
     }
 
     /// This pair on Poisson batches; `None` for what is no list of outcomes.
@@ -203,8 +211,9 @@ impl Pair {
             absent: point.absent,
         };
         let part = Part::Points(points.iter().map(sampled).collect());
+        let losses_left_out = if self.is_truncated() { [f64::INFINITY, -libm::log1p(-q)] } else { NONE_LEFT_OUT };
         // No more concentrated than without sampling.
-        Some(Self { parts: Arc::from([(*weight, part)]), is_symmetric: false, ..self.clone() })
+        Some(Self { parts: Arc::from([(*weight, part)]), is_symmetric: false, losses_left_out, ..self.clone() })
     }
 
     /// ρ such that the Rényi divergence of order α is at most `ρ·α`: that of the outermost normals,
@@ -220,6 +229,11 @@ impl Pair {
         self.parts.iter().map(|(_, part)| of(part)).fold(0.0, f64::max)
     }
 
+    /// Whether there are outcomes, rarer than e^-680, that are not among the points.
+    pub(crate) fn is_truncated(&self) -> bool {
+        self.losses_left_out != NONE_LEFT_OUT
+    }
+
     /// The largest losses: of `P` against `Q`, and of `Q` against `P`.
     pub(crate) fn largest_losses(&self) -> [f64; 2] {
         let largest = |part: &Part| match part {
@@ -230,10 +244,10 @@ impl Pair {
             Part::Mirrored(_) => [f64::INFINITY; 2],
         };
         let all = self.parts.iter().map(|(_, part)| largest(part));
-        all.fold([0.0; 2], |a, b| [a[0].max(b[0]), a[1].max(b[1])])
+        all.fold(self.losses_left_out.map(|loss| loss.max(0.0)), |a, b| [a[0].max(b[0]), a[1].max(b[1])])
     }
 
-    /// The largest loss in either direction, infinite for normals.
+    /// The largest loss in either direction, infinite for normals and for discrete ones.
     pub(crate) fn pure_epsilon(&self) -> f64 {
         let [forward, backward] = self.largest_losses();
         forward.max(backward)

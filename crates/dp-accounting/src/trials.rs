@@ -25,8 +25,8 @@ enum UncheckedTrialCount {
     Poisson { mean: f64 },
 }
 
-/// Below this the shape is treated as 0: `γ^-η - 1` would lose all its digits.
-const LOGARITHMIC: f64 = 1e-9;
+/// Below this the shape is treated as 0: its multiples would lose digits.
+const LOGARITHMIC: f64 = 1e-300;
 
 impl TrialCount {
     /// Truncated negative binomial: `shape = 0` is the logarithmic distribution, `shape = 1` the
@@ -64,9 +64,16 @@ impl TrialCount {
                 accepted: "greater than 1 and below 1e12",
             });
         }
-        // The mean falls from infinity to 1 as gamma goes from 0 to 1. Bisection on log gamma; the
-        // mean is between 1 and 1/gamma² for shapes near -1, hence the lower end.
-        let (mut low, mut high) = (-600.0_f64, -1e-16_f64);
+        // The mean falls to 1 as gamma goes to 1. Bisection on log gamma, from the least gamma that
+        // has all its digits: about gamma^-(1 + shape), the mean stays small for shapes near -1.
+        let (mut low, mut high) = (-700.0_f64, -1e-16_f64);
+        if Self::negative_binomial(shape, libm::exp(low))?.mean() < mean {
+            return Err(AccountingError::OutOfRange {
+                parameter: "mean number of trials",
+                value: mean,
+                accepted: "at most that of gamma = 1e-304, which is small for a shape near -1",
+            });
+        }
         for _ in 0..200 {
             let middle = 0.5 * (low + high);
             if Self::negative_binomial(shape, libm::exp(middle))?.mean() > mean {
@@ -123,14 +130,24 @@ impl TrialCount {
 
     /// Expected number of trials.
     pub fn mean(self) -> f64 {
+        libm::exp(self.log_mean())
+    }
+
+    /// Its natural logarithm, where the mean itself would overflow too.
+    pub(crate) fn log_mean(self) -> f64 {
         match self.0 {
-            Family::NegativeBinomial { shape, gamma } if shape.abs() < LOGARITHMIC => {
-                (1.0 / gamma - 1.0) / -libm::log(gamma)
-            }
+            // η(1 - γ)/(γ(1 - γ^η)), and for η = 0 its limit.
             Family::NegativeBinomial { shape, gamma } => {
-                shape * (1.0 - gamma) / (gamma * -libm::expm1(shape * libm::log(gamma)))
+                let log_gamma = libm::log(gamma);
+                let odds = libm::log1p(-gamma) - log_gamma;
+                if shape.abs() < LOGARITHMIC {
+                    return odds - libm::log(-log_gamma);
+                }
+                // |1 - e^t| = max(1, e^t)·(1 - e^-|t|).
+                let t = shape * log_gamma;
+                odds + libm::log(shape.abs()) - t.max(0.0) - libm::log(-libm::expm1(-t.abs()))
             }
-            Family::Poisson { mean } => mean,
+            Family::Poisson { mean } => libm::log(mean),
         }
     }
 
@@ -157,13 +174,15 @@ impl TrialCount {
     /// The caller brings the randomness, so that this crate needs none. It must be cryptographic:
     /// who knows `uniform` knows the number of trials.
     ///
+    /// It takes as many steps as the number that it returns. What lies beyond 1 - 2⁻⁵² is cut off.
+    ///
     /// **Edge cases.** Values outside [0, 1) are clamped into it.
     pub fn quantile(self, uniform: f64) -> u64 {
         let target = uniform.clamp(0.0, 1.0 - f64::EPSILON);
         let mut count = u64::from(matches!(self.0, Family::NegativeBinomial { .. }));
         let mut cumulative = libm::exp(self.log_probability(count));
         let mut log_probability = self.log_probability(count);
-        // Terms by their ratio: exact, and one multiplication each.
+        // Terms by their ratio: one multiplication each.
         while cumulative <= target {
             let k = count as f64;
             let ratio = match self.0 {
@@ -249,6 +268,23 @@ mod tests {
             let trials = TrialCount::negative_binomial_with_mean(shape, 12.0).unwrap();
             assert!((trials.mean() - 12.0).abs() < 1e-6, "shape {shape}");
         }
+    }
+
+    /// By hand: for γ → 0 the mean is |η|·γ^-(1 + η) for η < 0, whatever overflows on the way.
+    #[test]
+    fn the_mean_of_nearly_endless_searches() {
+        for (shape, gamma) in [(-0.96, 1e-300), (-0.999, 1e-300), (-0.5, 1e-200)] {
+            let expected = f64::ln(-shape) - (1.0 + shape) * f64::ln(gamma);
+            let found = TrialCount::negative_binomial(shape, gamma).unwrap().log_mean();
+            assert!((found / expected - 1.0).abs() < 1e-10, "{shape} {gamma}: {found} {expected}");
+        }
+        // Continuous in the shape at 0.
+        let log_mean = |shape| TrialCount::negative_binomial(shape, 1e-300).unwrap().log_mean();
+        assert!((log_mean(1e-12) - log_mean(0.0)).abs() < 1e-9 && (log_mean(9.99e-10) - log_mean(0.0)) > 1e-7);
+        insta::assert_snapshot!(
+            TrialCount::negative_binomial_with_mean(-0.999, 1000.0).unwrap_err(),
+            @"mean number of trials is 1000, but must be at most that of gamma = 1e-304, which is small for a shape near -1"
+        );
     }
 
     #[test]

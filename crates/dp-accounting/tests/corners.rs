@@ -5,8 +5,8 @@
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
 use dp_accounting::{
-    Accountant, Case, Delta, DpEvent, Epsilon, NeighbouringRelation, Outcome, PldAccountant, RdpAccountant, Rho,
-    TrialCount,
+    Accountant, Case, Delta, DpEvent, Epsilon, NeighbouringRelation, NoiseMultiplier, Outcome, PldAccountant,
+    RdpAccountant, Rho, SamplingRate, TrialCount,
 };
 
 /// Answers take a second at most on an idle core; this leaves room for a busy machine.
@@ -164,4 +164,58 @@ fn without_privacy_delta_is_1_at_every_epsilon() {
         assert_eq!(accountant.delta(Epsilon::new(epsilon).unwrap()).unwrap().delta, 1.0);
     }
     assert!(!accountant.epsilon(Delta::new(0.5).unwrap()).unwrap().epsilon.is_finite());
+}
+
+/// Wide cells: what no better analysis could avoid must not be above what composition allows, T
+/// times the ε of one.
+#[test]
+fn lower_bounds_hold_for_large_losses() {
+    let delta = Delta::new(1e-6).unwrap();
+    let pure = |epsilon: f64| DpEvent::EpsilonDelta {
+        epsilon: Epsilon::new(epsilon).unwrap(),
+        delta: Delta::new(1e-10).unwrap(),
+    };
+    let laplace = |scale: f64| DpEvent::laplace(NoiseMultiplier::new(scale).unwrap());
+    let cases = [(pure(38.0), 400, 15_200.0), (pure(102.0), 1_223, 124_746.0), (laplace(0.01), 1_000, 100_000.0)];
+    for (event, count, most) in cases {
+        let mut accountant = PldAccountant::new(NeighbouringRelation::AddRemove);
+        accountant.compose(&event, count).unwrap();
+        let bound = accountant.epsilon(delta).unwrap();
+        let lower = bound.lower.map_or(0.0, Epsilon::get);
+        assert!(lower <= most, "{event}: {lower}");
+        assert!(bound.epsilon.get() <= 1.001 * most, "{event}: {:?}", bound.epsilon);
+    }
+}
+
+/// A discrete Gaussian has outcomes of any loss, though few of them can be listed.
+#[test]
+fn discrete_gaussians_have_no_pure_epsilon() {
+    let event = |sigma: f64| DpEvent::DiscreteGaussian { sigma: NoiseMultiplier::new(sigma).unwrap(), sensitivity: 1 };
+    let sampled = event(10.0).poisson_sampled(SamplingRate::new(0.1).unwrap());
+    for event in [event(10.0), event(1.0), sampled] {
+        let mut rdp = RdpAccountant::new(NeighbouringRelation::AddRemove);
+        let mut pld = PldAccountant::new(NeighbouringRelation::AddRemove);
+        rdp.compose(&event, 1).unwrap();
+        pld.compose(&event, 1).unwrap();
+        for bound in [rdp.epsilon(Delta::new(0.0).unwrap()), pld.epsilon(Delta::new(0.0).unwrap())] {
+            assert_eq!(bound.unwrap().epsilon, Epsilon::INFINITE, "{event}");
+        }
+    }
+    let mut rdp = RdpAccountant::new(NeighbouringRelation::AddRemove);
+    rdp.compose(&event(10.0), 1).unwrap();
+    assert!((rdp.rdp(1_000.0).unwrap() - 5.0).abs() < 1e-9);
+}
+
+/// Panels of mixtures with next to no noise are too many: what is known without them is the answer.
+#[test]
+fn replaced_records_under_next_to_no_noise_are_answered_in_time() {
+    let begin = std::time::Instant::now();
+    for sigma in [1e-3, 1e-5, 2.7e-6] {
+        let noise = NoiseMultiplier::new(sigma).unwrap();
+        let event = DpEvent::gaussian(noise).poisson_sampled(SamplingRate::new(0.5).unwrap());
+        let mut accountant = PldAccountant::new(NeighbouringRelation::ReplaceOne);
+        accountant.compose(&event, 2).unwrap();
+        assert!(accountant.epsilon(Delta::new(1e-5).unwrap()).is_ok());
+    }
+    assert!(begin.elapsed().as_secs_f64() < 3.0 * SECONDS, "{:?}", begin.elapsed());
 }

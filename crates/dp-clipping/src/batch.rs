@@ -53,8 +53,8 @@ pub struct Clipped {
     /// `S`: the sensitivity of `Σ s_i g_i` when one record is added or removed. The noise is `N(0,
     /// (σS)²)`.
     pub bound: f64,
-    /// `S_k`, `[K]`: the bound for the records of group `k`; `bound` is their largest. Given the
-    /// released counts, group `k` enjoys the larger noise multiplier `σ·S/S_k` at this step.
+    /// `S_k`, `[K]`: the bound for the records of group `k`; `bound` is their largest. Where it does
+    /// not depend on this batch, group `k` has the larger noise multiplier `σ·S/S_k` at this step.
     pub group_bounds: Vec<f64>,
     /// Every noisy count made on this batch, in the order of
     /// [`crate::ClipConfig::count_noise_multipliers`].

@@ -68,8 +68,9 @@ pub enum TrainError {
         /// What is wrong, and what is accepted.
         problem: String,
     },
-    /// The parameters are infinite or not a number: the learning rate is too high.
-    #[error("parameters are not finite after step {step}; lower the learning rate")]
+    /// The parameters, or the sum of gradients, are infinite or not a number: the learning rate is
+    /// too high.
+    #[error("parameters or gradients are not finite at step {step}; lower the learning rate")]
     Diverged {
         /// 0-based step.
         step: u64,

@@ -83,7 +83,7 @@ mod tests {
 
     fn compared(p_smaller: f64, p_larger: f64) -> Compared {
         let difference = Estimate { mean: Some(0.0), standard_error: Some(1.0), n: 10, n_undefined: 0 };
-        Compared { difference, p_smaller, p_larger, least_p_smaller: 0.001, least_p_larger: 0.001 }
+        Compared { difference, is_chosen: false, p_smaller, p_larger, least_p_smaller: 0.001, least_p_larger: 0.001 }
     }
 
     #[test]

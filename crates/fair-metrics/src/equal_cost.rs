@@ -112,7 +112,7 @@ pub struct EqualCostOverRuns {
 /// "fails" of differences up to τ with probability at most α, for normal costs.
 ///
 /// # Edge cases
-/// With fewer than two groups it holds.
+/// With fewer than two groups it holds; without runs it is undefined.
 ///
 /// # Errors
 /// As [`equal_cost`]; [`MetricError::LengthMismatch`] if runs differ in their groups;
@@ -133,6 +133,9 @@ pub fn equal_cost_over_runs(
     equal_cost(&[], tolerance)?;
     let pairs = gaps_over_seeds(costs)?;
     let undefined = EqualCostOverRuns { tolerance, answer: EqualCostAnswer::Undefined, p_holds: None, p_fails: None };
+    if costs.is_empty() {
+        return Ok(undefined);
+    }
     let n_pairs = pairs.len() as f64;
     let (mut p_holds, mut p_fails) = (0.0_f64, 1.0_f64);
     for pair in &pairs {

@@ -135,12 +135,14 @@ impl Measured {
     ///
     /// # Errors
     /// [`MetricError::OutOfRange`] unless `0 < level < 1`, or if the value is no share of `n`
-    /// records: a mean loss, or a weighted share.
+    /// records: a mean loss, a weighted share, undefined although there are records. A share of
+    /// something else that happens to be one of records passes.
     pub fn rate_interval(&self, level: f64) -> Result<Interval, MetricError> {
         let n = self.n as f64;
         let successes = self.value.unwrap_or(0.0) * n;
         let rounded = successes.round();
-        if !(0.0..=n).contains(&rounded) || (successes - rounded).abs() > 1e-6 * n.max(1.0) {
+        let is_share = (0.0..=n).contains(&rounded) && (successes - rounded).abs() <= 1e-6 * n.max(1.0);
+        if !is_share || (self.value.is_none() && self.n > 0) {
             return Err(MetricError::OutOfRange {
                 name: "value",
                 value: self.value.unwrap_or(f64::NAN),
@@ -201,6 +203,7 @@ mod tests {
     fn only_shares_are_rates() {
         assert_eq!(Measured::mean(0.0, 0).rate_interval(0.95).unwrap(), Interval { low: 0.0, high: 1.0, level: 0.95 });
         assert!(Measured::mean(3.0, 4).rate_interval(0.95).is_ok());
+        assert!(Measured { value: None, n: 4 }.rate_interval(0.95).is_err());
         assert!(Measured::mean(3.3, 4).rate_interval(0.95).is_err());
         assert!(Measured::mean(8.0, 4).rate_interval(0.95).is_err());
         assert!(clopper_pearson(5, 4, 0.95).is_err());

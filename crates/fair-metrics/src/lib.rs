@@ -55,6 +55,7 @@ pub use privacy_cost::{excessive_risk, privacy_cost};
 pub use published::{EffectAnswer, PublishedDifference, PublishedFigure, SIZE_MARGIN, Size};
 pub use score::{log_loss, roc_auc, roc_auc_by_group};
 pub use seed_values::{Compared, SeedValues, compare};
+pub use special::normal_quantile;
 pub use statement::{FairnessStatement, GroupCost, PairedRuns, Payer, SIGNIFICANCE, WidestGap};
 pub use student::{TTest, resampled_t_test, t_test};
 pub use wilcoxon::{Alternative, EXACT_LIMIT, Wilcoxon, WilcoxonMethod, wilcoxon_signed_rank};

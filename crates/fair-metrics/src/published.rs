@@ -131,12 +131,13 @@ pub enum Size {
 pub struct EffectAnswer {
     /// Ours: mean and standard error over seeds.
     pub difference: Estimate,
-    /// Interval of ours; `None` below two seeds.
+    /// Interval of ours; `None` below two seeds, and for gaps of more than two groups
+    /// ([`Compared::is_chosen`](crate::Compared::is_chosen)).
     pub interval: Option<Interval>,
     /// Whether ours has the published direction.
     pub direction: Direction,
-    /// Whether it has the published size; `None` if the paper prints none, or there are fewer than
-    /// two seeds.
+    /// Whether it has the published size; `None` if the paper prints none, and where there is no
+    /// interval.
     pub size: Option<Size>,
 }
 
@@ -190,8 +191,9 @@ impl EffectAnswer {
                 accepted: "a number between 0 and 1/2",
             });
         }
-        let interval = crate::t_interval(&compared.difference, 1.0 - significance)?;
+        let interval = crate::t_interval(&compared.difference, 1.0 - significance)?.filter(|_| !compared.is_chosen);
         let direction = crate::TestedClaim::new(std::slice::from_ref(compared)).direction(significance);
+        let published = published.filter(|_| !compared.is_chosen);
         let size =
             published.map(|published| size(&compared.difference, published, significance)).transpose()?.flatten();
         Ok(Self { difference: compared.difference, interval, direction, size })

@@ -10,8 +10,12 @@ pub(crate) fn normal_upper_tail(z: f64) -> f64 {
     0.5 * libm::erfc(z / SQRT_2)
 }
 
-/// The `z ≥ 0` with `P(Z > z) = tail`, for `0 < tail ≤ ½`.
-pub(crate) fn normal_quantile(tail: f64) -> f64 {
+/// The `z ≥ 0` with `P(Z > z) = tail` of the standard normal distribution, for `0 < tail ≤ ½`.
+///
+/// ```
+/// assert!((fair_metrics::normal_quantile(0.025) - 1.959_964).abs() < 1e-6);
+/// ```
+pub fn normal_quantile(tail: f64) -> f64 {
     let density = |z: f64| (-0.5 * z * z).exp() / (2.0 * PI).sqrt();
     newton(0.0, |z| normal_upper_tail(z) - tail, density)
 }

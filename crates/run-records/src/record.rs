@@ -408,8 +408,8 @@ pub struct RunRecord {
     pub epochs: Vec<EpochRecord>,
     /// Thresholds over steps: one value, or one per group.
     pub thresholds: Vec<ThresholdRecord>,
-    /// ε against changes of one record of each group, after the fact: conditional on the thresholds
-    /// that this run released; empty for methods that treat all groups alike, or have no proof.
+    /// ε against changes of one record of each group, by the thresholds that this run released:
+    /// nominal ([`EX_POST`]). Empty for methods that treat all groups alike, or have no proof at all.
     #[serde(default, deserialize_with = "group_epsilons")]
     pub group_epsilons: Vec<MarkedEpsilon>,
     /// Metrics of the final model on the test records.
@@ -541,17 +541,17 @@ pub struct GroupMetrics {
     pub loss: Option<f64>,
 }
 
-/// What the ε of a group is conditional on.
-pub const EX_POST: &str = "the thresholds that the run released, after the fact";
+/// Why the ε of a group is no guarantee.
+pub const EX_POST: &str =
+    "no proof: the thresholds that say what a step costs a group come from counts of that step's own batch";
 
-/// The ε of a group of a method with a proof.
-pub fn group_epsilon(epsilon: f64, given: &[String]) -> MarkedEpsilon {
-    let mut scope = Scope::of("one record of the group", [RELEASED]);
-    scope.given = std::iter::once(EX_POST.to_owned()).chain(given.iter().cloned()).collect();
-    mark_epsilon(epsilon, true, Some(&scope))
+/// The ε of a group, whatever the run's own ε is worth.
+pub fn group_epsilon(epsilon: f64) -> MarkedEpsilon {
+    MarkedEpsilon::nominal(Epsilon::new(epsilon).unwrap_or(Epsilon::INFINITE), [EX_POST])
 }
 
-/// Marked ones, or numbers from before they were marked.
+/// Marked ones, or numbers from before they were marked. Some were marked conditional, until a
+/// simulation found records that lose more.
 fn group_epsilons<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<MarkedEpsilon>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -559,12 +559,11 @@ fn group_epsilons<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<V
         Marked(MarkedEpsilon),
         Number(#[serde(with = "extended")] f64),
     }
-    let given = [NOT_RECORDED.to_owned()];
-    let marked = |stored| match stored {
-        Stored::Marked(marked) => marked,
-        Stored::Number(number) => group_epsilon(number, &given),
+    let nominal = |stored| match stored {
+        Stored::Marked(marked) => group_epsilon(marked.epsilon().get()),
+        Stored::Number(number) => group_epsilon(number),
     };
-    Ok(Vec::<Stored>::deserialize(deserializer)?.into_iter().map(marked).collect())
+    Ok(Vec::<Stored>::deserialize(deserializer)?.into_iter().map(nominal).collect())
 }
 
 #[cfg(test)]

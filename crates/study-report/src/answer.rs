@@ -70,7 +70,18 @@ fn sentence(experiment: &ExperimentResults) -> anyhow::Result<Option<String>> {
     let in_words = |(method, gap, payer): &(&MethodResults, f64, String)| {
         format!("{} points{}; who pays: {payer}", number::fixed(100.0 * gap, 1), epsilon(method))
     };
-    let (best, ..) = evenest;
+    let (best, least, _) = evenest;
+    let others: Vec<String> = costs
+        .iter()
+        .filter(|(method, gap, _)| gap == least && method.method != best.method)
+        .map(|(method, ..)| label(&method.method))
+        .collect();
+    let names = std::iter::once(label(&best.method)).chain(others).collect::<Vec<_>>();
+    let names = match &names[..] {
+        [one] => format!("{one} has"),
+        [first @ .., last] => format!("{} and {last} have", first.join(", ")),
+        [] => String::new(),
+    };
     // Beside it under the same conditions.
     let baseline = costs.iter().find(|(method, ..)| {
         method.base == BASELINE && method.method != best.method && method.coordinates == best.coordinates
@@ -78,10 +89,9 @@ fn sentence(experiment: &ExperimentResults) -> anyhow::Result<Option<String>> {
     let beside =
         baseline.map_or_else(String::new, |found| format!(" {}: {}.", label(&found.0.method), in_words(found)));
     Ok(Some(format!(
-        "{}. Of {} private methods, {} has the smallest gap between what privacy costs the groups in accuracy: {}.{beside}",
+        "{}. Of {} private methods, {names} the smallest gap between what privacy costs the groups in accuracy: {}.{beside}",
         experiment.title,
         costs.len(),
-        label(&best.method),
         in_words(evenest),
     )))
 }

@@ -139,7 +139,7 @@ impl<'a> Answer<'a> {
         if mark.is_none() {
             notes.push(
                 "Third line: the difference in combined standard errors (SE); ✓ within the interval that the row's figures share, ≈ within the \
-                 stated tolerance, ? within an interval that agrees as well with most other methods' figures, ✗ outside."
+                 stated tolerance, ? within an interval too wide to tell, ✗ outside."
                     .to_owned(),
             );
         }
@@ -166,7 +166,7 @@ pub fn verdict_definition() -> Vec<String> {
         format!(
             "A figure agrees if the interval of its difference from the paper's holds zero (✓). The interval combines both standard errors with the \
              quantile of Student's distribution and adds half a unit of the paper's last printed digit. Its level is {} % divided by the number \
-             of figures of the row, so that a row that is the same is called different in at most {0} % of cases. A standard error printed as zero \
+             of figures of the row, so that a row that is the same is called different in about {0} % of cases. A standard error printed as zero \
              counts as half a unit of its last digit. Where the paper prints none, its figure is taken for one run more, which varies as ours \
              do: the error is our standard deviation times √(1 + 1/n).",
             100.0 * SIGNIFICANCE,
@@ -174,7 +174,8 @@ pub fn verdict_definition() -> Vec<String> {
         format!(
             "A figure also agrees if the difference is at most {} percentage points for shares of records or {} for losses and gradient norms, \
              and at most {} % of the paper's figure (≈). It is too wide to tell if its interval agrees as well with most of the figures of other \
-             methods that the paper tells apart from this one (?).",
+             methods that the paper tells apart from this one; or if it tells none apart, and half of the interval is wider than the figure, of \
+             accuracies also than what is missing to 100 % (?).",
             100.0 * absolute_tolerance(Metric::Accuracy),
             absolute_tolerance(Metric::Loss),
             100.0 * MAX_RELATIVE,

@@ -170,7 +170,8 @@ fn cost_row(experiment: &ExperimentResults, method: &MethodResults) -> anyhow::R
     let statement = statement(experiment, method)?;
     let costs = privacy_costs(experiment, method);
     let risks = excessive_risks(experiment, method);
-    let mut cells = by_group(&costs, 100.0, 2)?;
+    let n_groups = experiment.dataset.groups.len();
+    let mut cells = by_group(&costs, n_groups, 100.0, 2)?;
     cells.push(Cell::plain(mean_and_error(&scaled(widest_gap(&costs)?, 100.0), 2)));
     cells.push(match statement.equal_cost.answer {
         EqualCostAnswer::Holds => Cell::toned("holds", Tone::Good),
@@ -178,7 +179,7 @@ fn cost_row(experiment: &ExperimentResults, method: &MethodResults) -> anyhow::R
         EqualCostAnswer::NotDecidable => Cell::toned("not decidable", Tone::Middling),
         EqualCostAnswer::Undefined => Cell::plain("undefined"),
     });
-    cells.extend(by_group(&risks, 1.0, 3)?);
+    cells.extend(by_group(&risks, n_groups, 1.0, 3)?);
     cells.push(Cell::plain(mean_and_error(&widest_gap(&risks)?, 3)));
     cells.push(Cell::prose(statement.payer.to_string()));
     Ok(Row { header: label(&method.method), cells })
@@ -206,15 +207,14 @@ fn test_metric(runs: &[&RunRecord], of: fn(&GroupMetrics) -> Option<f64>) -> Vec
     runs.iter().map(|run| run.test.groups.iter().map(of).collect()).collect()
 }
 
-fn by_group(by_seed: &[Vec<Option<f64>>], scale: f64, decimals: usize) -> anyhow::Result<Vec<Cell>> {
-    group_estimates(by_seed)?
+fn by_group(by_seed: &[Vec<Option<f64>>], n_groups: usize, scale: f64, decimals: usize) -> anyhow::Result<Vec<Cell>> {
+    group_estimates(by_seed, n_groups)?
         .into_iter()
         .map(|estimate| Ok(Cell::plain(mean_and_error(&scaled(estimate, scale), decimals))))
         .collect()
 }
 
-fn group_estimates(by_seed: &[Vec<Option<f64>>]) -> anyhow::Result<Vec<Estimate>> {
-    let n_groups = by_seed.first().map_or(0, Vec::len);
+fn group_estimates(by_seed: &[Vec<Option<f64>>], n_groups: usize) -> anyhow::Result<Vec<Estimate>> {
     (0..n_groups)
         .map(|group| {
             let values: Vec<Option<f64>> = by_seed.iter().map(|groups| groups[group]).collect();

@@ -57,7 +57,15 @@ fn accuracy(
     let published = |method: &MethodResults, column: &Column| {
         // Under a mark nothing is comparable.
         let mut tables = tables.iter().filter(|table| mark.is_none() && table.experiment == experiment.id);
-        tables.find_map(|table| Some(table.published.cell(&method.method, column)?.value.value))
+        tables.find_map(|table| {
+            let cells = table.published.cells.iter().filter(|cell| cell.method == method.method);
+            let cell = cells.into_iter().find(|cell| {
+                !cell.column.order_only
+                    && (cell.column.metric, &cell.column.subject) == (column.metric, &column.subject)
+            })?;
+            // In the unit of the plot.
+            Some(if cell.column.percent { cell.value.value } else { 100.0 * cell.value.value })
+        })
     };
     let series = experiment
         .dataset

@@ -132,7 +132,7 @@ pub fn blocks(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Res
     let heads = ["Method", "Learning rate", "Bound"].map(str::to_owned).into_iter();
     Ok(vec![Block::Table(Table {
         caption: marked(mark, &format!("Best points of the grid: {}", experiment.title)),
-        columns: heads.chain(columns.iter().map(|(_, column)| column.to_string())).collect(),
+        columns: heads.chain(columns.iter().map(|(name, _)| name.clone())).collect(),
         rows,
         notes: vec![
             "Best by mean macro accuracy over seeds. Bound: C of constant clipping, the lower bound C_LB of bounded adaptive \

@@ -282,17 +282,26 @@ impl Column {
     }
 
     /// What a comparison of methods is made of: each run's value, the values of the groups of a
-    /// gap, or the signed differences that a mean gap is over.
+    /// gap, or the signed differences that a mean gap is over. Reductions of a gap are values: each
+    /// is against a base of its own.
     ///
     /// # Errors
     /// If the experiment has no such group.
     fn parts_by_run(&self, experiment: &ExperimentResults, method: &MethodResults) -> anyhow::Result<Vec<RunParts>> {
+        let gaps = match &self.subject {
+            Subject::AverageAgainst(base, pairs) => loss_gaps(experiment, method, base, pairs)?,
+            _ => Vec::new(),
+        };
         let runs = method.runs.iter().map(|run| {
             let of = |name: &str| -> anyhow::Result<Option<f64>> {
                 Ok(self.value(experiment, run, &Scope::Groups(members(experiment, name)?)))
             };
             let parts: Vec<Option<f64>> = match &self.subject {
-                Subject::Average(pairs) | Subject::AverageAgainst(_, pairs) => pairs
+                Subject::AverageAgainst(..) => {
+                    let gaps = gaps.iter().find(|gaps| gaps.index == run.index);
+                    vec![gaps.filter(|gaps| gaps.base > 0.0).map(|gaps| 1.0 - gaps.ours / gaps.base)]
+                }
+                Subject::Average(pairs) => pairs
                     .iter()
                     .map(|(a, b)| Ok(of(a)?.zip(of(b)?).map(|(a, b)| a - b)))
                     .collect::<anyhow::Result<_>>()?,
@@ -308,9 +317,9 @@ impl Column {
     /// A quantity of seeds from such parts.
     fn seed_values(&self, parts: &[Vec<f64>]) -> anyhow::Result<SeedValues> {
         Ok(match &self.subject {
-            Subject::Average(_) | Subject::AverageAgainst(..) => SeedValues::mean_gap(parts)?,
+            Subject::Average(_) => SeedValues::mean_gap(parts)?,
             Subject::Gap | Subject::Between(..) => SeedValues::gap(parts)?,
-            Subject::Total | Subject::Group(_) => SeedValues::plain(&parts.concat())?,
+            Subject::Total | Subject::Group(_) | Subject::AverageAgainst(..) => SeedValues::plain(&parts.concat())?,
         })
     }
 
@@ -436,6 +445,35 @@ fn loss_in_batches(experiment: &ExperimentResults, run: &RunRecord, group: usize
     Some(loss * (1.0 - (1.0 - 1.0 / batches).powf(n)))
 }
 
+/// The mean loss gaps of a run, and of the run of another method that it is held against.
+struct LossGaps {
+    index: usize,
+    ours: f64,
+    base: f64,
+}
+
+/// Those of the seeds that both methods have; none if the other was not run.
+fn loss_gaps(
+    experiment: &ExperimentResults,
+    method: &MethodResults,
+    base: &str,
+    pairs: &[(String, String)],
+) -> anyhow::Result<Vec<LossGaps>> {
+    let subject = Subject::Average(pairs.to_vec());
+    let gap = Column { metric: Metric::LossGap, subject, percent: false, order_only: false, in_batches: false };
+    let mut others = experiment.methods.iter();
+    let Some(other) = others.find(|other| other.base == base && other.coordinates == method.coordinates) else {
+        return Ok(Vec::new());
+    };
+    let theirs = gap.by_run(experiment, other)?;
+    let both = gap.by_run(experiment, method)?.into_iter().filter_map(|(index, ours)| {
+        let (_, base) = theirs.iter().find(|(candidate, _)| *candidate == index)?;
+        let (ours, base) = ours.zip(*base)?;
+        Some(LossGaps { index, ours, base })
+    });
+    Ok(both.collect())
+}
+
 /// `1 - mean(ours)/mean(theirs)` of the mean loss gaps, over the seeds that both have; the error is
 /// that of a ratio to first order.
 fn reduction(
@@ -444,29 +482,14 @@ fn reduction(
     base: &str,
     pairs: &[(String, String)],
 ) -> anyhow::Result<Estimate> {
-    let subject = Subject::Average(pairs.to_vec());
-    let gap = Column { metric: Metric::LossGap, subject, percent: false, order_only: false, in_batches: false };
-    let undefined = || Ok(Estimate::over_seeds(&vec![None; method.runs.len()])?);
-    let mut others = experiment.methods.iter();
-    let Some(other) = others.find(|other| other.base == base && other.coordinates == method.coordinates) else {
-        return undefined();
-    };
-    let theirs = gap.by_run(experiment, other)?;
-    let both: Vec<(f64, f64)> = gap
-        .by_run(experiment, method)?
-        .into_iter()
-        .filter_map(|(index, ours)| {
-            let (_, theirs) = theirs.iter().find(|(candidate, _)| *candidate == index)?;
-            ours.zip(*theirs)
-        })
-        .collect();
-    let mean = |of: fn(&(f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / both.len() as f64;
-    let (ours, theirs) = (mean(|pair| pair.0), mean(|pair| pair.1));
-    if theirs.is_nan() || theirs <= 0.0 {
-        return undefined();
+    let both = loss_gaps(experiment, method, base, pairs)?;
+    let mean = |of: fn(&LossGaps) -> f64| both.iter().map(of).sum::<f64>() / both.len() as f64;
+    let (ours, base) = (mean(|gaps| gaps.ours), mean(|gaps| gaps.base));
+    if base.is_nan() || base <= 0.0 {
+        return Ok(Estimate::over_seeds(&vec![None; method.runs.len()])?);
     }
-    let ratio = ours / theirs;
-    let residuals: Vec<Option<f64>> = both.iter().map(|(a, b)| Some((a - ratio * b) / theirs)).collect();
+    let ratio = ours / base;
+    let residuals: Vec<Option<f64>> = both.iter().map(|gaps| Some((gaps.ours - ratio * gaps.base) / base)).collect();
     Ok(Estimate { mean: Some(1.0 - ratio), ..Estimate::over_seeds(&residuals)? })
 }
 

@@ -199,9 +199,10 @@ fn by_group(experiment: &ExperimentResults, mark: Option<Mark>) -> Option<Table>
         columns: std::iter::once("Method".to_owned()).chain(groups).collect(),
         rows,
         notes: vec![
-            "Least and largest over seeds. Ex post: against changes of one record of the group, given the thresholds that the run \
+            "Least and largest over seeds. Ex post: against changes of one record of the group, by the thresholds that the run \
              released, and known only after it. A record of a group with a smaller bound C_k hides behind noise made for the largest (RDP; \
-             replaces the heuristic (C_k/max C)·ε of Xu 2021). No guarantee in advance: that is the ε of the run."
+             replaces the heuristic (C_k/max C)·ε of Xu 2021). No guarantee: the record itself moves the counts that its step's bounds \
+             follow from, which no theorem covers. The guarantee is the ε of the run."
                 .to_owned(),
         ],
     })
@@ -323,7 +324,7 @@ mod tests {
         for record in &mut privacy.epsilons {
             record.epsilon = mark_epsilon(record.epsilon.epsilon().get(), false, None);
         }
-        method.runs[0].group_epsilons = vec![run_records::group_epsilon(1.0, &[]); 2];
+        method.runs[0].group_epsilons = vec![run_records::group_epsilon(1.0); 2];
         assert_eq!(by_group(&experiment, None), None);
         let method = &experiment.methods[1];
         let cells = row(method, method.privacy.as_ref().unwrap(), true, None).cells;

@@ -5,7 +5,8 @@
 //! combined, Student's quantiles, and the level of [`SIGNIFICANCE`] divided by the number of
 //! figures of its row; or if the difference is within the [`tolerance`] of its metric. It is *too
 //! wide* to say so if it agrees as well with most of the figures that the paper tells apart from
-//! this one.
+//! this one; or where it tells none apart, if half of the interval is wider than the figure (of
+//! accuracies, than what is right or what is wrong).
 //!
 //! A *row* (one method of one table) *agrees* if every figure does, and is *too wide* if it would
 //! agree but for figures that are. Otherwise it has the *same ordering* if our seeds show, each by
@@ -36,6 +37,18 @@ pub fn absolute_tolerance(metric: Metric) -> f64 {
     if metric.is_rate() { 0.005 } else { 0.02 }
 }
 
+/// How large a figure is, as what an interval must not be wider than: of shares of right answers
+/// also how far they are from all.
+fn size(metric: Metric, published: f64) -> f64 {
+    let size = match metric {
+        Metric::Accuracy | Metric::MacroAccuracy | Metric::WorstClassAccuracy | Metric::F1 => {
+            published.abs().min(1.0 - published)
+        }
+        _ => published.abs(),
+    };
+    size.max(absolute_tolerance(metric))
+}
+
 /// What our seeds give.
 pub trait Ours {
     /// The figure of a method, as a fraction or a mean per record; `None` if it was not run.
@@ -64,7 +77,7 @@ pub enum Agreement {
     WithinErrors,
     /// It does not; the difference is within the metric's tolerance.
     WithinTolerance,
-    /// It does, and as well for most figures that the paper tells apart from this one.
+    /// It does, and would whatever we found: see the module.
     TooWide,
     /// Neither.
     Outside,
@@ -83,7 +96,9 @@ pub fn compare(table: &PublishedTable, cell: &PublishedCell, ours: &Estimate) ->
     let Some(difference) = PublishedDifference::new(ours, &published)? else { return Ok(None) };
     let significance = SIGNIFICANCE / n_comparable(table, &cell.method) as f64;
     let agreement = if difference.agrees(significance)? {
-        let says_nothing = agrees_with_most(table, cell, ours, significance)?;
+        let half_width = difference.half_width(significance)?;
+        let says_nothing = agrees_with_most(table, cell, ours, significance)?
+            .unwrap_or(half_width > size(cell.column.metric, published.value));
         if says_nothing { Agreement::TooWide } else { Agreement::WithinErrors }
     } else if difference.difference.abs() <= tolerance(cell.column.metric, published.value) {
         Agreement::WithinTolerance
@@ -101,13 +116,13 @@ fn n_comparable(table: &PublishedTable, method: &str) -> usize {
 }
 
 /// Whether an interval this wide agrees as well with most of the figures that the paper tells apart
-/// from this one: agreeing then says nothing.
+/// from this one: agreeing then says nothing. `None` if it tells none apart.
 fn agrees_with_most(
     table: &PublishedTable,
     cell: &PublishedCell,
     ours: &Estimate,
     significance: f64,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Option<bool>> {
     let (mut n_agreeing, mut n_others) = (0, 0);
     for other in table.cells.iter().filter(|other| other.column == cell.column && other.method != cell.method) {
         if distinguishable(table, (cell, ours), (other, ours)) {
@@ -116,7 +131,7 @@ fn agrees_with_most(
             n_others += 1;
         }
     }
-    Ok(2 * n_agreeing > n_others)
+    Ok((n_others > 0).then_some(2 * n_agreeing > n_others))
 }
 
 /// How one method's row compares.
@@ -365,6 +380,32 @@ mod tests {
         };
         assert_eq!(at(0.4286), Agreement::WithinErrors);
         assert_eq!(at(0.4290), Agreement::Outside);
+    }
+
+    /// The more our seeds vary, the less agreeing says.
+    #[test]
+    fn without_printed_errors_seeds_that_vary_much_say_nothing() {
+        let table = |values: [&str; 3]| {
+            let [a, b, c] = values;
+            let rows = format!("a\tmale\tloss\t{a}\t-\nb\tmale\tloss\t{b}\t-\nc\tmale\tloss\t{c}\t-\n");
+            let header = "# citation: A\n# data: B\nmethod\tgroup\tmetric\tvalue\tstandard_error\n";
+            PublishedTable::parse(&format!("{header}{rows}")).unwrap()
+        };
+        let at = |values: [&str; 3], deviation: f64| {
+            let error = Some(deviation / 10.0_f64.sqrt());
+            let ours = Estimate { mean: Some(0.41), standard_error: error, n: 10, n_undefined: 0 };
+            let table = table(values);
+            compare(&table, &table.cells[0], &ours).unwrap().unwrap().agreement
+        };
+        assert_eq!(at(["0.40", "0.80", "0.90"], 0.02), Agreement::WithinErrors);
+        assert_eq!(at(["0.40", "0.80", "0.90"], 0.1), Agreement::WithinErrors);
+        assert_eq!(at(["0.40", "0.80", "0.90"], 0.4), Agreement::TooWide);
+        assert_eq!(at(["0.40", "0.80", "0.90"], 4.0), Agreement::TooWide);
+        // Nothing in the paper stands apart from it.
+        assert_eq!(at(["0.40", "0.41", "0.39"], 0.02), Agreement::WithinErrors);
+        assert_eq!(at(["0.40", "0.41", "0.39"], 0.1), Agreement::WithinErrors);
+        assert_eq!(at(["0.40", "0.41", "0.39"], 0.2), Agreement::TooWide);
+        assert!((size(Metric::Accuracy, 0.97) - 0.03).abs() < 1e-12 && size(Metric::PrivacyCost, 0.001) == 0.005);
     }
 
     #[test]

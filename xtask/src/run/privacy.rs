@@ -128,10 +128,9 @@ fn marked(bound: &EpsilonBound, scope: Option<&Scope>) -> MarkedEpsilon {
 /// ε of each group from the bounds a run applied to it at every step; empty for methods that treat
 /// all groups alike, and for those without a proof.
 ///
-/// **Guarantee.** After the fact ("ex post"): for the thresholds that the run released, which are
-/// noisy counts' and accounted for. The Rényi order is that of the plan, fixed before the run, so
-/// that the losses of the steps add up whatever the thresholds were (Feldman & Zrnic 2021). Steps
-/// that an early stop left out are charged as if every group had the largest threshold.
+/// **No guarantee** ([`EX_POST`](run_records::EX_POST)). The Rényi order is that of the plan, fixed
+/// before the run. Steps that an early stop left out are charged as if every group had the largest
+/// threshold.
 ///
 /// # Errors
 /// If a bound is not positive and finite.
@@ -157,7 +156,7 @@ pub(crate) fn group_epsilons(plan: &Plan, group_bounds: &[Vec<f64>]) -> anyhow::
         .map(|group| {
             let mut accountant = RdpAccountant::new(Plan::RELATION).with_orders(Orders::Fixed(vec![order]));
             groups.compose_into(group, &mut accountant)?;
-            Ok(group_epsilon(accountant.epsilon(privacy.delta)?.epsilon.get(), plan.conditions()))
+            Ok(group_epsilon(accountant.epsilon(privacy.delta)?.epsilon.get()))
         })
         .collect()
 }

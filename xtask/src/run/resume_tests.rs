@@ -435,7 +435,7 @@ fn a_run_that_diverges_is_stored_as_failed_and_the_others_go_on() {
     assert!(reference.failures.is_empty() && dpsgd_f.failures.is_empty());
     assert_eq!(dpsgd.failures.iter().map(|failure| failure.index).collect::<Vec<_>>(), [0, 1]);
     let reason = &dpsgd.failures[0].reason;
-    assert!(reason.starts_with("parameters are not finite after step "), "{reason}");
+    assert!(reason.starts_with("parameters or gradients are not finite at step "), "{reason}");
     assert!(dpsgd.privacy.is_some(), "what the plan would have cost is known all the same");
     let again = run_experiment(folder.path(), diverging(), "--seed 7 --resume").unwrap();
     assert_eq!(again.as_ref().unwrap().sessions.len(), 1, "a failed run is not trained again");

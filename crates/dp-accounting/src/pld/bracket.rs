@@ -65,10 +65,14 @@ impl Bracket {
         }
     }
 
-    /// This bracket with a coarser accountant's upper bound, which is dropped where it contradicts:
-    /// then it is wrong, not the bracket.
+    /// This bracket with a coarser accountant's upper bound. Where they contradict, what either
+    /// allows.
     pub(super) const fn within(self, upper: f64) -> Self {
-        if upper < self.lower { self } else { Self { lower: self.lower, upper: self.upper.min(upper) } }
+        if upper < self.lower {
+            Self { lower: upper, upper: self.upper }
+        } else {
+            Self { lower: self.lower, upper: self.upper.min(upper) }
+        }
     }
 }
 
@@ -120,6 +124,8 @@ pub(super) fn bracket(
     interval = mechanisms.iter().fold(interval, |interval, (mechanism, _)| {
         mechanism.affordable(log_tail_of(best), interval, 0.03 * max_points)
     });
+    // Of wider cells the ends are so different that rounding at one drowns the other.
+    interval = interval.min(WIDEST);
     for level in 0..40 {
         // Relative probability, under the tilt, that may lie outside the window of the transform;
         // less each time, in case it was too much.
@@ -187,6 +193,9 @@ fn last_true(mut holds: f64, mut fails: f64, at: impl Fn(f64) -> bool) -> f64 {
     }
     holds
 }
+
+/// The widest cells.
+const WIDEST: f64 = 4.0;
 
 /// More panels than a first grid has cells by far.
 const MANY_PANELS: f64 = 65_536.0;

@@ -31,9 +31,9 @@ impl Cells {
         Self { offset, first, low: zeros(), high: zeros(), rounding: zeros(), relative, at_zero: 0.0 }
     }
 
-    fn set(&mut self, cell: usize, total: f64, share: f64, rounding: f64) {
-        self.low[cell] = total * (1.0 - share);
-        self.high[cell] = total * share;
+    fn set(&mut self, cell: usize, total: f64, [low, high]: [f64; 2], rounding: f64) {
+        self.low[cell] = total * low;
+        self.high[cell] = total * high;
         self.rounding[cell] = total * rounding;
     }
 }
@@ -183,20 +183,21 @@ pub(super) fn cut(base: BaseLoss, grid: Grid, log_tail: f64) -> BothDirections {
         remove.set(
             (k - first) as usize,
             (1.0 - q) * cell.absent + q * cell.present,
-            fraction(below * up, above),
+            shares(above, below * up),
             rounding,
         );
-        add.set((last - 1 - k) as usize, cell.absent, fraction(above, below), rounding);
+        add.set((last - 1 - k) as usize, cell.absent, shares(below, above), rounding);
         a = b;
     }
     let outside = if base.is_unbounded() { 2.0 * libm::exp(log_tail) } else { 0.0 };
     BothDirections { remove, add, outside }
 }
 
-/// `part/(part + rest)`; all of it when there is nothing to compare.
-fn fraction(part: f64, rest: f64) -> f64 {
-    let share = part / (part + rest);
-    if share.is_finite() { share } else { 1.0 }
+/// How what is in a cell divides between its lower and its upper end, each to its own digits; all
+/// of it upwards when there is nothing to compare.
+pub(super) fn shares(low: f64, high: f64) -> [f64; 2] {
+    let shares = [low, high].map(|part| part / (low + high));
+    if shares.iter().all(|share| share.is_finite()) { shares } else { [0.0, 1.0] }
 }
 
 /// Adds the integrals over `[a, b]`, clipped to the range.

@@ -86,8 +86,12 @@ impl DiscreteLoss {
         let upper = Self::dots(cells, -1.0).masses;
         let n = upper.len();
         let (up, growth) = (libm::exp(interval), libm::expm1(interval));
-        let sag: Vec<f64> =
-            cells.low.iter().zip(&cells.high).map(|(&low, &high)| sag(low, high / up, growth)).collect();
+        // Of a cell whose division is rounded the most that it may be.
+        let of_cell = |((&low, &high), &rounding): ((&f64, &f64), &f64)| {
+            let total = low + high;
+            sag((low + rounding).min(total), (high + rounding).min(total) / up, growth)
+        };
+        let sag: Vec<f64> = cells.low.iter().zip(&cells.high).zip(&cells.rounding).map(of_cell).collect();
         let lowering = |k: usize| {
             let (left, right) = (if k > 0 { sag[k - 1] } else { 0.0 }, if k + 1 < n { sag[k] } else { 0.0 });
             left.max(right)

@@ -144,7 +144,8 @@ impl PldMechanism {
     pub(super) fn n_panels(&self, log_tail: f64) -> f64 {
         match self {
             Self::Query { base, .. } => base.n_panels(log_tail),
-            Self::Pair(_) | Self::Allocation(_) => 0.0,
+            Self::Pair(pair) => pair_cells::n_panels(pair, log_tail),
+            Self::Allocation(_) => 0.0,
         }
     }
 

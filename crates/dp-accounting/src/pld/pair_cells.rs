@@ -1,6 +1,6 @@
 //! The privacy loss of a dominating pair, cut at the points of a grid.
 
-use super::cells::Cells;
+use super::cells::{Cells, shares};
 use super::mechanism::Cut;
 use crate::gauss_legendre::{RULE_3, RULE_8};
 use crate::pair::{Normals, Pair, Part};
@@ -135,12 +135,12 @@ pub(super) fn cut_off(pair: &Pair, log_tail: f64, interval: f64, loss_error: f64
         let (below, above) = (content.from_below, content.from_above);
         let ways = [(i, content.present, below * growth, above), (cells - 1 - i, content.absent, above, below)];
         for (d, (cell, total, up, down)) in ways.into_iter().enumerate() {
-            let share = up / (up + down);
-            let share = if share.is_finite() { share } else { 1.0 };
+            let [low, high] = shares(down, up);
             let rounding = content.rounding.min(1.0);
-            let (more, less) = ((share + rounding).min(1.0), (share - rounding).max(0.0));
-            (upper[d].low[cell], upper[d].high[cell]) = (total * (1.0 - more), total * more);
-            (lower[d].low[cell], lower[d].high[cell]) = (total * (1.0 - less), total * less);
+            (upper[d].low[cell], upper[d].high[cell]) =
+                (total * (low - rounding).max(0.0), total * (high + rounding).min(1.0));
+            (lower[d].low[cell], lower[d].high[cell]) =
+                (total * (low + rounding).min(1.0), total * (high - rounding).max(0.0));
         }
     }
     Cut { directions: upper, lower: Some(lower), outside }
@@ -185,6 +185,19 @@ impl Content {
         self.from_above += other.from_above;
         self.rounding = self.rounding.max(other.rounding);
     }
+}
+
+/// Panels of the quadrature: each is as wide as the inverse of one more than the distance to the
+/// farther mean.
+pub(super) fn n_panels(pair: &Pair, log_tail: f64) -> f64 {
+    let of = |(_, part): &(f64, Part)| match part {
+        Part::Points(_) => 0.0,
+        Part::Normals(normals) | Part::Mirrored(normals) => {
+            let (low, high) = range(normals, log_tail);
+            (high - low) * (1.0 + high - low)
+        }
+    };
+    pair.parts().iter().map(of).sum()
 }
 
 /// Adds what lies in the cells from `first` on.

@@ -49,10 +49,9 @@ pub(super) fn mixed_laplace_rdp(q: f64, scale: f64, order: f64) -> f64 {
 pub(super) fn sampled_laplace_rdp(q: f64, scale: f64, order: f64) -> f64 {
     let rate = scale.recip();
     let pure = if rate < 700.0 { libm::log1p(q * libm::expm1(rate)) } else { rate + libm::log(q) };
-    // Beyond this order the divergence is the pure ε to three digits and the quadrature would need
-    // thousands of panels.
+    // Beyond this order the quadrature would need thousands of panels.
     if order * rate > 1_000.0 {
-        return pure;
+        return pure.min(mixed_laplace_rdp(q, scale, order));
     }
     let log_excess = log_excess(q, rate, order).max(log_excess(q, rate, 1.0 - order));
     let log_moment = if log_excess > 36.0 { log_excess } else { libm::log1p(libm::exp(log_excess)) };

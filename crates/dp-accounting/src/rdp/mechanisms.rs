@@ -107,6 +107,16 @@ impl RdpCurve {
         curve
     }
 
+    /// Whether it is a proven bound: quadratures of panels are not.
+    pub(super) fn is_proven(&self) -> bool {
+        self.parts.iter().all(|(part, _)| match part {
+            Part::FixedSizeGaussian { .. } | Part::SampledLaplace { .. } => false,
+            Part::OneOf(alternatives) => alternatives.iter().all(Self::is_proven),
+            Part::RepeatAndSelect(search) => search.is_proven(),
+            _ => true,
+        })
+    }
+
     /// Divergence at an order greater than 1.
     pub(super) fn at(&self, order: f64) -> f64 {
         let sum = self.rho * order + self.parts.iter().map(|(part, count)| count * part.at(order)).sum::<f64>();

@@ -115,6 +115,12 @@ impl OverComposition for RdpAccountant {
     }
 }
 
+/// An estimate, though none was found too small, where a quadrature allows for an error that is not
+/// proven: of batches of fixed size, and of sampled Laplace noise.
+fn certainty(curve: &RdpCurve) -> Certainty {
+    if curve.is_proven() { Certainty::Bound } else { Certainty::Estimate }
+}
+
 impl Accountant for RdpAccountant {
     fn name(&self) -> String {
         match self.orders {
@@ -152,7 +158,7 @@ impl Accountant for RdpAccountant {
         Ok(EpsilonBound {
             epsilon: Epsilon::new(epsilon)?,
             lower: None,
-            certainty: Certainty::Bound,
+            certainty: certainty(&curve),
             order,
             method: None,
         })
@@ -174,6 +180,6 @@ impl Accountant for RdpAccountant {
             orders::PLAUSIBLE_RANGE,
         );
         let (order, delta) = (best.is_finite().then_some(best.order), libm::exp(best.value.min(0.0)));
-        Ok(DeltaBound { delta, lower: None, certainty: Certainty::Bound, order, method: None })
+        Ok(DeltaBound { delta, lower: None, certainty: certainty(&curve), order, method: None })
     }
 }

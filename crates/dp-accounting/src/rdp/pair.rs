@@ -7,8 +7,15 @@ use crate::pair::{Component, Normals, Pair, Part, Point};
 /// of mixtures of them.
 const MAX_NODES: f64 = 32_768.0;
 
+/// Standard deviations from the mean at which a moment of a discrete Gaussian may lie: its points
+/// go 37 of them far, and beyond 9 more lies less than e^-40 of the moment.
+const REACH: f64 = 28.0;
+
 /// Rényi divergence of order `order` > 1.
 pub(super) fn pair_rdp(pair: &Pair, order: f64) -> f64 {
+    if pair.is_truncated() && order * (2.0 * pair.concentration()).sqrt() > REACH {
+        return pair.concentration() * order;
+    }
     let of_direction = |reversed: bool| {
         let logs = pair.parts().iter().map(|(weight, part)| (*weight, log_moment(part, order, reversed)));
         let logs: Vec<(f64, f64)> = logs.collect();

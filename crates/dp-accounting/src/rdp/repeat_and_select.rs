@@ -54,9 +54,14 @@ impl RepeatAndSelect {
             None => Surcharge::Poisson { mean: trials.mean() },
         };
         // A mean below one (Poisson) gets no discount.
-        let bound = Bound { one_run, log_mean: libm::log(trials.mean()).max(0.0), surcharge };
+        let bound = Bound { one_run, log_mean: trials.log_mean().max(0.0), surcharge };
         let least = Orders::Adaptive.minimise(|order| (bound.at(order), bound.one_run.at(order)), RANGE);
         Self { bound, least }
+    }
+
+    /// Whether what is known of one run is proven.
+    pub(super) fn is_proven(&self) -> bool {
+        self.bound.one_run.is_proven()
     }
 
     pub(super) fn at(&self, order: f64) -> f64 {

@@ -126,5 +126,5 @@ fn divergence_is_reported() {
     let plan = Plan::new(config, data.facts).unwrap();
     let mut trainer = Trainer::new(&plan, &records, streams(1), Execution::default()).unwrap();
     let error = trainer.run(&mut Unobserved).unwrap_err();
-    insta::assert_snapshot!(error, @"parameters are not finite after step 39; lower the learning rate");
+    insta::assert_snapshot!(error, @"parameters or gradients are not finite at step 39; lower the learning rate");
 }

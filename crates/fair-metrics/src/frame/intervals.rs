@@ -81,7 +81,11 @@ pub fn frame_intervals(
             overall: next(),
             by_group: stratum.by_group.iter().map(|_| next()).collect(),
             difference: within(next(), f64::INFINITY),
-            ratio: within(next(), 1.0),
+            ratio: if stratum.by_group.iter().all(|group| group.measured.value.is_none_or(|value| value >= 0.0)) {
+                within(next(), 1.0)
+            } else {
+                next()
+            },
         })
         .collect())
 }
@@ -127,6 +131,10 @@ pub fn binary_intervals(
     rate: BinaryRate,
     level: f64,
 ) -> Result<Vec<RateIntervals>, MetricError> {
+    if matches!(rate, BinaryRate::BalancedAccuracy | BinaryRate::F1) {
+        let accepted = "a share of the records: not balanced accuracy, not F1";
+        return Err(MetricError::OutOfRange { name: "rate", value: f64::NAN, accepted });
+    }
     let frame = binary_frame(labels, predictions, attributes, controls, rate)?;
     let of = |stratum: &Stratum| {
         let by_group = stratum.by_group.iter().map(|group| group.measured.rate_interval(level));

@@ -206,16 +206,17 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     powers.into_iter().step_by(every).collect()
 }
 
-/// An axis label: at most three significant digits, no trailing zeros; a small power of ten as
-/// such.
+/// An axis label: at most three significant digits, no trailing zeros; small round values as
+/// powers of ten.
 pub(super) fn tick(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
     }
-    let exponent = value.abs().log10().round();
+    let exponent = (value.abs() * (1.0 + 1e-9)).log10().floor();
+    let factor = value / 10.0_f64.powf(exponent);
     // Other values as small are what rounding leaves of 0.
-    if exponent < -4.0 && (value / 10.0_f64.powf(exponent) - 1.0).abs() < 1e-9 {
-        return format!("1e−{}", -exponent);
+    if exponent < -4.0 && [1.0, 2.0, 5.0].iter().any(|round| (factor - round).abs() < 1e-9) {
+        return format!("{}e−{}", factor.round(), -exponent);
     }
     let decimals = (2 - value.abs().log10().floor() as i32).clamp(0, 6) as usize;
     let text = format!("{value:.decimals$}");
@@ -230,9 +231,11 @@ mod tests {
 
     #[test]
     fn ticks_are_short() {
-        let labels: Vec<String> =
-            [0.0, 0.05, 0.123_46, 12.5, 1840.0, -0.5, 1e-4, 1e-7, 5.6e-17, -1e-17].into_iter().map(tick).collect();
-        assert_eq!(labels, ["0", "0.05", "0.123", "12.5", "1840", "−0.5", "0.0001", "1e−7", "0", "0"]);
+        let labels: Vec<String> = [0.0, 0.05, 0.123_46, 12.5, 1840.0, -0.5, 1e-4, 1e-7, 5e-8, 2e-6, 5.6e-17, -1.1e-17]
+            .into_iter()
+            .map(tick)
+            .collect();
+        assert_eq!(labels, ["0", "0.05", "0.123", "12.5", "1840", "−0.5", "0.0001", "1e−7", "5e−8", "2e−6", "0", "0"]);
     }
 
     #[test]

@@ -241,8 +241,7 @@ mod tests {
         let experiment = &mut study.experiments[0];
         // A run that diverged.
         experiment.methods[1].runs[2].test.groups[1].loss = Some(f64::INFINITY);
-        experiment.methods[1].runs[2].group_epsilons =
-            [f64::INFINITY, 1.5].map(|epsilon| group_epsilon(epsilon, &[])).into();
+        experiment.methods[1].runs[2].group_epsilons = [f64::INFINITY, 1.5].map(group_epsilon).into();
         database.put_experiment(experiment).unwrap();
         for method in &experiment.methods {
             for run in &method.runs {
