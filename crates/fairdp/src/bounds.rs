@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use dp_accounting::NoiseMultiplier;
-use dp_data::table::{BadRows, Row, TableReader};
+use dp_data::table::{BadRows, Encoding, Row, TableReader};
 use rand_chacha::ChaCha20Rng;
 
 use crate::config::{Bounds, ColumnEntry, ColumnKind, Config};
@@ -59,7 +59,8 @@ struct Binned {
     counts: Vec<f64>,
 }
 
-/// Number of training records, and the columns that are paid for.
+/// Number of training records, and the columns that are paid for. A row that training would refuse
+/// is refused here, before anything is spent on it.
 fn count_rows(
     config: &Config,
     mut reader: TableReader,
@@ -76,9 +77,18 @@ fn count_rows(
         };
         columns.push(Binned { name: entry.name.clone(), place, counts: vec![0.0; 2 * SIDE + 1] });
     }
+    // Others will take the place of these bounds.
+    let encoding = Encoding::new(&config.schema(&|_| Some(vec![0.0, 0.5, 1.0]))?)?;
+    let mut checker = encoding.checker(reader.columns(), table)?;
     let mut row = Row::default();
     for number in first.. {
-        let is_blank = match reader.read(&mut row) {
+        let found = reader.read(&mut row).and_then(|is_there| {
+            if is_there {
+                checker.check(&row)?;
+            }
+            Ok(is_there)
+        });
+        let is_blank = match found {
             Ok(true) => false,
             Ok(false) => break,
             Err(error) if config.table.bad_rows == BadRows::Drop && error.is_of_one_row() => true,
@@ -90,7 +100,6 @@ fn count_rows(
         n_records += 1;
         if !is_blank {
             for Binned { place, counts, .. } in &mut columns {
-                // What is no number is refused, or blanked, when the table is encoded.
                 let text = row.field(*place);
                 if config.table.missing.iter().any(|marker| marker == text) {
                     continue;

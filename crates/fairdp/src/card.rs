@@ -25,6 +25,7 @@ pub(crate) fn html(model: &Model, statement: &Statement, fairness: &FairnessRepo
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Model card</title><style>{STYLE}</style>\
          </head><body>\n<h1>Model card</h1>\n"
     );
+    answer(&mut page, fairness);
     let schema = model.encoding().schema();
     let _ = writeln!(
         page,
@@ -48,26 +49,64 @@ pub(crate) fn html(model: &Model, statement: &Statement, fairness: &FairnessRepo
     page
 }
 
-fn groups(page: &mut String, fairness: &FairnessReport) {
+/// How good the model is, for whom it is worst, and what to beware of.
+fn answer(page: &mut String, fairness: &FairnessReport) {
     let Some(overall) = &fairness.overall else {
         page.push_str("<p>Not tested: all records were trained on.</p>\n");
         return;
     };
+    let _ = writeln!(
+        page,
+        "<p>Accuracy {}, balanced accuracy {} on records that were not trained on.</p>",
+        cell(overall.accuracy),
+        cell(overall.balanced_accuracy)
+    );
+    let mut say = |text: String| {
+        let _ = writeln!(page, "<p>{text}</p>");
+    };
+    if let Some(class) = &fairness.answers_one_class {
+        say(format!("<b>Warning: the model answers {} for nearly everyone.</b>", escaped(class)));
+    }
+    if let Some(worst) = &fairness.worst_group {
+        say(format!("Served worst: <b>{}</b>, by balanced accuracy.", escaped(worst)));
+    }
+    let differences = [
+        ("accuracy", fairness.accuracy_difference),
+        ("answers of the positive class", fairness.demographic_parity_difference),
+        ("equalised odds", fairness.equalized_odds_difference),
+    ];
+    let known: Vec<String> =
+        differences.iter().filter_map(|(name, difference)| Some(format!("{name} {}", cell((*difference)?)))).collect();
+    if !known.is_empty() {
+        say(format!("Largest differences between groups: {}.", known.join(", ")));
+    }
+    if let Some(thresholds) = fairness.thresholds.as_ref().filter(|thresholds| !thresholds.too_small.is_empty()) {
+        let names: Vec<String> = thresholds.too_small.iter().map(|name| escaped(name)).collect();
+        say(format!("Groups too small for a threshold of their own: {}.", names.join(", ")));
+    }
+}
+
+fn groups(page: &mut String, fairness: &FairnessReport) {
+    let Some(overall) = &fairness.overall else { return };
+    let is_binary = overall.true_positive_rate.is_some();
     page.push_str(
         "<h2>Groups</h2>\n<table><tr><th>group</th><th>records</th><th>accuracy</th><th>balanced accuracy</th>",
     );
-    page.push_str("<th>true-positive rate</th><th>false-positive rate</th></tr>\n");
+    page.push_str(if is_binary { "<th>true-positive rate</th><th>false-positive rate</th></tr>\n" } else { "</tr>\n" });
     let row = |rates: &GroupRates| {
         let cells =
             [Some(rates.accuracy), Some(rates.balanced_accuracy), rates.true_positive_rate, rates.false_positive_rate];
-        let cells: Vec<String> = cells.iter().map(|rate| rate.map_or(String::new(), cell)).collect();
+        let cells: Vec<String> = cells.iter().flatten().map(|rate| cell(*rate)).collect();
         let cells = cells.join("</td><td>");
         let name = escaped(&rates.group);
         let small = if rates.too_small { " (too small for a statement)" } else { "" };
         format!("<tr><td>{name}{small}</td><td>{:.0}</td><td>{cells}</td></tr>\n", rates.records.max(0.0))
     };
     page.push_str(&row(overall));
-    fairness.groups.iter().for_each(|group| page.push_str(&row(group)));
+    // One group is all records.
+    if fairness.groups.len() > 1 {
+        fairness.groups.iter().for_each(|group| page.push_str(&row(group)));
+    }
     let _ = writeln!(
         page,
         "</table>\n<p>95 % intervals of sampling and of the noise (standard deviation {:.1} a count) in brackets.</p>",
@@ -90,8 +129,10 @@ fn curves(page: &mut String, model: &Model) {
         return;
     };
     let n_outputs = layer.biases.len();
-    page.push_str(
-        "<h2>What each column does</h2>\n<p>Change of the log-odds, from the released weights: it costs nothing.</p>\n",
+    let of_what = if n_outputs == 1 { "the log-odds" } else { "a class's score, of which only differences matter" };
+    let _ = writeln!(
+        page,
+        "<h2>What each column does</h2>\n<p>Change of {of_what}, from the released weights: it costs nothing.</p>"
     );
     for block in encoding.blocks() {
         if block.kind == BlockKind::Constant {
@@ -101,18 +142,22 @@ fn curves(page: &mut String, model: &Model) {
             let scale = f64::from(encoding.scale());
             let effect: Vec<f64> =
                 weights[block.features.clone()].iter().map(|&weight| f64::from(weight) * scale).collect();
-            let drawing = drawing(block, &effect);
+            let (drawing, note) = drawing(block, &effect);
             let of = if n_outputs == 1 { String::new() } else { format!(" → {}", escaped(&classes[output])) };
             let name = escaped(&block.column);
-            let _ = writeln!(page, "<figure>{drawing}<figcaption>{name}{of}</figcaption></figure>");
+            let _ = writeln!(page, "<figure>{drawing}<figcaption>{name}{of}{note}</figcaption></figure>");
         }
     }
 }
 
-fn drawing(block: &FeatureBlock, effect: &[f64]) -> String {
+/// A drawing, and what it does not show.
+fn drawing(block: &FeatureBlock, effect: &[f64]) -> (String, String) {
     match &block.kind {
-        BlockKind::Number { knots, .. } => {
+        BlockKind::Number { knots, missing } => {
             let last = (knots.len() - 1) as f64;
+            let of_missing = missing.zip(effect.last()).map(|(position, indicator)| {
+                format!("; missing: {:+.2}", effect[0] * (2.0 * f64::from(position) / last - 1.0) + indicator)
+            });
             let points: Vec<(f64, f64)> = knots
                 .iter()
                 .enumerate()
@@ -121,15 +166,16 @@ fn drawing(block: &FeatureBlock, effect: &[f64]) -> String {
                     (f64::from(knot), effect[0] * (2.0 * i as f64 / last - 1.0) + hat)
                 })
                 .collect();
-            line(&points)
+            (line(&points), of_missing.unwrap_or_default())
         }
         BlockKind::Category { values, other, missing } => {
             let mut names = values.clone();
             names.extend(other.then(|| "other".to_owned()));
             names.extend(missing.then(|| "missing".to_owned()));
-            bars(&names, effect)
+            let note = if names.len() > BARS { format!("; {BARS} of {} values", names.len()) } else { String::new() };
+            (bars(&names, effect), note)
         }
-        BlockKind::Constant => String::new(),
+        BlockKind::Constant => (String::new(), String::new()),
     }
 }
 
@@ -158,8 +204,10 @@ fn line(points: &[(f64, f64)]) -> String {
         HEIGHT - 8.0,
         WIDTH - 10.0,
         HEIGHT - 8.0,
-        left + width,
-        low + height
+        // Knots are numbers of single precision.
+        (left + width) as f32,
+        low + height,
+        left = left as f32,
     )
 }
 

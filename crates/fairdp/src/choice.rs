@@ -188,8 +188,8 @@ impl Named {
             return Err(Fault::value("method.sampling_rate", rate, "above 0, at most 1"));
         };
         if rate < 1.0 && records_per_unit > 1 {
-            // Records of one unit would be in different batches, and no amplification is known for
-            // that.
+            // Records of one unit would be in different batches: a mixture of Gaussians
+            // (`DpEvent::for_user`), which joint events with counts have no analysis of yet.
             let expected = "1 where a unit has several records: they would be drawn one by one";
             return Err(Fault::value("method.sampling_rate", rate, expected));
         }

@@ -2,13 +2,16 @@
 //! noise.
 
 use dp_accounting::NoiseMultiplier;
+use fair_metrics::normal_quantile;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::solver::exact::Grid;
 use crate::thresholds::Thresholds;
 
-/// Two-sided normal quantile of 95 %.
+/// Confidence of every interval.
+const CONFIDENCE: f64 = 0.95;
+/// Its two-sided normal quantile.
 const Z: f64 = 1.959_964;
 /// A group with fewer records than this is too small for a statement.
 const FEW_RECORDS: f64 = 100.0;
@@ -44,12 +47,14 @@ impl NoisyCounts {
         self.values[(group * self.n_classes + class) * self.n_classes + answer]
     }
 
-    /// The share of the cells in `whole` that are in `part` too.
+    /// The share of the cells in `whole` that are in `part` too; `z` is the quantile of its
+    /// interval.
     fn rate(
         &self,
         groups: &[usize],
         whole: impl Fn(usize, usize) -> bool,
         part: impl Fn(usize, usize) -> bool,
+        z: f64,
     ) -> Rate {
         let (mut n, mut hits, mut cells_in, mut cells_out) = (0.0, 0.0, 0.0, 0.0);
         for &group in groups {
@@ -66,7 +71,7 @@ impl NoisyCounts {
                 }
             }
         }
-        Rate::new(hits, n, (cells_in, cells_out), self.std)
+        Rate::new(hits, n, (cells_in, cells_out), self.std, z)
     }
 }
 
@@ -91,14 +96,14 @@ impl Rate {
     ///
     /// All rates `p` with `(hits/n − p)² ≤ z² V(p)`, `V(p) = p(1 − p)/n + std² (inside (1 − p)² +
     /// outside p²)/n²`: Wilson's interval with the variance of the noise beside that of sampling.
-    fn new(hits: f64, n: f64, (inside, outside): (f64, f64), std: f64) -> Self {
+    fn new(hits: f64, n: f64, (inside, outside): (f64, f64), std: f64, z: f64) -> Self {
         let noise_of_n = std * (inside + outside).sqrt();
         if n.is_nan() || n <= Z * noise_of_n || n < 1.0 {
             return Self::UNKNOWN;
         }
         let value = (hits / n).clamp(0.0, 1.0);
         let noise = std * std / (n * n);
-        let z = Z * Z;
+        let z = z * z;
         // a p² − 2 b p + c ≤ 0.
         let a = 1.0 + z / n - z * noise * (inside + outside);
         let b = value + 0.5 * z / n - z * noise * inside;
@@ -136,7 +141,21 @@ impl Rate {
         let more = (upper.high - upper.value.unwrap_or(a)).hypot(lower.value.unwrap_or(b) - lower.low);
         Self { value: Some(value), low: (value - less).max(0.0), high: (value + more).min(1.0) }
     }
+
+    /// The largest of several differences: estimate, and the largest ends of intervals that hold
+    /// together.
+    fn widest(differences: impl Iterator<Item = Self>) -> Option<Self> {
+        let known = differences.filter(|difference| difference.value.is_some());
+        known.reduce(|a, b| Self {
+            value: if b.value > a.value { b.value } else { a.value },
+            low: a.low.max(b.low),
+            high: a.high.max(b.high),
+        })
+    }
 }
+
+/// One rate of a group.
+type RateOf<'a> = &'a dyn Fn(&GroupRates) -> Option<Rate>;
 
 /// Rates of one group, or of all.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -181,9 +200,12 @@ pub struct FairnessReport {
     pub overall: Option<GroupRates>,
     /// Every group, however small.
     pub groups: Vec<GroupRates>,
-    /// The group that is served worst, among those that are large enough, by balanced accuracy.
+    /// The group of the lowest balanced accuracy among those that are large enough, if the interval
+    /// says that another one is served better. Which of several low ones is the lowest may be
+    /// chance.
     pub worst_group: Option<String>,
-    /// Largest difference of accuracy between groups that are large enough.
+    /// Largest difference of accuracy between groups that are large enough. The interval of such a
+    /// difference holds for all pairs of groups together (Bonferroni).
     pub accuracy_difference: Option<Rate>,
     /// Largest difference of selection rates.
     pub demographic_parity_difference: Option<Rate>,
@@ -201,7 +223,7 @@ impl FairnessReport {
         Self {
             measured: false,
             noise_std: 0.0,
-            confidence: 0.95,
+            confidence: CONFIDENCE,
             classes: classes.to_vec(),
             overall: None,
             groups: Vec::new(),
@@ -216,39 +238,49 @@ impl FairnessReport {
 
     pub(crate) fn of(counts: &NoisyCounts, groups: &[String], classes: &[String]) -> Self {
         let all: Vec<usize> = (0..counts.n_groups).collect();
-        let overall = rates(counts, "all", &all);
-        let by_group: Vec<GroupRates> =
-            groups.iter().enumerate().map(|(group, name)| rates(counts, name, &[group])).collect();
-        let large = || by_group.iter().filter(|group| !group.too_small);
-        let widest = |rate: &dyn Fn(&GroupRates) -> Option<Rate>| {
-            let rates: Vec<Rate> = large().filter_map(rate).collect();
-            let pairs = rates.iter().enumerate().flat_map(|(i, a)| rates[i + 1..].iter().map(move |b| a.distance(*b)));
-            pairs.max_by(|a, b| a.value.unwrap_or(-1.0).total_cmp(&b.value.unwrap_or(-1.0)))
+        let overall = rates(counts, "all", &all, Z);
+        let with = |z: f64| -> Vec<GroupRates> {
+            groups.iter().enumerate().map(|(group, name)| rates(counts, name, &[group], z)).collect()
         };
-        let larger = |a: Option<Rate>, b: Option<Rate>| match (a, b) {
-            (Some(a), Some(b)) if b.value > a.value => Some(b),
-            (a, b) => a.or(b),
+        let by_group = with(Z);
+        let n_large = by_group.iter().filter(|group| !group.too_small).count();
+        // Rates whose intervals hold for so many differences of each pair of groups together.
+        let together = |n_differences: usize| -> Vec<GroupRates> {
+            let n_pairs = (n_large * n_large.saturating_sub(1) / 2).max(1);
+            let tail = (1.0 - CONFIDENCE) / (2 * n_pairs * n_differences) as f64;
+            with(normal_quantile(tail)).into_iter().filter(|group| !group.too_small).collect()
         };
-        let worst = large().filter(|group| group.balanced_accuracy.value.is_some()).min_by(|a, b| {
+        let (one, two) = (together(1), together(2));
+        let widest = |groups: &[GroupRates], rates: &[RateOf<'_>]| {
+            let pairs = rates.iter().flat_map(|rate| {
+                let rates: Vec<Rate> = groups.iter().filter_map(rate).collect();
+                let pairs = rates.iter().enumerate().flat_map(|(i, a)| rates[i + 1..].iter().map(|b| a.distance(*b)));
+                pairs.collect::<Vec<Rate>>()
+            });
+            Rate::widest(pairs)
+        };
+        let balanced = widest(&one, &[&|group| Some(group.balanced_accuracy)]);
+        let lowest = one.iter().filter(|group| group.balanced_accuracy.value.is_some()).min_by(|a, b| {
             a.balanced_accuracy.value.partial_cmp(&b.balanced_accuracy.value).unwrap_or(std::cmp::Ordering::Equal)
         });
+        let worst = lowest.filter(|_| balanced.is_some_and(|difference| difference.low > 0.0));
         let one_class = (0..counts.n_classes)
             .find(|&class| {
-                let rate = counts.rate(&all, |_, _| true, |_, answer| answer == class);
+                let rate = counts.rate(&all, |_, _| true, |_, answer| answer == class, Z);
                 rate.value.is_some_and(|value| value > 0.995)
             })
             .map(|class| classes[class].clone());
         Self {
             measured: true,
             noise_std: counts.std,
-            confidence: 0.95,
+            confidence: CONFIDENCE,
             classes: classes.to_vec(),
-            worst_group: worst.filter(|_| large().count() > 1).map(|group| group.group.clone()),
-            accuracy_difference: widest(&|group| Some(group.accuracy)),
-            demographic_parity_difference: widest(&|group| group.selection_rate),
-            equalized_odds_difference: larger(
-                widest(&|group| group.true_positive_rate),
-                widest(&|group| group.false_positive_rate),
+            worst_group: worst.map(|group| group.group.clone()),
+            accuracy_difference: widest(&one, &[&|group| Some(group.accuracy)]),
+            demographic_parity_difference: widest(&one, &[&|group| group.selection_rate]),
+            equalized_odds_difference: widest(
+                &two,
+                &[&|group| group.true_positive_rate, &|group| group.false_positive_rate],
             ),
             overall: Some(overall),
             groups: by_group,
@@ -258,10 +290,10 @@ impl FairnessReport {
     }
 }
 
-fn rates(counts: &NoisyCounts, name: &str, groups: &[usize]) -> GroupRates {
+fn rates(counts: &NoisyCounts, name: &str, groups: &[usize], z: f64) -> GroupRates {
     let n_classes = counts.n_classes;
     let recall: Vec<Rate> =
-        (0..n_classes).map(|class| counts.rate(groups, |c, _| c == class, |_, answer| answer == class)).collect();
+        (0..n_classes).map(|class| counts.rate(groups, |c, _| c == class, |_, answer| answer == class, z)).collect();
     let records: f64 = groups
         .iter()
         .flat_map(|&group| (0..n_classes * n_classes).map(move |cell| (group, cell)))
@@ -273,11 +305,11 @@ fn rates(counts: &NoisyCounts, name: &str, groups: &[usize]) -> GroupRates {
         group: name.to_owned(),
         records,
         too_small: records < FEW_RECORDS || records < FEW_DEVIATIONS * noise,
-        accuracy: counts.rate(groups, |_, _| true, |class, answer| class == answer),
+        accuracy: counts.rate(groups, |_, _| true, |class, answer| class == answer, z),
         balanced_accuracy: Rate::mean(&recall),
-        selection_rate: binary(counts.rate(groups, |_, _| true, |_, answer| answer == 1)),
+        selection_rate: binary(counts.rate(groups, |_, _| true, |_, answer| answer == 1, z)),
         true_positive_rate: binary(recall[n_classes - 1]),
-        false_positive_rate: binary(counts.rate(groups, |class, _| class == 0, |_, answer| answer == 1)),
+        false_positive_rate: binary(counts.rate(groups, |class, _| class == 0, |_, answer| answer == 1, z)),
         recall,
     }
 }
@@ -289,18 +321,18 @@ mod tests {
     /// Without noise Wilson's interval: 8 of 10 is 0.490 to 0.943.
     #[test]
     fn without_noise_the_interval_is_wilson_s() {
-        let rate = Rate::new(8.0, 10.0, (1.0, 1.0), 0.0);
+        let rate = Rate::new(8.0, 10.0, (1.0, 1.0), 0.0, Z);
         assert!((rate.low - 0.4902).abs() < 1e-4 && (rate.high - 0.9433).abs() < 1e-4, "{rate:?}");
     }
 
     #[test]
     fn noise_widens_and_drowns() {
-        let exact = Rate::new(800.0, 1_000.0, (1.0, 1.0), 0.0);
-        let noisy = Rate::new(800.0, 1_000.0, (1.0, 1.0), 30.0);
+        let exact = Rate::new(800.0, 1_000.0, (1.0, 1.0), 0.0, Z);
+        let noisy = Rate::new(800.0, 1_000.0, (1.0, 1.0), 30.0, Z);
         assert!(noisy.low < exact.low && noisy.high > exact.high && noisy.low > 0.7, "{noisy:?}");
-        assert_eq!(Rate::new(8.0, 10.0, (1.0, 1.0), 30.0), Rate::UNKNOWN);
-        assert_eq!(Rate::new(-3.0, -1.0, (1.0, 1.0), 1.0), Rate::UNKNOWN);
-        let all = Rate::new(1_010.0, 1_000.0, (1.0, 1.0), 5.0);
+        assert_eq!(Rate::new(8.0, 10.0, (1.0, 1.0), 30.0, Z), Rate::UNKNOWN);
+        assert_eq!(Rate::new(-3.0, -1.0, (1.0, 1.0), 1.0, Z), Rate::UNKNOWN);
+        let all = Rate::new(1_010.0, 1_000.0, (1.0, 1.0), 5.0, Z);
         assert_eq!((all.value, all.high), (Some(1.0), 1.0));
     }
 
@@ -320,5 +352,19 @@ mod tests {
         assert_eq!(report.groups[0].false_positive_rate.unwrap().value, Some(0.125));
         assert_eq!(report.worst_group, None);
         assert_eq!(report.accuracy_difference, None);
+    }
+    /// Eight groups of the same people: no pair stands out because it is the widest.
+    #[test]
+    fn groups_that_are_alike_are_not_told_apart() {
+        let names: Vec<String> = (0..8).map(|group| group.to_string()).collect();
+        let classes = ["no".to_owned(), "yes".to_owned()];
+        let right = [412.0, 398.0, 405.0, 391.0, 409.0, 402.0, 396.0, 400.0];
+        let values = right.iter().flat_map(|right| [*right, 500.0 - right, 500.0 - right, *right]).collect();
+        let counts = NoisyCounts { n_groups: 8, n_classes: 2, values, std: 3.0 };
+        let report = FairnessReport::of(&counts, &names, &classes);
+        assert_eq!(report.worst_group, None);
+        assert_eq!(report.accuracy_difference.unwrap().low, 0.0);
+        assert_eq!(report.equalized_odds_difference.unwrap().low, 0.0);
+        assert!((report.accuracy_difference.unwrap().value.unwrap() - 0.042).abs() < 1e-9);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use dp_data::table::{Bins, Column, ColumnGuess, Guess, GuessedKind, MISSING_MARKERS, TableFiles};
+use dp_data::table::{Bins, Column, ColumnGuess, Guess, GuessedKind, MISSING_MARKERS, TableFiles, Words};
 
 use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
@@ -250,6 +250,14 @@ fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {
                 Bins::Edges(edges) => format!("{{ edges = {edges:?} }}"),
             };
             let _ = writeln!(text, "bins = {bins}");
+            if let Some(Words { count, first, line }) = &found.words {
+                let _ = writeln!(
+                    text,
+                    "# {count} of its values are no numbers, the first {} in line {line}: correct them, list them in table.missing, or set \
+                     table.bad_rows = \"drop\"",
+                    quoted(first)
+                );
+            }
             if let Some(missing) = missing {
                 let _ =
                     writeln!(text, "missing = {}  # stands for a missing value, beside an indicator", number(missing));

@@ -8,7 +8,7 @@ use dp_data::table::{BlockKind, EncodedTable};
 use dp_train::ranks::{Alone, Collective};
 
 use crate::account::Part;
-use crate::error::Result;
+use crate::error::{FairdpError, Result};
 use crate::key::Key;
 use crate::solver::FeatureFacts;
 use crate::solver::rows::{BLOCK, RowSource, SparseBlock, SparseRow};
@@ -108,6 +108,13 @@ pub(crate) fn split(
     if shares.test <= 0.0 && shares.validation <= 0.0 {
         let none = || Members { len: 0, first: 0, rows: Rows::Some(Vec::new()) };
         return Ok([Members::all(table), none(), none()]);
+    }
+    if u32::try_from(table.rows()).is_err() {
+        return Err(FairdpError::Refused(format!(
+            "the table has {} rows: at most {} can be divided",
+            table.rows(),
+            u32::MAX
+        )));
     }
     let mut parts = [const { Vec::new() }; 3];
     for row in table.held() {

@@ -13,8 +13,8 @@ use crate::predictor::Predictor;
 use crate::release::{RELEASE, STATEMENT};
 
 /// Writes one line per row of a table, in its order: `row` (from 1), `prediction`, and `p_<class>`
-/// for every class; as Parquet if the name of the file ends so, else as CSV. Labels are not needed.
-/// Returns the number of rows.
+/// for every class; as Parquet if the name of the file ends so, else as CSV. The file is for this
+/// user alone. Labels are not needed. Returns the number of rows.
 ///
 /// # Errors
 /// [`FairdpError::File`] for a release that is damaged; [`FairdpError::Data`] with file, line and
@@ -28,7 +28,7 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path) -> Result<u64> {
     let mut predictor = Predictor::new(&model, &files)?;
     let mut n = 0;
     let mut failed = None;
-    let written = output::write_with(out, Readers::Default, |file| {
+    let written = output::write_with(out, Readers::Owner, |file| {
         let mut predictions = Predictions::new(out, model.classes(), file)?;
         loop {
             match predictor.answer() {

@@ -19,6 +19,7 @@ pub(crate) const PRIVATE: &str = "private";
 pub(crate) const STATEMENT: &str = "statement.json";
 pub(crate) const STATEMENT_TEXT: &str = "statement.md";
 pub(crate) const LEDGER: &str = "ledger.json";
+pub(crate) const FAIRNESS: &str = "fairness.json";
 const PART: &str = ".release.part";
 
 /// `private/ledger.json`.

@@ -27,22 +27,36 @@ struct SharedLedger {
     fits: Vec<Fit>,
 }
 
+/// One fit, by the name of its key.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fit {
+pub(crate) struct Fit {
     name: String,
     releases: Vec<Release>,
 }
 
-/// Enters a fit before it releases anything, and returns the ε of all fits so far. A fit that is
-/// continued is entered once.
+impl Fit {
+    pub(crate) fn new(name: String, account: &Account) -> Self {
+        Self { name, releases: account.releases().to_vec() }
+    }
+
+    /// Whether it is entered already: under its name, with all its releases.
+    fn is_in(&self, known: &[Self]) -> bool {
+        let has_all = |known: &Self| self.releases.iter().all(|release| known.releases.contains(release));
+        known.iter().any(|known| known.name == self.name && has_all(known))
+    }
+}
+
+/// Enters a fit before it releases anything, and returns the ε of all fits so far. A fit that
+/// `is_continued` is entered once; another one is new whatever its name, since fits with one seed
+/// have one.
 ///
 /// The file is made with the first fit's cap: `privacy.total_epsilon`, or its ε. A later fit with a
 /// smaller cap of its own is refused beyond that one.
 pub(crate) fn enter(
     path: &Path,
-    name: &str,
-    account: &Account,
+    fit: Fit,
+    is_continued: bool,
     privacy: &PrivacyEntry,
     unit: Option<&str>,
 ) -> Result<f64> {
@@ -56,10 +70,8 @@ pub(crate) fn enter(
         fits: Vec::new(),
     };
     let mut ledger = read(path, privacy.delta, unit)?.unwrap_or(new);
-    let fit = Fit { name: name.to_owned(), releases: account.releases().to_vec() };
     let before = ledger.epsilon()?;
-    // Fits with one seed have one name.
-    let is_new = !ledger.fits.contains(&fit);
+    let is_new = !(is_continued && fit.is_in(&ledger.fits));
     if is_new {
         ledger.fits.push(fit);
     }

@@ -174,9 +174,10 @@ impl Statement {
                     handling of them."
                     .into(),
             delta_reason: format!(
-                "δ = {:e} is below one over the number of training records ({}): a mechanism that publishes one of them at \
-                 random would not pass it.",
-                facts.delta, records[0]
+                "δ = {:e} is below one over the number of records of the largest part ({}): a mechanism that publishes one of \
+                 them at random would not pass it.",
+                facts.delta,
+                records.iter().max().unwrap_or(&0)
             ),
             model: facts.model,
             method: facts.method,
@@ -269,7 +270,7 @@ impl Statement {
         item("Not covered", self.not_covered.join("; "));
         item("Out of scope", self.out_of_scope.join("; "));
         if let Some(total) = self.total_epsilon {
-            let worth = "if each of its fits has a statement that is certified; else as the weakest of them";
+            let worth = "if each of its fits has a statement that is certified, and none had a seed; else as the weakest of them";
             item("Everything in the ledger file so far", format!("ε = {}, certified {worth}", rounded_up(total)));
         }
         item("Program", format!("fairdp {}, sha256 {}", self.program.version, self.program.sha256));

@@ -13,6 +13,8 @@ const RANGE: f64 = 6.0;
 /// Records of a class that a group must have, in standard deviations of their noise, for a
 /// threshold of its own.
 const ENOUGH: f64 = 5.0;
+/// What a threshold of its own must gain, in standard deviations of a difference of rates.
+const GAIN: f64 = 2.0;
 
 /// What thresholds by group were chosen, and what they cost, by released counts of training
 /// records.
@@ -23,15 +25,19 @@ pub struct Thresholds {
     pub mode: Fairness,
     /// The log-odds above which the positive class is answered, by group.
     pub by_group: Vec<f64>,
-    /// Groups with too few records for a threshold of their own: they keep the common one.
+    /// Groups with too few records for a threshold of their own: they keep the common one, as do
+    /// groups for which another one would be better by no more than noise and chance explain.
     pub too_small: Vec<String>,
     /// Accuracy with the common threshold.
     pub accuracy_before: f64,
     /// Accuracy with these.
     pub accuracy_after: f64,
+    /// Standard deviation of the noise in either accuracy, at most.
+    pub accuracy_noise: f64,
 }
 
-/// Records by group, class and bin of the score, with noise; negative counts are taken for 0.
+/// Records by group, class and bin of the score, with noise: of either sign, so that sums of many
+/// bins have no bias.
 pub(crate) struct Scores {
     values: Vec<f64>,
     std: f64,
@@ -73,8 +79,7 @@ impl Scores {
         rng: &mut ChaCha20Rng,
     ) -> Self {
         let std = noise_multiplier.get() * records_per_unit as f64;
-        let values = Grid::unit().release(counts, std, rng).into_iter().map(|count| count.max(0.0)).collect();
-        Self { values, std }
+        Self { values: Grid::unit().release(counts, std, rng), std }
     }
 
     fn of(&self, group: usize, class: usize) -> &[f64] {
@@ -87,8 +92,18 @@ impl Scores {
         [0, 1].map(|class| {
             let sum = |from: usize| groups.iter().map(|&group| self.of(group, class)[from..].iter().sum::<f64>()).sum();
             let (above, all): (f64, f64) = (sum(at), sum(0));
-            if all > 0.0 { above / all } else { 0.0 }
+            if all > 0.0 { (above / all).clamp(0.0, 1.0) } else { 0.0 }
         })
+    }
+
+    /// Standard deviation of a difference between two rates of a group, of noise and of the draw of
+    /// its records, at most.
+    fn deviation(&self, group: usize) -> f64 {
+        let variance = |class: usize| {
+            let n = self.of(group, class).iter().sum::<f64>().max(1.0);
+            BINS as f64 * (self.std / n).powi(2) + 0.25 / n
+        };
+        (variance(0) + variance(1)).sqrt()
     }
 
     /// Chooses thresholds; `common` is the one that all groups have otherwise.
@@ -115,17 +130,17 @@ impl Scores {
                         Fairness::None | Fairness::WorstGroup => false_positive - true_positive,
                     }
                 };
-                (0..BINS).min_by(|&a, &b| cost(a).total_cmp(&cost(b)))
+                let best = (0..BINS).min_by(|&a, &b| cost(a).total_cmp(&cost(b)))?;
+                (cost(common_edge) - cost(best) > GAIN * self.deviation(group)).then_some(best)
             })
             .collect();
+        let n_records = self.values.iter().sum::<f64>().max(1.0);
         let accuracy = |edge_of: &dyn Fn(usize) -> usize| {
-            let (mut right, mut n) = (0.0, 0.0);
-            for group in 0..groups.len() {
-                let at = edge_of(group);
-                right += self.of(group, 0)[..at].iter().sum::<f64>() + self.of(group, 1)[at..].iter().sum::<f64>();
-                n += self.of(group, 0).iter().chain(self.of(group, 1)).sum::<f64>();
-            }
-            if n > 0.0 { right / n } else { 0.0 }
+            let right = |(group, at): (usize, usize)| {
+                self.of(group, 0)[..at].iter().sum::<f64>() + self.of(group, 1)[at..].iter().sum::<f64>()
+            };
+            let sum: f64 = all.iter().map(|&group| right((group, edge_of(group)))).sum();
+            (sum / n_records).clamp(0.0, 1.0)
         };
         Thresholds {
             mode,
@@ -133,6 +148,7 @@ impl Scores {
             too_small,
             accuracy_before: accuracy(&|_| common_edge),
             accuracy_after: accuracy(&|group| edges[group].unwrap_or(common_edge)),
+            accuracy_noise: self.std * (self.values.len() as f64).sqrt() / n_records,
         }
     }
 }
@@ -161,6 +177,28 @@ mod tests {
             assert!(found.too_small.is_empty());
             assert!((found.by_group[0] - found.by_group[1] - 2.0).abs() < 1.0, "{mode:?} {:?}", found.by_group);
             assert!(found.accuracy_after > found.accuracy_before, "{found:?}");
+        }
+    }
+
+    /// Two groups of the same people, whose scores fill few bins: the noise of the empty ones does
+    /// not count as records, and no threshold is moved for the sake of noise.
+    #[test]
+    fn groups_that_are_alike_keep_the_common_threshold() {
+        let exact: Vec<(usize, usize, f64)> = (0..4_000)
+            .map(|i| (i % 2, (i / 2) % 2, if (i / 4) % 5 == 0 { 0.5 } else { 2.0 * ((i / 2) % 2) as f64 - 1.0 }))
+            .collect();
+        let right = exact.iter().filter(|(_, class, score)| (*score >= 0.0) == (*class == 1)).count();
+        let sigma = NoiseMultiplier::new(4.0).unwrap();
+        let names = ["a".to_owned(), "b".to_owned()];
+        for seed in 0..20 {
+            let mut rng = ChaCha20Rng::seed_from_u64(seed);
+            let scores = Scores::release(count(exact.iter().copied(), 2), sigma, 1, &mut rng);
+            for mode in [Fairness::WorstGroup, Fairness::EqualizedOdds] {
+                let found = scores.choose(mode, 0.0, &names);
+                let off = (found.accuracy_before - right as f64 / exact.len() as f64).abs();
+                assert!(off < 4.0 * found.accuracy_noise, "{seed} {found:?}");
+                assert!((found.accuracy_after - found.accuracy_before).abs() < 0.1, "{seed} {found:?}");
+            }
         }
     }
 }

@@ -9,9 +9,10 @@ use dp_accounting::{Delta, Epsilon, Mark};
 
 use crate::account::Account;
 use crate::error::{FairdpError, Result};
+use crate::fairness::FairnessReport;
 use crate::input;
 use crate::model::Model;
-use crate::release::{LEDGER, LedgerFile, PRIVATE, RELEASE, STATEMENT, STATEMENT_TEXT};
+use crate::release::{FAIRNESS, LEDGER, LedgerFile, PRIVATE, RELEASE, STATEMENT, STATEMENT_TEXT};
 use crate::seal::{sha256, unsealed};
 use crate::statement::{STATEMENT_VERSION, Statement};
 
@@ -20,6 +21,8 @@ use crate::statement::{STATEMENT_VERSION, Statement};
 pub struct Verified {
     /// The statement.
     pub statement: Statement,
+    /// Fairness, within ε.
+    pub fairness: FairnessReport,
     /// ε again, by the first accountant.
     pub epsilon: f64,
     /// ε by the second.
@@ -67,13 +70,18 @@ pub fn verify(folder: &Path) -> Result<Verified> {
     if let Err(error) = Model::load(&release) {
         problems.push(error.to_string());
     }
-    match recomputed {
-        Some((epsilon, epsilon_rdp, opinion)) if problems.is_empty() => {
+    let fairness = note(&mut problems, fairness_of(&release.join(FAIRNESS)));
+    match (recomputed, fairness) {
+        (Some((epsilon, epsilon_rdp, opinion)), Some(fairness)) if problems.is_empty() => {
             let (files, with_ledger) = (files.len() + 1, ledger.is_some());
-            Ok(Verified { statement, epsilon, epsilon_rdp, opinion, files, with_ledger })
+            Ok(Verified { statement, fairness, epsilon, epsilon_rdp, opinion, files, with_ledger })
         }
         _ => Err(FairdpError::NotVerified { problems }),
     }
+}
+
+fn fairness_of(path: &Path) -> Result<FairnessReport> {
+    serde_json::from_slice(&input::bytes(path)?).map_err(|error| FairdpError::file(path, error))
 }
 
 fn problem(path: &Path, what: impl std::fmt::Display) -> String {

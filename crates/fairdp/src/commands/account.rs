@@ -16,7 +16,7 @@ pub(super) struct AccountArgs {
     #[arg(long)]
     sampling_rate: Option<f64>,
     /// Records in the table; with --batch-size instead of --sampling-rate.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "sampling_rate")]
     records: Option<u64>,
     /// Expected batch size.
     #[arg(long)]

@@ -136,9 +136,9 @@ struct FitArgs {
     /// Continues the run in that folder, which was killed.
     #[arg(long)]
     resume: bool,
-    /// Threads, at most 1,024; they change no bit of the result. All cores unless given.
-    #[arg(long)]
-    threads: Option<NonZeroUsize>,
+    /// Threads; they change no bit of the result. All cores unless given.
+    #[arg(long, value_parser = RangedU64ValueParser::<usize>::new().range(1..=1_024))]
+    threads: Option<usize>,
     /// Where networks and methods by name are trained: cpu, cuda or cuda:N for the CUDA device with
     /// that number, cuda-tf32 or cuda-tf32:N for its passes in TF32; without a number the first, or
     /// one for each process of a launcher. CUDA needs a build with the feature `cuda`
@@ -234,6 +234,8 @@ fn execute(command: Command) -> Result<(), Failure> {
         }
         Command::Report { folder } => {
             let verified = fairdp::verify(&folder)?;
+            summary::rates(&mut out, &verified.fairness)?;
+            writeln!(out)?;
             out.write_all(verified.statement.markdown().as_bytes())?;
         }
         Command::Verify { folder, json } => {
@@ -275,7 +277,7 @@ fn fit(args: FitArgs, ranks: &Arc<dyn Collective>, out: &mut impl Write) -> Resu
     let options = FitOptions {
         out: args.out.unwrap_or_default(),
         seed: args.seed,
-        threads: args.threads.unwrap_or(cores),
+        threads: args.threads.and_then(NonZeroUsize::new).unwrap_or(cores),
         device: args.device,
         resume: args.resume,
         ledger: args.ledger,

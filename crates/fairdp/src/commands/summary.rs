@@ -100,7 +100,8 @@ fn privacy(out: &mut impl Write, statement: &Statement) -> io::Result<()> {
     writeln!(out, "unit: {}; {training} records for training, {test} for the test", statement.unit.what)
 }
 
-fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Result<()> {
+/// Who the model works for.
+pub(super) fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Result<()> {
     let Some(overall) = &fairness.overall else {
         return writeln!(out, "not tested: all records were trained on");
     };
@@ -112,7 +113,10 @@ fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Result<()> {
         writeln!(out, "{name:<20} {:>8.0} {:>22} {:>22}{small}", rates.records.max(0.0), cells.0, cells.1)
     };
     row(overall)?;
-    fairness.groups.iter().take(GROUPS).try_for_each(&mut row)?;
+    // One group is all records.
+    if fairness.groups.len() > 1 {
+        fairness.groups.iter().take(GROUPS).try_for_each(&mut row)?;
+    }
     if fairness.groups.len() > GROUPS {
         writeln!(out, "… {} more groups in fairness.json", fairness.groups.len() - GROUPS)?;
     }

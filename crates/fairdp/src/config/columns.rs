@@ -60,7 +60,7 @@ pub enum Bounds {
 
 /// How a number's range is divided.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a number of bins, { log = a number } or { edges = [...] }")]
 pub enum BinsEntry {
     /// Of equal width.
     Equal(usize),
@@ -78,7 +78,7 @@ pub enum BinsEntry {
 
 /// What stands for a missing value.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected true, false or a number")]
 pub enum Missing {
     /// Whether there is a feature for it.
     Feature(bool),
@@ -152,13 +152,14 @@ impl ColumnEntry {
                         return refuse(key, &"none", "a number, or bounds = \"private\"");
                     }
                 };
-                let missing = missing.map(|declared: f64| match edges {
-                    None => declared,
-                    // Read from the records, as the bounds were that are paid for in its stead.
-                    Some(_) if self.is_read_from_records() => low,
+                let missing = match edges {
+                    None => missing,
+                    // Not what the records say, nor whether one of them lacks it: of that only the
+                    // bounds are paid for.
+                    Some(_) if self.is_read_from_records() => Some(low),
                     // It may lie outside of bounds that were released.
-                    Some(_) => declared.clamp(low, high),
-                });
+                    Some(_) => missing.map(|declared: f64| declared.clamp(low, high)),
+                };
                 let bins = match (edges, &self.bins) {
                     (Some(edges), _) => Bins::Edges(edges),
                     (None, Some(BinsEntry::Equal(n))) => Bins::Equal(*n),
@@ -193,6 +194,10 @@ impl GroupEntry {
         let groups = match (&self.values, &self.edges) {
             (Some(values), None) => {
                 GroupValues::Values { values: values.clone(), other: self.other, missing: self.missing }
+            }
+            (None, Some(_)) if self.other => {
+                let message = format!("group `{}`: other: expected with values, not with edges", self.column);
+                return Err(Fault::new("other", message));
             }
             (None, Some(edges)) => GroupValues::Bands { edges: edges.clone(), missing: self.missing },
             _ => {

@@ -16,7 +16,8 @@ pub(super) fn explain(message: &str) -> String {
 
 /// The known name that takes the fewest changes.
 pub(crate) fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    known.min_by_key(|name| distance(unknown, name))
+    let is_part = |name: &str| name.starts_with(unknown) || unknown.starts_with(name);
+    known.min_by_key(|name| (!is_part(name), distance(unknown, name)))
 }
 
 /// Letters to insert, remove or replace (Levenshtein).
@@ -46,6 +47,7 @@ mod tests {
             explain("unknown field `epsilom`, expected `epsilon` or `delta`"),
             @"unknown name `epsilom`; the nearest known one is `epsilon`"
         );
+        assert_eq!(nearest("worst", ["none", "worst-group"].into_iter()), Some("worst-group"));
         assert_eq!(explain("invalid type"), "invalid type");
     }
 }

@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use dp_clipping::PresetParams;
 use dp_data::DataError;
 use dp_data::table::{Csv, Encoding, Label, Schema, TableFiles, TableFormat};
 
 use super::fault::Fault;
 use super::nearest::explain;
 use super::{
-    CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Fairness, From, GroupEntry, LEAST_DELTA, ModelKind, PrivacyEntry,
-    TuningEntry,
+    CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Fairness, From, GroupEntry, LEAST_DELTA, MethodEntry, ModelKind,
+    PrivacyEntry, TuningEntry,
 };
 use crate::choice::Choice;
 use crate::error::{FairdpError, Result};
@@ -99,6 +100,7 @@ impl Config {
         if self.unit.as_ref().is_some_and(|unit| unit.max_records == 0) {
             return Err(Fault::value("unit.max_records", 0, "at least 1"));
         }
+        self.csv(Csv::default()).map(drop)?;
         self.check_counts()?;
         if self.fairness != Fairness::None && (self.group.is_empty() || self.label.classes.len() != 2) {
             let message = "fairness: thresholds by group need a [[group]] and two classes";
@@ -158,6 +160,31 @@ impl Config {
                 choice.map_err(|fault| fault.of_candidate(index))
             })
             .collect()
+    }
+
+    /// What a person set of the model and of how it is trained: one item each.
+    pub(crate) fn given_settings(&self) -> Vec<String> {
+        let MethodEntry { name, sampling_rate, steps, learning_rate, settings } = &self.method;
+        let mut given = Vec::new();
+        if self.model.kind == ModelKind::Mlp {
+            given.push("model mlp".to_owned());
+        }
+        given.extend(self.model.hidden.as_ref().map(|hidden| format!("hidden {hidden:?}")));
+        given.extend(name.as_ref().filter(|name| *name != "auto").map(|name| format!("method {name}")));
+        given.extend(sampling_rate.map(|rate| format!("sampling_rate {rate}")));
+        given.extend(steps.map(|steps| format!("steps {steps}")));
+        given.extend(learning_rate.map(|rate| format!("learning_rate {rate}")));
+        let settings = settings.as_ref().map(|settings| serde_json::to_value(settings).unwrap_or_default());
+        let default = serde_json::to_value(PresetParams::default()).unwrap_or_default();
+        if let Some(serde_json::Value::Object(settings)) = settings {
+            given.extend(
+                settings
+                    .iter()
+                    .filter(|(key, value)| default[key.as_str()] != **value)
+                    .map(|(key, value)| format!("{key} {value}")),
+            );
+        }
+        given
     }
 
     /// The number of groups: of all intersections, where several columns make them.
@@ -261,9 +288,10 @@ impl Config {
         }
     }
 
-    fn csv(&self, by_ending: Csv) -> Result<Csv> {
+    fn csv(&self, by_ending: Csv) -> Result<Csv, Fault> {
         let byte = |key: &str, letter: char| {
-            u8::try_from(letter).map_err(|_| FairdpError::invalid(key, letter, "a character of one byte"))
+            let byte = u8::try_from(letter).ok().filter(u8::is_ascii);
+            byte.ok_or_else(|| Fault::value(key, letter, "an ASCII character"))
         };
         let delimiter = match self.table.delimiter {
             Some(letter) => Some(byte("table.delimiter", letter)?),
@@ -276,7 +304,7 @@ impl Config {
                 let mut letters = text.chars();
                 match (letters.next(), letters.next()) {
                     (Some(letter), None) => Some(byte("table.quote", letter)?),
-                    _ => return Err(FairdpError::invalid("table.quote", text, "one character, or none")),
+                    _ => return Err(Fault::value("table.quote", text, "one character, or none")),
                 }
             }
         };

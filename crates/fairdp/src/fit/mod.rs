@@ -6,6 +6,7 @@ mod device;
 mod journal;
 mod run;
 mod search;
+mod size;
 mod tables;
 mod training;
 
@@ -122,13 +123,7 @@ impl FitPlan {
             return Err(FairdpError::Uncovered { path: path.into(), entries: uncovered });
         }
         let (epsilon, delta) = (config.privacy.epsilon, config.privacy.delta);
-        if n_records > 0 && delta >= 1.0 / n_records as f64 {
-            return Err(FairdpError::Refused(format!(
-                "privacy.delta = {delta:e}: expected below one over the number of records, {:.1e}; a δ as large allows a \
-                 mechanism that publishes a random record",
-                1.0 / n_records as f64
-            )));
-        }
+        refuse_delta(delta, n_records)?;
         let budget = Budget::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?;
         let thresholds = if config.fairness == Fairness::None { 0.0 } else { THRESHOLDS };
         let n_bounds = bounds::paid_for(config).count();
@@ -176,6 +171,18 @@ impl FitPlan {
         let found = self.releases.iter().find(|release| release.purpose == purpose);
         found.ok_or_else(|| FairdpError::Refused(format!("{purpose}: not in the plan")))
     }
+}
+
+/// Refuses a δ at which a mechanism could publish one of so many records.
+fn refuse_delta(delta: f64, n_records: usize) -> Result<()> {
+    if n_records == 0 || delta < 1.0 / n_records as f64 {
+        return Ok(());
+    }
+    Err(FairdpError::Refused(format!(
+        "privacy.delta = {delta:e}: expected below one over the number of records, {:.1e}; a δ as large allows a mechanism that \
+         publishes a random record",
+        1.0 / n_records as f64
+    )))
 }
 
 /// The purpose of a column's bounds.

@@ -1,6 +1,7 @@
 //! The stages of a run.
 
-use std::collections::{HashMap, HashSet};
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -13,9 +14,10 @@ use super::checkpoint::{Checkpoints, TRAINER_CHECKPOINT};
 use super::device;
 use super::journal::{Journal, Progress};
 use super::search::search;
+use super::size::Size;
 use super::tables::{Tables, can_share};
 use super::training::Training;
-use super::{FitOptions, FitPlan, Fitted, bounds_of};
+use super::{FitOptions, FitPlan, Fitted, bounds_of, refuse_delta};
 use crate::account::{Account, Part};
 use crate::bounds;
 use crate::card;
@@ -29,18 +31,15 @@ use crate::model::{Model, PIPELINE, Pipeline, WEIGHTS};
 use crate::onnx::onnx;
 use crate::output::{self, Readers};
 use crate::parts::{Shares, feature_facts};
-use crate::release::{Files, PRIVATE, RELEASE};
+use crate::release::{FAIRNESS, Files, PRIVATE, RELEASE};
 use crate::seal::sha256;
 use crate::shared_ledger;
 use crate::solver::Streams as _;
 use crate::solver::exact::of_ranks;
 use crate::source::Source;
 use crate::statement::{Facts, Program, Statement, Unit};
-use crate::thresholds::{self, Scores, least_records};
+use crate::thresholds::{self, Scores};
 
-/// Noise in a logit, in standard deviations of a typical one, beyond which a model would say
-/// nothing.
-const DROWNED: f64 = 20.0;
 /// More threads than any machine has cores.
 const MOST_THREADS: usize = 1_024;
 
@@ -55,15 +54,17 @@ pub(super) fn fit(
         return Err(FairdpError::invalid("threads", options.threads, format!("at most {MOST_THREADS}")));
     }
     let device = device::open(options.device, &plan)?;
+    let is_entered = Cell::new(options.resume);
     if options.ranks.rank() > 0 {
-        return run((text, config, path), (options, device), &std::env::temp_dir(), progress);
+        return run((text, config, path), (options, device, &is_entered), &std::env::temp_dir(), progress);
     }
     if let Some(ledger) = &options.ledger {
         shared_ledger::check(ledger, config.privacy.delta, unit_column(config))?;
     }
     let private = begin(options)?;
-    let ended = run((text, config, path), (options, device), &private, progress);
-    if ended.is_err() && !options.resume && Checkpoints::is_without_table(&private) {
+    let ended = run((text, config, path), (options, device, &is_entered), &private, progress);
+    // A run that has entered the ledger can be continued: another one would be entered again.
+    if ended.is_err() && !is_entered.get() && Checkpoints::is_without_table(&private) {
         // The next attempt finds the place as it was.
         let _ = fs::remove_dir_all(&private).and_then(|()| fs::remove_dir(&options.out));
     }
@@ -71,11 +72,11 @@ pub(super) fn fit(
 }
 
 /// `private` is the run's private folder, and on other ranks than the first a folder for what is
-/// temporary.
+/// temporary; `is_entered` says whether the run has entered the ledger.
 #[expect(clippy::too_many_lines, reason = "the stages of a run, one after another")]
 fn run(
     (text, config, path): (&str, &Config, &Path),
-    (options, device): (&FitOptions, Device),
+    (options, device, is_entered): (&FitOptions, Device, &Cell<bool>),
     private: &Path,
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
@@ -96,7 +97,11 @@ fn run(
     refuse_test_on_training(config, &files)?;
     let is_shared = can_share(config, &chosen.candidates[0].choice, options);
     let mut source = Source::new(files, ranks, is_shared)?;
-    let enter = |plan: &FitPlan| enter_ledger(config, options, &key, plan);
+    let enter = |plan: &FitPlan| {
+        let total = enter_ledger(config, options, &key, plan, is_entered.get())?;
+        is_entered.set(options.ledger.is_some());
+        Ok(total)
+    };
     let released = release_bounds((config, path), &mut source, shares, &key, &enter, &mut journal)?;
     let schema = config.schema(&|name| released.get(name).cloned())?;
     journal.stage(format!("reading {}", config.table.files.join(", ")))?;
@@ -105,7 +110,11 @@ fn run(
     let place = if is_kept { EncodedFile::Kept(&place) } else { EncodedFile::Temporary(private) };
     let mut tables = pool.install(|| Tables::read(config, &schema, source, (place, private), (shares, &key), ranks))?;
     let [n, n_test, n_validation] = tables.sizes();
-    let plan = FitPlan::new(config, path, n)?;
+    let mut plan = FitPlan::new(config, path, n)?;
+    refuse_delta(plan.delta, n_test.max(n_validation))?;
+    if n_test == 0 {
+        plan.releases.retain(|release| release.part != Part::Test);
+    }
     journal.stage(format!(
         "{} records of {} features; {n} to train on, {n_test} to test on",
         tables.training.rows(),
@@ -113,10 +122,10 @@ fn run(
     ))?;
     let unit = config.unit.as_ref();
     let max_records = unit.map_or(1, |unit| unit.max_records);
-    refuse_drowned(&plan, n, max_records, tables.training.width())?;
+    let size = Size { n_records: n, max_records, width: tables.training.width() };
+    size.refuse_drowned((config, path), &plan)?;
     if config.fairness != Fairness::None {
-        let planned = plan.release("scores by group and class")?;
-        refuse_short(config, n, least_records(planned.noise_multiplier, max_records))?;
+        size.refuse_short((config, path), &plan)?;
     }
     let table = key.name_of(&tables.training);
     ranks.agree("the table", table.as_bytes())?;
@@ -219,7 +228,7 @@ fn run(
         },
         records: [sizes.0, sizes.1, n_validation],
         test_figures: test_figures(has_test, fairness.noise_std),
-        tuning: tuning(config, &plan),
+        tuning: settings(config, &plan),
         model: candidate.model.clone(),
         method: candidate.method.clone(),
         sampling: sampling(&plan),
@@ -235,7 +244,7 @@ fn run(
     files.add(WEIGHTS, weights);
     files.add("model.onnx", onnx(&model));
     files.add(PIPELINE, json(model.pipeline())?);
-    files.add("fairness.json", json(&fairness)?);
+    files.add(FAIRNESS, json(&fairness)?);
     files.add("card.html", card::html(&model, &statement, &fairness));
     output::write(&private.join("diagnostics.json"), json(&diagnostics)?.as_bytes(), Readers::Owner)?;
     output::write(&private.join("config.toml"), text.as_bytes(), Readers::Owner)?;
@@ -261,11 +270,18 @@ fn account_of(plan: &FitPlan) -> Result<Account> {
 
 /// Enters a fit into the ledger file, if there is one, and says the ε of all its fits on every
 /// rank. It may be asked again.
-fn enter_ledger(config: &Config, options: &FitOptions, key: &Key, plan: &FitPlan) -> Result<Option<f64>> {
+fn enter_ledger(
+    config: &Config,
+    options: &FitOptions,
+    key: &Key,
+    plan: &FitPlan,
+    is_entered: bool,
+) -> Result<Option<f64>> {
     let Some(file) = &options.ledger else { return Ok(None) };
     let ranks = &options.ranks;
     let total = if ranks.rank() == 0 {
-        shared_ledger::enter(file, &key.name(), &account_of(plan)?, &config.privacy, unit_column(config))?
+        let fit = shared_ledger::Fit::new(key.name(), &account_of(plan)?);
+        shared_ledger::enter(file, fit, is_entered, &config.privacy, unit_column(config))?
     } else {
         0.0
     };
@@ -317,50 +333,12 @@ fn begin(options: &FitOptions) -> Result<PathBuf> {
 /// Refuses a file that would be trained on and tested on.
 fn refuse_test_on_training(config: &Config, training: &TableFiles) -> Result<()> {
     let Some(files) = &config.test.files else { return Ok(()) };
-    let places: HashSet<PathBuf> = training.paths().iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
-    for path in config.files(files)?.paths() {
-        if fs::canonicalize(path).is_ok_and(|place| places.contains(&place)) {
-            let expected = "files that are not in table.files: a record is trained on or tested on, never both";
-            return Err(FairdpError::invalid("test.files", path.display(), expected));
-        }
+    let test = config.files(files)?;
+    if let Some(path) = test.shared_with(training) {
+        let expected = "files that are not in table.files: a record is trained on or tested on, never both";
+        return Err(FairdpError::invalid("test.files", path.display(), expected));
     }
     Ok(())
-}
-
-/// Refuses a run whose model would be noise, and says what would do.
-fn refuse_drowned(plan: &FitPlan, n_records: usize, max_records: u64, width: usize) -> Result<()> {
-    for candidate in &plan.candidates {
-        let rate = candidate.choice.sampling_rate();
-        let one = candidate.noise_multiplier.get() / (candidate.steps as f64).sqrt() / rate;
-        // A row's length is about the root of the number of features; a balanced class has a
-        // variance of a quarter, halved.
-        let in_logits = one * max_records as f64 * width as f64 / (n_records.max(1) as f64 * 0.125);
-        if in_logits > DROWNED {
-            let factor = in_logits / DROWNED;
-            return Err(FairdpError::Refused(format!(
-                "{n_records} records are too few for {width} features at ε = {}: the noise would be {in_logits:.0} times a \
-                 logit. About {:.0} records, or ε = {:.1}, or {:.0} features (fewer columns or bins) would do",
-                plan.epsilon,
-                n_records as f64 * factor,
-                plan.epsilon * factor,
-                (width as f64 / factor).floor().max(1.0)
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses thresholds by group where no group could have one of its own, and says what would do.
-fn refuse_short(config: &Config, n_records: usize, least: usize) -> Result<()> {
-    if n_records >= least {
-        return Ok(());
-    }
-    let epsilon = config.privacy.epsilon;
-    Err(FairdpError::Refused(format!(
-        "fairness: {n_records} training records are too few for thresholds by group at ε = {epsilon}: two groups need {least} \
-         at least. So many, or about ε = {:.1}, or fairness = \"none\" would do",
-        epsilon * least as f64 / n_records.max(1) as f64
-    )))
 }
 
 fn covers(has_test: bool) -> Vec<String> {
@@ -383,9 +361,16 @@ fn test_figures(has_test: bool, std: f64) -> String {
 }
 
 /// How settings were chosen.
-fn tuning(config: &Config, plan: &FitPlan) -> String {
+fn settings(config: &Config, plan: &FitPlan) -> String {
     let Some(tuning) = &config.tuning else {
-        return "none: every setting follows from public numbers and from the releases below".into();
+        let given = config.given_settings();
+        if given.is_empty() {
+            return "none: every setting follows from public numbers and from the releases below".into();
+        }
+        return format!(
+            "{}, as the configuration has them. Choosing them by a look at these records costs privacy, and no ε here covers it",
+            given.join(", ")
+        );
     };
     format!(
         "the best of a random number of trials, {} expected, each a candidate out of {} that was drawn without a look at the \

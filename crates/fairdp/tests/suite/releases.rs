@@ -219,6 +219,12 @@ fn bounds_are_paid_for_and_fits_share_a_cap() {
     assert!(code == 3 && message.contains("to release its bounds"), "{message}");
     let (code, message) = refused(here, &arguments("d"));
     assert!(code == 3 && message.contains("beyond the cap of 1"), "{message}");
+
+    // A row that does not fit is found before anything is spent on it.
+    fs::write(here.join("table.csv"), table.replacen('\n', "\nx,", 1)).unwrap();
+    let (_, message) = refused(here, &["fit", "fairdp.toml", "--out", "e", "--ledger", "unspent.json", "-q"]);
+    assert!(message.contains("table.csv:2: "), "{message}");
+    assert!(!here.join("unspent.json").exists() && !here.join("e").exists());
 }
 
 /// What `init` read from the records stands nowhere in a release whose bounds are paid for, and
@@ -256,6 +262,13 @@ fn paid_bounds_leave_no_constant_of_the_records() {
     let wage = &pipeline["schema"]["columns"][0][1];
     assert!(wage["missing"] == wage["low"] && wage["missing"].as_f64() > Some(1_000.0), "{pipeline}");
     assert_ne!(wage["missing"], 1234.56);
+
+    // Nor does a release say whether a record lacks its number.
+    let config = fs::read_to_string(here.join("fairdp.toml")).unwrap();
+    fs::write(here.join("fairdp.toml"), config.replace("missing = 1234.56\n", "")).unwrap();
+    done(here, &["fit", "fairdp.toml", "--out", "other", "-q"]);
+    let other = json(here.join("other/release/pipeline.json"));
+    assert!(other["schema"]["columns"][0][1]["missing"].is_number(), "{other}");
 }
 
 #[test]
@@ -267,7 +280,11 @@ fn a_ledger_counts_every_fit_and_keeps_the_smaller_cap() {
     let arguments = |out: &'static str| ["fit", "fairdp.toml", "--out", out, "--seed", "7", "--ledger", "l.json", "-q"];
     with("epsilon = 1\ntotal_epsilon = 1.6\n");
     done(here, &arguments("a"));
-    // The same seed, and so the same name.
+    done(here, &["fit", "fairdp.toml", "--out", "again", "--seed", "7", "--ledger", "twice.json", "-q"]);
+    // The same seed, and so the same name: another fit all the same.
+    done(here, &["fit", "fairdp.toml", "--out", "and-again", "--seed", "7", "--ledger", "twice.json", "-q"]);
+    let total = json(here.join("and-again/release/statement.json"))["total_epsilon"].as_f64().unwrap();
+    assert!(total > 1.2 && total < 1.6, "{total}");
     with("epsilon = 3\n");
     let (code, message) = refused(here, &arguments("b"));
     assert!(code == 3 && message.contains("1 fits have spent ε = 1.000"), "{message}");
@@ -323,7 +340,7 @@ fn errors_name_the_place() {
     for (options, expected) in [
         (["--ledger", "ledger.json"], "has no seal at its end"),
         (["--ledger", "."], "is not a regular file"),
-        (["--threads", "1000000"], "threads = 1000000: expected at most 1024"),
+        (["--threads", "1000000"], "1000000 is not in 1..=1024"),
     ] {
         let message = refused(here, &[&["fit", "fairdp.toml", "--out", "bad"], &options[..]].concat()).1;
         assert!(message.contains(expected) && !message.contains("reading"), "{message}");
