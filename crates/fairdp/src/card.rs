@@ -11,7 +11,7 @@ use crate::statement::{Statement, rounded_up};
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}\
 table{border-collapse:collapse}td,th{padding:.2rem .8rem;text-align:right;border-bottom:1px solid #ccc}\
-td:first-child,th:first-child{text-align:left}figure{display:inline-block;margin:.5rem}figcaption{font-size:.85rem}\
+td{white-space:nowrap}td:first-child,th:first-child{text-align:left;white-space:normal}figure{display:inline-block;margin:.5rem}figcaption{font-size:.85rem}\
 svg{background:#fafafa}";
 
 const WIDTH: f64 = 260.0;
@@ -75,8 +75,10 @@ fn answer(page: &mut String, fairness: &FairnessReport) {
         ("answers of the positive class", fairness.demographic_parity_difference),
         ("equalised odds", fairness.equalized_odds_difference),
     ];
-    let known: Vec<String> =
-        differences.iter().filter_map(|(name, difference)| Some(format!("{name} {}", cell((*difference)?)))).collect();
+    let known: Vec<String> = differences
+        .iter()
+        .filter_map(|(name, difference)| Some(format!("{name} {}", points((*difference)?))))
+        .collect();
     if !known.is_empty() {
         say(format!("Largest differences between groups: {}.", known.join(", ")));
     }
@@ -117,6 +119,15 @@ fn groups(page: &mut String, fairness: &FairnessReport) {
 fn cell(rate: Rate) -> String {
     match rate.value {
         Some(value) => format!("{:.1} % [{:.1}, {:.1}]", 100.0 * value, 100.0 * rate.low, 100.0 * rate.high),
+        None => "unknown".into(),
+    }
+}
+
+fn points(difference: Rate) -> String {
+    match difference.value {
+        Some(value) => {
+            format!("{:.1} points [{:.1}, {:.1}]", 100.0 * value, 100.0 * difference.low, 100.0 * difference.high)
+        }
         None => "unknown".into(),
     }
 }

@@ -1,0 +1,208 @@
+//! Names of what tables print.
+
+use std::fmt;
+use std::str::FromStr;
+
+use anyhow::bail;
+
+/// What is measured. The names are those of the published tables' files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Test accuracy.
+    Accuracy,
+    /// Test accuracy minus that of the reference: the negative of the privacy cost.
+    AccuracyChange,
+    /// Test accuracy of the reference minus test accuracy.
+    PrivacyCost,
+    /// Absolute difference of two groups' privacy costs.
+    PrivacyCostGap,
+    /// Mean test loss.
+    Loss,
+    /// Mean test loss minus that of the reference.
+    ExcessiveRisk,
+    /// Absolute difference of two groups' excessive risks.
+    ExcessiveRiskGap,
+    /// Mean training loss of the final model.
+    TrainLoss,
+    /// Norm of the group's mean training gradient at the final model.
+    MeanGradientNorm,
+    /// Mean of the class recalls on the test records.
+    MacroAccuracy,
+    /// Least class recall on the test records.
+    WorstClassAccuracy,
+    /// Absolute difference of two groups' test losses. Unlike the gaps above, which are of the
+    /// means over seeds (Esipova), its figure is the mean of the seeds' gaps, as Soleymani prints
+    /// it.
+    LossGap,
+    /// By what share the mean of such differences is smaller than that of another method: ratio of
+    /// the means over seeds.
+    DisparityReduction,
+    /// Mean norm of the records' gradients before clipping, over all epochs.
+    GradientNorm,
+    /// The same after clipping.
+    ClippedGradientNorm,
+    /// Harmonic mean of precision and recall of the second of two classes on the test records.
+    F1,
+}
+
+/// Whose metric it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// All records.
+    Total,
+    /// One group, by name, or all intersections (`male, young`) with a part of this name.
+    Group(String),
+    /// The two groups that are furthest apart.
+    Gap,
+    /// These two groups.
+    Between(String, String),
+    /// The mean over several pairs of groups, one for each attribute.
+    Average(Vec<(String, String)>),
+    /// The same, against the method with this registry name and the same coordinates.
+    AverageAgainst(String, Vec<(String, String)>),
+}
+
+/// One column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// What is measured.
+    pub metric: Metric,
+    /// Of which records.
+    pub subject: Subject,
+    /// Printed in per cent.
+    pub percent: bool,
+    /// Printed in a unit that the paper does not define: only the order of methods can be compared.
+    pub order_only: bool,
+    /// In place of test losses those of the last epoch: the mean over its batches of the group's
+    /// mean training loss, where a batch without the group counts as 0.
+    pub in_batches: bool,
+}
+
+impl Metric {
+    /// Whether it is a share of records rather than a loss or a norm.
+    pub fn is_rate(self) -> bool {
+        matches!(
+            self,
+            Self::Accuracy
+                | Self::AccuracyChange
+                | Self::PrivacyCost
+                | Self::PrivacyCostGap
+                | Self::MacroAccuracy
+                | Self::WorstClassAccuracy
+                | Self::F1
+                | Self::DisparityReduction
+        )
+    }
+
+    /// For people.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Accuracy => "Accuracy",
+            Self::AccuracyChange => "Change of accuracy",
+            Self::PrivacyCost => "Privacy cost",
+            Self::PrivacyCostGap => "Privacy cost gap",
+            Self::Loss => "Loss",
+            Self::ExcessiveRisk => "Excessive risk",
+            Self::ExcessiveRiskGap => "Excessive risk gap",
+            Self::TrainLoss => "Training loss",
+            Self::MeanGradientNorm => "Gradient norm",
+            Self::MacroAccuracy => "Macro accuracy",
+            Self::WorstClassAccuracy => "Worst-class accuracy",
+            Self::LossGap => "Mean of the seeds' loss gaps",
+            Self::DisparityReduction => "Reduction of the loss gap",
+            Self::GradientNorm => "Norm before clipping",
+            Self::ClippedGradientNorm => "Norm after clipping",
+            Self::F1 => "F1",
+        }
+    }
+}
+
+impl FromStr for Subject {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let pair = |text: &str| text.split_once('|').map(|(a, b)| (a.to_owned(), b.to_owned()));
+        let pairs = |text: &str| text.split('+').filter_map(pair).collect();
+        if let Some((method, text)) = text.split_once(": ") {
+            return Ok(Self::AverageAgainst(method.to_owned(), pairs(text)));
+        }
+        if text.contains('+') {
+            return Ok(Self::Average(pairs(text)));
+        }
+        Ok(match pair(text) {
+            Some((a, b)) => Self::Between(a, b),
+            None if text == "total" => Self::Total,
+            None if text == "gap" => Self::Gap,
+            None => Self::Group(text.to_owned()),
+        })
+    }
+}
+
+impl fmt::Display for Column {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.metric.label())?;
+        f.write_str(if self.in_batches { " in batches" } else { "" })?;
+        match (&self.subject, self.metric) {
+            // One figure for all groups: there is nothing to tell it from.
+            (Subject::Total, Metric::MacroAccuracy | Metric::WorstClassAccuracy | Metric::F1) | (Subject::Gap, _) => {}
+            (Subject::Total, _) => f.write_str(", all")?,
+            (Subject::Group(name), _) => write!(f, ", {name}")?,
+            (Subject::Between(a, b), _) => write!(f, ", {a} and {b}")?,
+            (Subject::Average(pairs), _) => write!(f, ", mean over {} attributes", pairs.len())?,
+            (Subject::AverageAgainst(method, pairs), _) => {
+                write!(f, ", mean over {} attributes, against {method}", pairs.len())?;
+            }
+        }
+        f.write_str(if self.percent { " (%)" } else { "" })
+    }
+}
+
+impl Column {
+    /// A column from a file's `metric` and `group` fields. `_pct` after the metric: printed in per
+    /// cent; `_order`: in a unit the paper does not define; `_in_batches`: of the batches of the last
+    /// epoch.
+    ///
+    /// # Errors
+    /// If the metric is not known.
+    pub fn parse(metric: &str, group: &str) -> anyhow::Result<Self> {
+        let (name, order_only) = metric.strip_suffix("_order").map_or((metric, false), |name| (name, true));
+        let (name, percent) = name.strip_suffix("_pct").map_or((name, false), |name| (name, true));
+        let (name, in_batches) = name.strip_suffix("_in_batches").map_or((name, false), |name| (name, true));
+        let parsed = match name {
+            "accuracy" => Metric::Accuracy,
+            "accuracy_change" => Metric::AccuracyChange,
+            "privacy_cost" => Metric::PrivacyCost,
+            "privacy_cost_gap" => Metric::PrivacyCostGap,
+            "loss" => Metric::Loss,
+            "excessive_risk" => Metric::ExcessiveRisk,
+            "excessive_risk_gap" => Metric::ExcessiveRiskGap,
+            "train_loss" => Metric::TrainLoss,
+            "mean_gradient_norm" => Metric::MeanGradientNorm,
+            "macro_accuracy" => Metric::MacroAccuracy,
+            "worst_class_accuracy" => Metric::WorstClassAccuracy,
+            "loss_gap" => Metric::LossGap,
+            "disparity_reduction" => Metric::DisparityReduction,
+            "gradient_norm" => Metric::GradientNorm,
+            "clipped_gradient_norm" => Metric::ClippedGradientNorm,
+            "f1" => Metric::F1,
+            _ => bail!("metric `{metric}` is not known"),
+        };
+        let Ok(subject) = group.parse();
+        Ok(Self { metric: parsed, subject, percent, order_only, in_batches })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_columns() {
+        let name = |metric, group| Column::parse(metric, group).unwrap().to_string();
+        assert_eq!(name("accuracy_pct", "2"), "Accuracy, 2 (%)");
+        assert_eq!(name("privacy_cost_gap_pct", "2|8"), "Privacy cost gap, 2 and 8 (%)");
+        assert_eq!(name("macro_accuracy", "total"), "Macro accuracy");
+        assert_eq!(name("loss_order", "total"), "Loss, all");
+        assert_eq!(name("loss_in_batches", "8"), "Loss in batches, 8");
+    }
+}
