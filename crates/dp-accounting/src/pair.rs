@@ -14,8 +14,10 @@ pub(crate) struct Pair {
     is_symmetric: bool,
     /// ρ for outcomes that are points; infinite where none is known.
     concentration_of_points: f64,
-    /// The largest losses, of `P` against `Q` and of `Q` against `P`, of outcomes so rare that they
-    /// are left out of the points.
+    /// Probability, under `P` or under `Q`, of outcomes that are left out of the points, since they
+    /// are next to impossible under the other.
+    left_out: f64,
+    /// The largest losses, of `P` against `Q` and of `Q` against `P`, of such outcomes.
     losses_left_out: [f64; 2],
 }
 
@@ -63,7 +65,8 @@ pub(crate) struct Component {
 /// Largest number of outcomes of a discrete mechanism.
 const MAX_POINTS: f64 = 1e6;
 
-/// Outcomes that are rarer are left out: as subnormal numbers they would have no digits.
+/// Outcomes that are rarer under `P` or under `Q` are left out: as subnormal numbers they would have
+/// no digits.
 const LEAST: f64 = 1e-300;
 
 /// Standard deviations of a discrete Gaussian beyond which less than e^-680 lies.
@@ -72,7 +75,13 @@ const REACH: f64 = 37.0;
 impl Pair {
     fn of(part: Part, is_symmetric: bool) -> Self {
         let parts = Arc::from([(1.0, part)]);
-        Self { parts, is_symmetric, concentration_of_points: f64::INFINITY, losses_left_out: NONE_LEFT_OUT }
+        Self {
+            parts,
+            is_symmetric,
+            concentration_of_points: f64::INFINITY,
+            left_out: 0.0,
+            losses_left_out: NONE_LEFT_OUT,
+        }
     }
 
     /// A list of outcomes; of what it leaves out somebody else takes care.
@@ -188,16 +197,22 @@ impl Pair {
         let log_weight = |x: f64| -0.5 * (x / sigma) * (x / sigma);
         let total = 1.0 + 2.0 * (1..=reach as u64).rev().map(|x| libm::exp(log_weight(x as f64))).sum::<f64>();
         let low = -reach as i64;
-        let points = (low..=reach as i64 + i64::from(sensitivity)).filter_map(|x| {
+        let (mut points, mut left_out) = (Vec::new(), [0.0; 2]);
+        for x in low..=reach as i64 + i64::from(sensitivity) {
             let x = x as f64;
             let (present, absent) = (libm::exp(log_weight(x - shift)) / total, libm::exp(log_weight(x)) / total);
-            let loss = shift * (x - 0.5 * shift) / (sigma * sigma);
-            (present > LEAST && absent > LEAST).then_some(Point { loss, present, absent })
-        });
+            if present > LEAST && absent > LEAST {
+                points.push(Point { loss: shift * (x - 0.5 * shift) / (sigma * sigma), present, absent });
+            } else {
+                left_out = [left_out[0] + present, left_out[1] + absent];
+            }
+        }
+        // As many terms as points, each rounded.
+        let left_out = left_out[0].max(left_out[1]) * (1.0 + MAX_POINTS * f64::EPSILON) + LEAST;
         // As concentrated as the continuous one (Canonne, Kamath & Steinke 2020, Theorem 4).
         let concentration_of_points = 0.5 * (shift / sigma) * (shift / sigma);
         let losses_left_out = [f64::INFINITY; 2];
-        Ok(Self { concentration_of_points, losses_left_out, ..Self::of(Part::Points(points.collect()), true) })
+        Ok(Self { concentration_of_points, left_out, losses_left_out, ..Self::of(Part::Points(points), true) })
     }
 
     /// This pair on Poisson batches; `None` for what is no list of outcomes.
@@ -229,7 +244,12 @@ impl Pair {
         self.parts.iter().map(|(_, part)| of(part)).fold(0.0, f64::max)
     }
 
-    /// Whether there are outcomes, rarer than e^-680, that are not among the points.
+    /// Bound on the probability of outcomes that are not among the points, under `P` or `Q`.
+    pub(crate) const fn left_out(&self) -> f64 {
+        self.left_out
+    }
+
+    /// Whether there are such outcomes.
     pub(crate) fn is_truncated(&self) -> bool {
         self.losses_left_out != NONE_LEFT_OUT
     }

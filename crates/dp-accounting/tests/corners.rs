@@ -219,3 +219,20 @@ fn replaced_records_under_next_to_no_noise_are_answered_in_time() {
     }
     assert!(begin.elapsed().as_secs_f64() < 3.0 * SECONDS, "{:?}", begin.elapsed());
 }
+
+/// True values: exact sums in 60 digits. Outcomes that are next to impossible without the record are
+/// no less likely with it.
+#[test]
+fn discrete_gaussians_of_large_sensitivity_are_bounded_from_above() {
+    for (sensitivity, delta, truth) in
+        [(31, 1e-9, 666.321_9), (20, 1e-100, 620.0), (60, 1e-6, 2_080.0), (10, 1e-6, 90.0)]
+    {
+        let event = DpEvent::DiscreteGaussian { sigma: NoiseMultiplier::new(1.0).unwrap(), sensitivity };
+        let mut accountant = PldAccountant::new(NeighbouringRelation::AddRemove);
+        accountant.compose(&event, 1).unwrap();
+        let bound = accountant.epsilon(Delta::new(delta).unwrap()).unwrap();
+        assert!(bound.epsilon.get() >= truth, "{sensitivity}: {:?}", bound.epsilon);
+        let delta = accountant.delta(Epsilon::new(0.99 * truth).unwrap()).unwrap();
+        assert!(delta.delta > 0.1 * delta.lower.unwrap_or(0.0), "{sensitivity}: {delta:?}");
+    }
+}

@@ -45,6 +45,9 @@ pub(crate) struct Counts {
 /// Counts the training records, and their numbers by column and bin.
 pub(crate) fn count(config: &Config, source: &mut Source, is_training: &dyn Fn(u64) -> bool) -> Result<Counts> {
     let table = source.path().to_path_buf();
+    if let Some(files) = &config.test.files {
+        check_rows(config, config.files(files)?.open()?)?;
+    }
     let (n_records, columns) =
         source.read(|reader, first| count_rows(config, reader, first as u64, &table, is_training))?;
     let n_records = of_ranks(vec![n_records as f64], source.ranks())?.iter().sum::<f64>() as usize;
@@ -77,8 +80,7 @@ fn count_rows(
         };
         columns.push(Binned { name: entry.name.clone(), place, counts: vec![0.0; 2 * SIDE + 1] });
     }
-    // Others will take the place of these bounds.
-    let encoding = Encoding::new(&config.schema(&|_| Some(vec![0.0, 0.5, 1.0]))?)?;
+    let encoding = provisional(config)?;
     let mut checker = encoding.checker(reader.columns(), table)?;
     let mut row = Row::default();
     for number in first.. {
@@ -111,6 +113,28 @@ fn count_rows(
         }
     }
     Ok((n_records, columns))
+}
+
+/// The encoding with bounds that others will take the place of.
+fn provisional(config: &Config) -> Result<Encoding> {
+    Ok(Encoding::new(&config.schema(&|_| Some(vec![0.0, 0.5, 1.0]))?)?)
+}
+
+/// Refuses a test row that the test would refuse.
+fn check_rows(config: &Config, mut reader: TableReader) -> Result<()> {
+    let encoding = provisional(config)?;
+    let mut row = Row::default();
+    let mut is_there = reader.read(&mut row);
+    let mut checker = encoding.checker(reader.columns(), row.file())?;
+    loop {
+        match is_there.and_then(|is_there| if is_there { checker.check(&row).map(|()| true) } else { Ok(false) }) {
+            Ok(true) => {}
+            Ok(false) => return Ok(()),
+            Err(error) if config.table.bad_rows == BadRows::Drop && error.is_of_one_row() => {}
+            Err(error) => return Err(error.into()),
+        }
+        is_there = reader.read(&mut row);
+    }
 }
 
 /// Bounds with the edges between them, ascending: from exact counts of one column.

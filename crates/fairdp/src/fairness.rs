@@ -142,15 +142,13 @@ impl Rate {
         Self { value: Some(value), low: (value - less).max(0.0), high: (value + more).min(1.0) }
     }
 
-    /// The largest of several differences: estimate, and the largest ends of intervals that hold
-    /// together.
-    fn widest(differences: impl Iterator<Item = Self>) -> Option<Self> {
-        let known = differences.filter(|difference| difference.value.is_some());
-        known.reduce(|a, b| Self {
-            value: if b.value > a.value { b.value } else { a.value },
-            low: a.low.max(b.low),
-            high: a.high.max(b.high),
-        })
+    /// The larger of two differences, whose intervals hold together: of estimates and of ends.
+    fn larger(self, other: Self) -> Self {
+        Self {
+            value: if other.value > self.value { other.value } else { self.value },
+            low: self.low.max(other.low),
+            high: self.high.max(other.high),
+        }
     }
 }
 
@@ -251,19 +249,13 @@ impl FairnessReport {
             with(normal_quantile(tail)).into_iter().filter(|group| !group.too_small).collect()
         };
         let (one, two) = (together(1), together(2));
-        let widest = |groups: &[GroupRates], rates: &[RateOf<'_>]| {
-            let pairs = rates.iter().flat_map(|rate| {
-                let rates: Vec<Rate> = groups.iter().filter_map(rate).collect();
-                let pairs = rates.iter().enumerate().flat_map(|(i, a)| rates[i + 1..].iter().map(|b| a.distance(*b)));
-                pairs.collect::<Vec<Rate>>()
-            });
-            Rate::widest(pairs)
-        };
-        let balanced = widest(&one, &[&|group| Some(group.balanced_accuracy)]);
         let lowest = one.iter().filter(|group| group.balanced_accuracy.value.is_some()).min_by(|a, b| {
             a.balanced_accuracy.value.partial_cmp(&b.balanced_accuracy.value).unwrap_or(std::cmp::Ordering::Equal)
         });
-        let worst = lowest.filter(|_| balanced.is_some_and(|difference| difference.low > 0.0));
+        let is_served_worse = |group: &&GroupRates| {
+            one.iter().any(|other| other.balanced_accuracy.distance(group.balanced_accuracy).low > 0.0)
+        };
+        let worst = lowest.filter(is_served_worse);
         let one_class = (0..counts.n_classes)
             .find(|&class| {
                 let rate = counts.rate(&all, |_, _| true, |_, answer| answer == class, Z);
@@ -288,6 +280,21 @@ impl FairnessReport {
             thresholds: None,
         }
     }
+}
+
+/// The largest difference between two groups in any of some rates.
+fn widest(groups: &[GroupRates], rates: &[RateOf<'_>]) -> Option<Rate> {
+    let mut widest: Option<Rate> = None;
+    for rate in rates {
+        let of_groups: Vec<Rate> = groups.iter().filter_map(rate).collect();
+        for (place, a) in of_groups.iter().enumerate() {
+            let distances = of_groups[place + 1..].iter().map(|b| a.distance(*b));
+            for distance in distances.filter(|distance| distance.value.is_some()) {
+                widest = Some(widest.map_or(distance, |known| known.larger(distance)));
+            }
+        }
+    }
+    widest
 }
 
 fn rates(counts: &NoisyCounts, name: &str, groups: &[usize], z: f64) -> GroupRates {
@@ -366,5 +373,21 @@ mod tests {
         assert_eq!(report.accuracy_difference.unwrap().low, 0.0);
         assert_eq!(report.equalized_odds_difference.unwrap().low, 0.0);
         assert!((report.accuracy_difference.unwrap().value.unwrap() - 0.042).abs() < 1e-9);
+    }
+
+    /// b and c are told apart, and so nothing is said of the small group below both.
+    #[test]
+    fn a_small_group_is_not_served_worst_because_others_differ() {
+        let names = ["a", "b", "c"].map(str::to_owned);
+        let classes = ["no".to_owned(), "yes".to_owned()];
+        let of = |n: f64, right: f64| [n * right, n * (1.0 - right), n * (1.0 - right), n * right];
+        let values = [of(60.0, 0.62), of(5_000.0, 0.64), of(5_000.0, 0.7)].concat();
+        let counts = NoisyCounts { n_groups: 3, n_classes: 2, values, std: 0.1 };
+        let report = FairnessReport::of(&counts, &names, &classes);
+        assert!(!report.groups[0].too_small && report.accuracy_difference.unwrap().low > 0.0);
+        assert_eq!(report.worst_group, None);
+        let values = [of(600.0, 0.5), of(5_000.0, 0.64), of(5_000.0, 0.7)].concat();
+        let report = FairnessReport::of(&NoisyCounts { values, ..counts }, &names, &classes);
+        assert_eq!(report.worst_group.as_deref(), Some("a"));
     }
 }

@@ -33,6 +33,7 @@ pub struct Thresholds {
     /// Accuracy with these.
     pub accuracy_after: f64,
     /// Standard deviation of the noise in either accuracy, at most.
+    #[serde(default)]
     pub accuracy_noise: f64,
 }
 

@@ -196,8 +196,8 @@ pub(super) fn cut(base: BaseLoss, grid: Grid, log_tail: f64) -> BothDirections {
 /// How what is in a cell divides between its lower and its upper end, each to its own digits; all
 /// of it upwards when there is nothing to compare.
 pub(super) fn shares(low: f64, high: f64) -> [f64; 2] {
-    let shares = [low, high].map(|part| part / (low + high));
-    if shares.iter().all(|share| share.is_finite()) { shares } else { [0.0, 1.0] }
+    let total = low + high;
+    if total > 0.0 && total.is_finite() { [low / total, high / total] } else { [0.0, 1.0] }
 }
 
 /// Adds the integrals over `[a, b]`, clipped to the range.

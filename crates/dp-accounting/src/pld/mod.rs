@@ -122,8 +122,8 @@ impl PldAccountant {
     /// else with the help of the grid. There is no method where the coarser bound leaves nothing to
     /// find.
     ///
-    /// The coarser bound is proven as well; where it contradicts what was found it is wrong, and
-    /// dropped.
+    /// The coarser bound is proven as well; where it contradicts what was found, the bracket holds
+    /// what either allows.
     fn solve(&self, mechanisms: &[(PldMechanism, f64)], question: Question, guess: Guess) -> (Bracket, Option<Method>) {
         let is_narrow = |bracket: Bracket| bracket.is_narrow(question, self.effort.relative_width);
         let nothing = question.anything();

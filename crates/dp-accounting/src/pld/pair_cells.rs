@@ -111,7 +111,7 @@ pub(super) fn cut_off(pair: &Pair, log_tail: f64, interval: f64, loss_error: f64
                     let error = 32.0 * f64::EPSILON * (1.0 + above.abs()) + loss_error;
                     content.rounding = content.rounding.max(error / interval);
                 }
-                outside += weight * 1e-290;
+                outside += weight * (1e-290 + pair.left_out());
             }
             Part::Normals(normals) => {
                 add_normals(normals, *weight, grid, grid.first, log_tail, &mut contents);

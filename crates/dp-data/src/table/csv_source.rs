@@ -14,6 +14,9 @@ use super::reader::{LONGEST_RECORD, Row};
 use super::text_file::{Place, TextFile};
 use crate::error::{DataError, Position};
 
+/// Bytes of a first line that are looked at for a delimiter.
+const LONGEST_HEADER: u64 = 1 << 20;
+
 pub(super) struct CsvSource {
     reader: csv::Reader<Checked>,
     file: TextFile,
@@ -32,14 +35,14 @@ impl CsvSource {
     pub(super) fn open(path: &Path, csv: Csv) -> Result<Self, DataError> {
         let file = TextFile::new(path);
         let mut content = BufReader::with_capacity(1 << 16, file.open(0)?);
-        let delimiter = if let Some(delimiter) = csv.delimiter {
-            delimiter
-        } else {
-            let begin = content.fill_buf().map_err(|reason| file.unreadable(1, reason))?;
-            delimiter_of(begin, csv.quote)
-        };
+        // Whole, however the pieces of a compressed file are cut.
+        let mut header = Vec::new();
+        let mut limited = (&mut content).take(LONGEST_HEADER);
+        limited.read_until(b'\n', &mut header).map_err(|reason| file.unreadable(1, reason))?;
+        let delimiter = csv.delimiter.unwrap_or_else(|| delimiter_of(&header, csv.quote));
         let csv = Csv { delimiter: Some(delimiter), ..csv };
-        let reader = reader(content, csv);
+        let content = io::Cursor::new(header).chain(content);
+        let reader = reader(BufReader::with_capacity(1 << 16, Box::new(content)), csv);
         let begin = Place { offset: 0, line: 1 };
         let columns = Vec::new();
         let mut source = Self { reader, file, path: path.into(), csv, begin, columns, line: 1, is_done: false };
@@ -129,8 +132,11 @@ impl CsvSource {
     }
 
     fn refuse(&self, error: csv::Error) -> DataError {
-        if let Some(fault) = self.reader.get_ref().fault {
-            return self.at().malformed(fault);
+        let content = self.reader.get_ref();
+        if let Some(fault) = content.fault {
+            let lines = content.quotes.as_ref().map(Quotes::lines);
+            let line = lines.map_or(self.line, |lines| (self.begin.line + lines) as usize);
+            return Position { path: &self.path, line }.malformed(fault);
         }
         match error.into_kind() {
             ErrorKind::Io(reason) => self.file.unreadable(self.line, reason),

@@ -408,14 +408,14 @@ type Read = (Row, Option<DataError>);
 /// Reads as many rows as there is room for. Returns how many there were, and whether they are the
 /// last ones.
 fn fill(reader: &mut TableReader, chunk: &mut [Read]) -> Result<(usize, bool), DataError> {
+    // The room that long rows took is not kept.
+    for (row, _) in chunk.iter_mut().filter(|(row, _)| row.fields.as_slice().len() > CHUNK_BYTES / CHUNK) {
+        row.fields = StringRecord::new();
+    }
     let mut bytes = 0;
     for (n, (row, wrong)) in chunk.iter_mut().enumerate() {
         if bytes > CHUNK_BYTES {
             return Ok((n, false));
-        }
-        if row.fields.as_slice().len() > CHUNK_BYTES / CHUNK {
-            // The room that a long row took is not kept.
-            row.fields = StringRecord::new();
         }
         *wrong = None;
         match reader.read(row) {

@@ -240,7 +240,7 @@ fn plain_number(text: &str) -> Option<String> {
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
     if !is_digits(whole) || !is_digits(fraction) || whole.len() + fraction.len() == 0 {
         let is_exponential =
-            unsigned.starts_with(|first: char| first.is_ascii_digit()) && unsigned.contains(['e', 'E']);
+            unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.') && unsigned.contains(['e', 'E']);
         let number = text.parse::<f64>().ok().filter(|number| is_exponential && number.is_finite())?;
         return plain_number(&number.to_string());
     }
@@ -258,6 +258,7 @@ mod tests {
         for texts in [
             &["17", "17.0", "+17", "017", "1.7e1", "17."][..],
             &["0", "-0.0", ".0", "0e5"],
+            &["5", ".5e1"],
             &["-2.50", "-2.5", "-25E-1"],
             &["12345678901234567890123"],
             &["12345678901234567890124"],

@@ -1,6 +1,6 @@
 //! Quotes where RFC 4180 has them: around a whole field, and doubled inside.
 
-use memchr::memchr;
+use memchr::{memchr, memchr_iter};
 
 /// The mark of byte order at the beginning of a file, which is no text.
 const MARK: [u8; 3] = *b"\xef\xbb\xbf";
@@ -16,6 +16,9 @@ pub(super) struct Quotes {
     state: State,
     /// Bytes of the mark of byte order that were passed.
     marked: usize,
+    /// Line breaks that were passed, and those before the quote that was opened last.
+    lines: u64,
+    lines_at_quote: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,12 +37,21 @@ enum State {
 
 impl Quotes {
     pub(super) fn new(delimiter: u8, quote: u8) -> Self {
-        Self { delimiter, quote, state: State::Begin, marked: 0 }
+        Self { delimiter, quote, state: State::Begin, marked: 0, lines: 0, lines_at_quote: 0 }
     }
 
     /// Whether the text may not end here.
     pub(super) fn is_open(&self) -> bool {
         self.state == State::Quoted
+    }
+
+    /// Line breaks before the place to look at: where the quoted field begins that is not over, or
+    /// where the text was passed up to.
+    pub(super) fn lines(&self) -> u64 {
+        match self.state {
+            State::Quoted | State::Closing | State::Closed => self.lines_at_quote,
+            State::Begin | State::Bare => self.lines,
+        }
     }
 
     /// Passes over the next bytes: up to a quote that is elsewhere, whose place it returns.
@@ -62,8 +74,13 @@ impl Quotes {
             {
                 self.state = if self.ends_field(last) { State::Begin } else { State::Bare };
             }
+            self.lines += memchr_iter(b'\n', &text[at..end]).count() as u64;
             let Some(place) = found else { break };
             let byte = text[place];
+            self.lines += u64::from(byte == b'\n');
+            if self.state == State::Begin {
+                self.lines_at_quote = self.lines;
+            }
             self.state = match self.state {
                 State::Begin | State::Closing if byte == self.quote => State::Quoted,
                 State::Quoted => State::Closing,
@@ -107,6 +124,8 @@ mod tests {
             }
         }
         let mut quotes = Quotes::new(b';', b'\'');
-        assert_eq!((quotes.pass(b"a;'b\n"), quotes.is_open()), (None, true));
+        assert_eq!((quotes.pass(b"a\n\n'b\n\n"), quotes.is_open(), quotes.lines()), (None, true, 2));
+        let mut quotes = Quotes::new(b';', b'"');
+        assert_eq!((quotes.pass(b"a;\"\n\"\n\nb\"\n"), quotes.lines()), (Some(8), 3));
     }
 }

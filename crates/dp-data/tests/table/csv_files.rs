@@ -87,9 +87,9 @@ fn a_stray_quote_hides_no_rows() {
     2: 1|x|y
     t.csv:3: a quote is neither around a whole field nor doubled in one; is one not closed, or are they characters like any other (quote = "")?
     "#);
-    insta::assert_snapshot!(text("a,b\n1,5\" pipe\n2,x\n"), @r#"
+    insta::assert_snapshot!(text("a,b\n\n\n1,5\" pipe\n2,x\n"), @r#"
     a|b
-    t.csv:2: a quote is neither around a whole field nor doubled in one; is one not closed, or are they characters like any other (quote = "")?
+    t.csv:4: a quote is neither around a whole field nor doubled in one; is one not closed, or are they characters like any other (quote = "")?
     "#);
 }
 
@@ -131,6 +131,10 @@ fn compressed_files_are_read_as_plain_ones() {
     // Two gzip files behind each other are one.
     zipped.extend(gzip(&plain.as_bytes()[6..]));
     assert_eq!(read_bytes("t.csv.gz", zipped, None), text(plain));
+    // Wherever they are cut: in the mark of byte order, or before the first delimiter.
+    let marked = "\u{feff}\"age\";wage\n1;2\n";
+    let members: Vec<u8> = marked.as_bytes().iter().flat_map(|byte| gzip(&[*byte])).collect();
+    assert_eq!(read_bytes("t.csv.gz", members, None), "age|wage\n2: 1|2");
     assert_eq!(read_bytes("t.csv.zst", zstd::encode_all(plain.as_bytes(), 1).unwrap(), None), text(plain));
 }
 

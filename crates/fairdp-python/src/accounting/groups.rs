@@ -9,7 +9,8 @@ use super::accountants::Accountant;
 use super::events::DpEvent;
 use crate::errors;
 
-/// Per-group privacy, ex post, of a run in which each group was clipped at its own threshold.
+/// Per-group privacy, ex post, of a run in which each group was clipped at its own threshold, fixed
+/// before each step. Of thresholds from counts of the same batch it is no guarantee.
 #[pyclass(frozen, module = "fairdp.accounting")]
 pub(crate) struct GroupAccounting(Mutex<Inner>);
 

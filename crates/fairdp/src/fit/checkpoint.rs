@@ -34,6 +34,9 @@ pub(crate) struct Checkpoint {
     /// The table by a name under the key, once it was read: the same noise on other records would
     /// take the noise off.
     table: Option<String>,
+    /// Whether the run has entered the ledger, or was about to.
+    #[serde(default)]
+    entered: bool,
     state: Option<State>,
 }
 
@@ -92,7 +95,7 @@ impl Checkpoints {
             }
             checkpoint
         } else {
-            Checkpoint { version: VERSION, key: Key::new(seed)?, config, table: None, state: None }
+            Checkpoint { version: VERSION, key: Key::new(seed)?, config, table: None, entered: false, state: None }
         };
         let mut checkpoints = Self { path: Some(path), checkpoint, written: Instant::now() };
         if !found {
@@ -101,11 +104,22 @@ impl Checkpoints {
         Ok(checkpoints)
     }
 
-    /// Whether the run in this folder has not read its table yet: nothing was made of its records.
-    pub(crate) fn is_without_table(private: &Path) -> bool {
+    /// Whether the run in this folder has not read its table yet, nor entered a ledger: nothing was
+    /// made of its records.
+    pub(crate) fn is_unspent(private: &Path) -> bool {
         let path = private.join(NAME);
         let read = || unsealed::<Checkpoint>(&path, &input::text(&path)?);
-        read().is_ok_and(|checkpoint| checkpoint.table.is_none())
+        read().is_ok_and(|checkpoint| checkpoint.table.is_none() && !checkpoint.entered)
+    }
+
+    /// Notes whether the run has entered the ledger, before it does so, and says what was noted
+    /// before. A run that ends in between is entered when it is continued.
+    pub(crate) fn note_entry(&mut self, entered: bool) -> Result<bool> {
+        let before = std::mem::replace(&mut self.checkpoint.entered, entered);
+        if before != entered {
+            self.write()?;
+        }
+        Ok(before)
     }
 
     /// Compares the table with the one that the run began with.

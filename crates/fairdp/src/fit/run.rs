@@ -1,6 +1,5 @@
 //! The stages of a run.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs;
 use std::ops::ControlFlow;
@@ -54,17 +53,16 @@ pub(super) fn fit(
         return Err(FairdpError::invalid("threads", options.threads, format!("at most {MOST_THREADS}")));
     }
     let device = device::open(options.device, &plan)?;
-    let is_entered = Cell::new(options.resume);
     if options.ranks.rank() > 0 {
-        return run((text, config, path), (options, device, &is_entered), &std::env::temp_dir(), progress);
+        return run((text, config, path), (options, device), &std::env::temp_dir(), progress);
     }
     if let Some(ledger) = &options.ledger {
         shared_ledger::check(ledger, config.privacy.delta, unit_column(config))?;
     }
     let private = begin(options)?;
-    let ended = run((text, config, path), (options, device, &is_entered), &private, progress);
+    let ended = run((text, config, path), (options, device), &private, progress);
     // A run that has entered the ledger can be continued: another one would be entered again.
-    if ended.is_err() && !is_entered.get() && Checkpoints::is_without_table(&private) {
+    if ended.is_err() && !options.resume && Checkpoints::is_unspent(&private) {
         // The next attempt finds the place as it was.
         let _ = fs::remove_dir_all(&private).and_then(|()| fs::remove_dir(&options.out));
     }
@@ -72,11 +70,11 @@ pub(super) fn fit(
 }
 
 /// `private` is the run's private folder, and on other ranks than the first a folder for what is
-/// temporary; `is_entered` says whether the run has entered the ledger.
+/// temporary.
 #[expect(clippy::too_many_lines, reason = "the stages of a run, one after another")]
 fn run(
     (text, config, path): (&str, &Config, &Path),
-    (options, device, is_entered): (&FitOptions, Device, &Cell<bool>),
+    (options, device): (&FitOptions, Device),
     private: &Path,
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
@@ -97,12 +95,8 @@ fn run(
     refuse_test_on_training(config, &files)?;
     let is_shared = can_share(config, &chosen.candidates[0].choice, options);
     let mut source = Source::new(files, ranks, is_shared)?;
-    let enter = |plan: &FitPlan| {
-        let total = enter_ledger(config, options, &key, plan, is_entered.get())?;
-        is_entered.set(options.ledger.is_some());
-        Ok(total)
-    };
-    let released = release_bounds((config, path), &mut source, shares, &key, &enter, &mut journal)?;
+    let mut enter = |plan: &FitPlan| enter_ledger(config, options, &mut checkpoints, plan);
+    let released = release_bounds((config, path), &mut source, shares, &key, &mut enter, &mut journal)?;
     let schema = config.schema(&|name| released.get(name).cloned())?;
     journal.stage(format!("reading {}", config.table.files.join(", ")))?;
     let place = private.join("encoded");
@@ -133,7 +127,7 @@ fn run(
 
     pool.install(|| tables.share_out((config, &plan.candidates[0].choice), (shares, &key), private))?;
     let account = account_of(&plan)?;
-    let total_epsilon = enter(&plan)?;
+    let total_epsilon = enter_ledger(config, options, &mut checkpoints, &plan)?;
     let classes = schema.label.classes.clone();
     let training = Training {
         plan: &plan,
@@ -273,15 +267,19 @@ fn account_of(plan: &FitPlan) -> Result<Account> {
 fn enter_ledger(
     config: &Config,
     options: &FitOptions,
-    key: &Key,
+    checkpoints: &mut Checkpoints,
     plan: &FitPlan,
-    is_entered: bool,
 ) -> Result<Option<f64>> {
     let Some(file) = &options.ledger else { return Ok(None) };
     let ranks = &options.ranks;
     let total = if ranks.rank() == 0 {
-        let fit = shared_ledger::Fit::new(key.name(), &account_of(plan)?);
-        shared_ledger::enter(file, fit, is_entered, &config.privacy, unit_column(config))?
+        let is_continued = checkpoints.note_entry(true)?;
+        let fit = shared_ledger::Fit::new(checkpoints.checkpoint.key.name(), &account_of(plan)?);
+        let total = shared_ledger::enter(file, fit, is_continued, &config.privacy, unit_column(config));
+        if matches!(total, Err(FairdpError::Refused(_))) {
+            checkpoints.note_entry(is_continued)?;
+        }
+        total?
     } else {
         0.0
     };
@@ -295,7 +293,7 @@ fn release_bounds(
     source: &mut Source,
     shares: Shares,
     key: &Key,
-    enter: &dyn Fn(&FitPlan) -> Result<Option<f64>>,
+    enter: &mut dyn FnMut(&FitPlan) -> Result<Option<f64>>,
     journal: &mut Journal<'_>,
 ) -> Result<HashMap<String, Vec<f64>>> {
     if bounds::paid_for(config).next().is_none() {

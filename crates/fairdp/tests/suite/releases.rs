@@ -283,6 +283,9 @@ fn a_ledger_counts_every_fit_and_keeps_the_smaller_cap() {
     done(here, &["fit", "fairdp.toml", "--out", "again", "--seed", "7", "--ledger", "twice.json", "-q"]);
     // The same seed, and so the same name: another fit all the same.
     done(here, &["fit", "fairdp.toml", "--out", "and-again", "--seed", "7", "--ledger", "twice.json", "-q"]);
+    // Nor does `--resume` make it the same where nothing is continued.
+    let anew = ["fit", "fairdp.toml", "--out", "anew", "--seed", "7", "--ledger", "twice.json", "-q", "--resume"];
+    assert!(refused(here, &anew).1.contains("beyond the cap of 1.6"));
     let total = json(here.join("and-again/release/statement.json"))["total_epsilon"].as_f64().unwrap();
     assert!(total > 1.2 && total < 1.6, "{total}");
     with("epsilon = 3\n");
