@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use dp_accounting::{DpEvent, NoiseMultiplier, SamplingRate};
-use dp_clipping::{ClipConfig, PresetParams, PublicContext, registry};
+use dp_clipping::{ClipConfig, ClipError, PresetParams, PublicContext, registry};
 
 use crate::config::fault::Fault;
 use crate::config::nearest::nearest;
@@ -147,6 +147,17 @@ impl Choice {
     }
 }
 
+/// The key, after a point, of the setting that was given the value that a method refuses under a
+/// name of its own; nothing if none was.
+fn given_as(error: &ClipError, settings: Option<&PresetParams>) -> String {
+    let ClipError::InvalidParameter { value, .. } = error else { return String::new() };
+    let Some(Ok(serde_json::Value::Object(settings))) = settings.map(serde_json::to_value) else {
+        return String::new();
+    };
+    let key = settings.iter().find(|(_, given)| given.as_f64() == Some(*value)).map(|(key, _)| format!(".{key}"));
+    key.unwrap_or_default()
+}
+
 impl Named {
     fn new(
         name: &str,
@@ -171,7 +182,10 @@ impl Named {
         }
         let clipping = entry.config(&settings);
         let unfit = |error: &dyn Display| Fault::new("method.settings", format!("method.settings: {error}"));
-        clipping.validate().map_err(|error| unfit(&error))?;
+        clipping.validate().map_err(|error| {
+            let place = format!("method.settings{}", given_as(&error, method.settings.as_ref()));
+            Fault::new(&*place, format!("{place}: {error}"))
+        })?;
         if !clipping.certified() {
             let message = format!(
                 "method.name = \"{name}\": records influence each other's gradients in it, so that no ε would hold; expected a \
@@ -264,5 +278,15 @@ mod tests {
         let sigma = NoiseMultiplier::new(1.0).unwrap();
         let event = named("sampling_rate = 0.25").event(sigma, 2, 1).unwrap();
         assert_eq!(event.to_string(), "Poisson-sampled (rate 0.25) joint Gaussian (noise multipliers 1, 10)");
+    }
+
+    #[test]
+    fn a_refused_setting_is_named_as_it_was_given() {
+        let refusal = |settings: &str| {
+            let method: MethodEntry = toml::from_str(&format!("name = \"dpsgd\"\nsettings = {settings}")).unwrap();
+            Choice::new(&ModelEntry::default(), &method, false, 1).unwrap_err().message
+        };
+        let message = refusal("{ clip_norm = -1 }");
+        assert!(message.starts_with("method.settings.clip_norm: ") && message.contains("is -1, expected"), "{message}");
     }
 }
