@@ -60,7 +60,9 @@ pub(super) fn drawn(figure: &DrawnFigure) -> anyhow::Result<Figure> {
 fn sentence(experiment: &ExperimentResults) -> anyhow::Result<Option<String>> {
     let mut costs = Vec::new();
     if experiment.methods.iter().any(|method| method.method == REFERENCE) {
-        for method in experiment.methods.iter().filter(|method| method.method != REFERENCE) {
+        // Analyses without noise cost no privacy.
+        let private = |method: &&MethodResults| method.method != REFERENCE && method.privacy.is_some();
+        for method in experiment.methods.iter().filter(private) {
             if let Cost { gap: Some(gap), payer } = cost_of(experiment, method)? {
                 costs.push((method, gap, payer));
             }
