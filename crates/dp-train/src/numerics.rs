@@ -13,7 +13,8 @@ use sha2::{Digest as _, Sha256};
 /// |---|---|
 /// | 1 | sums in floating point, over the whole batch |
 /// | 2 | sums over pieces of public blocks, added as integers; batches drawn block by block; norms that bound what is added |
-pub const NUMERICS: u32 = 2;
+/// | 3 | on CUDA devices sums over positions and over parts are divided among more threads, and pieces are of other sizes; on CPUs as 2 |
+pub const NUMERICS: u32 = 3;
 
 /// What decides bits besides the program: kind of processor, its vectors, and a digest of what the
 /// platform's `exp`, `tanh`, `ln` and `ln_1p` give at fixed places, which differs between
