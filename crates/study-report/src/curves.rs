@@ -1,7 +1,7 @@
 //! Accuracy by group over what an experiment varies, for example ε.
 
 use fair_metrics::Estimate;
-use fair_report::plot::{LinePanel, Panel, Plot, Point, Series};
+use fair_report::plot::{LinePanel, Panel, Plot, Point, Series, linear_range};
 use run_records::coordinate::coordinate;
 use run_records::mark::{Mark, marked};
 use run_records::{ExperimentResults, MethodResults};
@@ -88,12 +88,13 @@ fn over(
                 series.name, first.mean, first.x, last.mean, last.x
             ))
         }));
+        let y_range = linear_range(series.iter().flat_map(|series| &series.points).copied());
         panels.push(Panel::Lines(LinePanel {
             title: marked(mark, title),
             x_label: name.to_owned(),
             y_label: "accuracy (%)".to_owned(),
             series,
-            y_range: None,
+            y_range,
             log2_x: false,
         }));
     }

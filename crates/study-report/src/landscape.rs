@@ -1,6 +1,8 @@
 //! An experiment that searched a grid of learning rates and bounds: heat maps and the best point of
 //! each method.
 
+use std::collections::BTreeMap;
+
 use anyhow::bail;
 use fair_report::plot::{HeatPanel, Panel, Plot};
 use fair_report::{Block, Cell, Row, Table};
@@ -66,8 +68,8 @@ pub fn best_points(experiment: &ExperimentResults, part: Part) -> anyhow::Result
     Ok(experiment.methods.iter().filter(|method| best.contains(&method.method.as_str())).collect())
 }
 
-/// The points with the greatest mean macro accuracy on this part, so many of those of each method of
-/// a grid; of equals the first.
+/// The points with the greatest mean macro accuracy on this part: so many of those that a method of
+/// a grid has at one learning rate; of equals the first.
 ///
 /// # Errors
 /// As [`best_points`].
@@ -77,10 +79,16 @@ pub fn leading_points(
     how_many: impl Fn(usize) -> usize,
 ) -> anyhow::Result<Vec<&MethodResults>> {
     let judged = part.in_place_of_test(experiment)?;
-    let mut leading = Vec::new();
+    let mut leading: Vec<&str> = Vec::new();
     for points in ranked(&judged)? {
-        let n = how_many(points.len());
-        leading.extend(points.into_iter().take(n).map(|(_, method)| method.method.as_str()));
+        let mut by_rate: BTreeMap<Option<u64>, Vec<&str>> = BTreeMap::new();
+        for (_, method) in points {
+            by_rate.entry(coordinate(method, RATE).map(f64::to_bits)).or_default().push(&method.method);
+        }
+        for names in by_rate.into_values() {
+            let n = how_many(names.len());
+            leading.extend(names.into_iter().take(n));
+        }
     }
     Ok(experiment.methods.iter().filter(|method| leading.contains(&method.method.as_str())).collect())
 }

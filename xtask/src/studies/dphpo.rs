@@ -59,7 +59,7 @@ fn id(data: &Search) -> String {
 /// Every strategy with every expected number of trials.
 fn experiment(data: &Search, trials: &[f64]) -> anyhow::Result<Experiment> {
     let epsilon = data.epsilons[1];
-    let mut methods = vec![zhao::reference(1.0)];
+    let mut methods = vec![zhao::reference(data.reference_rate)];
     for name in STRATEGIES {
         for &mean in trials {
             methods.push(searching(name, epsilon, mean)?);

@@ -67,8 +67,8 @@ pub(crate) struct StudyArgs {
 pub(crate) enum SearchBy {
     /// Every point of the grid is trained to the end, as published.
     Grid,
-    /// Every point for 3 epochs; the best quarter of each strategy, at least three, go on to 12, and
-    /// of these the best quarter, at least three, to the end.
+    /// Every point for 3 epochs; of each strategy the best quarter of the points at each rate go on
+    /// to 12, and of these the best quarter to the end.
     Halving,
 }
 

@@ -2,7 +2,7 @@
 //! Xu 2021, Table 3, and the same question on both censuses.
 
 use dp_clipping::PresetParams;
-use study_report::{Claim, StudyPresentation, TablePresentation};
+use study_report::{Cause, Claim, StudyPresentation, TablePresentation};
 
 use super::study::{Study, StudyArgs};
 use super::xu;
@@ -18,7 +18,15 @@ const FACTORS: [f64; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
 /// The study.
 pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     let originals = xu::originals(args, |name| format!("uniform-{name}"), |name| format!("{name}, as Xu 2021"))?;
-    let table = |id, text| TablePresentation::new(id, MNIST, text, Vec::new());
+    let bounds: Vec<String> = FACTORS.iter().map(|factor| format!("dpsgd C={factor}")).collect();
+    let mut causes: Vec<Cause> = bounds
+        .iter()
+        .map(String::as_str)
+        .chain([NON_PRIVATE])
+        .map(|method| Cause::new(method, xu::BAGDASARYAN))
+        .collect();
+    causes.push(Cause::new("dpsgd-f", xu::TOO_LITTLE_NOISE));
+    let table = |id, text| TablePresentation::new(id, MNIST, text, causes.clone());
     let tables = vec![
         table("xu2021-table-3", include_str!("published/xu2021-table3-mnist.tsv"))?,
         table("xu2020-table-4", include_str!("published/xu2020-table4-mnist.tsv"))?,

@@ -213,7 +213,7 @@ pub(crate) fn as_in_code(mut experiment: Experiment) -> Experiment {
 /// Why rows on MNIST differ.
 pub(crate) const BAGDASARYAN: &str = "The paper replicates a setting of Bagdasaryan 2019, whose public code \
                                       standardises pixels and has momentum 0.5; the text names neither (likely; \
-                                      `--protocol code` has both).";
+                                      `reproduce mnist --protocol code` has both).";
 
 /// Why Naive differs on MNIST.
 pub(crate) const NAIVE: &str = "Standardised pixels and momentum (likely, see DPSGD): with them one run with class 8 rare changes \

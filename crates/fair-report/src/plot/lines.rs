@@ -160,15 +160,21 @@ fn draw_series<Y: Ranged<ValueType = f64>>(
 /// in common.
 pub fn y_range(points: impl Iterator<Item = Point> + Clone) -> Option<(f64, f64)> {
     let (low, high) = extent(points.clone().flat_map(|p| [p.low, p.high, p.mean]))?;
-    let (smallest_mean, _) = extent(points.map(|p| p.mean))?;
+    let (smallest_mean, _) = extent(points.clone().map(|p| p.mean))?;
     if is_logarithmic(smallest_mean, high) {
         // A band may reach below zero, where no logarithm is: the axis starts just under the
         // smallest mean.
         return Some((low.max(smallest_mean * 0.5), high * 1.3));
     }
+    linear_range(points)
+}
+
+/// The same for a quantity that is never drawn on a logarithmic axis, such as a share of records.
+pub fn linear_range(points: impl Iterator<Item = Point>) -> Option<(f64, f64)> {
+    let (low, high) = extent(points.flat_map(|p| [p.low, p.high, p.mean]))?;
     let margin = 0.08 * (high - low).max(1e-3 * high.abs().max(1e-9));
     let floor = if low >= 0.0 { (low - margin).max(0.0) } else { low - margin };
-    // A band alone does not make an axis logarithmic: one that would be starts at zero.
+    // The panel would make this range logarithmic: it starts at zero.
     Some((if is_logarithmic(floor, high + margin) { 0.0 } else { floor }, high + margin))
 }
 

@@ -11,6 +11,6 @@ mod theme;
 
 pub use dots::{Dot, DotPanel, DotSeries};
 pub use heatmap::HeatPanel;
-pub use lines::{LinePanel, Point, Series, y_range};
+pub use lines::{LinePanel, Point, Series, linear_range, y_range};
 pub use panel::{Panel, Plot};
 pub use raster::png;
