@@ -11,18 +11,21 @@ use crate::output::{self, Readers};
 use crate::predictions::Predictions;
 use crate::predictor::Predictor;
 use crate::release::{RELEASE, STATEMENT};
+use crate::verify::check_model;
 
 /// Writes one line per row of a table, in its order: `row` (from 1), `prediction`, and `p_<class>`
 /// for every class; as Parquet if the name of the file ends so, else as CSV. The file is for this
 /// user alone. Labels are not needed. Returns the number of rows.
 ///
 /// # Errors
-/// [`FairdpError::File`] for a release that is damaged; [`FairdpError::Data`] with file, line and
+/// [`FairdpError::File`] for a release that is damaged, or a model other than that of its statement; [`FairdpError::Data`] with file, line and
 /// column for a row that does not fit; [`FairdpError::InvalidParameter`] for an output that is a
 /// file of the table, or in a release.
 pub fn predict(folder: &Path, tables: &[String], out: &Path) -> Result<u64> {
-    let release = folder.join(RELEASE);
-    let model = Model::load(if release.is_dir() { &release } else { folder })?;
+    let whole = folder.join(RELEASE);
+    let release = if whole.is_dir() { &whole } else { folder };
+    let model = Model::load(release)?;
+    check_model(release)?;
     let files = TableFiles::new(tables)?;
     refuse_overwriting(out, files.paths())?;
     let mut predictor = Predictor::new(&model, &files)?;

@@ -11,10 +11,12 @@ use crate::account::Account;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
 use crate::input;
-use crate::model::Model;
+use crate::model::{Model, PIPELINE, WEIGHTS};
 use crate::release::{FAIRNESS, LEDGER, LedgerFile, PRIVATE, RELEASE, STATEMENT, STATEMENT_TEXT};
 use crate::seal::{sha256, unsealed};
 use crate::statement::{STATEMENT_VERSION, Statement};
+
+const CHANGED: &str = "was changed: it does not have the digest of the statement";
 
 /// What held.
 #[derive(Debug, Clone, PartialEq)]
@@ -80,6 +82,23 @@ pub fn verify(folder: &Path) -> Result<Verified> {
     }
 }
 
+/// Refuses a model that is not the one of the release's statement. A copy of the model's files alone
+/// has no statement.
+pub(crate) fn check_model(release: &Path) -> Result<()> {
+    let path = release.join(STATEMENT);
+    if !path.exists() {
+        return Ok(());
+    }
+    let statement: Statement = unsealed(&path, &input::text(&path)?)?;
+    for name in [PIPELINE, WEIGHTS] {
+        let path = release.join(name);
+        if statement.files.get(name) != Some(&sha256(&input::bytes(&path)?)) {
+            return Err(FairdpError::file(&path, CHANGED));
+        }
+    }
+    Ok(())
+}
+
 fn fairness_of(path: &Path) -> Result<FairnessReport> {
     serde_json::from_slice(&input::bytes(path)?).map_err(|error| FairdpError::file(path, error))
 }
@@ -128,7 +147,7 @@ fn compare(
         match found.get(name) {
             None => problems.push(problem(&folder.join(name), "is missing")),
             Some(found) if found != digest => {
-                problems.push(problem(&folder.join(name), "was changed: it does not have the digest of the statement"));
+                problems.push(problem(&folder.join(name), CHANGED));
             }
             Some(_) => {}
         }

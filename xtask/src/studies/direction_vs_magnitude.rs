@@ -7,6 +7,7 @@ use dp_data::mnist::Collection;
 use dp_train::{LearningRate, Loss, ModelConfig};
 use study_report::{Claim, StudyPresentation, TablePresentation};
 
+use super::esipova;
 use super::study::{Study, StudyArgs};
 use crate::run::data_setting::Source;
 use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
@@ -53,7 +54,10 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         published: None,
     };
     let published = include_str!("published/esipova2023-table1-mnist.tsv");
-    let table = TablePresentation::new("esipova2023-table-1", EXPERIMENT, published, Vec::new())?;
+    let tables = vec![
+        TablePresentation::new("esipova2023-table-1", EXPERIMENT, published, Vec::new())?,
+        esipova::in_batches("esipova2023-table-1-batches", EXPERIMENT, published, Vec::new())?,
+    ];
     let claim = Claim::least(
         "The error of direction costs class 8 more loss than the error of magnitude",
         "Esipova 2023, 4",
@@ -67,7 +71,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         StudyPresentation {
             ranked: Vec::new(),
             title: "Errors of direction and of magnitude".to_owned(),
-            tables: vec![table],
+            tables,
             claims: vec![claim],
         },
         vec![experiment],

@@ -4,7 +4,7 @@ use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::controllers::ShareOf;
 use dp_clipping::{FairlensForm, PresetParams};
 use dp_train::{LearningRate, Loss, ModelConfig};
-use study_report::Claim;
+use study_report::{Cause, Claim, TablePresentation};
 
 use super::study::Protocol;
 use crate::run::data_setting::DataSetting;
@@ -143,14 +143,23 @@ pub(crate) const LOSSES: &str = "The printed losses are those of the training re
                                  without the class counts as 0 (established: the published trainer keeps no other losses); compared so below.";
 
 /// What that is called in tables.
-pub(crate) const IN_BATCHES: &str = "In batches: mean over the batches of the last epoch of the group's mean training loss, before each step; a batch \
+const IN_BATCHES: &str = "In batches: mean over the batches of the last epoch of the group's mean training loss, before each step; a batch \
                                      without the group counts as 0. Such batches have their expected share.";
 
-/// A published table with these losses in the place of the test records'; [`IN_BATCHES`] says so.
-pub(crate) fn with_losses_in_batches(table: &str) -> String {
-    ["loss", "excessive_risk", "excessive_risk_gap"]
-        .iter()
-        .fold(table.to_owned(), |table, name| table.replace(&format!("\t{name}\t"), &format!("\t{name}_in_batches\t")))
+/// A published table, answered with the losses that the authors' code keeps in the place of the test
+/// records'.
+pub(crate) fn in_batches(
+    id: &str,
+    experiment: &str,
+    published: &str,
+    causes: Vec<Cause>,
+) -> anyhow::Result<TablePresentation> {
+    let of_batches =
+        |table: String, name: &&str| table.replace(&format!("\t{name}\t"), &format!("\t{name}_in_batches\t"));
+    let published = ["loss", "excessive_risk", "excessive_risk_gap"].iter().fold(published.to_owned(), of_batches);
+    Ok(TablePresentation::new(id, experiment, &published, causes)?
+        .answered_by("with losses as the authors' code counts them")
+        .noted(IN_BATCHES))
 }
 
 /// Why DPSGD-F's rows differ.

@@ -56,7 +56,7 @@ fn as_in_code(args: &StudyArgs) -> anyhow::Result<Study> {
     let mut experiments = vec![esipova_experiment(args)?];
     experiments.extend(xu);
     experiments.extend(search.grids()?);
-    let mut tables = vec![esipova_in_batches("esipova2023-table-2", Vec::new())?];
+    let mut tables = vec![esipova::in_batches("esipova2023-table-2", ESIPOVA, ESIPOVA_TABLE, Vec::new())?];
     tables.extend(xu_tables(Protocol::Code)?);
     tables.push(zhao_table(&search)?);
     let mut claims = claims()?;
@@ -126,19 +126,11 @@ fn tables(search: &Search) -> anyhow::Result<Vec<TablePresentation>> {
     let causes = vec![of_losses("non-private"), of_losses("dpsgd-global-adapt"), of_shares()];
     let mut tables = vec![
         TablePresentation::new("esipova2023-table-2", ESIPOVA, ESIPOVA_TABLE, causes)?,
-        esipova_in_batches("esipova2023-table-2-batches", vec![of_shares()])?,
+        esipova::in_batches("esipova2023-table-2-batches", ESIPOVA, ESIPOVA_TABLE, vec![of_shares()])?,
     ];
     tables.extend(xu_tables(Protocol::Text)?);
     tables.push(zhao_table(search)?);
     Ok(tables)
-}
-
-/// Esipova's table with the losses that the authors' code keeps.
-fn esipova_in_batches(id: &str, causes: Vec<Cause>) -> anyhow::Result<TablePresentation> {
-    let text = esipova::with_losses_in_batches(ESIPOVA_TABLE);
-    Ok(TablePresentation::new(id, ESIPOVA, &text, causes)?
-        .answered_by("with losses as the authors' code counts them")
-        .noted(esipova::IN_BATCHES))
 }
 
 fn xu_tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {

@@ -11,6 +11,7 @@ use super::Failure;
 /// One question. What is left out of noise, rate and steps is found where `--target-epsilon` is
 /// given.
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub(super) struct AccountArgs {
     /// Probability with which a record enters a batch; 1 for steps on all records.
     #[arg(long)]
@@ -47,7 +48,6 @@ pub(super) struct AccountArgs {
 impl AccountArgs {
     /// Asks every accountant.
     pub(super) fn answer(self, out: &mut impl Write) -> Result<(), Failure> {
-        let refused = |error: AccountingError| Failure::Library(FairdpError::from(error));
         let case = Case {
             sampling_rate: self.sampling_rate,
             records: self.records,
@@ -83,6 +83,21 @@ impl AccountArgs {
             writeln!(out, "{:<45} {answered}", answer.accountant)?;
         }
         Ok(())
+    }
+}
+
+/// What was left out or is too much, by the names of options.
+fn refused(error: AccountingError) -> Failure {
+    match error {
+        AccountingError::Incomplete { needed } => {
+            let options: String = needed
+                .split('`')
+                .enumerate()
+                .map(|(i, words)| if i % 2 == 1 { format!("--{}", words.replace('_', "-")) } else { words.to_owned() })
+                .collect();
+            Failure::Usage(format!("give {options}"))
+        }
+        error => Failure::Library(FairdpError::from(error)),
     }
 }
 

@@ -178,6 +178,8 @@ pub(crate) fn run() -> ExitCode {
 
 enum Failure {
     Library(FairdpError),
+    /// Options that do not make a question.
+    Usage(String),
     Output(io::Error),
 }
 
@@ -186,6 +188,7 @@ impl Failure {
     fn told(&self, who: &str) -> u8 {
         let (message, code) = match self {
             Self::Library(error) => (error.to_string(), error.exit_code()),
+            Self::Usage(message) => (message.clone(), 2),
             // Whoever read the output has had enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return 0,
             Self::Output(error) => (format!("cannot write the output: {error}"), 1),

@@ -91,6 +91,10 @@ fn run(
         validation: config.tuning.as_ref().map_or(0.0, TuningEntry::fraction),
     };
     let chosen = FitPlan::new(config, path, 0)?;
+    if let (None, Some(total)) = (&options.ledger, config.privacy.total_epsilon) {
+        let expected = "--ledger FILE with it, which fits on one table share, or no total_epsilon";
+        return Err(FairdpError::invalid("privacy.total_epsilon", total, expected));
+    }
     let files = config.training_files()?;
     refuse_test_on_training(config, &files)?;
     let is_shared = can_share(config, &chosen.candidates[0].choice, options);

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
+mod account;
 mod cuda;
 #[cfg(unix)]
 mod kills;

@@ -288,6 +288,8 @@ fn a_ledger_counts_every_fit_and_keeps_the_smaller_cap() {
     assert!(refused(here, &anew).1.contains("beyond the cap of 1.6"));
     let total = json(here.join("and-again/release/statement.json"))["total_epsilon"].as_f64().unwrap();
     assert!(total > 1.2 && total < 1.6, "{total}");
+    let (code, message) = refused(here, &["fit", "fairdp.toml", "--out", "alone", "-q"]);
+    assert!(code == 2 && message.contains("privacy.total_epsilon = 1.6: expected --ledger FILE"), "{message}");
     with("epsilon = 3\n");
     let (code, message) = refused(here, &arguments("b"));
     assert!(code == 3 && message.contains("1 fits have spent ε = 1.000"), "{message}");
@@ -434,6 +436,19 @@ fn outputs_and_options_are_refused_before_any_work() {
         assert!(here.join("link.csv").is_symlink());
         assert_eq!(fs::read_to_string(here.join("p.csv")).unwrap().lines().count(), 2_501);
     }
+
+    // A model that is not the one of the statement; a copy of the model alone has no statement.
+    let weights = here.join("run/release/model.safetensors");
+    let mut bytes = fs::read(&weights).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&weights, bytes).unwrap();
+    let (code, message) = refused(&predict("other.csv"));
+    assert!(code == 1 && message.contains("model.safetensors`: was changed"), "{code} {message}");
+    fs::create_dir(here.join("copy")).unwrap();
+    for name in ["model.safetensors", "pipeline.json"] {
+        fs::copy(here.join("run/release").join(name), here.join("copy").join(name)).unwrap();
+    }
+    done(here, &["predict", "copy", "table.csv", "--out", "other.csv"]);
 
     // The table is not looked for: it would be the only complaint.
     for (options, expected) in [
