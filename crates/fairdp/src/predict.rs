@@ -18,9 +18,9 @@ use crate::verify::check_model;
 /// user alone. Labels are not needed. Returns the number of rows.
 ///
 /// # Errors
-/// [`FairdpError::File`] for a release that is damaged, or a model other than that of its statement; [`FairdpError::Data`] with file, line and
-/// column for a row that does not fit; [`FairdpError::InvalidParameter`] for an output that is a
-/// file of the table, or in a release.
+/// [`FairdpError::File`] for a release that is damaged, or a model other than that of its statement;
+/// [`FairdpError::Data`] with file, line and column for a row that does not fit;
+/// [`FairdpError::InvalidParameter`] for an output that is a file of the table, or in a release.
 pub fn predict(folder: &Path, tables: &[String], out: &Path) -> Result<u64> {
     let whole = folder.join(RELEASE);
     let release = if whole.is_dir() { &whole } else { folder };

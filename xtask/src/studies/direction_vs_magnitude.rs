@@ -5,7 +5,7 @@ use dp_accounting::{Delta, NoiseMultiplier};
 use dp_clipping::PresetParams;
 use dp_data::mnist::Collection;
 use dp_train::{LearningRate, Loss, ModelConfig};
-use study_report::{Claim, StudyPresentation, TablePresentation};
+use study_report::{Cause, Claim, StudyPresentation, TablePresentation};
 
 use super::esipova;
 use super::study::{Study, StudyArgs};
@@ -14,6 +14,11 @@ use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting
 use crate::run::images::{self, few_eights};
 
 const EXPERIMENT: &str = "esipova-direction-vs-magnitude";
+
+/// Why the row of magnitude error differs.
+const SUM_OVER_MEAN: &str = "The printed row is better than the paper's model without clipping, whose steps this error can but shorten. With steps \
+                             longer by the batch size of 256, as where one norm of the ratio is a sum's and the other a mean's, one run \
+                             has 98.6 % and 91.3 %, and training losses of 0.0016 and 0.0031 (likely).";
 
 /// The study.
 pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
@@ -54,9 +59,10 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
         published: None,
     };
     let published = include_str!("published/esipova2023-table1-mnist.tsv");
+    let causes = vec![Cause::new("magnitude-only", SUM_OVER_MEAN)];
     let tables = vec![
-        TablePresentation::new("esipova2023-table-1", EXPERIMENT, published, Vec::new())?,
-        esipova::in_batches("esipova2023-table-1-batches", EXPERIMENT, published, Vec::new())?,
+        TablePresentation::new("esipova2023-table-1", EXPERIMENT, published, causes.clone())?,
+        esipova::in_batches("esipova2023-table-1-batches", EXPERIMENT, published, causes)?,
     ];
     let claim = Claim::least(
         "The error of direction costs class 8 more loss than the error of magnitude",
