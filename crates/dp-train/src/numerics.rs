@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 /// |---|---|
 /// | 1 | sums in floating point, over the whole batch |
 /// | 2 | sums over pieces of public blocks, added as integers; batches drawn block by block; norms that bound what is added |
-/// | 3 | on CUDA devices sums over positions and over parts are divided among more threads, and pieces are of other sizes; on CPUs as 2 |
+/// | 3 | on CPUs as 2; on CUDA devices other pieces, and sums divided among more threads |
 pub const NUMERICS: u32 = 3;
 
 /// What decides bits besides the program: kind of processor, its vectors, and a digest of what the

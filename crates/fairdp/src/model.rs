@@ -107,8 +107,17 @@ impl Model {
     /// [`FairdpError::Io`], [`FairdpError::File`] for files that are damaged or do not fit each
     /// other.
     pub fn load(release: &Path) -> Result<Self> {
+        Self::load_checked(release, |_, _| Ok(()))
+    }
+
+    /// The same, of files that a `check` of their names and bytes lets pass.
+    pub(crate) fn load_checked(release: &Path, check: impl Fn(&str, &[u8]) -> Result<()>) -> Result<Self> {
         let [pipeline, weights] = [PIPELINE, WEIGHTS].map(|name| release.join(name));
-        Self::of_files([(&pipeline, &input::bytes(&pipeline)?), (&weights, &input::bytes(&weights)?)])
+        let files = [input::bytes(&pipeline)?, input::bytes(&weights)?];
+        let model = Self::of_files([(&pipeline, &files[0]), (&weights, &files[1])])?;
+        check(PIPELINE, &files[0])?;
+        check(WEIGHTS, &files[1])?;
+        Ok(model)
     }
 
     /// A model from the bytes of a release's `pipeline.json` and `model.safetensors`.

@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use dp_data::table::TableFiles;
 
 use crate::error::{FairdpError, Result};
-use crate::model::Model;
 use crate::output::{self, Readers};
 use crate::predictions::Predictions;
 use crate::predictor::Predictor;
 use crate::release::{RELEASE, STATEMENT};
-use crate::verify::check_model;
+use crate::verify::model_of_statement;
 
 /// Writes one line per row of a table, in its order: `row` (from 1), `prediction`, and `p_<class>`
 /// for every class; as Parquet if the name of the file ends so, else as CSV. The file is for this
@@ -24,8 +23,7 @@ use crate::verify::check_model;
 pub fn predict(folder: &Path, tables: &[String], out: &Path) -> Result<u64> {
     let whole = folder.join(RELEASE);
     let release = if whole.is_dir() { &whole } else { folder };
-    let model = Model::load(release)?;
-    check_model(release)?;
+    let model = model_of_statement(release)?;
     let files = TableFiles::new(tables)?;
     refuse_overwriting(out, files.paths())?;
     let mut predictor = Predictor::new(&model, &files)?;

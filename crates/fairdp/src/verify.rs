@@ -11,7 +11,7 @@ use crate::account::Account;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
 use crate::input;
-use crate::model::{Model, PIPELINE, WEIGHTS};
+use crate::model::Model;
 use crate::release::{FAIRNESS, LEDGER, LedgerFile, PRIVATE, RELEASE, STATEMENT, STATEMENT_TEXT};
 use crate::seal::{sha256, unsealed};
 use crate::statement::{STATEMENT_VERSION, Statement};
@@ -82,21 +82,18 @@ pub fn verify(folder: &Path) -> Result<Verified> {
     }
 }
 
-/// Refuses a model that is not the one of the release's statement. A copy of the model's files alone
-/// has no statement.
-pub(crate) fn check_model(release: &Path) -> Result<()> {
+/// The model of a release, unless it is not the one of the release's statement. A copy of the model's
+/// files alone has no statement.
+pub(crate) fn model_of_statement(release: &Path) -> Result<Model> {
     let path = release.join(STATEMENT);
     if !path.exists() {
-        return Ok(());
+        return Model::load(release);
     }
     let statement: Statement = unsealed(&path, &input::text(&path)?)?;
-    for name in [PIPELINE, WEIGHTS] {
-        let path = release.join(name);
-        if statement.files.get(name) != Some(&sha256(&input::bytes(&path)?)) {
-            return Err(FairdpError::file(&path, CHANGED));
-        }
-    }
-    Ok(())
+    Model::load_checked(release, |name, bytes| match statement.files.get(name) {
+        Some(digest) if *digest == sha256(bytes) => Ok(()),
+        _ => Err(FairdpError::file(&release.join(name), CHANGED)),
+    })
 }
 
 fn fairness_of(path: &Path) -> Result<FairnessReport> {

@@ -144,7 +144,7 @@ pub(crate) const LOSSES: &str = "The printed losses are those of the training re
 
 /// What that is called in tables.
 const IN_BATCHES: &str = "In batches: mean over the batches of the last epoch of the group's mean training loss, before each step; a batch \
-                                     without the group counts as 0. Such batches have their expected share.";
+                          without the group counts as 0. Such batches have their expected share.";
 
 /// A published table, answered with the losses that the authors' code keeps in the place of the test
 /// records'.

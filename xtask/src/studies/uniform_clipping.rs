@@ -18,14 +18,9 @@ const FACTORS: [f64; 5] = [1.0, 2.0, 3.0, 4.0, 5.0];
 /// The study.
 pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     let originals = xu::originals(args, |name| format!("uniform-{name}"), |name| format!("{name}, as Xu 2021"))?;
-    let bounds: Vec<String> = FACTORS.iter().map(|factor| format!("dpsgd C={factor}")).collect();
-    let mut causes: Vec<Cause> = bounds
-        .iter()
-        .map(String::as_str)
-        .chain([NON_PRIVATE])
-        .map(|method| Cause::new(method, xu::BAGDASARYAN))
-        .collect();
-    causes.push(Cause::new("dpsgd-f", xu::TOO_LITTLE_NOISE));
+    let bounds = |first| FACTORS.iter().map(move |factor| format!("dpsgd C={}", factor * first));
+    let mut causes = vec![Cause::new(NON_PRIVATE, xu::BAGDASARYAN), Cause::new("dpsgd-f", xu::TOO_LITTLE_NOISE)];
+    causes.extend(bounds(1.0).map(|method| Cause::new(&method, xu::BAGDASARYAN)));
     let table = |id, text| TablePresentation::new(id, MNIST, text, causes.clone());
     let tables = vec![
         table("xu2021-table-3", include_str!("published/xu2021-table3-mnist.tsv"))?,
@@ -35,7 +30,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
     for (id, title, first, groups) in
         [(ADULT, "Adult", 0.5, "male|female"), (DUTCH, "Dutch", 0.5, "male|female"), (MNIST, "MNIST", 1.0, "2|8")]
     {
-        let uniform: Vec<String> = FACTORS.iter().map(|factor| format!("dpsgd C={}", factor * first)).collect();
+        let uniform: Vec<String> = bounds(first).collect();
         let claim = Claim::least(
             &format!("No uniform bound brings DPSGD's privacy cost gap down to DPSGD-F's on {title}"),
             "Xu 2021, 6.2 and Table 3",
