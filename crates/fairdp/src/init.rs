@@ -88,6 +88,8 @@ impl InitOptions {
 /// From so many rows on, a public number, finer bins are worth their noise.
 const MANY_ROWS: u64 = 20_000;
 const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
+const COMMAS: &str = "# its values look like numbers with commas, which are texts here: to have them read as numbers, write 1234.5, \
+                      neither 1234,5 nor 1,234.5";
 
 /// A configuration for a table, as text.
 ///
@@ -278,6 +280,9 @@ fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {
             let _ = writeln!(text, "kind = \"drop\"  # {why}");
         }
     }
+    if found.has_commas {
+        let _ = writeln!(text, "{COMMAS}");
+    }
     let _ = writeln!(text, "{MARK}");
 }
 
@@ -334,6 +339,21 @@ mod tests {
             assert!(text.contains("edges = ["), "{text}");
             crate::Config::from_toml(&text, std::path::Path::new("fairdp.toml")).unwrap();
         }
+    }
+
+    #[test]
+    fn numbers_with_commas_are_pointed_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        let mut rows = vec!["income;few;thousands;note;y".to_owned()];
+        rows.extend(
+            (0..300).map(|i| format!("{i},5;{}{};{},{i:03}.5;a, {i};{}", i % 9, [",5", ""][i % 2], i % 7, i % 2)),
+        );
+        std::fs::write(&path, rows.join("\n") + "\n").unwrap();
+        let options = InitOptions { label: "y".into(), ..InitOptions::default() };
+        let text = init(&[path.to_str().unwrap().to_owned()], &options).unwrap();
+        let marked: Vec<bool> = text.split("[[column]]").skip(1).map(|column| column.contains(COMMAS)).collect();
+        assert_eq!(marked, [true, true, true, false], "{text}");
     }
 
     #[test]

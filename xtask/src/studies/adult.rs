@@ -186,7 +186,7 @@ fn tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
 }
 
 fn claims() -> anyhow::Result<Vec<Claim>> {
-    let mut claims = esipova::claims(ESIPOVA, "Adult", esipova::IN_THE_APPENDIX, true, false)?;
+    let mut claims = esipova::claims(ESIPOVA, "Adult", esipova::IN_THE_APPENDIX, None, true, false)?;
     claims.extend(xu::claims(XU, "Adult", xu::CENSUSES, ("female", "male"))?);
     claims.extend(xu::claims(XU_BALANCED, "balanced Adult", xu::CENSUSES_2020, ("female", "male"))?);
     Ok(claims)

@@ -40,7 +40,7 @@ pub(crate) fn study(args: &StudyArgs) -> anyhow::Result<Study> {
             ranked: Vec::new(),
             title: "CelebA: what privacy costs people with eyeglasses".to_owned(),
             tables: vec![TablePresentation::new("esipova2023-table-3", ID, table, Vec::new())?],
-            claims: esipova::claims(ID, "CelebA", esipova::IN_THE_TEXT, false, false)?,
+            claims: esipova::claims(ID, "CelebA", esipova::IN_THE_TEXT, None, false, false)?,
         },
         vec![experiment],
     ))

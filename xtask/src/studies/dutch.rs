@@ -219,9 +219,9 @@ fn tables(protocol: Protocol) -> anyhow::Result<Vec<TablePresentation>> {
 }
 
 fn claims() -> anyhow::Result<Vec<Claim>> {
-    let mut claims = esipova::claims(ESIPOVA, "Dutch", esipova::IN_THE_APPENDIX, true, true)?;
+    let mut claims = esipova::claims(ESIPOVA, "Dutch", esipova::IN_THE_APPENDIX, None, true, true)?;
     let squashed = "Dutch with the code's sigmoid";
-    claims.extend(esipova::claims(ESIPOVA_SQUASHED, squashed, esipova::IN_THE_APPENDIX, true, true)?);
+    claims.extend(esipova::claims(ESIPOVA_SQUASHED, squashed, esipova::IN_THE_APPENDIX, None, true, true)?);
     claims.extend(xu::claims(XU, "Dutch", xu::CENSUSES, ("female", "male"))?);
     claims.extend(xu::claims(XU_UNBALANCED, "unbalanced Dutch", xu::CENSUSES_2020, ("male", "female"))?);
     Ok(claims)

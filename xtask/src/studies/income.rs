@@ -97,14 +97,14 @@ fn causes_in_code(experiment: &str, table: u8) -> (Vec<Cause>, Option<&'static s
 
 /// Why rows differ under the text's settings.
 fn causes_in_text(experiment: &str, table: u8) -> Vec<Cause> {
-    let incomes = "By the paper's accuracy and F1, 37 % of its records have the higher income (established), of balanced Adult 21 %; how it came \
+    let incomes = "By the paper's accuracy and F1, 37 % of its records have the higher income (by arithmetic), of balanced Adult 21 %; how it came \
                    by them is a guess (`--protocol code`).";
     let fall = "The paper's DPSGD falls at this C, ours does not. Excluded: its share of higher incomes (37 %, by its accuracy and F1), with \
                 which ours does not fall either. A guess: plain SGD's steps (`--protocol code`).";
     let norms = "The paper (4.1) accumulates gradients over the batch, which does not explain the figures: no one factor leads from ours to \
                  them (`--protocol code`).";
-    let bound = "By the paper's accuracy and F1, 37 % of its records have the higher income (established). Opacus bounds adaptive thresholds by \
-                 1 from below unless told otherwise (likely); here they fall (`--protocol code`).";
+    let bound = "By the paper's accuracy and F1, 37 % of its records have the higher income (by arithmetic). One of \
+                 Opacus's two adaptive optimisers bounds thresholds by 1 from below unless told otherwise (likely); here they fall (`--protocol code`).";
     let names = |name: &str| match experiment {
         COMPLEX => vec![name.to_owned()],
         _ => ["0.1", "0.05", "0.01"].map(|clip_norm| format!("{name} C={clip_norm}")).to_vec(),

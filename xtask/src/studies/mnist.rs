@@ -157,7 +157,7 @@ fn table(id: &str, experiment: &str, text: &str) -> anyhow::Result<TablePresenta
 }
 
 fn claims() -> anyhow::Result<Vec<Claim>> {
-    let mut claims = esipova::claims(ESIPOVA, "MNIST", esipova::IN_THE_TEXT, false, false)?;
+    let mut claims = esipova::claims(ESIPOVA, "MNIST", esipova::IN_THE_TEXT, Some(("2", "8")), false, false)?;
     claims.extend(xu::claims(XU, "MNIST with class 8 rare", xu::MNIST, ("2", "8"))?);
     Ok(claims)
 }

@@ -172,12 +172,16 @@ pub(crate) fn budget(epsilon: f64, n_records: f64, epochs: f64) -> PublishedBudg
 pub(crate) struct Sources {
     cost: &'static str,
     remedy: &'static str,
+    /// Whether DPSGD-F's gap is said to be smaller than Naive's too.
+    than_naive: bool,
 }
 
 pub(crate) const CENSUSES: Sources =
-    Sources { cost: "Xu 2020, Table 5; Xu 2021, 4.1", remedy: "Xu 2020, 6.3; Xu 2021, 6.3" };
-pub(crate) const CENSUSES_2020: Sources = Sources { cost: "Xu 2020, Table 5", remedy: "Xu 2020, 6.3" };
-pub(crate) const MNIST: Sources = Sources { cost: "Xu 2021, 4.1", remedy: "Xu 2021, 6.2" };
+    Sources { cost: "Xu 2020, Table 5; Xu 2021, 4.1", remedy: "Xu 2020, 6.3; Xu 2021, 6.3", than_naive: true };
+pub(crate) const CENSUSES_2020: Sources =
+    Sources { cost: "Xu 2020, Table 5", remedy: "Xu 2020, 6.3", than_naive: true };
+/// Table 1 itself has a gap of 0.0002 for Naive and one of 0.0151 for DPSGD-F.
+pub(crate) const MNIST: Sources = Sources { cost: "Xu 2021, 4.1", remedy: "Xu 2021, 6.2", than_naive: false };
 
 /// How Table 2 of the 2021 paper is read.
 pub(crate) const NORMS: &str = "The paper's \"average gradient norm\" is read as the norm of the group's mean gradient. The other reading, the mean of \
@@ -246,6 +250,8 @@ pub(crate) fn claims(
     (less, more): (&str, &str),
 ) -> anyhow::Result<Vec<Claim>> {
     let both = format!("{less}|{more}");
+    let (than, others): (_, &[&str]) =
+        if sources.than_naive { ("DPSGD and Naive", &["dpsgd", "naive"]) } else { ("DPSGD", &["dpsgd"]) };
     Ok(vec![
         Claim::smaller_for(
             &format!("DPSGD costs group {more} more accuracy than group {less} on {data}"),
@@ -256,12 +262,12 @@ pub(crate) fn claims(
             (less, more),
         )?,
         Claim::least(
-            &format!("DPSGD-F has a smaller privacy cost gap than DPSGD and Naive on {data}"),
+            &format!("DPSGD-F has a smaller privacy cost gap than {than} on {data}"),
             sources.remedy,
             experiment,
             ("privacy_cost_gap", &both),
             "dpsgd-f",
-            &["dpsgd", "naive"],
+            others,
         )?,
         Claim::greatest(
             &format!("DPSGD-F is more accurate than DPSGD and Naive on {data}"),

@@ -1,5 +1,5 @@
-//! The figures of `docs/reproductions.md` and of the pages in `docs/papers`, checked against the
-//! records.
+//! The figures of `docs/reproductions.md`, of `docs/results/README.md` and of the pages in
+//! `docs/papers`, checked against the records.
 //!
 //! A figure or a verdict in the text is followed by a comment that says where it is from, parts
 //! separated by ` / `:
@@ -11,6 +11,7 @@
 //! | `STUDY / claim / TEXT / verdict` | the verdict on a claim |
 //! | `STUDY / claim / TEXT / p` | its p-value |
 //! | `STUDY / table / ID / rows` | rows that agree, `4 of 6` |
+//! | `STUDY / table / ID / verdicts` | the same with the other verdicts, `4 of 6, 1 in order, 1 too wide to tell` |
 //! | `STUDY / table / ID / figures` | figures that agree |
 //! | `STUDY / row / ID / METHOD` | the verdict on a row |
 //!
@@ -78,15 +79,16 @@ impl Records {
             [study, "table", id, what] => {
                 let (results, presentation) = self.study(study)?;
                 let answer = answer(results, presentation, id)?;
-                let (agreeing, all) = match what {
-                    "rows" => {
-                        let agrees = |verdict: &Verdict| *verdict == Verdict::Agrees;
-                        (answer.rows.iter().filter(|row| agrees(&row.verdict)).count(), answer.rows.len())
+                let words = match what {
+                    "rows" => rows_that_agree(&answer),
+                    "verdicts" => verdicts(&answer),
+                    "figures" => {
+                        let (agreeing, all) = answer.figures_that_agree();
+                        format!("{agreeing} of {all}")
                     }
-                    "figures" => answer.figures_that_agree(),
-                    _ => bail!("`{what}`: expected rows or figures"),
+                    _ => bail!("`{what}`: expected rows, verdicts or figures"),
                 };
-                expect_words(before, &format!("{agreeing} of {all}"))
+                expect_words(before, &words)
             }
             [study, "row", id, method] => {
                 let (results, presentation) = self.study(study)?;
@@ -114,6 +116,26 @@ fn answer<'a>(results: &'a StudyResults, presentation: &'a StudyPresentation, id
     let experiment =
         results.experiments.iter().find(|e| e.id == table.experiment).context("its experiment was not run")?;
     Answer::new(table, experiment, None)
+}
+
+fn rows_with(answer: &Answer<'_>, is: impl Fn(&Verdict) -> bool) -> usize {
+    answer.rows.iter().filter(|row| is(&row.verdict)).count()
+}
+
+fn rows_that_agree(answer: &Answer<'_>) -> String {
+    format!("{} of {}", rows_with(answer, |verdict| *verdict == Verdict::Agrees), answer.rows.len())
+}
+
+fn verdicts(answer: &Answer<'_>) -> String {
+    let mut words = rows_that_agree(answer);
+    let others = [
+        (rows_with(answer, |verdict| matches!(verdict, Verdict::SameOrdering(_))), "in order"),
+        (rows_with(answer, |verdict| *verdict == Verdict::TooWide), "too wide to tell"),
+    ];
+    for (n, name) in others.iter().filter(|(n, _)| *n > 0) {
+        words.push_str(&format!(", {n} {name}"));
+    }
+    words
 }
 
 /// The number at the end of a text.
@@ -207,7 +229,7 @@ fn every_figure_of_the_documentation_is_in_the_records() {
     let pages = std::fs::read_dir(docs.join("papers")).unwrap().map(|entry| entry.unwrap().path());
     let mut records = Records::default();
     let (mut all, mut n_checked) = (Vec::new(), 0);
-    for path in std::iter::once(docs.join("reproductions.md")).chain(pages) {
+    for path in [docs.join("reproductions.md"), docs.join("results/README.md")].into_iter().chain(pages) {
         let (problems, n) = problems(&std::fs::read_to_string(&path).unwrap(), &mut records);
         all.extend(problems.into_iter().map(|problem| format!("{}, {problem}", path.display())));
         n_checked += n;

@@ -52,6 +52,8 @@ pub struct ColumnGuess {
     pub range: Option<(f64, f64)>,
     /// Values that are no numbers, where nearly all are: how many, and the first with its line.
     pub words: Option<Words>,
+    /// Whether every value that is no number would be one without its commas, and there are such.
+    pub has_commas: bool,
     /// Rows in which the value is missing.
     pub missing: u64,
     /// Texts that were taken for missing values.
@@ -156,6 +158,8 @@ struct Seen {
     numbers: u64,
     has_fractions: bool,
     words: Option<Words>,
+    /// Of these, such as would be numbers without commas.
+    with_commas: u64,
     /// The number read last, and whether some number was not the one before plus 1.
     last: Option<f64>,
     is_no_counter: bool,
@@ -170,6 +174,7 @@ impl Seen {
             numbers: 0,
             has_fractions: false,
             words: None,
+            with_commas: 0,
             last: None,
             is_no_counter: false,
         }
@@ -192,6 +197,8 @@ impl Seen {
             _ => {
                 let words = self.words.get_or_insert_with(|| Words { count: 0, first: text.to_owned(), line });
                 words.count += 1;
+                let is_number = text.contains(',') && text.replace(',', "").parse().is_ok_and(f64::is_finite);
+                self.with_commas += u64::from(is_number);
             }
         }
         let Some(texts) = &mut self.texts else { return };
@@ -231,6 +238,7 @@ impl Seen {
             distinct,
             range,
             words: self.words.filter(|_| is_of_numbers),
+            has_commas: n_words > 0 && self.with_commas == n_words,
             missing: self.markers.iter().sum(),
             markers: markers.map(|(marker, _)| (*marker).to_owned()).collect(),
         }
