@@ -5,12 +5,14 @@ use crate::{
     RdpAccountant, SamplingRate,
 };
 
+/// The least noise multiplier that a [`Calibration`] tries.
+pub const LEAST_NOISE_MULTIPLIER: f64 = 1e-2;
+/// The most steps that a [`Calibration`] tries.
+pub const MOST_STEPS: u64 = 1 << 40;
 /// Search range of noise multipliers.
-const NOISE_RANGE: (f64, f64) = (1e-2, 1e7);
+const NOISE_RANGE: (f64, f64) = (LEAST_NOISE_MULTIPLIER, 1e7);
 /// Search range of sampling rates.
 const RATE_RANGE: (f64, f64) = (1e-12, 1.0);
-/// Search range of counts.
-const MAX_STEPS: u64 = 1 << 40;
 
 /// Finds parameters that keep a target ε at δ, by any accountant.
 ///
@@ -156,7 +158,7 @@ impl<A: Accountant + Clone> Calibration<A> {
     /// # Errors
     /// The accountant's.
     pub fn steps(&self, event: &DpEvent) -> Result<u64, AccountingError> {
-        Ok(self.search_count(MAX_STEPS, |steps| self.epsilon_of(event, steps))?.unwrap_or(0))
+        Ok(self.search_count(MOST_STEPS, |steps| self.epsilon_of(event, steps))?.unwrap_or(0))
     }
 
     /// Bisection in the logarithm between an end that meets the target and one that need not;
@@ -264,7 +266,7 @@ impl<A: Accountant + Clone> Calibration<A> {
         Ok(Some(good))
     }
 
-    fn unreachable(&self, parameter: &'static str, searched: &str, closest: f64) -> AccountingError {
+    pub(crate) fn unreachable(&self, parameter: &'static str, searched: &str, closest: f64) -> AccountingError {
         AccountingError::Unreachable { parameter, searched: searched.to_owned(), target: self.target.get(), closest }
     }
 }

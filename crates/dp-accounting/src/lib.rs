@@ -33,7 +33,7 @@ mod trade_off;
 mod trials;
 
 pub use accountant::{Accountant, Certainty, DeltaBound, EpsilonBound, Method};
-pub use calibration::Calibration;
+pub use calibration::{Calibration, LEAST_NOISE_MULTIPLIER, MOST_STEPS};
 pub use case::{
     Answer, Answered, Asked, Bound, Case, Found, OrdersChoice, Outcome, Resolved, Sampler, Unknown, WhichAccountant,
 };

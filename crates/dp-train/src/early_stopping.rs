@@ -9,8 +9,8 @@ use crate::records::Records;
 /// Stops a run when what it says of the validation records has not become better for some epochs,
 /// and takes it back to its best epoch.
 ///
-/// **Guarantee.** The validation records must be public, or be left out of what the guarantee
-/// covers: the stopping time and the choice of epoch depend on them without noise. They are never
+/// **Guarantee.** Conditional on the validation records: the stopping time and the choice of epoch
+/// depend on them without noise. So they must be public, or left out of the guarantee. They are never
 /// the test set, and never records that are trained on. For the training records the stopped run is
 /// a function of the released parameters, but the number of steps is then itself an outcome, so the
 /// ledger is charged with every step of the plan, taken or not: ε is that of the whole plan.

@@ -57,7 +57,7 @@ pub use models::{
     EncoderFamily, ImageShape, InputShape, LayerConfig, Model, ModelConfig, Normalisation, ResNetStem, ZhaoCnnLayout,
 };
 pub use noise::NoiseSource;
-pub use numerics::NUMERICS;
+pub use numerics::{NUMERICS, platform};
 pub use observer::{Observer, StepState, StepView, Unobserved};
 pub use ops::Activation;
 pub use optimiser::OptimiserConfig;

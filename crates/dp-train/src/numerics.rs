@@ -19,7 +19,7 @@ pub const NUMERICS: u32 = 3;
 /// What decides bits besides the program: kind of processor, its vectors, and a digest of what the
 /// platform's `exp`, `tanh`, `ln` and `ln_1p` give at fixed places, which differs between
 /// mathematical libraries.
-pub(crate) fn platform() -> String {
+pub fn platform() -> String {
     let mut digest = Sha256::new();
     for place in 0..1_000 {
         let x = black_box(f64::from(place) / 64.0);

@@ -267,7 +267,8 @@ impl Plan {
             Some(privacy) => step_event(privacy, rate, facts)?,
         };
         let context = context(config.privacy.as_ref(), rate, facts);
-        Ok(Self { config, facts, context, event, given: Vec::new(), paid: Vec::new() })
+        let given = config.early_stopping.map(|_| "the validation records that decide when to stop".to_owned());
+        Ok(Self { config, facts, context, event, given: given.into_iter().collect(), paid: Vec::new() })
     }
 
     /// The plan of a configuration with the least noise that keeps the whole run, counts included,
@@ -436,10 +437,7 @@ impl Plan {
             covered
                 .push("the noisy counts, rounded to a grid alike, and the thresholds that follow from them".to_owned());
         }
-        let mut not_covered = vec!["running time and memory".to_owned()];
-        if self.config.early_stopping.is_some() {
-            not_covered.push("the validation records that decided when to stop".to_owned());
-        }
+        let not_covered = vec!["running time and memory".to_owned()];
         Some(Scope { not_covered, given: self.given.clone(), ..Scope::of(unit_of_privacy, covered) })
     }
 

@@ -172,3 +172,14 @@ def test_threads_share_a_method():
     for thread in threads:
         thread.join()
     assert json.loads(method.state())["steps"] == 400
+
+
+def test_groups_that_are_needed_are_asked_for():
+    by_group = clipping.method("dpsgd-f", groups=2, noise_multiplier=1, expected_batch_size=4)
+    with pytest.raises(clipping.ClipError, match="groups is None, but dpsgd-f needs"):
+        by_group.clip([0.5, 3.0])
+    with pytest.raises(clipping.ClipError, match="groups is None"):
+        by_group.clip_and_sum(np.ones((2, 3)))
+    assert by_group.clip([]).scales.shape == (0,)
+    with pytest.raises(clipping.ClipError, match=r"norms have the shape \(4, 3\)"):
+        clipping.method("dpsgd", noise_multiplier=1, expected_batch_size=4).clip(np.ones((4, 3)))

@@ -300,3 +300,48 @@ def test_it_is_an_estimator_like_any_other():
     X, y, _ = people()
     model = FairDPClassifier(**DECLARED | {"groups": None}, random_state=0)
     assert cross_val_score(model, X, y, cv=3).mean() > 0.75
+
+
+def test_a_score_takes_the_groups():
+    X, y, sex = people()
+    model = FairDPClassifier(epsilon=4.0, fairness="worst-group", **DECLARED).fit(X, y, sensitive_features=sex)
+    assert model.score(X, y, sensitive_features=sex) == (model.predict(X, sensitive_features=sex) == y).mean()
+    with pytest.raises(ValueError, match="`sex`, which is not given; given are `other`"):
+        model.score(X, y, sensitive_features={"other": sex})
+    with pytest.raises(ValueError, match="fairness = 'eo': expected one of none, worst-group"):
+        FairDPClassifier(fairness="eo").fit(X, y)
+    with pytest.raises(ValueError, match="needs sensitive_features"):
+        FairDPClassifier(fairness="worst-group").fit(X, y)
+
+
+def test_what_has_no_name_goes_by_its_place():
+    X, y, sex = people()
+    options = {**DECLARED, "groups": None, "fairness": "worst-group", "random_state": 1}
+    with pytest.warns(PrivacyLeakWarning):
+        model = FairDPClassifier(**options).fit(X, y, sensitive_features=sex)
+    named = model.predict(X, sensitive_features=sex)
+    assert (named == model.predict(X, sensitive_features=sex.to_numpy())).all()
+    numeric = X[["age", "full_time"]].astype(float)
+    model = FairDPClassifier(bounds=(0, 100), classes=[0, 1], random_state=1).fit(numeric, y)
+    with pytest.warns(UserWarning, match="feature names"):
+        by_place = model.predict(numeric.to_numpy())
+    assert (by_place == model.predict(numeric)).all()
+
+
+def test_declared_values_are_the_ones_that_occur():
+    y = np.array([0, 1] * 1000)
+    days = pandas.to_datetime(["2020-01-01", "2021-06-01"] * 1000)
+    numbers = pandas.array([2**53, 2**53 + 1] * 999 + [2**53, None], dtype="Int64")
+    for column, values in (
+        (pandas.Series(days).astype("datetime64[ns]"), [pandas.Timestamp("2020-01-01"), pandas.Timestamp("2021-06-01")]),
+        (pandas.Series(numbers), [2**53, 2**53 + 1, pandas.NA]),
+    ):
+        X = pandas.DataFrame({"x": column})
+        model = FairDPClassifier(epsilon=4.0, categories={"x": values}, classes=[0, 1], random_state=1).fit(X, y)
+        assert model.score(X, y) > 0.99
+    with pytest.raises(TypeError, match="values of `x` are 'clerk', expected a list"):
+        FairDPClassifier(categories={"x": "clerk"}, classes=[0, 1]).fit(pandas.DataFrame({"x": ["clerk"] * 2000}), y)
+    with pytest.raises(TypeError, match="classes = 'ab'"):
+        FairDPClassifier(classes="ab").fit(np.zeros((2000, 1)), y)
+    with pytest.raises(ValueError, match="bounds of `x0` are 5, expected a pair"):
+        FairDPClassifier(bounds={"x0": 5}, classes=[0, 1]).fit(np.zeros((2000, 1)), y)

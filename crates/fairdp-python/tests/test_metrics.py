@@ -223,3 +223,18 @@ def test_what_is_wrong_is_named():
         metrics.frame([0], [0], sensitive_features=["a"], metrics=["recal"])
     with pytest.raises(MetricError, match="`level` is 2"):
         metrics.frame([0, 1], [0, 1], sensitive_features=["a", "b"]).intervals(level=2.0)
+
+
+def test_a_group_of_records_without_weight_has_no_rates():
+    y_true, y_pred, sex = [1, 0, 1, 0], [1, 0, 0, 1], ["a", "a", "b", "b"]
+    weighted = {"sensitive_features": sex, "sample_weight": [0, 0, 1, 1]}
+    theirs = fairlearn.demographic_parity_difference(y_true, y_pred, **weighted)
+    assert metrics.demographic_parity_difference(y_true, y_pred, **weighted) == theirs == 0
+
+
+@pytest.mark.parametrize("name", ["accuracy", "value"])
+def test_features_are_not_named_as_columns_of_a_result(name):
+    with pytest.raises(ValueError, match=f"feature `{name}`"):
+        metrics.frame([1, 0], [1, 0], sensitive_features={name: ["a", "b"]})
+    with pytest.raises(ValueError, match="feature `sex`"):
+        metrics.frame([1, 0], [1, 0], sensitive_features={"sex": ["a", "b"]}, control_features={"sex": ["a", "b"]})

@@ -229,3 +229,36 @@ def test_thresholds_are_in_the_state():
     assert other.method.state() == optimizer.method.state()
 
 
+@pytest.mark.parametrize("mode", ["hooks", "ghost"])
+@pytest.mark.parametrize("method", ["dpsgd", "dpsgd-f"])
+def test_a_batch_may_be_empty(method, mode):
+    _, module, optimizer, loss, loader = private(method, mode, n=32, batch=1)
+    sizes = []
+    for x, y, group in loader:
+        sizes.append(len(x))
+        optimizer.zero_grad()
+        optimizer.set_groups(group)
+        loss(module(x), y).backward()
+        optimizer.step()
+    assert 0 in sizes and all(torch.isfinite(p).all() for p in module.parameters())
+
+
+def test_groups_of_a_batch_that_was_given_up_are_forgotten():
+    _, module, optimizer, loss, loader = private("dpsgd-f", n=64, batch=32)
+    (x, y, group), (other_x, other_y, other) = list(loader)[:2]
+    optimizer.set_groups(group)
+    loss(module(x), y).backward()
+    optimizer.zero_grad()
+    optimizer.set_groups(other)
+    loss(module(other_x), other_y).backward()
+    assert [found.tolist() for found in optimizer._groups] == [other.tolist()]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("max_grad_norm", "clip_norm"), ("clipping", "clipping is of no effect")])
+def test_arguments_of_opacus_without_effect_are_refused(name, expected):
+    module = torch.nn.Linear(5, 2)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.zeros(8, 5)), batch_size=4)
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+    settings = {"module": module, "optimizer": optimizer, "data_loader": loader, name: 2.0}
+    with pytest.raises(TypeError, match=expected):
+        make_private(opacus.PrivacyEngine(accountant="fairdp"), method="dpsgd", noise_multiplier=1.0, **settings)

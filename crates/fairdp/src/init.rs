@@ -85,6 +85,8 @@ impl InitOptions {
     }
 }
 
+/// The most groups that a column is proposed for: of more, each has few records.
+const MOST_GROUPS: usize = 100;
 /// From so many rows on, a public number, finer bins are worth their noise.
 const MANY_ROWS: u64 = 20_000;
 const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
@@ -149,7 +151,18 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
         quoted(&options.label),
         list(&classes)
     );
+    if label.missing > 0 {
+        let _ = writeln!(
+            text,
+            "# {} rows have no label: leave them out of the table, or set table.bad_rows = \"drop\"",
+            label.missing
+        );
+    }
 
+    if let Some(delta) = options.delta.filter(|delta| *delta >= 1.0 / guess.rows as f64) {
+        let expected = format!("below one over the number of records, {:.1e}", 1.0 / guess.rows as f64);
+        return Err(FairdpError::invalid("--delta", format!("{delta:e}"), expected));
+    }
     let epsilon = options.epsilon.unwrap_or(1.0);
     let delta = options.delta.unwrap_or_else(|| default_delta(guess.rows));
     let _ =
@@ -174,7 +187,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     let method = quoted(options.method.as_deref().unwrap_or("auto"));
     let _ = writeln!(text, "\n[method]\nname = {method}  # or a name from `fairdp methods`");
     for name in &options.groups {
-        group(&mut text, find(name, "--group")?);
+        group(&mut text, find(name, "--group")?)?;
     }
     for found in &guess.columns {
         let is_group = options.groups.contains(&found.name) && !options.group_as_input;
@@ -201,6 +214,10 @@ fn classes(label: &ColumnGuess, positive: Option<&str>) -> Result<Vec<String>> {
         ));
     }
     if let Some(positive) = positive {
+        if classes.len() > 2 {
+            let found = format!("{positive} (of {} classes)", classes.len());
+            return Err(FairdpError::invalid("--positive", found, "a value of a column that has two"));
+        }
         let Some(place) = classes.iter().position(|class| class == positive) else {
             return Err(FairdpError::invalid("--positive", positive, format!("one of {}", classes.join(", "))));
         };
@@ -210,8 +227,9 @@ fn classes(label: &ColumnGuess, positive: Option<&str>) -> Result<Vec<String>> {
     Ok(classes)
 }
 
-/// A power of ten, at most 1e-5, below half of one over the number of records.
-fn default_delta(rows: u64) -> f64 {
+/// The δ that stands where none is given: a power of ten, at most 1e-5, below half of one over the
+/// number of records.
+pub fn default_delta(rows: u64) -> f64 {
     // A quotient is the number that is printed; tenths of tenths are not.
     let mut inverse = 1e5;
     while 1.0 / inverse > 0.5 / rows.max(1) as f64 {
@@ -220,7 +238,7 @@ fn default_delta(rows: u64) -> f64 {
     1.0 / inverse
 }
 
-fn group(text: &mut String, found: &ColumnGuess) {
+fn group(text: &mut String, found: &ColumnGuess) -> Result<()> {
     let _ = writeln!(text, "\n[[group]]\ncolumn = {}", quoted(&found.name));
     let is_number =
         matches!(found.kind, GuessedKind::Integer | GuessedKind::Number) && found.distinct.is_none_or(|n| n > 20);
@@ -231,12 +249,18 @@ fn group(text: &mut String, found: &ColumnGuess) {
                 [0.25, 0.5, 0.75].iter().map(|share| number(low * (1.0 - share) + high * share)).collect();
             let _ = writeln!(text, "edges = [{}]  # bands of a number", edges.join(", "));
         }
+        _ if found.distinct.is_none_or(|n| n > MOST_GROUPS) => {
+            let n = found.distinct.map_or_else(|| "more than a thousand".to_owned(), |n| n.to_string());
+            let expected = format!("a column of at most {MOST_GROUPS} different texts, or of numbers");
+            return Err(FairdpError::invalid("--group", format!("{} ({n} values)", found.name), expected));
+        }
         _ => {
             let values: Vec<String> = found.values.iter().map(|(value, _)| value.clone()).collect();
             let _ = writeln!(text, "values = {}\nother = true  # all other texts are a group", list(&values));
         }
     }
     let _ = writeln!(text, "missing = {}  # missing values are a group\n{MARK}", found.missing > 0);
+    Ok(())
 }
 
 fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {

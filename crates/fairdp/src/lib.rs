@@ -45,7 +45,7 @@ pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
 pub use fairness::{FairnessReport, GroupRates, Rate};
 pub use fit::{FitOptions, FitPlan, Fitted, Progress, fit, fit_table};
-pub use init::{InitOptions, init};
+pub use init::{InitOptions, default_delta, init};
 pub use methods::{MethodLine, methods};
 pub use model::{Layer, Model};
 pub use predict::predict;

@@ -160,7 +160,16 @@ impl Resolved {
             Unknown::NoiseMultiplier => Found::NoiseMultiplier(calibration.noise_multiplier(with_noise)?.get()),
             Unknown::SamplingRate => Found::SamplingRate(calibration.sampling_rate(with_rate)?.get()),
             Unknown::BatchSize { n_records } => Found::BatchSize(calibration.batch_size(n_records, with_rate)?),
-            Unknown::Steps => Found::Steps(calibration.steps(&self.event()?)?),
+            Unknown::Steps => {
+                let event = self.event()?;
+                match calibration.steps(&event)? {
+                    0 => {
+                        let of_one = calibration.epsilon_of(&event, 1)?.get();
+                        return Err(calibration.unreachable("number of steps", "[1, 2^40]", of_one));
+                    }
+                    steps => Found::Steps(steps),
+                }
+            }
         })
     }
 

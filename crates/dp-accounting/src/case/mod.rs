@@ -347,7 +347,7 @@ impl Case {
         match (open.next(), open.next()) {
             (Some(unknown), None) => Ok(Some(unknown)),
             _ => Err(AccountingError::Incomplete {
-                needed: "with `target_epsilon`, all but one of `noise_multiplier`, `sampling_rate` and `steps`",
+                needed: "with `target_epsilon`, exactly two of `noise_multiplier`, `sampling_rate` and `steps`",
             }),
         }
     }
@@ -375,6 +375,10 @@ impl Case {
             (Some(rate), ..) => (rate, None),
             (None, Some(0), _) => {
                 return Err(AccountingError::OutOfRange { parameter: "records", value: 0.0, accepted: "at least 1" });
+            }
+            (None, Some(records), Some(size)) if size > records => {
+                let accepted = "at most the number of records";
+                return Err(AccountingError::OutOfRange { parameter: "batch size", value: size as f64, accepted });
             }
             (None, Some(records), Some(size)) => (size as f64 / records as f64, Some((records, size))),
             _ if matches!(unknown, Some(Unknown::SamplingRate | Unknown::BatchSize { .. })) => (1.0, None),
@@ -595,7 +599,7 @@ mod tests {
         insta::assert_snapshot!(refused(r#"{"sampling_rate":0.1,"steps":3,"delta":1e-5}"#), @"give `noise_multiplier`, or `target_epsilon` to find it");
         insta::assert_snapshot!(refused(r#"{"sampling_rate":0.1,"steps":3,"epochs":2,"delta":1e-5}"#), @"`steps` and `epochs` cannot be given together");
         insta::assert_snapshot!(refused(r#"{"event":"non-private","noise_multiplier":1,"delta":1e-5}"#), @"`event` and `noise_multiplier` cannot be given together");
-        insta::assert_snapshot!(refused(r#"{"steps":3,"noise_multiplier":1,"sampling_rate":0.1,"target_epsilon":1,"delta":1e-5}"#), @"give with `target_epsilon`, all but one of `noise_multiplier`, `sampling_rate` and `steps`");
+        insta::assert_snapshot!(refused(r#"{"steps":3,"noise_multiplier":1,"sampling_rate":0.1,"target_epsilon":1,"delta":1e-5}"#), @"give with `target_epsilon`, exactly two of `noise_multiplier`, `sampling_rate` and `steps`");
         insta::assert_snapshot!(refused(r#"{"sampling_rate":2,"noise_multiplier":1,"steps":3,"delta":1e-5}"#), @"sampling rate is 2, but must be in (0, 1]");
         insta::assert_snapshot!(refused(r#"{"sampler":"fixed-size","sampling_rate":0.1,"noise_multiplier":1,"steps":3,"delta":1e-5}"#), @"give `records` with `batch_size`, for batches of fixed size");
     }

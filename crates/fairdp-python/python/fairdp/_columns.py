@@ -22,13 +22,26 @@ def library(*values: Any) -> str:
 
 
 def vector(values: Any, name: str) -> np.ndarray:
-    """One value per record."""
-    array = np.asarray(values)
+    """One value per record. Points in time are rounded down to microseconds, which have texts."""
+    array = _array(values)
+    if array.dtype.kind in "mM":
+        array = array.astype(f"{array.dtype.kind}8[us]")
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
         raise ValueError(f"`{name}` has the shape {array.shape}, expected one value per record")
     return array
+
+
+def _array(values: Any) -> np.ndarray:
+    """As NumPy makes it, but for whole numbers with missing ones: floating point would round them."""
+    kind = library(values)
+    if kind != "numpy" and str(getattr(values, "dtype", "")).lower().startswith(("int", "uint")):
+        if kind == "pandas" and values.isna().any():
+            return np.asarray(values.to_numpy(dtype=object))
+        if kind == "polars" and values.null_count() > 0:
+            return np.array(values.to_list(), dtype=object)
+    return np.asarray(values)
 
 
 def is_missing(array: np.ndarray) -> np.ndarray:

@@ -87,8 +87,12 @@ class Table:
             source = {"from": "data"}
             self.leaks.append(f"bounds of `{name}`")
         else:
-            low, high = bounds
-            entry |= {"low": float(low), "high": float(high)}
+            try:
+                low, high = (float(bound) for bound in bounds)
+            except (TypeError, ValueError):
+                expected = 'a pair of numbers, "private", or a mapping from column to one of these'
+                raise ValueError(f"bounds of `{name}` are {bounds!r}, expected {expected}") from None
+            entry |= {"low": low, "high": high}
         if bins is not None and not isinstance(bounds, str):
             entry["bins"] = int(bins)
         self.columns.append((name, values))
@@ -114,7 +118,9 @@ class Table:
             listed = [value for value in dict.fromkeys(found) if value != MISSING]
             is_missing = np.array([value == MISSING for value in found])
             return {"values": listed, "missing": bool(is_missing[positions].any()), "from": "data"}
-        given = [value for value in values if value is not None and value == value]
+        if isinstance(values, (str, bytes)):
+            raise TypeError(f"values of `{name}` are {values!r}, expected a list of values")
+        given = [value for value in values if not _columns.is_missing(np.array([value], dtype=object))[0]]
         return {"values": [text(value) for value in given], "missing": len(given) < len(values)}
 
 

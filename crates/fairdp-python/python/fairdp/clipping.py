@@ -27,6 +27,7 @@ is not.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
@@ -93,7 +94,11 @@ class Method:
         >>> plain.clip([float("nan"), 0.5]).scales.tolist()
         [0.0, 1.0]
         """
-        return self._inner.clip(_array(norms).astype(np.float64, copy=False).reshape(-1), _groups(groups))
+        values = _array(norms).astype(np.float64, copy=False)
+        if values.ndim > 2 or (values.ndim == 2 and values.shape[1] != 1):
+            raise ClipError(f"norms have the shape {values.shape}, expected one per record")
+        values = values.reshape(-1)
+        return self._inner.clip(values, self._groups_of(groups, len(values)))
 
     def clip_and_sum(self, gradients: Any, groups: Any = None) -> tuple[NDArray[Any], Clipped]:
         """Clips per-sample gradients `[batch, params]`, float32 or float64, and sums them.
@@ -101,7 +106,13 @@ class Method:
         The sum changes by at most the bound when one record is added or removed; it has no noise
         yet.
         """
-        return self._inner.clip_and_sum(_array(gradients), _groups(groups))
+        array = _array(gradients)
+        return self._inner.clip_and_sum(array, self._groups_of(groups, len(array)))
+
+    def _groups_of(self, groups: Any, n_records: int) -> NDArray[np.int64] | None:
+        if groups is None and self.needs_groups and self.groups > 1 and n_records > 0:
+            raise ClipError(f"groups is None, but {self.name} needs the group of each record, from 0 to {self.groups - 1}")
+        return _groups(groups)
 
     def scale_in_advance(self, norm: float, group: int = 0) -> float | None:
         """The scale that the next step gives to a record of that norm, or None where it depends on
@@ -223,7 +234,10 @@ class NoiseSource:
         if not isinstance(values, np.ndarray) and not hasattr(values, "__dlpack__"):
             # A copy would get the noise, and the values would stay as they are.
             raise TypeError(f"values is a {type(values).__name__}, expected an array or a tensor, which is changed in place")
-        self._inner.add_to(_array(values), std)
+        torch = sys.modules.get("torch")
+        # Before NumPy 2.2 an array made by DLPack cannot be written to.
+        is_tensor = torch is not None and isinstance(values, torch.Tensor)
+        self._inner.add_to(values.detach().numpy() if is_tensor else _array(values), std)
 
     @property
     def is_private(self) -> bool:

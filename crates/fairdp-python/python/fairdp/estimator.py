@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -24,6 +25,7 @@ from fairdp._table import Table, numbers, section, text, texts
 __all__ = ["FairDPClassifier", "PrivacyLeakWarning"]
 
 Progress = Callable[[str, int, int], object]
+_FAIRNESS = ("none", "worst-group", "equalized-odds")
 
 
 class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -156,11 +158,12 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         name = getattr(y, "name", None)
         columns, y = self._inputs(X, y)
         check_classification_targets(y)
+        self._check_choices(sensitive_features)
         classes, positions = self._classes(y)
         table = Table()
         self._declare(table, columns)
         label = self._add_label(table, classes, positions, name)
-        self._sensitive = self._add_groups(table, sensitive_features, len(positions))
+        sensitive = self._add_groups(table, sensitive_features, len(positions))
         unit = self._add_units(table, units, len(positions))
         if table.leaks:
             shown = ", ".join(table.leaks[:8]) + (f" and {len(table.leaks) - 8} more" if len(table.leaks) > 8 else "")
@@ -176,6 +179,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             out = Path(folder) / "run"
             _rust.fit(config, table.columns, out, self._seed(), self._threads(), _fairdp.__file__, progress)
             self.release_ = {path.name: path.read_bytes() for path in sorted((out / "release").iterdir())}
+        self._sensitive, self._names = sensitive, [name for name, _ in columns]
+        self._is_frame = _columns.library(X) != "numpy"
         self.classes_ = classes
         self.statement_ = json.loads(self.release_["statement.json"])
         self.fairness_ = json.loads(self.release_["fairness.json"])
@@ -189,6 +194,13 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         answers: np.ndarray = self.classes_[self._answers(X, sensitive_features, for_decisions=True)[0]]
         return answers
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, sensitive_features: Any = None) -> float:
+        """The share of records with the right class. ``sensitive_features`` are needed as for
+        :meth:`predict`.
+        """
+        answers = self.predict(X, sensitive_features=sensitive_features)
+        return float(accuracy_score(y, answers, sample_weight=sample_weight))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class, in the order of ``classes_``."""
@@ -222,6 +234,16 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             check_consistent_length(X, y)
             y = column_or_1d(y, warn=True)
         return [(str(name), X[name]) for name in X.columns], y
+
+    def _check_choices(self, sensitive_features: Any) -> None:
+        if self.fairness not in _FAIRNESS:
+            raise ValueError(f"fairness = {self.fairness!r}: expected one of {', '.join(_FAIRNESS)}")
+        if self.fairness != "none" and sensitive_features is None:
+            raise ValueError(f"fairness = {self.fairness!r} needs sensitive_features in fit")
+        if isinstance(self.classes, (str, bytes)):
+            raise TypeError(f"classes = {self.classes!r}: expected a list of classes")
+        if self.hidden is not None and np.ndim(self.hidden) != 1:
+            raise ValueError(f"hidden = {self.hidden!r}: expected a list of widths")
 
     def _classes(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         classes, positions = np.unique(y, return_inverse=True)
@@ -329,6 +351,9 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _answers(self, X: Any, sensitive_features: Any, *, for_decisions: bool) -> tuple[np.ndarray, np.ndarray]:
         columns, _ = self._inputs(X)
+        if (_columns.library(X) != "numpy") != self._is_frame:
+            # Only one of the two has names: columns go by their places, as in scikit-learn.
+            columns = [(name, values) for name, (_, values) in zip(self._names, columns)]
         model = _rust.Model(self.release_["pipeline.json"], self.release_["model.safetensors"])
         schema = json.loads(self.release_["pipeline.json"])["schema"]
         kinds = {name: column["kind"] for name, column in schema["columns"]}
@@ -342,12 +367,17 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         n_records = len(columns[0][1])
         if model.needs_groups():
             given = dict(_columns.columns(sensitive_features, "sensitive_feature", "sensitive_features"))
+            names = {*given, *(name for name, _ in self._sensitive)}
+            if len(given) == len(self._sensitive) == 1 and "sensitive_feature_0" in names:
+                # Only one of the two has a name.
+                given = {self._sensitive[0][0]: next(iter(given.values()))}
             for place, (name, stored) in enumerate(self._sensitive):
                 if name in given:
                     check_length(name, given[name], n_records)
                     table.append((stored, texts(given[name])))
                 elif for_decisions:
-                    raise ValueError(f"sensitive_features: decisions depend on `{name}`, which is not given")
+                    found = ", ".join(f"`{other}`" for other in given) or "none"
+                    raise ValueError(f"sensitive_features: decisions depend on `{name}`, which is not given; given are {found}")
                 else:
                     # Probabilities do not depend on it.
                     group = schema["groups"][place]["groups"]["values"][0]

@@ -66,6 +66,7 @@ METRICS = (
 )
 """The rates that a frame can hold, besides ``count``."""
 
+_COLUMNS = ("count", "metric", "statistic", "value", "low", "high", "interval", "n_undefined")
 _SHARES = frozenset(METRICS) - {"balanced_accuracy", "f1"}
 
 Empty = Literal["zero", "undefined"]
@@ -132,7 +133,10 @@ class MetricFrame:
         ``metric``, ``statistic`` (``overall``, ``group``, ``difference``, ``ratio``), ``value``,
         ``low``, ``high``, ``interval`` and ``n_undefined``. Shares of records without weights get
         the exact interval of Clopper and Pearson; everything else a bootstrap over records,
-        expanded for small groups, of which ``n_undefined`` resamples were undefined.
+        expanded for small groups, of which ``n_undefined`` resamples were undefined. A bootstrap says
+        too little where a rate is 0 or 1: resamples of a group that is all right do not vary, and a
+        difference of such groups has an interval of no width. Its ends may leave the range of the
+        statistic.
         """
         rows: list[dict[str, Any]] = []
         for name, frame in self._frames.items():
@@ -217,6 +221,11 @@ def frame(
     sensitive = _encoded(sensitive_features, "sensitive_feature", "sensitive_features")
     control = _encoded(control_features, "control_feature", "control_features")
     records = _records(y_true, y_pred, sensitive, control, sample_weight, pos_label, empty)
+    taken = {*METRICS, *_COLUMNS}
+    for name, _, _ in [*control, *sensitive]:
+        if name in taken:
+            raise ValueError(f"feature `{name}`: expected a name of its own, which no column of a result has")
+        taken.add(name)
     found = [[(name, levels) for name, levels, _ in features] for features in (sensitive, control)]
     return MetricFrame(records, names, kind, found[0], found[1], weighted=sample_weight is not None)
 

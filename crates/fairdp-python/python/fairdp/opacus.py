@@ -109,7 +109,8 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
     """A step of a clipping method: scales and count queries by `method`, noise exact on a public
     grid.
 
-    Give the groups of a batch to `set_groups` before its backward pass, if `method.needs_groups`.
+    Give the groups of a batch to `set_groups` between `zero_grad` and its backward pass, if
+    `method.needs_groups`.
     `noise_multiplier` is that of all queries of a step together, `(Σ σ_j⁻²)^(-1/2)`, which is what
     any accountant must be told: one Gaussian mechanism with it has the trade-off curve of the joint
     one. It is 0 where nothing is certified. Norms and sums are formed in float64, except in ghost
@@ -161,17 +162,25 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
             )
 
     def set_groups(self, groups: Any) -> None:
-        """The group of each record of the next batch, or part of one, from 0."""
+        """The group of each record of the next batch, or part of one, from 0: after `zero_grad`,
+        which forgets those of a batch that was given up, and before the backward pass.
+        """
         found = clipping._groups(groups)
         if found is None:
             raise ValueError("groups is None, expected the group of each record")
         self._groups.append(found)
 
+    def zero_grad(self, set_to_none: bool = False) -> None:
+        """As Opacus's; groups of a batch that was given up are forgotten."""
+        if not self._is_last_step_skipped:
+            self._groups.clear()
+        super().zero_grad(set_to_none)
+
     def scales(self, norms: torch.Tensor) -> torch.Tensor:
         """Scales for the records of a batch, or part of one, with these gradient norms."""
         values = norms.detach().double().cpu().numpy().reshape(-1)
         if self.method.needs_groups and not self._groups:
-            raise ValueError(f"{self.method.name} needs groups: call set_groups before each backward pass")
+            raise ValueError(f"{self.method.name} needs groups: call set_groups between zero_grad and the backward pass")
         groups = self._groups.pop(0) if self._groups else np.zeros(len(values), dtype=np.int64)
         if len(groups) != len(values):
             raise ValueError(f"groups has {len(groups)} entries, but the batch has {len(values)} records")
@@ -209,8 +218,9 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
         # A record with a gradient that is not finite has scale 0: its entries may not reach the
         # sum, as 0 · ∞ would.
         squares = torch.zeros(n_records, dtype=torch.float64, device=flat[0].device)
-        for gradients in flat:
-            squares += gradients.reshape(n_records, -1).double().square().sum(dim=1).to(squares.device)
+        for p, gradients in zip(self.params, flat):
+            # Not -1: a batch without records has a norm for none.
+            squares += gradients.reshape(n_records, p.numel()).double().square().sum(dim=1).to(squares.device)
         scales = self.scales(squares.sqrt())
         used = scales > 0
         for p, gradients in zip(self.params, flat):
@@ -275,6 +285,10 @@ class _GhostOptimizer(FairDPOptimizer):
         self._is_open = is_last
         return scales
 
+    def zero_grad(self, set_to_none: bool = False) -> None:
+        """As Opacus's, which calls it between the two passes: groups are still needed then."""
+        DPOptimizer.zero_grad(self, set_to_none)
+
     def pre_step(self, *args: Any, **kwargs: Any) -> bool | None:
         """As Opacus's; a step that is taken is charged."""
         is_taken: bool | None = super().pre_step(*args, **kwargs)
@@ -301,6 +315,10 @@ class _GhostOptimizer(FairDPOptimizer):
             p.summed_grad = total if p.summed_grad is None else p.summed_grad + total
 
 
+# What Opacus's own `make_private` is given.
+_TAKEN = frozenset({"batch_first", "criterion", "poisson_sampling", "rand_on_empty", "wrap_model"})
+
+
 def make_private(
     engine: PrivacyEngine,
     *,
@@ -322,10 +340,17 @@ def make_private(
     `settings` are those of `clipping.method`, `groups` the number of groups, `noise_multiplier`
     that of the gradient; counts and their noise are in the engine's ledger too. Batches are Poisson
     samples and there is one process. A `seed`, which is for experiments, makes noise repeatable and
-    nothing private: a warning says so, and `is_private` of the optimizer is False. FairLens is a ValueError: see the module's documentation.
+    nothing private: a warning says so, and `is_private` of the optimizer is False. FairLens is a
+    ValueError: see the module's documentation. Of Opacus's other arguments those are taken that have
+    an effect: `batch_first`, `criterion`, `poisson_sampling`, `rand_on_empty` and `wrap_model`.
     """
     if grad_sample_mode not in ("hooks", "ghost"):
         raise ValueError(f"grad_sample_mode is {grad_sample_mode!r}, expected 'hooks' or 'ghost'")
+    if "max_grad_norm" in kwargs:
+        raise TypeError("max_grad_norm: the bound is the method's, expected settings={'clip_norm': ...}")
+    unknown = sorted(kwargs.keys() - _TAKEN)
+    if unknown:
+        raise TypeError(f"{unknown[0]} is of no effect here, expected some of {', '.join(sorted(_TAKEN))}")
     if not kwargs.get("poisson_sampling", True):
         raise ValueError("poisson_sampling is False, but what is charged is the cost of Poisson batches")
     if isinstance(module, (torch.nn.parallel.DistributedDataParallel, torch.nn.DataParallel)):

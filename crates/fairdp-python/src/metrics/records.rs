@@ -111,12 +111,14 @@ impl Records {
         }
     }
 
-    /// A rate of some rows. A group without a record has none, whatever an empty class has.
+    /// A rate of some rows. A group without a record, or of records without weight, has none,
+    /// whatever an empty class has.
     fn metric(&self, rate: BinaryRate) -> Result<impl Fn(&[usize]) -> Result<Measured, MetricError> + '_, MetricError> {
         let decisions = self.decisions()?;
         Ok(move |rows: &[usize]| {
-            if rows.is_empty() {
-                return Ok(Measured { n: 0, value: None });
+            let has_weight = |row: &usize| self.weights.as_ref().is_none_or(|weights| weights.get(*row) != Some(&0.0));
+            if !rows.iter().any(has_weight) {
+                return Ok(Measured { n: rows.len(), value: None });
             }
             Ok(decisions.on_rows(rows.iter().copied(), rate))
         })

@@ -3,8 +3,11 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use dp_accounting::{AccountingError, Bound, Case, Certainty, Found, Mark, MarkedEpsilon, Rounding, Scope, decimal};
-use fairdp::FairdpError;
+use dp_accounting::{
+    AccountingError, Answer, Bound, Case, Certainty, Found, LEAST_NOISE_MULTIPLIER, MOST_STEPS, Mark, MarkedEpsilon,
+    Rounding, Scope, decimal,
+};
+use fairdp::{FairdpError, default_delta};
 
 use super::Failure;
 
@@ -31,7 +34,7 @@ pub(super) struct AccountArgs {
     /// Standard deviation of the noise over the clipping norm.
     #[arg(long)]
     noise_multiplier: Option<f64>,
-    /// δ; 1e-5 unless given.
+    /// δ; 1e-5, or less for many --records, unless given.
     #[arg(long)]
     delta: Option<f64>,
     /// Asks for δ at this ε.
@@ -55,16 +58,21 @@ impl AccountArgs {
             steps: self.steps,
             epochs: self.epochs,
             noise_multiplier: self.noise_multiplier,
-            delta: self.delta.or_else(|| self.epsilon.is_none().then_some(1e-5)),
+            delta: self.delta.or_else(|| self.epsilon.is_none().then(|| default_delta(self.records.unwrap_or(1)))),
             epsilon: self.epsilon,
             target_epsilon: self.target_epsilon,
             ..Case::default()
         };
         let answered = case.resolve().and_then(|case| case.answer()).map_err(refused)?;
         if self.json {
-            let answer = serde_json::json!({ "found": answered.found, "answers": answered.answers });
+            let answer = serde_json::json!({
+                "case": answered.case.to_string(),
+                "found": answered.found,
+                "answers": answered.answers.iter().map(marked).collect::<Vec<_>>(),
+            });
             return Ok(writeln!(out, "{answer}")?);
         }
+        writeln!(out, "{}", answered.case)?;
         if let Some(found) = answered.found {
             write_found(out, found)?;
         }
@@ -74,11 +82,7 @@ impl AccountArgs {
                     let scope = Scope::of("one record", ["what is released"]);
                     format!("epsilon {:.4}", MarkedEpsilon::new(bound, &scope))
                 }
-                Bound::Delta(bound) => {
-                    let mark = if bound.certainty == Certainty::Estimate { Mark::Nominal } else { Mark::Certified };
-                    // A zero may have a sign.
-                    format!("delta {:.3e} ({mark})", bound.delta + 0.0)
-                }
+                Bound::Delta(bound) => format!("delta {} ({})", rounded_up(bound.delta), mark(&bound.certainty)),
             };
             writeln!(out, "{:<45} {answered}", answer.accountant)?;
         }
@@ -86,16 +90,42 @@ impl AccountArgs {
     }
 }
 
+/// What a bound is worth.
+fn mark(certainty: &Certainty) -> Mark {
+    if *certainty == Certainty::Estimate { Mark::Nominal } else { Mark::Certified }
+}
+
+/// An answer with its mark.
+fn marked(answer: &Answer) -> serde_json::Value {
+    let certainty = match &answer.bound {
+        Bound::Epsilon(bound) => &bound.certainty,
+        Bound::Delta(bound) => &bound.certainty,
+    };
+    let mut json = serde_json::json!(answer);
+    json["mark"] = mark(certainty).to_string().into();
+    json
+}
+
+/// Four digits that are no smaller: a guarantee must not shrink in print.
+fn rounded_up(delta: f64) -> String {
+    // A zero may have a sign.
+    let text = format!("{:.3e}", delta + 0.0);
+    let exponent = text.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok()).unwrap_or(0);
+    match text.parse::<f64>() {
+        Ok(printed) if printed < delta => format!("{:.3e}", printed + 10.0_f64.powi(exponent - 3)),
+        _ => text,
+    }
+}
+
 /// What was left out or is too much, by the names of options.
 fn refused(error: AccountingError) -> Failure {
     match error {
-        AccountingError::Incomplete { needed } => {
-            let options: String = needed
-                .split('`')
-                .enumerate()
-                .map(|(i, words)| if i % 2 == 1 { format!("--{}", words.replace('_', "-")) } else { words.to_owned() })
-                .collect();
-            Failure::Usage(format!("give {options}"))
+        AccountingError::Incomplete { .. } | AccountingError::Conflicting { .. } => {
+            let message = error.to_string();
+            let options = message.split('`').enumerate();
+            let named = options
+                .map(|(i, words)| if i % 2 == 1 { format!("--{}", words.replace('_', "-")) } else { words.to_owned() });
+            Failure::Usage(named.collect())
         }
         error => Failure::Library(FairdpError::from(error)),
     }
@@ -104,12 +134,18 @@ fn refused(error: AccountingError) -> Failure {
 fn write_found(out: &mut impl Write, found: Found) -> io::Result<()> {
     match found {
         // Towards privacy: what is printed meets the target, too.
-        Found::NoiseMultiplier(value) => writeln!(out, "noise multiplier {}", decimal(value, 6, Rounding::Up)),
+        Found::NoiseMultiplier(value) => {
+            let limit = if value <= LEAST_NOISE_MULTIPLIER { ", the least that is tried" } else { "" };
+            writeln!(out, "noise multiplier {}{limit}", decimal(value, 6, Rounding::Up))
+        }
         Found::SamplingRate(value) => {
             let places = (6.0 - value.log10().floor()) as usize;
             writeln!(out, "sampling rate {}", decimal(value, places, Rounding::Down))
         }
         Found::BatchSize(value) => writeln!(out, "batch size {value}"),
-        Found::Steps(value) => writeln!(out, "steps {value}"),
+        Found::Steps(value) => {
+            let limit = if value == MOST_STEPS { ", the most that are tried" } else { "" };
+            writeln!(out, "steps {value}{limit}")
+        }
     }
 }

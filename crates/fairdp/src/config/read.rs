@@ -9,8 +9,8 @@ use dp_data::table::{Csv, Encoding, Label, Schema, TableFiles, TableFormat};
 use super::fault::Fault;
 use super::nearest::explain;
 use super::{
-    CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Fairness, From, GroupEntry, LEAST_DELTA, MethodEntry, ModelKind,
-    PrivacyEntry, TuningEntry,
+    BinsEntry, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Fairness, From, GroupEntry, LEAST_DELTA, MethodEntry,
+    Missing, ModelKind, PrivacyEntry, TuningEntry,
 };
 use crate::choice::Choice;
 use crate::error::{FairdpError, Result};
@@ -222,17 +222,32 @@ impl Config {
             entries.push(format!("label `{}`: classes {}", self.label.column, self.label.classes.join(", ")));
         }
         for group in self.group.iter().filter(|group| From::is_open(group.from, group.public)) {
-            let values = group.values.as_ref().map_or("its edges".into(), |values| shortened(values));
-            entries.push(format!("group `{}`: {values}", group.column));
+            let edges = || format!("edges {}", shortened(group.edges.as_deref().unwrap_or_default()));
+            let values = group.values.as_ref().map_or_else(edges, |values| shortened(values));
+            let missing = if group.missing { ", missing values" } else { "" };
+            entries.push(format!("group `{}`: {values}{missing}", group.column));
         }
         for column in self.column.iter().filter(|column| column.is_read_from_records()) {
             let what = match column.kind {
                 ColumnKind::Number if column.bounds.is_some() => continue,
                 ColumnKind::Number => {
                     let number = |bound: Option<f64>| bound.map_or("?".into(), |bound| bound.to_string());
-                    format!("bounds {} to {}", number(column.low), number(column.high))
+                    let bins = match &column.bins {
+                        None => String::new(),
+                        Some(BinsEntry::Equal(n)) => format!(", {n} bins"),
+                        Some(BinsEntry::Log { log }) => format!(", {log} growing bins"),
+                        Some(BinsEntry::Edges { edges }) => format!(", edges {}", shortened(edges)),
+                    };
+                    let missing = match column.missing {
+                        Some(Missing::Value(value)) => format!(", missing values at {value}"),
+                        _ => String::new(),
+                    };
+                    format!("bounds {} to {}{bins}{missing}", number(column.low), number(column.high))
                 }
-                ColumnKind::Category => format!("values {}", shortened(column.values.as_deref().unwrap_or_default())),
+                ColumnKind::Category => {
+                    let missing = if column.missing == Some(Missing::Feature(true)) { ", missing values" } else { "" };
+                    format!("values {}{missing}", shortened(column.values.as_deref().unwrap_or_default()))
+                }
                 ColumnKind::Drop => "dropped".to_owned(),
             };
             entries.push(format!("column `{}`: {what}", column.name));
@@ -319,9 +334,9 @@ pub(crate) fn absolute(path: &str) -> Result<String> {
     Ok(absolute.to_string_lossy().into_owned())
 }
 
-fn shortened(values: &[String]) -> String {
+fn shortened<T: ToString>(values: &[T]) -> String {
     const SHOWN: usize = 5;
-    let shown = values.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let shown = values.iter().take(SHOWN).map(T::to_string).collect::<Vec<_>>().join(", ");
     if values.len() > SHOWN { format!("{shown}, … ({} values)", values.len()) } else { shown }
 }
 

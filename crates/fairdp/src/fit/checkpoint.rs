@@ -16,7 +16,7 @@ use crate::solver::State;
 
 const NAME: &str = "checkpoint.json";
 /// Of checkpoints.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Time between two checkpoints.
 const INTERVAL: Duration = Duration::from_secs(1);
 
@@ -31,9 +31,12 @@ pub(crate) struct Checkpoint {
     pub(crate) key: Key,
     /// sha256 of the configuration.
     config: String,
-    /// The table by a name under the key, once it was read: the same noise on other records would
+    /// What decides how sums are rounded: the same noise on figures that are rounded otherwise would
     /// take the noise off.
-    table: Option<String>,
+    arithmetic: String,
+    /// The tables by names under the key, once they were read: the same noise on other records would
+    /// take it off, too.
+    tables: Option<String>,
     /// Whether the run has entered the ledger, or was about to.
     #[serde(default)]
     entered: bool,
@@ -52,16 +55,16 @@ impl Checkpoints {
     /// A new run, or the one that was killed: on every rank that of rank 0.
     pub(crate) fn of_ranks(
         private: &Path,
-        config: &str,
+        (config, arithmetic): (&str, &str),
         seed: Option<u64>,
         resume: bool,
         ranks: &dyn Collective,
     ) -> Result<Self> {
         if ranks.size() == 1 {
-            return Self::begin(private, config, seed, resume);
+            return Self::begin(private, (config, arithmetic), seed, resume);
         }
         if ranks.rank() == 0 {
-            let checkpoints = Self::begin(private, config, seed, resume)?;
+            let checkpoints = Self::begin(private, (config, arithmetic), seed, resume)?;
             ranks.broadcast(sealed(&checkpoints.checkpoint)?.into_bytes())?;
             return Ok(checkpoints);
         }
@@ -73,7 +76,7 @@ impl Checkpoints {
         Ok(Self { path: None, checkpoint, written: Instant::now() })
     }
 
-    fn begin(private: &Path, config: &str, seed: Option<u64>, resume: bool) -> Result<Self> {
+    fn begin(private: &Path, (config, arithmetic): (&str, &str), seed: Option<u64>, resume: bool) -> Result<Self> {
         let path = private.join(NAME);
         let config = sha256(config.as_bytes());
         let found = resume && path.exists();
@@ -93,9 +96,20 @@ impl Checkpoints {
             if seed.is_some() && checkpoint.key.seed != seed {
                 return differs("seed");
             }
+            if checkpoint.arithmetic != arithmetic {
+                return differs("program or kind of processor");
+            }
             checkpoint
         } else {
-            Checkpoint { version: VERSION, key: Key::new(seed)?, config, table: None, entered: false, state: None }
+            Checkpoint {
+                version: VERSION,
+                key: Key::new(seed)?,
+                config,
+                arithmetic: arithmetic.to_owned(),
+                tables: None,
+                entered: false,
+                state: None,
+            }
         };
         let mut checkpoints = Self { path: Some(path), checkpoint, written: Instant::now() };
         if !found {
@@ -109,7 +123,7 @@ impl Checkpoints {
     pub(crate) fn is_unspent(private: &Path) -> bool {
         let path = private.join(NAME);
         let read = || unsealed::<Checkpoint>(&path, &input::text(&path)?);
-        read().is_ok_and(|checkpoint| checkpoint.table.is_none() && !checkpoint.entered)
+        read().is_ok_and(|checkpoint| checkpoint.tables.is_none() && !checkpoint.entered)
     }
 
     /// Notes whether the run has entered the ledger, before it does so, and says what was noted
@@ -122,15 +136,16 @@ impl Checkpoints {
         Ok(before)
     }
 
-    /// Compares the table with the one that the run began with.
-    pub(crate) fn bind(&mut self, table: String) -> Result<Option<State>> {
-        match &self.checkpoint.table {
-            Some(known) if *known != table => {
-                return Err(FairdpError::Refused("the table is not the one that the run began with".into()));
+    /// Compares the tables with those that the run began with.
+    pub(crate) fn bind(&mut self, tables: String) -> Result<Option<State>> {
+        match &self.checkpoint.tables {
+            Some(known) if *known != tables => {
+                let problem = "the training or the test table is not the one that the run began with";
+                return Err(FairdpError::Refused(problem.into()));
             }
             Some(_) => {}
             None => {
-                self.checkpoint.table = Some(table);
+                self.checkpoint.tables = Some(tables);
                 self.write()?;
             }
         }

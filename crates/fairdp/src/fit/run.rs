@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use dp_data::table::{EncodedFile, TableFiles};
-use dp_train::{Device, DeviceName};
+use dp_train::{Device, DeviceName, NUMERICS, platform};
 
 use super::candidates::trials;
 use super::checkpoint::{Checkpoints, TRAINER_CHECKPOINT};
@@ -83,7 +83,9 @@ fn run(
     let mut journal = Journal::new(progress);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.get()).build();
     let pool = pool.map_err(|error| FairdpError::Refused(format!("no threads: {error}")))?;
-    let mut checkpoints = Checkpoints::of_ranks(private, text, options.seed, options.resume, &**ranks)?;
+    let program = program(options.program.as_deref())?;
+    let arithmetic = format!("{NUMERICS}, {}, {}", platform(), program.sha256);
+    let mut checkpoints = Checkpoints::of_ranks(private, (text, &arithmetic), options.seed, options.resume, &**ranks)?;
     let key = checkpoints.checkpoint.key.clone();
 
     let shares = Shares {
@@ -125,9 +127,10 @@ fn run(
     if config.fairness != Fairness::None {
         size.refuse_short((config, path), &plan)?;
     }
-    let table = key.name_of(&tables.training);
-    ranks.agree("the table", table.as_bytes())?;
-    let saved = checkpoints.bind(table)?;
+    let names: Vec<String> = tables.all().map(|table| key.name_of(table)).collect();
+    let names = names.join(" ");
+    ranks.agree("the table", names.as_bytes())?;
+    let saved = checkpoints.bind(names)?;
 
     pool.install(|| tables.share_out((config, &plan.candidates[0].choice), (shares, &key), private))?;
     let account = account_of(&plan)?;
@@ -221,7 +224,9 @@ fn run(
         unit: match &config.unit {
             None => Unit { what: "one record (a row of the table)".into(), max_records: 1 },
             Some(unit) => {
-                Unit { what: format!("all records with one value of `{}`", unit.column), max_records: unit.max_records }
+                let what =
+                    format!("all records with one value of `{}` (which records share one is public)", unit.column);
+                Unit { what, max_records: unit.max_records }
             }
         },
         records: [sizes.0, sizes.1, n_validation],
@@ -231,7 +236,7 @@ fn run(
         method: candidate.method.clone(),
         sampling: sampling(&plan),
         total_epsilon,
-        program: program(options.program.as_deref())?,
+        program,
     })?;
     let weights = model.safetensors()?;
     ranks.agree("the model", sha256(&weights).as_bytes())?;

@@ -37,6 +37,11 @@ pub(super) struct Tables {
 }
 
 impl Tables {
+    /// The training table, and the test table if it is one of its own.
+    pub(super) fn all(&self) -> impl Iterator<Item = &EncodedTable> {
+        [&self.training].into_iter().chain(self.test.as_ref().map(|(table, _)| table))
+    }
+
     /// Reads the training table, and the test table if there is one; `place` is for a training
     /// table that is read whole.
     pub(super) fn read(

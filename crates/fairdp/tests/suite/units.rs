@@ -34,7 +34,10 @@ fn all_records_of_a_patient_are_protected_together_and_the_third_is_not_used() {
     };
     let model = fit("fairdp.toml", "a");
     let statement = json(here.join("a/release/statement.json"));
-    assert_eq!(statement["unit"]["what"], "all records with one value of `patient_id`");
+    assert_eq!(
+        statement["unit"]["what"],
+        "all records with one value of `patient_id` (which records share one is public)"
+    );
     assert_eq!(statement["unit"]["max_records"], 2);
     assert!(statement["epsilon"].as_f64().unwrap() <= 2.0);
     assert!(json(here.join("a/private/diagnostics.json"))["auc"].as_f64().unwrap() > 0.65);
