@@ -381,6 +381,26 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_be_fitted_is_said_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        let mut rows = vec!["y,kind,person".to_owned()];
+        rows.extend((0..300).map(|i| format!("{},{},p{i}", ["a", "b", ""][i % 3], i % 3)));
+        std::fs::write(&path, rows.join("\n") + "\n").unwrap();
+        let propose = |options: InitOptions| init(&[path.to_str().unwrap().to_owned()], &options);
+        let of = |label: &str| InitOptions { label: label.into(), ..InitOptions::default() };
+        assert!(propose(of("y")).unwrap().contains("\n# 100 rows have no label"));
+        for (options, expected) in [
+            (InitOptions { delta: Some(0.01), ..of("y") }, "--delta = 1e-2: expected below one over"),
+            (InitOptions { positive: Some("1".into()), ..of("kind") }, "--positive = 1 (of 3 classes)"),
+            (InitOptions { groups: vec!["person".into()], ..of("y") }, "--group = person (300 values)"),
+        ] {
+            let message = propose(options).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+
+    #[test]
     fn deltas_are_below_one_over_n() {
         assert_eq!((default_delta(100), default_delta(45_222)), (1e-5, 1e-5));
         assert_eq!((default_delta(60_000).to_string(), default_delta(10_000_000)), ("0.000001".into(), 1e-8));

@@ -179,3 +179,20 @@ impl Checkpoints {
         fs::remove_file(&path).map_err(FairdpError::io("remove", &path))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_goes_on_under_its_own_program_and_tables() {
+        let folder = tempfile::tempdir().unwrap();
+        let begin = |arithmetic, resume| Checkpoints::begin(folder.path(), ("config", arithmetic), Some(1), resume);
+        begin("one", false).unwrap().bind("training test".into()).unwrap();
+        let refusal = |found: Result<()>| found.unwrap_err().to_string();
+        assert!(refusal(begin("another", true).map(drop)).contains("another program or kind of processor"));
+        let mut resumed = begin("one", true).unwrap();
+        assert!(refusal(resumed.bind("training other".into()).map(drop)).contains("the test table is not the one"));
+        resumed.bind("training test".into()).unwrap();
+    }
+}

@@ -13,10 +13,29 @@ fn what_is_missing_or_out_of_range_is_named_as_an_option() {
         ("--sampling-rate 0.1 --steps 3", "give --noise-multiplier, or --target-epsilon to find it"),
         ("--sampling-rate 0.1 --steps 3 --noise-multiplier -1", "noise multiplier is -1, but must be"),
         ("--sampling-rate 0.1 --steps 3 --target-epsilon -1", "epsilon is -1, but must be"),
+        (
+            "--records 9 --batch-size 10 --steps 3 --noise-multiplier 1",
+            "batch size is 10, but must be at most the number",
+        ),
+        ("--sampling-rate 0.1 --steps 3 --delta 1e-5 --epsilon 1", "--delta and --epsilon cannot be given together"),
+        ("--sampling-rate 0.1 --target-epsilon 1", "give with --target-epsilon, exactly two of --noise-multiplier"),
+        ("--sampling-rate 1 --noise-multiplier 1e-3 --target-epsilon 1", "no number of steps in [1, 2^40]"),
     ] {
         let (code, message) = refused(Path::new("."), &words(question));
         assert!(code == 2 && message.contains(expected), "{question}: {code} {message}");
     }
-    let answer = done(Path::new("."), &words("--sampling-rate 0.01 --steps 1000 --noise-multiplier 1"));
-    assert!(answer.contains("epsilon "), "{answer}");
+    // δ is 0.00261242057…: a guarantee does not shrink in print.
+    let batches = "--sampling-rate 0.01 --steps 1000 --noise-multiplier 1";
+    for (question, expected) in [
+        (batches.to_owned(), "neighbours"),
+        (format!("{batches} --epsilon 1"), "delta 2.613e-3 (certified)"),
+        (format!("{batches} --json"), "\"mark\":\"certified\""),
+        ("--records 1000000 --batch-size 100 --steps 1 --noise-multiplier 1".into(), "delta 1e-7"),
+        ("--sampling-rate 1e-9 --noise-multiplier 1 --target-epsilon 1".into(), "steps 1099511627776, the most that"),
+        ("--sampling-rate 1e-9 --steps 1000 --target-epsilon 1".into(), "0.010000, the least that is tried"),
+    ] {
+        let words: Vec<&str> = ["account"].into_iter().chain(question.split_whitespace()).collect();
+        let answer = done(Path::new("."), &words);
+        assert!(answer.contains(expected), "{question}: {answer}");
+    }
 }
