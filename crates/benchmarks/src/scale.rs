@@ -49,8 +49,8 @@ const ASSUMED: [Network; 2] = [
 ];
 
 /// Eight H100 in one machine, assumed: no card has run it. NVLink at half of its 450 GB/s, single
-/// precision at the 40 % of 60 TFLOP/s that docs/cuda.md aims at, and what every card does in full
-/// bound by 3 TB/s of memory, at 28 bytes a parameter.
+/// precision at 40 % of 60 TFLOP/s, and what every card does in full bound by 3 TB/s of memory, at 28
+/// bytes a parameter.
 const CARDS: (Network, f64, f64) =
     (Network { name: "8 × H100, NVLink", latency: 0.02, bandwidth: 2.25e8 }, 0.4 * 60e12 * 1e-3, 28.0 / (3e12 * 1e-3));
 
