@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use clap::Args;
 use dp_accounting::{
-    AccountingError, Answer, Bound, Case, Certainty, Found, LEAST_NOISE_MULTIPLIER, MOST_STEPS, Mark, MarkedEpsilon,
-    Rounding, Scope, decimal,
+    AccountingError, Answer, Bound, Case, Certainty, EpsilonBound, Found, LEAST_NOISE_MULTIPLIER, MOST_STEPS, Mark,
+    MarkedEpsilon, Rounding, Scope, decimal,
 };
 use fairdp::{FairdpError, default_delta};
 
@@ -78,11 +78,8 @@ impl AccountArgs {
         }
         for answer in &answered.answers {
             let answered = match &answer.bound {
-                Bound::Epsilon(bound) => {
-                    let scope = Scope::of("one record", ["what is released"]);
-                    format!("epsilon {:.4}", MarkedEpsilon::new(bound, &scope))
-                }
-                Bound::Delta(bound) => format!("delta {} ({})", rounded_up(bound.delta), mark(&bound.certainty)),
+                Bound::Epsilon(bound) => format!("epsilon {:.4}", of_one_record(bound)),
+                Bound::Delta(bound) => format!("delta {} ({})", rounded_up(bound.delta), mark(&answer.bound)),
             };
             writeln!(out, "{:<45} {answered}", answer.accountant)?;
         }
@@ -90,19 +87,23 @@ impl AccountArgs {
     }
 }
 
+fn of_one_record(bound: &EpsilonBound) -> MarkedEpsilon {
+    MarkedEpsilon::new(bound, &Scope::of("one record", ["what is released"]))
+}
+
 /// What a bound is worth.
-fn mark(certainty: &Certainty) -> Mark {
-    if *certainty == Certainty::Estimate { Mark::Nominal } else { Mark::Certified }
+fn mark(bound: &Bound) -> Mark {
+    match bound {
+        Bound::Epsilon(bound) => of_one_record(bound).mark(),
+        Bound::Delta(bound) if bound.certainty == Certainty::Estimate => Mark::Nominal,
+        Bound::Delta(_) => Mark::Certified,
+    }
 }
 
 /// An answer with its mark.
 fn marked(answer: &Answer) -> serde_json::Value {
-    let certainty = match &answer.bound {
-        Bound::Epsilon(bound) => &bound.certainty,
-        Bound::Delta(bound) => &bound.certainty,
-    };
     let mut json = serde_json::json!(answer);
-    json["mark"] = mark(certainty).to_string().into();
+    json["mark"] = mark(&answer.bound).to_string().into();
     json
 }
 

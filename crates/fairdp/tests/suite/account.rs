@@ -33,6 +33,7 @@ fn what_is_missing_or_out_of_range_is_named_as_an_option() {
         ("--records 1000000 --batch-size 100 --steps 1 --noise-multiplier 1".into(), "delta 1e-7"),
         ("--sampling-rate 1e-9 --noise-multiplier 1 --target-epsilon 1".into(), "steps 1099511627776, the most that"),
         ("--sampling-rate 1e-9 --steps 1000 --target-epsilon 1".into(), "0.010000, the least that is tried"),
+        ("--sampling-rate 1 --steps 1 --noise-multiplier 0 --json".into(), "\"mark\":\"nominal, not a guarantee\""),
     ] {
         let words: Vec<&str> = ["account"].into_iter().chain(question.split_whitespace()).collect();
         let answer = done(Path::new("."), &words);
