@@ -69,6 +69,35 @@ pub enum AccountingError {
         /// The only version that is read.
         supported: u32,
     },
+    /// A stored ledger that does not say where it ends.
+    #[error(
+        "the ledger carries no `n_entries` and `last_digest`, so entries that were cut from its end would not be missed: \
+         record its events anew"
+    )]
+    LedgerWithoutEnd,
+    /// A stored ledger ends elsewhere than it says.
+    #[error(
+        "the ledger was cut or changed at its end: it was stored with {n_expected} entries, the last digest {expected}, and \
+         has {n_found}, the last digest {found}"
+    )]
+    LedgerCut {
+        /// The number of entries that is stored.
+        n_expected: u64,
+        /// The last digest that is stored.
+        expected: String,
+        /// The number of entries.
+        n_found: u64,
+        /// The digest of the last one.
+        found: String,
+    },
+    /// A statement was asked of an accountant that accounts for something else, too.
+    #[error(
+        "the {accountant} accountant composed something before: give a new one, into which the statement composes its ledger"
+    )]
+    AccountantInUse {
+        /// Its name.
+        accountant: String,
+    },
     /// An ε was written with a mark that it cannot have.
     #[error("an epsilon of {epsilon} given {n_given} things cannot be {mark}")]
     InconsistentMark {

@@ -13,11 +13,15 @@ use crate::{
 /// recorded a thousand times or once with count 1000.
 ///
 /// **Guarantee.** [`verify`](Self::verify), and deserialising, fail if an entry was changed,
-/// removed, inserted or reordered without recomputing every later digest. The last digest,
-/// [`digest`](Self::digest), published elsewhere, pins the whole ledger. Digests are of a canonical
-/// encoding of events with a version of its own, which neither a compiler nor a JSON writer can
-/// change. A ledger of another version is refused: up to version 1 digests were of text that Rust
-/// does not promise to keep.
+/// removed, inserted or reordered without recomputing every later digest. A stored ledger carries
+/// its length and last digest (`n_entries`, `last_digest`), so deserialising fails as well if it
+/// was cut or continued at its end; one without them, as written up to November 2026, is refused.
+/// Who rewrites entries, digests and length together is seen only by a witness: the last digest,
+/// [`digest`](Self::digest), published elsewhere, pins the whole ledger.
+///
+/// Digests are of a canonical encoding of events with a version of its own, which neither a
+/// compiler nor a JSON writer can change. A ledger of another version is refused: up to version 1
+/// digests were of text that Rust does not promise to keep.
 ///
 /// **Example**
 /// ```
@@ -70,23 +74,38 @@ struct UncheckedLedger {
     #[serde(default = "version_without_number")]
     version: u32,
     relation: NeighbouringRelation,
+    #[serde(default)]
+    n_entries: Option<u64>,
+    #[serde(default)]
+    last_digest: Option<String>,
     entries: Vec<LedgerEntry>,
 }
 
 impl TryFrom<UncheckedLedger> for Ledger {
     type Error = AccountingError;
-    fn try_from(UncheckedLedger { version, relation, entries }: UncheckedLedger) -> Result<Self, AccountingError> {
+    fn try_from(stored: UncheckedLedger) -> Result<Self, AccountingError> {
+        let UncheckedLedger { version, relation, n_entries, last_digest, entries } = stored;
         if version != canonical::VERSION {
             return Err(AccountingError::LedgerVersion { found: version, supported: canonical::VERSION });
         }
+        let (Some(n_entries), Some(last_digest)) = (n_entries, last_digest) else {
+            return Err(AccountingError::LedgerWithoutEnd);
+        };
         let ledger = Self { relation, entries };
-        ledger.verify().map(|()| ledger)
+        ledger.verify()?;
+        let (n_found, found) = (ledger.entries.len() as u64, ledger.digest());
+        if (n_found, &found) != (n_entries, &last_digest) {
+            return Err(AccountingError::LedgerCut { n_found, found, n_expected: n_entries, expected: last_digest });
+        }
+        Ok(ledger)
     }
 }
 
 impl From<Ledger> for UncheckedLedger {
-    fn from(Ledger { relation, entries }: Ledger) -> Self {
-        Self { version: canonical::VERSION, relation, entries }
+    fn from(ledger: Ledger) -> Self {
+        let (n_entries, last_digest) = (Some(ledger.entries.len() as u64), Some(ledger.digest()));
+        let Ledger { relation, entries } = ledger;
+        Self { version: canonical::VERSION, relation, n_entries, last_digest, entries }
     }
 }
 
@@ -106,28 +125,44 @@ impl Ledger {
         self.relation
     }
 
-    /// Appends `count` releases of an event; a count of 0 appends nothing.
+    /// Appends `count` releases of an event; a count of 0 and [`DpEvent::nothing`] append nothing.
     ///
     /// # Errors
     /// [`AccountingError::CountOverflow`] when the count of a row of equal events no longer fits.
     pub fn record(&mut self, event: &DpEvent, count: u64) -> Result<(), AccountingError> {
+        self.all_or_nothing(|ledger| ledger.record_parts(event, count))
+    }
+
+    fn record_parts(&mut self, event: &DpEvent, count: u64) -> Result<(), AccountingError> {
         match event {
             DpEvent::SelfComposed { event, count: inner } => {
                 let total = inner.checked_mul(count).ok_or(AccountingError::CountOverflow { limit: u64::MAX })?;
-                self.record(event, total)
+                self.record_parts(event, total)
             }
             DpEvent::Composed(events) if count == 1 || events.len() == 1 => {
-                let mut next = self.clone();
-                events.iter().try_for_each(|event| next.record(event, count))?;
-                *self = next;
-                Ok(())
+                events.iter().try_for_each(|event| self.record_parts(event, count))
             }
             _ => self.append(event, count),
         }
     }
 
+    /// Appends, or leaves the ledger as it was.
+    fn all_or_nothing(
+        &mut self,
+        append: impl FnOnce(&mut Self) -> Result<(), AccountingError>,
+    ) -> Result<(), AccountingError> {
+        // Appending changes nothing before the last entry.
+        let (length, last) = (self.entries.len(), self.entries.last().cloned());
+        let appended = append(self);
+        if appended.is_err() {
+            self.entries.truncate(length.saturating_sub(1));
+            self.entries.extend(last);
+        }
+        appended
+    }
+
     fn append(&mut self, event: &DpEvent, count: u64) -> Result<(), AccountingError> {
-        if count == 0 {
+        if count == 0 || *event == DpEvent::nothing() {
             return Ok(());
         }
         let last = self.entries.len().checked_sub(1).filter(|&last| self.entries[last].event == *event);
@@ -154,10 +189,9 @@ impl Ledger {
             return Err(AccountingError::RelationMismatch { left: self.relation, right: other.relation });
         }
         other.verify()?;
-        let mut next = self.clone();
-        other.entries.iter().try_for_each(|entry| next.append(&entry.event, entry.count))?;
-        *self = next;
-        Ok(())
+        self.all_or_nothing(|ledger| {
+            other.entries.iter().try_for_each(|entry| ledger.append(&entry.event, entry.count))
+        })
     }
 
     /// All entries, oldest first.

@@ -72,6 +72,63 @@ fn any_change_shows() {
 }
 
 #[test]
+fn a_cut_at_the_end_shows() {
+    let value = serde_json::to_value(filled()).unwrap();
+    let entries = value["entries"].as_array().unwrap();
+    assert_eq!(value["n_entries"], 3);
+    assert_eq!(value["last_digest"], entries[2]["digest"]);
+    let error = |value: serde_json::Value| serde_json::from_value::<Ledger>(value).unwrap_err().to_string();
+    for n in 0..3 {
+        let mut cut = value.clone();
+        cut["entries"] = entries[..n].into();
+        let text = error(cut);
+        assert!(text.contains("cut or changed at its end") && text.contains(&format!("has {n}")), "{text}");
+    }
+    // Chained anew after a cut, or continued: only the stored end betrays it.
+    let mut continued = filled();
+    continued.record(&step(9.0), 1).unwrap();
+    let mut shorter = Ledger::new(ADD_REMOVE);
+    shorter.record(&step(1.0), 100).unwrap();
+    shorter.record(&step(2.0), 7).unwrap();
+    shorter.record(&step(1.0), 4).unwrap();
+    for other in [continued, shorter] {
+        let mut swapped = value.clone();
+        swapped["entries"] = serde_json::to_value(other).unwrap()["entries"].clone();
+        assert!(error(swapped).contains("cut or changed at its end"));
+    }
+    for (field, other) in [("n_entries", 2.into()), ("last_digest", entries[1]["digest"].clone())] {
+        let mut changed = value.clone();
+        changed[field] = other;
+        assert!(error(changed).contains("cut or changed at its end"));
+    }
+    for field in ["n_entries", "last_digest"] {
+        let mut without = value.clone();
+        without.as_object_mut().unwrap().remove(field);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(error(without), @"the ledger carries no `n_entries` and `last_digest`, so entries that were cut from its end would not be missed: record its events anew");
+        }
+    }
+    // An empty ledger has an end, too.
+    let empty = Ledger::new(ADD_REMOVE);
+    assert_eq!(serde_json::from_value::<Ledger>(serde_json::to_value(&empty).unwrap()).unwrap(), empty);
+}
+
+#[test]
+fn a_refused_list_leaves_the_ledger_as_it_was() {
+    let mut ledger = filled();
+    let list = DpEvent::Composed(vec![step(1.0), step(2.0), step(2.0).repeated(u64::MAX)]);
+    assert!(ledger.record(&list, 1).is_err());
+    assert_eq!(ledger, filled());
+    let mut other = Ledger::new(ADD_REMOVE);
+    other.record(&step(1.0), u64::MAX).unwrap();
+    assert!(ledger.merge(&other).is_err());
+    assert_eq!(ledger, filled());
+    let mut empty = Ledger::new(ADD_REMOVE);
+    assert!(empty.record(&list, 1).is_err());
+    assert_eq!(empty, Ledger::new(ADD_REMOVE));
+}
+
+#[test]
 fn composes_to_the_same_epsilon_as_its_events() {
     let mut from_ledger = RdpAccountant::new(ADD_REMOVE);
     filled().compose_into(&mut from_ledger).unwrap();

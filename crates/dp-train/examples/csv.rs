@@ -13,7 +13,7 @@ use std::error::Error;
 use std::fs::File;
 use std::io::{Read, Write};
 
-use dp_accounting::{Accountant, PldAccountant, Statement};
+use dp_accounting::Statement;
 use dp_train::{
     DType, Device, Execution, Model, Plan, PublicFacts, Randomness, Records, TrainConfig, Trainer, Unobserved,
 };
@@ -110,12 +110,10 @@ fn main() -> Outcome<()> {
 
     // What it cost, for whom, under which conditions.
     let privacy = plan.config().privacy.as_ref().ok_or("no [privacy]")?;
-    let mut accountant = PldAccountant::new(Plan::RELATION);
-    trainer.ledger().compose_into(&mut accountant)?;
     let scope = plan.scope("one person's record").ok_or("a method without a guarantee")?;
-    let statement = Statement::new(trainer.ledger(), &accountant, privacy.delta, scope)?;
+    let statement = Statement::new(trainer.ledger(), privacy.delta, scope)?;
     println!("{statement}\n");
-    assert!(accountant.epsilon(privacy.delta)?.epsilon.get() <= 1.0);
+    assert!(statement.epsilon.epsilon().get() <= 1.0);
 
     // Weights, architecture and loss, in one file.
     let folder = tempfile::tempdir()?;

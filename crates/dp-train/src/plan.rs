@@ -438,7 +438,8 @@ impl Plan {
                 .push("the noisy counts, rounded to a grid alike, and the thresholds that follow from them".to_owned());
         }
         let not_covered = vec!["running time and memory".to_owned()];
-        Some(Scope { not_covered, given: self.given.clone(), ..Scope::of(unit_of_privacy, covered) })
+        let n_records = Some(self.facts.n_records as u64);
+        Some(Scope { not_covered, given: self.given.clone(), n_records, ..Scope::of(unit_of_privacy, covered) })
     }
 
     /// Whether the clipping method has a proof: false without privacy. What the guarantee is worth

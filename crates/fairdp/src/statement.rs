@@ -134,6 +134,7 @@ impl Statement {
                 "how long the program took".into(),
             ],
             given: facts.uncovered,
+            n_records: None,
         };
         let marked = MarkedEpsilon::new(&bound, &scope);
         let rdp = account.epsilon_by_rdp(delta)?;
@@ -248,7 +249,11 @@ impl Statement {
         item("Trust", self.trust.clone());
         item(
             "Found by",
-            format!("{}; by Rényi divergences ε would be {} ({mark})", self.accountant, rounded_up(self.epsilon_rdp)),
+            format!(
+                "{}; a second accountant, by Rényi divergences, whose bounds are looser, finds at most {}",
+                self.accountant,
+                rounded_up(self.epsilon_rdp)
+            ),
         );
         item("δ", self.delta_reason.clone());
         let gaussian = self.attacks.gaussian_mu;

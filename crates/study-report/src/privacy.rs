@@ -158,7 +158,7 @@ fn scope_notes(private: &[(&MethodResults, &PrivacyRecord)]) -> Vec<String> {
         }
     }
     let note = |(scope, methods): (&Scope, Vec<String>)| {
-        let Scope { unit_of_privacy, covered, not_covered, given } = scope;
+        let Scope { unit_of_privacy, covered, not_covered, given, n_records: _ } = scope;
         let given =
             if given.is_empty() { String::new() } else { format!(" It is conditional: given {}.", given.join("; ")) };
         format!(
@@ -342,6 +342,7 @@ mod tests {
             covered: vec!["the parameters".to_owned(), released.to_owned()],
             not_covered: vec!["time".to_owned()],
             given: if released == "the counts" { vec!["the bins".to_owned()] } else { Vec::new() },
+            n_records: None,
         };
         let mut experiment = fixture::study().experiments.remove(0);
         let private = experiment.methods.iter_mut().filter_map(|method| method.privacy.as_mut());

@@ -26,14 +26,18 @@ impl Ledger {
         self.lock().clone()
     }
 
-    /// The accountant that the caller brings, or one of that name, with the whole ledger in it.
-    pub(crate) fn composed(&self, accountant: &Bound<'_, PyAny>) -> PyResult<Kind> {
-        let ledger = self.inner();
-        let mut kind = match accountant.cast::<Accountant>() {
-            Ok(accountant) => accountant.get().kind(),
-            Err(_) => Kind::of(accountant.extract()?, ledger.relation())?,
-        };
-        ledger.compose_into(&mut kind).map_err(errors::accounting_error)?;
+    /// The accountant that the caller brings, or one of that name.
+    pub(crate) fn kind(&self, accountant: &Bound<'_, PyAny>) -> PyResult<Kind> {
+        match accountant.cast::<Accountant>() {
+            Ok(accountant) => Ok(accountant.get().kind()),
+            Err(_) => Kind::of(accountant.extract()?, self.inner().relation()),
+        }
+    }
+
+    /// The same with the whole ledger in it.
+    fn composed(&self, accountant: &Bound<'_, PyAny>) -> PyResult<Kind> {
+        let mut kind = self.kind(accountant)?;
+        self.inner().compose_into(&mut kind).map_err(errors::accounting_error)?;
         Ok(kind)
     }
 }

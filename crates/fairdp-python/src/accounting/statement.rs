@@ -4,6 +4,7 @@ use dp_accounting::{Delta, Scope, Statement as Inner};
 use pyo3::prelude::*;
 
 use super::ledger::Ledger;
+use crate::count::Count;
 use crate::names::name_of;
 use crate::{errors, interruptible, json};
 
@@ -14,10 +15,13 @@ pub(crate) struct Statement(pub(crate) Inner);
 
 #[pymethods]
 impl Statement {
-    /// States what an accountant says of a ledger.
+    /// States what an accountant says of a ledger, which it composes itself: `accountant` is a
+    /// name, or an accountant that composed nothing yet. `n_records` is the number of units of
+    /// privacy, if that is public: a delta of 1/n or more is named.
     #[new]
-    #[pyo3(signature = (ledger, delta, *, unit_of_privacy, covered, not_covered = Vec::new(), given = Vec::new(), accountant = None),
-           text_signature = "(ledger, delta, *, unit_of_privacy, covered, not_covered=(), given=(), accountant='pld')")]
+    #[pyo3(signature = (ledger, delta, *, unit_of_privacy, covered, not_covered = Vec::new(), given = Vec::new(), n_records = None, accountant = None),
+           text_signature = "(ledger, delta, *, unit_of_privacy, covered, not_covered=(), given=(), n_records=None, accountant='pld')")]
+    #[expect(clippy::too_many_arguments, reason = "Python's keywords")]
     fn new(
         ledger: &Bound<'_, Ledger>,
         delta: f64,
@@ -25,14 +29,15 @@ impl Statement {
         covered: Vec<String>,
         not_covered: Vec<String>,
         given: Vec<String>,
+        n_records: Option<Count>,
         accountant: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let py = ledger.py();
         let pld = "pld".into_pyobject(py)?.into_any();
-        let kind = ledger.get().composed(accountant.unwrap_or(&pld))?;
+        let kind = ledger.get().kind(accountant.unwrap_or(&pld))?;
         let ledger = ledger.get().inner();
-        let scope = Scope { unit_of_privacy, covered, not_covered, given };
-        let statement = interruptible::run(py, None, move || Inner::new(&ledger, &kind, Delta::new(delta)?, scope))?;
+        let scope = Scope { unit_of_privacy, covered, not_covered, given, n_records: n_records.map(|n| n.0) };
+        let statement = interruptible::run(py, None, move || Inner::by(kind, &ledger, Delta::new(delta)?, scope))?;
         statement.map(Self).map_err(errors::accounting_error)
     }
 

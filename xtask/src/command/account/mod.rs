@@ -217,7 +217,7 @@ pub(crate) fn run(args: &AccountArgs) -> anyhow::Result<()> {
         case.delta = Some(DELTA);
     }
     let answered = case.resolve()?.answer()?;
-    let statement = args.statement.then(|| statement(&answered)).transpose()?;
+    let statement = args.statement.then(|| statement(&answered, case.records)).transpose()?;
     if let Some(path) = &args.plot {
         chart::draw(&answered.case, path)?;
     }
@@ -295,7 +295,7 @@ fn event(path: &Path) -> anyhow::Result<DpEvent> {
     event.with_context(|| format!("{} is no event", path.display()))
 }
 
-fn statement(answered: &Answered) -> anyhow::Result<Statement> {
+fn statement(answered: &Answered, n_records: Option<u64>) -> anyhow::Result<Statement> {
     let case: &Resolved = &answered.case;
     let delta = match case.asked {
         Asked::Epsilon { delta } | Asked::Parameter { delta, .. } => delta,
@@ -303,15 +303,11 @@ fn statement(answered: &Answered) -> anyhow::Result<Statement> {
     };
     let mut ledger = Ledger::new(case.relation);
     ledger.record(&case.event()?, case.steps)?;
-    if case.accountant == WhichAccountant::Rdp {
-        let mut accountant = case.rdp();
-        ledger.compose_into(&mut accountant)?;
-        Ok(Statement::new(&ledger, &accountant, delta, scope())?)
-    } else {
-        let mut accountant = case.pld()?;
-        ledger.compose_into(&mut accountant)?;
-        Ok(Statement::new(&ledger, &accountant, delta, scope())?)
-    }
+    let scope = Scope { n_records, ..scope() };
+    Ok(match case.accountant {
+        WhichAccountant::Rdp => Statement::by(case.rdp(), &ledger, delta, scope)?,
+        _ => Statement::by(case.pld()?, &ledger, delta, scope)?,
+    })
 }
 
 #[cfg(test)]
