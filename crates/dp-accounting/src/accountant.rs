@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AccountingError, Delta, DpEvent, Epsilon, NeighbouringRelation};
+use crate::{AccountingError, AttackBound, Delta, DpEvent, Epsilon, Mark, NeighbouringRelation};
 
 /// How much a reported number can be trusted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,6 +77,17 @@ pub struct DeltaBound {
     pub method: Option<Method>,
 }
 
+impl DeltaBound {
+    /// What it is worth, without conditions: nominal if it is an estimate, or 1, which promises
+    /// nothing; else certified.
+    pub fn mark(&self) -> Mark {
+        match self.certainty {
+            Certainty::Bound | Certainty::FallBack { .. } if self.delta < 1.0 => Mark::Certified,
+            _ => Mark::Nominal,
+        }
+    }
+}
+
 /// Turns a composition of events into a guarantee.
 ///
 /// **Guarantee.** What every implementation keeps: nothing composed is (0, 0); a non-private event
@@ -127,6 +138,12 @@ pub trait Accountant {
     /// Those of [`delta`](Self::delta).
     fn exchanged_delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {
         self.delta(epsilon)
+    }
+
+    /// The smallest false-negative rate of any test with this false-positive rate, in (0, 1), where
+    /// what was composed has a formula for it; [`TradeOff`](crate::TradeOff) searches otherwise.
+    fn false_negative_rate_by_formula(&self, _false_positive_rate: f64) -> Option<AttackBound> {
+        None
     }
 
     /// δ at any real ε, below 0 too: `max over events of P(event) - e^ε·Q(event)`, for every pair

@@ -237,7 +237,12 @@ impl<A: Accountant + Clone> Calibration<A> {
         max: u64,
         epsilon: impl Fn(u64) -> Result<Epsilon, AccountingError>,
     ) -> Result<Option<u64>, AccountingError> {
-        let meets = |count: u64| Ok::<bool, AccountingError>(epsilon(count)? <= self.target);
+        let meets = |count: u64| match epsilon(count) {
+            Ok(epsilon) => Ok(epsilon <= self.target),
+            // More than can be accounted for.
+            Err(AccountingError::CountOverflow { .. }) if count > 1 => Ok(false),
+            Err(error) => Err(error),
+        };
         if !meets(1)? {
             return Ok(None);
         }

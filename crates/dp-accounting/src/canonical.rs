@@ -98,7 +98,7 @@ fn push_later_kind(event: &DpEvent, out: &mut Vec<u8>) {
             count(steps, out);
         }
         DpEvent::TreeAggregation(tree) => {
-            out.push(14);
+            out.push(if tree.has_incomplete_nodes() { 20 } else { 14 });
             let (noise_multiplier, leaves, participations, separation) = tree.fields();
             float(noise_multiplier.get(), out);
             count(leaves, out);
@@ -228,6 +228,12 @@ mod tests {
             (
                 DpEvent::TreeAggregation(TreeAggregation::new(NoiseMultiplier::new(1.0).unwrap(), 8).unwrap()),
                 format!("0e{one}{}{}{}", number(8), number(1), number(1)),
+            ),
+            (
+                DpEvent::TreeAggregation(
+                    TreeAggregation::new(NoiseMultiplier::new(1.0).unwrap(), 5).unwrap().with_incomplete_nodes(),
+                ),
+                format!("14{one}{}{}{}", number(5), number(1), number(1)),
             ),
             (
                 DpEvent::MixtureOfGaussians(

@@ -1,5 +1,7 @@
 //! Events reduced to the mechanisms that can be analysed, with counts; every refusal happens here.
 
+use std::collections::HashMap;
+
 use crate::pair::Pair;
 use crate::{AccountingError, DpEvent, NeighbouringRelation, TrialCount};
 
@@ -127,15 +129,29 @@ impl Interval {
 }
 
 /// Mechanisms with counts, in order of first appearance; equal ones are counted together.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone)]
 pub(crate) struct Composition {
     relation: NeighbouringRelation,
     parts: Vec<(Mechanism, u64)>,
+    /// Where in `parts` mechanisms of a digest are, so that long lists take linear time.
+    places: HashMap<u64, Vec<usize>>,
+}
+
+impl PartialEq for Composition {
+    fn eq(&self, other: &Self) -> bool {
+        self.relation == other.relation && self.parts == other.parts
+    }
+}
+
+impl std::fmt::Debug for Composition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Composition").field("relation", &self.relation).field("parts", &self.parts).finish()
+    }
 }
 
 impl Composition {
-    pub(crate) const fn new(relation: NeighbouringRelation) -> Self {
-        Self { relation, parts: Vec::new() }
+    pub(crate) fn new(relation: NeighbouringRelation) -> Self {
+        Self { relation, parts: Vec::new(), places: HashMap::new() }
     }
 
     pub(crate) const fn relation(&self) -> NeighbouringRelation {
@@ -144,7 +160,7 @@ impl Composition {
 
     /// The same with the two neighbours exchanged.
     pub(crate) fn exchanged(&self) -> Self {
-        Self { relation: self.relation.exchanged(), parts: self.parts.clone() }
+        Self { relation: self.relation.exchanged(), ..self.clone() }
     }
 
     pub(crate) fn parts(&self) -> &[(Mechanism, u64)] {
@@ -173,7 +189,7 @@ impl Composition {
         for (mechanism, count) in &self.parts {
             match mechanism {
                 Mechanism::Failing { delta } => log_survival += *count as f64 * libm::log1p(-delta),
-                other => rest.parts.push((other.clone(), *count)),
+                other => rest.append(digest(other), other.clone(), *count),
             }
         }
         (rest, log_survival)
@@ -203,8 +219,7 @@ impl Composition {
         if other.relation != self.relation {
             return Err(AccountingError::RelationMismatch { left: self.relation, right: other.relation });
         }
-        let count_of =
-            |mechanism: &Mechanism| self.parts.iter().find(|(known, _)| known == mechanism).map_or(0, |(_, n)| *n);
+        let count_of = |mechanism: &Mechanism| self.place(digest(mechanism), mechanism).map_or(0, |i| self.parts[i].1);
         if other.parts.iter().any(|(mechanism, n)| count_of(mechanism).saturating_add(*n) > MAX_COUNT) {
             return Err(COUNT_OVERFLOW);
         }
@@ -326,14 +341,26 @@ impl Composition {
         }
         // Gaussians compose exactly: μ² = Σ 1/σ². Kept by count as well, so that they still compare
         // as equal.
-        let known = self.parts.iter_mut().find(|(known, _)| *known == mechanism);
-        let total = known.as_ref().map_or(0, |(_, n)| *n).checked_add(count).filter(|n| *n <= MAX_COUNT);
+        let digest = digest(&mechanism);
+        let known = self.place(digest, &mechanism);
+        let total = known.map_or(0, |i| self.parts[i].1).checked_add(count).filter(|n| *n <= MAX_COUNT);
         let total = total.ok_or(COUNT_OVERFLOW)?;
         match known {
-            Some((_, n)) => *n = total,
-            None => self.parts.push((mechanism, total)),
+            Some(i) => self.parts[i].1 = total,
+            None => self.append(digest, mechanism, total),
         }
         Ok(())
+    }
+
+    /// Where a mechanism is among the parts.
+    fn place(&self, digest: u64, mechanism: &Mechanism) -> Option<usize> {
+        self.places.get(&digest)?.iter().copied().find(|&i| self.parts[i].0 == *mechanism)
+    }
+
+    /// A mechanism that is not among the parts yet.
+    fn append(&mut self, digest: u64, mechanism: Mechanism, count: u64) {
+        self.places.entry(digest).or_default().push(self.parts.len());
+        self.parts.push((mechanism, count));
     }
 
     fn reduce(&self, event: &DpEvent) -> Result<Mechanism, AccountingError> {
@@ -376,8 +403,12 @@ impl Composition {
                     };
                 }
                 let discrete = matches!(**inner, DpEvent::DiscreteLaplace { .. } | DpEvent::DiscreteGaussian { .. });
-                if discrete && let Mechanism::Pair(pair) = self.reduce(inner)? {
-                    return Ok(pair.poisson_sampled(q).map_or(Mechanism::NonPrivate, Mechanism::Pair));
+                if discrete {
+                    return Ok(match self.reduce(inner)? {
+                        Mechanism::Pair(pair) => pair.poisson_sampled(q).map_or(Mechanism::NonPrivate, Mechanism::Pair),
+                        // No more concentrated than without sampling.
+                        other => other,
+                    });
                 }
                 if let Some(sigma) = joint_noise_multiplier(inner)? {
                     Mechanism::SampledGaussian { q, sigma }
@@ -445,7 +476,13 @@ impl Composition {
                 Mechanism::Pair(Pair::discrete_laplace(scale.get(), self.integer_sensitivity(*sensitivity)?)?)
             }
             DpEvent::DiscreteGaussian { sigma, sensitivity } => {
-                Mechanism::Pair(Pair::discrete_gaussian(sigma.get(), self.integer_sensitivity(*sensitivity)?)?)
+                let (sigma, sensitivity) = (sigma.get(), self.integer_sensitivity(*sensitivity)?);
+                // As concentrated as the continuous one (Canonne, Kamath & Steinke 2020, Theorem 4).
+                let ratio = f64::from(sensitivity) / sigma;
+                Pair::discrete_gaussian(sigma, sensitivity).map_or(
+                    Mechanism::ZeroConcentrated { rho: 0.5 * ratio * ratio * (1.0 + 4.0 * f64::EPSILON) },
+                    Mechanism::Pair,
+                )
             }
             DpEvent::TruncatedPoissonGaussian { noise_multiplier, sampling_rate, n_records, max_batch_size } => {
                 if *max_batch_size == 0 || *n_records == 0 {
@@ -474,13 +511,34 @@ impl Composition {
         sensitivity.checked_mul(times).filter(|total| *total > 0).ok_or(AccountingError::OutOfRange {
             parameter: "sensitivity",
             value: f64::from(sensitivity),
-            accepted: "at least 1 and at most 1e6",
+            accepted: "at least 1 and at most 2^32 - 1, 2^31 - 1 where a record is replaced",
         })
     }
 
     fn refuse(&self, event: &DpEvent, possible: &'static str) -> AccountingError {
         AccountingError::NoSoundAnalysis { event: event.to_string(), relation: self.relation, possible }
     }
+}
+
+/// Equal for equal mechanisms.
+fn digest(mechanism: &Mechanism) -> u64 {
+    use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+    let mut hasher = DefaultHasher::new();
+    std::mem::discriminant(mechanism).hash(&mut hasher);
+    let numbers = match *mechanism {
+        Mechanism::Gaussian { sigma: a } | Mechanism::Laplace { scale: a } => [a, 0.0],
+        Mechanism::ZeroConcentrated { rho: a } | Mechanism::Failing { delta: a } => [a, 0.0],
+        Mechanism::SampledGaussian { q, sigma: a } | Mechanism::FixedSizeGaussian { q, sigma: a } => [q, a],
+        Mechanism::SampledLaplace { q, scale } => [q, scale],
+        Mechanism::RandomisedResponse { epsilon, n_outcomes } => [epsilon, f64::from(n_outcomes)],
+        Mechanism::RandomAllocation { sigma, steps } => [sigma, steps as f64],
+        Mechanism::Pair(ref pair) => pair.numbers(),
+        // Few, and compared one by one.
+        Mechanism::NonPrivate | Mechanism::OneOf { .. } | Mechanism::RepeatAndSelect { .. } => [0.0; 2],
+    };
+    // A zero may have a sign.
+    numbers.map(|number| (number + 0.0).to_bits()).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// `(Σ σ_i⁻²)^(-1/2)` of an event made only of Gaussian queries on the same records, else `None`;

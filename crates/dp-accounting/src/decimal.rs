@@ -40,6 +40,59 @@ pub fn decimal(value: f64, decimals: usize, rounding: Rounding) -> String {
     }
 }
 
+/// `value` with one digit before the point, this many after it, and an exponent, rounded in this
+/// direction; `0` for 0 and `∞` for infinity.
+///
+/// **Guarantee.** That of [`decimal`].
+///
+/// **Example**
+/// ```
+/// use dp_accounting::{Rounding, scientific};
+/// assert_eq!(scientific(4.999_91e-5, 3, Rounding::Up), "5.000e-5");
+/// assert_eq!(scientific(9.999_91e-6, 3, Rounding::Up), "1.000e-5");
+/// assert_eq!(scientific(4.999_91e-5, 3, Rounding::Down), "4.999e-5");
+/// ```
+pub fn scientific(value: f64, decimals: usize, rounding: Rounding) -> String {
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if value.is_infinite() {
+        return decimal(value, decimals, rounding);
+    }
+    let nearest = format!("{value:.decimals$e}");
+    let printed: f64 = nearest.parse().unwrap_or(value);
+    let larger = match rounding {
+        Rounding::Up if printed < value => value > 0.0,
+        Rounding::Down if printed > value => value < 0.0,
+        Rounding::Up | Rounding::Down | Rounding::Nearest => return nearest,
+    };
+    let Some((mantissa, Ok(exponent))) = nearest.split_once('e').map(|(m, e)| (m, e.parse::<i32>())) else {
+        return nearest;
+    };
+    let (sign, digits) = mantissa.strip_prefix('-').map_or(("", mantissa), |digits| ("-", digits));
+    let is_power = |digit: u8| digits.bytes().skip(1).all(|d| d == b'.' || d == digit);
+    // Across a power of ten the unit is another one.
+    let (digits, exponent) = if larger && digits.starts_with('9') && is_power(b'9') {
+        (digits.replace('9', "0").replacen('0', "1", 1), exponent + 1)
+    } else if !larger && digits.starts_with('1') && is_power(b'0') {
+        (digits.replace(['0', '1'], "9"), exponent - 1)
+    } else {
+        (one_unit_on(digits, larger), exponent)
+    };
+    format!("{sign}{digits}e{exponent}")
+}
+
+/// A bound in print: [`decimal`], or [`scientific`] with as many digits where a decimal would show
+/// none.
+pub(crate) fn bound(value: f64, decimals: usize, rounding: Rounding) -> String {
+    let digits = decimals.saturating_sub(1);
+    if value > 0.0 && value < 0.1_f64.powf(decimals as f64) {
+        scientific(value, digits, rounding)
+    } else {
+        decimal(value, decimals, rounding)
+    }
+}
+
 /// The decimal whose magnitude is one unit of the last digit larger, or smaller.
 fn one_unit_on(text: &str, larger: bool) -> String {
     let (from, to, turned) = if larger { (b'9', b'0', 1) } else { (b'0', b'9', -1_i8) };
@@ -93,7 +146,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn exponents_by_hand() {
+        assert_eq!(scientific(1.000_01e-5, 3, Rounding::Down), "1.000e-5");
+        assert_eq!(scientific(0.999_96e-5, 3, Rounding::Down), "9.999e-6");
+        assert_eq!(scientific(9.999_6e-300, 3, Rounding::Up), "1.000e-299");
+        assert_eq!(scientific(f64::from_bits(1), 3, Rounding::Up), "4.941e-324");
+        assert_eq!(scientific(-1.000_4, 3, Rounding::Up), "-1.000e0");
+        assert_eq!(scientific(0.0, 3, Rounding::Up), "0");
+        assert_eq!(scientific(f64::INFINITY, 3, Rounding::Up), "∞");
+        assert_eq!(bound(4.2e-5, 4, Rounding::Up), "4.200e-5");
+        assert_eq!(bound(1.01e-4, 4, Rounding::Up), "0.0002");
+        assert_eq!(bound(0.0, 4, Rounding::Up), "0.0000");
+    }
+
     proptest! {
+        #[test]
+        fn exponents_stay_bounds(log in -300.0..300.0_f64, decimals in 0..9_usize) {
+            let value = libm::exp10(log);
+            let unit = 10.0_f64.powi(-(decimals as i32)) * value * (1.0 + 1e-6);
+            let read = |rounding| scientific(value, decimals, rounding).parse::<f64>().unwrap();
+            prop_assert!(read(Rounding::Up) >= value && read(Rounding::Up) - value <= unit);
+            prop_assert!(read(Rounding::Down) <= value && value - read(Rounding::Down) <= unit);
+        }
+
         #[test]
         fn bounds_stay_bounds(value in -1e6..1e6_f64, decimals in 0..9_usize) {
             let unit = 0.1_f64.powf(decimals as f64);

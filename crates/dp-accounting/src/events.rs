@@ -284,6 +284,7 @@ impl std::fmt::Display for DpEvent {
             Self::FixedSizeSampled { n_records, sample_size, event } => {
                 write!(f, "fixed-size-sampled ({sample_size} of {n_records}) {event}")
             }
+            Self::Composed(events) if events.is_empty() => f.write_str("nothing"),
             Self::Composed(events) => {
                 f.write_str("composition of [")?;
                 for (i, event) in events.iter().enumerate() {

@@ -35,7 +35,7 @@ pub struct GdpAccountant {
 
 impl GdpAccountant {
     /// An accountant that has seen nothing.
-    pub const fn new(relation: NeighbouringRelation) -> Self {
+    pub fn new(relation: NeighbouringRelation) -> Self {
         Self { composition: Composition::new(relation) }
     }
 
@@ -106,7 +106,8 @@ impl Accountant for GdpAccountant {
         }
         let (mu, rounding, certainty) = self.mu();
         let epsilon = Epsilon::new(gaussian_epsilon_at_most(mu, rounding, delta.get()))?;
-        Ok(EpsilonBound { epsilon, lower: None, certainty, order: None, method: None })
+        let bound = EpsilonBound { epsilon, lower: None, certainty, order: None, method: None };
+        limits::at_most_pure(&self.composition, bound)
     }
 
     fn delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {

@@ -37,7 +37,7 @@ pub use calibration::{Calibration, LEAST_NOISE_MULTIPLIER, MOST_STEPS};
 pub use case::{
     Answer, Answered, Asked, Bound, Case, Found, OrdersChoice, Outcome, Resolved, Sampler, Unknown, WhichAccountant,
 };
-pub use decimal::{Rounding, decimal};
+pub use decimal::{Rounding, decimal, scientific};
 pub use error::AccountingError;
 pub use events::DpEvent;
 pub use gaussian::analytic_gaussian_noise_multiplier;

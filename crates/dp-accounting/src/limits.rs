@@ -53,6 +53,15 @@ pub(crate) fn epsilon(
     Ok(Some(EpsilonBound { lower, ..bound }))
 }
 
+/// An answer at δ > 0, which is at most the pure ε.
+pub(crate) fn at_most_pure(composition: &Composition, bound: EpsilonBound) -> Result<EpsilonBound, AccountingError> {
+    let pure = composition.pure_epsilon().upper;
+    if bound.epsilon.get() <= pure {
+        return Ok(bound);
+    }
+    Ok(EpsilonBound { epsilon: Epsilon::new(pure)?, certainty: Certainty::Bound, order: None, ..bound })
+}
+
 /// δ where it follows from the composition alone.
 pub(crate) fn delta(
     accountant: &impl OverComposition,
@@ -68,6 +77,9 @@ pub(crate) fn delta(
     }
     if composition.is_non_private() {
         return exactly(Interval::exactly(1.0));
+    }
+    if epsilon.get() >= composition.pure_epsilon().upper && epsilon.is_finite() {
+        return exactly(Interval::exactly(0.0));
     }
     let (rest, log_survival) = composition.without_failures();
     if !epsilon.is_finite() {

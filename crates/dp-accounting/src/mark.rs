@@ -30,7 +30,7 @@ impl std::fmt::Display for Mark {
 /// An ε that cannot be printed without its [`Mark`].
 ///
 /// `Display` writes both, ε rounded up to three decimals or as many as the precision says: `2.414
-/// (certified)`. `{:#}` adds what a conditional ε is conditional on. [`Epsilon`] itself has no
+/// (certified)`; one too small for a digit has an exponent: `4.20e-5 (certified)`. `{:#}` adds what a conditional ε is conditional on. [`Epsilon`] itself has no
 /// `Display`, so this is the way to text. In JSON the fields are `epsilon` (`null` for infinity),
 /// `mark`, `covers`, `not_covered`, and `given` where the mark is conditional; everything in
 /// `given` is in `not_covered` as well.
@@ -148,7 +148,7 @@ impl From<MarkedEpsilon> for Unchecked {
 
 impl std::fmt::Display for MarkedEpsilon {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let digits = decimal(self.epsilon.get(), f.precision().unwrap_or(3), Rounding::Up);
+        let digits = decimal::bound(self.epsilon.get(), f.precision().unwrap_or(3), Rounding::Up);
         write!(f, "{digits} ({}", self.mark)?;
         if f.alternate() && !self.given.is_empty() {
             write!(f, ": given {}", self.given.join("; "))?;
@@ -160,6 +160,7 @@ impl std::fmt::Display for MarkedEpsilon {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DeltaBound;
 
     fn bound(epsilon: f64, certainty: Certainty) -> EpsilonBound {
         EpsilonBound { epsilon: Epsilon::new(epsilon).unwrap(), lower: None, certainty, order: None, method: None }
@@ -183,7 +184,14 @@ mod tests {
         let fall_back = Certainty::FallBack { reason: "slow".to_owned() };
         assert_eq!(of(1.5, fall_back, &[]), "1.500 (certified)");
         assert_eq!(of(1.5, Certainty::Estimate, &["the bins"]), "1.500 (nominal, not a guarantee)");
+        assert_eq!(of(4.199_1e-5, Certainty::Bound, &[]), "4.20e-5 (certified)");
         assert_eq!(of(f64::INFINITY, Certainty::Bound, &[]), "∞ (nominal, not a guarantee)");
+        let of_delta =
+            |delta, certainty| DeltaBound { delta, lower: None, certainty, order: None, method: None }.mark();
+        assert_eq!(of_delta(1e-5, Certainty::Bound), Mark::Certified);
+        assert_eq!(of_delta(1e-5, Certainty::FallBack { reason: "slow".to_owned() }), Mark::Certified);
+        assert_eq!(of_delta(1e-5, Certainty::Estimate), Mark::Nominal);
+        assert_eq!(of_delta(1.0, Certainty::Bound), Mark::Nominal);
         let nominal = MarkedEpsilon::nominal(Epsilon::new(2.0).unwrap(), ["how records act on each other"]);
         assert_eq!(format!("{nominal:.1}"), "2.0 (nominal, not a guarantee)");
     }

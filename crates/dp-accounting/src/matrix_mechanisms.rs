@@ -98,8 +98,14 @@ impl From<BandedMatrixFactorisation> for UncheckedBanded {
     }
 }
 
-/// Sums over all nodes of a binary tree whose leaves are steps, every node with its own Gaussian
+/// Sums over the nodes of a binary tree whose leaves are steps, every node with its own Gaussian
 /// noise.
+///
+/// What is released is every node that the steps complete: all of its `2^l` leaves are steps. Of a
+/// number of steps that is no power of two, the root and other nodes at the tree's edge stay
+/// incomplete. Who releases them, too, as an implementation that pads the tree or always reads its
+/// root does, says so by [`with_incomplete_nodes`](Self::with_incomplete_nodes): a record is then on
+/// one level more.
 ///
 /// **Units.** The noise multiplier divides the standard deviation of one node's noise by the bound
 /// on one record's contribution to one leaf.
@@ -120,6 +126,10 @@ impl From<BandedMatrixFactorisation> for UncheckedBanded {
 /// assert_eq!(tree.squared_sensitivity(), 4.0);
 /// // Twice, four steps apart: only the root holds both, 3·2 + 2·2.
 /// assert_eq!(tree.with_participations(2, 4)?.squared_sensitivity(), 10.0);
+/// // Five steps complete nodes of 1, 2 and 4; the root over all five makes a fourth level.
+/// let tree = TreeAggregation::new(NoiseMultiplier::new(3.0)?, 5)?;
+/// assert_eq!(tree.squared_sensitivity(), 3.0);
+/// assert_eq!(tree.with_incomplete_nodes().squared_sensitivity(), 4.0);
 /// # Ok::<(), dp_accounting::AccountingError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -129,6 +139,7 @@ pub struct TreeAggregation {
     leaves: u64,
     participations: u64,
     separation: u64,
+    incomplete_nodes: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -140,6 +151,8 @@ struct UncheckedTree {
     participations: u64,
     #[serde(default = "one")]
     separation: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    incomplete_nodes: bool,
 }
 
 const fn one() -> u64 {
@@ -153,7 +166,7 @@ impl TreeAggregation {
     /// [`AccountingError::OutOfRange`] for a tree without leaves.
     pub fn new(noise_multiplier: NoiseMultiplier, leaves: u64) -> Result<Self, AccountingError> {
         at_least_one("number of leaves", leaves)?;
-        Ok(Self { noise_multiplier, leaves, participations: 1, separation: 1 })
+        Ok(Self { noise_multiplier, leaves, participations: 1, separation: 1, incomplete_nodes: false })
     }
 
     /// Every record is in `participations` steps at most, which lie at least `separation` apart.
@@ -167,17 +180,32 @@ impl TreeAggregation {
         Ok(self)
     }
 
-    /// Bound on the squared norm of one record's contribution to all nodes.
+    /// Nodes that the steps do not complete are released as well, up to a root over all steps.
+    #[must_use]
+    pub const fn with_incomplete_nodes(mut self) -> Self {
+        self.incomplete_nodes = true;
+        self
+    }
+
+    /// Bound on the squared norm of one record's contribution to all nodes that are released.
     pub fn squared_sensitivity(&self) -> f64 {
         // No more participations fit than this.
         let participations = self.participations.min(self.leaves.div_ceil(self.separation));
-        let most = |level: u32| (1_u64 << level).div_ceil(self.separation).min(participations) as f64;
-        participations as f64 * (0..=self.leaves.ilog2()).map(most).sum::<f64>()
+        let most = |size: u64| size.div_ceil(self.separation).min(participations) as f64;
+        let complete = (0..=self.leaves.ilog2()).map(|level| most(1_u64 << level)).sum::<f64>();
+        // Of incomplete nodes only the root is on a level without complete ones.
+        let root = if self.incomplete_nodes && !self.leaves.is_power_of_two() { most(self.leaves) } else { 0.0 };
+        participations as f64 * (complete + root)
     }
 
     /// Noise multiplier, leaves, participations and separation.
     pub(crate) const fn fields(&self) -> (NoiseMultiplier, u64, u64, u64) {
         (self.noise_multiplier, self.leaves, self.participations, self.separation)
+    }
+
+    /// Whether incomplete nodes are released, too.
+    pub(crate) const fn has_incomplete_nodes(&self) -> bool {
+        self.incomplete_nodes
     }
 
     /// With another noise multiplier.
@@ -200,21 +228,27 @@ impl std::fmt::Display for TreeAggregation {
         if self.participations > 1 {
             write!(f, ", {} participations at least {} apart", self.participations, self.separation)?;
         }
-        f.write_str(")")
+        f.write_str(if self.incomplete_nodes {
+            ", all nodes released, incomplete ones and the root among them)"
+        } else {
+            ", complete nodes released)"
+        })
     }
 }
 
 impl TryFrom<UncheckedTree> for TreeAggregation {
     type Error = AccountingError;
     fn try_from(value: UncheckedTree) -> Result<Self, AccountingError> {
-        Self::new(value.noise_multiplier, value.leaves)?.with_participations(value.participations, value.separation)
+        let tree = Self::new(value.noise_multiplier, value.leaves)?;
+        let tree = tree.with_participations(value.participations, value.separation)?;
+        Ok(if value.incomplete_nodes { tree.with_incomplete_nodes() } else { tree })
     }
 }
 
 impl From<TreeAggregation> for UncheckedTree {
     fn from(value: TreeAggregation) -> Self {
-        let TreeAggregation { noise_multiplier, leaves, participations, separation } = value;
-        Self { noise_multiplier, leaves, participations, separation }
+        let TreeAggregation { noise_multiplier, leaves, participations, separation, incomplete_nodes } = value;
+        Self { noise_multiplier, leaves, participations, separation, incomplete_nodes }
     }
 }
 
@@ -234,30 +268,37 @@ mod tests {
         let sigma = NoiseMultiplier::new(1.0).unwrap();
         for leaves in [1_u64, 2, 5, 8, 13] {
             for separation in [1, 2, 3, 5] {
-                let mut worst = vec![0.0_f64; leaves as usize + 1];
+                // Complete nodes, and all.
+                let mut worst = vec![[0.0_f64; 2]; leaves as usize + 1];
                 for pattern in 0_u32..1 << leaves {
                     let used: Vec<u64> = (0..leaves).filter(|leaf| pattern >> leaf & 1 == 1).collect();
                     if used.windows(2).any(|pair| pair[1] - pair[0] < separation) {
                         continue;
                     }
-                    let mut squared = 0.0;
-                    for level in 0..=leaves.ilog2() {
-                        // Nodes that the last steps do not complete are never released.
-                        for node in 0..leaves >> level {
+                    let mut squared = [0.0; 2];
+                    for level in 0..=leaves.next_power_of_two().ilog2() {
+                        for node in 0..leaves.div_ceil(1 << level) {
                             let inside = used.iter().filter(|leaf| **leaf >> level == node).count() as f64;
-                            squared += inside * inside;
+                            squared[1] += inside * inside;
+                            if node < leaves >> level {
+                                squared[0] += inside * inside;
+                            }
                         }
                     }
-                    worst[used.len()] = worst[used.len()].max(squared);
+                    for (worst, squared) in worst[used.len()].iter_mut().zip(squared) {
+                        *worst = worst.max(squared);
+                    }
                 }
-                let mut so_far = 0.0_f64;
+                let mut so_far = [0.0_f64; 2];
                 for (participations, worst) in worst.iter().enumerate().skip(1) {
-                    so_far = so_far.max(*worst);
                     let tree = TreeAggregation::new(sigma, leaves).unwrap();
-                    let bound =
-                        tree.with_participations(participations as u64, separation).unwrap().squared_sensitivity();
-                    assert!(so_far <= bound, "{leaves} {separation} {participations}: {so_far} {bound}");
-                    assert!(participations > 1 || so_far == bound);
+                    let tree = tree.with_participations(participations as u64, separation).unwrap();
+                    for (i, tree) in [tree, tree.with_incomplete_nodes()].into_iter().enumerate() {
+                        so_far[i] = so_far[i].max(worst[i]);
+                        let bound = tree.squared_sensitivity();
+                        assert!(so_far[i] <= bound, "{leaves} {separation} {participations}: {so_far:?} {bound}");
+                        assert!(participations > 1 || so_far[i] == bound);
+                    }
                 }
             }
         }
@@ -267,6 +308,13 @@ mod tests {
     fn json_is_checked() {
         let tree: TreeAggregation = serde_json::from_str(r#"{"noise_multiplier":2.0,"leaves":4}"#).unwrap();
         assert_eq!(tree.squared_sensitivity(), 3.0);
+        let json = |tree: TreeAggregation| serde_json::to_string(&tree).unwrap();
+        assert_eq!(json(tree), r#"{"noise_multiplier":2.0,"leaves":4,"participations":1,"separation":1}"#);
+        let whole = tree.with_incomplete_nodes();
+        assert!(json(whole).contains(r#""incomplete_nodes":true"#));
+        assert_eq!(serde_json::from_str::<TreeAggregation>(&json(whole)).unwrap(), whole);
+        insta::assert_snapshot!(tree.to_string(), @"tree aggregation (noise multiplier 2, 4 leaves, complete nodes released)");
+        insta::assert_snapshot!(whole.to_string(), @"tree aggregation (noise multiplier 2, 4 leaves, all nodes released, incomplete ones and the root among them)");
         assert!(serde_json::from_str::<TreeAggregation>(r#"{"noise_multiplier":2.0,"leaves":0}"#).is_err());
         assert!(serde_json::from_str::<TreeAggregation>(r#"{"noise_multiplier":2.0,"leaves":4,"leafs":4}"#).is_err());
         let banded = r#"{"noise_multiplier":2.0,"sampling_rate":0.5,"bands":0,"steps":9}"#;

@@ -89,6 +89,17 @@ impl Pair {
         Self::of(Part::Points(points), false)
     }
 
+    /// Two numbers that tell most pairs apart.
+    pub(crate) fn numbers(&self) -> [f64; 2] {
+        match self.parts.first() {
+            Some((weight, Part::Points(points))) => [*weight, points.last().map_or(0.0, |point| point.loss)],
+            Some((weight, Part::Normals(normals) | Part::Mirrored(normals))) => {
+                [*weight, normals.present.iter().map(|component| component.mean + component.weight).sum()]
+            }
+            None => [0.0; 2],
+        }
+    }
+
     /// Probability of each part, and the part.
     pub(crate) fn parts(&self) -> &[(f64, Part)] {
         &self.parts
@@ -167,7 +178,11 @@ impl Pair {
     /// `sensitivity`.
     pub(crate) fn discrete_laplace(scale: f64, sensitivity: u32) -> Result<Self, AccountingError> {
         if f64::from(sensitivity) > MAX_POINTS {
-            return Err(too_many_points(f64::from(sensitivity)));
+            return Err(AccountingError::OutOfRange {
+                parameter: "sensitivity of discrete Laplace noise",
+                value: f64::from(sensitivity),
+                accepted: "at most 1e6, 5e5 where a record is replaced",
+            });
         }
         let rate = scale.recip();
         let end = (1.0 + libm::exp(-rate)).recip();
@@ -187,12 +202,12 @@ impl Pair {
     }
 
     /// Noise on the integers with `P(x) ∝ e^(-x²/2σ²)`, of a sum that one record changes by
-    /// `sensitivity`.
-    pub(crate) fn discrete_gaussian(sigma: f64, sensitivity: u32) -> Result<Self, AccountingError> {
+    /// `sensitivity`; `None` where it has too many outcomes to list.
+    pub(crate) fn discrete_gaussian(sigma: f64, sensitivity: u32) -> Option<Self> {
         let shift = f64::from(sensitivity);
         let reach = (REACH * sigma).ceil() + shift;
         if 2.0 * reach > MAX_POINTS {
-            return Err(too_many_points(2.0 * reach));
+            return None;
         }
         let log_weight = |x: f64| -0.5 * (x / sigma) * (x / sigma);
         let total = 1.0 + 2.0 * (1..=reach as u64).rev().map(|x| libm::exp(log_weight(x as f64))).sum::<f64>();
@@ -212,7 +227,7 @@ impl Pair {
         // As concentrated as the continuous one (Canonne, Kamath & Steinke 2020, Theorem 4).
         let concentration_of_points = 0.5 * (shift / sigma) * (shift / sigma);
         let losses_left_out = [f64::INFINITY; 2];
-        Ok(Self { concentration_of_points, left_out, losses_left_out, ..Self::of(Part::Points(points), true) })
+        Some(Self { concentration_of_points, left_out, losses_left_out, ..Self::of(Part::Points(points), true) })
     }
 
     /// This pair on Poisson batches; `None` for what is no list of outcomes.
@@ -347,7 +362,7 @@ impl Normals {
 }
 
 /// Upper bound on the probability that at least `at_least` of `n` are drawn, each with probability
-/// `q`.
+/// `q`: close for up to some 1e10 records, beyond only as good as its logarithm.
 fn binomial_tail(n: u64, q: f64, at_least: u64) -> f64 {
     if at_least > n {
         return 0.0;
@@ -356,32 +371,62 @@ fn binomial_tail(n: u64, q: f64, at_least: u64) -> f64 {
         return 1.0;
     }
     let (n, k) = (n as f64, at_least as f64);
+    let below_mean = n * q - k;
+    // Fewer than e^-450 lie 30 standard deviations below the mean; sums from there on have too many
+    // terms, which overflow.
+    if below_mean > 30.0 * (n * q * (1.0 - q)).sqrt() {
+        return 1.0;
+    }
+    binomial_sum(n, q, k).min(binomial_chernoff(n, q, k)).min(1.0)
+}
+
+/// The sum of the terms from `k` on, as far as they count.
+fn binomial_sum(n: f64, q: f64, k: f64) -> f64 {
+    /// Terms that are added up at most: beyond, what remains is bounded.
+    const MAX_TERMS: u32 = 1_000_000;
     let log_first = libm::lgamma(n + 1.0) - libm::lgamma(k + 1.0) - libm::lgamma(n - k + 1.0)
         + k * libm::log(q)
         + (n - k) * libm::log1p(-q);
     let odds = q / (1.0 - q);
-    let (mut term, mut sum, mut i) = (1.0, 1.0, k);
-    while i < n {
-        let ratio = (n - i) / (i + 1.0) * odds;
+    let (mut term, mut sum) = (1.0, 1.0);
+    // Counted apart: beyond 2^53 a float no longer grows by 1.
+    for j in 1..=MAX_TERMS {
+        let i = k + f64::from(j);
+        if i > n {
+            break;
+        }
+        let ratio = (n - i + 1.0) / i * odds;
         term *= ratio;
         sum += term;
-        i += 1.0;
         // The ratios fall, so what remains is below a geometric series.
-        if ratio < 1.0 && term * ratio / (1.0 - ratio) < 1e-17 * sum {
+        let rest = if ratio < 1.0 { term * ratio / (1.0 - ratio) } else { f64::INFINITY };
+        if rest < 1e-17 * sum || j == MAX_TERMS {
+            sum += rest;
             break;
         }
     }
     // lgamma's error grows with its argument.
     let error = 1e-9 + 8.0 * f64::EPSILON * (libm::lgamma(n + 1.0) + n);
-    (libm::exp(log_first + error) * sum).min(1.0)
+    libm::exp(log_first + error) * sum
 }
 
-fn too_many_points(value: f64) -> AccountingError {
-    AccountingError::OutOfRange {
-        parameter: "number of outcomes of a discrete mechanism",
-        value,
-        accepted: "at most 1e6: for wide noise, the continuous mechanism's bounds are indistinguishable",
+/// `exp(-n·KL(k/n ‖ q))`, Chernoff's bound for `k` above the mean, else 1.
+///
+/// With `d = k/n - q` and `h(x) = (1+x)·ln(1+x) - x`, all of whose values are positive, the
+/// divergence is `q·h(d/q) + (1-q)·h(-d/(1-q))`.
+fn binomial_chernoff(n: f64, q: f64, k: f64) -> f64 {
+    let share = k / n;
+    let distance = (share - q) - 4.0 * f64::EPSILON * (share + q);
+    if distance <= 0.0 {
+        return 1.0;
     }
+    // (1+x)·ln(1+x) - x = x²/2 - x³/6 + x⁴/12 - …, whose first two terms bound it from below.
+    let h = |x: f64| if x.abs() < 1e-4 { x * x * (0.5 - x / 6.0) } else { (1.0 + x) * libm::log1p(x) - x };
+    let rest = 1.0 - q;
+    // At d = 1 - q the term is 0·ln 0.
+    let other = if distance < rest { h(-distance / rest) } else { 1.0 };
+    let divergence = q * h(distance / q) + rest * other;
+    libm::exp(-n * divergence * (1.0 - 1e-7))
 }
 
 /// Probabilities of 0 to `n` successes.
@@ -427,6 +472,51 @@ mod tests {
         assert!(bound >= exact && bound < exact * (1.0 + 1e-7), "{bound} {exact}");
         assert_eq!(binomial_tail(5, 0.5, 6), 0.0);
         assert!((binomial_tail(2, 0.5, 2) - 0.25).abs() < 1e-8);
+        assert_eq!(binomial_tail(1_000, 0.5, 10), 1.0);
+        // Every k, whether its terms or Chernoff's bound are smaller.
+        for (n, q) in [(60, 0.3), (400, 1e-3), (900, 0.97)] {
+            let terms = binomial(n, q);
+            for k in 0..=n {
+                let exact: f64 = terms[k as usize..].iter().rev().sum();
+                let bound = binomial_tail(u64::from(n), q, u64::from(k));
+                assert!(
+                    bound >= exact * (1.0 - 1e-10) && bound <= exact * (1.0 + 1e-6),
+                    "{n} {q} {k}: {bound} {exact}"
+                );
+                let chernoff = binomial_chernoff(f64::from(n), q, f64::from(k));
+                assert!(chernoff >= exact * (1.0 - 1e-10), "{n} {q} {k}: {chernoff} {exact}");
+            }
+        }
+    }
+
+    /// mpmath 1.3, 60 digits for the first term (`loggamma`), and the ratios of the others.
+    const TAILS: [(u64, f64, u64, f64); 6] = [
+        (10_000_000_000, 0.5, 5_000_250_000, 2.866_664_379_591_427e-7),
+        (10_000_000_000, 0.5, 5_000_050_000, 0.158_657_673_650_720_23),
+        (10_000_000_000, 1e-3, 10_020_000, 1.261_995_007_173_635e-10),
+        (10_000_000_000, 0.01, 99_997_000, 0.618_501_167_592_238_6),
+        (1_000_000_000_000, 1e-6, 1_004_500, 3.457_294_043_811_922_6e-6),
+        (10_000_000_000, 1e-9, 30, 2.509_951_152_748_116_7e-7),
+    ];
+
+    #[test]
+    fn tails_of_many_records_end() {
+        let start = std::time::Instant::now();
+        for (n, q, k, exact) in TAILS {
+            let bound = binomial_tail(n, q, k);
+            assert!(bound >= exact * (1.0 - 1e-9) && bound <= exact * 1.1, "{n} {q} {k}: {bound} {exact}");
+        }
+        // Six standard deviations: 9.87e-10 of a normal distribution, at most e^-18 by Chernoff.
+        let bound = binomial_tail(1_000_000_000_000_000, 0.5, 500_000_094_868_329);
+        assert!((9.865e-10..=1.53e-8).contains(&bound), "{bound}");
+        for n in [1 << 40, 1 << 53, u64::MAX - 1] {
+            for k in [1, n / 3, n / 2, n / 2 + 1, n] {
+                let bound = binomial_tail(n, 0.5, k);
+                assert!((0.0..=1.0).contains(&bound), "{n} {k}: {bound}");
+            }
+        }
+        assert_eq!(binomial_tail(u64::MAX, 0.5, u64::MAX), 0.0);
+        assert!(start.elapsed().as_secs() < 5);
     }
 
     #[test]

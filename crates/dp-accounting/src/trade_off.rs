@@ -93,6 +93,9 @@ impl<'a> TradeOff<'a> {
             let (delta, lower) = trust.take(bound);
             return Ok(trust.bound(1.0 - delta, lower.map(|lower| 1.0 - lower)));
         }
+        if let Some(bound) = self.accountant.false_negative_rate_by_formula(alpha) {
+            return Ok(bound);
+        }
         // The value is 0 at slopes 0 and below 0 beyond 1/α.
         let mut samples = vec![Sample { slope: 0.0, lower: 0.0, upper: 0.0 }];
         let mut known = true;

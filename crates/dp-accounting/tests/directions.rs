@@ -4,8 +4,8 @@
 
 use dp_accounting::NeighbouringRelation::{Add, AddRemove, Remove, ReplaceOne, ZeroOut};
 use dp_accounting::{
-    Accountant, Case, Delta, DpEvent, Epsilon, MixtureOfGaussians, NeighbouringRelation, NoiseMultiplier, Outcome,
-    PldAccountant, RdpAccountant, SamplingRate, TradeOff,
+    Accountant, Case, Conversion, Delta, DpEvent, Epsilon, GdpAccountant, MixtureOfGaussians, NeighbouringRelation,
+    NoiseMultiplier, Outcome, PldAccountant, RdpAccountant, SamplingRate, TradeOff,
 };
 
 fn sigma(value: f64) -> NoiseMultiplier {
@@ -102,11 +102,44 @@ fn the_largest_loss_of_an_addition_is_finite() {
     let (lower, upper) = pure(Add);
     assert!(lower <= exact && exact <= upper && upper - lower < 1e-13, "[{lower}, {upper}]");
     assert_eq!(pure(Remove).1, f64::INFINITY);
-    // The other accountants answer for both directions, which bounds either.
-    let mut rdp = RdpAccountant::new(Add);
-    rdp.compose(&step(0.25, 1.0), 4).unwrap();
-    let by_rdp = rdp.epsilon(Delta::new(1e-5).unwrap()).unwrap().epsilon.get();
-    assert!(by_rdp > epsilon(&step(0.25, 1.0), 4, Remove, 1e-5).0);
+}
+
+/// By every accountant, with any noise and at any δ, and δ is 0 from there on.
+#[test]
+fn an_addition_costs_no_more_than_its_largest_loss() {
+    for (q, noise, count) in [(0.25, 1.0, 4_u32), (0.5, 0.02, 1), (0.5, 0.3, 3), (0.999, 0.1, 1), (0.01, 1e-3, 1_000)] {
+        let exact = -f64::from(count) * libm::log1p(-q);
+        let query = step(q, noise);
+        let mut rdp = RdpAccountant::new(Add);
+        rdp.compose(&query, count.into()).unwrap();
+        let mut gdp = GdpAccountant::new(Add);
+        gdp.compose(&query, count.into()).unwrap();
+        let pld = pld(&query, count.into(), Add);
+        for accountant in [&rdp as &dyn Accountant, &rdp.clone().with_conversion(Conversion::Classic), &gdp, &pld] {
+            for delta in [0.0, 1e-300, 1e-10, 1e-5, 0.1] {
+                let bound = accountant.epsilon(Delta::new(delta).unwrap()).unwrap();
+                let name = accountant.name();
+                assert!(bound.epsilon.get() <= exact * (1.0 + 1e-12), "{name} {q} {noise} {delta}: {bound:?} {exact}");
+                assert!(
+                    bound.lower.is_none_or(|lower| lower <= bound.epsilon),
+                    "{name} {q} {noise} {delta}: {bound:?}"
+                );
+            }
+            let beyond = accountant.delta(Epsilon::new(exact * (1.0 + 1e-12)).unwrap()).unwrap();
+            assert_eq!((beyond.delta, beyond.lower), (0.0, Some(0.0)));
+        }
+    }
+    // With next to no noise the truth is just below: exp(ε)·(1 - q) = 1 - δ, so ln 2 + ln(1 - 1e-5).
+    let (lower, upper) = epsilon(&step(0.5, 0.02), 1, Add, 1e-5);
+    let exact = std::f64::consts::LN_2 + libm::log1p(-1e-5);
+    assert!(lower <= exact && exact <= upper && upper - lower < 1e-9, "[{lower}, {upper}] {exact}");
+    // Laplace noise, too: its pure ε is 2, and the divergences' bound is above it at small δ.
+    let laplace = DpEvent::laplace(NoiseMultiplier::new(0.5).unwrap());
+    for relation in [Remove, Add] {
+        let mut rdp = RdpAccountant::new(relation);
+        rdp.compose(&laplace, 1).unwrap();
+        assert!(rdp.epsilon(Delta::new(1e-300).unwrap()).unwrap().epsilon.get() <= 2.0 * (1.0 + 1e-14));
+    }
 }
 
 #[test]

@@ -20,6 +20,46 @@ fn gaussian(sigma: f64) -> DpEvent {
 }
 
 /// Φ(Φ⁻¹(1 - α) - μ), mpmath 1.4 with 30 digits.
+/// Laplace noise of scale 1/r: `1 - e^r·α`, `e^-r/(4α)` and `e^-r·(1 - α)`.
+#[test]
+fn laplace_noise_has_a_formula() {
+    for rate in [0.01, 1.0, 3.0, 40.0, 800.0_f64] {
+        let mut accountant = PldAccountant::new(NeighbouringRelation::AddRemove);
+        accountant.compose(&DpEvent::laplace(NoiseMultiplier::new(rate.recip()).unwrap()), 1).unwrap();
+        for alpha in [1e-9, 1e-3, 0.01, 0.183, 0.185, 0.5, 0.7, 0.999_f64] {
+            let exact = if alpha < 0.5 * (-rate).exp() {
+                1.0 - rate.exp() * alpha
+            } else if alpha <= 0.5 {
+                (-rate).exp() / (4.0 * alpha)
+            } else {
+                (-rate).exp() * (1.0 - alpha)
+            };
+            let missed = TradeOff::new(&accountant).false_negative_rate(alpha).unwrap();
+            let (guaranteed, possible) = (missed.guaranteed, missed.possible.unwrap());
+            assert!(
+                guaranteed <= exact * (1.0 + 1e-14) && exact <= possible * (1.0 + 1e-14),
+                "{rate} {alpha}: {missed:?}"
+            );
+            assert!(possible - guaranteed <= 1e-11 * exact, "{rate} {alpha}: {missed:?} {exact}");
+            assert_eq!(missed.certainty, Certainty::Bound);
+        }
+        // δ(ε) = 1 - e^((ε - r)/2), and back.
+        for share in [0.0, 0.3, 0.999] {
+            let epsilon = share * rate;
+            let exact = -(0.5 * (epsilon - rate)).exp_m1();
+            let bound = accountant.delta(Epsilon::new(epsilon).unwrap()).unwrap();
+            assert!(
+                (bound.delta - exact).abs() <= 1e-11 * exact && bound.delta >= exact * (1.0 - 1e-15),
+                "{bound:?} {exact}"
+            );
+            if exact < 0.9 {
+                let back = accountant.epsilon(Delta::new(exact).unwrap()).unwrap();
+                assert!((back.epsilon.get() - epsilon).abs() < 1e-9 * rate, "{back:?} {epsilon}");
+            }
+        }
+    }
+}
+
 #[test]
 fn gaussians_by_their_closed_form() {
     for (mu, alpha, expected) in [

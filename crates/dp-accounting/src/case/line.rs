@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Answer, Bound, Case, Found, WhichAccountant};
+use super::{Answer, Bound, Case, Found, WhichAccountant, without_byte_order_mark};
 use crate::{AccountingError, Certainty};
 
 /// Longest line that is read, in bytes.
@@ -66,7 +66,8 @@ impl Outcome {
             Ok(case) => Self::of_case(&case, defaults),
             Err(error) => {
                 // Whose line it was is known even where the rest is not.
-                let value = serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
+                let value =
+                    serde_json::from_str::<serde_json::Value>(without_byte_order_mark(text)).unwrap_or_default();
                 let id = value.get("id").cloned().unwrap_or_default();
                 Self { id, ..Self::refused(&error.to_string()) }
             }

@@ -233,13 +233,23 @@ macro_rules! each_field {
 }
 
 impl Case {
-    /// Reads one JSON object.
+    /// Reads one JSON object, with or without a byte order mark before it.
     ///
     /// # Errors
     /// [`AccountingError::NotACase`] for what is no JSON object, has unknown or repeated fields, or
     /// values of another type.
     pub fn from_json(text: &str) -> Result<Self, AccountingError> {
-        serde_json::from_str(text).map_err(|error| AccountingError::NotACase { message: error.to_string() })
+        let text = without_byte_order_mark(text);
+        // To serde, a list of values in the order of the fields is an object as well.
+        if text.trim_start().starts_with('[') {
+            let message = "a list, but expected one object, {\"sampling_rate\": …}, a line";
+            return Err(AccountingError::NotACase { message: message.to_owned() });
+        }
+        serde_json::from_str(text).map_err(|error| {
+            let not_json = error.is_syntax() && (text.contains("Infinity") || text.contains("NaN"));
+            let hint = if not_json { "; JSON has no Infinity and no NaN" } else { "" };
+            AccountingError::NotACase { message: format!("{error}{hint}") }
+        })
     }
 
     /// Takes what this case leaves out from another one, for example from a command line for every
@@ -426,6 +436,11 @@ impl Case {
     }
 }
 
+/// What some editors and PowerShell write before a text in UTF-8.
+pub(crate) fn without_byte_order_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// `⌈epochs/rate⌉`, but `n` where the rate is `1/n` up to rounding.
 fn steps_at_rate(epochs: f64, rate: f64) -> u64 {
     let steps = epochs / rate;
@@ -515,11 +530,12 @@ impl Resolved {
         let Source::Batches { sampler, population, counts, .. } = &self.source else {
             return Ok(DpEvent::nothing());
         };
-        let gradient = DpEvent::gaussian_at(noise_multiplier)?;
-        let queries = match gradient {
+        let queries = match DpEvent::gaussian_at(noise_multiplier)? {
             DpEvent::Gaussian { noise_multiplier } if !counts.is_empty() => DpEvent::joint_gaussian(
                 std::iter::once(noise_multiplier).chain(counts.iter().copied()).collect::<Vec<_>>(),
             ),
+            // Infinite noise hides the gradient alone.
+            nothing if nothing == DpEvent::nothing() && !counts.is_empty() => DpEvent::joint_gaussian(counts.clone()),
             other => other,
         };
         match (sampler, population) {
@@ -552,7 +568,12 @@ impl std::fmt::Display for Resolved {
                     Sampler::Poisson => "Poisson batches",
                     Sampler::FixedSize => "batches of fixed size",
                 };
-                write!(f, "{sampler} at rate {rate}, {} steps, noise multiplier {noise_multiplier}", self.steps)?;
+                write!(f, "{sampler} at rate {rate}, {} steps, ", self.steps)?;
+                if noise_multiplier.is_finite() {
+                    write!(f, "noise multiplier {noise_multiplier}")?;
+                } else {
+                    f.write_str("infinite noise, so no gradient is released")?;
+                }
                 for count in counts {
                     write!(f, ", count noise multiplier {count}")?;
                 }
@@ -602,6 +623,42 @@ mod tests {
         insta::assert_snapshot!(refused(r#"{"steps":3,"noise_multiplier":1,"sampling_rate":0.1,"target_epsilon":1,"delta":1e-5}"#), @"give with `target_epsilon`, exactly two of `noise_multiplier`, `sampling_rate` and `steps`");
         insta::assert_snapshot!(refused(r#"{"sampling_rate":2,"noise_multiplier":1,"steps":3,"delta":1e-5}"#), @"sampling rate is 2, but must be in (0, 1]");
         insta::assert_snapshot!(refused(r#"{"sampler":"fixed-size","sampling_rate":0.1,"noise_multiplier":1,"steps":3,"delta":1e-5}"#), @"give `records` with `batch_size`, for batches of fixed size");
+    }
+
+    #[test]
+    fn lists_are_no_cases_and_byte_order_marks_are_skipped() {
+        let error = |json: &str| Case::from_json(json).unwrap_err().to_string();
+        for list in ["[]", " [1, 2]", r#"["a", null, 0.01]"#, "\u{feff}[{}]"] {
+            insta::allow_duplicates! {
+                insta::assert_snapshot!(error(list), @r#"not a case: a list, but expected one object, {"sampling_rate": …}, a line"#);
+            }
+        }
+        insta::assert_snapshot!(error("3"), @"not a case: invalid type: integer `3`, expected struct Case at line 1 column 1");
+        insta::assert_snapshot!(error(r#"{"steps":3,"noise_multiplier":Infinity}"#), @"not a case: expected value at line 1 column 31; JSON has no Infinity and no NaN");
+        let text = r#"{"sampling_rate":0.1,"noise_multiplier":1,"steps":3}"#;
+        assert_eq!(Case::from_json(&format!("\u{feff}{text}")).unwrap(), Case::from_json(text).unwrap());
+    }
+
+    #[test]
+    fn infinite_noise_is_named_and_counts_are_charged() {
+        let case = Case {
+            sampling_rate: Some(0.1),
+            noise_multiplier: Some(f64::INFINITY),
+            steps: Some(3),
+            delta: Some(1e-5),
+            ..Case::default()
+        };
+        let alone = case.resolve().unwrap();
+        insta::assert_snapshot!(alone.to_string(), @"Poisson batches at rate 0.1, 3 steps, infinite noise, so no gradient is released, delta 1e-5, add-remove neighbours");
+        assert_eq!(alone.event().unwrap(), DpEvent::nothing());
+        let counts = Case { count_noise_multipliers: Some(vec![5.0]), ..case }.resolve().unwrap();
+        insta::assert_snapshot!(counts.event().unwrap().to_string(), @"Poisson-sampled (rate 0.1) joint Gaussian (noise multipliers 5)");
+        insta::assert_snapshot!(Case { noise_multiplier: Some(-1.0), ..case_of_a_step() }.resolve().unwrap_err(), @"noise multiplier is -1, but must be positive, finite and at least 1e-6");
+        insta::assert_snapshot!(Case { noise_multiplier: Some(f64::NAN), ..case_of_a_step() }.resolve().unwrap_err(), @"noise multiplier is NaN, but must be positive, finite and at least 1e-6");
+    }
+
+    fn case_of_a_step() -> Case {
+        Case { sampling_rate: Some(0.1), steps: Some(1), delta: Some(1e-5), ..Case::default() }
     }
 
     #[test]

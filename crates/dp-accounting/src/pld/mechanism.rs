@@ -98,6 +98,14 @@ impl PldMechanism {
         }
     }
 
+    /// Sensitivity over scale of Laplace noise on the whole data.
+    pub(super) const fn as_laplace(&self) -> Option<f64> {
+        match *self {
+            Self::Query { base: BaseLoss::Laplace { rate }, q, .. } if q >= 1.0 => Some(rate),
+            _ => None,
+        }
+    }
+
     /// Rate and `μ` of a Poisson-sampled Gaussian.
     pub(super) const fn as_sampled_gaussian(&self) -> Option<(f64, f64)> {
         match *self {

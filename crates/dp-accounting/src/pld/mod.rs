@@ -21,14 +21,14 @@ use mechanism::PldMechanism;
 use crate::composition::Composition;
 use crate::limits::{self, OverComposition};
 use crate::{
-    Accountant, AccountingError, Certainty, Delta, DeltaBound, DpEvent, Epsilon, EpsilonBound, Ledger, Method,
-    NeighbouringRelation, RdpAccountant,
+    Accountant, AccountingError, AttackBound, Certainty, Delta, DeltaBound, DpEvent, Epsilon, EpsilonBound, Ledger,
+    Method, NeighbouringRelation, RdpAccountant,
 };
 
 /// Accountant by privacy loss distributions: a certified lower and upper bound on the best possible
 /// ε.
 ///
-/// Gaussians on the whole data, and one sampled Gaussian, have a formula. Other compositions of
+/// Gaussians on the whole data, one sampled Gaussian, and one Laplace mechanism have a formula. Other compositions of
 /// Gaussians, Poisson-sampled or not, are answered by the inversion integral of the loss's
 /// moment-generating function, with every error bounded: a bracket of eight digits or more.
 /// Otherwise, or where that integral is too long, the loss of each mechanism is discretised twice,
@@ -70,7 +70,7 @@ pub struct PldAccountant {
 impl PldAccountant {
     /// An accountant that has seen nothing; brackets are at most 1e-3 wide, relatively, and grids
     /// have up to 2²¹ points.
-    pub const fn new(relation: NeighbouringRelation) -> Self {
+    pub fn new(relation: NeighbouringRelation) -> Self {
         Self { composition: Composition::new(relation), effort: Effort { relative_width: 1e-3, max_points: 1 << 21 } }
     }
 
@@ -229,8 +229,10 @@ impl Accountant for PldAccountant {
             }
         };
         if let Some(formula) = ClosedForm::of(&mechanisms, self.relation().directions()) {
-            return bound(formula.epsilon(delta.get()), Certainty::Bound, Some(Method::ClosedForm));
+            let pure = self.composition.pure_epsilon().upper;
+            return bound(formula.epsilon(delta.get(), pure), Certainty::Bound, Some(Method::ClosedForm));
         }
+        // At most the pure ε.
         let by_rdp = self.proven_rdp().epsilon(delta)?;
         let upper = by_rdp.epsilon.get();
         let guess = Guess { upper, epsilon: upper, order: order_of(by_rdp.order) };
@@ -240,10 +242,19 @@ impl Accountant for PldAccountant {
             found
         } else {
             // Many steps are no more private than one of them, which often has a formula.
-            let lower = found.lower.max(of_one_step(&mechanisms, delta, self.relation().directions())).min(found.upper);
+            let of_one_step = of_one_step(&mechanisms, delta, self.relation().directions());
+            let lower = found.lower.max(of_one_step).min(found.upper);
             Bracket { lower, ..found }
         };
         bound(found, self.certainty(question, found), method)
+    }
+
+    fn false_negative_rate_by_formula(&self, false_positive_rate: f64) -> Option<AttackBound> {
+        let mechanisms = PldMechanism::of(&self.composition).ok()?;
+        let formula = ClosedForm::of(&mechanisms, self.relation().directions())?;
+        let missed = formula.false_negative_rate(false_positive_rate)?;
+        let (guaranteed, possible) = (missed.lower.max(0.0), Some(missed.upper.min(1.0 - false_positive_rate)));
+        Some(AttackBound { guaranteed, possible, certainty: Certainty::Bound })
     }
 
     fn exchanged_delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {
@@ -283,7 +294,7 @@ impl Accountant for PldAccountant {
 fn of_one_step(mechanisms: &[(PldMechanism, f64)], delta: Delta, directions: [bool; 2]) -> f64 {
     let formulas =
         mechanisms.iter().filter_map(|(mechanism, _)| ClosedForm::of(&[(mechanism.clone(), 1.0)], directions));
-    formulas.map(|formula| formula.epsilon(delta.get()).lower).fold(0.0, f64::max)
+    formulas.map(|formula| formula.epsilon(delta.get(), f64::INFINITY).lower).fold(0.0, f64::max)
 }
 
 /// Order of the moment behind a Rényi order; any will do where there is none.

@@ -55,7 +55,7 @@ pub struct RdpAccountant {
 
 impl RdpAccountant {
     /// An accountant that has seen nothing: adaptive orders, improved conversion.
-    pub const fn new(relation: NeighbouringRelation) -> Self {
+    pub fn new(relation: NeighbouringRelation) -> Self {
         Self {
             composition: Composition::new(relation),
             orders: Orders::Adaptive,
@@ -64,7 +64,7 @@ impl RdpAccountant {
         }
     }
 
-    pub(crate) const fn from_composition(composition: Composition) -> Self {
+    pub(crate) fn from_composition(composition: Composition) -> Self {
         Self { composition, orders: Orders::Adaptive, conversion: Conversion::Improved, divergences: Divergences::Best }
     }
 
@@ -155,13 +155,8 @@ impl Accountant for RdpAccountant {
             ),
         };
         let (order, epsilon) = (best.is_finite().then_some(best.order), best.value.max(0.0));
-        Ok(EpsilonBound {
-            epsilon: Epsilon::new(epsilon)?,
-            lower: None,
-            certainty: certainty(&curve),
-            order,
-            method: None,
-        })
+        let (epsilon, certainty) = (Epsilon::new(epsilon)?, certainty(&curve));
+        limits::at_most_pure(&self.composition, EpsilonBound { epsilon, lower: None, certainty, order, method: None })
     }
 
     fn delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {

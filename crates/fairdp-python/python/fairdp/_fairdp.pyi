@@ -133,7 +133,12 @@ class accounting:
         ) -> accounting.DpEvent: ...
         @staticmethod
         def tree_aggregation(
-            noise_multiplier: float, leaves: int, participations: int = 1, separation: int = 1
+            noise_multiplier: float,
+            leaves: int,
+            participations: int = 1,
+            separation: int = 1,
+            *,
+            incomplete_nodes: bool = False,
         ) -> accounting.DpEvent: ...
         @staticmethod
         def mixture_of_gaussians(
@@ -253,6 +258,7 @@ class accounting:
             covered: Sequence[str],
             not_covered: Sequence[str] = (),
             given: Sequence[str] = (),
+            n_records: int | None = None,
             accountant: Literal["pld", "rdp", "gdp"] | accounting.Accountant = "pld",
         ) -> accounting.Statement: ...
         @property

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dp_accounting::{
-    Accountant as Interface, AccountingError, Delta, DeltaBound, DpEvent as Event, Epsilon, EpsilonBound,
+    Accountant as Interface, AccountingError, AttackBound, Delta, DeltaBound, DpEvent as Event, Epsilon, EpsilonBound,
     GdpAccountant, NeighbouringRelation, Orders, PldAccountant, RdpAccountant,
 };
 use pyo3::prelude::*;
@@ -62,6 +62,10 @@ impl Interface for Kind {
 
     fn delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {
         each!(self, accountant => accountant.delta(epsilon))
+    }
+
+    fn false_negative_rate_by_formula(&self, false_positive_rate: f64) -> Option<AttackBound> {
+        each!(self, accountant => accountant.false_negative_rate_by_formula(false_positive_rate))
     }
 
     fn exchanged_delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {

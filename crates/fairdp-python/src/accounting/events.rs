@@ -121,19 +121,22 @@ impl DpEvent {
         }))
     }
 
-    /// Noisy sums over the nodes of a binary tree whose leaves are steps.
+    /// Noisy sums over the nodes of a binary tree whose leaves are steps: over those that the steps
+    /// complete, or with `incomplete_nodes` over all, up to a root over all steps.
     #[staticmethod]
-    #[pyo3(signature = (noise_multiplier, leaves, participations = Count(1), separation = Count(1)),
-           text_signature = "(noise_multiplier, leaves, participations=1, separation=1)")]
+    #[pyo3(signature = (noise_multiplier, leaves, participations = Count(1), separation = Count(1), *, incomplete_nodes = false),
+           text_signature = "(noise_multiplier, leaves, participations=1, separation=1, *, incomplete_nodes=False)")]
     fn tree_aggregation(
         noise_multiplier: f64,
         leaves: Count,
         participations: Count,
         separation: Count,
+        incomplete_nodes: bool,
     ) -> PyResult<Self> {
         event(NoiseMultiplier::new(noise_multiplier).and_then(|sigma| {
             let tree = TreeAggregation::new(sigma, leaves.0)?;
-            tree.with_participations(participations.0, separation.0).map(Event::TreeAggregation)
+            let tree = tree.with_participations(participations.0, separation.0)?;
+            Ok(Event::TreeAggregation(if incomplete_nodes { tree.with_incomplete_nodes() } else { tree }))
         }))
     }
 

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use clap::Args;
 use dp_accounting::{
-    AccountingError, Answer, Bound, Case, Certainty, EpsilonBound, Found, LEAST_NOISE_MULTIPLIER, MOST_STEPS, Mark,
-    MarkedEpsilon, Rounding, Scope, decimal,
+    AccountingError, Answer, Bound, Case, EpsilonBound, Found, LEAST_NOISE_MULTIPLIER, MOST_STEPS, Mark, MarkedEpsilon,
+    Rounding, Scope, decimal, scientific,
 };
 use fairdp::{FairdpError, default_delta};
 
@@ -79,7 +79,9 @@ impl AccountArgs {
         for answer in &answered.answers {
             let answered = match &answer.bound {
                 Bound::Epsilon(bound) => format!("epsilon {:.4}", of_one_record(bound)),
-                Bound::Delta(bound) => format!("delta {} ({})", rounded_up(bound.delta), mark(&answer.bound)),
+                Bound::Delta(bound) => {
+                    format!("delta {} ({})", scientific(bound.delta, 3, Rounding::Up), mark(&answer.bound))
+                }
             };
             writeln!(out, "{:<45} {answered}", answer.accountant)?;
         }
@@ -95,8 +97,7 @@ fn of_one_record(bound: &EpsilonBound) -> MarkedEpsilon {
 fn mark(bound: &Bound) -> Mark {
     match bound {
         Bound::Epsilon(bound) => of_one_record(bound).mark(),
-        Bound::Delta(bound) if bound.certainty == Certainty::Estimate => Mark::Nominal,
-        Bound::Delta(_) => Mark::Certified,
+        Bound::Delta(bound) => bound.mark(),
     }
 }
 
@@ -105,17 +106,6 @@ fn marked(answer: &Answer) -> serde_json::Value {
     let mut json = serde_json::json!(answer);
     json["mark"] = mark(&answer.bound).to_string().into();
     json
-}
-
-/// Four digits that are no smaller: a guarantee must not shrink in print.
-fn rounded_up(delta: f64) -> String {
-    // A zero may have a sign.
-    let text = format!("{:.3e}", delta + 0.0);
-    let exponent = text.split_once('e').and_then(|(_, exponent)| exponent.parse::<i32>().ok()).unwrap_or(0);
-    match text.parse::<f64>() {
-        Ok(printed) if printed < delta => format!("{:.3e}", printed + 10.0_f64.powi(exponent - 3)),
-        _ => text,
-    }
 }
 
 /// What was left out or is too much, by the names of options.

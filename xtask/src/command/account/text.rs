@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use dp_accounting::{Answered, Bound, Certainty, Found, MarkedEpsilon, Rounding, Statement, decimal};
+use dp_accounting::{Answered, Bound, Certainty, Found, MarkedEpsilon, Rounding, Statement, decimal, scientific};
 
 /// The setting, what was found, a line per accountant, and the statement.
 pub(super) fn of(answered: &Answered, statement: Option<&Statement>) -> String {
@@ -35,16 +35,19 @@ fn describe(bound: &Bound) -> String {
             let marked = MarkedEpsilon::new(bound, &super::scope());
             let text = match (&bound.certainty, bound.lower) {
                 (Certainty::Estimate, _) => format!("ε ≈ {marked:.4}"),
+                (_, Some(lower)) if bound.epsilon.get() < 1e-4 && lower.get() > 0.0 => {
+                    format!("{} ≤ ε ≤ {marked:.4}", scientific(lower.get(), 3, Rounding::Down))
+                }
                 (_, Some(lower)) => format!("{} ≤ ε ≤ {marked:.4}", decimal(lower.get(), 4, Rounding::Down)),
                 (_, None) => format!("ε ≤ {marked:.4}"),
             };
             (text, &bound.certainty, bound.order)
         }
         Bound::Delta(bound) => {
-            let upper = scientific(bound.delta, Rounding::Up);
+            let upper = scientific(bound.delta, 3, Rounding::Up);
             let text = match (&bound.certainty, bound.lower) {
                 (Certainty::Estimate, _) => format!("δ ≈ {upper} (estimate, not a guarantee)"),
-                (_, Some(lower)) => format!("{} ≤ δ ≤ {upper}", scientific(lower, Rounding::Down)),
+                (_, Some(lower)) => format!("{} ≤ δ ≤ {upper}", scientific(lower, 3, Rounding::Down)),
                 (_, None) => format!("δ ≤ {upper}"),
             };
             (text, &bound.certainty, bound.order)
@@ -57,13 +60,4 @@ fn describe(bound: &Bound) -> String {
         let _ = write!(text, " ({reason})");
     }
     text
-}
-
-/// Four digits and an exponent: δ is small.
-fn scientific(value: f64, rounding: Rounding) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    let exponent = value.log10().floor();
-    format!("{}e{exponent}", decimal(value / 10.0_f64.powf(exponent), 3, rounding))
 }
