@@ -154,11 +154,15 @@ pub(super) fn verified(out: &mut impl Write, verified: &Verified, json: bool) ->
     writeln!(out, "{} files have their digests; the chain holds", verified.files)?;
     writeln!(
         out,
-        "epsilon {} at delta {:e} from the events ({} by a second accountant), {}",
+        "epsilon {} at delta {:e} from the events, {}",
         decimal(verified.epsilon, 3, Rounding::Up),
         statement.delta,
-        decimal(verified.epsilon_rdp, 3, Rounding::Up),
         statement.mark
+    )?;
+    writeln!(
+        out,
+        "a second accountant, whose bounds are looser, does not contradict it: {} by Rényi divergences",
+        decimal(verified.epsilon_rdp, 3, Rounding::Up),
     )?;
     let opinion = if is_confirmed { "confirmed" } else { "neither confirmed nor refuted" };
     writeln!(out, "epsilon is {opinion} by other formulas in arithmetic of 200 bits")?;
