@@ -133,7 +133,8 @@ impl Interval {
 pub(crate) struct Composition {
     relation: NeighbouringRelation,
     parts: Vec<(Mechanism, u64)>,
-    /// Where in `parts` mechanisms of a digest are, so that long lists take linear time.
+    /// Where in `parts` mechanisms of a digest are, so that long lists take linear time. It follows
+    /// from `parts`.
     places: HashMap<u64, Vec<usize>>,
 }
 
@@ -145,7 +146,10 @@ impl PartialEq for Composition {
 
 impl std::fmt::Debug for Composition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Composition").field("relation", &self.relation).field("parts", &self.parts).finish()
+        f.debug_struct("Composition")
+            .field("relation", &self.relation)
+            .field("parts", &self.parts)
+            .finish_non_exhaustive()
     }
 }
 
@@ -402,13 +406,13 @@ impl Composition {
                         )),
                     };
                 }
-                let discrete = matches!(**inner, DpEvent::DiscreteLaplace { .. } | DpEvent::DiscreteGaussian { .. });
-                if discrete {
-                    return Ok(match self.reduce(inner)? {
-                        Mechanism::Pair(pair) => pair.poisson_sampled(q).map_or(Mechanism::NonPrivate, Mechanism::Pair),
-                        // No more concentrated than without sampling.
-                        other => other,
-                    });
+                if let DpEvent::DiscreteGaussian { sigma, sensitivity } = inner.as_ref() {
+                    return self.discrete_gaussian(sigma.get(), *sensitivity, q);
+                }
+                if matches!(**inner, DpEvent::DiscreteLaplace { .. })
+                    && let Mechanism::Pair(pair) = self.reduce(inner)?
+                {
+                    return Ok(pair.poisson_sampled(q).map_or(Mechanism::NonPrivate, Mechanism::Pair));
                 }
                 if let Some(sigma) = joint_noise_multiplier(inner)? {
                     Mechanism::SampledGaussian { q, sigma }
@@ -476,13 +480,7 @@ impl Composition {
                 Mechanism::Pair(Pair::discrete_laplace(scale.get(), self.integer_sensitivity(*sensitivity)?)?)
             }
             DpEvent::DiscreteGaussian { sigma, sensitivity } => {
-                let (sigma, sensitivity) = (sigma.get(), self.integer_sensitivity(*sensitivity)?);
-                // As concentrated as the continuous one (Canonne, Kamath & Steinke 2020, Theorem 4).
-                let ratio = f64::from(sensitivity) / sigma;
-                Pair::discrete_gaussian(sigma, sensitivity).map_or(
-                    Mechanism::ZeroConcentrated { rho: 0.5 * ratio * ratio * (1.0 + 4.0 * f64::EPSILON) },
-                    Mechanism::Pair,
-                )
+                self.discrete_gaussian(sigma.get(), *sensitivity, 1.0)?
             }
             DpEvent::TruncatedPoissonGaussian { noise_multiplier, sampling_rate, n_records, max_batch_size } => {
                 if *max_batch_size == 0 || *n_records == 0 {
@@ -495,6 +493,16 @@ impl Composition {
             }
             _ => return Err(self.refuse(event, "it has no dominating pair")),
         })
+    }
+
+    /// Discrete Gaussian noise on Poisson batches; of more outcomes than can be listed, only that
+    /// they are as concentrated as continuous noise is without sampling (Canonne, Kamath & Steinke
+    /// 2020, Theorem 4).
+    fn discrete_gaussian(&self, sigma: f64, sensitivity: u32, q: f64) -> Result<Mechanism, AccountingError> {
+        let sensitivity = self.integer_sensitivity(sensitivity)?;
+        let ratio = f64::from(sensitivity) / sigma;
+        let rho = 0.5 * ratio * ratio * (1.0 + 4.0 * f64::EPSILON);
+        Ok(Pair::discrete_gaussian(sigma, sensitivity, q).map_or(Mechanism::ZeroConcentrated { rho }, Mechanism::Pair))
     }
 
     /// A batch that is always the whole data set is no sampling at all.
@@ -526,8 +534,10 @@ fn digest(mechanism: &Mechanism) -> u64 {
     let mut hasher = DefaultHasher::new();
     std::mem::discriminant(mechanism).hash(&mut hasher);
     let numbers = match *mechanism {
-        Mechanism::Gaussian { sigma: a } | Mechanism::Laplace { scale: a } => [a, 0.0],
-        Mechanism::ZeroConcentrated { rho: a } | Mechanism::Failing { delta: a } => [a, 0.0],
+        Mechanism::Gaussian { sigma: a }
+        | Mechanism::Laplace { scale: a }
+        | Mechanism::ZeroConcentrated { rho: a }
+        | Mechanism::Failing { delta: a } => [a, 0.0],
         Mechanism::SampledGaussian { q, sigma: a } | Mechanism::FixedSizeGaussian { q, sigma: a } => [q, a],
         Mechanism::SampledLaplace { q, scale } => [q, scale],
         Mechanism::RandomisedResponse { epsilon, n_outcomes } => [epsilon, f64::from(n_outcomes)],

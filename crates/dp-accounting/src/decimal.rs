@@ -86,7 +86,7 @@ pub fn scientific(value: f64, decimals: usize, rounding: Rounding) -> String {
 /// none.
 pub(crate) fn bound(value: f64, decimals: usize, rounding: Rounding) -> String {
     let digits = decimals.saturating_sub(1);
-    if value > 0.0 && value < 0.1_f64.powf(decimals as f64) {
+    if value > 0.0 && value < libm::exp10(-(decimals as f64)) {
         scientific(value, digits, rounding)
     } else {
         decimal(value, decimals, rounding)
@@ -164,7 +164,7 @@ mod tests {
         #[test]
         fn exponents_stay_bounds(log in -300.0..300.0_f64, decimals in 0..9_usize) {
             let value = libm::exp10(log);
-            let unit = 10.0_f64.powi(-(decimals as i32)) * value * (1.0 + 1e-6);
+            let unit = libm::exp10(-(decimals as f64)) * value * (1.0 + 1e-6);
             let read = |rounding| scientific(value, decimals, rounding).parse::<f64>().unwrap();
             prop_assert!(read(Rounding::Up) >= value && read(Rounding::Up) - value <= unit);
             prop_assert!(read(Rounding::Down) <= value && value - read(Rounding::Down) <= unit);

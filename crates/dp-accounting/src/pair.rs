@@ -202,8 +202,8 @@ impl Pair {
     }
 
     /// Noise on the integers with `P(x) ∝ e^(-x²/2σ²)`, of a sum that one record changes by
-    /// `sensitivity`; `None` where it has too many outcomes to list.
-    pub(crate) fn discrete_gaussian(sigma: f64, sensitivity: u32) -> Option<Self> {
+    /// `sensitivity`, on Poisson batches of rate `q`; `None` where it has too many outcomes to list.
+    pub(crate) fn discrete_gaussian(sigma: f64, sensitivity: u32, q: f64) -> Option<Self> {
         let shift = f64::from(sensitivity);
         let reach = (REACH * sigma).ceil() + shift;
         if 2.0 * reach > MAX_POINTS {
@@ -215,9 +215,14 @@ impl Pair {
         let (mut points, mut left_out) = (Vec::new(), [0.0; 2]);
         for x in low..=reach as i64 + i64::from(sensitivity) {
             let x = x as f64;
-            let (present, absent) = (libm::exp(log_weight(x - shift)) / total, libm::exp(log_weight(x)) / total);
+            let (used, absent) = (libm::exp(log_weight(x - shift)) / total, libm::exp(log_weight(x)) / total);
+            let present = (1.0 - q) * absent + q * used;
             if present > LEAST && absent > LEAST {
-                points.push(Point { loss: shift * (x - 0.5 * shift) / (sigma * sigma), present, absent });
+                points.push(Point {
+                    loss: sampled_loss(shift * (x - 0.5 * shift) / (sigma * sigma), q),
+                    present,
+                    absent,
+                });
             } else {
                 left_out = [left_out[0] + present, left_out[1] + absent];
             }
@@ -226,24 +231,26 @@ impl Pair {
         let left_out = left_out[0].max(left_out[1]) * (1.0 + MAX_POINTS * f64::EPSILON) + LEAST;
         // As concentrated as the continuous one (Canonne, Kamath & Steinke 2020, Theorem 4).
         let concentration_of_points = 0.5 * (shift / sigma) * (shift / sigma);
-        let losses_left_out = [f64::INFINITY; 2];
-        Some(Self { concentration_of_points, left_out, losses_left_out, ..Self::of(Part::Points(points), true) })
+        let losses_left_out = [f64::INFINITY, if q < 1.0 { -libm::log1p(-q) } else { f64::INFINITY }];
+        // On batches it is no more concentrated than without sampling.
+        Some(Self { concentration_of_points, left_out, losses_left_out, ..Self::of(Part::Points(points), q >= 1.0) })
     }
 
-    /// This pair on Poisson batches; `None` for what is no list of outcomes.
+    /// This pair on Poisson batches; `None` for what is no whole list of outcomes.
     pub(crate) fn poisson_sampled(&self, q: f64) -> Option<Self> {
         let [(weight, Part::Points(points))] = &self.parts[..] else {
             return None;
         };
+        if self.is_truncated() {
+            return None;
+        }
         let sampled = |point: &Point| Point {
-            loss: if point.loss < 700.0 { libm::log1p(q * libm::expm1(point.loss)) } else { point.loss + libm::log(q) },
+            loss: sampled_loss(point.loss, q),
             present: (1.0 - q) * point.absent + q * point.present,
             absent: point.absent,
         };
         let part = Part::Points(points.iter().map(sampled).collect());
-        let losses_left_out = if self.is_truncated() { [f64::INFINITY, -libm::log1p(-q)] } else { NONE_LEFT_OUT };
-        // No more concentrated than without sampling.
-        Some(Self { parts: Arc::from([(*weight, part)]), is_symmetric: false, losses_left_out, ..self.clone() })
+        Some(Self { parts: Arc::from([(*weight, part)]), is_symmetric: false, ..self.clone() })
     }
 
     /// ρ such that the Rényi divergence of order α is at most `ρ·α`: that of the outermost normals,
@@ -286,6 +293,17 @@ impl Pair {
     pub(crate) fn pure_epsilon(&self) -> f64 {
         let [forward, backward] = self.largest_losses();
         forward.max(backward)
+    }
+}
+
+/// `ln(1 - q + q·e^loss)`.
+fn sampled_loss(loss: f64, q: f64) -> f64 {
+    if q >= 1.0 {
+        loss
+    } else if loss < 700.0 {
+        libm::log1p(q * libm::expm1(loss))
+    } else {
+        loss + libm::log(q)
     }
 }
 
@@ -450,8 +468,9 @@ mod tests {
         let pairs = [
             Pair::discrete_laplace(1.5, 3).unwrap(),
             Pair::discrete_laplace(0.2, 1).unwrap(),
-            Pair::discrete_gaussian(0.7, 1).unwrap(),
-            Pair::discrete_gaussian(20.0, 5).unwrap(),
+            Pair::discrete_gaussian(0.7, 1, 1.0).unwrap(),
+            Pair::discrete_gaussian(20.0, 5, 1.0).unwrap(),
+            Pair::discrete_gaussian(3.0, 2, 0.3).unwrap(),
             Pair::discrete_laplace(1.5, 3).unwrap().poisson_sampled(0.1).unwrap(),
         ];
         for pair in &pairs {

@@ -243,7 +243,22 @@ impl<'a> TradeOff<'a> {
                 || tangents.len() >= MAX_TANGENTS
                 || right - left <= 1e-9 * right;
             if done {
-                return Ok(trust.bound(upper, known.then(|| lower.min(upper))));
+                let mut lower = lower;
+                if known && lower < 0.9 * upper {
+                    // Tangents say little where the curve has a corner: the curve itself, at the
+                    // end of the range.
+                    let missed = self.false_negative_rate(smallest_rate)?;
+                    let detected = missed.possible.filter(|missed| *missed >= smallest_rate).map(|missed| 1.0 - missed);
+                    let at_the_end =
+                        detected.map_or(0.0, |power| normal_quantile(smallest_rate) - normal_quantile(power));
+                    lower = lower.max(at_the_end * (1.0 - 1e-9));
+                }
+                let bound = trust.bound(upper, known.then(|| lower.min(upper)));
+                if upper.is_finite() || bound.certainty != Certainty::Bound {
+                    return Ok(bound);
+                }
+                let reason = "no Gaussian was found that is no more private".to_owned();
+                return Ok(AttackBound { certainty: Certainty::FallBack { reason }, ..bound });
             }
             let between = tangent(middle)?;
             tangents.insert(worst + 1, between);

@@ -12,6 +12,7 @@ mod contour;
 mod convolve;
 mod discrete;
 mod mechanism;
+mod one_test;
 mod pair_cells;
 
 use bracket::{Bracket, Effort, Guess, Question, bracket};
@@ -170,11 +171,19 @@ impl PldAccountant {
         if bracket.is_narrow(question, self.effort.relative_width) {
             return Certainty::Bound;
         }
+        let max_points = self.effort.max_points;
+        let nothing = question.anything();
+        if bracket == nothing {
+            let what = if nothing.upper.is_finite() { "δ is between 0 and 1" } else { "ε is at least 0" };
+            return Certainty::FallBack {
+                reason: format!("nothing is known within {max_points} grid points, nor by RDP, but that {what}"),
+            };
+        }
         Certainty::FallBack {
             reason: format!(
                 "no bracket of relative width {} within {} grid points, but one of {:.1e}: its upper end, or the RDP bound if that is smaller",
                 self.effort.relative_width,
-                self.effort.max_points,
+                max_points,
                 (bracket.upper - bracket.lower) / bracket.upper
             ),
         }
@@ -243,7 +252,8 @@ impl Accountant for PldAccountant {
         } else {
             // Many steps are no more private than one of them, which often has a formula.
             let of_one_step = of_one_step(&mechanisms, delta, self.relation().directions());
-            let lower = found.lower.max(of_one_step).min(found.upper);
+            let by_test = one_test::lower_bound(&mechanisms, question, self.relation().directions());
+            let lower = found.lower.max(of_one_step).max(by_test).min(found.upper);
             Bracket { lower, ..found }
         };
         bound(found, self.certainty(question, found), method)
@@ -285,7 +295,11 @@ impl Accountant for PldAccountant {
         let by_rdp = self.proven_rdp().delta(epsilon)?;
         let guess = Guess { upper: by_rdp.delta, epsilon: epsilon.get().max(1e-3), order: order_of(by_rdp.order) };
         let question = Question::Delta { epsilon: epsilon.get() };
-        let (found, method) = self.solve(&mechanisms, question, guess);
+        let (mut found, method) = self.solve(&mechanisms, question, guess);
+        if !found.is_narrow(question, self.effort.relative_width) {
+            let by_test = one_test::lower_bound(&mechanisms, question, self.relation().directions());
+            found.lower = found.lower.max(by_test).min(found.upper);
+        }
         Ok(bound(found, self.certainty(question, found), method))
     }
 }

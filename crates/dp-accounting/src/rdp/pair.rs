@@ -163,7 +163,7 @@ mod tests {
         let pair = Pair::discrete_laplace(std::f64::consts::LN_2.recip(), 1).unwrap();
         assert!((pair_rdp(&pair, 2.0) - 1.5_f64.ln()).abs() < 1e-13);
         // Discrete Gaussians are concentrated as continuous ones are, and nearly as much.
-        let pair = Pair::discrete_gaussian(3.0, 2).unwrap();
+        let pair = Pair::discrete_gaussian(3.0, 2, 1.0).unwrap();
         let found = pair_rdp(&pair, 4.0);
         assert!(found <= 4.0 * 2.0 / 9.0 && found > 0.999 * 8.0 / 9.0, "{found}");
     }
