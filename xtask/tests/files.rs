@@ -49,13 +49,22 @@ fn an_export_replaces_no_database_device_or_directory() {
     let before = fs::read(at("o/records.db")).unwrap();
     symlink("o/records.db", at("link.db")).unwrap();
     for out in ["o/records.db", "link.db", "o/../o/records.db", "o", "/dev/null", "no/such/folder.csv"] {
-        let error = refusal(folder.path(), &format!("results export o/records.db --out {out}"));
+        let error = refusal(folder.path(), &format!("results export o/records.db --format csv --out {out}"));
         assert!(error.contains(out), "{error}");
     }
     assert_eq!(fs::read(at("o/records.db")).unwrap(), before);
     assert!(refusal(folder.path(), "results merge o/records.db o/records.db").contains("cannot be written, too"));
     fs::write(at("t.csv"), "mine").unwrap();
     symlink("t.csv", at("link.csv")).unwrap();
+    let error = refusal(folder.path(), "results export o/records.db --out t.txt");
+    assert!(error.contains("--out t.txt: expected a name that ends in .csv, .json or .parquet"), "{error}");
+    assert!(run(folder.path(), "results export o/records.db --out t.parquet").status.success());
+    assert!(fs::read(at("t.parquet")).unwrap().starts_with(b"PAR1"));
+    for line in ["results merge t.csv o/records.db", "results repair o/records.db --out t.csv"] {
+        let error = refusal(folder.path(), line);
+        assert!(error.contains("t.csv: expected a name that ends in .db"), "{error}");
+    }
+    assert_eq!(fs::read_to_string(at("t.csv")).unwrap(), "mine");
     assert!(run(folder.path(), "results export o/records.db --out link.csv").status.success());
     assert!(fs::symlink_metadata(at("link.csv")).unwrap().is_symlink());
     assert!(fs::read_to_string(at("t.csv")).unwrap().starts_with("experiment,"));

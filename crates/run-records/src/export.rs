@@ -1,8 +1,9 @@
 //! Tables of runs as CSV, JSON or Parquet.
 
 use std::io::Write;
+use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use crate::database::Database;
 use crate::record::StudyResults;
@@ -18,6 +19,40 @@ pub enum Format {
     Json,
     /// Typed columns, not compressed
     Parquet,
+}
+
+impl Format {
+    const ALL: [Self; 3] = [Self::Csv, Self::Json, Self::Parquet];
+
+    /// The ending of a file of this format.
+    const fn ending(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Json => "json",
+            Self::Parquet => "parquet",
+        }
+    }
+
+    /// The format of a file: the one that was asked for, or else that of its name.
+    ///
+    /// # Errors
+    /// If the name ends as that of a file of another format than the one asked for, or, where none
+    /// was, as that of none.
+    pub fn of_file(path: &Path, asked: Option<Self>) -> anyhow::Result<Self> {
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        let named = Self::ALL.into_iter().find(|format| format.ending().eq_ignore_ascii_case(ending));
+        let path = path.display();
+        if let (Some(asked), Some(named)) = (asked, named) {
+            let asked = asked.ending();
+            ensure!(
+                asked == named.ending(),
+                "--out {path}: expected a name that ends in .{asked}, as --format {asked}"
+            );
+        }
+        asked.or(named).with_context(|| {
+            format!("--out {path}: expected a name that ends in .csv, .json or .parquet, or --format with it")
+        })
+    }
 }
 
 /// Writes a table.
@@ -88,6 +123,20 @@ mod tests {
 
     use super::*;
     use crate::fixture::{fill, source};
+
+    #[test]
+    fn a_name_says_in_which_format() {
+        let of = |name: &str, asked| Format::of_file(Path::new(name), asked).map_err(|error| error.to_string());
+        assert_eq!(of("a/t.parquet", None), Ok(Format::Parquet));
+        assert_eq!((of("t.CSV", None), of("t.x.json", None)), (Ok(Format::Csv), Ok(Format::Json)));
+        assert_eq!(of("t.dat", Some(Format::Csv)), Ok(Format::Csv));
+        for name in ["t.txt", "t", ".csv", "t.csv.gz"] {
+            let message = of(name, None).unwrap_err();
+            assert!(message.contains("expected a name that ends in .csv, .json or .parquet"), "{message}");
+        }
+        let message = of("t.csv", Some(Format::Parquet)).unwrap_err();
+        assert_eq!(message, "--out t.csv: expected a name that ends in .parquet, as --format parquet");
+    }
 
     fn exported(table: Table, format: Format) -> Vec<u8> {
         let folder = tempfile::tempdir().unwrap();

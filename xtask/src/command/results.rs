@@ -1,7 +1,7 @@
 //! `cargo xtask results`: what is in databases of runs.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{bail, ensure};
 use clap::{Args, Subcommand, ValueEnum};
@@ -49,10 +49,10 @@ enum ResultsCommand {
         /// Which table
         #[arg(long, value_enum, default_value_t = TableName::Metrics)]
         table: TableName,
-        /// In which format
-        #[arg(long, value_enum, default_value_t = FormatName::Csv)]
-        format: FormatName,
-        /// Where to [default: standard output]
+        /// In which format [default: that of the ending of --out; CSV on standard output]
+        #[arg(long, value_enum)]
+        format: Option<FormatName>,
+        /// Where to: a name that ends in .csv, .json or .parquet [default: standard output]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
@@ -140,6 +140,21 @@ impl From<FormatName> for Format {
     }
 }
 
+/// Refuses to write a database to a file whose name says that it is something else.
+fn ensure_database(option: &str, path: &Path) -> anyhow::Result<()> {
+    let is_named_so = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("db"));
+    ensure!(
+        is_named_so,
+        "{option} {}: expected a name that ends in .db{}",
+        path.display(),
+        match option {
+            "OUT" => ", or in .json.gz for a file of records",
+            _ => "",
+        }
+    );
+    Ok(())
+}
+
 /// Runs the command.
 ///
 /// # Errors
@@ -159,7 +174,11 @@ pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
         ResultsCommand::Show { file, run: None } => write!(out, "{}", show::database(&Database::read(file)?)?)?,
         ResultsCommand::Show { file, run: Some(run) } => writeln!(out, "{}", show::run(&Database::read(file)?, *run)?)?,
         ResultsCommand::Export { file, table, format, out: path } => {
-            let (table, format) = (Table::from(*table), Format::from(*format));
+            let (table, asked) = (Table::from(*table), format.map(Format::from));
+            let format = match path {
+                Some(path) => Format::of_file(path, asked)?,
+                None => asked.unwrap_or(Format::Csv),
+            };
             if path.is_none() && format == Format::Parquet {
                 bail!("--format parquet: expected --out FILE, it is not text");
             }
@@ -190,6 +209,7 @@ pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
         }
         ResultsCommand::Repair { file, out: target } => {
             let target = target.clone().unwrap_or_else(|| file.with_extension("repaired.db"));
+            ensure_database("--out", &target)?;
             let repaired = repair(file, &target)?;
             writeln!(out, "{}: {repaired}", shell::path(&target))?;
         }
@@ -197,7 +217,10 @@ pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
             let name = target.file_name().and_then(|name| name.to_str());
             let merged = match name.and_then(|name| name.strip_suffix(join::SUFFIX)) {
                 Some(study) => join::join(target, inputs, study)?,
-                None => merge(target, inputs)?,
+                None => {
+                    ensure_database("OUT", target)?;
+                    merge(target, inputs)?
+                }
             };
             writeln!(
                 out,
