@@ -54,7 +54,7 @@ pub use multiple_testing::{bonferroni, holm};
 pub use privacy_cost::{excessive_risk, privacy_cost};
 pub use published::{EffectAnswer, PublishedDifference, PublishedFigure, SIZE_MARGIN, Size};
 pub use score::{log_loss, roc_auc, roc_auc_by_group};
-pub use seed_values::{Compared, SeedValues, compare};
+pub use seed_values::{Compared, SeedValues, compare, p_smaller_by_t_test};
 pub use special::normal_quantile;
 pub use statement::{FairnessStatement, GroupCost, PairedRuns, Payer, SIGNIFICANCE, WidestGap};
 pub use student::{TTest, resampled_t_test, t_test};

@@ -93,8 +93,8 @@ fn experiment_lines(experiment: &ExperimentResults, n_lines: usize) -> anyhow::R
     Ok(columns(&rows))
 }
 
-/// The methods that have room: the reference, the baseline, and those whose privacy costs differ
-/// least between groups.
+/// The methods that have room: the reference, the method whose privacy costs differ most between
+/// groups, the baseline, and those whose costs differ least.
 fn chosen(experiment: &ExperimentResults, n_rows: usize) -> anyhow::Result<Vec<(&MethodResults, Option<Cost>)>> {
     let mut methods = Vec::new();
     for (place, method) in experiment.methods.iter().enumerate() {
@@ -107,7 +107,12 @@ fn chosen(experiment: &ExperimentResults, n_rows: usize) -> anyhow::Result<Vec<(
         };
         methods.push((rank, place, method, cost));
     }
-    methods.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let gap = |cost: &Option<Cost>| cost.as_ref().and_then(|cost| cost.gap);
+    let widest = methods.iter().filter_map(|(_, place, _, cost)| Some((*place, gap(cost)?)));
+    let widest = widest.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(place, _)| place);
+    // Behind the reference alone.
+    methods.sort_by(|a, b| (Some(a.1) != widest).cmp(&(Some(b.1) != widest)).then(a.0.total_cmp(&b.0)));
+    methods.sort_by_key(|(rank, ..)| *rank != f64::NEG_INFINITY);
     methods.truncate(n_rows);
     methods.sort_by_key(|(_, place, ..)| *place);
     Ok(methods.into_iter().map(|(_, _, method, cost)| (method, cost)).collect())
@@ -202,6 +207,30 @@ mod tests {
         let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("adult")).collect();
         assert_eq!(lines.len(), 1, "{text}");
         assert!(lines[0].starts_with("adult, mlp-2x256-tanh  0.5"), "{text}");
+    }
+
+    /// The one that a reader must not miss, however little room there is.
+    #[test]
+    fn the_widest_gap_is_never_left_out() {
+        let mut results = study();
+        let mut experiment = results.experiments.remove(0);
+        let widest = experiment.methods.iter().position(|method| method.method == "dpsgd-global").unwrap();
+        for run in &mut experiment.methods[widest].runs {
+            run.test.groups[0].accuracy = Some(0.1);
+        }
+        let even = experiment.methods.iter().find(|method| method.method == "dpsgd-f").unwrap().clone();
+        for place in 0..12 {
+            let mut copy = even.clone();
+            copy.method = format!("dpsgd-f (copy {place})");
+            experiment.methods.push(copy);
+        }
+        for n_rows in 2..6 {
+            let names: Vec<_> =
+                chosen(&experiment, n_rows).unwrap().iter().map(|(method, _)| &method.method).cloned().collect();
+            assert_eq!(names.len(), n_rows);
+            assert!(names.iter().any(|name| name == "dpsgd-global"), "{names:?}");
+            assert!(names.iter().any(|name| name == REFERENCE), "{names:?}");
+        }
     }
 
     /// However many methods and experiments there are.
