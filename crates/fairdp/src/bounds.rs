@@ -9,11 +9,13 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use dp_accounting::NoiseMultiplier;
+use dp_data::DataError;
 use dp_data::table::{BadRows, Encoding, Row, TableReader};
 use rand_chacha::ChaCha20Rng;
 
 use crate::config::{Bounds, ColumnEntry, ColumnKind, Config};
 use crate::error::{FairdpError, Result};
+use crate::fit::TableSize;
 use crate::solver::exact::{Grid, of_ranks};
 use crate::source::Source;
 
@@ -36,23 +38,31 @@ pub(crate) fn paid_for(config: &Config) -> impl Iterator<Item = &ColumnEntry> {
 
 /// What the rows of all ranks say.
 pub(crate) struct Counts {
-    /// Training records, which are public.
-    pub(crate) n_records: usize,
+    pub(crate) table: TableSize,
     /// Exact counts by column. **Not private.**
     pub(crate) by_column: HashMap<String, Vec<f64>>,
 }
 
-/// Counts the training records, and their numbers by column and bin.
+/// Counts the records, and the numbers of training records by column and bin.
 pub(crate) fn count(config: &Config, source: &mut Source, is_training: &dyn Fn(u64) -> bool) -> Result<Counts> {
     let table = source.path().to_path_buf();
-    if let Some(files) = &config.test.files {
-        check_rows(config, config.files(files)?.open()?)?;
-    }
-    let (n_records, columns) =
+    let test_records = match &config.test.files {
+        Some(files) => Some(check_rows(config, config.files(files)?.open()?)?),
+        None => None,
+    };
+    let (n_rows, columns) =
         source.read(|reader, first| count_rows(config, reader, first as u64, &table, is_training))?;
-    let n_records = of_ranks(vec![n_records as f64], source.ranks())?.iter().sum::<f64>() as usize;
+    let n_rows = of_ranks(n_rows.map(|n| n as f64).to_vec(), source.ranks())?;
+    let [records, blank] = [0, 1].map(|place| n_rows[place] as usize);
+    if records == 0 {
+        return Err(DataError::EmptyFile { path: table }.into());
+    }
+    if blank == records {
+        return Err(FairdpError::file(&table, "has no row that fits its schema"));
+    }
     let columns = columns.into_iter().map(|column| Ok((column.name, of_ranks(column.counts, source.ranks())?)));
-    Ok(Counts { n_records, by_column: columns.collect::<Result<_>>()? })
+    let table = TableSize { records, test_records, features: widest(config)?.width() };
+    Ok(Counts { table, by_column: columns.collect::<Result<_>>()? })
 }
 
 /// A column's numbers by bin.
@@ -62,7 +72,7 @@ struct Binned {
     counts: Vec<f64>,
 }
 
-/// Number of training records, and the columns that are paid for. A row that training would refuse
+/// Numbers of rows and of those that are dropped, and the columns that are paid for. A row that training would refuse
 /// is refused here, before anything is spent on it.
 fn count_rows(
     config: &Config,
@@ -70,9 +80,9 @@ fn count_rows(
     first: u64,
     table: &Path,
     is_training: &dyn Fn(u64) -> bool,
-) -> Result<(usize, Vec<Binned>)> {
+) -> Result<([usize; 2], Vec<Binned>)> {
     let mut columns = Vec::new();
-    let mut n_records = 0;
+    let mut n_rows = [0; 2];
     for entry in paid_for(config) {
         let Some(place) = reader.columns().iter().position(|name| *name == entry.name) else {
             let problem = format!("has no column `{}`", entry.name);
@@ -80,7 +90,7 @@ fn count_rows(
         };
         columns.push(Binned { name: entry.name.clone(), place, counts: vec![0.0; 2 * SIDE + 1] });
     }
-    let encoding = provisional(config)?;
+    let encoding = widest(config)?;
     let mut checker = encoding.checker(reader.columns(), table)?;
     let mut row = Row::default();
     for number in first.. {
@@ -96,11 +106,9 @@ fn count_rows(
             Err(error) if config.table.bad_rows == BadRows::Drop && error.is_of_one_row() => true,
             Err(error) => return Err(error.into()),
         };
-        if !is_training(number) {
-            continue;
-        }
-        n_records += 1;
-        if !is_blank {
+        n_rows[0] += 1;
+        n_rows[1] += usize::from(is_blank);
+        if !is_blank && is_training(number) {
             for Binned { place, counts, .. } in &mut columns {
                 let text = row.field(*place);
                 if config.table.missing.iter().any(|marker| marker == text) {
@@ -112,27 +120,30 @@ fn count_rows(
             }
         }
     }
-    Ok((n_records, columns))
+    Ok((n_rows, columns))
 }
 
-/// The encoding with bounds that others will take the place of.
-fn provisional(config: &Config) -> Result<Encoding> {
-    Ok(Encoding::new(&config.schema(&|_| Some(vec![0.0, 0.5, 1.0]))?)?)
+/// The encoding with as many edges as can be released, which will take their place.
+pub(crate) fn widest(config: &Config) -> Result<Encoding> {
+    let edges: Vec<f64> = (0..=QUANTILES).map(|edge| edge as f64).collect();
+    Ok(Encoding::new(&config.schema(&|_| Some(edges.clone()))?)?)
 }
 
-/// Refuses a test row that the test would refuse.
-fn check_rows(config: &Config, mut reader: TableReader) -> Result<()> {
-    let encoding = provisional(config)?;
+/// Refuses a test row that the test would refuse, and counts them.
+fn check_rows(config: &Config, mut reader: TableReader) -> Result<usize> {
+    let encoding = widest(config)?;
+    let mut n_rows = 0;
     let mut row = Row::default();
     let mut is_there = reader.read(&mut row);
     let mut checker = encoding.checker(reader.columns(), row.file())?;
     loop {
         match is_there.and_then(|is_there| if is_there { checker.check(&row).map(|()| true) } else { Ok(false) }) {
             Ok(true) => {}
-            Ok(false) => return Ok(()),
+            Ok(false) => return Ok(n_rows),
             Err(error) if config.table.bad_rows == BadRows::Drop && error.is_of_one_row() => {}
             Err(error) => return Err(error.into()),
         }
+        n_rows += 1;
         is_there = reader.read(&mut row);
     }
 }

@@ -3,11 +3,13 @@
 
 use std::fmt::Write as _;
 
-use dp_data::table::{BlockKind, FeatureBlock};
+use dp_data::table::{BlockKind, FeatureBlock, Level};
 
 use crate::fairness::{FairnessReport, GroupRates, Rate};
 use crate::model::Model;
-use crate::statement::{Statement, rounded_up};
+use crate::plain::plain;
+use crate::statement::{Statement, capitalised, rounded_up};
+use crate::thresholds::Thresholds;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}\
 table{border-collapse:collapse}td,th{padding:.2rem .8rem;text-align:right;border-bottom:1px solid #ccc}\
@@ -68,7 +70,7 @@ fn answer(page: &mut String, fairness: &FairnessReport) {
         say(format!("<b>Warning: the model answers {} for nearly everyone.</b>", escaped(class)));
     }
     if let Some(worst) = &fairness.worst_group {
-        say(format!("Served worst: <b>{}</b>, by balanced accuracy.", escaped(worst)));
+        say(format!("Served worst: <b>{}</b>, by balanced accuracy.", escaped(&worst.to_string())));
     }
     let differences = [
         ("accuracy", fairness.accuracy_difference),
@@ -82,9 +84,8 @@ fn answer(page: &mut String, fairness: &FairnessReport) {
     if !known.is_empty() {
         say(format!("Largest differences between groups: {}.", known.join(", ")));
     }
-    if let Some(thresholds) = fairness.thresholds.as_ref().filter(|thresholds| !thresholds.too_small.is_empty()) {
-        let names: Vec<String> = thresholds.too_small.iter().map(|name| escaped(name)).collect();
-        say(format!("Groups too small for a threshold of their own: {}.", names.join(", ")));
+    for remark in fairness.thresholds.iter().flat_map(Thresholds::remarks) {
+        say(format!("{}.", escaped(&capitalised(&remark))));
     }
 }
 
@@ -100,7 +101,7 @@ fn groups(page: &mut String, fairness: &FairnessReport) {
             [Some(rates.accuracy), Some(rates.balanced_accuracy), rates.true_positive_rate, rates.false_positive_rate];
         let cells: Vec<String> = cells.iter().flatten().map(|rate| cell(*rate)).collect();
         let cells = cells.join("</td><td>");
-        let name = escaped(&rates.group);
+        let name = escaped(&rates.group.to_string());
         let small = if rates.too_small { " (too small for a statement)" } else { "" };
         format!("<tr><td>{name}{small}</td><td>{:.0}</td><td>{cells}</td></tr>\n", rates.records.max(0.0))
     };
@@ -180,9 +181,9 @@ fn drawing(block: &FeatureBlock, effect: &[f64]) -> (String, String) {
             (line(&points), of_missing.unwrap_or_default())
         }
         BlockKind::Category { values, other, missing } => {
-            let mut names = values.clone();
-            names.extend(other.then(|| "other".to_owned()));
-            names.extend(missing.then(|| "missing".to_owned()));
+            let mut names: Vec<String> = values.iter().map(|value| Level::Value(value.clone()).to_string()).collect();
+            names.extend(other.then(|| Level::Other.to_string()));
+            names.extend(missing.then(|| Level::Missing.to_string()));
             let note = if names.len() > BARS { format!("; {BARS} of {} values", names.len()) } else { String::new() };
             (bars(&names, effect), note)
         }
@@ -247,5 +248,5 @@ fn bars(names: &[String], effect: &[f64]) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    plain(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

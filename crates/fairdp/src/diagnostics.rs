@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dp_data::table::TableCounts;
+use dp_data::table::{Group, TableCounts};
 use dp_train::ranks::Collective;
 use fair_metrics::{log_loss, roc_auc};
 use serde::Serialize;
@@ -84,12 +84,6 @@ impl Answers {
         Ok(all)
     }
 
-    /// Group, class and log-odds of the positive class.
-    pub(crate) fn log_odds(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
-        let records = self.groups.iter().zip(&self.labels).zip(&self.scores);
-        records.map(|((&group, &label), &score)| (group as usize, label as usize, (score / (1.0 - score)).ln()))
-    }
-
     /// Counts by group, class and answer.
     pub(crate) fn counts(&self, n_groups: usize, n_classes: usize) -> Vec<f64> {
         let mut counts = vec![0.0; n_groups * n_classes * n_classes];
@@ -103,8 +97,8 @@ impl Answers {
 impl Diagnostics {
     pub(crate) fn of(
         answers: &Answers,
-        (training_records, test_records): (usize, usize),
-        groups: &[String],
+        ((training_records, test_records), has_test): ((usize, usize), bool),
+        groups: &[Group],
         n_classes: usize,
         table: TableCounts,
     ) -> Result<Self> {
@@ -112,7 +106,7 @@ impl Diagnostics {
         let by_group: BTreeMap<String, GroupDiagnostics> = groups
             .iter()
             .zip(counts.chunks_exact(n_classes * n_classes))
-            .map(|(name, counts)| (name.clone(), GroupDiagnostics::of(counts, n_classes)))
+            .map(|(group, counts)| (group.to_string(), GroupDiagnostics::of(counts, n_classes)))
             .collect();
         let mut all = vec![0.0; n_classes * n_classes];
         for counts in counts.chunks_exact(n_classes * n_classes) {
@@ -125,7 +119,7 @@ impl Diagnostics {
         Ok(Self {
             training_records,
             test_records,
-            measured_on: if test_records > 0 { "test" } else { "training" },
+            measured_on: if has_test { "test" } else { "training" },
             accuracy: overall.accuracy,
             auc: if is_binary { roc_auc(&positive, &answers.scores)?.value } else { None },
             balanced_accuracy: overall.balanced_accuracy,

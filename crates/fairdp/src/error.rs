@@ -7,6 +7,9 @@ use dp_accounting::AccountingError;
 use dp_data::DataError;
 use dp_train::TrainError;
 
+use crate::exit::Exit;
+use crate::plain::plain;
+
 /// Why a table was refused, a run stopped or a release does not hold.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -43,7 +46,7 @@ pub enum FairdpError {
     #[error("{0}")]
     Refused(String),
     /// A release does not hold: one line per problem, each of which names the file.
-    #[error("{}", problems.join("\n"))]
+    #[error("{}", lines(problems))]
     NotVerified {
         /// The problems.
         problems: Vec<String>,
@@ -91,9 +94,8 @@ pub type Result<T, E = FairdpError> = std::result::Result<T, E>;
     reason = "values are turned into text at once; `&` at every call says nothing"
 )]
 impl FairdpError {
-    /// The exit code of a program that ends with this error: 3 for what was refused, 4 for a
-    /// release that does not hold, 2 for a configuration or an option, 1 for everything else.
-    pub const fn exit_code(&self) -> u8 {
+    /// How a program ends with this error.
+    pub const fn exit(&self) -> Exit {
         match self {
             Self::Config { .. }
             | Self::InvalidParameter { .. }
@@ -104,10 +106,10 @@ impl FairdpError {
                 | AccountingError::Incomplete { .. }
                 | AccountingError::Conflicting { .. },
             )
-            | Self::Train(TrainError::InvalidParameter { .. }) => 2,
-            Self::Uncovered { .. } | Self::Refused(_) => 3,
-            Self::NotVerified { .. } => 4,
-            _ => 1,
+            | Self::Train(TrainError::InvalidParameter { .. }) => Exit::Usage,
+            Self::Uncovered { .. } | Self::Refused(_) => Exit::Refused,
+            Self::NotVerified { .. } => Exit::NotVerified,
+            _ => Exit::Failed,
         }
     }
 
@@ -125,17 +127,25 @@ impl FairdpError {
     }
 }
 
+/// One line each, whatever is in them.
+fn lines(texts: &[String]) -> String {
+    texts.iter().map(|text| plain(text)).collect::<Vec<_>>().join("\n")
+}
+
 fn uncovered(path: &Path, entries: &[String]) -> String {
-    let mut text =
-        format!("{}: {} entries were read from the records, and no ε covers them:\n", path.display(), entries.len());
+    let mut text = format!(
+        "{}: {} entries were read from the records, and no ε covers them:\n",
+        plain(&path.to_string_lossy()),
+        entries.len()
+    );
     for entry in entries {
         text.push_str("  ");
-        text.push_str(entry);
+        text.push_str(&plain(entry));
         text.push('\n');
     }
     text.push_str(
         "For each: check that it is known without the records and add `public = true`, or pay for it (numbers: \
-         `bounds = \"private\"`),\nor set `accept_uncovered = true` at the top: the statement then says in its first \
+         `bounds = \"private\"` in place of low, high and bins),\nor set `accept_uncovered = true` at the top: the statement then says in its first \
          line what is not covered.",
     );
     text

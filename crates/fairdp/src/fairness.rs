@@ -2,6 +2,7 @@
 //! noise.
 
 use dp_accounting::NoiseMultiplier;
+use dp_data::table::Group;
 use fair_metrics::normal_quantile;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
@@ -159,8 +160,8 @@ type RateOf<'a> = &'a dyn Fn(&GroupRates) -> Option<Rate>;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupRates {
-    /// Its name.
-    pub group: String,
+    /// Which.
+    pub group: Group,
     /// Its number of test records, with noise.
     pub records: f64,
     /// Too few records for a statement: its rates are given, and say little.
@@ -201,7 +202,7 @@ pub struct FairnessReport {
     /// The group of the lowest balanced accuracy among those that are large enough, if the interval
     /// says that another one is served better. Which of several low ones is the lowest may be
     /// chance.
-    pub worst_group: Option<String>,
+    pub worst_group: Option<Group>,
     /// Largest difference of accuracy between groups that are large enough. The interval of such a
     /// difference holds for all pairs of groups together (Bonferroni).
     pub accuracy_difference: Option<Rate>,
@@ -234,11 +235,11 @@ impl FairnessReport {
         }
     }
 
-    pub(crate) fn of(counts: &NoisyCounts, groups: &[String], classes: &[String]) -> Self {
+    pub(crate) fn of(counts: &NoisyCounts, groups: &[Group], classes: &[String]) -> Self {
         let all: Vec<usize> = (0..counts.n_groups).collect();
-        let overall = rates(counts, "all", &all, Z);
+        let overall = rates(counts, &Group::all(), &all, Z);
         let with = |z: f64| -> Vec<GroupRates> {
-            groups.iter().enumerate().map(|(group, name)| rates(counts, name, &[group], z)).collect()
+            groups.iter().enumerate().map(|(place, group)| rates(counts, group, &[place], z)).collect()
         };
         let by_group = with(Z);
         let n_large = by_group.iter().filter(|group| !group.too_small).count();
@@ -297,7 +298,7 @@ fn widest(groups: &[GroupRates], rates: &[RateOf<'_>]) -> Option<Rate> {
     widest
 }
 
-fn rates(counts: &NoisyCounts, name: &str, groups: &[usize], z: f64) -> GroupRates {
+fn rates(counts: &NoisyCounts, group: &Group, groups: &[usize], z: f64) -> GroupRates {
     let n_classes = counts.n_classes;
     let recall: Vec<Rate> =
         (0..n_classes).map(|class| counts.rate(groups, |c, _| c == class, |_, answer| answer == class, z)).collect();
@@ -309,7 +310,7 @@ fn rates(counts: &NoisyCounts, name: &str, groups: &[usize], z: f64) -> GroupRat
     let noise = counts.std * ((groups.len() * n_classes * n_classes) as f64).sqrt();
     let binary = |rate: Rate| (n_classes == 2).then_some(rate);
     GroupRates {
-        group: name.to_owned(),
+        group: group.clone(),
         records,
         too_small: records < FEW_RECORDS || records < FEW_DEVIATIONS * noise,
         accuracy: counts.rate(groups, |_, _| true, |class, answer| class == answer, z),
@@ -323,7 +324,13 @@ fn rates(counts: &NoisyCounts, name: &str, groups: &[usize], z: f64) -> GroupRat
 
 #[cfg(test)]
 mod tests {
+    use dp_data::table::Level;
+
     use super::*;
+
+    fn named<const N: usize>(names: [&str; N]) -> [Group; N] {
+        names.map(|name| Group::new(vec![Level::Value(name.into())]))
+    }
 
     /// Without noise Wilson's interval: 8 of 10 is 0.490 to 0.943.
     #[test]
@@ -351,7 +358,7 @@ mod tests {
             values: vec![700.0, 100.0, 50.0, 150.0, 20.0, 2.0, 1.0, 4.0],
             std: 3.0,
         };
-        let names = ["a".to_owned(), "b".to_owned()];
+        let names = named(["a", "b"]);
         let report = FairnessReport::of(&counts, &names, &["no".to_owned(), "yes".to_owned()]);
         assert!(!report.groups[0].too_small && report.groups[1].too_small);
         assert_eq!(report.groups[0].accuracy.value, Some(0.85));
@@ -363,7 +370,7 @@ mod tests {
     /// Eight groups of the same people: no pair stands out because it is the widest.
     #[test]
     fn groups_that_are_alike_are_not_told_apart() {
-        let names: Vec<String> = (0..8).map(|group| group.to_string()).collect();
+        let names = named(["0", "1", "2", "3", "4", "5", "6", "7"]);
         let classes = ["no".to_owned(), "yes".to_owned()];
         let right = [412.0, 398.0, 405.0, 391.0, 409.0, 402.0, 396.0, 400.0];
         let values = right.iter().flat_map(|right| [*right, 500.0 - right, 500.0 - right, *right]).collect();
@@ -378,7 +385,7 @@ mod tests {
     /// b and c are told apart, and so nothing is said of the small group below both.
     #[test]
     fn a_small_group_is_not_served_worst_because_others_differ() {
-        let names = ["a", "b", "c"].map(str::to_owned);
+        let names = named(["a", "b", "c"]);
         let classes = ["no".to_owned(), "yes".to_owned()];
         let of = |n: f64, right: f64| [n * right, n * (1.0 - right), n * (1.0 - right), n * right];
         let values = [of(60.0, 0.62), of(5_000.0, 0.64), of(5_000.0, 0.7)].concat();
@@ -388,6 +395,6 @@ mod tests {
         assert_eq!(report.worst_group, None);
         let values = [of(600.0, 0.5), of(5_000.0, 0.64), of(5_000.0, 0.7)].concat();
         let report = FairnessReport::of(&NoisyCounts { values, ..counts }, &names, &classes);
-        assert_eq!(report.worst_group.as_deref(), Some("a"));
+        assert_eq!(report.worst_group, Some(names[0].clone()));
     }
 }

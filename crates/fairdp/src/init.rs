@@ -12,6 +12,7 @@ use crate::choice::Choice;
 use crate::config::read::absolute;
 use crate::config::{LEAST_DELTA, MethodEntry, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
+use crate::plain::is_hidden;
 
 /// What a person says of the table.
 #[derive(Debug, Clone, Default)]
@@ -117,7 +118,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     let mut text = String::from(
         "# Declares a table for `fairdp fit`. Entries with `from = \"data\"` were read from the records and are covered by no ε\n\
          # until you declare them: check that each is known without the records, then add `public = true`. For numbers\n\
-         # `bounds = \"private\"` pays for the bounds instead.\nversion = 1\n",
+         # `bounds = \"private\"` in place of low, high and bins pays for the bounds instead.\nversion = 1\n",
     );
     let _ = writeln!(
         text,
@@ -327,8 +328,8 @@ fn quoted(text: &str) -> String {
         match letter {
             '"' => quoted.push_str("\\\""),
             '\\' => quoted.push_str("\\\\"),
-            letter if letter.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(letter));
+            letter if is_hidden(letter) => {
+                let _ = write!(quoted, "\\U{:08X}", u32::from(letter));
             }
             letter => quoted.push(letter),
         }
@@ -343,7 +344,17 @@ mod tests {
 
     #[test]
     fn names_survive_quoting() {
-        for name in ["plain", "with \"quotes\"", "back\\slash", "line\nbreak", "tab\t", "é"] {
+        for name in [
+            "plain",
+            "with \"quotes\"",
+            "back\\slash",
+            "line\nbreak",
+            "tab\t",
+            "é",
+            "\u{1b}[31m",
+            "\u{202e}x",
+            "\u{e0041}",
+        ] {
             let document: toml::Table = format!("x = {}", quoted(name)).parse().unwrap();
             assert_eq!(document["x"].as_str(), Some(name));
         }

@@ -9,6 +9,7 @@ mod choice;
 mod config;
 mod diagnostics;
 mod error;
+mod exit;
 mod fairness;
 mod fit;
 mod groups;
@@ -20,6 +21,7 @@ mod model;
 mod onnx;
 mod output;
 mod parts;
+mod plain;
 mod predict;
 mod predictions;
 mod predictor;
@@ -43,13 +45,26 @@ pub use config::{
 };
 pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
+pub use exit::Exit;
 pub use fairness::{FairnessReport, GroupRates, Rate};
-pub use fit::{FitOptions, FitPlan, Fitted, Progress, fit, fit_table};
+pub use fit::{FitOptions, FitPlan, Fitted, Progress, TableSize, fit, fit_table, plan, plan_without_data};
 pub use init::{InitOptions, default_delta, init};
 pub use methods::{MethodLine, methods};
 pub use model::{Layer, Model};
+pub use plain::{plain, plain_json};
 pub use predict::predict;
 pub use predictor::Predictor;
 pub use statement::{Program, STATEMENT_VERSION, Statement, Unit};
-pub use thresholds::Thresholds;
+pub use thresholds::{Thresholds, WithoutClass};
 pub use verify::{Verified, verify};
+
+/// The page for users has the exit codes of the program.
+///
+/// ```
+/// let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/your-own-table.md"));
+/// for exit in fairdp::Exit::ALL {
+///     assert!(page.contains(&format!("\n| {} | {} |\n", exit.code(), exit.meaning())), "{exit:?}");
+/// }
+/// ```
+#[cfg(doctest)]
+struct ExitCodesOfThePage;

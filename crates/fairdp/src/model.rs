@@ -114,10 +114,9 @@ impl Model {
     pub(crate) fn load_checked(release: &Path, check: impl Fn(&str, &[u8]) -> Result<()>) -> Result<Self> {
         let [pipeline, weights] = [PIPELINE, WEIGHTS].map(|name| release.join(name));
         let files = [input::bytes(&pipeline)?, input::bytes(&weights)?];
-        let model = Self::of_files([(&pipeline, &files[0]), (&weights, &files[1])])?;
         check(PIPELINE, &files[0])?;
         check(WEIGHTS, &files[1])?;
-        Ok(model)
+        Self::of_files([(&pipeline, &files[0]), (&weights, &files[1])])
     }
 
     /// A model from the bytes of a release's `pipeline.json` and `model.safetensors`.
@@ -135,7 +134,7 @@ impl Model {
             return Err(FairdpError::file(path, problem));
         }
         let encoding = Encoding::new(&pipeline.schema)?;
-        let (n_classes, n_groups) = (pipeline.schema.label.classes.len(), encoding.group_names().len());
+        let (n_classes, n_groups) = (pipeline.schema.label.classes.len(), encoding.groups().len());
         let by_group = pipeline.offsets.len() == n_groups || pipeline.offsets.len() == 1;
         if !by_group || pipeline.offsets.iter().any(|offsets| offsets.len() != n_classes) {
             return Err(FairdpError::file(path, "offsets: expected one per class, once or for every group"));
@@ -262,16 +261,20 @@ impl Model {
 
     /// The class that is answered; `group` matters only where decisions depend on it.
     pub fn decide(&self, probabilities: &[f64], group: usize) -> usize {
-        let offsets = self.pipeline.offsets.get(group).unwrap_or(&self.pipeline.offsets[0]);
-        let mut best = (0, f64::NEG_INFINITY);
-        for (class, (probability, offset)) in probabilities.iter().zip(offsets).enumerate() {
-            let score = probability.ln() + offset;
-            if score > best.1 {
-                best = (class, score);
-            }
-        }
-        best.0
+        decide(probabilities, self.pipeline.offsets.get(group).unwrap_or(&self.pipeline.offsets[0]))
     }
+}
+
+/// The class with the largest log-probability after its offset; of equals the first.
+pub(crate) fn decide(probabilities: &[f64], offsets: &[f64]) -> usize {
+    let mut best = (0, f64::NEG_INFINITY);
+    for (class, (probability, offset)) in probabilities.iter().zip(offsets).enumerate() {
+        let score = probability.ln() + offset;
+        if score > best.1 {
+            best = (class, score);
+        }
+    }
+    best.0
 }
 
 /// Names of a layer's weight and bias in the file.

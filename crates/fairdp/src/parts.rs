@@ -62,6 +62,19 @@ impl Members {
         }
     }
 
+    /// Those that are to be kept, of a table that these ranks hold together.
+    fn filtered(
+        &self,
+        table: &EncodedTable,
+        is_kept: &mut dyn FnMut(usize) -> bool,
+        ranks: &dyn Collective,
+    ) -> Result<Self> {
+        refuse_long(table)?;
+        let rows = self.held().map(|index| self.row(index)).filter(|&row| is_kept(row));
+        let [members] = gathered([rows.map(|row| row as u32).collect()], ranks)?;
+        Ok(members)
+    }
+
     /// Where in the table each of these members is, on every rank. One behind the last member is
     /// behind the last row.
     pub(crate) fn rows_of(&self, positions: &[usize], n_rows: usize, ranks: &dyn Collective) -> Result<Vec<usize>> {
@@ -73,6 +86,24 @@ impl Members {
         let rows = positions.iter().zip(rows);
         Ok(rows.map(|(&position, row)| if position < self.len { row as usize } else { n_rows }).collect())
     }
+}
+
+/// Members that are here, rank after rank: how many there are of each part on all ranks, and where
+/// those of this rank begin.
+fn gathered<const N: usize>(here: [Vec<u32>; N], ranks: &dyn Collective) -> Result<[Members; N]> {
+    let lengths: Vec<u8> = here.iter().flat_map(|rows| (rows.len() as u64).to_le_bytes()).collect();
+    let lengths = ranks.gather(lengths)?;
+    let length = |rank: usize, part: usize| {
+        let bytes = lengths[rank].as_chunks().0.get(part).copied().unwrap_or_default();
+        u64::from_le_bytes(bytes) as usize
+    };
+    let mut part = 0;
+    Ok(here.map(|rows| {
+        let up_to = |rank: usize| (0..rank).map(|rank| length(rank, part)).sum();
+        let members = Members { len: up_to(lengths.len()), first: up_to(ranks.rank()), rows: Rows::Some(rows) };
+        part += 1;
+        members
+    }))
 }
 
 /// Shares of the records: of all for the test, of the others for comparing trials.
@@ -109,13 +140,7 @@ pub(crate) fn split(
         let none = || Members { len: 0, first: 0, rows: Rows::Some(Vec::new()) };
         return Ok([Members::all(table), none(), none()]);
     }
-    if u32::try_from(table.rows()).is_err() {
-        return Err(FairdpError::Refused(format!(
-            "the table has {} rows: at most {} can be divided",
-            table.rows(),
-            u32::MAX
-        )));
-    }
+    refuse_long(table)?;
     let mut parts = [const { Vec::new() }; 3];
     for row in table.held() {
         let number = if has_units { table.unit(row) } else { row as u64 };
@@ -124,34 +149,39 @@ pub(crate) fn split(
             parts[place].push(row as u32);
         }
     }
-    // How many of each part every rank has.
-    let lengths: Vec<u8> = parts.iter().flat_map(|rows| (rows.len() as u64).to_le_bytes()).collect();
-    let lengths = ranks.gather(lengths)?;
-    let length = |rank: usize, part: usize| {
-        let bytes = lengths[rank].as_chunks().0.get(part).copied().unwrap_or_default();
-        u64::from_le_bytes(bytes) as usize
-    };
-    let mut part = 0;
-    Ok(parts.map(|rows| {
-        let up_to = |rank: usize| (0..rank).map(|rank| length(rank, part)).sum();
-        let members = Members { len: up_to(lengths.len()), first: up_to(ranks.rank()), rows: Rows::Some(rows) };
-        part += 1;
-        members
-    }))
+    gathered(parts, ranks)
+}
+
+/// Rows are listed by numbers of 32 bits.
+fn refuse_long(table: &EncodedTable) -> Result<()> {
+    match u32::try_from(table.rows()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(FairdpError::Refused(format!(
+            "the table has {} rows: at most {} can be divided",
+            table.rows(),
+            u32::MAX
+        ))),
+    }
 }
 
 fn is_drawn(purpose: &str, number: u64, fraction: f64, key: &Key) -> bool {
     (key.hash(purpose, number) as f64) < fraction * 2f64.powi(64)
 }
 
-/// Records beyond the most of a unit, of those that are here: they are left out, in the order of
-/// the table. `ranks` are those that hold it together.
-pub(crate) fn beyond(table: &EncodedTable, members: &Members, most: u64, ranks: &dyn Collective) -> Result<Vec<bool>> {
+/// The members without records beyond the most of a unit: the first ones of the table are used,
+/// those that were dropped among them. So how many are used is as public as which of them are of one
+/// unit. `ranks` are those that hold the table together.
+pub(crate) fn within_most(
+    table: &EncodedTable,
+    members: &Members,
+    most: u64,
+    ranks: &dyn Collective,
+) -> Result<Members> {
     let rows = || members.held().map(|index| members.row(index));
     let mut seen: HashMap<u64, u64> = HashMap::new();
     if ranks.size() > 1 {
         let mut here: HashMap<u64, u64> = HashMap::new();
-        for row in rows().filter(|&row| !table.is_blank(row)) {
+        for row in rows() {
             *here.entry(table.unit(row)).or_default() += 1;
         }
         let message =
@@ -166,42 +196,34 @@ pub(crate) fn beyond(table: &EncodedTable, members: &Members, most: u64, ranks: 
             }
         }
     }
-    Ok(rows()
-        .map(|row| {
-            if table.is_blank(row) {
-                return false;
-            }
-            let count = seen.entry(table.unit(row)).or_default();
-            *count += 1;
-            *count > most
-        })
-        .collect())
+    let mut is_used = |row: usize| {
+        let count = seen.entry(table.unit(row)).or_default();
+        *count += 1;
+        *count <= most
+    };
+    members.filtered(table, &mut is_used, ranks)
 }
 
-/// Which of these members' units have records in another table: in the training table, where a unit
-/// is already used. `ranks` are those that hold it together.
-pub(crate) fn also_in(
-    other: &EncodedTable,
-    table: &EncodedTable,
+/// The members whose units have no records in another table: in the training table, where a unit is
+/// already used. Each table is given with the ranks that hold it together.
+pub(crate) fn not_in(
+    (other, of_other): (&EncodedTable, &dyn Collective),
+    (table, ranks): (&EncodedTable, &dyn Collective),
     members: &Members,
-    ranks: &dyn Collective,
-) -> Result<Vec<bool>> {
-    let here = other.held().filter(|&row| !other.is_blank(row)).map(|row| other.unit(row));
+) -> Result<Members> {
+    let here = other.held().map(|row| other.unit(row));
     let message = here.flat_map(u64::to_le_bytes).collect();
     let mut units = HashSet::new();
-    for bytes in ranks.gather(message)? {
+    for bytes in of_other.gather(message)? {
         units.extend(bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)));
     }
-    let rows = members.held().map(|index| members.row(index));
-    Ok(rows.map(|row| units.contains(&table.unit(row))).collect())
+    members.filtered(table, &mut |row| !units.contains(&table.unit(row)), ranks)
 }
 
 /// A part's records for a solver.
 pub(crate) struct PartRows<'a> {
     table: &'a EncodedTable,
     members: &'a Members,
-    /// Of the members that are here, those that are left out; none if empty.
-    left_out: &'a [bool],
     ranks: Arc<dyn Collective>,
     /// What this rank sums.
     share: Range<usize>,
@@ -215,14 +237,13 @@ impl<'a> PartRows<'a> {
     pub(crate) fn new(
         table: &'a EncodedTable,
         members: &'a Members,
-        left_out: &'a [bool],
         ranks: Arc<dyn Collective>,
         is_shared: bool,
     ) -> Self {
         let boundary = |rank: usize| members.len() * rank / ranks.size();
         let even = boundary(ranks.rank())..boundary(ranks.rank() + 1);
         let share = if is_shared { members.held() } else { even };
-        let mut rows = Self { table, members, left_out, ranks, share: share.clone(), kept: None };
+        let mut rows = Self { table, members, ranks, share: share.clone(), kept: None };
         if share.len().saturating_mul(table.encoding().most_entries()) <= KEPT_VALUES {
             let mut block = SparseBlock::default();
             rows.fill(share, &mut block);
@@ -233,7 +254,7 @@ impl<'a> PartRows<'a> {
 
     /// The same for this process alone, which has all records.
     pub(crate) fn alone(&self) -> Self {
-        Self::new(self.table, self.members, self.left_out, Arc::new(Alone), false)
+        Self::new(self.table, self.members, Arc::new(Alone), false)
     }
 
     /// The group of every record of a range.
@@ -243,15 +264,9 @@ impl<'a> PartRows<'a> {
 
     fn fill(&self, range: Range<usize>, block: &mut SparseBlock) {
         block.clear();
-        let first = self.members.held().start;
         for index in range {
             let row = self.members.row(index);
-            let is_out = self.left_out.get(index - first).copied().unwrap_or(false);
-            block.push_row(self.table.label(row), |push| {
-                if !is_out {
-                    self.table.for_each_feature(row, push);
-                }
-            });
+            block.push_row(self.table.label(row), |push| self.table.for_each_feature(row, push));
         }
     }
 }

@@ -51,8 +51,8 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path) -> Result<u64> {
     }
 }
 
-/// An output is no file that is read, under whatever name, and in no release, where every file has
-/// an entry in the statement.
+/// An output has the name of a format, and is no file that is read, under whatever name, nor in a
+/// release, where every file has an entry in the statement.
 fn refuse_overwriting(out: &Path, inputs: &[PathBuf]) -> Result<()> {
     let refuse = |expected: &str| Err(FairdpError::invalid("--out", out.display(), expected));
     let is_out = |input: &PathBuf| {
@@ -64,5 +64,6 @@ fn refuse_overwriting(out: &Path, inputs: &[PathBuf]) -> Result<()> {
     if out.with_file_name(STATEMENT).exists() {
         return refuse("a file outside of a release");
     }
-    Ok(())
+    let is_of = |ending: &str| out.extension().is_some_and(|found| found.eq_ignore_ascii_case(ending));
+    if is_of("csv") || is_of("parquet") { Ok(()) } else { refuse("a name that ends in .csv or .parquet") }
 }

@@ -61,6 +61,26 @@ pub(crate) fn enter(
     unit: Option<&str>,
 ) -> Result<f64> {
     let _lock = output::lock(path)?;
+    let (ledger, is_new, total) = entered(path, fit, is_continued, privacy, unit)?;
+    if is_new {
+        output::write(path, sealed(&ledger)?.as_bytes(), Readers::Owner)?;
+    }
+    Ok(total)
+}
+
+/// Refuses a new fit that could not be entered; writes nothing.
+pub(crate) fn would_enter(path: &Path, fit: Fit, privacy: &PrivacyEntry, unit: Option<&str>) -> Result<()> {
+    entered(path, fit, false, privacy, unit).map(drop)
+}
+
+/// The ledger with a fit, whether it was not there before, and the ε of all fits.
+fn entered(
+    path: &Path,
+    fit: Fit,
+    is_continued: bool,
+    privacy: &PrivacyEntry,
+    unit: Option<&str>,
+) -> Result<(SharedLedger, bool, f64)> {
     let asked = privacy.total_epsilon;
     let new = SharedLedger {
         version: 1,
@@ -88,10 +108,7 @@ pub(crate) fn enter(
             cap
         )));
     }
-    if is_new {
-        output::write(path, sealed(&ledger)?.as_bytes(), Readers::Owner)?;
-    }
-    Ok(total)
+    Ok((ledger, is_new, total))
 }
 
 /// The ledger, if there is one yet: another file of that name, or a ledger for another δ or other
@@ -107,13 +124,13 @@ fn read(path: &Path, delta: f64, unit: Option<&str>) -> Result<Option<SharedLedg
     let ledger: SharedLedger = unsealed(path, &input::text(path)?)?;
     if ledger.delta != delta {
         let problem = format!("is kept at δ = {:e}, and the configuration has {delta:e}", ledger.delta);
-        return Err(FairdpError::file(path, problem));
+        return Err(FairdpError::Refused(format!("{}: {problem}", path.display())));
     }
     if ledger.unit.as_deref() != unit {
         let name = |unit: Option<&str>| unit.map_or("rows".to_owned(), |column| format!("the values of `{column}`"));
         let (kept, asked) = (name(ledger.unit.as_deref()), name(unit));
         let problem = format!("protects {kept}, and the configuration {asked}: ε of one says nothing of the other");
-        return Err(FairdpError::file(path, problem));
+        return Err(FairdpError::Refused(format!("{}: {problem}", path.display())));
     }
     Ok(Some(ledger))
 }

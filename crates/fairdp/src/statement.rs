@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::{Account, Attacks, Part, RELATION, Release};
 use crate::error::Result;
+use crate::plain::plain;
 
 /// The version of statements that this program writes and reads.
 pub const STATEMENT_VERSION: u32 = 1;
@@ -212,7 +213,7 @@ impl Statement {
         if self.mark == Mark::Conditional {
             text.push_str(&format!(
                 "**Not covered by ε**, since it was read from the records: {}. ε is conditional on it.",
-                self.given.join("; ")
+                plain(&self.given.join("; "))
             ));
         }
         if !text.is_empty() {
@@ -222,11 +223,11 @@ impl Statement {
         let mark = self.mark;
         text.push_str(&format!(
             "# Privacy statement\n\n{} {} ({epsilon}, {delta:e})-differentially private ({mark}).\n\n",
-            capitalised(&self.covers.join(", ")),
+            capitalised(&plain(&self.covers.join(", "))),
             if self.covers.len() > 1 { "are together" } else { "is" },
         ));
         let mut item = |name: &str, value: String| {
-            let _ = writeln!(text, "- **{name}**: {value}");
+            let _ = writeln!(text, "- **{name}**: {}", plain(&value));
         };
         item(
             "Unit of privacy",
@@ -286,10 +287,14 @@ impl Statement {
         text.push_str("\n| records | release | what was done | times |\n|---|---|---|---|\n");
         for release in &self.events {
             let part = release.part.name();
-            let _ = writeln!(text, "| {part} | {} | {} | {} |", release.purpose, release.event, release.count);
+            let purpose = plain(&release.purpose);
+            let _ = writeln!(text, "| {part} | {purpose} | {} | {} |", release.event, release.count);
         }
-        let parts: Vec<String> =
-            self.epsilon_of_parts.iter().map(|(part, epsilon)| format!("{part} {}", rounded_up(*epsilon))).collect();
+        let parts: Vec<String> = self
+            .epsilon_of_parts
+            .iter()
+            .map(|(part, epsilon)| format!("{} {}", plain(part), rounded_up(*epsilon)))
+            .collect();
         let _ = writeln!(text, "\nε of the parts ({mark}), of which a record meets one: {}.", parts.join(", "));
         text
     }
@@ -300,7 +305,7 @@ pub(crate) fn rounded_up(epsilon: f64) -> String {
     dp_accounting::decimal(epsilon, 3, dp_accounting::Rounding::Up)
 }
 
-fn capitalised(text: &str) -> String {
+pub(crate) fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -84,16 +84,24 @@ pub fn verify(folder: &Path) -> Result<Verified> {
 
 /// The model of a release, unless it is not the one of the release's statement. A copy of the model's
 /// files alone has no statement.
+///
+/// # Errors
+/// [`FairdpError::NotVerified`] for what [`verify`] would not let pass in these files.
 pub(crate) fn model_of_statement(release: &Path) -> Result<Model> {
     let path = release.join(STATEMENT);
     if !path.exists() {
         return Model::load(release);
     }
-    let statement: Statement = unsealed(&path, &input::text(&path)?)?;
-    Model::load_checked(release, |name, bytes| match statement.files.get(name) {
-        Some(digest) if *digest == sha256(bytes) => Ok(()),
-        _ => Err(FairdpError::file(&release.join(name), CHANGED)),
-    })
+    let text = input::bytes(&path)?;
+    let load = || {
+        let text = String::from_utf8(text).map_err(|error| FairdpError::file(&path, error))?;
+        let statement: Statement = unsealed(&path, &text)?;
+        Model::load_checked(release, |name, bytes| match statement.files.get(name) {
+            Some(digest) if *digest == sha256(bytes) => Ok(()),
+            _ => Err(FairdpError::file(&release.join(name), CHANGED)),
+        })
+    };
+    load().map_err(|error| FairdpError::NotVerified { problems: vec![error.to_string()] })
 }
 
 fn fairness_of(path: &Path) -> Result<FairnessReport> {

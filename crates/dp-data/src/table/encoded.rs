@@ -307,7 +307,7 @@ impl EncodedTable {
         }
     }
 
-    /// The row's group, as a position in [`Encoding::group_names`].
+    /// The row's group, as a position in [`Encoding::groups`].
     pub fn group(&self, row: usize) -> u32 {
         u32::from(Layout::group(self.codes(row)))
     }

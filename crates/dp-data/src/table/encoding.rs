@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::codes::{Code, Layout, MOST_CODES, Width};
+use super::group::Group;
 use super::parse::{self, Classes, Groups, Input};
 use super::reader::Row;
 use super::schema::{Column, Schema};
@@ -32,8 +33,8 @@ pub struct Encoding {
     blocks: Vec<FeatureBlock>,
     inputs: Vec<Input>,
     classes: Classes,
-    groups: Vec<Groups>,
-    group_names: Vec<String>,
+    group_columns: Vec<Groups>,
+    groups: Vec<Group>,
     layout: Layout,
     width: usize,
     scale: f32,
@@ -100,10 +101,10 @@ impl Encoding {
         }
         blocks.push(FeatureBlock { column: String::new(), features: width..width + 1, kind: BlockKind::Constant });
         let classes = Classes::new(&schema.label, &schema.missing)?;
-        let groups =
+        let group_columns =
             schema.groups.iter().map(|group| Groups::new(group, &schema.missing)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
-            group_names: intersections(schema, &groups)?,
+            groups: intersections(schema, &group_columns)?,
             layout: Layout::new(schema.unit.is_some(), widths),
             width: width + 1,
             scale: ((1.0 - ROUNDING) / (square + 1.0_f64).sqrt()) as f32,
@@ -111,7 +112,7 @@ impl Encoding {
             blocks,
             inputs,
             classes,
-            groups,
+            group_columns,
         })
     }
 
@@ -141,10 +142,10 @@ impl Encoding {
         self.blocks.iter().flat_map(FeatureBlock::names).collect()
     }
 
-    /// The groups; intersections of several columns read `Female × Black`. Without a group column
-    /// there is one, named `all`.
-    pub fn group_names(&self) -> &[String] {
-        &self.group_names
+    /// The groups, of several columns their intersections. Without a column of groups there is one,
+    /// [`Group::all`].
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
     }
 
     /// The most features of a row that are not zero.
@@ -223,9 +224,9 @@ impl Encoding {
         let label = row.field(binding.label);
         let class = self.classes.code(at, &schema.label.column, label, schema.is_missing(label))?;
         let mut group = 0;
-        for ((column, groups), index) in schema.groups.iter().zip(&self.groups).zip(&binding.groups) {
+        for ((column, groups), index) in schema.groups.iter().zip(&self.group_columns).zip(&binding.groups) {
             let text = row.field(*index);
-            group = group * groups.names().len() + groups.code(at, &column.column, text, schema.is_missing(text))?;
+            group = group * groups.levels().len() + groups.code(at, &column.column, text, schema.is_missing(text))?;
         }
         self.store_inputs(row, &binding.inputs, out, counts)?;
         Layout::set_label(out, class);
@@ -405,16 +406,15 @@ impl FeatureBlock {
     }
 }
 
-/// Names of all intersections, the last column's group changing fastest.
-fn intersections(schema: &Schema, groups: &[Groups]) -> Result<Vec<String>, DataError> {
-    let n = groups.iter().try_fold(1_usize, |n, groups| n.checked_mul(groups.names().len()));
+/// All intersections, the last column's group changing fastest.
+fn intersections(schema: &Schema, groups: &[Groups]) -> Result<Vec<Group>, DataError> {
+    let n = groups.iter().try_fold(1_usize, |n, groups| n.checked_mul(groups.levels().len()));
     if n.is_none_or(|n| n > MOST_CODES) {
         let column = schema.groups.iter().map(|group| group.column.as_str()).collect::<Vec<_>>().join(" × ");
         return Err(DataError::Schema { column, reason: format!("more than {MOST_CODES} groups") });
     }
-    let Some((first, rest)) = groups.split_first() else { return Ok(vec!["all".into()]) };
-    Ok(rest.iter().fold(first.names().to_vec(), |names, groups| {
-        names.iter().flat_map(|name| groups.names().iter().map(move |next| format!("{name} × {next}"))).collect()
+    Ok(groups.iter().fold(vec![Group::all()], |list, groups| {
+        list.iter().flat_map(|group| groups.levels().iter().map(move |level| group.and(level))).collect()
     }))
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use sha2::{Digest, Sha256};
 
 use super::codes::{Code, MOST_CODES};
+use super::group::Level;
 use super::knots::Knots;
 use super::schema::{Column, GroupColumn, GroupValues, Label};
 use super::tally::ColumnTally;
@@ -170,8 +171,8 @@ impl Classes {
 /// How one column of the groups is read.
 #[derive(Debug, Clone)]
 pub(super) enum Groups {
-    Values { list: Categories, names: Vec<String> },
-    Bands { edges: Vec<f64>, missing: bool, names: Vec<String> },
+    Values { list: Categories, levels: Vec<Level> },
+    Bands { edges: Vec<f64>, missing: bool, levels: Vec<Level> },
 }
 
 impl Groups {
@@ -181,9 +182,9 @@ impl Groups {
         match &group.groups {
             GroupValues::Values { values, other, missing } => {
                 let list = Categories::new(&group.column, values, *other, *missing, markers)?;
-                let rest = other.then_some("other").into_iter().chain(missing.then_some("missing"));
-                let names = values.iter().map(String::as_str).chain(rest).map(str::to_owned).collect();
-                Ok(Self::Values { list, names })
+                let rest = other.then_some(Level::Other).into_iter().chain(missing.then_some(Level::Missing));
+                let levels = values.iter().cloned().map(Level::Value).chain(rest).collect();
+                Ok(Self::Values { list, levels })
             }
             GroupValues::Bands { edges, missing } => {
                 let ascends = edges.iter().all(|edge| edge.is_finite()) && edges.is_sorted_by(|a, b| a < b);
@@ -191,18 +192,18 @@ impl Groups {
                     let reason = "the edges of its groups are not one or more finite numbers in ascending order".into();
                     return Err(DataError::Schema { column: group.column.clone(), reason });
                 }
-                let mut names = vec![format!("below {}", edges[0])];
-                names.extend(edges.windows(2).map(|pair| format!("{} to below {}", pair[0], pair[1])));
-                names.push(format!("from {}", edges[edges.len() - 1]));
-                names.extend(missing.then(|| "missing".to_owned()));
-                Ok(Self::Bands { edges: edges.clone(), missing: *missing, names })
+                let ends = || edges.iter().copied().map(Some);
+                let bands = std::iter::once(None).chain(ends()).zip(ends().chain([None]));
+                let bands = bands.map(|(from, below)| Level::Band { from, below });
+                let levels = bands.chain(missing.then_some(Level::Missing)).collect();
+                Ok(Self::Bands { edges: edges.clone(), missing: *missing, levels })
             }
         }
     }
 
-    pub(super) fn names(&self) -> &[String] {
+    pub(super) fn levels(&self) -> &[Level] {
         match self {
-            Self::Values { names, .. } | Self::Bands { names, .. } => names,
+            Self::Values { levels, .. } | Self::Bands { levels, .. } => levels,
         }
     }
 

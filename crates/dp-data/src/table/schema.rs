@@ -100,10 +100,9 @@ pub enum GroupValues {
     Values {
         /// The list.
         values: Vec<String>,
-        /// Whether all other texts are a group, named `other`; otherwise they are errors.
+        /// Whether all other texts are a group; otherwise they are errors.
         other: bool,
-        /// Whether missing values are a group, named `missing`; otherwise they are errors, or
-        /// `other`.
+        /// Whether missing values are a group; otherwise they are errors, or other texts.
         missing: bool,
     },
     /// Bands of a number: below the first edge, from each edge to below the next, from the last

@@ -5,7 +5,7 @@ use std::fs;
 use dp_data::DataError;
 use dp_data::table::example::Example;
 use dp_data::table::{
-    BadRows, Bins, Column, EncodedFile, EncodedTable, GroupColumn, GroupValues, Guess, Row, Schema, TableFiles,
+    BadRows, Bins, Column, EncodedFile, EncodedTable, Group, GroupColumn, GroupValues, Guess, Row, Schema, TableFiles,
 };
 use proptest::prelude::*;
 
@@ -41,7 +41,7 @@ fn features_by_hand() {
     let second = [("age", 1.0), ("age @ 90", 0.0), ("age @ 100", 1.0), ("job = nurse", 1.0), ("constant", 1.0)];
     assert_eq!(by_name(1), expected(&second));
     assert_eq!((table.label(0), table.label(1), table.unit(1)), (0, 1, 1));
-    assert_eq!(table.encoding().group_names(), ["all"]);
+    assert_eq!(table.encoding().groups(), [Group::all()]);
     assert_eq!((counts.rows, counts.dropped), (2, 0));
     assert_eq!(table.encoding().most_entries(), 5);
 }
@@ -155,10 +155,10 @@ fn groups_are_intersections_of_columns_of_any_kind() {
     ];
     let placed = Placed::new("t.csv", "age,job,ill\n17.9,clerk,no\n18,nurse,no\n65,,yes\n");
     let (table, _) = placed.encode(&schema).unwrap();
-    let names = table.encoding().group_names();
+    let names: Vec<String> = table.encoding().groups().iter().map(Group::to_string).collect();
     assert_eq!(names.len(), 9);
     let groups = [0, 1, 2].map(|row| names[table.group(row) as usize].as_str());
-    assert_eq!(groups, ["clerk × below 18", "other × 18 to below 65", "missing × from 65"]);
+    assert_eq!(groups, ["clerk × below 18", "(other) × 18 to below 65", "(missing) × from 65"]);
 }
 
 #[test]

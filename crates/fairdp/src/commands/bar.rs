@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write};
 
-use fairdp::Progress;
+use fairdp::{Progress, plain};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Where progress is shown: on standard error.
@@ -29,13 +29,13 @@ impl Shown {
     pub(super) fn note(&self, progress: Progress<'_>) {
         match (self, progress) {
             (Self::Nowhere, _) => {}
-            (Self::Lines, Progress::Stage(line)) => drop(writeln!(io::stderr(), "{line}")),
+            (Self::Lines, Progress::Stage(line)) => drop(writeln!(io::stderr(), "{}", plain(line))),
             (Self::Lines, Progress::Step { done, of }) => {
                 if done.is_multiple_of(of.div_ceil(4)) {
                     drop(writeln!(io::stderr(), "step {done} of {of}"));
                 }
             }
-            (Self::Bar(bar), Progress::Stage(line)) => bar.set_message(line.to_owned()),
+            (Self::Bar(bar), Progress::Stage(line)) => bar.set_message(plain(line).into_owned()),
             (Self::Bar(bar), Progress::Step { done, of }) => {
                 // The forecast is of the steps alone: reading the table took its own time.
                 if done <= 1 || bar.length() != Some(of) {

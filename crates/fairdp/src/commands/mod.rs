@@ -17,14 +17,11 @@ use clap::{Args, Parser, Subcommand};
 use dp_data::table::example::Example;
 use dp_train::DeviceName;
 use dp_train::ranks::{self, Collective};
-use fairdp::{Config, FairdpError, FitOptions, FitPlan, InitOptions};
-
-const EXIT_CODES: &str = "Exit codes: 0 done; 1 a file or the machine failed; 2 the command line or the configuration is wrong; \
-                          3 refused: what was asked for would not be private or not be worth having; 4 a release does not hold.";
+use fairdp::{Exit, FairdpError, FitOptions, InitOptions, plain};
 
 /// Private and fair models of one's own table.
 #[derive(Parser)]
-#[command(version, after_help = EXIT_CODES)]
+#[command(version, after_help = Exit::line())]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -148,9 +145,13 @@ struct FitArgs {
     /// Makes the run repeatable, on the same type of processor or GPU, and thereby not private.
     #[arg(long)]
     seed: Option<u64>,
-    /// Prints every release with its share of the budget, and stops.
+    /// Reads the table, prints every release with its share of the budget and stops; refuses what
+    /// the fit would refuse before its first release.
     #[arg(long)]
     plan: bool,
+    /// Plans without the table: what depends on it is then not known, and not checked.
+    #[arg(long, requires = "plan")]
+    no_data: bool,
     /// A file that several fits on one table share: together they stay below its cap.
     #[arg(long)]
     ledger: Option<PathBuf>,
@@ -172,7 +173,7 @@ pub(crate) fn run() -> ExitCode {
     let cli = Cli::parse();
     match execute(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => ExitCode::from(failure.told("")),
+        Err(failure) => ExitCode::from(failure.told("").code()),
     }
 }
 
@@ -184,17 +185,21 @@ enum Failure {
 }
 
 impl Failure {
-    /// Says it on one line, and returns the exit code.
-    fn told(&self, who: &str) -> u8 {
-        let (message, code) = match self {
-            Self::Library(error) => (error.to_string(), error.exit_code()),
-            Self::Usage(message) => (message.clone(), 2),
+    /// Says it, and returns how the program ends.
+    fn told(&self, who: &str) -> Exit {
+        let (message, exit) = match self {
+            // Lists, of lines that are plain.
+            Self::Library(error @ (FairdpError::Uncovered { .. } | FairdpError::NotVerified { .. })) => {
+                (error.to_string(), error.exit())
+            }
+            Self::Library(error) => (plain(&error.to_string()).into_owned(), error.exit()),
+            Self::Usage(message) => (plain(message).into_owned(), Exit::Usage),
             // Whoever read the output has had enough.
-            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return 0,
-            Self::Output(error) => (format!("cannot write the output: {error}"), 1),
+            Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Done,
+            Self::Output(error) => (format!("cannot write the output: {error}"), Exit::Failed),
         };
         let _ = writeln!(io::stderr(), "{who}error: {message}");
-        code
+        exit
     }
 }
 
@@ -233,7 +238,7 @@ fn execute(command: Command) -> Result<(), Failure> {
         Command::Fit(args) => shared_fit(args, &mut out)?,
         Command::Predict { folder, table, out: file } => {
             let rows = fairdp::predict(&folder, &table, &file)?;
-            writeln!(out, "{rows} rows: {}", file.display())?;
+            writeln!(out, "{rows} rows: {}", plain(&file.to_string_lossy()))?;
         }
         Command::Report { folder } => {
             let verified = fairdp::verify(&folder)?;
@@ -262,7 +267,7 @@ fn shared_fit(args: FitArgs, out: &mut impl Write) -> Result<(), Failure> {
         && ranks.size() > 1
     {
         let who = if ranks.rank() == 0 { String::new() } else { format!("rank {}: ", ranks.rank()) };
-        ranks.abort(failure.told(&who).into());
+        ranks.abort(failure.told(&who).code().into());
     }
     result
 }
@@ -271,10 +276,6 @@ fn fit(args: FitArgs, ranks: &Arc<dyn Collective>, out: &mut impl Write) -> Resu
     let is_first = ranks.rank() == 0;
     if args.plan && !is_first {
         return Ok(());
-    }
-    if args.plan {
-        let config = Config::read(&args.config)?;
-        return Ok(summary::plan(out, &FitPlan::new(&config, &args.config, 0)?)?);
     }
     let cores = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
     let options = FitOptions {
@@ -290,6 +291,18 @@ fn fit(args: FitArgs, ranks: &Arc<dyn Collective>, out: &mut impl Write) -> Resu
         ranks: ranks.clone(),
     };
     let shown = Shown::new(args.quiet || !is_first);
+    if args.plan {
+        let plan = if args.no_data {
+            fairdp::plan_without_data(&args.config, &options)
+        } else {
+            fairdp::plan(&args.config, &options, &mut |progress| {
+                shown.note(progress);
+                ControlFlow::Continue(())
+            })
+        };
+        shown.end();
+        return Ok(summary::plan(out, &plan?)?);
+    }
     let fitted = fairdp::fit(&args.config, &options, &mut |progress| {
         shown.note(progress);
         ControlFlow::Continue(())

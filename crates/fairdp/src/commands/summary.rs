@@ -5,7 +5,7 @@ use std::path::Path;
 
 use dp_accounting::audit::Opinion;
 use dp_accounting::{DpEvent, Mark, Rounding, decimal};
-use fairdp::{FairnessReport, FitPlan, Fitted, GroupRates, Rate, Statement, Verified};
+use fairdp::{FairnessReport, FitPlan, Fitted, GroupRates, Rate, Statement, Thresholds, Verified, plain, plain_json};
 
 /// Groups that are printed; the others are in the file.
 const GROUPS: usize = 8;
@@ -14,11 +14,19 @@ const GROUPS: usize = 8;
 pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
     let mark = if plan.uncovered.is_empty() { Mark::Certified } else { Mark::Conditional };
     writeln!(out, "epsilon {} at delta {:e}, to be {mark}", plan.epsilon, plan.delta)?;
+    match &plan.table {
+        Some(table) => writeln!(out, "{table}; about {} of them to train on", plan.n_training)?,
+        None => writeln!(
+            out,
+            "the table was not read: how many steps there will be, whether δ is small enough and the records are enough, and \
+             whether rows fit is not known; steps and noise are those of a table of less than 2,000,000 training records"
+        )?,
+    }
     for (model, method) in plan.candidates() {
-        writeln!(out, "model: {model}\nmethod: {method}")?;
+        writeln!(out, "model: {}\nmethod: {}", plain(model), plain(method))?;
     }
     for entry in &plan.uncovered {
-        writeln!(out, "not covered: {entry}")?;
+        writeln!(out, "not covered: {}", plain(entry))?;
     }
     writeln!(out, "{:<10} {:<32} {:>7} {:>6} {:>16}", "records", "release", "share", "times", "noise multiplier")?;
     for release in &plan.releases {
@@ -26,14 +34,14 @@ pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
         writeln!(
             out,
             "{part:<10} {:<32} {:>5.1} % {:>6} {:>16.4}",
-            release.purpose,
+            plain(&release.purpose),
             100.0 * release.share,
             release.count,
             release.noise_multiplier.get()
         )?;
     }
     for release in plan.releases.iter().filter(|release| !matches!(release.event, DpEvent::Gaussian { .. })) {
-        writeln!(out, "{}: each is {}", release.purpose, release.event)?;
+        writeln!(out, "{}: each is {}", plain(&release.purpose), release.event)?;
     }
     writeln!(
         out,
@@ -70,8 +78,7 @@ pub(super) fn methods(out: &mut impl Write, json: bool) -> io::Result<()> {
 pub(super) fn fitted(out: &mut impl Write, fitted: &Fitted, folder: &Path, json: bool) -> io::Result<()> {
     let statement = &fitted.statement;
     if json {
-        serde_json::to_writer_pretty(&mut *out, statement)?;
-        return writeln!(out);
+        return writeln!(out, "{}", plain_json(&serde_json::to_string_pretty(statement)?));
     }
     privacy(out, statement)?;
     rates(out, &fitted.fairness)?;
@@ -90,14 +97,14 @@ fn privacy(out: &mut impl Write, statement: &Statement) -> io::Result<()> {
         decimal(statement.epsilon, 3, Rounding::Up),
         statement.delta,
         statement.mark,
-        statement.covers.join(", ")
+        plain(&statement.covers.join(", "))
     )?;
     if !statement.given.is_empty() {
         writeln!(out, "not covered: {} constants that were read from the records", statement.given.len())?;
     }
     let (training, test) = (statement.records["training"], statement.records["test"]);
-    writeln!(out, "model: {}\nmethod: {}", statement.model, statement.method)?;
-    writeln!(out, "unit: {}; {training} records for training, {test} for the test", statement.unit.what)
+    writeln!(out, "model: {}\nmethod: {}", plain(&statement.model), plain(&statement.method))?;
+    writeln!(out, "unit: {}; {training} records for training, {test} for the test", plain(&statement.unit.what))
 }
 
 /// Who the model works for.
@@ -107,10 +114,11 @@ pub(super) fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Resu
     };
     writeln!(out, "{:<20} {:>8} {:>22} {:>22}", "group", "records", "accuracy", "balanced accuracy")?;
     let mut row = |rates: &GroupRates| {
-        let name: String = rates.group.chars().take(20).collect();
         let small = if rates.too_small { "  too small" } else { "" };
         let cells = (cell(rates.accuracy), cell(rates.balanced_accuracy));
-        writeln!(out, "{name:<20} {:>8.0} {:>22} {:>22}{small}", rates.records.max(0.0), cells.0, cells.1)
+        let (group, records) = (rates.group.to_string(), rates.records.max(0.0));
+        let group = plain(&group);
+        writeln!(out, "{group:<20} {records:>8.0} {:>22} {:>22}{small}", cells.0, cells.1)
     };
     row(overall)?;
     // One group is all records.
@@ -120,17 +128,17 @@ pub(super) fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Resu
     if fairness.groups.len() > GROUPS {
         writeln!(out, "… {} more groups in fairness.json", fairness.groups.len() - GROUPS)?;
     }
-    if let Some(thresholds) = fairness.thresholds.as_ref().filter(|thresholds| !thresholds.too_small.is_empty()) {
-        writeln!(out, "groups too small for a threshold of their own: {}", thresholds.too_small.join(", "))?;
+    for remark in fairness.thresholds.iter().flat_map(Thresholds::remarks) {
+        writeln!(out, "{}", plain(&remark))?;
     }
     if let Some(worst) = &fairness.worst_group {
-        writeln!(out, "served worst: {worst}")?;
+        writeln!(out, "served worst: {}", plain(&worst.to_string()))?;
     }
     if let Some(odds) = fairness.equalized_odds_difference {
         writeln!(out, "equalised odds: difference {}", cell(odds))?;
     }
     if let Some(class) = &fairness.answers_one_class {
-        writeln!(out, "WARNING: the model answers `{class}` for nearly everyone")?;
+        writeln!(out, "WARNING: the model answers `{}` for nearly everyone", plain(class))?;
     }
     Ok(())
 }

@@ -137,7 +137,18 @@ impl ColumnEntry {
                 let of_categories = [("values", self.values.is_some()), ("other", self.other.is_some())];
                 unexpected(&of_categories, "none for a number")?;
                 if self.bounds.is_some() && !self.is_read_from_records() {
-                    unexpected(&range, "none with bounds = \"private\", which releases them")?;
+                    let given: Vec<&str> =
+                        range.iter().filter(|(_, is_given)| *is_given).map(|(key, _)| *key).collect();
+                    if let [first, ..] = given[..] {
+                        let message = format!(
+                            "column `{}`: {}: expected none with bounds = \"private\", which releases bounds and edges in place of \
+                             low, high and bins: delete {}",
+                            self.name,
+                            given.join(", "),
+                            if given.len() == 1 { "it" } else { "them" }
+                        );
+                        return Err(Fault::new(first, message));
+                    }
                 }
                 let missing = match self.missing {
                     None | Some(Missing::Feature(false)) => None,
@@ -149,7 +160,11 @@ impl ColumnEntry {
                     (_, Some(low), Some(high)) => (low, high, None),
                     (_, low, _) => {
                         let key = if low.is_none() { "low" } else { "high" };
-                        return refuse(key, &"none", "a number, or bounds = \"private\"");
+                        return refuse(
+                            key,
+                            &"none",
+                            "a number, or bounds = \"private\" in place of low, high and bins",
+                        );
                     }
                 };
                 let missing = match edges {

@@ -187,6 +187,11 @@ impl Config {
         given
     }
 
+    /// The column whose values are the units, where these are not rows.
+    pub(crate) fn unit_column(&self) -> Option<&str> {
+        self.unit.as_ref().map(|unit| &*unit.column)
+    }
+
     /// The number of groups: of all intersections, where several columns make them.
     pub(crate) fn n_groups(&self) -> usize {
         self.group.iter().map(GroupEntry::n_groups).fold(1, usize::saturating_mul)

@@ -4,6 +4,7 @@ mod candidates;
 mod checkpoint;
 mod device;
 mod journal;
+mod plan;
 mod run;
 mod search;
 mod size;
@@ -22,6 +23,8 @@ use dp_train::ranks::{Alone, Collective};
 
 use self::candidates::{Candidate, Limits};
 pub use self::journal::Progress;
+pub use self::plan::{plan, plan_without_data};
+pub use self::size::TableSize;
 use crate::account::Part;
 use crate::bounds;
 use crate::budget::{Budget, Planned};
@@ -108,6 +111,10 @@ pub struct FitPlan {
     pub releases: Vec<Planned>,
     /// What was read from the records and is not covered: empty unless it was accepted.
     pub uncovered: Vec<String>,
+    /// The number of training records for which it is made.
+    pub n_training: usize,
+    /// The table for which it was checked, if one was read.
+    pub table: Option<TableSize>,
     candidates: Vec<Candidate>,
 }
 
@@ -158,7 +165,24 @@ impl FitPlan {
         if config.test.fraction.unwrap_or(0.0) > 0.0 || config.test.files.is_some() {
             releases.push(budget.planned(Part::Test, "answers by group and class", 1.0, 1)?);
         }
-        Ok(Self { epsilon, delta, releases, uncovered, candidates })
+        Ok(Self { epsilon, delta, releases, uncovered, n_training: n_records, table: None, candidates })
+    }
+
+    /// What a fit of this table releases: the one function behind plans and fits.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`FairdpError::Refused`] for a table with too few records, or as many
+    /// as one over δ.
+    pub fn of_table(config: &Config, path: &Path, table: TableSize) -> Result<Self> {
+        let mut plan = Self::new(config, path, table.n_training(config))?;
+        table.check((config, path), &plan)?;
+        plan.table = Some(table);
+        Ok(plan)
+    }
+
+    /// Whether there is a release on test records.
+    fn has_test(&self) -> bool {
+        self.releases.iter().any(|release| release.part == Part::Test)
     }
 
     /// The model and the method of everything that may be trained, each with its reason.

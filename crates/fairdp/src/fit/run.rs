@@ -13,10 +13,9 @@ use super::checkpoint::{Checkpoints, TRAINER_CHECKPOINT};
 use super::device;
 use super::journal::{Journal, Progress};
 use super::search::search;
-use super::size::Size;
 use super::tables::{Tables, can_share};
 use super::training::Training;
-use super::{FitOptions, FitPlan, Fitted, bounds_of, refuse_delta};
+use super::{FitOptions, FitPlan, Fitted, bounds_of};
 use crate::account::{Account, Part};
 use crate::bounds;
 use crate::card;
@@ -37,7 +36,7 @@ use crate::solver::Streams as _;
 use crate::solver::exact::of_ranks;
 use crate::source::Source;
 use crate::statement::{Facts, Program, Statement, Unit};
-use crate::thresholds::{self, Scores};
+use crate::thresholds::{Edges, Scores, offsets};
 
 /// More threads than any machine has cores.
 const MOST_THREADS: usize = 1_024;
@@ -47,17 +46,9 @@ pub(super) fn fit(
     options: &FitOptions,
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
-    // Everything that can be refused without a record is refused before one is read.
-    let plan = FitPlan::new(config, path, 0)?;
-    if options.threads.get() > MOST_THREADS {
-        return Err(FairdpError::invalid("threads", options.threads, format!("at most {MOST_THREADS}")));
-    }
-    let device = device::open(options.device, &plan)?;
+    let device = check(config, path, options)?;
     if options.ranks.rank() > 0 {
         return run((text, config, path), (options, device), &std::env::temp_dir(), progress);
-    }
-    if let Some(ledger) = &options.ledger {
-        shared_ledger::check(ledger, config.privacy.delta, unit_column(config))?;
     }
     let private = begin(options)?;
     let ended = run((text, config, path), (options, device), &private, progress);
@@ -67,6 +58,32 @@ pub(super) fn fit(
         let _ = fs::remove_dir_all(&private).and_then(|()| fs::remove_dir(&options.out));
     }
     ended
+}
+
+/// Everything that can be refused without a record, before one is read.
+pub(super) fn check(config: &Config, path: &Path, options: &FitOptions) -> Result<Device> {
+    let plan = FitPlan::new(config, path, 0)?;
+    if options.threads.get() > MOST_THREADS {
+        return Err(FairdpError::invalid("threads", options.threads, format!("at most {MOST_THREADS}")));
+    }
+    let device = device::open(options.device, &plan)?;
+    if let (None, Some(total)) = (&options.ledger, config.privacy.total_epsilon) {
+        let expected = "--ledger FILE with it, which fits on one table share, or no total_epsilon";
+        return Err(FairdpError::invalid("privacy.total_epsilon", total, expected));
+    }
+    refuse_test_on_training(config, &config.training_files()?)?;
+    if let Some(ledger) = options.ledger.as_ref().filter(|_| options.ranks.rank() == 0) {
+        shared_ledger::check(ledger, config.privacy.delta, config.unit_column())?;
+    }
+    Ok(device)
+}
+
+/// Shares of the parts of the training table.
+pub(super) fn shares(config: &Config) -> Shares {
+    Shares {
+        test: if config.test.files.is_some() { 0.0 } else { config.test.fraction.unwrap_or(0.0) },
+        validation: config.tuning.as_ref().map_or(0.0, TuningEntry::fraction),
+    }
 }
 
 /// `private` is the run's private folder, and on other ranks than the first a folder for what is
@@ -88,17 +105,9 @@ fn run(
     let mut checkpoints = Checkpoints::of_ranks(private, (text, &arithmetic), options.seed, options.resume, &**ranks)?;
     let key = checkpoints.checkpoint.key.clone();
 
-    let shares = Shares {
-        test: if config.test.files.is_some() { 0.0 } else { config.test.fraction.unwrap_or(0.0) },
-        validation: config.tuning.as_ref().map_or(0.0, TuningEntry::fraction),
-    };
+    let shares = shares(config);
     let chosen = FitPlan::new(config, path, 0)?;
-    if let (None, Some(total)) = (&options.ledger, config.privacy.total_epsilon) {
-        let expected = "--ledger FILE with it, which fits on one table share, or no total_epsilon";
-        return Err(FairdpError::invalid("privacy.total_epsilon", total, expected));
-    }
     let files = config.training_files()?;
-    refuse_test_on_training(config, &files)?;
     let is_shared = can_share(config, &chosen.candidates[0].choice, options);
     let mut source = Source::new(files, ranks, is_shared)?;
     let mut enter = |plan: &FitPlan| enter_ledger(config, options, &mut checkpoints, plan);
@@ -110,23 +119,13 @@ fn run(
     let place = if is_kept { EncodedFile::Kept(&place) } else { EncodedFile::Temporary(private) };
     let mut tables = pool.install(|| Tables::read(config, &schema, source, (place, private), (shares, &key), ranks))?;
     let [n, n_test, n_validation] = tables.sizes();
-    let mut plan = FitPlan::new(config, path, n)?;
-    refuse_delta(plan.delta, n_test.max(n_validation))?;
-    if n_test == 0 {
-        plan.releases.retain(|release| release.part != Part::Test);
-    }
+    let plan = FitPlan::of_table(config, path, tables.size(config)?)?;
     journal.stage(format!(
         "{} records of {} features; {n} to train on, {n_test} to test on",
         tables.training.rows(),
         tables.training.width(),
     ))?;
-    let unit = config.unit.as_ref();
-    let max_records = unit.map_or(1, |unit| unit.max_records);
-    let size = Size { n_records: n, max_records, width: tables.training.width() };
-    size.refuse_drowned((config, path), &plan)?;
-    if config.fairness != Fairness::None {
-        size.refuse_short((config, path), &plan)?;
-    }
+    let max_records = config.unit.as_ref().map_or(1, |unit| unit.max_records);
     let names: Vec<String> = tables.all().map(|table| key.name_of(table)).collect();
     let names = names.join(" ");
     ranks.agree("the table", names.as_bytes())?;
@@ -140,7 +139,7 @@ fn run(
         plan: &plan,
         records_per_unit: max_records,
         n_classes: classes.len(),
-        n_groups: tables.training.encoding().group_names().len(),
+        n_groups: tables.training.encoding().groups().len(),
         threads: options.threads,
         device,
         pool: &pool,
@@ -150,7 +149,7 @@ fn run(
     if options.device != DeviceName::Cpu {
         journal.stage(format!("training on {}", options.device))?;
     }
-    let training_part = tables.training(unit)?;
+    let training_part = tables.training();
     let rows = training_part.rows(ranks.clone());
     let place = private.join(TRAINER_CHECKPOINT);
     let (trained, candidate) = match &config.tuning {
@@ -161,33 +160,32 @@ fn run(
             (training.run(candidate, &rows, &prepared, &key, kept, &mut journal)?, candidate)
         }
         Some(tuning) => {
-            let validation = tables.validation(unit)?;
-            let validation = validation.rows(ranks.clone());
+            let validation = tables.validation().rows(ranks.clone());
             search(&training, trials(tuning)?, [&rows, &validation], &schema, &key, &mut journal)?
         }
     };
     let pipeline = Pipeline::new(schema, trained.priors, config.model.decision);
     let mut model = Model::new(pipeline, trained.layers)?;
 
-    let groups = model.encoding().group_names().to_vec();
+    let groups = model.encoding().groups().to_vec();
     let thresholds = match config.fairness {
         Fairness::None => None,
         mode => {
             journal.stage("choosing thresholds")?;
             let planned = plan.release("scores by group and class")?;
-            let counts = thresholds::count(training_part.answers_here(&model).log_odds(), groups.len());
-            let counts = of_ranks(counts, training_part.ranks())?;
+            let common = &model.pipeline().offsets[0];
+            let edges = Edges::around(common[0] - common[1]);
+            let counts = of_ranks(training_part.scores_here(&model, &edges), training_part.ranks())?;
             let mut rng = key.stream("scores", 0);
             let scores = Scores::release(counts, planned.noise_multiplier, max_records, &mut rng);
-            let offsets = &model.pipeline().offsets[0];
-            let chosen = scores.choose(mode, offsets[0] - offsets[1], &groups);
+            let chosen = scores.choose(mode, &edges, &groups, &classes);
             model.pipeline_mut().fairness = mode;
-            model.pipeline_mut().offsets = chosen.by_group.iter().map(|&threshold| vec![threshold, 0.0]).collect();
+            model.pipeline_mut().offsets = chosen.by_group.iter().map(|&edge| offsets(edge).to_vec()).collect();
             Some(chosen)
         }
     };
-    let has_test = n_test > 0;
-    let measured = if has_test { tables.test(unit)? } else { tables.training(unit)? };
+    let has_test = plan.has_test();
+    let measured = if has_test { tables.test() } else { tables.training() };
     if has_test {
         journal.stage("testing")?;
     }
@@ -204,14 +202,14 @@ fn run(
     };
     fairness.thresholds = thresholds;
     let sizes = (n, n_test);
-    let mut diagnostics = Diagnostics::of(&answers, sizes, &groups, classes.len(), tables.counts.clone())?;
+    let mut diagnostics = Diagnostics::of(&answers, (sizes, has_test), &groups, classes.len(), tables.counts.clone())?;
     if options.reference {
         journal.stage("training without privacy")?;
         let trained = training.without_privacy(candidate, &rows, &key, &mut journal)?;
         let pipeline = Pipeline::new(model.encoding().schema().clone(), trained.priors, config.model.decision);
         let reference = Model::new(pipeline, trained.layers)?;
         let answers = measured.answers(&reference)?;
-        let found = Diagnostics::of(&answers, sizes, &groups, classes.len(), tables.counts.clone())?;
+        let found = Diagnostics::of(&answers, (sizes, has_test), &groups, classes.len(), tables.counts.clone())?;
         diagnostics.reference = Some(Box::new(found));
     }
 
@@ -258,12 +256,8 @@ fn run(
     Ok(Fitted { statement, fairness, diagnostics })
 }
 
-fn unit_column(config: &Config) -> Option<&str> {
-    config.unit.as_ref().map(|unit| &*unit.column)
-}
-
 /// What a run of this plan releases.
-fn account_of(plan: &FitPlan) -> Result<Account> {
+pub(super) fn account_of(plan: &FitPlan) -> Result<Account> {
     let mut account = Account::default();
     for release in &plan.releases {
         account.record(release)?;
@@ -284,7 +278,7 @@ fn enter_ledger(
     let total = if ranks.rank() == 0 {
         let is_continued = checkpoints.note_entry(true)?;
         let fit = shared_ledger::Fit::new(checkpoints.checkpoint.key.name(), &account_of(plan)?);
-        let total = shared_ledger::enter(file, fit, is_continued, &config.privacy, unit_column(config));
+        let total = shared_ledger::enter(file, fit, is_continued, &config.privacy, config.unit_column());
         if matches!(total, Err(FairdpError::Refused(_))) {
             checkpoints.note_entry(is_continued)?;
         }
@@ -310,7 +304,7 @@ fn release_bounds(
     }
     journal.stage("releasing bounds")?;
     let counts = bounds::count(config, source, &|row| shares.part(row, key) == Part::Training)?;
-    let plan = FitPlan::new(config, path, counts.n_records)?;
+    let plan = FitPlan::of_table(config, path, counts.table)?;
     enter(&plan)?;
     let release = |(name, counts): (String, Vec<f64>)| {
         let purpose = bounds_of(&name);
@@ -323,18 +317,29 @@ fn release_bounds(
 
 /// Takes the folder: a new or empty one, or that of the run that is continued.
 fn begin(options: &FitOptions) -> Result<PathBuf> {
+    check_folder(options)?;
+    let private = options.out.join(PRIVATE);
+    output::private_folder(&private)?;
+    Ok(private)
+}
+
+/// Refuses a folder that a fit could not take.
+pub(super) fn check_folder(options: &FitOptions) -> Result<()> {
     let out = &options.out;
     if out.join(RELEASE).exists() {
         return Err(FairdpError::Refused(format!("{} holds a release: give another folder", out.display())));
+    }
+    if options.resume && !out.join(PRIVATE).is_dir() {
+        let problem = if out.exists() { "holds no run" } else { "does not exist" };
+        let advice = "there is nothing to continue; without --resume a run begins";
+        return Err(FairdpError::Refused(format!("--resume {}: {problem}: {advice}", out.display())));
     }
     let is_taken = out.exists() && fs::read_dir(out).map_err(FairdpError::io("read", out))?.next().is_some();
     if is_taken && !options.resume {
         let advice = "give another folder, or --resume to continue the run in it";
         return Err(FairdpError::Refused(format!("{} is not empty: {advice}", out.display())));
     }
-    let private = out.join(PRIVATE);
-    output::private_folder(&private)?;
-    Ok(private)
+    Ok(())
 }
 
 /// Refuses a file that would be trained on and tested on.

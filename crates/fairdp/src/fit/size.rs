@@ -1,98 +1,154 @@
-//! Whether there are enough records for a model that says something.
+//! Public numbers of a table, and whether they are enough for a model that says something.
 
+use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 
-use super::FitPlan;
-use crate::config::Config;
+use super::{FitPlan, refuse_delta};
+use crate::config::{Config, Fairness, TuningEntry};
 use crate::error::{FairdpError, Result};
 use crate::thresholds::least_records;
 
 /// Noise in a logit, in standard deviations of a typical one, beyond which a model would say
 /// nothing.
 const DROWNED: f64 = 20.0;
+/// Advice to spend a larger ε than this would be none.
+const LARGEST_EPSILON: f64 = 10.0;
+/// A model of fewer features, the constant one among them, is no advice.
+const FEWEST_FEATURES: f64 = 3.0;
 
-/// Of the training part.
-pub(super) struct Size {
-    pub(super) n_records: usize,
-    /// Of one unit.
-    pub(super) max_records: u64,
-    /// Features.
-    pub(super) width: usize,
+/// What a plan needs to know of a table: the same for every key, so that a fit is planned as it is
+/// made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableSize {
+    /// Records of the training table that are used: of a unit no more than its most.
+    pub records: usize,
+    /// The same of a test table of its own.
+    pub test_records: Option<usize>,
+    /// Features, at most: bounds that are paid for may come to fewer edges.
+    pub features: usize,
 }
 
-impl Size {
+impl Display for TableSize {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{} records of {} features", self.records, self.features)?;
+        match self.test_records {
+            Some(n) => write!(f, ", {n} in the test table"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl TableSize {
+    /// Training records to be expected: which records a part has is drawn by a fit's own key.
+    pub(super) fn n_training(&self, config: &Config) -> usize {
+        let test = if config.test.files.is_some() { 0.0 } else { config.test.fraction.unwrap_or(0.0) };
+        let validation = config.tuning.as_ref().map_or(0.0, TuningEntry::fraction);
+        (self.records as f64 * (1.0 - test) * (1.0 - validation)).round() as usize
+    }
+
+    /// Refuses what would not be private, or not be worth having, of a plan for this table.
+    pub(super) fn check(&self, place: (&Config, &Path), plan: &FitPlan) -> Result<()> {
+        refuse_delta(plan.delta, self.records.max(self.test_records.unwrap_or(0)))?;
+        self.refuse_drowned(place, plan)?;
+        if place.0.fairness == Fairness::None { Ok(()) } else { Self::refuse_short(place, plan) }
+    }
+
     /// Refuses a run whose model would be noise, and says what would do.
-    pub(super) fn refuse_drowned(&self, place: (&Config, &Path), plan: &FitPlan) -> Result<()> {
-        let noise = self.in_logits(plan);
+    fn refuse_drowned(&self, place: (&Config, &Path), plan: &FitPlan) -> Result<()> {
+        let noise = self.in_logits(place.0, plan);
         if noise <= DROWNED {
             return Ok(());
         }
         let factor = noise / DROWNED;
-        let epsilon = self.least_epsilon(place, &|plan| self.in_logits(plan) <= DROWNED);
+        let n = (plan.n_training as f64 * factor).ceil();
+        let mut advice = vec![format!("About {n:.0} training records")];
+        if plan.delta >= 1.0 / n {
+            advice[0].push_str(&format!(" with privacy.delta below {:.0e}", 1.0 / n));
+        }
+        advice.extend(least_epsilon(place, plan.n_training, &|plan| self.in_logits(place.0, plan) <= DROWNED));
+        let features = (self.features as f64 / factor).floor();
+        if features >= FEWEST_FEATURES {
+            advice.push(format!("{features:.0} features (fewer columns or bins)"));
+        }
         Err(FairdpError::Refused(format!(
-            "{} training records are too few for {} features at ε = {}: the noise would be {noise:.0} times a logit. About {:.0} \
-             training records{epsilon}, or {:.0} features (fewer columns or bins) would do",
-            self.n_records,
-            self.width,
+            "{} training records{} are too few for {} features at ε = {}: the noise would be {noise:.0} times a logit. {} would do",
+            plan.n_training,
+            of_units(place.0),
+            self.features,
             plan.epsilon,
-            self.n_records as f64 * factor,
-            (self.width as f64 / factor).floor().max(1.0)
+            advice.join(", or ")
         )))
     }
 
     /// Refuses thresholds by group where no group could have one of its own, and says what would
     /// do.
-    pub(super) fn refuse_short(&self, place: (&Config, &Path), plan: &FitPlan) -> Result<()> {
+    fn refuse_short(place: (&Config, &Path), plan: &FitPlan) -> Result<()> {
         let least = |plan: &FitPlan| -> Result<usize> {
             let planned = plan.release("scores by group and class")?;
-            Ok(least_records(planned.noise_multiplier, self.max_records))
+            Ok(least_records(planned.noise_multiplier, max_records(place.0)))
         };
-        let needed = least(plan)?;
-        if self.n_records >= needed {
+        let (needed, n) = (least(plan)?, plan.n_training);
+        if n >= needed {
             return Ok(());
         }
-        let epsilon = self.least_epsilon(place, &|plan| least(plan).is_ok_and(|needed| self.n_records >= needed));
+        let mut advice = vec!["So many".to_owned()];
+        advice.extend(least_epsilon(place, n, &|plan| least(plan).is_ok_and(|needed| n >= needed)));
+        advice.push("fairness = \"none\"".to_owned());
         Err(FairdpError::Refused(format!(
-            "fairness: {} training records are too few for thresholds by group at ε = {}: two groups need {needed} at least. So \
-             many{epsilon}, or fairness = \"none\" would do",
-            self.n_records, plan.epsilon
+            "fairness: {n} training records{} are too few for thresholds by group at ε = {}: two groups need {needed} at least. \
+             {} would do",
+            of_units(place.0),
+            plan.epsilon,
+            advice.join(", or ")
         )))
     }
 
     /// The noise of the gradients in a logit, of the worst candidate.
-    fn in_logits(&self, plan: &FitPlan) -> f64 {
+    fn in_logits(&self, config: &Config, plan: &FitPlan) -> f64 {
         let of = |candidate: &super::Candidate| {
             let rate = candidate.choice.sampling_rate();
             let one = candidate.noise_multiplier.get() / (candidate.steps as f64).sqrt() / rate;
             // A row's length is about the root of the number of features; a balanced class has a
             // variance of a quarter, halved.
-            one * self.max_records as f64 * self.width as f64 / (self.n_records.max(1) as f64 * 0.125)
+            one * max_records(config) as f64 * self.features as f64 / (plan.n_training.max(1) as f64 * 0.125)
         };
         plan.candidates.iter().map(of).fold(0.0, f64::max)
     }
+}
 
-    /// An ε at which a plan would do, in words: to a tenth, upwards; nothing beyond a hundred.
-    fn least_epsilon(&self, (config, path): (&Config, &Path), is_enough: &dyn Fn(&FitPlan) -> bool) -> String {
-        let does = |epsilon: f64| {
-            let mut config = config.clone();
-            config.privacy.epsilon = epsilon;
-            FitPlan::new(&config, path, self.n_records).is_ok_and(|plan| is_enough(&plan))
-        };
-        let (mut low, mut high) = (config.privacy.epsilon, 2.0 * config.privacy.epsilon);
-        while !does(high) {
-            if high > 100.0 {
-                return String::new();
-            }
-            (low, high) = (high, 2.0 * high);
-        }
-        while high - low > 0.05 * high {
-            let middle = 0.5 * (low + high);
-            if does(middle) {
-                high = middle;
-            } else {
-                low = middle;
-            }
-        }
-        format!(", or ε = {:.1}", (10.0 * high).ceil() / 10.0)
+fn max_records(config: &Config) -> u64 {
+    config.unit.as_ref().map_or(1, |unit| unit.max_records)
+}
+
+/// Which records of a unit count.
+fn of_units(config: &Config) -> String {
+    let Some(unit) = &config.unit else { return String::new() };
+    format!(" (of each value of `{}` at most {} are used)", unit.column, unit.max_records)
+}
+
+/// An ε at which a plan would do, in words: to a tenth, upwards; nothing beyond the largest.
+fn least_epsilon(
+    (config, path): (&Config, &Path),
+    n_records: usize,
+    is_enough: &dyn Fn(&FitPlan) -> bool,
+) -> Option<String> {
+    let does = |epsilon: f64| {
+        let mut config = config.clone();
+        config.privacy.epsilon = epsilon;
+        FitPlan::new(&config, path, n_records).is_ok_and(|plan| is_enough(&plan))
+    };
+    let (mut low, mut high) = (config.privacy.epsilon, LARGEST_EPSILON);
+    if low >= high || !does(high) {
+        return None;
     }
+    while high - low > 0.02 * high {
+        let middle = 0.5 * (low + high);
+        if does(middle) {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    let upwards = ((10.0 * high).ceil() / 10.0).min(LARGEST_EPSILON);
+    Some(format!("ε = {upwards:.1}"))
 }

@@ -7,15 +7,18 @@ use dp_data::table::{EncodedFile, EncodedTable, Schema, TableCounts};
 use dp_train::ranks::{Alone, Collective, held_by};
 
 use super::FitOptions;
+use super::size::TableSize;
+use crate::bounds;
 use crate::choice::{Choice, Method};
 use crate::config::{Config, UnitEntry};
 use crate::diagnostics::Answers;
 use crate::error::Result;
 use crate::key::Key;
 use crate::model::Model;
-use crate::parts::{Members, PartRows, Shares, also_in, beyond, split};
+use crate::parts::{Members, PartRows, Shares, not_in, split, within_most};
 use crate::solver::rows::RowSource as _;
 use crate::source::Source;
+use crate::thresholds::{Counts, Edges};
 
 /// Whether each rank needs its own records alone. Trials are made side by side, each on all
 /// records; so is a network without privacy, whose sums depend on how they are split; and a table
@@ -30,16 +33,16 @@ pub(super) struct Tables {
     pub(super) training: EncodedTable,
     pub(super) counts: TableCounts,
     source: Source,
-    /// A test table of its own.
-    test: Option<(EncodedTable, Source)>,
-    /// Of the training table: training, test, validation.
+    /// A test table of its own, with the records of it that are used.
+    test: Option<(EncodedTable, Source, Members)>,
+    /// Records of the training table that are used: for training, test, validation.
     members: [Members; 3],
 }
 
 impl Tables {
     /// The training table, and the test table if it is one of its own.
     pub(super) fn all(&self) -> impl Iterator<Item = &EncodedTable> {
-        [&self.training].into_iter().chain(self.test.as_ref().map(|(table, _)| table))
+        [&self.training].into_iter().chain(self.test.as_ref().map(|(table, ..)| table))
     }
 
     /// Reads the training table, and the test table if there is one; `place` is for a training
@@ -53,15 +56,17 @@ impl Tables {
         ranks: &Arc<dyn Collective>,
     ) -> Result<Self> {
         let (training, counts) = source.encode(schema, place, folder)?;
+        let unit = config.unit.as_ref();
         let test = match &config.test.files {
             None => None,
             Some(files) => {
                 let mut of_test = Source::new(config.files(files)?, ranks, source.is_shared())?;
                 let (table, _) = of_test.encode(schema, EncodedFile::Temporary(folder), folder)?;
-                Some((table, of_test))
+                let members = tested((&table, of_test.ranks()), (&training, source.ranks()), unit)?;
+                Some((table, of_test, members))
             }
         };
-        let members = split(&training, config.unit.is_some(), shares, key, source.ranks())?;
+        let members = divided(&training, unit, shares, key, source.ranks())?;
         Ok(Self { training, counts, source, test, members })
     }
 
@@ -83,80 +88,117 @@ impl Tables {
         let Some(&[start, end]) = rows.get(rank..rank + 2) else { return Ok(()) };
         if let Some(other) = self.source.other_rows(&self.training, start..end, folder)? {
             self.training = other;
-            self.members = split(&self.training, config.unit.is_some(), shares, key, self.source.ranks())?;
+            self.members = divided(&self.training, config.unit.as_ref(), shares, key, self.source.ranks())?;
         }
         Ok(())
     }
 
-    /// Numbers of training, test and validation records.
+    /// Numbers of training, test and validation records that are used.
     pub(super) fn sizes(&self) -> [usize; 3] {
         let [training, test, validation] = &self.members;
-        [training.len(), self.test.as_ref().map_or(test.len(), |(table, _)| table.rows()), validation.len()]
+        [training.len(), self.test.as_ref().map_or(test.len(), |(.., test)| test.len()), validation.len()]
     }
 
-    pub(super) fn training(&self, unit: Option<&UnitEntry>) -> Result<Portion<'_>> {
-        Portion::new(&self.training, &self.source, self.members[0].clone(), unit)
+    /// What a plan needs to know of them.
+    pub(super) fn size(&self, config: &Config) -> Result<TableSize> {
+        Ok(TableSize {
+            records: self.members.iter().map(Members::len).sum(),
+            test_records: self.test.as_ref().map(|(.., members)| members.len()),
+            features: bounds::widest(config)?.width(),
+        })
     }
 
-    pub(super) fn validation(&self, unit: Option<&UnitEntry>) -> Result<Portion<'_>> {
-        Portion::new(&self.training, &self.source, self.members[2].clone(), unit)
+    pub(super) fn training(&self) -> Portion<'_> {
+        Portion { table: &self.training, source: &self.source, members: &self.members[0] }
     }
 
-    /// Of a test table of its own, units that also have training records are left out: a unit is in
-    /// one part alone.
-    pub(super) fn test(&self, unit: Option<&UnitEntry>) -> Result<Portion<'_>> {
-        let Some((table, source)) = &self.test else {
-            return Portion::new(&self.training, &self.source, self.members[1].clone(), unit);
-        };
-        let mut portion = Portion::new(table, source, Members::all(table), unit)?;
-        if unit.is_some() {
-            let trained_on = also_in(&self.training, table, &portion.members, self.source.ranks())?;
-            portion.left_out.iter_mut().zip(trained_on).for_each(|(is_out, is_trained_on)| *is_out |= is_trained_on);
+    pub(super) fn validation(&self) -> Portion<'_> {
+        Portion { table: &self.training, source: &self.source, members: &self.members[2] }
+    }
+
+    pub(super) fn test(&self) -> Portion<'_> {
+        match &self.test {
+            None => Portion { table: &self.training, source: &self.source, members: &self.members[1] },
+            Some((table, source, members)) => Portion { table, source, members },
         }
-        Ok(portion)
     }
+}
+
+/// Records of a table that are used, by part.
+fn divided(
+    table: &EncodedTable,
+    unit: Option<&UnitEntry>,
+    shares: Shares,
+    key: &Key,
+    ranks: &dyn Collective,
+) -> Result<[Members; 3]> {
+    let mut parts = split(table, unit.is_some(), shares, key, ranks)?;
+    if let Some(unit) = unit {
+        for part in &mut parts {
+            *part = within_most(table, part, unit.max_records, ranks)?;
+        }
+    }
+    Ok(parts)
+}
+
+/// Records of a test table of its own that are used: of a unit with training records none, since a
+/// unit is in one part alone.
+fn tested(
+    (table, ranks): (&EncodedTable, &dyn Collective),
+    training: (&EncodedTable, &dyn Collective),
+    unit: Option<&UnitEntry>,
+) -> Result<Members> {
+    let members = Members::all(table);
+    let Some(unit) = unit else { return Ok(members) };
+    let members = not_in(training, (table, ranks), &members)?;
+    within_most(table, &members, unit.max_records, ranks)
 }
 
 /// The records of one part.
+#[derive(Clone, Copy)]
 pub(super) struct Portion<'a> {
     table: &'a EncodedTable,
     source: &'a Source,
-    members: Members,
-    left_out: Vec<bool>,
+    members: &'a Members,
 }
 
 impl<'a> Portion<'a> {
-    fn new(table: &'a EncodedTable, source: &'a Source, members: Members, unit: Option<&UnitEntry>) -> Result<Self> {
-        let left_out = match unit {
-            Some(unit) => beyond(table, &members, unit.max_records, source.ranks())?,
-            None => Vec::new(),
-        };
-        Ok(Self { table, source, members, left_out })
-    }
-
     /// They, for a solver on these ranks.
-    pub(super) fn rows(&self, ranks: Arc<dyn Collective>) -> PartRows<'_> {
-        PartRows::new(self.table, &self.members, &self.left_out, ranks, self.source.is_shared())
+    pub(super) fn rows(self, ranks: Arc<dyn Collective>) -> PartRows<'a> {
+        PartRows::new(self.table, self.members, ranks, self.source.is_shared())
     }
 
-    /// What a model says of those that are here.
-    pub(super) fn answers_here(&self, model: &Model) -> Answers {
-        let rows = PartRows::new(self.table, &self.members, &self.left_out, Arc::new(Alone), true);
-        let mut answers = Answers::default();
+    /// Calls `visit` with group, class and a model's probabilities of each of those that are here.
+    fn visit_here(&self, model: &Model, visit: &mut dyn FnMut(u32, usize, &[f64])) {
+        let rows = PartRows::new(self.table, self.members, Arc::new(Alone), true);
         let mut probabilities = vec![0.0; model.classes().len()];
         rows.visit(self.members.held(), &mut |index, row| {
             if row.is_blank() {
                 return;
             }
-            let group = self.table.group(self.members.row(index));
             let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());
             model.probabilities(features, &mut probabilities);
-            answers.labels.push(row.label as u32);
-            answers.answers.push(model.decide(&probabilities, group as usize) as u32);
+            visit(self.table.group(self.members.row(index)), row.label, &probabilities);
+        });
+    }
+
+    /// What a model says of those that are here.
+    fn answers_here(&self, model: &Model) -> Answers {
+        let mut answers = Answers::default();
+        self.visit_here(model, &mut |group, label, probabilities| {
+            answers.labels.push(label as u32);
+            answers.answers.push(model.decide(probabilities, group as usize) as u32);
             answers.groups.push(group);
             answers.scores.push(probabilities[probabilities.len() - 1]);
         });
         answers
+    }
+
+    /// Counts of those that are here, by group, class and bin of the score.
+    pub(super) fn scores_here(&self, model: &Model, edges: &Edges) -> Vec<f64> {
+        let mut counts = Counts::new(edges, model.encoding().groups().len());
+        self.visit_here(model, &mut |group, label, probabilities| counts.add(group as usize, label, probabilities));
+        counts.values
     }
 
     /// What a model says of them, in the order of the table, on every rank.

@@ -4,10 +4,12 @@
 
 mod account;
 mod cuda;
+mod groups;
 #[cfg(unix)]
 mod kills;
 mod memory;
 mod methods;
+mod plans;
 mod program;
 mod ranks;
 mod releases;

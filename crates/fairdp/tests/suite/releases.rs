@@ -159,7 +159,8 @@ fn a_killed_run_ends_as_the_run_left_alone() {
         child.wait().unwrap();
         // Killed before it began, or after it had ended: there is nothing to continue.
         if !here.join("killed/release").exists() {
-            done(here, &["fit", "fairdp.toml", "--out", "killed", "--seed", "3", "--resume", "-q"]);
+            let resume = if here.join("killed/private").exists() { &["--resume"][..] } else { &[] };
+            done(here, &[&["fit", "fairdp.toml", "--out", "killed", "--seed", "3", "-q"], resume].concat());
         }
         assert!(alone == fs::read(here.join("killed/release/model.safetensors")).unwrap(), "{milliseconds} ms");
         done(here, &["verify", "killed"]);
@@ -285,6 +286,8 @@ fn a_ledger_counts_every_fit_and_keeps_the_smaller_cap() {
     done(here, &["fit", "fairdp.toml", "--out", "and-again", "--seed", "7", "--ledger", "twice.json", "-q"]);
     // Nor does `--resume` make it the same where nothing is continued.
     let anew = ["fit", "fairdp.toml", "--out", "anew", "--seed", "7", "--ledger", "twice.json", "-q", "--resume"];
+    assert!(refused(here, &anew).1.contains("--resume anew: does not exist"));
+    fs::create_dir_all(here.join("anew/private")).unwrap();
     assert!(refused(here, &anew).1.contains("beyond the cap of 1.6"));
     let total = json(here.join("and-again/release/statement.json"))["total_epsilon"].as_f64().unwrap();
     assert!(total > 1.2 && total < 1.6, "{total}");
@@ -411,14 +414,17 @@ fn outputs_and_options_are_refused_before_any_work() {
     let table = fs::read(here.join("table.csv")).unwrap();
     let predict = |out: &str| ["predict", "run", "table.csv", "--out", out].map(str::to_owned);
     let refused = |arguments: &[String]| refused(here, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
-    fs::write(here.join("records.db"), b"SQLite format 3\0 and the rest").unwrap();
+    fs::create_dir(here.join("folder.csv")).unwrap();
+    fs::write(here.join("records.csv"), b"SQLite format 3\0 and the rest").unwrap();
     for (out, code, expected) in [
         ("table.csv", 2, "another file than those that are read"),
         ("./run/../table.csv", 2, "another file than those that are read"),
         ("run/release/model.onnx", 2, "outside of a release"),
         ("run/release/p.csv", 2, "outside of a release"),
-        ("records.db", 1, "a database"),
-        ("run", 1, "not a regular file"),
+        ("records.csv", 1, "a database"),
+        ("folder.csv", 1, "not a regular file"),
+        ("records.db", 2, "ends in .csv or .parquet"),
+        ("run", 2, "ends in .csv or .parquet"),
     ] {
         let (found, message) = refused(&predict(out));
         assert!(found == code && message.contains(expected) && message.contains(out), "{out}: {found} {message}");
@@ -443,7 +449,7 @@ fn outputs_and_options_are_refused_before_any_work() {
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&weights, bytes).unwrap();
     let (code, message) = refused(&predict("other.csv"));
-    assert!(code == 1 && message.contains("model.safetensors`: was changed"), "{code} {message}");
+    assert!(code == 4 && message.contains("model.safetensors`: was changed"), "{code} {message}");
     fs::create_dir(here.join("copy")).unwrap();
     for name in ["model.safetensors", "pipeline.json"] {
         fs::copy(here.join("run/release").join(name), here.join("copy").join(name)).unwrap();

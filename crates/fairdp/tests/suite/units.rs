@@ -19,6 +19,16 @@ fn patients(folder: &Path, rows: u64, change: impl Fn(usize, &str) -> String) {
     fs::write(folder.join("table.csv"), table).unwrap();
 }
 
+/// A table in which every patient has two records.
+fn patients_of_two(folder: &Path, rows: u64) {
+    let mut csv = Vec::new();
+    Example { rows, ..Example::default() }.write(&mut csv).unwrap();
+    let csv = String::from_utf8(csv).unwrap();
+    let (header, lines) = csv.split_once('\n').unwrap();
+    let lines = lines.lines().enumerate().map(|(row, line)| format!("p{},{line}\n", row / 2));
+    fs::write(folder.join("table.csv"), format!("patient_id,{header}\n{}", lines.collect::<String>())).unwrap();
+}
+
 #[test]
 fn all_records_of_a_patient_are_protected_together_and_the_third_is_not_used() {
     let folder = tempfile::tempdir().unwrap();
@@ -137,6 +147,42 @@ fn dropped_rows_stay_in_the_part_of_their_patient() {
     assert_eq!(sizes("b"), whole);
 }
 
+/// Of 3,000 rows of two patients two are used, and two are what is said and judged.
+#[test]
+fn records_that_are_used_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let rows = (0..3_000).map(|row| format!("p{},{},{}\n", row % 2, row % 50, row % 3 % 2));
+    fs::write(here.join("table.csv"), format!("person,x,y\n{}", rows.collect::<String>())).unwrap();
+    let config = done(here, &["init", "table.csv", "--label", "y", "--unit", "person"]);
+    fs::write(here.join("fairdp.toml"), config.replace("from = \"data\"", "public = true")).unwrap();
+    for arguments in [&["fit", "fairdp.toml", "--plan"][..], &["fit", "fairdp.toml", "--out", "run", "-q"]] {
+        let (code, message) = refused(here, arguments);
+        assert_eq!(code, 3, "{message}");
+        assert!(
+            message.contains("error: 2 training records (of each value of `person` at most 1 are used)"),
+            "{message}"
+        );
+        assert!(!message.contains("features (fewer"), "{message}");
+    }
+    // With as many patients as rows all are used, with half as many half of them.
+    for (most, used) in [("1", 2_000), ("2", 4_000), ("3", 4_000)] {
+        patients_of_two(here, 4_000);
+        let init = ["init", "table.csv", "--label", "outcome", "--unit", "patient_id", "--epsilon", "8"];
+        let config = done(here, &[&init[..], &["--max-records-per-unit", most]].concat());
+        fs::write(here.join("fairdp.toml"), config.replace("from = \"data\"", "public = true")).unwrap();
+        done(here, &["fit", "fairdp.toml", "--out", most, "--seed", "1", "-q"]);
+        let records = json(here.join(most).join("release/statement.json"))["records"].clone();
+        let sum = records["training"].as_u64().unwrap() + records["test"].as_u64().unwrap();
+        assert_eq!(sum, used, "{records}");
+        let diagnostics = json(here.join(most).join("private/diagnostics.json"));
+        assert_eq!(diagnostics["training_records"], records["training"]);
+        let tested: u64 =
+            diagnostics["by_group"].as_object().unwrap().values().map(|group| group["records"].as_u64().unwrap()).sum();
+        assert_eq!(tested, records["test"].as_u64().unwrap());
+    }
+}
+
 /// What a row's budget is worth to a patient is not known from the ledger of another unit.
 #[test]
 fn a_ledger_is_for_one_unit() {
@@ -151,7 +197,7 @@ fn a_ledger_is_for_one_unit() {
     config(&[], "rows.toml");
     done(here, &["fit", "patients.toml", "--out", "a", "--ledger", "shared.json", "-q"]);
     let (code, message) = refused(here, &["fit", "rows.toml", "--out", "b", "--ledger", "shared.json", "-q"]);
-    assert_eq!(code, 1, "{message}");
+    assert_eq!(code, 3, "{message}");
     assert!(message.contains("protects the values of `patient_id`, and the configuration rows"), "{message}");
     assert!(!here.join("b/release").exists());
 }

@@ -1,0 +1,72 @@
+//! A fit up to its first release: what it would refuse, and what it would release.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use dp_data::table::EncodedFile;
+use dp_train::ranks::{Alone, Collective};
+
+use super::journal::{Journal, Progress};
+use super::run::{account_of, check, check_folder, shares};
+use super::tables::Tables;
+use super::{FitOptions, FitPlan};
+use crate::bounds;
+use crate::config::Config;
+use crate::error::{FairdpError, Result};
+use crate::key::Key;
+use crate::shared_ledger;
+use crate::source::Source;
+
+/// Reads the table as [`fit`](super::fit) does, and says what it would release. Nothing is drawn and
+/// nothing is written; a folder that is named in the options must be one that the fit can take.
+///
+/// Bounds that are paid for are not released: a column of one value is found by the fit alone.
+///
+/// # Errors
+/// Those of [`fit`](super::fit) before its first release.
+pub fn plan(
+    config: &Path,
+    options: &FitOptions,
+    progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
+) -> Result<FitPlan> {
+    let (path, config) = (config, &Config::read(config)?);
+    check(config, path, options)?;
+    if !options.out.as_os_str().is_empty() {
+        check_folder(options)?;
+    }
+    let mut journal = Journal::new(progress);
+    let ranks: Arc<dyn Collective> = Arc::new(Alone);
+    let mut source = Source::new(config.training_files()?, &ranks, false)?;
+    // Which records a part has depends on the key; how many records there are does not.
+    let key = Key::new(options.seed)?;
+    let shares = shares(config);
+    let table = if bounds::paid_for(config).next().is_some() {
+        journal.stage("reading the table")?;
+        bounds::count(config, &mut source, &|_| true)?.table
+    } else {
+        let schema = config.schema(&|_| None)?;
+        let folder = std::env::temp_dir();
+        journal.stage(format!("reading {}", config.table.files.join(", ")))?;
+        let place = (EncodedFile::Temporary(&folder), &*folder);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.get()).build();
+        let pool = pool.map_err(|error| FairdpError::Refused(format!("no threads: {error}")))?;
+        pool.install(|| Tables::read(config, &schema, source, place, (shares, &key), &ranks))?.size(config)?
+    };
+    let plan = FitPlan::of_table(config, path, table)?;
+    if let Some(ledger) = &options.ledger {
+        let fit = shared_ledger::Fit::new(key.name(), &account_of(&plan)?);
+        shared_ledger::would_enter(ledger, fit, &config.privacy, config.unit_column())?;
+    }
+    Ok(plan)
+}
+
+/// What can be said without the table: nothing that depends on its records or their number.
+///
+/// # Errors
+/// Those of [`fit`](super::fit) before it reads a record.
+pub fn plan_without_data(config: &Path, options: &FitOptions) -> Result<FitPlan> {
+    let (path, config) = (config, &Config::read(config)?);
+    check(config, path, options)?;
+    FitPlan::new(config, path, 0)
+}
