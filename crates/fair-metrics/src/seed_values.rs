@@ -180,8 +180,9 @@ pub fn compare(smaller: &SeedValues, larger: &SeedValues) -> Result<Compared, Me
     Ok(Compared { difference, is_chosen, p_smaller, p_larger, least_p_smaller, least_p_larger })
 }
 
-/// P-value of "the smaller is smaller" by t-tests, which have no least p-value: for many comparisons
-/// over few seeds. Otherwise as [`compare`], forms and choices alike; differences are taken as normal.
+/// P-value of "the smaller is smaller" by t-tests, which have no least p-value: for many
+/// comparisons over few seeds. Otherwise as [`compare`], forms and choices alike; differences are
+/// taken as normal.
 ///
 /// # Edge cases
 /// Below two seeds nothing is known: 1.

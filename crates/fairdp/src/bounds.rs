@@ -72,8 +72,8 @@ struct Binned {
     counts: Vec<f64>,
 }
 
-/// Numbers of rows and of those that are dropped, and the columns that are paid for. A row that training would refuse
-/// is refused here, before anything is spent on it.
+/// Numbers of rows and of those that are dropped, and the columns that are paid for. A row that
+/// training would refuse is refused here, before anything is spent on it.
 fn count_rows(
     config: &Config,
     mut reader: TableReader,

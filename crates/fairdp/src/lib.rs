@@ -63,7 +63,8 @@ pub use verify::{Verified, verify};
 /// ```
 /// let page = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/your-own-table.md"));
 /// for exit in fairdp::Exit::ALL {
-///     assert!(page.contains(&format!("\n| {} | {} |\n", exit.code(), exit.meaning())), "{exit:?}");
+///     let row = format!("\n| {} | {} |\n", exit.code(), exit.meaning());
+///     assert!(page.contains(&row), "{exit:?}");
 /// }
 /// ```
 #[cfg(doctest)]

@@ -169,8 +169,8 @@ fn is_drawn(purpose: &str, number: u64, fraction: f64, key: &Key) -> bool {
 }
 
 /// The members without records beyond the most of a unit: the first ones of the table are used,
-/// those that were dropped among them. So how many are used is as public as which of them are of one
-/// unit. `ranks` are those that hold the table together.
+/// those that were dropped among them. So how many are used is as public as which of them are of
+/// one unit. `ranks` are those that hold the table together.
 pub(crate) fn within_most(
     table: &EncodedTable,
     members: &Members,

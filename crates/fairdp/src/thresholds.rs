@@ -182,9 +182,9 @@ impl Scores {
         self.of(group, 0)[..=edge].iter().sum::<f64>() + self.of(group, 1)[edge + 1..].iter().sum::<f64>()
     }
 
-    /// Standard deviation of what a group gains by an edge in place of the common threshold, of noise
-    /// and of the draw of its records, at most: of the records between the two, and of the class
-    /// sizes by which they are divided.
+    /// Standard deviation of what a group gains by an edge in place of the common threshold, of
+    /// noise and of the draw of its records, at most: of the records between the two, and of the
+    /// class sizes by which they are divided.
     fn deviation(&self, group: usize, edge: usize) -> f64 {
         let (common, there) = (self.rates(&[group], COMMON), self.rates(&[group], edge));
         let variance = |class: usize| {

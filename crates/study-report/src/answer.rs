@@ -172,8 +172,8 @@ mod tests {
     use super::*;
     use crate::fixture::study;
 
-    /// An experiment of so many seeds, in which privacy costs the second group nothing and the first
-    /// these fractions of its accuracy, by method; seeds add up to `spread`.
+    /// An experiment of so many seeds, in which privacy costs the second group nothing and the
+    /// first these fractions of its accuracy, by method; seeds add up to `spread`.
     fn experiment(n_seeds: usize, spread: f64, costs: &[(&str, f64)]) -> ExperimentResults {
         let mut experiment = study().experiments.remove(0);
         experiment

@@ -18,8 +18,8 @@ use crate::key::Key;
 use crate::shared_ledger;
 use crate::source::Source;
 
-/// Reads the table as [`fit`](super::fit) does, and says what it would release. Nothing is drawn and
-/// nothing is written; a folder that is named in the options must be one that the fit can take.
+/// Reads the table as [`fit`](super::fit) does, and says what it would release. Nothing is drawn
+/// and nothing is written; a folder that is named in the options must be one that the fit can take.
 ///
 /// Bounds that are paid for are not released: a column of one value is found by the fit alone.
 ///
