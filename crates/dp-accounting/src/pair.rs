@@ -432,7 +432,7 @@ fn binomial_sum(n: f64, q: f64, k: f64) -> f64 {
 ///
 /// With `d = k/n - q` and `h(x) = (1+x)·ln(1+x) - x`, all of whose values are positive, the
 /// divergence is `q·h(d/q) + (1-q)·h(-d/(1-q))`.
-fn binomial_chernoff(n: f64, q: f64, k: f64) -> f64 {
+pub(crate) fn binomial_chernoff(n: f64, q: f64, k: f64) -> f64 {
     let share = k / n;
     let distance = (share - q) - 4.0 * f64::EPSILON * (share + q);
     if distance <= 0.0 {

@@ -173,7 +173,7 @@ impl PldAccountant {
         }
         let max_points = self.effort.max_points;
         let nothing = question.anything();
-        if bracket == nothing {
+        if bracket.upper >= nothing.upper && bracket.lower <= 1e-9 {
             let what = if nothing.upper.is_finite() { "δ is between 0 and 1" } else { "ε is at least 0" };
             return Certainty::FallBack {
                 reason: format!("nothing is known within {max_points} grid points, nor by RDP, but that {what}"),

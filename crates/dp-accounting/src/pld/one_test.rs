@@ -1,5 +1,5 @@
-//! A lower bound by one test of an attacker: whether any step, or whether every step, exceeds a
-//! threshold.
+//! A lower bound by one test of an attacker: whether any step, whether every step, or whether so many
+//! steps exceed a threshold.
 //!
 //! Such a test loses little where a step reveals a record or nothing, as with next to no noise on
 //! small batches: there the grid, whose losses then lie far apart, has no useful lower bound.
@@ -8,7 +8,7 @@ use super::base_loss::BaseLoss;
 use super::bracket::Question;
 use super::mechanism::{PldMechanism, Sampling};
 use crate::normal::survival;
-use crate::pair::{Pair, Part};
+use crate::pair::{Pair, Part, binomial_chernoff};
 
 /// Where thresholds lie between the smallest loss, -1, and the largest, 1; for Gaussians, between
 /// the typical ones.
@@ -33,22 +33,43 @@ pub(super) fn lower_bound(mechanisms: &[(PldMechanism, f64)], question: Question
 fn at(mechanisms: &[(PldMechanism, f64)], threshold: f64, question: Question, directions: [bool; 2]) -> f64 {
     // Logarithms of the probabilities that all steps exceed it and that none does.
     let (mut all, mut none) = ([0.0; 2], [0.0; 2]);
+    // How many do on average, out of how many.
+    let (mut means, mut n) = ([0.0; 2], 0.0);
     for (mechanism, count) in mechanisms {
         let Some(step) = exceeds(mechanism, threshold) else { return 0.0 };
         for (i, probability) in [step.present, step.absent].into_iter().enumerate() {
             all[i] += count * libm::log(probability);
             none[i] += count * libm::log1p(-probability);
+            means[i] += count * probability;
         }
+        n += count;
     }
     // Probabilities under the first data set, a lower bound, and under the second, an upper one.
-    let with = [any(none), every(all)];
-    let without = [every(none), any(all)].map(|[present, absent]| [absent, present]);
+    let counted = SHARES.map(|share| at_least(n, means, share));
+    let with: Vec<_> = [any(none), every(all)].into_iter().chain(counted).collect();
+    // Exchanged, the test is that it fails.
+    let fewer = counted.map(|[present, absent]| [1.0 - present, 1.0 - absent]);
+    let without = [every(none), any(all)].into_iter().chain(fewer).map(|[present, absent]| [absent, present]).collect();
     let symmetric = mechanisms.iter().all(|(mechanism, _)| mechanism.is_symmetric());
     let tests = [(directions[0] || symmetric, with), (directions[1] && !symmetric, without)];
     let tests = tests.into_iter().filter(|(is_asked, _)| *is_asked).flat_map(|(_, tests)| tests);
     tests
         .map(|[first, second]| answer(first * (1.0 - ROUNDING), second * (1.0 + ROUNDING), question))
         .fold(0.0, f64::max)
+}
+
+/// Where the number of steps lies between both means.
+const SHARES: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
+
+/// Of at least so many steps, by Chernoff's bound, which holds for steps with unlike probabilities of
+/// this mean (Hoeffding 1963, Theorem 1).
+fn at_least(n: f64, [present, absent]: [f64; 2], share: f64) -> [f64; 2] {
+    // The complement of a smaller probability has no digits of it.
+    if absent >= present || present / n < 1e-8 {
+        return [0.0, 1.0];
+    }
+    let least = absent + share * (present - absent);
+    [1.0 - binomial_chernoff(n, 1.0 - present / n, n - least), binomial_chernoff(n, absent / n, least)]
 }
 
 /// Of all steps.
@@ -149,6 +170,22 @@ mod tests {
         let steps = [(PldMechanism::Query { base, q: 1.0, sampling: Sampling::Poisson }, 2.0)];
         let delta = lower_bound(&steps, Question::Delta { epsilon: 3.0_f64.ln() }, [true, true]);
         assert!((delta - 6.0 / 16.0).abs() < 1e-9 && delta <= 6.0 / 16.0, "{delta}");
+    }
+
+    #[test]
+    fn many_steps_that_hide_little_are_told_apart() {
+        // 10⁴ responses with ε = 0.2: μ of about 20, 10 standard deviations from the middle.
+        let base = BaseLoss::RandomisedResponse { epsilon: 0.2, n_outcomes: 2 };
+        let steps = [(PldMechanism::Query { base, q: 1.0, sampling: Sampling::Poisson }, 1e4)];
+        let delta = lower_bound(&steps, Question::Delta { epsilon: 1.0 }, [true, true]);
+        assert!(delta > 1.0 - 1e-9 && delta < 1.0, "{delta}");
+        // By hand: four steps, 0.9 against 0.1, at least two: KL(½ ‖ 0.1) = ½ ln 5 + ½ ln(5/9).
+        let [present, absent] = at_least(4.0, [3.6, 0.4], 0.5);
+        let chernoff = (-4.0 * 0.5 * (5.0_f64.ln() + (5.0_f64 / 9.0).ln())).exp();
+        assert!((absent / chernoff - 1.0).abs() < 1e-6 && absent >= chernoff, "{absent} {chernoff}");
+        assert!((present - (1.0 - chernoff)).abs() < 1e-6 && present <= 1.0 - chernoff);
+        // The exact ones: 0.9963 and 0.0523.
+        assert!(present <= 0.9963 && absent >= 0.0523);
     }
 
     /// Never above what is known exactly: one step.
