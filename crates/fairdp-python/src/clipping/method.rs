@@ -2,17 +2,16 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use dp_clipping::kernels::{Element, Execution, Gradients};
-use dp_clipping::{
-    ClipBatch, ClipConfig, ClipMethod, CountNoise, Coupling, PresetParams, PublicContext, clip_gradients, registry,
-};
+use dp_clipping::kernels::{Element, Execution, Gradients, norms};
+use dp_clipping::{ClipBatch, ClipConfig, ClipMethod, CountNoise, Coupling, PresetParams, PublicContext, registry};
+use numpy::ndarray::ArrayView2;
 use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use rand_chacha::ChaCha20Rng;
 
+use super::arrays;
 use super::clipped::{Clipped, CountQuery};
-use super::{arrays, random};
+use super::random::Stream;
 use crate::accounting::DpEvent;
 use crate::errors;
 
@@ -29,13 +28,20 @@ pub(crate) struct Method {
 
 struct State {
     method: Box<dyn ClipMethod>,
-    rng: ChaCha20Rng,
+    stream: Stream,
+}
+
+impl State {
+    /// One step of the method.
+    fn clip(&mut self, batch: &ClipBatch<'_>) -> PyResult<dp_clipping::Clipped> {
+        self.method.clip(batch, self.stream.rng()?).map_err(errors::clip_error)
+    }
 }
 
 impl Method {
     fn build(name: String, config: ClipConfig, context: PublicContext, seed: Option<u64>) -> PyResult<Self> {
         let method = config.build(&context).map_err(errors::clip_error)?;
-        let state = Mutex::new(State { method, rng: random::stream(seed)? });
+        let state = Mutex::new(State { method, stream: Stream::new(seed)? });
         Ok(Self { name, config, context, is_private: seed.is_none(), state })
     }
 
@@ -53,17 +59,26 @@ impl Method {
     ) -> PyResult<(Bound<'py, PyAny>, Clipped)> {
         let view = gradients.as_array();
         let groups = arrays::groups(groups, view.nrows())?;
-        let (sum, clipped) = self
-            .with(py, |state| {
-                let gradients = Gradients::from_view(view)?;
-                let mut sum = vec![T::default(); gradients.n_params()];
-                let execution = Execution::default();
-                clip_gradients(&mut *state.method, &gradients, &groups, &mut state.rng, &mut sum, &execution)
-                    .map(|clipped| (sum, clipped))
-            })
-            .map_err(errors::clip_error)?;
+        let (sum, clipped) = self.with(py, |state| {
+            let gradients = Gradients::from_view(view).map_err(errors::clip_error)?;
+            let norms = norms(&gradients, &Execution::default());
+            let clipped = state.clip(&ClipBatch { norms: &norms, groups: &groups })?;
+            PyResult::Ok((weighted_sum(&view, &clipped.scales), clipped))
+        })?;
         Ok((PyArray1::from_vec(py, sum).into_any(), Clipped::of(py, clipped)))
     }
+}
+
+/// The sum of the scaled rows, in f64 also where they are f32: rounding a sum of thousands of rows
+/// to f32 moves it by more than the bound leaves free. A row with scale 0 is not read.
+fn weighted_sum<T: Element>(rows: &ArrayView2<'_, T>, scales: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; rows.ncols()];
+    for (row, &scale) in rows.rows().into_iter().zip(scales).filter(|&(_, &scale)| scale != 0.0) {
+        for (sum, &value) in sum.iter_mut().zip(row) {
+            *sum += scale * value.into();
+        }
+    }
+    sum
 }
 
 /// A method of the registry by its name, at its first step.
@@ -141,9 +156,8 @@ impl Method {
     ) -> PyResult<Clipped> {
         let norms = arrays::values(norms)?;
         let groups = arrays::groups(groups, norms.len())?;
-        let clipped =
-            self.with(py, |state| state.method.clip(&ClipBatch { norms: &norms, groups: &groups }, &mut state.rng));
-        Ok(Clipped::of(py, clipped.map_err(errors::clip_error)?))
+        let clipped = self.with(py, |state| state.clip(&ClipBatch { norms: &norms, groups: &groups }))?;
+        Ok(Clipped::of(py, clipped))
     }
 
     /// Clips per-sample gradients `[batch, params]` and sums them; no copy is made of them.

@@ -8,13 +8,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use rand_chacha::ChaCha20Rng;
 
-use super::random;
+use super::random::Stream;
 use crate::errors;
 
 /// Gaussian noise from a cryptographic stream, rounded exactly to a public grid.
 #[pyclass(frozen, module = "fairdp.clipping")]
 pub(crate) struct NoiseSource {
-    rng: Mutex<ChaCha20Rng>,
+    stream: Mutex<Stream>,
     /// Whether the stream is keyed by the operating system: with a seed, nothing is private.
     #[pyo3(get)]
     is_private: bool,
@@ -26,7 +26,7 @@ impl NoiseSource {
     #[new]
     #[pyo3(signature = (seed = None))]
     fn new(seed: Option<u64>) -> PyResult<Self> {
-        Ok(Self { rng: Mutex::new(random::stream(seed)?), is_private: seed.is_none() })
+        Ok(Self { stream: Mutex::new(Stream::new(seed)?), is_private: seed.is_none() })
     }
 
     /// Adds noise of this standard deviation to a vector in place; values are rounded to multiples
@@ -34,8 +34,10 @@ impl NoiseSource {
     fn add_to(&self, values: &Bound<'_, PyUntypedArray>, std: f64) -> PyResult<()> {
         let py = values.py();
         let add = |work: &mut (dyn FnMut(&mut ChaCha20Rng) -> Result<(), dp_clipping::ClipError> + Send)| {
-            let result = py.detach(|| work(&mut self.rng.lock().unwrap_or_else(PoisonError::into_inner)));
-            result.map_err(errors::clip_error)
+            py.detach(|| {
+                let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+                work(stream.rng()?).map_err(errors::clip_error)
+            })
         };
         let execution = Execution::default();
         if let Ok(mut values) = values.extract::<PyReadwriteArray1<'_, f32>>() {

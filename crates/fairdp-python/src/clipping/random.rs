@@ -9,10 +9,33 @@ use crate::errors::ClipError;
 
 /// A cryptographic stream: keyed by the operating system, or, for experiments, by a number. Who
 /// knows the number knows the noise.
-pub(crate) fn stream(seed: Option<u64>) -> PyResult<ChaCha20Rng> {
-    if let Some(seed) = seed {
-        return Ok(ChaCha20Rng::seed_from_u64(seed));
+pub(crate) struct Stream {
+    rng: ChaCha20Rng,
+    /// The process that a key of the operating system was drawn for; None with a seed.
+    process: Option<u32>,
+}
+
+impl Stream {
+    /// A stream of this process.
+    pub(crate) fn new(seed: Option<u64>) -> PyResult<Self> {
+        match seed {
+            Some(seed) => Ok(Self { rng: ChaCha20Rng::seed_from_u64(seed), process: None }),
+            None => Ok(Self { rng: keyed()?, process: Some(std::process::id()) }),
+        }
     }
+
+    /// The generator to draw from now. A process that was forked gets a key of its own first: with
+    /// the parent's, both would add the same noise. A seeded stream stays as it is.
+    pub(crate) fn rng(&mut self) -> PyResult<&mut ChaCha20Rng> {
+        if self.process.is_some_and(|process| process != std::process::id()) {
+            *self = Self::new(None)?;
+        }
+        Ok(&mut self.rng)
+    }
+}
+
+/// A generator with a key from the operating system.
+fn keyed() -> PyResult<ChaCha20Rng> {
     let mut key = [0; 32];
     OsRng
         .try_fill_bytes(&mut key)
