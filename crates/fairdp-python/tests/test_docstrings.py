@@ -7,12 +7,13 @@ import importlib
 
 import pytest
 
-MODULES = ("fairdp", "fairdp.accounting", "fairdp.clipping", "fairdp.estimator", "fairdp.metrics", "fairdp.opacus")
+MODULES = ("fairdp", "fairdp.accounting", "fairdp.clipping", "fairdp.estimator", "fairdp.metrics")
+OPACUS = ("fairdp.opacus", "fairdp.opacus.accountant")
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", MODULES + OPACUS)
 def test_examples_hold(name):
-    if name == "fairdp.opacus":
+    if name in OPACUS:
         pytest.importorskip("opacus")
     failed, attempted = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert attempted > 0 and failed == 0
