@@ -208,7 +208,7 @@ pub fn measure(settings: &Settings, execution: &Execution) -> anyhow::Result<Mea
     let micro_batch = settings.micro_batch.map_or(execution.micro_batch, |records| Some(records as usize));
     let execution = Execution { micro_batch, ranks: ranks.clone(), ..execution.clone() };
     let threads = execution.threads.get();
-    let mut trainer = Trainer::new(&plan, &records, Randomness::from_seed(settings.seed).streams(0, 0), execution)?;
+    let mut trainer = Trainer::new(&plan, &records, Randomness::from_seed(settings.seed).streams(0, 0)?, execution)?;
     for _ in 0..3 {
         trainer.step(&mut Unobserved)?;
     }
@@ -258,7 +258,7 @@ fn facts(settings: &Settings) -> PublicFacts {
 /// The records that this process holds.
 fn records(settings: &Settings, plan: &Plan, ranks: &dyn Collective, device: &Device) -> anyhow::Result<Records> {
     let (facts, held) = (facts(settings), plan.held_by(ranks.rank(), ranks.size()));
-    let mut rng = Randomness::from_seed(1).stream(Purpose::Split, 0, 0);
+    let mut rng = Randomness::from_seed(1).stream(Purpose::Split, 0, 0)?;
     let mut features = Vec::with_capacity(held.len() * facts.n_inputs);
     for row in 0..facts.n_records {
         let values = std::iter::repeat_with(|| rng.random_range(-1.0..1.0)).take(facts.n_inputs);

@@ -31,7 +31,7 @@ struct Setting {
 
 fn records(setting: &Setting) -> Records {
     let &Setting { n_records, n_distinct, n_inputs, .. } = setting;
-    let mut rng = Randomness::from_seed(1).stream(Purpose::Split, 0, 0);
+    let mut rng = Randomness::from_seed(1).stream(Purpose::Split, 0, 0).unwrap();
     let mut distinct: Vec<(Vec<f32>, u32, usize)> = Vec::new();
     for _ in 0..n_distinct {
         let features = (0..n_inputs).map(|_| rng.random_range(-1.0..1.0)).collect();
@@ -85,7 +85,7 @@ fn decomposition(criterion: &mut Criterion) {
     for setting in settings {
         let records = records(&setting);
         let plan = plan(&setting, &records);
-        let streams = Randomness::from_seed(2).streams(0, 0);
+        let streams = Randomness::from_seed(2).streams(0, 0).unwrap();
         let mut trainer = Trainer::new(&plan, &records, streams, Execution::default()).unwrap();
         let mut start = Start::default();
         trainer.step(&mut start).unwrap();
@@ -101,7 +101,7 @@ fn decomposition(criterion: &mut Criterion) {
         let state =
             StepState { step: 0, learning_rate: 0.01, parameters: &start.parameters, method: start.method.as_ref() };
         for threads in [1, 2] {
-            let mut rng = Randomness::from_seed(3).stream(Purpose::Analysis, 0, 0);
+            let mut rng = Randomness::from_seed(3).stream(Purpose::Analysis, 0, 0).unwrap();
             let settings = AnalysisSettings { threads, ..AnalysisSettings::default() };
             let mut analyser = Analyser::new(&plan, &records, settings, &mut rng).unwrap();
             group.bench_function(format!("evaluation-{threads}"), |bencher| {

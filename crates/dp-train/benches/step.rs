@@ -19,7 +19,7 @@ const BATCH: usize = 256;
 
 fn records(n_inputs: usize) -> Records {
     let n = 100 * BATCH;
-    let mut rng = Randomness::from_seed(1).stream(dp_train::Purpose::Split, 0, 0);
+    let mut rng = Randomness::from_seed(1).stream(dp_train::Purpose::Split, 0, 0).unwrap();
     let features: Vec<f32> = (0..n * n_inputs).map(|_| rng.random_range(-1.0..1.0)).collect();
     let labels: Vec<u32> = (0..n).map(|_| rng.random_range(0..2)).collect();
     let groups: Vec<usize> = (0..n).map(|_| rng.random_range(0..2)).collect();
@@ -51,7 +51,7 @@ fn step(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(BATCH as u64));
         for (mode, method) in [("plain", None), ("private", Some("dpsgd")), ("private-dpsgd-f", Some("dpsgd-f"))] {
             let plan = plan(model.clone(), &records, method);
-            let streams = Randomness::from_seed(2).streams(0, 0);
+            let streams = Randomness::from_seed(2).streams(0, 0).unwrap();
             let mut trainer = Trainer::new(&plan, &records, streams, Execution::default()).unwrap();
             trainer.step(&mut Unobserved).unwrap();
             let n_params = trainer.engine_mut().model().parameters().len();

@@ -105,12 +105,12 @@ fn main() -> Outcome<()> {
 
     // The noise that keeps ε is found when the configuration is read.
     let plan = Plan::new(TrainConfig::from_toml(CONFIG, train.facts())?, train.facts())?;
-    let mut trainer = Trainer::new(&plan, &train, Randomness::from_os()?.streams(0, 0), Execution::default())?;
+    let mut trainer = Trainer::new(&plan, &train, Randomness::from_os()?.streams(0, 0)?, Execution::default())?;
     trainer.run(&mut Unobserved)?;
 
     // What it cost, for whom, under which conditions.
     let privacy = plan.config().privacy.as_ref().ok_or("no [privacy]")?;
-    let scope = plan.scope("one person's record").ok_or("a method without a guarantee")?;
+    let scope = trainer.scope("one person's record").ok_or("a method without a guarantee")?;
     let statement = Statement::new(trainer.ledger(), privacy.delta, scope)?;
     println!("{statement}\n");
     assert!(statement.epsilon.epsilon().get() <= 1.0);

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::randomness::Purpose;
+
 /// Why a plan was refused or a run stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -81,6 +83,26 @@ pub enum TrainError {
     Broken {
         /// 0-based step.
         step: u64,
+    },
+    /// A run stopped early: its parameters are those of its best epoch, and all steps of the plan are
+    /// in its ledger.
+    #[error("the run stopped early after step {steps}: it takes no further step")]
+    Stopped {
+        /// Steps taken.
+        steps: u64,
+    },
+    /// A private source was asked for the same stream again.
+    #[error(
+        "random stream of {purpose:?}, run {run}, variant {variant}: it is in use already; two releases with the same noise cancel it, \
+         so take another run or variant, or restore the checkpoint of the run that has it"
+    )]
+    StreamInUse {
+        /// What the stream is for.
+        purpose: Purpose,
+        /// Number of the run.
+        run: u32,
+        /// Number of the variant.
+        variant: u16,
     },
     /// A privacy parameter or the ledger was refused.
     #[error("accounting: {0}")]

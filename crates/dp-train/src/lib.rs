@@ -28,6 +28,7 @@ mod parameters;
 mod plan;
 #[cfg(feature = "audit")]
 pub mod privacy_audit;
+mod random_streams;
 mod randomness;
 pub mod ranks;
 mod records;
@@ -35,6 +36,7 @@ mod sampler;
 mod saved_model;
 pub mod scattering;
 mod schedule;
+mod stream_state;
 mod tanh_f64;
 #[cfg(feature = "bert")]
 mod text_encoder;
@@ -63,7 +65,8 @@ pub use ops::Activation;
 pub use optimiser::OptimiserConfig;
 pub use parameters::ParameterVector;
 pub use plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig, step_query};
-pub use randomness::{Purpose, RandomStreams, Randomness};
+pub use random_streams::{Generators, RandomStreams};
+pub use randomness::{Purpose, Randomness};
 pub use records::{PublicFacts, Records};
 pub use sampler::PoissonSampler;
 pub use saved_model::SavedModel;

@@ -49,12 +49,13 @@ impl BatchPlan {
     /// is the expected size.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] if the batch is larger than the data, or anything is 0.
+    /// [`TrainError::InvalidParameter`] if the batch is larger than the data, anything is 0, or there
+    /// are more steps than 64 bits count.
     pub fn exact(n_records: usize, batch_size: usize, epochs: u64) -> Result<Self> {
         check_sizes(n_records, batch_size, epochs)?;
         Ok(Self {
             sampling_rate: SamplingRate::new(batch_size as f64 / n_records as f64)?,
-            steps: (u128::from(epochs) * n_records as u128 / batch_size as u128) as u64,
+            steps: steps_of(epochs, n_records, batch_size)?,
             epochs,
         })
     }
@@ -65,11 +66,13 @@ impl BatchPlan {
     /// than `b` where `b` does not divide `n`.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] if the batch is larger than the data, or anything is 0.
+    /// [`TrainError::InvalidParameter`] if the batch is larger than the data, anything is 0, or there
+    /// are more steps than 64 bits count.
     pub fn loader(n_records: usize, batch_size: usize, epochs: u64) -> Result<Self> {
         check_sizes(n_records, batch_size, epochs)?;
         let length = n_records.div_ceil(batch_size);
-        Ok(Self { sampling_rate: SamplingRate::new(1.0 / length as f64)?, steps: epochs * length as u64, epochs })
+        let steps = steps_of(epochs, length, 1)?;
+        Ok(Self { sampling_rate: SamplingRate::new(1.0 / length as f64)?, steps, epochs })
     }
 
     /// The epoch (1-based) that ends with this 0-based step, if one does.
@@ -77,6 +80,16 @@ impl BatchPlan {
         let epoch_after = |done: u64| (u128::from(done) * u128::from(self.epochs) / u128::from(self.steps)) as u64;
         (epoch_after(step + 1) > epoch_after(step)).then(|| epoch_after(step + 1))
     }
+}
+
+/// `⌊epochs · n/b⌋`, for at least one record and one record a batch.
+fn steps_of(epochs: u64, n_records: usize, batch_size: usize) -> Result<u64> {
+    let (n, b) = (n_records as u128, batch_size as u128);
+    u64::try_from(u128::from(epochs) * n / b).map_err(|_| {
+        // The most epochs whose steps are at most 2⁶⁴ − 1.
+        let most = ((u128::from(u64::MAX) + 1) * b - 1) / n;
+        TrainError::invalid("epochs", epochs, format!("at most {most}, whose steps 64 bits can count"))
+    })
 }
 
 fn check_sizes(n_records: usize, batch_size: usize, epochs: u64) -> Result<()> {
@@ -423,8 +436,13 @@ impl Plan {
 
     /// What a [`Statement`](dp_accounting::Statement) about a run of this plan covers, how its
     /// noise was made, what it leaves out, and what it is conditional on, but for what only its
-    /// author knows; `None` without a guarantee.
-    pub fn scope(&self, unit_of_privacy: &str) -> Option<Scope> {
+    /// author knows; `None` without a guarantee. [`Trainer::scope`](crate::Trainer::scope) is that
+    /// of a run.
+    ///
+    /// `is_private`: whether the run's streams are
+    /// ([`RandomStreams::is_private`](crate::RandomStreams::is_private)). The scope of a seeded run
+    /// says that it is not private, and is conditional on the secrecy of its seed.
+    pub fn scope(&self, unit_of_privacy: &str, is_private: bool) -> Option<Scope> {
         if !self.certified() {
             return None;
         }
@@ -438,8 +456,10 @@ impl Plan {
                 .push("the noisy counts, rounded to a grid alike, and the thresholds that follow from them".to_owned());
         }
         let not_covered = vec!["running time and memory".to_owned()];
+        let seed = (!is_private).then(|| NOT_PRIVATE.to_owned());
+        let given = seed.into_iter().chain(self.given.iter().cloned()).collect();
         let n_records = Some(self.facts.n_records as u64);
-        Some(Scope { not_covered, given: self.given.clone(), n_records, ..Scope::of(unit_of_privacy, covered) })
+        Some(Scope { not_covered, given, n_records, ..Scope::of(unit_of_privacy, covered) })
     }
 
     /// Whether the clipping method has a proof: false without privacy. What the guarantee is worth
@@ -448,16 +468,21 @@ impl Plan {
         self.config.privacy.as_ref().is_some_and(|privacy| privacy.clipping.certified())
     }
 
-    /// What an ε of a run of this plan is worth; `None` without privacy.
-    pub fn mark(&self) -> Option<Mark> {
+    /// What an ε of a run of this plan is worth; `None` without privacy. [`Self::scope`] says what
+    /// `is_private` is: a seeded run is never certified.
+    pub fn mark(&self, is_private: bool) -> Option<Mark> {
         self.config.privacy.as_ref()?;
-        Some(match (self.certified(), self.given.is_empty()) {
+        Some(match (self.certified(), self.given.is_empty() && is_private) {
             (false, _) => Mark::Nominal,
             (true, false) => Mark::Conditional,
             (true, true) => Mark::Certified,
         })
     }
 }
+
+/// What the guarantee of a seeded run is conditional on.
+const NOT_PRIVATE: &str = "the secrecy of the seed that batches and noise follow from: this run is not private, because whoever \
+                           knows the seed can take the noise off";
 
 fn context(privacy: Option<&PrivacyConfig>, rate: SamplingRate, facts: PublicFacts) -> PublicContext {
     PublicContext {

@@ -23,7 +23,7 @@ use crate::error::{Result, TrainError};
 /// use dp_accounting::SamplingRate;
 /// use dp_train::{PoissonSampler, Purpose, Randomness};
 /// let sampler = PoissonSampler::new(1_000, SamplingRate::new(0.1)?)?;
-/// let mut rng = Randomness::from_seed(1).stream(Purpose::Sampling, 0, 0);
+/// let mut rng = Randomness::from_seed(1).stream(Purpose::Sampling, 0, 0)?;
 /// let mut batch = Vec::new();
 /// sampler.next_batch(&mut rng, &mut batch);
 /// assert!((60..140).contains(&batch.len())); // 100 on average, standard deviation 9.5

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use dp_accounting::{Delta, DpEvent, NoiseMultiplier};
 use dp_train::ranks::{Alone, Collective};
 use dp_train::{
-    Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, Execution, LearningRate, Loss, ModelConfig,
-    Observer, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, RandomStreams, Records, StepState, StepView,
-    TrainConfig, Trainer,
+    Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, Execution, Generators, LearningRate, Loss,
+    ModelConfig, Observer, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, RandomStreams, Records, StepState,
+    StepView, TrainConfig, Trainer,
 };
 
 use crate::choice::{Architecture, Named};
@@ -72,13 +72,14 @@ pub(crate) fn train(
         compare(&run.named.event(sigma.times(run.records_per_unit)?, run.n_groups, 1)?, plan.step_event())?;
     }
     let stream = |purpose: &str| key.stream(purpose, 0);
-    let streams = RandomStreams {
+    let generators = Generators {
         initialisation: stream("initial weights"),
         sampling: stream("batches"),
         noise: stream("noise of gradients"),
         counts: stream("noise of counts"),
         dropout: stream("dropout"),
     };
+    let streams = RandomStreams::from_generators(generators, key.seed.is_none())?;
     // A CUDA device is driven by one thread.
     let threads = if run.device.is_cpu() { run.threads } else { NonZeroUsize::MIN };
     let execution = Execution { threads, device: run.device.clone(), ranks: ranks.clone(), ..Execution::default() };

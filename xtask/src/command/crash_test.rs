@@ -146,7 +146,7 @@ fn train(folder: &Path, args: &CrashTestArgs) -> anyhow::Result<()> {
     let train = records(N_RECORDS, plan.held_by(ranks.rank(), ranks.size()), 0, &execution.device)?;
     let validation = records(N_VALIDATION, 0..N_VALIDATION, 1, &execution.device)?;
     let path = folder.join(CHECKPOINT);
-    let mut trainer = Trainer::new(&plan, &train, Randomness::from_seed(1).streams(0, 0), execution)?
+    let mut trainer = Trainer::new(&plan, &train, Randomness::from_seed(1).streams(0, 0)?, execution)?
         .with_validation(&validation)?
         .with_checkpoints(Checkpoints::new(&path, CheckpointInterval::Steps(1)))?;
     if path.exists() {
@@ -167,7 +167,7 @@ fn facts(n_records: usize) -> PublicFacts {
 fn records(n_records: usize, held: Range<usize>, run: u32, device: &Device) -> anyhow::Result<Records> {
     let facts = facts(n_records);
     let width = facts.n_inputs;
-    let mut rng = Randomness::from_seed(1).stream(Purpose::Split, run, 0);
+    let mut rng = Randomness::from_seed(1).stream(Purpose::Split, run, 0)?;
     let features: Vec<f32> = (0..n_records * width).map(|_| rng.random_range(-1.0..1.0)).collect();
     let labels: Vec<u32> = features.chunks_exact(width).map(|x| u32::from(x[0] + x[1] > 0.0)).collect();
     let groups: Vec<usize> = (0..n_records).map(|_| rng.random_range(0..2)).collect();

@@ -142,8 +142,8 @@ impl Tables {
         let (provenance, encoding) = self.read(setting.source)?;
         let encoding = setting.features.name(encoding);
         let split_of = |run| if setting.splits == Splits::First { 0 } else { run };
-        let seeds: Vec<u64> =
-            (0..n_seeds).map(|run| randomness.stream(Purpose::Split, split_of(run), 0).next_u64()).collect();
+        let seed = |run| Ok(randomness.stream(Purpose::Split, split_of(run), 0)?.next_u64());
+        let seeds = (0..n_seeds).map(seed).collect::<anyhow::Result<Vec<u64>>>()?;
         let (n_seeds, setting) = (seeds.len(), *setting);
         let made = move |seed: u64| {
             let split = setting.features.of(self.split(setting.source, seed)?)?;

@@ -37,7 +37,8 @@ pub(crate) fn record(plan: &Plan, published: Option<&PublishedBudget>) -> anyhow
         return Ok(None);
     };
     let ledger = ledger(plan)?;
-    let scope = plan.scope(UNIT);
+    // Of the mechanism: whether its noise follows from a seed is known of a study, not of a method.
+    let scope = plan.scope(UNIT, true);
     Ok(Some(PrivacyRecord {
         certified: plan.certified(),
         delta: privacy.delta.get(),

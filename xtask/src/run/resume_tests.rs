@@ -230,7 +230,7 @@ fn a_run_goes_on_from_its_checkpoint_with_all_that_it_recorded() {
     let plan = plan_of(&experiment, &experiment.methods[0], facts, &[], &[]).unwrap();
     let batches = plan.config().batches;
     let execution = Execution::default();
-    let streams = |seed| Randomness::from_seed(seed).streams(0, 0);
+    let streams = |seed| Randomness::from_seed(seed).streams(0, 0).unwrap();
     let run = |seed, checkpoint| {
         let outcome =
             train(&plan, &records, streams(seed), &execution, None, checkpoint, &ProgressBar::hidden()).unwrap();

@@ -198,29 +198,33 @@ impl Session {
     }
 
     /// The random streams of one run, or of one trial of a search: initial parameters are the same
-    /// for all.
+    /// for all. Without a seed they are handed out once.
+    /// Whether the runs trained here follow from a seed: they then have checkpoints, and can be made
+    /// again.
+    pub(crate) fn is_seeded(&self) -> bool {
+        !self.secret.is_private()
+    }
+
     pub(crate) fn streams(&self, key: &RunKey, trial: u16) -> anyhow::Result<RandomStreams> {
         let run = index(key)?;
-        Ok(RandomStreams {
-            initialisation: self.public.stream(Purpose::Initialisation, run, 0),
-            ..self.secret.derived(&self.name(key)).streams(run, trial)
-        })
+        let streams = self.secret.derived(&self.name(key)).streams(run, trial)?;
+        Ok(streams.initialised_from(&self.public, run)?)
     }
 
     /// The stream that an analysis of one run draws from.
     pub(crate) fn analysis_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
-        Ok(self.secret.derived(&self.name(key)).stream(Purpose::Analysis, index(key)?, 0))
+        Ok(self.secret.derived(&self.name(key)).stream(Purpose::Analysis, index(key)?, 0)?)
     }
 
     /// The stream of the releases before a training.
     pub(crate) fn conditioning_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
-        Ok(self.secret.derived(&self.name(key)).stream(Purpose::Conditioning, index(key)?, 0))
+        Ok(self.secret.derived(&self.name(key)).stream(Purpose::Conditioning, index(key)?, 0)?)
     }
 
     /// The stream that a search draws from: number and points of its trials, noise of their scores.
     pub(crate) fn search_stream(&self, key: &RunKey) -> anyhow::Result<ChaCha20Rng> {
         let search = self.secret.derived(&self.name(key)).derived("search");
-        Ok(search.stream(Purpose::Counts, index(key)?, 0))
+        Ok(search.stream(Purpose::Counts, index(key)?, 0)?)
     }
 
     /// Where one training of a run keeps its checkpoint; `None` in a study without a seed.

@@ -46,10 +46,13 @@ impl Run<'_> {
         }
     }
 
-    /// Trains the first epochs of the run that is named `whole`, which can go on from there.
+    /// Trains the first epochs of the run that is named `whole`, which can go on from there: with its
+    /// streams, if they follow from a seed. Without one there is no checkpoint to go on from, and no
+    /// noise is in two releases.
     pub(crate) fn begin(&self, beginning: &Beginning, whole: &RunKey) -> anyhow::Result<Result<RunRecord, Failure>> {
         let started = Instant::now();
-        match self.variant(whole, beginning, 0, None)? {
+        let run = if self.session.is_seeded() { whole } else { self.key };
+        match self.variant(run, beginning, 0, None)? {
             Ok(model) => model.into_run(self.key.index, || started.elapsed().as_secs_f64()),
             Err(failure) => Ok(Err(failure)),
         }

@@ -68,7 +68,7 @@ fn duration(seconds: f64) -> String {
 /// If a step fails.
 pub(crate) fn throughput(plan: &Plan, records: &Records, execution: &Execution) -> anyhow::Result<f64> {
     // What is trained here is thrown away: nothing of it is a release.
-    let streams = Randomness::from_seed(0).streams(0, 0);
+    let streams = Randomness::from_seed(0).streams(0, 0)?;
     let mut trainer = Trainer::new(plan, records, streams, execution.clone())?;
     trainer.step(&mut Unobserved)?;
     let (started, mut steps) = (Instant::now(), 0_u32);

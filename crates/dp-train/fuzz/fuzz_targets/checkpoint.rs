@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
         LearningRate::Constant(0.1),
     );
     let plan = Plan::new(config, facts).expect("a plan");
-    let streams = Randomness::from_seed(1).streams(0, 0);
+    let streams = Randomness::from_seed(1).streams(0, 0).unwrap();
     let mut trainer = Trainer::new(&plan, &records, streams, Execution::default()).expect("a trainer");
     let before = trainer.engine_mut().model().parameters().to_vec().expect("parameters");
     if trainer.restore_checkpoint(&path).is_err() {

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use dp_accounting::Ledger;
 use dp_clipping::MethodState;
-use rand::SeedableRng;
-use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -14,12 +12,13 @@ use crate::early_stopping::Patience;
 use crate::error::{Result, TrainError};
 use crate::numerics::{NUMERICS, platform};
 use crate::records::PublicFacts;
+use crate::stream_state::StreamState;
 use crate::trainer::{Execution, RunCounts};
 
 /// Version of the format. A change of what is stored, or of what it means, is a new version; there
 /// is no reading of old ones, since a run that continues under other code is not the run that was
 /// interrupted.
-pub(super) const VERSION: u64 = 6;
+pub(super) const VERSION: u64 = 7;
 
 /// Everything but the tensors, as JSON.
 #[derive(Serialize, Deserialize)]
@@ -31,11 +30,15 @@ pub(super) struct Header {
     pub(super) code_revision: Option<String>,
     pub(super) config: Value,
     pub(super) facts: PublicFacts,
+    /// What the guarantee is conditional on.
+    pub(super) given: Vec<String>,
     pub(super) data: DataDigests,
     pub(super) execution: ExecutionState,
     pub(super) counts: RunCounts,
     pub(super) method: Option<MethodState>,
     pub(super) streams: BTreeMap<String, StreamState>,
+    /// Whether nobody but this file knows the streams.
+    pub(super) private: bool,
     pub(super) ledger: Ledger,
     pub(super) patience: PatienceState,
     /// What the run's observer has kept.
@@ -49,7 +52,7 @@ pub(super) struct Header {
 /// differ by data alone.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ExecutionState {
+pub(crate) struct ExecutionState {
     /// Version of the arithmetic.
     numerics: u32,
     /// `None` for a certified run, whose sums do not depend on it.
@@ -63,7 +66,7 @@ pub(super) struct ExecutionState {
 }
 
 impl ExecutionState {
-    pub(super) fn of(execution: &Execution, certified: bool) -> Self {
+    pub(crate) fn of(execution: &Execution, certified: bool) -> Self {
         Self {
             numerics: NUMERICS,
             micro_batch: (!certified).then_some(execution.records_at_once()),
@@ -80,37 +83,6 @@ impl ExecutionState {
 pub(crate) struct DataDigests {
     pub(super) records: String,
     pub(super) validation: Option<String>,
-}
-
-/// Key and position of a random stream: the secret of the run.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct StreamState {
-    key: String,
-    stream: u64,
-    /// Words drawn; JSON numbers are too short for it.
-    position: String,
-}
-
-impl StreamState {
-    pub(super) fn of(rng: &ChaCha20Rng) -> Self {
-        Self { key: hex::encode(rng.get_seed()), stream: rng.get_stream(), position: rng.get_word_pos().to_string() }
-    }
-
-    /// The generator at this position.
-    pub(super) fn generator(&self) -> Result<ChaCha20Rng, String> {
-        let mut key = [0; 32];
-        // The key itself must not appear in a message.
-        hex::decode_to_slice(&self.key, &mut key).map_err(|_| "a random stream's key is not 64 hexadecimal digits")?;
-        let position = self
-            .position
-            .parse()
-            .map_err(|_| format!("position of a random stream: {} is no number", self.position))?;
-        let mut rng = ChaCha20Rng::from_seed(key);
-        rng.set_stream(self.stream);
-        rng.set_word_pos(position);
-        Ok(rng)
-    }
 }
 
 /// What early stopping remembers, but for the best parameters.
@@ -138,40 +110,6 @@ impl PatienceState {
 }
 
 /// A value as JSON.
-pub(super) fn to_value(value: &impl Serialize) -> Result<Value> {
+pub(crate) fn to_value(value: &impl Serialize) -> Result<Value> {
     serde_json::to_value(value).map_err(|error| TrainError::mismatch("JSON of a checkpoint", "a value", error))
-}
-
-#[cfg(test)]
-mod tests {
-    use rand::RngCore;
-
-    use super::*;
-
-    #[test]
-    fn a_stream_continues_at_any_word() {
-        let mut rng = ChaCha20Rng::from_seed([3; 32]);
-        rng.set_stream(77);
-        for drawn in 0..300 {
-            let json = serde_json::to_string(&StreamState::of(&rng)).unwrap();
-            let mut restored = serde_json::from_str::<StreamState>(&json).unwrap().generator().unwrap();
-            let mut original = rng.clone();
-            for _ in 0..70 {
-                assert_eq!(restored.next_u64(), original.next_u64(), "{drawn} words");
-            }
-            rng.next_u32();
-        }
-    }
-
-    #[test]
-    fn a_damaged_stream_is_refused_without_its_key() {
-        let state = |key: &str, position: &str| StreamState { key: key.into(), stream: 0, position: position.into() };
-        let key = hex::encode([7; 32]);
-        assert!(state(&key, "68719476736").generator().is_ok());
-        assert_eq!(state(&key, "x").generator().unwrap_err(), "position of a random stream: x is no number");
-        assert_eq!(
-            state(&key[1..], "0").generator().unwrap_err(),
-            "a random stream's key is not 64 hexadecimal digits"
-        );
-    }
 }

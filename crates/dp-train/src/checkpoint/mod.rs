@@ -1,20 +1,21 @@
 //! Checkpoints: everything a run needs to go on as if it had never been interrupted.
 
-mod difference;
+pub(crate) mod difference;
 mod header;
 mod tensors;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-pub(crate) use header::DataDigests;
-use header::{ExecutionState, Header, PatienceState, StreamState, VERSION};
+pub(crate) use header::{DataDigests, ExecutionState, to_value};
+use header::{Header, PatienceState, VERSION};
 use serde_json::Value;
 use tensors::{Group, TensorFile};
 
 use crate::error::{Result, TrainError};
 use crate::output::{self, Readers};
 use crate::ranks::Alone;
+use crate::stream_state::StreamState;
 use crate::trainer::Trainer;
 
 /// Where a run keeps its checkpoint, and how often it writes one.
@@ -132,11 +133,13 @@ impl Trainer<'_> {
             code_revision: self.checkpoints.as_ref().and_then(|checkpoints| checkpoints.code_revision.clone()),
             config: header::to_value(self.plan.config())?,
             facts: self.plan.facts(),
+            given: self.plan.conditions().to_vec(),
             data,
             execution: ExecutionState::of(&self.execution, self.plan.certified()),
             counts: self.counts,
             method: self.method.as_ref().map(|method| method.state()),
             streams: self.streams.named().map(|(name, rng)| (name.to_owned(), StreamState::of(rng))).into(),
+            private: self.streams.is_private,
             ledger: self.ledger.clone(),
             patience: PatienceState::of(&self.patience),
             observer,
@@ -155,9 +158,10 @@ impl Trainer<'_> {
             .map_err(|error| TrainError::checkpoint(path, error))
     }
 
-    /// Continues from a checkpoint of the same run: same configuration, public facts, records,
-    /// [`Execution`](crate::Execution) and version of the format. The random streams that this
-    /// trainer was made with are replaced by those of the checkpoint.
+    /// Continues from a checkpoint of the same run: same configuration, public facts, conditions,
+    /// records, [`Execution`](crate::Execution) and version of the format. The random streams that
+    /// this trainer was made with are replaced by those of the checkpoint, which know whether they
+    /// are private.
     ///
     /// Another version of the arithmetic ([`NUMERICS`](crate::NUMERICS)), instruction set or model
     /// of GPU would round sums otherwise, and steps that are taken again would release other values
@@ -172,7 +176,8 @@ impl Trainer<'_> {
     /// # Errors
     /// [`TrainError::Checkpoint`] if the file cannot be read, is damaged or has another version;
     /// [`TrainError::Differences`] listing every difference between the checkpoint and this run:
-    /// configuration, public facts, records (by digest), execution, ledger. The trainer is then
+    /// configuration, public facts, conditions of the guarantee, records (by digest), execution,
+    /// ledger. The trainer is then
     /// unchanged.
     pub fn restore_checkpoint(&mut self, path: &Path) -> Result<()> {
         let refuse = |reason: String| TrainError::checkpoint(path, reason);
@@ -190,11 +195,11 @@ impl Trainer<'_> {
             return Err(TrainError::Differences { what, differences });
         }
         // Everything is read and checked before anything is changed.
-        let mut streams = self.streams.clone();
-        for (name, rng) in streams.named_mut() {
+        let generator = |(name, _)| {
             let state = header.streams.get(name).ok_or_else(|| refuse(format!("no random stream `{name}`")))?;
-            *rng = state.generator().map_err(refuse)?;
-        }
+            state.generator().map_err(refuse)
+        };
+        let streams = self.streams.named().into_iter().map(generator).collect::<Result<Vec<_>>>()?;
         let parameters = self.engine.model().parameters();
         let read = |group: Group<'_>| file.get(parameters, group).map_err(refuse);
         let weights = read(Group::Parameters)?;
@@ -212,7 +217,11 @@ impl Trainer<'_> {
         }
         self.patience = header.patience.restored(best);
         self.remembered = header.observer;
-        (self.streams, self.counts, self.ledger) = (streams, header.counts, header.ledger);
+        for ((_, rng), restored) in self.streams.named_mut().into_iter().zip(streams) {
+            *rng = restored;
+        }
+        self.streams.is_private = header.private;
+        (self.counts, self.ledger) = (header.counts, header.ledger);
         self.is_broken = false;
         Ok(())
     }
@@ -232,13 +241,18 @@ impl Trainer<'_> {
 
     /// What makes a checkpoint that of another run.
     fn differences(&mut self, header: &Header) -> Result<Vec<String>> {
-        let mut differences = difference::between("config", &header::to_value(self.plan.config())?, &header.config);
+        let between = |name: &str, ours: &Value, theirs: &Value| {
+            difference::between(name, (ours, "here"), (theirs, "in the checkpoint"))
+        };
+        let mut differences = between("config", &header::to_value(self.plan.config())?, &header.config);
         let (ours, theirs) = (header::to_value(&self.plan.facts())?, header::to_value(&header.facts)?);
-        differences.extend(difference::between("facts", &ours, &theirs));
+        differences.extend(between("facts", &ours, &theirs));
+        let (ours, theirs) = (header::to_value(&self.plan.conditions())?, header::to_value(&header.given)?);
+        differences.extend(between("given", &ours, &theirs));
         let (ours, theirs) = (header::to_value(self.data_digests()?)?, header::to_value(&header.data)?);
-        differences.extend(difference::between("sha256", &ours, &theirs));
+        differences.extend(between("sha256", &ours, &theirs));
         let ours = header::to_value(&ExecutionState::of(&self.execution, self.plan.certified()))?;
-        differences.extend(difference::between("execution", &ours, &header::to_value(&header.execution)?));
+        differences.extend(between("execution", &ours, &header::to_value(&header.execution)?));
         let charged = if header.patience.stopped {
             header.counts.steps.max(self.plan.config().batches.steps)
         } else {

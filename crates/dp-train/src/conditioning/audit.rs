@@ -58,7 +58,7 @@ fn evidence(noise: Noise, is_there: bool, rng: &mut ChaCha20Rng) -> f64 {
 
 /// A lower bound on μ from guesses about many runs, half of them with the canary.
 fn audited(noise: Noise, seed: u64) -> f64 {
-    let mut rng = Randomness::from_seed(seed).stream(Purpose::Conditioning, 0, 0);
+    let mut rng = Randomness::from_seed(seed).stream(Purpose::Conditioning, 0, 0).unwrap();
     let mut evidences = |is_there| -> Vec<f64> { (0..RUNS).map(|_| evidence(noise, is_there, &mut rng)).collect() };
     let (with, without) = (evidences(true), evidences(false));
     // The first half of the runs sets the threshold, the second is judged by it.

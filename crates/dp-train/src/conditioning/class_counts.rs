@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn counts_are_released_once_and_priors_are_positive() {
-        let mut rng = Randomness::from_seed(4).stream(Purpose::Conditioning, 0, 0);
+        let mut rng = Randomness::from_seed(4).stream(Purpose::Conditioning, 0, 0).unwrap();
         let mut ledger = Ledger::new(NeighbouringRelation::ZeroOut);
         let labels: Vec<u32> = (0..10_000).map(|i| u32::from(i % 10 == 0)).collect();
         let sigma = NoiseMultiplier::new(20.0).unwrap();

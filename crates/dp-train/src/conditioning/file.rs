@@ -112,7 +112,7 @@ mod tests {
         let sigma = Some(NoiseMultiplier::new(0.5).unwrap());
         let (none, some) = (ConditioningConfig::default(), ConditioningConfig { mean: sigma, ..Default::default() });
         for config in [none, some, ConditioningConfig { covariance: sigma, ..some }] {
-            let mut rng = Randomness::from_seed(5).stream(Purpose::Conditioning, 0, 0);
+            let mut rng = Randomness::from_seed(5).stream(Purpose::Conditioning, 0, 0).unwrap();
             let mut ledger = Ledger::new(NeighbouringRelation::ZeroOut);
             let fitted = Conditioning::fit(&config, &rows, 6, NonZeroUsize::MIN, &mut rng, &mut ledger).unwrap();
             fitted.save(&path).unwrap();

@@ -357,7 +357,7 @@ mod tests {
 
     fn fit(rows: &[f32], d: usize, mean: f64, covariance: f64) -> (Conditioning, Ledger) {
         let mut ledger = Ledger::new(NeighbouringRelation::ZeroOut);
-        let mut rng = Randomness::from_seed(5).stream(Purpose::Conditioning, 0, 0);
+        let mut rng = Randomness::from_seed(5).stream(Purpose::Conditioning, 0, 0).unwrap();
         let sigma = |value| Some(NoiseMultiplier::new(value).unwrap());
         let config =
             ConditioningConfig { mean: sigma(mean), covariance: sigma(covariance), ..ConditioningConfig::default() };
@@ -469,7 +469,7 @@ mod tests {
     fn noise_beside_the_diagonal_is_smaller_by_the_root_of_two() {
         let size = 640;
         let mut triangle = vec![0.0; size * (size + 1) / 2];
-        let mut rng = Randomness::from_seed(6).stream(Purpose::Conditioning, 0, 0);
+        let mut rng = Randomness::from_seed(6).stream(Purpose::Conditioning, 0, 0).unwrap();
         let (mut diagonal, mut beside) = (Vec::new(), Vec::new());
         for _ in 0..10 {
             triangle.fill(0.0);
@@ -517,7 +517,7 @@ mod tests {
 
     #[test]
     fn rows_that_do_not_fit_are_refused() {
-        let mut rng = Randomness::from_seed(5).stream(Purpose::Conditioning, 0, 0);
+        let mut rng = Randomness::from_seed(5).stream(Purpose::Conditioning, 0, 0).unwrap();
         let mut ledger = Ledger::new(NeighbouringRelation::ZeroOut);
         let mut refused = |config: ConditioningConfig, rows: &[f32], d| {
             Conditioning::fit(&config, rows, d, NonZeroUsize::MIN, &mut rng, &mut ledger).unwrap_err().to_string()

@@ -30,7 +30,7 @@
 //! let rows = [0.6_f32, 0.8, 0.8, 0.6, 0.0, 1.0];
 //! let (epsilon, delta) = (Epsilon::new(4.0)?, Delta::new(1e-5)?);
 //! let budget = GaussianBudget::new(epsilon, delta)?;
-//! let mut rng = Randomness::from_seed(1).stream(Purpose::Conditioning, 0, 0);
+//! let mut rng = Randomness::from_seed(1).stream(Purpose::Conditioning, 0, 0)?;
 //! let mut ledger = Ledger::new(NeighbouringRelation::ZeroOut);
 //!
 //! let config = ConditioningConfig {

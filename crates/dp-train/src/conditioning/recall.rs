@@ -131,7 +131,7 @@ mod tests {
     /// until it is found, and the ledger has every round.
     #[test]
     fn a_class_that_is_missed_gains() {
-        let mut rng = Randomness::from_seed(7).stream(Purpose::Conditioning, 0, 0);
+        let mut rng = Randomness::from_seed(7).stream(Purpose::Conditioning, 0, 0).unwrap();
         let mut ledger = Ledger::new(NeighbouringRelation::ZeroOut);
         let labels: Vec<u32> = (0..20_000).map(|i| i % 2).collect();
         let logits: Vec<f64> = (0..20_000_u32)

@@ -17,7 +17,7 @@ use crate::loss::Loss;
 use crate::models::ModelConfig;
 use crate::observer::{Observer, StepState, StepView};
 use crate::plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
-use crate::randomness::RandomStreams;
+use crate::random_streams::RandomStreams;
 use crate::ranks::on_threads;
 use crate::records::{PublicFacts, Records};
 use crate::schedule::LearningRate;
@@ -134,7 +134,7 @@ fn play(
         let held = records.held_part(plan.held_by(ranks.rank(), ranks.size()))?;
         let execution = Execution { ranks, ..Execution::default() };
         let fault = plant.and_then(Plant::of_ranks);
-        with_planted(fault, || play_rank(entry, plan, &held, streams.clone(), plant, execution))
+        with_planted(fault, || play_rank(entry, plan, &held, streams.duplicate(), plant, execution))
     });
     Ok(played?.swap_remove(0))
 }
@@ -234,7 +234,7 @@ impl<'a> OneCanary<'a> {
     pub(super) fn attack(&self, present: bool, streams: RandomStreams) -> Result<Statistics> {
         let records = self.records(present)?;
         let reuse = self.plant == Some(Plant::SeedReuse);
-        let again = reuse.then(|| streams.clone());
+        let again = reuse.then(|| streams.duplicate());
         let first = play(self.entry, &self.plan, &records, streams, self.plant, self.ranks)?;
         let mut statistics = self.look(&first, &self.plan);
         if let Some(streams) = again {

@@ -191,7 +191,7 @@ impl Audited<'_> {
         for (world, statistics) in worlds.iter_mut().enumerate() {
             let randomness = self.randomness.derived(&format!("group {group}, world {world}"));
             for run in 0..runs {
-                statistics.push(canary.attack(world == 1, randomness.streams(run, 0))?);
+                statistics.push(canary.attack(world == 1, randomness.streams(run, 0)?)?);
             }
         }
         let [absent, present] = worlds;
@@ -212,8 +212,8 @@ impl Audited<'_> {
 
     fn one_run(&self, canaries: &ManyCanaries<'_>) -> Result<OneRunOutcome> {
         let randomness = self.randomness.derived("one run");
-        let mut coins = randomness.stream(Purpose::Split, 0, 0);
-        let mut guesses = canaries.attack(&mut coins, randomness.streams(0, 0))?;
+        let mut coins = randomness.stream(Purpose::Split, 0, 0)?;
+        let mut guesses = canaries.attack(&mut coins, randomness.streams(0, 0)?)?;
         let is_right = |guess: &&Guess| (guess.score > 0.0) == guess.present;
         let n = guesses.len() as u32;
         // Only the surest fifth is guessed: their share was fixed beforehand.

@@ -4,11 +4,14 @@
 //! **Guarantee.** The model does not depend on the number of ranks, in no bit. A rank sums whole
 //! blocks of records in integers, which associate; who is drawn, all noise and all masks are
 //! functions of keys that every rank has, and of public numbers; and every rank takes every step,
-//! whether a record of its own was drawn or not. Ranks compare their parameters and ledgers as they
-//! go, and a difference ends the run.
+//! whether a record of its own was drawn or not. Ranks agree on plan, streams and arithmetic when a
+//! trainer is made, and on what they are about to do and its outcome whenever a call begins and
+//! returns: a difference ends the run.
 //!
-//! Ranks trust each other: losses, norms and sums without noise pass between them.
+//! Ranks trust each other and the network between them: losses, norms and sums without noise, the
+//! key and the checkpoint pass over it.
 
+mod agreement;
 mod in_process;
 #[cfg(feature = "mpi")]
 mod mpi;
@@ -24,6 +27,7 @@ use candle_core::Device;
 use candle_core::cuda::cudarc::driver::CudaSlice;
 use dp_accounting::SamplingRate;
 
+pub(crate) use self::agreement::agree_on;
 pub use self::in_process::{in_process, on_threads};
 use crate::blocks::Blocks;
 use crate::error::{Result, TrainError};
@@ -129,23 +133,14 @@ pub trait Collective: Debug + Send + Sync {
         Ok(self.gather(part)?.swap_remove(0))
     }
 
-    /// An error unless all ranks gave the same.
+    /// An error unless all ranks gave the same. Digests pass between the ranks, and no rank's
+    /// message ever shows what another one sent: it may be a loss, or a key.
     ///
     /// # Errors
-    /// [`TrainError::Ranks`] naming the first rank that differs from rank 0.
+    /// [`TrainError::Ranks`] naming the first rank that differs from rank 0, or that is about to do
+    /// something else than this one.
     fn agree(&self, what: &str, value: &[u8]) -> Result<()> {
-        if self.size() == 1 {
-            return Ok(());
-        }
-        let all = self.gather(value.to_vec())?;
-        match all.iter().position(|other| *other != all[0]) {
-            None => Ok(()),
-            Some(rank) => Err(TrainError::Ranks(format!(
-                "{what}: rank {rank} has {}, rank 0 has {}",
-                String::from_utf8_lossy(&all[rank]),
-                String::from_utf8_lossy(&all[0])
-            ))),
-        }
+        agreement::agree(self, what, value)
     }
 }
 
@@ -187,7 +182,7 @@ const LAUNCHERS: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"];
 /// # Errors
 /// [`TrainError::Ranks`] if a launcher started several processes and the program was built without
 /// the feature `mpi`: they would all do the same. Ranks whose processors have other instruction
-/// sets, which round otherwise, or that are other versions of the program.
+/// sets, which round otherwise, or that run another build of the program.
 pub fn from_environment() -> Result<Arc<dyn Collective>> {
     let size = LAUNCHERS.iter().find_map(|name| std::env::var(name).ok()?.parse::<usize>().ok());
     let Some(size) = size else { return Ok(Arc::new(Alone)) };
@@ -197,7 +192,7 @@ pub fn from_environment() -> Result<Arc<dyn Collective>> {
 #[cfg(feature = "mpi")]
 fn started(_size: usize) -> Result<Arc<dyn Collective>> {
     let ranks: Arc<dyn Collective> = Arc::new(mpi::Mpi::start()?);
-    ranks.agree("program and processor", fingerprint().as_bytes())?;
+    agree_on(&*ranks, "program and processor", &fingerprint()?)?;
     Ok(ranks)
 }
 
@@ -235,10 +230,20 @@ pub(crate) fn with_device(ranks: Arc<dyn Collective>, device: &Device) -> Result
     }
 }
 
-/// What must be the same on all ranks for the same bits.
+/// What must be the same on all ranks for the same bits. A version says nothing of how a program was
+/// built: the file itself does.
 #[cfg(feature = "mpi")]
-fn fingerprint() -> String {
-    format!("version {}, numerics {}, {}", env!("CARGO_PKG_VERSION"), crate::NUMERICS, crate::numerics::platform())
+fn fingerprint() -> Result<serde_json::Value> {
+    use sha2::{Digest as _, Sha256};
+    let unread = |error| TrainError::Ranks(format!("the file of this program: {error}"));
+    let mut file = std::env::current_exe().and_then(std::fs::File::open).map_err(unread)?;
+    let mut digest = Sha256::new();
+    std::io::copy(&mut file, &mut digest).map_err(unread)?;
+    Ok(serde_json::json!({
+        "sha256": hex::encode(digest.finalize()),
+        "numerics": crate::NUMERICS,
+        "processor": crate::numerics::platform(),
+    }))
 }
 
 /// The records of one of `size` ranks, among `n_records` that are sampled at this rate: whole
@@ -315,6 +320,6 @@ mod tests {
             Ok(ranks.agree("colour", colour).unwrap_err().to_string())
         });
         let errors = errors.unwrap();
-        assert_eq!(errors, ["ranks: colour: rank 2 has red, rank 0 has blue"; 3]);
+        assert_eq!(errors, ["ranks: colour: rank 2 differs from rank 0"; 3]);
     }
 }

@@ -14,7 +14,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use candle_core::Device;
-use dp_accounting::Ledger;
+use dp_accounting::{Ledger, Mark, Scope};
 use dp_clipping::{ClipMethod, Coupling};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,7 +35,7 @@ use crate::ops;
 use crate::optimiser::Optimiser;
 use crate::parameters::ParameterVector;
 use crate::plan::Plan;
-use crate::randomness::RandomStreams;
+use crate::random_streams::RandomStreams;
 use crate::ranks::{Alone, Collective, with_device};
 use crate::records::{PublicFacts, Records};
 use crate::sampler::PoissonSampler;
@@ -162,9 +162,11 @@ impl StepSum {
 
 impl<'a> Trainer<'a> {
     /// Builds model, sampler, clipping method and ledger from one plan, and draws the initial
-    /// parameters.
+    /// parameters. Several ranks agree beforehand that they have one plan, the same streams and the
+    /// same arithmetic.
     ///
     /// # Errors
+    /// [`TrainError::Differences`] and [`TrainError::Ranks`] if ranks differ;
     /// [`TrainError::Mismatch`] if the public facts of the records are not those the plan was made
     /// for, or the records are on another device; [`TrainError::InvalidParameter`] if the loss does
     /// not fit the number of classes, or a width or the micro-batch is 0.
@@ -183,6 +185,7 @@ impl<'a> Trainer<'a> {
         }
         records.check_device(&execution.device)?;
         shared::check(plan, records, &*execution.ranks)?;
+        shared::agree(plan, records, &streams, &execution)?;
         execution.ranks = with_device(execution.ranks, &execution.device)?;
         let config = plan.config();
         let mut engine = Engine::new(&config.model, config.loss.clone(), records, &execution.device)?
@@ -294,19 +297,20 @@ impl<'a> Trainer<'a> {
         if self.plan.config().early_stopping.is_some() && self.validation.is_none() {
             return Err(TrainError::mismatch("validation records for early stopping", "some", "none"));
         }
+        self.agree_to_run(until)?;
+        self.compare_ranks()?;
         if self.checkpoints.is_some() && self.execution.ranks.size() > 1 {
             // All ranks together, and not only when one of them finds that a checkpoint is due.
             self.data_digests()?;
         }
-        self.compare_ranks()?;
         match std::mem::take(&mut self.remembered) {
             Value::Null => {}
             memory => observer.remember(memory)?,
         }
         while self.counts.steps < until && !self.patience.stopped {
             let step = self.counts.steps;
-            self.step(observer)?;
-            self.compare_ranks()?;
+            self.take_step(observer)?;
+            self.compare_ranks_if_due()?;
             if let Some(epoch) = batches.epoch_ending_at(step) {
                 if self.engine.model().parameters().to_vec()?.iter().any(|p| !p.is_finite()) {
                     return Err(TrainError::Diverged { step });
@@ -316,21 +320,33 @@ impl<'a> Trainer<'a> {
             }
             self.checkpoint_if_due(until, observer)?;
         }
+        self.compare_ranks()?;
         Ok(self.counts)
     }
 
     /// Takes one step: draws a batch, sums its clipped gradients, adds noise and updates the
     /// parameters.
     ///
-    /// A step beyond the plan's last one is possible and enters the ledger as well.
+    /// A step beyond the plan's last one is possible and enters the ledger as well. After an early
+    /// stop there is none: the parameters are those of an earlier epoch.
     ///
     /// # Errors
+    /// [`TrainError::Stopped`] after an early stop; [`TrainError::Ranks`] if ranks differ.
     /// [`TrainError::Mismatch`] if the clipping method reports a query that the plan did not
     /// announce: an unaccounted release stops the run before anything of it is used.
     /// [`TrainError::Tensor`] if the device fails. After either the trainer is
     /// [`TrainError::Broken`] until a checkpoint is restored.
     pub fn step(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        self.agree_to_step()?;
+        self.take_step(observer)?;
+        self.compare_ranks()
+    }
+
+    fn take_step(&mut self, observer: &mut dyn Observer) -> Result<()> {
         self.ensure_whole()?;
+        if self.patience.stopped {
+            return Err(TrainError::Stopped { steps: self.counts.steps });
+        }
         let step = self.counts.steps;
         if observer.wants_state(step) {
             let method = self.method.as_ref().map(|method| method.state());
@@ -380,6 +396,23 @@ impl<'a> Trainer<'a> {
     /// The model and its buffers, to evaluate it or to read its parameters between steps.
     pub fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine
+    }
+
+    /// Whether nobody can know batches and noise of this run, which no seed then fixes.
+    pub fn is_private(&self) -> bool {
+        self.streams.is_private()
+    }
+
+    /// What a [`Statement`](dp_accounting::Statement) about this run covers, leaves out and is
+    /// conditional on: [`Plan::scope`] with the run's own streams. That of a seeded run says that it
+    /// is not private.
+    pub fn scope(&self, unit_of_privacy: &str) -> Option<Scope> {
+        self.plan.scope(unit_of_privacy, self.is_private())
+    }
+
+    /// What an ε of this run is worth: [`Plan::mark`] with the run's own streams.
+    pub fn mark(&self) -> Option<Mark> {
+        self.plan.mark(self.is_private())
     }
 
     /// Everything that was released so far, for neighbours in which one record is blanked.

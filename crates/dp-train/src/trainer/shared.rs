@@ -3,13 +3,16 @@
 use std::ops::Range;
 
 use dp_clipping::Coupling;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::Trainer;
 use super::gradient::Pass;
+use super::{Execution, Trainer};
+use crate::checkpoint::{ExecutionState, to_value};
 use crate::error::{Result, TrainError};
 use crate::plan::Plan;
-use crate::ranks::Collective;
+use crate::random_streams::RandomStreams;
+use crate::ranks::{Alone, Collective, agree_on};
 use crate::records::Records;
 
 /// Steps from one comparison of the ranks to the next.
@@ -29,13 +32,38 @@ pub(super) fn check(plan: &Plan, records: &Records, ranks: &dyn Collective) -> R
     Err(TrainError::invalid("ranks", ranks.size(), expected))
 }
 
+/// Refuses ranks that do not have one plan, the same streams and the same arithmetic: before
+/// anything is drawn. Fields of plan and arithmetic are public, and those that differ are named.
+pub(super) fn agree(plan: &Plan, records: &Records, streams: &RandomStreams, execution: &Execution) -> Result<()> {
+    let ranks = &*execution.ranks;
+    if ranks.size() == 1 {
+        return Ok(());
+    }
+    agree_on(ranks, "run", &of_all_ranks(plan, records, execution)?)?;
+    ranks.agree("random streams", streams.digest().as_bytes())
+}
+
+/// What of a run is public and the same on all ranks.
+fn of_all_ranks(plan: &Plan, records: &Records, execution: &Execution) -> Result<Value> {
+    Ok(json!({
+        "config": to_value(plan.config())?,
+        "facts": to_value(&plan.facts())?,
+        "given": plan.conditions(),
+        // Also what was paid for before the first step.
+        "ledger": plan.ledger(plan.config().batches.steps)?.digest(),
+        "execution": to_value(&ExecutionState::of(execution, plan.certified()))?,
+        "numbers": format!("{:?}", records.dtype()),
+    }))
+}
+
 /// A number of each record, as ranks exchange it.
 fn append(message: &mut Vec<u8>, values: impl Iterator<Item = u64>) {
     values.for_each(|value| message.extend(value.to_le_bytes()));
 }
 
-fn other_batch(n_drawn: usize, n_given: usize) -> TrainError {
-    TrainError::Ranks(format!("{n_drawn} records were drawn here, and {n_given} by all ranks together"))
+/// How many records were drawn is private.
+fn other_batch() -> TrainError {
+    TrainError::Ranks("the records drawn here are not those of all ranks together".to_owned())
 }
 
 impl Trainer<'_> {
@@ -68,7 +96,7 @@ impl Trainer<'_> {
             groups.extend(next().map(|group| group as usize));
         }
         if norms.len() != n_drawn {
-            return Err(other_batch(n_drawn, norms.len()));
+            return Err(other_batch());
         }
         Ok(Pass::of(losses, norms, groups))
     }
@@ -93,27 +121,58 @@ impl Trainer<'_> {
         let (losses, norms) = numbers[..2 * n_drawn].split_at(n_drawn);
         let groups: Vec<usize> = numbers[2 * n_drawn..].iter().filter_map(group).collect();
         if groups.len() != n_drawn {
-            return Err(other_batch(n_drawn, groups.len()));
+            return Err(other_batch());
         }
         Ok(Pass::of(losses.iter().map(float).collect(), norms.iter().map(float).collect(), groups))
     }
 
-    /// Ends the run if a rank has other parameters, another threshold or another ledger than rank
-    /// 0: now and then, and at the end.
+    /// Ends the run if a rank is about to take another step than rank 0, or none: it would meet the
+    /// others in the middle of theirs.
+    pub(super) fn agree_to_step(&self) -> Result<()> {
+        self.execution.ranks.agree("a step", &self.counts.steps.to_le_bytes())
+    }
+
+    /// The same before steps in a row, which may stop early.
+    pub(super) fn agree_to_run(&self, until: u64) -> Result<()> {
+        let ranks = &*self.execution.ranks;
+        if ranks.size() == 1 {
+            return Ok(());
+        }
+        let value = json!({
+            "steps taken": self.counts.steps,
+            "until step": until,
+            "validation records": self.validation.map(|validation| validation.digest(&Alone)).transpose()?,
+            "checkpoints": self.checkpoints.is_some(),
+        });
+        agree_on(ranks, "what to run", &value)
+    }
+
+    /// [`Self::compare_ranks`] now and then.
+    pub(super) fn compare_ranks_if_due(&self) -> Result<()> {
+        if self.counts.steps.is_multiple_of(STEPS_PER_COMPARISON) { self.compare_ranks() } else { Ok(()) }
+    }
+
+    /// Ends the run if a rank has other parameters, another threshold, another ledger or streams at
+    /// another position than rank 0.
     pub(super) fn compare_ranks(&self) -> Result<()> {
         let (steps, ranks) = (self.counts.steps, &self.execution.ranks);
-        if ranks.size() == 1 || !steps.is_multiple_of(STEPS_PER_COMPARISON) && steps != self.plan.config().batches.steps
-        {
+        if ranks.size() == 1 {
             return Ok(());
         }
         let mut hasher = Sha256::new();
         for value in self.engine.model().parameters().to_vec()? {
             hasher.update(value.to_bits().to_le_bytes());
         }
-        hasher.update(format!("{:?} {}", self.method.as_ref().map(|method| method.state()), self.ledger.digest()));
-        ranks.agree(
-            &format!("parameters, thresholds and ledger after step {steps}"),
-            hex::encode(hasher.finalize()).as_bytes(),
-        )
+        let best = self.patience.best.as_ref().map(|(figure, _)| figure.to_bits());
+        hasher.update(format!(
+            "{:?} {} {} {best:?} {} {}",
+            self.method.as_ref().map(|method| method.state()),
+            self.ledger.digest(),
+            self.streams.digest(),
+            self.patience.epochs_without,
+            self.patience.stopped
+        ));
+        let what = format!("parameters, thresholds, ledger and random streams after step {steps}");
+        ranks.agree(&what, &hasher.finalize())
     }
 }

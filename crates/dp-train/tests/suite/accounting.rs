@@ -1,10 +1,10 @@
 //! What is released, what is recorded, and how much noise really is added.
 
-use dp_accounting::{DpEvent, Ledger, Mark, NoiseMultiplier, SamplingRate};
+use dp_accounting::{DpEvent, Ledger, Mark, MarkedEpsilon, NoiseMultiplier, SamplingRate};
 use dp_clipping::{CountNoise, PresetParams, registry};
 use dp_train::{
     Activation, BatchPlan, DType, Device, Engine, Execution, LearningRate, Loss, ModelConfig, OptimiserConfig, Plan,
-    TrainConfig, Trainer, Unobserved,
+    Randomness, TrainConfig, Trainer, Unobserved,
 };
 
 use crate::support::{Data, Run, batches, config, difference, mlp, norm, parameters, privacy, privacy_with, streams};
@@ -69,7 +69,7 @@ fn a_statement_knows_what_is_left_out() {
     let facts = Data::random(100, 4, 2, 2, 1).facts;
     let scope = |method| {
         let config = config(ModelConfig::LogisticRegression, batches(0.2, 12), Some(privacy(method)));
-        Plan::new(config, facts).unwrap().scope("one person's record")
+        Plan::new(config, facts).unwrap().scope("one person's record", true)
     };
     assert_eq!(scope("magnitude-only"), None);
     let plain = scope("dpsgd").unwrap();
@@ -89,14 +89,44 @@ fn constants_taken_from_the_records_make_a_guarantee_conditional() {
         Plan::new(config, facts).unwrap()
     };
     let scaling = "the scaling, which was fitted on the private records";
-    assert_eq!(plan("dpsgd").mark(), Some(Mark::Certified));
+    assert_eq!(plan("dpsgd").mark(true), Some(Mark::Certified));
     let given = plan("dpsgd").given([scaling]);
-    assert_eq!(given.mark(), Some(Mark::Conditional));
-    assert_eq!(given.scope("one person's record").unwrap().given, [scaling]);
+    assert_eq!(given.mark(true), Some(Mark::Conditional));
+    assert_eq!(given.scope("one person's record", true).unwrap().given, [scaling]);
     assert_eq!(given.given(["the vocabulary"]).conditions(), [scaling, "the vocabulary"]);
-    assert_eq!(plan("fairlens").given([scaling]).mark(), Some(Mark::Nominal));
+    assert_eq!(plan("fairlens").given([scaling]).mark(true), Some(Mark::Nominal));
     let config = config(ModelConfig::LogisticRegression, batches(0.2, 12), None);
-    assert_eq!(Plan::new(config, facts).unwrap().mark(), None);
+    assert_eq!(Plan::new(config, facts).unwrap().mark(true), None);
+}
+
+/// A seed takes the noise off again: its run is never certified, and its statement says why.
+#[test]
+fn a_seeded_run_is_not_private_and_says_so() {
+    let data = Data::random(100, 4, 2, 2, 1);
+    let records = data.records(DType::F32);
+    let config = config(ModelConfig::LogisticRegression, batches(0.2, 12), Some(privacy("dpsgd")));
+    let plan = Plan::new(config, data.facts).unwrap().given(["the bins"]);
+    let plain = Plan::new(plan.config().clone(), data.facts).unwrap();
+    let statement = |plan: &Plan, randomness: Randomness| {
+        let streams = randomness.streams(0, 0).unwrap();
+        let mut trainer = Trainer::new(plan, &records, streams, Execution::default()).unwrap();
+        trainer.run(&mut Unobserved).unwrap();
+        let scope = trainer.scope("one person's record").unwrap();
+        let bound = trainer.ledger().epsilon(plan.config().privacy.as_ref().unwrap().delta).unwrap();
+        let marked = MarkedEpsilon::new(&bound, &scope);
+        assert_eq!(Some(marked.mark()), trainer.mark());
+        format!("{marked:#.2}")
+    };
+    let (certified, conditional) = ("(certified)", "(conditional: given the bins)");
+    assert!(statement(&plain, Randomness::from_os().unwrap()).ends_with(certified));
+    assert!(statement(&plan, Randomness::from_os().unwrap()).ends_with(conditional));
+    for plan in [&plain, &plan] {
+        let seeded = statement(plan, Randomness::from_seed(7));
+        let expected = "(conditional: given the secrecy of the seed that batches and noise follow from: this run is not private, \
+                        because whoever knows the seed can take the noise off";
+        assert!(seeded.contains(expected), "{seeded}");
+        assert_eq!(seeded.ends_with("; the bins)"), !plan.conditions().is_empty(), "{seeded}");
+    }
 }
 
 /// Noisy constants: their event is in the ledger of the run, of its checkpoints and of its plan,
@@ -117,7 +147,7 @@ fn constants_that_were_paid_for_are_in_the_ledger() {
     let mut whole = Ledger::new(Plan::RELATION);
     whole.record(&plan.event(), 1).unwrap();
     assert_eq!(&whole, trainer.ledger());
-    assert_eq!(plan.mark(), Some(Mark::Certified));
+    assert_eq!(plan.mark(true), Some(Mark::Certified));
 }
 
 #[test]
@@ -127,7 +157,7 @@ fn a_run_without_privacy_says_so() {
     assert_eq!(plan.step_event(), &DpEvent::NonPrivate);
     assert!(!plan.certified());
     assert!(plan.count_noise_multipliers().is_empty());
-    assert_eq!(plan.scope("one person's record"), None);
+    assert_eq!(plan.scope("one person's record", true), None);
 }
 
 /// n = 1000, b = 256 for 20 epochs. Xu: q = b/n, T = ⌊20 · 1000/256⌋ = ⌊78.125⌋. Opacus:
@@ -146,6 +176,24 @@ fn batch_plans_are_the_papers() {
     // Esipova's Adult: 20 · 92 steps of 1/92.
     let adult = BatchPlan::loader(2 * 14_695 * 4 / 5, 256, 20).unwrap();
     assert_eq!((adult.sampling_rate.get(), adult.steps), (1.0 / 92.0, 1_840));
+}
+
+/// 2⁶² epochs of four batches are 2⁶⁴ steps: one more than 64 bits count.
+#[test]
+fn more_steps_than_can_be_counted_are_refused() {
+    let most = (1_u64 << 62) - 1;
+    for plan in [BatchPlan::loader, BatchPlan::exact] {
+        assert_eq!(plan(1_000, 250, most).unwrap().steps, 4 * most);
+        for epochs in [most + 1, u64::MAX] {
+            let error = plan(1_000, 250, epochs).unwrap_err().to_string();
+            assert_eq!(error, format!("epochs = {epochs}: expected at most {most}, whose steps 64 bits can count"));
+        }
+        assert_eq!(plan(250, 250, u64::MAX).unwrap().steps, u64::MAX);
+    }
+    // ⌊e · 10/4⌋ ≤ 2⁶⁴ − 1 up to e = ⌊(4 · 2⁶⁴ − 1)/10⌋.
+    let most = 7_378_697_629_483_820_646;
+    assert_eq!(BatchPlan::exact(10, 4, most).unwrap().steps, u64::MAX);
+    assert!(BatchPlan::exact(10, 4, most + 1).is_err());
 }
 
 /// The noise of one step, on 91,650 parameters, has standard deviation rate · σ · S / B: batches
@@ -214,7 +262,7 @@ fn sums_are_divided_by_the_expected_batch() {
                 .then(|| privacy_with("dpsgd", 1e-6, &PresetParams { clip_norm: 0.1, ..PresetParams::default() }));
             let config = config(ModelConfig::LogisticRegression, batches(0.5, 1), privacy);
             let mut run = Run::new(config, DType::F64);
-            run.streams = streams(seed);
+            run.streams = (Randomness::from_seed(seed), 0, 0);
             let outcome = run.on(&data);
             realised.push(outcome.counts.records);
 

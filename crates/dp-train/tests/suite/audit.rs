@@ -60,7 +60,7 @@ fn says_there(plan: &Plan, records: &Records, variant: u16, threshold: f64) -> u
     let randomness = Randomness::from_seed(1);
     let unit = RATE * 0.5 / plan.expected_batch_size();
     let says = (0..RUNS).filter(|&run| {
-        let streams = randomness.streams(run, variant);
+        let streams = randomness.streams(run, variant).unwrap();
         let mut trainer = Trainer::new(plan, records, streams, Execution::default()).unwrap();
         let start = vec![0.0; direction.len()];
         trainer.engine_mut().model().parameters().set(&start).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use dp_accounting::Ledger;
+use dp_accounting::{Ledger, Mark};
 use dp_train::{
     Activation, CheckpointInterval, Checkpoints, DType, EarlyStopping, Execution, LearningRate, Observer,
     OptimiserConfig, Plan, PrivacyConfig, Randomness, Records, RunCounts, StepView, StoppingCriterion, TrainConfig,
@@ -146,7 +146,7 @@ fn a_run_on_the_system_s_entropy_goes_on_too() {
     let path = folder.path().join("run.safetensors");
     let study = Study::new(|_| (), DType::F32);
     let fresh = || {
-        let streams = Randomness::from_os().unwrap().streams(0, 0);
+        let streams = Randomness::from_os().unwrap().streams(0, 0).unwrap();
         Trainer::new(&study.plan, &study.train, streams, Execution::default()).unwrap()
     };
     let mut first = fresh();
@@ -159,6 +159,50 @@ fn a_run_on_the_system_s_entropy_goes_on_too() {
         parameters(&mut trainer)
     };
     assert_eq!(end(first), end(second));
+}
+
+/// Whether its streams are private is a property of the run, whatever it is continued with.
+#[test]
+fn a_restored_run_is_as_private_as_the_one_that_wrote_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.safetensors");
+    let study = Study::new(|_| (), DType::F32);
+    let trainer = |randomness: Randomness| {
+        Trainer::new(&study.plan, &study.train, randomness.streams(0, 0).unwrap(), Execution::default()).unwrap()
+    };
+    for (written, continued) in [
+        (Randomness::from_os().unwrap(), Randomness::from_seed(1)),
+        (Randomness::from_seed(1), Randomness::from_os().unwrap()),
+    ] {
+        let is_private = written.is_private();
+        trainer(written).save_checkpoint(&path).unwrap();
+        let mut restored = trainer(continued);
+        assert_eq!(restored.is_private(), !is_private);
+        restored.restore_checkpoint(&path).unwrap();
+        assert_eq!(restored.is_private(), is_private);
+        let mark = if is_private { Mark::Certified } else { Mark::Conditional };
+        assert_eq!(restored.mark(), Some(mark));
+    }
+}
+
+/// What a guarantee is conditional on is part of the run: without it, conditional would become
+/// certified.
+#[test]
+fn conditions_are_not_lost_on_the_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.safetensors");
+    let given = |conditions: &[&str]| {
+        let study = Study::new(|_| (), DType::F32);
+        Study { plan: study.plan.clone().given(conditions.iter().copied()), ..study }
+    };
+    let conditional = given(&["the scaling"]);
+    conditional.trainer(1).save_checkpoint(&path).unwrap();
+    conditional.trainer(2).restore_checkpoint(&path).unwrap();
+    for (conditions, here) in [(&[][..], "[]"), (&["the bins"][..], r#"["the bins"]"#)] {
+        let error = given(conditions).trainer(2).restore_checkpoint(&path).unwrap_err().to_string();
+        let expected = format!(r#"is of another run: given: {here} here, ["the scaling"] in the checkpoint"#);
+        assert!(error.ends_with(&expected), "{error}");
+    }
 }
 
 /// Early stopping: losses, best parameters and the epochs since are part of the run.
@@ -394,8 +438,8 @@ fn a_checkpoint_of_another_run_is_refused_with_the_difference() {
     );
     insta::assert_snapshot!(changed(|h| h["counts"]["steps"] = 4.into()), @"checkpoint RUN is of another run: ledger after 4 steps: [4 × Poisson-sampled (rate 0.2) joint Gaussian (noise multipliers 1, 10)] (zero-out neighbours) here, [3 × Poisson-sampled (rate 0.2) joint Gaussian (noise multipliers 1, 10)] (zero-out neighbours) in the checkpoint");
 
-    insta::assert_snapshot!(changed(|h| h["version"] = 0.into()), @"checkpoint RUN: version 0 of the format: expected 6");
-    insta::assert_snapshot!(changed(|h| drop(h.as_object_mut().unwrap().remove("version"))), @"checkpoint RUN: no version of the format: expected 6");
+    insta::assert_snapshot!(changed(|h| h["version"] = 0.into()), @"checkpoint RUN: version 0 of the format: expected 7");
+    insta::assert_snapshot!(changed(|h| drop(h.as_object_mut().unwrap().remove("version"))), @"checkpoint RUN: no version of the format: expected 7");
     insta::assert_snapshot!(changed(|h| drop(h["streams"].as_object_mut().unwrap().remove("noise"))), @"checkpoint RUN: no random stream `noise`");
     insta::assert_snapshot!(changed(|h| h["method"] = serde_json::Value::Null), @"checkpoint RUN: the clipping method's state does not fit the configuration");
     insta::assert_snapshot!(changed(|h| h["method"]["threshold"] = (-1.0).into()), @"clipping: threshold is -1, expected 2^-60 to 2^60");

@@ -356,7 +356,7 @@ fn an_analysis_is_the_cpu_s() {
     let settings = AnalysisSettings { eigenvalues: Some(search), threads: 2, ..AnalysisSettings::default() };
     let terms = |device: &Device| -> Vec<f64> {
         let records = data.records_on(device, DType::F64);
-        let mut rng = Randomness::from_seed(4).stream(Purpose::Analysis, 0, 0);
+        let mut rng = Randomness::from_seed(4).stream(Purpose::Analysis, 0, 0).unwrap();
         let mut observer = DecompositionObserver::new(Analyser::new(&plan, &records, settings, &mut rng).unwrap(), 1);
         let execution = Execution { device: device.clone(), ..Execution::default() };
         Trainer::new(&plan, &records, streams(3), execution).unwrap().step(&mut observer).unwrap();

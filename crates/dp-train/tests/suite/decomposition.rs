@@ -49,7 +49,7 @@ fn by_definition(plan: &Plan, records: &Records, at: &[f64], rate: f64) -> Vec<[
     let context: &PublicContext = plan.context();
     let mut method = plan.config().privacy.as_ref().unwrap().clipping.build(context).unwrap();
     let clip_batch = ClipBatch { norms: &norms, groups: records.groups() };
-    let mut rng = Randomness::from_seed(0).stream(Purpose::Counts, 0, 0);
+    let mut rng = Randomness::from_seed(0).stream(Purpose::Counts, 0, 0).unwrap();
     let scales = method.clip(&clip_batch, &mut rng).unwrap().scales;
     let mut curvature = Curvature::new(&plan.config().model, plan.config().loss.clone(), records).unwrap();
     curvature.set_parameters(at).unwrap();
@@ -114,7 +114,7 @@ fn private(model: ModelConfig, steps: u64, method: &str) -> TrainConfig {
 fn analyse(plan: &Plan, records: &Records, settings: AnalysisSettings, seed: u64) -> (StepDecomposition, Vec<f64>) {
     let mut trainer = Trainer::new(plan, records, streams(3), Execution::default()).unwrap();
     let at = parameters(&mut trainer);
-    let mut rng = Randomness::from_seed(seed).stream(Purpose::Analysis, 0, 0);
+    let mut rng = Randomness::from_seed(seed).stream(Purpose::Analysis, 0, 0).unwrap();
     let analyser = Analyser::new(plan, records, settings, &mut rng).unwrap();
     let mut observer = DecompositionObserver::new(analyser, 1);
     trainer.step(&mut observer).unwrap();
@@ -206,7 +206,7 @@ fn fairlens_is_clipped_as_the_run_clips() {
         let plan = Plan::new(config, records.facts()).unwrap();
         let mut trainer = Trainer::new(&plan, &records, streams(3), Execution::default()).unwrap();
         let start = parameters(&mut trainer);
-        let mut rng = Randomness::from_seed(9).stream(Purpose::Analysis, 0, 0);
+        let mut rng = Randomness::from_seed(9).stream(Purpose::Analysis, 0, 0).unwrap();
         let analyser = Analyser::new(&plan, &records, AnalysisSettings::default(), &mut rng).unwrap();
         let mut observer = DecompositionObserver::new(analyser, 1);
         trainer.step(&mut observer).unwrap();
@@ -272,7 +272,7 @@ fn an_observed_run_is_the_same_run() {
         let mut plain = Keep(Vec::new());
         unobserved.run(&mut plain).unwrap();
 
-        let mut rng = Randomness::from_seed(1).stream(Purpose::Analysis, 0, 0);
+        let mut rng = Randomness::from_seed(1).stream(Purpose::Analysis, 0, 0).unwrap();
         let analyser = Analyser::new(&plan, &records, AnalysisSettings::default(), &mut rng).unwrap();
         let mut both = (Keep(Vec::new()), DecompositionObserver::new(analyser, 2));
         let mut observed = Trainer::new(&plan, &records, streams(5), Execution::default()).unwrap();
@@ -289,7 +289,7 @@ fn what_cannot_be_analysed_is_refused() {
     let records = Data::random(20, 2, 2, 2, 27).records(DType::F64);
     let refuse = |config: TrainConfig, settings: AnalysisSettings| {
         let plan = Plan::new(config, records.facts()).unwrap();
-        let mut rng = Randomness::from_seed(1).stream(Purpose::Analysis, 0, 0);
+        let mut rng = Randomness::from_seed(1).stream(Purpose::Analysis, 0, 0).unwrap();
         Analyser::new(&plan, &records, settings, &mut rng).err().unwrap().to_string()
     };
     let settings = AnalysisSettings::default();

@@ -55,6 +55,33 @@ fn a_run_stops_and_goes_back_to_its_best_epoch() {
     assert_eq!((parameters(&mut trainer), trainer.ledger().entries()[0].count()), (stopped, 200));
 }
 
+/// A step more would be one of the best epoch's parameters, which no checkpoint could tell from a
+/// step of the plan.
+#[test]
+fn a_stopped_run_takes_no_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.safetensors");
+    let (train, validation, config) = study(3);
+    let (train, validation) = (train.records(DType::F64), validation.records(DType::F64));
+    let plan = Plan::new(config, train.facts()).unwrap();
+    let trainer = || {
+        let trainer = Trainer::new(&plan, &train, streams(1), Execution::default()).unwrap();
+        trainer.with_validation(&validation).unwrap()
+    };
+    let mut stopped = trainer();
+    let steps = stopped.run(&mut Unobserved).unwrap().steps;
+    let before = (parameters(&mut stopped), stopped.ledger().clone());
+    for _ in 0..2 {
+        let error = stopped.step(&mut Unobserved).unwrap_err().to_string();
+        assert_eq!(error, format!("the run stopped early after step {steps}: it takes no further step"));
+    }
+    stopped.save_checkpoint(&path).unwrap();
+    let mut restored = trainer();
+    restored.restore_checkpoint(&path).unwrap();
+    assert!(restored.stopped_early() && restored.step(&mut Unobserved).is_err());
+    assert_eq!((parameters(&mut restored), restored.ledger().clone()), before);
+}
+
 #[test]
 fn validation_alone_changes_nothing() {
     let (train, validation, config) = study(1);

@@ -7,7 +7,7 @@ use crate::support::{Data, Outcome, Run, batches, config, mlp, privacy};
 fn outcome(randomness: &Randomness, run: u32, variant: u16, method: &str, dtype: DType) -> Outcome {
     let data = Data::random(200, 6, 2, 2, 1);
     let config = config(mlp(&[16], Activation::Tanh), batches(0.1, 30), Some(privacy(method)));
-    Run { streams: randomness.streams(run, variant), ..Run::new(config, dtype) }.on(&data)
+    Run { streams: (randomness.clone(), run, variant), ..Run::new(config, dtype) }.on(&data)
 }
 
 #[test]

@@ -7,8 +7,8 @@ use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
 use dp_clipping::{PresetParams, registry};
 use dp_train::{
     Activation, BatchPlan, DType, Device, Engine, Execution, KernelCrop, LearningRate, Loss, Model, ModelConfig,
-    Observer, ParameterSpec, Plan, PrivacyConfig, PublicFacts, RandomStreams, Randomness, Records, RunCounts, StepView,
-    TrainConfig, Trainer,
+    Observer, ParameterSpec, Plan, PrivacyConfig, PublicFacts, Purpose, RandomStreams, Randomness, Records, RunCounts,
+    StepView, TrainConfig, Trainer,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -86,7 +86,12 @@ pub(crate) fn config(model: ModelConfig, batches: BatchPlan, privacy: Option<Pri
 }
 
 pub(crate) fn streams(seed: u64) -> RandomStreams {
-    Randomness::from_seed(seed).streams(0, 0)
+    Randomness::from_seed(seed).streams(0, 0).unwrap()
+}
+
+/// The stream of initial parameters.
+pub(crate) fn initial(seed: u64) -> ChaCha20Rng {
+    Randomness::from_seed(seed).stream(Purpose::Initialisation, 0, 0).unwrap()
 }
 
 /// What a run leaves behind.
@@ -128,7 +133,8 @@ impl Observer for Recorder {
 pub(crate) struct Run {
     pub(crate) config: TrainConfig,
     pub(crate) dtype: DType,
-    pub(crate) streams: RandomStreams,
+    /// Source, run and variant.
+    pub(crate) streams: (Randomness, u32, u16),
     pub(crate) micro_batch: usize,
     pub(crate) threads: NonZeroUsize,
     pub(crate) wants_groups: bool,
@@ -136,7 +142,8 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn new(config: TrainConfig, dtype: DType) -> Self {
-        Self { config, dtype, streams: streams(1), micro_batch: 1_024, threads: NonZeroUsize::MIN, wants_groups: false }
+        let streams = (Randomness::from_seed(1), 0, 0);
+        Self { config, dtype, streams, micro_batch: 1_024, threads: NonZeroUsize::MIN, wants_groups: false }
     }
 
     pub(crate) fn on(&self, data: &Data) -> Outcome {
@@ -144,7 +151,9 @@ impl Run {
         let plan = Plan::new(self.config.clone(), records.facts()).unwrap();
         let execution =
             Execution { micro_batch: Some(self.micro_batch), threads: self.threads, ..Execution::default() };
-        let mut trainer = Trainer::new(&plan, &records, self.streams.clone(), execution).unwrap();
+        let (randomness, run, variant) = &self.streams;
+        let streams = randomness.streams(*run, *variant).unwrap();
+        let mut trainer = Trainer::new(&plan, &records, streams, execution).unwrap();
         let initial = parameters(&mut trainer);
         let mut recorder = Recorder { wants_groups: self.wants_groups, ..Recorder::default() };
         let counts = trainer.run(&mut recorder).unwrap();

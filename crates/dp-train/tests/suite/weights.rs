@@ -7,10 +7,10 @@ use candle_core::{Result, Tensor};
 use candle_nn::{Module, VarBuilder, VarMap};
 use dp_train::{
     Activation, DType, Device, Engine, Execution, ImageShape, LayerConfig, Loss, Model, ModelConfig, Normalisation,
-    Plan, Randomness, ResNetStem, Trainer, Unobserved,
+    Plan, ResNetStem, Trainer, Unobserved,
 };
 
-use crate::support::{Data, batches, config, mlp, privacy, relative_error, streams};
+use crate::support::{Data, batches, config, initial, mlp, privacy, relative_error, streams};
 
 fn open(path: &Path) -> VarBuilder<'static> {
     let bytes = std::fs::read(path).unwrap();
@@ -76,7 +76,7 @@ fn normalised_models_open_in_candle_nn() {
     let records = data.records(DType::F64);
     let model = ModelConfig::SoleymaniComplex { normalisation: Normalisation::GroupNorm { groups: 4 } };
     let mut engine = Engine::new(&model, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu).unwrap();
-    engine.model_mut().initialise(&mut streams(4).initialisation).unwrap();
+    engine.model_mut().initialise(&mut initial(4)).unwrap();
     let moved: Vec<f64> = engine
         .model()
         .parameters()
@@ -117,7 +117,7 @@ fn convolutional_models_open_in_candle_nn() {
     let records = data.records(DType::F64);
     let model = ModelConfig::EsipovaCnn { image };
     let mut engine = Engine::new(&model, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu).unwrap();
-    engine.model_mut().initialise(&mut streams(6).initialisation).unwrap();
+    engine.model_mut().initialise(&mut initial(6)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("weights.safetensors");
     engine.model().save_weights(&path, &BTreeMap::new()).unwrap();
@@ -134,7 +134,7 @@ fn convolutional_models_open_in_candle_nn() {
     assert!(relative_error(&ours, &theirs.flatten_all().unwrap().to_vec1().unwrap()) < 1e-12);
 
     let saved = engine.model().parameters().to_vec().unwrap();
-    engine.model_mut().initialise(&mut streams(7).initialisation).unwrap();
+    engine.model_mut().initialise(&mut initial(7)).unwrap();
     engine.model_mut().load_weights(&path).unwrap();
     assert_eq!(engine.model().parameters().to_vec().unwrap(), saved);
 }
@@ -149,7 +149,7 @@ fn kernels_larger_than_the_image_are_whole_in_files() {
     let data = Data::random(5, image.len(), 3, 1, 6);
     let records = data.records(DType::F64);
     let mut engine = Engine::new(&config, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu).unwrap();
-    engine.model_mut().initialise(&mut streams(6).initialisation).unwrap();
+    engine.model_mut().initialise(&mut initial(6)).unwrap();
     assert_eq!((engine.model().parameters().len(), engine.model().n_parameters()), (8 + 4 + 15, 72 + 4 + 15));
 
     let folder = tempfile::tempdir().unwrap();
@@ -172,7 +172,7 @@ fn kernels_larger_than_the_image_are_whole_in_files() {
     tensors.insert("conv1.weight".into(), other);
     candle_core::safetensors::save(&tensors, &path).unwrap();
     let saved = engine.model().parameters().to_vec().unwrap();
-    engine.model_mut().initialise(&mut streams(7).initialisation).unwrap();
+    engine.model_mut().initialise(&mut initial(7)).unwrap();
     engine.model_mut().load_weights(&path).unwrap();
     assert_eq!(engine.model().parameters().to_vec().unwrap(), saved);
 }
@@ -223,7 +223,7 @@ fn a_saved_model_is_the_model() {
     for (config, n_inputs, n_outputs, loss) in architectures {
         for dtype in [DType::F32, DType::F64] {
             let mut model = Model::new(&config, n_inputs, n_outputs, dtype, &Device::Cpu).unwrap();
-            model.initialise(&mut Randomness::from_seed(3).streams(0, 0).initialisation).unwrap();
+            model.initialise(&mut initial(3)).unwrap();
             model.save(&path, &loss, &BTreeMap::new()).unwrap();
             let features: Vec<f32> = (0..5 * n_inputs).map(|i| (i as f32).sin()).collect();
             let mut saved = Model::load(&path, &Device::Cpu).unwrap();
