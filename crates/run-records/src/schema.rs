@@ -86,6 +86,7 @@ const VIEWS: &str = r#"
             (SELECT name FROM study) AS study,
             coalesce(json_extract(run.record, '$.provenance.quick'), (SELECT quick FROM study)) AS quick,
             (SELECT seed FROM study) AS seed, (SELECT split_seed FROM study) AS split_seed,
+            (SELECT seed IS NULL FROM study) AS private,
             coalesce(json_extract(run.record, '$.provenance.synthetic'),
                 json_extract(experiment.record, '$.dataset.synthetic')) AS synthetic,
             coalesce(json_extract(run.record, '$.provenance.code_revision'), session.code_revision) AS code_revision, session.host, run.finished,

@@ -17,9 +17,11 @@ use crate::shell;
 pub fn database(database: &Database) -> anyhow::Result<String> {
     let source = database.source()?;
     let quick = if source.quick { ", QUICK" } else { "" };
-    let seed = source
-        .seed
-        .map_or_else(|| format!("none; partitions follow from {}", source.split_seed), |seed| seed.to_string());
+    let seed = source.seed.map_or_else(
+        || format!("none; partitions follow from {}", source.split_seed),
+        |seed| format!("{seed}: NOT PRIVATE, whoever knows the seed can take the noise off"),
+    );
+    let not_private = if source.seed.is_some() { "; not private" } else { "" };
     // Writing to a `String` cannot fail.
     let mut text = format!("study {}{quick}, seed {seed}\n", source.study);
     for session in database.sessions()? {
@@ -47,14 +49,14 @@ pub fn database(database: &Database) -> anyhow::Result<String> {
             let _ = writeln!(text, "\n{}{mark}", first.experiment);
             let _ = writeln!(
                 text,
-                "  {:<width$}  {:<8}  {:>5}  {:<32}  test accuracy",
+                "  {:<width$}  {:<8}  {:>5}  {:<46}  test accuracy",
                 "method", "config", "seeds", "ε of one run"
             );
         }
         let accuracies: Vec<Option<f64>> = rows.iter().map(|row| row.accuracy).collect();
         let estimate = Estimate::over_seeds(&accuracies)?;
         let epsilon = match first.epsilon {
-            Some(epsilon) => format!("{} ({})", decimal(epsilon, 3, Rounding::Up), first.mark()),
+            Some(epsilon) => format!("{} ({}{not_private})", decimal(epsilon, 3, Rounding::Up), first.mark()),
             None => "–".to_owned(),
         };
         let accuracy = match (estimate.mean, estimate.standard_error) {
@@ -64,7 +66,7 @@ pub fn database(database: &Database) -> anyhow::Result<String> {
         };
         let _ = writeln!(
             text,
-            "  {:<width$}  {:<8}  {:>5}  {epsilon:<32}  {accuracy}",
+            "  {:<width$}  {:<8}  {:>5}  {epsilon:<46}  {accuracy}",
             first.method,
             &first.config[..8.min(first.config.len())],
             rows.len()
@@ -138,9 +140,10 @@ pub fn run(database: &Database, id: i64) -> anyhow::Result<String> {
     let found = database.query(
         "SELECT run.id, json_object('summary', json_object('experiment', run.experiment, 'method', run.method,
              'config_hash', run.config_hash, 'data_digest', run.data_digest, 'finished', run.finished,
+             'seed', study.seed, 'private', json(iif(study.seed IS NULL, 'true', 'false')),
              'code_revision', session.code_revision, 'host', session.host, 'command', json(session.command)),
              'method', json(method.record), 'ledger', json(run.ledger), 'run', json(run.record))
-         FROM run JOIN session ON session.id = run.session
+         FROM run JOIN study JOIN session ON session.id = run.session
          JOIN method ON (method.experiment, method.name, method.config_hash)
                       = (run.experiment, run.method, run.config_hash)",
         |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)),
@@ -156,6 +159,7 @@ pub fn run(database: &Database, id: i64) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Source;
     use crate::fixture::{fill, source};
 
     #[test]
@@ -168,6 +172,17 @@ mod tests {
         let one: serde_json::Value = serde_json::from_str(&run(&stored, 7).unwrap()).unwrap();
         assert_eq!(one["summary"]["method"], "dpsgd");
         assert_eq!(one["run"]["index"], 1);
+        assert_eq!(
+            (&one["summary"]["seed"], &one["summary"]["private"]),
+            (&u64::MAX.to_string().into(), &false.into())
+        );
+        let private = folder.path().join("private.db");
+        fill(&private, &Source { seed: None, ..source() }, &crate::made_up::study());
+        let private = Database::read(&private).unwrap();
+        let text = database(&private).unwrap();
+        assert!(text.contains("(certified)") && !text.to_lowercase().contains("not private"), "{text}");
+        let one: serde_json::Value = serde_json::from_str(&run(&private, 7).unwrap()).unwrap();
+        assert_eq!((&one["summary"]["seed"], &one["summary"]["private"]), (&serde_json::Value::Null, &true.into()));
         let error = run(&stored, 26).unwrap_err().to_string();
         assert!(error.starts_with("--run 26: no such run in "), "{error}");
     }

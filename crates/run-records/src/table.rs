@@ -8,7 +8,8 @@ use crate::metrics;
 /// A table to export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
-    /// One row per run: what it was, where and how long it was trained, its ε and its test accuracy
+    /// One row per run: what it was, whether its noise is secret, where and how long it was trained,
+    /// its ε and its test accuracy
     Runs,
     /// One row per run, part (train, validation, test) and group: records, accuracy, loss; F1 and
     /// class means; gradient norms
@@ -63,6 +64,7 @@ impl Table {
                 ("synthetic", Integer),
                 ("seed", Text),
                 ("split_seed", Text),
+                ("private", Integer),
                 ("config_hash", Text),
                 ("data_digest", Text),
                 ("code_revision", Text),
