@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::coordinate::is_grid;
 use crate::import;
+use crate::ledger::refuse_other_data;
 use crate::record::{EpochRecord, StudyResults};
 
 /// Significant digits of diagnostics.
@@ -68,6 +69,7 @@ pub fn read(path: &Path, study: &str) -> anyhow::Result<StudyResults> {
     ensure!(found.is_file(), "{} is not a regular file", path.display());
     let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
     let results = unpack(&bytes, study).with_context(|| format!("{}: not the records of a study", path.display()))?;
+    refuse_other_data(&results).with_context(|| path.display().to_string())?;
     if results.study != study {
         bail!("{}: records of the study {}, not of {study}", path.display(), results.study);
     }

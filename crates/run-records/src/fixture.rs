@@ -20,6 +20,11 @@ pub(super) fn key(method: &MethodResults, run: &RunRecord) -> RunKey {
     }
 }
 
+/// The ledger of a method's runs.
+pub(super) fn ledger(method: &MethodResults) -> serde_json::Value {
+    method.privacy.as_ref().map_or_else(|| serde_json::json!({"entries": []}), |privacy| privacy.ledger.clone())
+}
+
 /// A new database with these runs, closed again.
 pub(super) fn fill(path: &Path, source: &Source, study: &StudyResults) {
     let mut database = Database::create(path, source).unwrap();
@@ -28,8 +33,7 @@ pub(super) fn fill(path: &Path, source: &Source, study: &StudyResults) {
         database.put_experiment(experiment).unwrap();
         for method in &experiment.methods {
             for run in &method.runs {
-                let ledger = serde_json::json!({"entries": []});
-                database.put_run(&key(method, run), session, 2.5, method, &ledger, run).unwrap();
+                database.put_run(&key(method, run), session, 2.5, method, &ledger(method), run).unwrap();
             }
             for failure in &method.failures {
                 let key = RunKey { index: failure.index, ..key(method, &method.runs[0]) };

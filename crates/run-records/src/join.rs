@@ -7,6 +7,7 @@ use anyhow::{Context, bail, ensure};
 
 use crate::compact;
 use crate::database::Database;
+use crate::ledger::refuse_other_cost;
 use crate::merge::Merged;
 use crate::output::{Output, is_database};
 use crate::record::{ExperimentResults, MethodResults, RunRecord, StudyResults};
@@ -17,11 +18,12 @@ pub const SUFFIX: &str = ".json.gz";
 /// Adds the runs of `inputs` to the compact file `out`, which is made if there is none. Experiments
 /// that are new come last.
 ///
-/// Two records of one run must have the same metrics; the one that was there stays.
+/// Two records of one run must have the same metrics; the one that was there stays. All runs of a
+/// method must have one ledger, because its ε is shown for all of them.
 ///
 /// # Errors
-/// If the files are of different studies or seeds, or two of them disagree about a run; the message
-/// says where.
+/// If the files are of different studies or seeds, two of them disagree about a run or the ledger of
+/// a method, or a run was trained on other data than its experiment; the message says where.
 pub fn join(out: &Path, inputs: &[PathBuf], study: &str) -> anyhow::Result<Merged> {
     let mut inputs = inputs.iter();
     let mut joined = if out.exists() {
@@ -94,6 +96,7 @@ fn add_experiment(known: &mut ExperimentResults, more: ExperimentResults, merged
 
 fn add_method(known: &mut MethodResults, more: MethodResults, merged: &mut Merged) -> anyhow::Result<()> {
     ensure!(known.config == more.config, "{}: another configuration", known.method);
+    refuse_other_cost(known.privacy.as_ref(), more.privacy.as_ref()).with_context(|| known.method.clone())?;
     for run in more.runs {
         match known.runs.iter().find(|known| known.index == run.index) {
             None => {
@@ -153,6 +156,31 @@ mod tests {
             format!("{error:#}").ends_with("other.json.gz: esipova-adult: dpsgd, seed 3: two results"),
             "{error:#}"
         );
+        // One method, two ledgers: its ε would be shown for both.
+        let mut other = whole.clone();
+        let entry = &mut other.experiments[0].methods[1].privacy.as_mut().unwrap().ledger["entries"][0];
+        entry["count"] = 1.into();
+        write("other.json.gz", &other);
+        let error = format!("{:#}", join(&at("out.json.gz"), &[at("other.json.gz")], "adult").unwrap_err());
+        assert!(
+            error.contains("other.json.gz: esipova-adult: dpsgd: its ledger is not the one that its ε is composed of"),
+            "{error}"
+        );
+        // A run on other data than its experiment's.
+        let mut other = whole.clone();
+        let run = &mut other.experiments[0].methods[1].runs[0];
+        run.provenance = Some(crate::RunProvenance {
+            synthetic: false,
+            quick: false,
+            data_digest: "of other files".to_owned(),
+            code_revision: "0123456789ab".to_owned(),
+            numerics: 3,
+        });
+        write("other.json.gz", &other);
+        for inputs in [vec![at("other.json.gz")], vec![at("first.json.gz"), at("other.json.gz")]] {
+            let error = format!("{:#}", join(&at("new.json.gz"), &inputs, "adult").unwrap_err());
+            assert!(error.contains("dpsgd, seed 1: trained on files of digest of other files"), "{error}");
+        }
         other = StudyResults { seed: Some(8), ..whole };
         write("other.json.gz", &other);
         assert!(join(&at("out.json.gz"), &[at("other.json.gz")], "adult").is_err());

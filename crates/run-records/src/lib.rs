@@ -17,6 +17,7 @@ mod fixture;
 mod import;
 pub mod join;
 mod key;
+pub mod ledger;
 pub mod list;
 pub mod made_up;
 pub mod mark;

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use run_records::ledger::refuse_other_cost;
 use run_records::{
-    ExperimentResults, MethodResults, RunKey, RunRecord, SessionRecord, Source, StudyResults, compact, config_hash,
+    ExperimentResults, MethodResults, PrivacyRecord, RunKey, RunRecord, SessionRecord, Source, StudyResults, compact,
+    config_hash,
 };
 
 /// The runs of a compact file.
@@ -19,6 +21,19 @@ pub(crate) struct GivenRun {
     pub(crate) session: SessionRecord,
     /// Its record, or why it failed.
     pub(crate) outcome: Result<RunRecord, String>,
+    /// What it cost.
+    privacy: Option<PrivacyRecord>,
+}
+
+impl GivenRun {
+    /// Refuses a run whose ledger is not the one that its configuration composes today: it would be
+    /// stored under an ε that is not its own.
+    ///
+    /// # Errors
+    /// Names the difference.
+    pub(crate) fn ensure_costs(&self, composed: Option<&PrivacyRecord>) -> anyhow::Result<()> {
+        refuse_other_cost(self.privacy.as_ref(), composed)
+    }
 }
 
 impl GivenRuns {
@@ -66,6 +81,6 @@ impl GivenRuns {
             (None, Some(failure)) => Err(failure.reason.clone()),
             (None, None) => return None,
         };
-        Some(GivenRun { session: session.clone(), outcome })
+        Some(GivenRun { session: session.clone(), outcome, privacy: method.privacy.clone() })
     }
 }

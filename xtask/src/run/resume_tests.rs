@@ -11,8 +11,10 @@ use dp_train::{
 };
 use indicatif::ProgressBar;
 use ndarray::Array2;
+use run_records::export::{Format, export};
 use run_records::join::join;
-use run_records::{MethodResults, StudyResults};
+use run_records::table::Table;
+use run_records::{Database, MethodResults, PrivacyRecord, RunKey, SessionRecord, StudyResults, compact};
 
 use super::data_setting::Source;
 use super::experiment::{BatchCounting, BatchSize, Begins, Experiment, MethodSetting, NON_PRIVATE, Noise};
@@ -205,6 +207,92 @@ fn runs_of_a_file_are_not_trained_again() {
     assert_eq!(n_runs(&going_on(longer, "7").unwrap()), [6]);
     let error = going_on(experiment(&ALL).unwrap(), "8").unwrap_err().to_string();
     assert_eq!(error, format!("--from: the runs of {} are of --seed 7, not --seed 8", file.display()));
+}
+
+/// A step more than the configuration has, in the ledger of every run.
+fn one_step_more(privacy: Option<&mut PrivacyRecord>) {
+    let count = &mut privacy.unwrap().ledger["entries"][0]["count"];
+    *count = (count.as_u64().unwrap() + 1).into();
+}
+
+/// What a run released is what its ε is of: one that released something else is not taken, whoever
+/// gives it.
+#[test]
+fn given_runs_with_another_ledger_are_refused() {
+    let first = tempfile::tempdir().unwrap();
+    let file = first.path().join("line.json.gz");
+    let mut results = run(first.path(), &["dpsgd"], "--seed 7").unwrap().unwrap();
+    one_step_more(results.experiments[0].methods[0].privacy.as_mut());
+    std::fs::write(&file, compact::pack(&results).unwrap()).unwrap();
+    let second = tempfile::tempdir().unwrap();
+    let words = format!("study --out {} --resume --seed 7", second.path().display());
+    let options = Line::try_parse_from(words.split_whitespace()).unwrap().options;
+    let session = Session::begin("line", &options, Some(GivenRuns::read(&file, "line").unwrap())).unwrap();
+    let error = format!("{:#}", run_in(&session, experiment(&["dpsgd"]).unwrap(), provenance(), 0).unwrap_err());
+    assert_eq!(
+        error,
+        "--from: line: dpsgd, seed 1: its ledger is not the one that its ε is composed of: entries[0].count: 9 and 8"
+    );
+}
+
+/// As another revision may have left them: method and run agree, and the configuration does not.
+#[test]
+fn stored_runs_with_another_ledger_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("records.db");
+    let results = run(folder.path(), &["dpsgd"], "--seed 7").unwrap().unwrap();
+    let before = Database::read(&path).unwrap();
+    let mut table = Vec::new();
+    export(&before, Table::Runs, Format::Json, &mut table).unwrap();
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&table).unwrap();
+    let source = before.source().unwrap();
+    drop(before);
+    std::fs::remove_file(&path).unwrap();
+    let mut other = Database::create(&path, &source).unwrap();
+    let record = SessionRecord { code_revision: "another".to_owned(), ..results.sessions[0].clone() };
+    let session = other.begin_session(&record).unwrap();
+    let experiment = &results.experiments[0];
+    other.put_experiment(experiment).unwrap();
+    let mut method = experiment.methods[0].clone();
+    one_step_more(method.privacy.as_mut());
+    let ledger = method.privacy.as_ref().unwrap().ledger.clone();
+    for (row, run) in rows.iter().zip(&experiment.methods[0].runs) {
+        let text = |name: &str| row[name].as_str().unwrap().to_owned();
+        let key = RunKey {
+            experiment: text("experiment"),
+            method: text("method"),
+            config_hash: text("config_hash"),
+            data_digest: text("data_digest"),
+            index: run.index,
+        };
+        other.put_run(&key, session, 1.0, &method, &ledger, run).unwrap();
+    }
+    drop(other);
+    for arguments in ["--seed 7 --resume", "--seed 7 --resume --any-revision"] {
+        let error = format!("{:#}", run(folder.path(), &["dpsgd"], arguments).unwrap_err());
+        let expected = format!(
+            "--resume: line: dpsgd, seed 1 in {}: go back to the revision that made it, or start new records (without --resume): its \
+             ledger is not the one that its ε is composed of: entries[0].count: 9 and 8",
+            path.display()
+        );
+        assert_eq!(error, expected);
+    }
+}
+
+/// Without a seed the whole run has noise of its own: the streams of its first epochs are in use.
+#[test]
+fn first_epochs_without_a_seed_are_a_run_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = || experiment(&["dpsgd-f"]).unwrap();
+    let begins = Some(Begins { experiment: whole().id, epochs: 1 });
+    let first = Experiment { id: "line-after-1".to_owned(), begins, ..whole() };
+    let words = format!("study --out {}", folder.path().display());
+    let options = Line::try_parse_from(words.split_whitespace()).unwrap().options;
+    let session = Session::begin("line", &options, None).unwrap();
+    let first = run_in(&session, first, provenance(), 0).unwrap().unwrap();
+    let whole = run_in(&session, whole(), provenance(), 0).unwrap().unwrap();
+    let thresholds = |results: &StudyResults| results.experiments[0].methods[0].runs[0].thresholds[0].clone();
+    assert_ne!(thresholds(&first), thresholds(&whole));
 }
 
 /// Ends a run before this step.

@@ -180,12 +180,17 @@ impl<'a> Prepared<'a> {
         }
     }
 
+    /// What a run of the method releases, as its configuration composes it.
+    fn ledger(&self, method: usize) -> anyhow::Result<Ledger> {
+        match &self.procedures[method] {
+            Procedure::Search(search) => privacy::ledger_of_search(search),
+            procedure => privacy::ledger(procedure.plan()),
+        }
+    }
+
     /// The method without its runs, and the ledger of each.
     fn released(&self, method: usize) -> anyhow::Result<(MethodResults, serde_json::Value)> {
-        let ledger = match &self.procedures[method] {
-            Procedure::Search(search) => privacy::ledger_of_search(search)?,
-            procedure => privacy::ledger(procedure.plan())?,
-        };
+        let ledger = self.ledger(method)?;
         let json = serde_json::to_value(&ledger).context("serialising a ledger")?;
         Ok((self.method(method, &ledger)?, json))
     }
@@ -324,6 +329,7 @@ fn take_given(
                 session.put_experiment(description)?;
             }
             let (method, ledger) = prepared.released(job.method)?;
+            given.ensure_costs(method.privacy.as_ref()).with_context(|| format!("--from: {key}"))?;
             session.put_given(&key, &method, &ledger, &given)?;
             taken += 1;
         }
@@ -347,6 +353,9 @@ pub(crate) fn run_all(
     let descriptions = experiments.iter().map(Prepared::description).collect::<anyhow::Result<Vec<_>>>()?;
     for description in &descriptions {
         session.refuse_other_data(description)?;
+    }
+    for (job, key) in jobs.iter().zip(&keys) {
+        session.refuse_other_ledger(key, || experiments[job.experiment].ledger(job.method))?;
     }
     let taken = take_given(experiments, &descriptions, session)?;
     if taken > 0 {

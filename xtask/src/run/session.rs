@@ -5,11 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
+use dp_accounting::Ledger;
 use dp_train::ranks::Collective;
 use dp_train::{Purpose, RandomStreams, Randomness};
 use rand::TryRngCore;
 use rand::rngs::OsRng;
 use rand_chacha::ChaCha20Rng;
+use run_records::ledger::refuse_other;
 use run_records::output::Output;
 use run_records::rank_records::{self, RankRecords};
 use run_records::shell;
@@ -197,14 +199,14 @@ impl Session {
         self.n_threads
     }
 
-    /// The random streams of one run, or of one trial of a search: initial parameters are the same
-    /// for all. Without a seed they are handed out once.
     /// Whether the runs trained here follow from a seed: they then have checkpoints, and can be made
     /// again.
     pub(crate) fn is_seeded(&self) -> bool {
         !self.secret.is_private()
     }
 
+    /// The random streams of one run, or of one trial of a search: initial parameters are the same
+    /// for all. Without a seed they are handed out once.
     pub(crate) fn streams(&self, key: &RunKey, trial: u16) -> anyhow::Result<RandomStreams> {
         let run = index(key)?;
         let streams = self.secret.derived(&self.name(key)).streams(run, trial)?;
@@ -385,6 +387,27 @@ impl Session {
             );
         }
         Ok(())
+    }
+
+    /// Refuses a stored run whose ledger is not the one that its configuration composes today, by
+    /// whichever revision it was made: a report shows it under the ε of the configuration.
+    ///
+    /// # Errors
+    /// Names what differs.
+    pub(crate) fn refuse_other_ledger(
+        &self,
+        key: &RunKey,
+        composed: impl FnOnce() -> anyhow::Result<Ledger>,
+    ) -> anyhow::Result<()> {
+        let database = self.database();
+        let Some(stored) = database.ledger_of(key)? else { return Ok(()) };
+        let composed = serde_json::to_value(composed()?).context("serialising a ledger")?;
+        refuse_other(&stored, &composed).with_context(|| {
+            format!(
+                "--resume: {key} in {}: go back to the revision that made it, or start new records (without --resume)",
+                database.path().display()
+            )
+        })
     }
 
     /// Notes an experiment whose runs will follow.

@@ -197,7 +197,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{key, source};
+    use crate::fixture::{key, ledger, source};
     use crate::made_up;
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
             let session = database.begin_session(&study.sessions[0]).unwrap();
             database.put_experiment(&study.experiments[0]).unwrap();
             let run = &method.runs[0];
-            database.put_run(&key(method, run), session, 1.0, method, &serde_json::Value::Null, run).unwrap();
+            database.put_run(&key(method, run), session, 1.0, method, &ledger(method), run).unwrap();
             drop(database);
             let aside = folder.path().join(format!("records.earlier-{n}.db"));
             assert_eq!(Database::set_aside(&path, "adult").unwrap(), Some(aside.clone()));

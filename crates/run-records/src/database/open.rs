@@ -6,6 +6,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::read::key;
+use crate::ledger::refuse_unlike;
+use crate::record::MethodResults;
 use crate::{schema, seal};
 
 pub(super) fn ensure_file(path: &Path) -> anyhow::Result<()> {
@@ -38,6 +41,7 @@ fn open_file(path: &Path) -> anyhow::Result<(Connection, bool)> {
     })?;
     let is_sealed = schema::check(&connection, path)?;
     refuse_damage(&connection, is_sealed).with_context(damaged)?;
+    refuse_other_ledgers(&connection).with_context(|| path.display().to_string())?;
     schema::create_own_views(&connection)?;
     Ok((connection, is_sealed))
 }
@@ -59,6 +63,26 @@ fn refuse_damage(connection: &Connection, is_sealed: bool) -> anyhow::Result<()>
         }
     }
     Ok(transaction.commit()?)
+}
+
+/// Refuses a run that would be shown under an ε that is not its own.
+fn refuse_other_ledgers(connection: &Connection) -> anyhow::Result<()> {
+    let mut statement = connection.prepare(
+        "SELECT run.experiment, run.method, run.config_hash, run.data_digest, run.seed_index, run.ledger, method.record
+         FROM main.run JOIN main.method ON (method.experiment, method.name, method.config_hash)
+                                         = (run.experiment, run.method, run.config_hash)
+         ORDER BY run.experiment, run.method, run.config_hash",
+    )?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let key = key(row)?;
+        let of_run = || key.to_string();
+        let (ledger, method): (String, String) = (row.get(5)?, row.get(6)?);
+        let method: MethodResults = serde_json::from_str(&method).with_context(of_run)?;
+        refuse_unlike(&serde_json::from_str(&ledger).with_context(of_run)?, method.privacy.as_ref())
+            .with_context(of_run)?;
+    }
+    Ok(())
 }
 
 pub(super) fn upgrade(connection: &mut Connection) -> anyhow::Result<()> {

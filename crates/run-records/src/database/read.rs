@@ -88,6 +88,19 @@ impl Database {
             .with_context(|| self.reading("run"))
     }
 
+    /// What the run with this key released; `None` if there is no such run, or it failed.
+    ///
+    /// # Errors
+    /// If the database cannot be read or written.
+    pub fn ledger_of(&self, key: &RunKey) -> anyhow::Result<Option<serde_json::Value>> {
+        let text: Option<String> = self
+            .connection
+            .prepare_cached(concat!("SELECT ledger FROM run ", by_key!()))
+            .and_then(|mut statement| statement.query_row(parameters(key).as_slice(), |row| row.get(0)).optional())
+            .with_context(|| format!("{key}: {}", self.reading("run")))?;
+        text.map(|text| self.parse(&text, "run")).transpose()
+    }
+
     /// The experiment without its methods.
     ///
     /// # Errors
@@ -216,7 +229,7 @@ impl Database {
 }
 
 /// The key in the first five columns.
-fn key(row: &Row<'_>) -> rusqlite::Result<RunKey> {
+pub(super) fn key(row: &Row<'_>) -> rusqlite::Result<RunKey> {
     Ok(RunKey {
         experiment: row.get(0)?,
         method: row.get(1)?,
@@ -228,7 +241,7 @@ fn key(row: &Row<'_>) -> rusqlite::Result<RunKey> {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{key, source};
+    use crate::fixture::{key, ledger, source};
     use crate::{Database, RunKey, SessionRecord, group_epsilon, made_up};
 
     #[test]
@@ -245,8 +258,7 @@ mod tests {
         database.put_experiment(experiment).unwrap();
         for method in &experiment.methods {
             for run in &method.runs {
-                let ledger = serde_json::json!({"entries": []});
-                database.put_run(&key(method, run), session, 2.5, method, &ledger, run).unwrap();
+                database.put_run(&key(method, run), session, 2.5, method, &ledger(method), run).unwrap();
             }
         }
         drop(database);

@@ -1,11 +1,12 @@
 //! What is written to a database: each call is one transaction.
 
 use anyhow::Context;
-use rusqlite::{Connection, named_params, params};
+use rusqlite::{Connection, OptionalExtension, named_params, params};
 use serde::Serialize;
 
 use super::{Database, SessionId, values};
 use crate::key::RunKey;
+use crate::ledger::{refuse_other_cost, refuse_unlike};
 use crate::record::{ExperimentResults, MethodResults, RunRecord, SessionRecord};
 use crate::seal;
 
@@ -56,7 +57,9 @@ impl Database {
     /// Writes a finished run and its method, as one transaction.
     ///
     /// # Errors
-    /// If a run with this key is there already, its experiment is not, or the disk refuses.
+    /// If the ledger is not the one that the method's ε is composed of, or not that of the method's
+    /// earlier runs; if a run with this key is there already, its experiment is not, or the disk
+    /// refuses.
     pub fn put_run(
         &mut self,
         key: &RunKey,
@@ -71,8 +74,9 @@ impl Database {
         // What could not be read again must not count as stored; JSON has no digits for some
         // numbers.
         serde_json::from_str::<RunRecord>(&record).with_context(|| context.clone())?;
+        refuse_unlike(ledger, method.privacy.as_ref()).with_context(|| context.clone())?;
         let transaction = self.connection.transaction().with_context(|| context.clone())?;
-        put_method(&transaction, key, &json(&without_runs(method))?).with_context(|| context.clone())?;
+        put_method(&transaction, key, method).with_context(|| context.clone())?;
         insert_run(&transaction, key, session, &json(ledger)?, &record).with_context(|| context.clone())?;
         put_wall_seconds(&transaction, session, wall_seconds).with_context(|| context.clone())?;
         transaction.commit().context(context)
@@ -81,7 +85,8 @@ impl Database {
     /// Writes that a run failed, and its method, as one transaction.
     ///
     /// # Errors
-    /// If a run with this key has failed before, its experiment is not there, or the disk refuses.
+    /// If the ledger of the method is not that of its earlier runs; if a run with this key has failed
+    /// before, its experiment is not there, or the disk refuses.
     pub fn put_failure(
         &mut self,
         key: &RunKey,
@@ -92,8 +97,8 @@ impl Database {
     ) -> anyhow::Result<()> {
         let context = format!("writing the failed run {key} to {}", self.path.display());
         let transaction = self.connection.transaction().with_context(|| context.clone())?;
-        put_method(&transaction, key, &json(&without_runs(method))?)
-            .and_then(|()| insert_failure(&transaction, key, session, reason))
+        put_method(&transaction, key, method).with_context(|| context.clone())?;
+        insert_failure(&transaction, key, session, reason)
             .and_then(|()| put_wall_seconds(&transaction, session, wall_seconds))
             .with_context(|| context.clone())?;
         transaction.commit().context(context)
@@ -104,12 +109,22 @@ impl Database {
     }
 }
 
-fn put_method(connection: &Connection, key: &RunKey, record: &str) -> rusqlite::Result<()> {
+/// The latest record of a method counts for all of its runs: its ledger must be theirs.
+fn put_method(connection: &Connection, key: &RunKey, method: &MethodResults) -> anyhow::Result<()> {
+    let known: Option<String> = connection
+        .prepare_cached("SELECT record FROM method WHERE (experiment, name, config_hash) = (?, ?, ?)")?
+        .query_row([&key.experiment, &key.method, &key.config_hash], |row| row.get(0))
+        .optional()?;
+    if let Some(known) = known {
+        let known: MethodResults = serde_json::from_str(&known).context("the record of the method")?;
+        refuse_other_cost(known.privacy.as_ref(), method.privacy.as_ref())
+            .context("earlier runs of the method, of another revision perhaps")?;
+    }
     connection.execute(
         "INSERT INTO method VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET record = excluded.record",
-        params![key.experiment, key.method, key.config_hash, record],
+        params![key.experiment, key.method, key.config_hash, json(&without_runs(method))?],
     )?;
-    seal::METHOD.seal(connection, &values(key)[..3])
+    Ok(seal::METHOD.seal(connection, &values(key)[..3])?)
 }
 
 fn insert_run(
@@ -159,7 +174,7 @@ fn json(value: &impl Serialize) -> anyhow::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use crate::fixture::{key, source};
+    use crate::fixture::{key, ledger, source};
     use crate::{Database, made_up};
 
     #[test]
@@ -171,7 +186,7 @@ mod tests {
         let session = database.begin_session(&study.sessions[0]).unwrap();
         database.put_experiment(experiment).unwrap();
         let run = &method.runs[0];
-        database.put_run(&key(method, run), session, 1.0, method, &serde_json::Value::Null, run).unwrap();
+        database.put_run(&key(method, run), session, 1.0, method, &ledger(method), run).unwrap();
         let count = |view: &str| -> usize {
             database.connection.query_row(&format!("SELECT count(*) FROM {view}"), [], |row| row.get(0)).unwrap()
         };
@@ -193,6 +208,82 @@ mod tests {
         assert_eq!((group.as_str(), Some(norm)), ("female", run.epochs[19].gradient_norm[1]));
     }
 
+    /// The record of a method is that of all its runs: with another ledger its ε would be none of
+    /// theirs.
+    #[test]
+    fn a_run_with_another_ledger_is_not_stored_under_the_method_s_epsilon() {
+        let folder = tempfile::tempdir().unwrap();
+        let study = made_up::study();
+        let (experiment, method) = (&study.experiments[0], &study.experiments[0].methods[1]);
+        let mut database = Database::create(&folder.path().join("records.db"), &source()).unwrap();
+        let session = database.begin_session(&study.sessions[0]).unwrap();
+        database.put_experiment(experiment).unwrap();
+        let [first, second, third] = [0, 1, 2].map(|i| (key(method, &method.runs[i]), &method.runs[i]));
+        let own = ledger(method);
+        // One step more than the method's ε is for.
+        let mut other = method.clone();
+        let count = &mut other.privacy.as_mut().unwrap().ledger["entries"][0]["count"];
+        *count = (count.as_u64().unwrap() + 1).into();
+        let error = database.put_run(&first.0, session, 1.0, method, &ledger(&other), first.1).unwrap_err();
+        assert!(format!("{error:#}").contains("its ledger is not the one that its ε is composed of"), "{error:#}");
+        database.put_run(&first.0, session, 1.0, method, &own, first.1).unwrap();
+        // Both agree with each other, and not with the run before.
+        let error = database.put_run(&second.0, session, 1.0, &other, &ledger(&other), second.1).unwrap_err();
+        assert!(format!("{error:#}").contains("earlier runs of the method, of another revision perhaps"), "{error:#}");
+        let error = database.put_failure(&third.0, session, 1.0, &other, "diverged").unwrap_err();
+        assert!(format!("{error:#}").contains("earlier runs of the method"), "{error:#}");
+        let mut unproven = method.clone();
+        unproven.privacy.as_mut().unwrap().certified = false;
+        assert!(database.put_run(&second.0, session, 1.0, &unproven, &own, second.1).is_err());
+        assert!(
+            database
+                .put_run(
+                    &second.0,
+                    session,
+                    1.0,
+                    &crate::MethodResults { privacy: None, ..method.clone() },
+                    &own,
+                    second.1
+                )
+                .is_err()
+        );
+        assert_eq!(database.ledger_of(&first.0).unwrap(), Some(own.clone()));
+        assert_eq!(database.ledger_of(&second.0).unwrap(), None);
+        database.put_run(&second.0, session, 1.0, method, &own, second.1).unwrap();
+    }
+
+    /// Whoever wrote it: a database in which a run has another ledger than its method is refused by
+    /// every command that would show both.
+    #[test]
+    fn a_database_with_such_a_run_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("records.db");
+        crate::fixture::fill(&path, &source(), &made_up::study());
+        let database = Database::open(&path).unwrap();
+        let method = &made_up::study().experiments[0].methods[1];
+        let mut other = ledger(method);
+        other["entries"][0]["count"] = 1.into();
+        let key = key(method, &method.runs[3]);
+        database
+            .connection
+            .execute(
+                "UPDATE run SET ledger = ?1 WHERE method = ?2 AND seed_index = ?3",
+                rusqlite::params![other.to_string(), key.method, key.index],
+            )
+            .unwrap();
+        crate::seal::RUN.seal(&database.connection, &crate::database::values(&key)).unwrap();
+        drop(database);
+        for error in [Database::open(&path).err(), Database::read(&path).err()] {
+            let error = format!("{:#}", error.unwrap());
+            assert!(
+                error.contains(
+                    "records.db: esipova-adult: dpsgd, seed 4: its ledger is not the one that its ε is composed of: entries[0].count: 1 and"
+                ),
+                "{error}"
+            );
+        }
+    }
+
     #[test]
     fn a_run_is_stored_once() {
         let folder = tempfile::tempdir().unwrap();
@@ -201,12 +292,12 @@ mod tests {
         let mut database = Database::create(&folder.path().join("records.db"), &source()).unwrap();
         let session = database.begin_session(&study.sessions[0]).unwrap();
         let key = key(method, &method.runs[0]);
-        let mut put = || database.put_run(&key, session, 1.0, method, &serde_json::Value::Null, &method.runs[0]);
+        let mut put = || database.put_run(&key, session, 1.0, method, &ledger(method), &method.runs[0]);
         let error = format!("{:#}", put().unwrap_err());
         assert!(error.contains("FOREIGN KEY"), "a run without its experiment: {error}");
         database.put_experiment(&study.experiments[0]).unwrap();
-        database.put_run(&key, session, 1.0, method, &serde_json::Value::Null, &method.runs[0]).unwrap();
-        let again = database.put_run(&key, session, 1.0, method, &serde_json::Value::Null, &method.runs[0]);
+        database.put_run(&key, session, 1.0, method, &ledger(method), &method.runs[0]).unwrap();
+        let again = database.put_run(&key, session, 1.0, method, &ledger(method), &method.runs[0]);
         let error = format!("{:#}", again.unwrap_err());
         assert!(error.contains("the run esipova-adult: non-private, seed 1"), "{error}");
         assert!(error.contains("UNIQUE"), "{error}");
