@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 mod accessibility;
+mod all_runs;
 mod answer;
 pub mod claims;
 pub mod comparison;

@@ -1,14 +1,13 @@
 //! What each method costs in privacy: ours beside the published ε, for one run and for all runs of
 //! a report.
 
-use dp_accounting::{Accountant, Delta, DpEvent, PldAccountant, Rounding, Scope, decimal};
-use dp_train::Plan;
+use dp_accounting::{Rounding, Scope, decimal};
 use fair_report::number;
 use fair_report::{Block, Cell, Row, Table, Tone};
 use run_records::mark::{Mark, marked};
 use run_records::{ExperimentResults, MethodResults, PrivacyRecord, StudyResults, mark_epsilon};
-use serde::Deserialize;
 
+use super::all_runs::{by_data, composed, n_runs};
 use super::label::label;
 use super::search;
 use super::shares::{self, Shares};
@@ -22,6 +21,7 @@ pub(crate) fn what_may_be_released(results: &StudyResults) -> Vec<Block> {
              take the noise off. The marks beside ε are those of the mechanisms, run with randomness from the operating system."
         )));
     }
+    blocks.extend(by_data(results).iter().map(|all| Block::Paragraph(all.sentence())));
     blocks.push(Block::Paragraph("What is where in this report:".to_owned()));
     blocks.push(Block::List(vec![
         "Release, covered by the ε of the method: the parameters after every step, and so every prediction of a model for records of \
@@ -65,7 +65,8 @@ pub(crate) fn blocks(experiment: &ExperimentResults, seeded: bool, mark: Option<
             "ε of one run: our upper bounds for the noisy gradients and the noisy counts of every step of one training, by \
              accountant. The whole ledger of each method is in results.json."
                 .to_owned(),
-            "ε of all its runs: of all seeds of the method together, as if every record were in each run's training part (PLD)."
+            "ε of all its runs: of all seeds of the method together, as if every record were in each run's training part (PLD). The ε of \
+             all runs of this report stands at its head."
                 .to_owned(),
             "ε, the paper's way: with the accountant, conversion, sampling rate and number of steps that the paper used; no guarantee of \
              ours, and rounded to the nearest."
@@ -73,60 +74,12 @@ pub(crate) fn blocks(experiment: &ExperimentResults, seeded: bool, mark: Option<
             "The reference without privacy, and every figure computed from it, is not protected by these ε.".to_owned(),
         ],
     };
-    table.notes.extend(all_methods_note(&private));
     table.notes.extend(stopping_note(&private));
     table.notes.extend(scope_notes(&private));
     let mut blocks = vec![Block::Table(table)];
     blocks.extend(by_group(experiment, mark).map(Block::Table));
     blocks.extend(search::table(experiment, mark).map(Block::Table));
     blocks
-}
-
-/// The entries of a ledger in a record. Digests are not checked: those of earlier versions were of
-/// another encoding.
-#[derive(Deserialize)]
-struct Entries {
-    entries: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    event: DpEvent,
-    count: u64,
-}
-
-/// ε of these ledgers, each so many times, together; `None` where one cannot be read or has no
-/// analysis.
-fn composed<'a>(ledgers: impl Iterator<Item = (&'a PrivacyRecord, u64)>) -> Option<f64> {
-    let mut accountant = PldAccountant::new(Plan::RELATION);
-    let mut delta = None;
-    for (privacy, times) in ledgers {
-        let Entries { entries } = serde_json::from_value(privacy.ledger.clone()).ok()?;
-        for Entry { event, count } in entries {
-            accountant.compose(&event, count.checked_mul(times)?).ok()?;
-        }
-        delta = Some(delta.map_or(privacy.delta, |delta: f64| delta.max(privacy.delta)));
-    }
-    Some(accountant.epsilon(Delta::new(delta?).ok()?).ok()?.epsilon.get())
-}
-
-/// Runs that were made, also those that left no model: their noise was drawn all the same.
-fn n_runs(method: &MethodResults) -> u64 {
-    (method.runs.len() + method.failures.len()) as u64
-}
-
-/// What all runs of the methods with a proof cost together.
-fn all_methods_note(private: &[(&MethodResults, &PrivacyRecord)]) -> Option<String> {
-    let proven = || private.iter().filter(|(_, privacy)| privacy.certified);
-    let epsilon = composed(proven().map(|(method, privacy)| (*privacy, n_runs(method))))?;
-    let scope = proven().filter_map(|(_, privacy)| privacy.scope.as_ref()).find(|scope| !scope.given.is_empty());
-    let epsilon = mark_epsilon(epsilon, true, scope);
-    let runs: u64 = proven().map(|(method, _)| n_runs(method)).sum();
-    Some(format!(
-        "All {} runs of the {} methods with a proof together: ε at most {epsilon}. One who sees this report sees them all.",
-        number::count(runs),
-        proven().count()
-    ))
 }
 
 fn search_note(private: &[(&MethodResults, &PrivacyRecord)]) -> &'static str {
@@ -296,8 +249,7 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// Ten seeds cost more than one, all methods more than any, and every figure says what it is
-    /// worth.
+    /// Ten seeds cost more than one, and every figure says what it is worth.
     #[test]
     fn all_runs_are_composed_and_every_epsilon_is_marked() {
         let experiment = fixture::study().experiments.remove(0);
@@ -306,9 +258,6 @@ mod tests {
         let (one, five) =
             (composed(std::iter::once((privacy, 1))).unwrap(), composed(std::iter::once((privacy, 5))).unwrap());
         assert!(five > 2.0 * one && five < 5.0 * one, "{one} {five}");
-        let private: Vec<_> = experiment.methods.iter().filter_map(|m| Some((m, m.privacy.as_ref()?))).collect();
-        let note = all_methods_note(&private).unwrap();
-        assert!(note.starts_with("All 20 runs of the 4 methods") && note.contains("(certified)"), "{note}");
         let text = |seeded| row(method, privacy, seeded, None).cells[0].lines.join(" ");
         assert_eq!(text(true), "mechanism certified; these runs are not private: their seed is public");
         assert_eq!(text(false), "certified");
