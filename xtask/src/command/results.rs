@@ -215,12 +215,11 @@ pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
         }
         ResultsCommand::Merge { out: target, inputs } => {
             let name = target.file_name().and_then(|name| name.to_str());
-            let merged = match name.and_then(|name| name.strip_suffix(join::SUFFIX)) {
-                Some(study) => join::join(target, inputs, study)?,
-                None => {
-                    ensure_database("OUT", target)?;
-                    merge(target, inputs)?
-                }
+            let merged = if let Some(study) = name.and_then(|name| name.strip_suffix(join::SUFFIX)) {
+                join::join(target, inputs, study)?
+            } else {
+                ensure_database("OUT", target)?;
+                merge(target, inputs)?
             };
             writeln!(
                 out,

@@ -23,6 +23,8 @@ fn releases(plan: &FitPlan) -> Vec<Release> {
     plan.releases.iter().map(of).collect()
 }
 
+type Change<'a> = &'a dyn Fn(&str) -> String;
+
 /// Over numbers of records, ε, δ, methods, fairness, units, bounds and tests.
 #[test]
 fn what_is_planned_is_what_the_ledger_has() {
@@ -47,7 +49,6 @@ fn what_is_planned_is_what_the_ledger_has() {
              method = {{ name = \"dpsgd\", steps = 10 }}\n"
         )
     };
-    type Change<'a> = &'a dyn Fn(&str) -> String;
     let cases: [(u64, Change<'_>); 14] = [
         (3_000, &|config| config.to_owned()),
         (3_217, &with("epsilon = 1", "epsilon = 0.7")),
