@@ -169,6 +169,28 @@ pub enum DataError {
         /// The column.
         column: String,
     },
+    /// An empty line where a row was expected.
+    #[error("{}:{line}: an empty line; it counts as a row: remove it", path.display())]
+    EmptyLine {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+    },
+    /// A row that would be dropped does not say whose record it is.
+    #[error("{reason}; no row without a readable `{column}`, the unit of privacy, is dropped")]
+    NoUnit {
+        /// The column of units.
+        column: String,
+        /// Why the row does not fit.
+        reason: Box<DataError>,
+    },
+    /// A table is not what an earlier pass over it read.
+    #[error("`{}` was changed while it was read: two passes over it read different rows", path.display())]
+    Changed {
+        /// The first file.
+        path: PathBuf,
+    },
     /// A file cannot be a part of a table.
     #[error("`{}` {reason}", path.display())]
     Table {
@@ -258,6 +280,7 @@ impl DataError {
                 | Self::UnknownCategory { .. }
                 | Self::InvalidNumber { .. }
                 | Self::NotUtf8 { .. }
+                | Self::EmptyLine { .. }
                 | Self::MissingValue { .. }
         )
     }

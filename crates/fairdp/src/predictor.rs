@@ -1,5 +1,6 @@
 //! What a model says of a table's rows, one after another.
 
+use dp_data::DataError;
 use dp_data::table::{Row, RowEncoder, TableFiles, TableReader};
 
 use crate::error::Result;
@@ -50,7 +51,14 @@ impl<'a> Predictor<'a> {
     /// [`FairdpError::Data`](crate::FairdpError::Data) with file, line and column for a row that
     /// does not fit.
     pub fn answer(&mut self) -> Result<Option<(usize, &[f64])>> {
-        if !self.reader.read(&mut self.row)? {
+        let is_there = loop {
+            match self.reader.read(&mut self.row) {
+                // Nobody is asked for.
+                Err(DataError::EmptyLine { .. }) => {}
+                found => break found?,
+            }
+        };
+        if !is_there {
             return Ok(None);
         }
         self.encoder.encode(&self.row, &mut self.features)?;

@@ -91,7 +91,8 @@ impl Source {
         rows: Range<usize>,
         folder: &Path,
     ) -> Result<Option<EncodedTable>> {
-        self.index.as_ref().map(|index| Ok(table.other_rows(&self.files, folder, index, rows)?)).transpose()
+        let Some(index) = &self.index else { return Ok(None) };
+        Ok(Some(with_peers(&*self.ranks, |peers| table.other_rows(&self.files, folder, index, rows, peers))?))
     }
 
     fn stop_sharing(&mut self) {

@@ -96,12 +96,10 @@ impl Layout {
         }
     }
 
-    /// A row without label, group and inputs; it keeps its unit.
-    pub(super) fn blank(&self, row: &mut [u8]) {
-        let unit = self.unit(row).unwrap_or_default();
+    /// A row without label, group, unit and inputs.
+    pub(super) fn blank(row: &mut [u8]) {
         row.fill(0);
         Self::set_label(row, BLANK);
-        self.set_unit(row, unit);
     }
 
     pub(super) fn set_label(row: &mut [u8], label: u16) {
@@ -154,8 +152,8 @@ mod tests {
         }
         assert_eq!((Layout::label(&row), Layout::group(&row), layout.unit(&row)), (3, 9, Some(1 << 60)));
         assert_eq!([0, 1, 2, 3].map(|input| layout.input(&row, input)), codes);
-        layout.blank(&mut row);
-        assert_eq!((Layout::label(&row), Layout::group(&row), layout.unit(&row)), (BLANK, 0, Some(1 << 60)));
+        Layout::blank(&mut row);
+        assert_eq!((Layout::label(&row), Layout::group(&row), layout.unit(&row)), (BLANK, 0, Some(0)));
         assert_eq!(layout.input(&row, 0), Code::Index(0));
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use csv::{ErrorKind, ReaderBuilder, StringRecord, Terminator};
+use csv::{ByteRecord, ErrorKind, ReaderBuilder, StringRecord, Terminator};
 use memchr::memchr_iter;
 
 use super::files::Csv;
@@ -28,8 +28,21 @@ pub(super) struct CsvSource {
     columns: Vec<String>,
     /// Where the record that was read last begins.
     line: usize,
+    /// What the reader has passed and nobody was told of.
+    ahead: Option<Ahead>,
     is_done: bool,
 }
+
+/// Empty lines, which the reader passes over, and the record behind them.
+struct Ahead {
+    /// Where the next of them is.
+    at: Place,
+    empty_lines: u64,
+    record: Option<Line>,
+}
+
+/// A record, and the line in which it begins.
+type Line = (ByteRecord, usize);
 
 impl CsvSource {
     pub(super) fn open(path: &Path, csv: Csv) -> Result<Self, DataError> {
@@ -45,10 +58,16 @@ impl CsvSource {
         let reader = reader(BufReader::with_capacity(1 << 16, Box::new(content)), csv);
         let begin = Place { offset: 0, line: 1 };
         let columns = Vec::new();
-        let mut source = Self { reader, file, path: path.into(), csv, begin, columns, line: 1, is_done: false };
+        let (path, ahead) = (path.into(), None);
+        let mut source = Self { reader, file, path, csv, begin, columns, line: 1, ahead, is_done: false };
         let mut header = StringRecord::new();
-        if !source.advance(&mut header)? {
-            return Err(DataError::EmptyFile { path: path.into() });
+        loop {
+            match source.advance(&mut header) {
+                Ok(true) => break,
+                Ok(false) => return Err(DataError::EmptyFile { path: source.path.to_path_buf() }),
+                Err(DataError::EmptyLine { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         source.columns = header.iter().map(|name| name.trim().to_owned()).collect();
         if source.columns.iter().any(|name| name.contains('\r')) {
@@ -67,11 +86,20 @@ impl CsvSource {
         let content = io::Cursor::new("\n").chain(self.file.open(place.offset)?);
         let reader = reader(BufReader::with_capacity(1 << 16, Box::new(content)), self.csv);
         let begin = Place { offset: place.offset - 1, line: place.line - 1 };
-        Ok(Self { reader, begin, is_done: false, ..self })
+        let ahead = Some(Ahead { at: place, empty_lines: 0, record: None });
+        Ok(Self { reader, begin, ahead, is_done: false, ..self })
     }
 
-    /// Behind the record that was read last.
+    /// Behind what was read last.
     pub(super) fn place(&self) -> Place {
+        match &self.ahead {
+            Some(ahead) => ahead.at,
+            None => self.passed(),
+        }
+    }
+
+    /// Behind what the reader has passed.
+    fn passed(&self) -> Place {
         let position = self.reader.position();
         Place { offset: self.begin.offset + position.byte(), line: self.begin.line + position.line() - 1 }
     }
@@ -99,36 +127,83 @@ impl CsvSource {
         Position { path: &self.path, line: self.line }
     }
 
-    /// The next record that is no empty line; false at the end. After text that is not UTF-8 the
-    /// next call goes on, after other errors the file is done.
+    /// The next record; false at the end. After an empty line, and after text that is not UTF-8, the
+    /// next call goes on; after other errors the file is done.
+    ///
+    /// An empty line counts as a record that cannot be read: if it were passed over, a record whose
+    /// line became empty would change the number of records, and the numbers of all behind it.
     fn advance(&mut self, record: &mut StringRecord) -> Result<bool, DataError> {
-        let mut bytes = std::mem::take(record).into_byte_record();
-        while !self.is_done {
-            self.line = self.place().line as usize;
-            self.reader.get_ref().since_record.set(0);
-            match self.reader.read_byte_record(&mut bytes) {
-                Ok(true) => {}
-                Ok(false) => {
-                    self.is_done = true;
-                    return Ok(false);
-                }
-                Err(error) => {
-                    self.is_done = true;
-                    return Err(self.refuse(error));
-                }
+        let bytes = std::mem::take(record).into_byte_record();
+        let Some((bytes, line)) = self.next_line(bytes)? else { return Ok(false) };
+        self.line = line;
+        let found = match StringRecord::from_byte_record(bytes) {
+            Ok(found) => found,
+            Err(error) => {
+                // Its other fields can be read.
+                *record = StringRecord::from_byte_record_lossy(error.into_byte_record());
+                return Err(DataError::NotUtf8 { path: self.path.to_path_buf(), line });
             }
-            // Empty lines before it were passed over, and lines within quotes are its own.
-            let n_inside = memchr_iter(b'\n', bytes.as_slice()).count();
-            self.line = (self.place().line as usize - 1).saturating_sub(n_inside);
-            let found = StringRecord::from_byte_record(bytes)
-                .map_err(|_| DataError::NotUtf8 { path: self.path.to_path_buf(), line: self.line })?;
-            if found.len() > 1 || found.iter().any(|field| !field.trim().is_empty()) {
-                *record = found;
-                return Ok(true);
-            }
-            bytes = found.into_byte_record();
+        };
+        if found.len() <= 1 && found.iter().all(|field| field.trim().is_empty()) {
+            return Err(self.empty_line(line));
         }
-        Ok(false)
+        *record = found;
+        Ok(true)
+    }
+
+    /// The next record as bytes, with its line; `None` at the end.
+    fn next_line(&mut self, mut bytes: ByteRecord) -> Result<Option<Line>, DataError> {
+        if let Some(found) = self.next_ahead() {
+            return found;
+        }
+        let begin = self.place();
+        self.ahead = None;
+        if self.is_done {
+            return Ok(None);
+        }
+        self.line = begin.line as usize;
+        self.reader.get_ref().since_record.set(0);
+        let is_there = match self.reader.read_byte_record(&mut bytes) {
+            Ok(is_there) => is_there,
+            Err(error) => {
+                self.is_done = true;
+                return Err(self.refuse(error));
+            }
+        };
+        let passed = self.passed().line - begin.line;
+        let empty_lines = if is_there {
+            // Lines within quotes are its own, and one ends it.
+            passed.saturating_sub(memchr_iter(b'\n', bytes.as_slice()).count() as u64 + 1)
+        } else {
+            self.is_done = true;
+            // The line break that is added at the end.
+            passed.saturating_sub(1)
+        };
+        let record = is_there.then_some((bytes, (begin.line + empty_lines) as usize));
+        if empty_lines == 0 {
+            return Ok(record);
+        }
+        self.ahead = Some(Ahead { at: begin, empty_lines, record });
+        self.next_ahead().unwrap_or(Ok(None))
+    }
+
+    /// What was passed already: the next empty line, or the record behind all of them.
+    fn next_ahead(&mut self) -> Option<Result<Option<Line>, DataError>> {
+        let ahead = self.ahead.as_mut()?;
+        if ahead.empty_lines == 0 {
+            let record = ahead.record.take()?;
+            self.ahead = None;
+            return Some(Ok(Some(record)));
+        }
+        let line = ahead.at.line as usize;
+        ahead.empty_lines -= 1;
+        ahead.at = Place { offset: ahead.at.offset + 1, line: ahead.at.line + 1 };
+        self.line = line;
+        Some(Err(self.empty_line(line)))
+    }
+
+    fn empty_line(&self, line: usize) -> DataError {
+        DataError::EmptyLine { path: self.path.to_path_buf(), line }
     }
 
     fn refuse(&self, error: csv::Error) -> DataError {

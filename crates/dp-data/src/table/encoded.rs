@@ -16,6 +16,7 @@ use super::files::TableFiles;
 use super::map::Map;
 use super::reader::{Row, TableReader};
 use super::row_index::RowIndex;
+use super::rows_digest::{DigestSum, RowHasher, RowsDigest};
 use super::schema::{BadRows, Schema};
 use super::share::Peers;
 use super::tally::TableCounts;
@@ -57,6 +58,8 @@ pub struct EncodedTable {
     /// The rows that are here.
     held: Range<usize>,
     digest: String,
+    /// Of all rows as they were read; `None` for a kept file.
+    rows_digest: Option<RowsDigest>,
 }
 
 /// What a process made of its part of a table.
@@ -64,40 +67,7 @@ pub struct EncodedTable {
 struct Part {
     counts: TableCounts,
     sum: DigestSum,
-}
-
-/// The sum of the rows' digests, each over the row's number and codes: the same in whatever parts
-/// the rows are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-struct DigestSum([u64; 4]);
-
-impl DigestSum {
-    fn of_row(number: usize, codes: &[u8]) -> Self {
-        let digest: [u8; 32] =
-            Sha256::new().chain_update((number as u64).to_le_bytes()).chain_update(codes).finalize().into();
-        let mut sum = Self::default();
-        for (sum, bytes) in sum.0.iter_mut().zip(digest.as_chunks().0) {
-            *sum = u64::from_le_bytes(*bytes);
-        }
-        sum
-    }
-
-    fn of_rows(first: usize, codes: &[u8], stride: usize) -> Self {
-        let rows = codes.chunks_exact(stride).enumerate();
-        rows.fold(Self::default(), |sum, (row, codes)| sum.plus(Self::of_row(first + row, codes)))
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self(std::array::from_fn(|i| self.0[i].wrapping_add(other.0[i])))
-    }
-
-    fn bytes(self) -> [u8; 32] {
-        let mut bytes = [0; 32];
-        for (bytes, sum) in bytes.as_chunks_mut().0.iter_mut().zip(self.0) {
-            *bytes = sum.to_le_bytes();
-        }
-        bytes
-    }
+    rows: RowsDigest,
 }
 
 impl EncodedTable {
@@ -107,7 +77,9 @@ impl EncodedTable {
     /// - of the schema: [`DataError::Schema`], [`DataError::MissingColumn`], [`DataError::Table`]
     ///   for a column that is not declared;
     /// - of a row, unless such rows are dropped: [`DataError::WrongArity`], [`DataError::NotUtf8`],
-    ///   [`DataError::InvalidNumber`], [`DataError::UnknownCategory`], [`DataError::MissingValue`];
+    ///   [`DataError::InvalidNumber`], [`DataError::UnknownCategory`], [`DataError::MissingValue`],
+    ///   [`DataError::EmptyLine`];
+    /// - of a row that would be dropped and whose unit cannot be read: [`DataError::NoUnit`];
     /// - of a file: as [`TableReader::read`]; [`DataError::EmptyFile`] without rows;
     ///   [`DataError::Table`] if every row was dropped;
     /// - [`DataError::Io`] if the codes cannot be written.
@@ -151,30 +123,43 @@ impl EncodedTable {
         let (mine, part) = read.filter(|(table, _)| table.held == rows).unzip();
         let parts: Option<Vec<Part>> = peers.exchange(&part, &files.paths()[0])?.into_iter().collect();
         let (Some(mine), Some(parts)) = (mine, parts) else { return Ok(None) };
-        let (mut counts, mut sum) = (mine.encoding.counts(), DigestSum::default());
+        let (mut counts, mut sum, mut rows) = (mine.encoding.counts(), DigestSum::default(), RowsDigest::default());
         for part in &parts {
             counts.add(&part.counts);
             sum = sum.plus(part.sum);
+            rows = rows.plus(part.rows);
         }
         if counts.dropped == counts.rows {
             return Ok(None);
         }
-        Ok(Some((Self { rows: index.rows(), digest: identity(schema, sum), ..mine }, counts)))
+        let (digest, rows_digest) = (identity(schema, sum), Some(rows));
+        Ok(Some((Self { rows: index.rows(), digest, rows_digest, ..mine }, counts)))
     }
 
-    /// Other rows of the same table, read from its files.
+    /// Other rows of the same table, read from its files again: those of all processes together are
+    /// all rows, each once.
     ///
     /// # Errors
-    /// Those of [`create`](Self::create).
+    /// Those of [`create`](Self::create); [`DataError::Changed`] if the rows are not those that were
+    /// read first.
     pub fn other_rows(
         &self,
         files: &TableFiles,
         folder: &Path,
         index: &RowIndex,
         rows: Range<usize>,
+        peers: &Peers<'_>,
     ) -> Result<Self, DataError> {
-        let (other, _) = Self::read_rows(files, self.encoding.schema(), folder, index, rows)?;
-        Ok(Self { rows: self.rows, digest: self.digest.clone(), ..other })
+        let read = Self::read_rows(files, self.encoding.schema(), folder, index, rows);
+        // Whoever has an error says so to those that wait for its digest.
+        let mine = read.as_ref().ok().map(|(_, part)| part.rows);
+        let all = peers.exchange(&mine, &files.paths()[0])?;
+        let (other, _) = read?;
+        let found = all.iter().try_fold(RowsDigest::default(), |sum, part| Some(sum.plus((*part)?)));
+        if found != self.rows_digest {
+            return Err(DataError::Changed { path: files.paths()[0].clone() });
+        }
+        Ok(Self { rows: self.rows, digest: self.digest.clone(), rows_digest: self.rows_digest, ..other })
     }
 
     fn read_rows(
@@ -233,7 +218,8 @@ impl EncodedTable {
         };
         let rows = part.counts.rows as usize;
         let digest = identity(schema, part.sum);
-        Ok((Self { encoding, map, rows, held: first..first + rows, digest }, part))
+        let rows_digest = Some(part.rows);
+        Ok((Self { encoding, map, rows, held: first..first + rows, digest, rows_digest }, part))
     }
 
     /// Opens a file that was kept, for the schema with which it was written.
@@ -255,11 +241,11 @@ impl EncodedTable {
         let rows = map[8..16].iter().rev().fold(0_u64, |rows, byte| rows << 8 | u64::from(*byte)) as usize;
         let codes = &map[HEADER..];
         let stride = encoding.layout().stride();
-        let sum = DigestSum::of_rows(0, codes, stride);
+        let sum = DigestSum::of_codes(0, codes, stride);
         if rows.checked_mul(stride) != Some(codes.len()) || map[48..80] != sum.bytes() {
             return Err(refuse("is damaged: its rows do not have their digest"));
         }
-        Ok(Self { encoding, map, rows, held: 0..rows, digest: identity(schema, sum) })
+        Ok(Self { encoding, map, rows, held: 0..rows, digest: identity(schema, sum), rows_digest: None })
     }
 
     /// Number of rows of the whole table, dropped ones included.
@@ -294,6 +280,12 @@ impl EncodedTable {
         &self.digest
     }
 
+    /// A digest of all rows as they were read, whatever part of them is here; `None` for a table that
+    /// was opened from a kept file.
+    pub fn rows_digest(&self) -> Option<RowsDigest> {
+        self.rows_digest
+    }
+
     /// Whether the row was dropped. Its label and group are then 0 and all its features are.
     pub fn is_blank(&self, row: usize) -> bool {
         Layout::label(self.codes(row)) == BLANK
@@ -313,7 +305,7 @@ impl EncodedTable {
     }
 
     /// A number that rows of one unit share: of its text where a unit is declared, otherwise the
-    /// row's. A dropped row has its unit's, or 0 where that could not be read.
+    /// row's. A dropped row has its unit's.
     pub fn unit(&self, row: usize) -> u64 {
         self.encoding.layout().unit(self.codes(row)).unwrap_or(row as u64)
     }
@@ -367,7 +359,8 @@ fn write(
     let stride = encoding.layout().stride();
     let mut out = BufWriter::with_capacity(1 << 20, &mut *file);
     out.write_all(&[0; HEADER]).map_err(failed())?;
-    let mut sum = DigestSum::default();
+    let hasher = RowHasher::new(reader.columns());
+    let (mut sum, mut as_read) = (DigestSum::default(), RowsDigest::default());
     let mut counts = encoding.counts();
     let mut chunk: Vec<Read> = (0..CHUNK).map(|_| (Row::default(), None)).collect();
     let mut codes = vec![0; CHUNK * stride];
@@ -375,16 +368,20 @@ fn write(
         let (n, is_last) = fill(reader, &mut chunk)?;
         let codes = &mut codes[..n * stride];
         let pieces = chunk[..n].par_chunks_mut(PIECE).zip(codes.par_chunks_mut(PIECE * stride)).enumerate();
-        let later: Vec<Result<(TableCounts, DigestSum), DataError>> = pieces
-            .map(|(piece, (rows, codes))| {
-                let counts = encode(encoding, binding, rows, codes)?;
-                Ok((counts, DigestSum::of_rows(first + piece * PIECE, codes, stride)))
+        let later: Vec<Result<Part, DataError>> = pieces
+            .map(|(piece, (read, codes))| {
+                let first = first + piece * PIECE;
+                let digests = read.iter().enumerate().map(|(at, (row, _))| hasher.digest((first + at) as u64, row));
+                let rows = digests.fold(RowsDigest::default(), RowsDigest::plus);
+                let counts = encode(encoding, binding, read, codes)?;
+                Ok(Part { counts, sum: DigestSum::of_codes(first, codes, stride), rows })
             })
             .collect();
         for later in later {
-            let (later, later_sum) = later?;
-            counts.add(&later);
-            sum = sum.plus(later_sum);
+            let later = later?;
+            counts.add(&later.counts);
+            sum = sum.plus(later.sum);
+            as_read = as_read.plus(later.rows);
         }
         first += n;
         out.write_all(codes).map_err(failed())?;
@@ -399,7 +396,7 @@ fn write(
     }
     out.flush().map_err(failed())?;
     drop(out);
-    Ok(Part { counts, sum })
+    Ok(Part { counts, sum, rows: as_read })
 }
 
 /// A row, and why it could not be read.
@@ -444,10 +441,9 @@ fn encode(
             None => encoding.store(row, binding, codes, &mut counts),
         };
         if let Err(error) = stored {
-            encoding.layout().blank(codes);
             match encoding.schema().bad_rows {
                 BadRows::Refuse => return Err(error),
-                BadRows::Drop => counts.drop_row(&error),
+                BadRows::Drop => counts.drop_row(&encoding.blank(row, binding, codes, error)?),
             }
         }
     }

@@ -192,6 +192,7 @@ impl Encoding {
             label: find(&schema.label.column)?,
             groups: schema.groups.iter().map(|group| find(&group.column)).collect::<Result<_, _>>()?,
             unit: schema.unit.as_deref().map(find).transpose()?,
+            n_columns: columns.len(),
         })
     }
 
@@ -216,10 +217,11 @@ impl Encoding {
         // First: a row that is dropped for what follows stays with its unit.
         if let (Some(index), Some(column)) = (binding.unit, &schema.unit) {
             let text = row.field(index);
-            if schema.is_missing(text) {
-                return Err(at.missing_value(column));
+            if text.chars().any(char::is_control) {
+                return Err(at.unlisted(column, text, "texts without control characters"));
             }
-            self.layout.set_unit(out, parse::unit(text));
+            let unit = self.unit(text).ok_or_else(|| at.missing_value(column))?;
+            self.layout.set_unit(out, unit);
         }
         let label = row.field(binding.label);
         let class = self.classes.code(at, &schema.label.column, label, schema.is_missing(label))?;
@@ -232,6 +234,45 @@ impl Encoding {
         Layout::set_label(out, class);
         Layout::set_group(out, group as u16);
         Ok(())
+    }
+
+    /// The number of a unit; `None` if the text names none.
+    fn unit(&self, text: &str) -> Option<u64> {
+        let is_name = !text.is_empty() && !self.schema.is_missing(text) && !text.chars().any(char::is_control);
+        is_name.then(|| parse::unit(text))
+    }
+
+    /// Writes what is stored of a row that does not fit, and hands back why it does not.
+    ///
+    /// It keeps its unit. Which records are of one unit is public, and decides the part of each: if
+    /// a defect in a record moved it to another unit, the public numbers of records would tell of
+    /// it. So a row whose unit cannot be read for certain is refused.
+    pub(super) fn blank(
+        &self,
+        row: &Row,
+        binding: &Binding,
+        out: &mut [u8],
+        wrong: DataError,
+    ) -> Result<DataError, DataError> {
+        Layout::blank(out);
+        let (Some(index), Some(column)) = (binding.unit, &self.schema.unit) else { return Ok(wrong) };
+        let text = row.field(index);
+        let is_there = match &wrong {
+            // Which of the fields are missing, or too many, is not known.
+            DataError::WrongArity { .. } | DataError::EmptyLine { .. } => false,
+            // Bytes that are no text were replaced.
+            DataError::NotUtf8 { .. } => {
+                row.fields().count() == binding.n_columns && !text.contains(char::REPLACEMENT_CHARACTER)
+            }
+            _ => true,
+        };
+        match self.unit(text).filter(|_| is_there) {
+            Some(unit) => {
+                self.layout.set_unit(out, unit);
+                Ok(wrong)
+            }
+            None => Err(DataError::NoUnit { column: column.clone(), reason: Box::new(wrong) }),
+        }
     }
 
     fn store_inputs(
@@ -290,6 +331,7 @@ pub(super) struct Binding {
     label: usize,
     groups: Vec<usize>,
     unit: Option<usize>,
+    n_columns: usize,
 }
 
 /// Encodes rows one by one, by the same arithmetic as [`EncodedTable`](super::EncodedTable).

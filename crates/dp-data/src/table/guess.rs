@@ -105,6 +105,8 @@ impl Guess {
                     columns.iter_mut().zip(row.fields()).for_each(|(seen, text)| seen.add(text, row.line()));
                 }
                 Ok(false) => break,
+                // Nothing can be read of it.
+                Err(DataError::EmptyLine { .. }) => {}
                 Err(error) if error.is_of_one_row() => {
                     broken += 1;
                     first_broken.get_or_insert_with(|| error.to_string());

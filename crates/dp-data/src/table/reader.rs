@@ -122,7 +122,8 @@ impl TableReader {
     /// next row.
     ///
     /// # Errors
-    /// - of one row: [`DataError::WrongArity`], [`DataError::NotUtf8`];
+    /// - of one row: [`DataError::WrongArity`] and [`DataError::NotUtf8`], where `row` has the fields
+    ///   that are there, with U+FFFD for bytes that are no text; [`DataError::EmptyLine`];
     /// - [`DataError::Malformed`] for a file that ends within quotes and for a record of more than
     ///   64 MiB;
     /// - [`DataError::BrokenGzip`], [`DataError::Io`], [`DataError::NotAFile`];

@@ -32,11 +32,20 @@ fn byte_order_mark_carriage_returns_blanks_and_a_missing_last_line_break() {
     ");
 }
 
+/// Otherwise a record whose line becomes empty would move all behind it.
 #[test]
-fn empty_lines_are_no_rows() {
-    let expected = "a|b\n4: 1|2\n6: 3|4";
-    assert_eq!(text("a,b\n\n\n1,2\n\n3,4\n\n"), expected);
-    assert_eq!(text("a,b\r\n\r\n\r\n1,2\r\n\r\n3,4\r\n\r\n"), expected);
+fn empty_lines_count_as_rows_that_cannot_be_read() {
+    let empty = |line: usize| format!("t.csv:{line}: an empty line; it counts as a row: remove it");
+    let expected = |lines: [usize; 4]| {
+        let [a, b, c, d] = lines.map(empty);
+        format!("a|b\n{a}\n{b}\n4: 1|2\n{c}\n6: 3|4\n{d}")
+    };
+    assert_eq!(text("a,b\n\n\n1,2\n\n3,4\n\n"), expected([2, 3, 5, 7]));
+    assert_eq!(text("a,b\r\n\r\n\r\n1,2\r\n\r\n3,4\r\n\r\n"), expected([2, 3, 5, 7]));
+    assert_eq!(text("a,b\n \n\"\"\n1,2\n\t\r\n3,4\n\n"), expected([2, 3, 5, 7]));
+    // Those before the header are before all rows, and the end of the last line is none.
+    assert_eq!(text("\n\na,b\n1,2"), "a|b\n4: 1|2");
+    assert_eq!(text("a,b\n\n1,2\n\n"), format!("a|b\n{}\n3: 1|2\n{}", empty(2), empty(4)));
     insta::assert_snapshot!(
         text("a,b\r1,2\r"),
         @"t.csv:1: lines end in carriage returns alone, or a name holds one"
@@ -65,6 +74,9 @@ fn text_that_is_not_utf_8_is_named_and_passed_over() {
     a|b
     2: 1|y
     z
+    t.csv:4: an empty line; it counts as a row: remove it
+    t.csv:5: an empty line; it counts as a row: remove it
+    t.csv:6: an empty line; it counts as a row: remove it
     t.csv:7: not UTF-8 text
     8: 2|x
     ");

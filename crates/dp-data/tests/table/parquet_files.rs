@@ -14,7 +14,7 @@ use parquet::schema::types::{Type, TypePtr};
 
 use super::{Placed, read_bytes, schema};
 
-fn column(name: &str, physical: Physical, logical: Option<LogicalType>) -> TypePtr {
+pub(super) fn column(name: &str, physical: Physical, logical: Option<LogicalType>) -> TypePtr {
     let (precision, scale) = match &logical {
         Some(LogicalType::Decimal(decimal)) => (decimal.precision, decimal.scale),
         _ => (0, 0),
@@ -30,7 +30,7 @@ fn column(name: &str, physical: Physical, logical: Option<LogicalType>) -> TypeP
     Arc::new(field.unwrap())
 }
 
-fn write<T: DataType>(group: &mut SerializedRowGroupWriter<'_, Vec<u8>>, values: &[T::T], levels: &[i16]) {
+pub(super) fn write<T: DataType>(group: &mut SerializedRowGroupWriter<'_, Vec<u8>>, values: &[T::T], levels: &[i16]) {
     let mut writer = group.next_column().unwrap().unwrap();
     writer.typed::<T>().write_batch(values, Some(levels), None).unwrap();
     writer.close().unwrap();

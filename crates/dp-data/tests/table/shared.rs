@@ -54,18 +54,48 @@ fn compare(files: &TableFiles, schema: &Schema) {
             let index = RowIndex::new(files, peers).unwrap().unwrap();
             let part = EncodedTable::create_part(files, schema, folder.path(), &index, peers).unwrap().unwrap();
             assert_eq!((index.rows(), part.0.held()), (n, index.part(peers)));
-            (index, part)
+            part
         });
-        for (index, (part, of_all)) in &parts {
+        for (part, of_all) in &parts {
             assert_eq!((part.digest(), of_all, part.rows()), (whole.digest(), &counts, n));
             assert_eq!(encoded(part, part.held()), encoded(&whole, part.held()));
-            for rows in [0..n, n / 3..n / 2, n - 1..n, n..n] {
-                let other = part.other_rows(files, folder.path(), index, rows.clone()).unwrap();
-                assert_eq!((other.held(), other.digest()), (rows.clone(), whole.digest()));
-                assert_eq!(encoded(&other, rows.clone()), encoded(&whole, rows));
-            }
+            assert_eq!(part.rows_digest(), whole.rows_digest());
+        }
+        // Other parts, of other lengths.
+        let others = together(size, |peers| {
+            let index = RowIndex::new(files, peers).unwrap().unwrap();
+            let rank = (0..size).find(|rank| index.part(peers).start == n * rank / size).unwrap();
+            let rows = n * rank * rank / size / size..n * (rank + 1) * (rank + 1) / size / size;
+            let (part, _) = EncodedTable::create_part(files, schema, folder.path(), &index, peers).unwrap().unwrap();
+            (part.other_rows(files, folder.path(), &index, rows.clone(), peers).unwrap(), rows)
+        });
+        for (other, rows) in others {
+            assert_eq!((other.held(), other.digest()), (rows.clone(), whole.digest()));
+            assert_eq!(encoded(&other, rows.clone()), encoded(&whole, rows));
         }
     }
+}
+
+/// Rows that are read again are those that were read first, whoever has them: a changed label in
+/// the part of one process ends all.
+#[test]
+fn a_table_that_changes_between_two_passes_is_refused_by_all() {
+    let contents = people(9_000).replace(",x,", ",clerk,");
+    let changed = contents.replacen(",yes", ",no", 1);
+    let placed = Placed::new("t.csv", &contents);
+    let barrier = std::sync::Barrier::new(2);
+    let refusals = together(2, |peers| {
+        let index = RowIndex::new(&placed.files(), peers).unwrap().unwrap();
+        let rows = index.part(peers);
+        let part = EncodedTable::create_part(&placed.files(), &dropping(), placed.folder.path(), &index, peers);
+        let (part, _) = part.unwrap().unwrap();
+        if barrier.wait().is_leader() {
+            std::fs::write(&placed.path, &changed).unwrap();
+        }
+        barrier.wait();
+        part.other_rows(&placed.files(), placed.folder.path(), &index, rows, peers).unwrap_err().to_string()
+    });
+    assert!(refusals.iter().all(|refusal| refusal.contains("was changed while it was read")), "{refusals:?}");
 }
 
 /// Texts with line breaks within quotes, which look like rows; empty lines; rows that do not fit.
