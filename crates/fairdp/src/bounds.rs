@@ -10,12 +10,13 @@ use std::path::Path;
 
 use dp_accounting::NoiseMultiplier;
 use dp_data::DataError;
-use dp_data::table::{BadRows, Encoding, Row, TableReader};
+use dp_data::table::{BadRows, Encoding, Row, RowHasher, RowsDigest, TableReader};
 use rand_chacha::ChaCha20Rng;
 
 use crate::config::{Bounds, ColumnEntry, ColumnKind, Config};
 use crate::error::{FairdpError, Result};
 use crate::fit::TableSize;
+use crate::key::Bound;
 use crate::solver::exact::{Grid, of_ranks};
 use crate::source::Source;
 
@@ -38,19 +39,25 @@ pub(crate) fn paid_for(config: &Config) -> impl Iterator<Item = &ColumnEntry> {
 
 /// What the rows of all ranks say.
 pub(crate) struct Counts {
+    /// What the noise on them is bound to.
+    pub(crate) bound: Bound,
     pub(crate) table: TableSize,
     /// Exact counts by column. **Not private.**
     pub(crate) by_column: HashMap<String, Vec<f64>>,
 }
 
 /// Counts the records, and the numbers of training records by column and bin.
-pub(crate) fn count(config: &Config, source: &mut Source, is_training: &dyn Fn(u64) -> bool) -> Result<Counts> {
+pub(crate) fn count(
+    (text, config): (&str, &Config),
+    source: &mut Source,
+    is_training: &dyn Fn(u64) -> bool,
+) -> Result<Counts> {
     let table = source.path().to_path_buf();
-    let test_records = match &config.test.files {
+    let test = match &config.test.files {
         Some(files) => Some(check_rows(config, config.files(files)?.open()?)?),
         None => None,
     };
-    let (n_rows, columns) =
+    let Counted { n_rows, columns, rows } =
         source.read(|reader, first| count_rows(config, reader, first as u64, &table, is_training))?;
     let n_rows = of_ranks(n_rows.map(|n| n as f64).to_vec(), source.ranks())?;
     let [records, blank] = [0, 1].map(|place| n_rows[place] as usize);
@@ -61,8 +68,18 @@ pub(crate) fn count(config: &Config, source: &mut Source, is_training: &dyn Fn(u
         return Err(FairdpError::file(&table, "has no row that fits its schema"));
     }
     let columns = columns.into_iter().map(|column| Ok((column.name, of_ranks(column.counts, source.ranks())?)));
-    let table = TableSize { records, test_records, features: widest(config)?.width() };
-    Ok(Counts { table, by_column: columns.collect::<Result<_>>()? })
+    let by_column = columns.collect::<Result<_>>()?;
+    let bound = Bound::new(source.sum(rows)?, test.map(|(_, digest)| digest), text);
+    let test_records = test.map(|(n_rows, _)| n_rows);
+    Ok(Counts { bound, table: TableSize { records, test_records, features: widest(config)?.width() }, by_column })
+}
+
+/// What the rows of one rank say.
+struct Counted {
+    /// All, and those that are blank.
+    n_rows: [usize; 2],
+    columns: Vec<Binned>,
+    rows: RowsDigest,
 }
 
 /// A column's numbers by bin.
@@ -80,9 +97,9 @@ fn count_rows(
     first: u64,
     table: &Path,
     is_training: &dyn Fn(u64) -> bool,
-) -> Result<([usize; 2], Vec<Binned>)> {
+) -> Result<Counted> {
     let mut columns = Vec::new();
-    let mut n_rows = [0; 2];
+    let (mut n_rows, mut rows) = ([0; 2], RowsDigest::default());
     for entry in paid_for(config) {
         let Some(place) = reader.columns().iter().position(|name| *name == entry.name) else {
             let problem = format!("has no column `{}`", entry.name);
@@ -92,6 +109,7 @@ fn count_rows(
     }
     let encoding = widest(config)?;
     let mut checker = encoding.checker(reader.columns(), table)?;
+    let hasher = RowHasher::new(reader.columns());
     let mut row = Row::default();
     for number in first.. {
         let found = reader.read(&mut row).and_then(|is_there| {
@@ -106,6 +124,7 @@ fn count_rows(
             Err(error) if config.table.bad_rows == BadRows::Drop && error.is_of_one_row() => true,
             Err(error) => return Err(error.into()),
         };
+        rows = rows.plus(hasher.digest(number, &row));
         n_rows[0] += 1;
         n_rows[1] += usize::from(is_blank);
         if !is_blank && is_training(number) {
@@ -120,7 +139,7 @@ fn count_rows(
             }
         }
     }
-    Ok((n_rows, columns))
+    Ok(Counted { n_rows, columns, rows })
 }
 
 /// The encoding with as many edges as can be released, which will take their place.
@@ -129,23 +148,26 @@ pub(crate) fn widest(config: &Config) -> Result<Encoding> {
     Ok(Encoding::new(&config.schema(&|_| Some(edges.clone()))?)?)
 }
 
-/// Refuses a test row that the test would refuse, and counts them.
-fn check_rows(config: &Config, mut reader: TableReader) -> Result<usize> {
+/// Refuses a test row that the test would refuse; says how many there are, and what they are.
+fn check_rows(config: &Config, mut reader: TableReader) -> Result<(usize, RowsDigest)> {
     let encoding = widest(config)?;
-    let mut n_rows = 0;
+    let hasher = RowHasher::new(reader.columns());
+    let (mut n_rows, mut rows) = (0, RowsDigest::default());
     let mut row = Row::default();
     let mut is_there = reader.read(&mut row);
     let mut checker = encoding.checker(reader.columns(), row.file())?;
     loop {
         match is_there.and_then(|is_there| if is_there { checker.check(&row).map(|()| true) } else { Ok(false) }) {
             Ok(true) => {}
-            Ok(false) => return Ok(n_rows),
+            Ok(false) => break,
             Err(error) if config.table.bad_rows == BadRows::Drop && error.is_of_one_row() => {}
             Err(error) => return Err(error.into()),
         }
+        rows = rows.plus(hasher.digest(n_rows as u64, &row));
         n_rows += 1;
         is_there = reader.read(&mut row);
     }
+    Ok((n_rows, rows))
 }
 
 /// Bounds with the edges between them, ascending: from exact counts of one column.

@@ -21,7 +21,7 @@ use dp_train::{
 
 use crate::choice::{Architecture, Named};
 use crate::error::{FairdpError, Result};
-use crate::key::Key;
+use crate::key::NoiseKey;
 use crate::model::Layer;
 use crate::parts::PartRows;
 use crate::solver::rows::RowSource as _;
@@ -58,7 +58,7 @@ pub(crate) fn train(
     prepared: &Prepared,
     facts: FeatureFacts,
     run: &Run<'_>,
-    key: &Key,
+    key: &NoiseKey,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Vec<Layer>> {
     let inputs = Inputs::new(prepared, facts, run);
@@ -71,15 +71,14 @@ pub(crate) fn train(
     if let Some(sigma) = run.noise_multiplier {
         compare(&run.named.event(sigma.times(run.records_per_unit)?, run.n_groups, 1)?, plan.step_event())?;
     }
-    let stream = |purpose: &str| key.stream(purpose, 0);
     let generators = Generators {
-        initialisation: stream("initial weights"),
-        sampling: stream("batches"),
-        noise: stream("noise of gradients"),
-        counts: stream("noise of counts"),
-        dropout: stream("dropout"),
+        initialisation: key.draws("initial weights", 0),
+        sampling: key.draws("batches", 0),
+        noise: key.stream("noise of gradients", 0),
+        counts: key.stream("noise of counts", 0),
+        dropout: key.draws("dropout", 0),
     };
-    let streams = RandomStreams::from_generators(generators, key.seed.is_none())?;
+    let streams = RandomStreams::from_generators(generators, key.drawn().seed.is_none())?;
     // A CUDA device is driven by one thread.
     let threads = if run.device.is_cpu() { run.threads } else { NonZeroUsize::MIN };
     let execution = Execution { threads, device: run.device.clone(), ranks: ranks.clone(), ..Execution::default() };

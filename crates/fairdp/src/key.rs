@@ -1,6 +1,20 @@
-//! The one secret of a run: every random number follows from it, its purpose and its step.
+//! The one secret of a run, and what its noise is bound to.
+//!
+//! **The rule: no key makes noise before it is bound to the records.** The same noise on two tables
+//! would take itself off: the difference of the two releases is that of the records. So
+//!
+//! - a [`DrawnKey`] divides records into parts and draws batches, by their numbers and units alone.
+//!   It makes no noise, and is in no file;
+//! - [`DrawnKey::bind`] makes a [`NoiseKey`] of it and of a [`Bound`]: a digest of all rows as they
+//!   were read, and of the configuration. Two tables, or two configurations, have unlike noise
+//!   whatever is copied, killed or continued;
+//! - the key is written with what it is bound to, in one act, before the first draw
+//!   ([`Checkpoints::bind`](crate::fit::Checkpoints::bind)).
+//!
+//! A run with a seed is not private. Its noise follows from the seed alone, so that releases of two
+//! tables can be compared.
 
-use dp_data::table::EncodedTable;
+use dp_data::table::RowsDigest;
 use rand::rngs::OsRng;
 use rand::{RngCore, SeedableRng, TryRngCore};
 use rand_chacha::ChaCha20Rng;
@@ -14,13 +28,17 @@ use crate::solver::Streams;
 /// noise taken off.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Key {
+pub(crate) struct DrawnKey {
     bits: String,
     pub(crate) seed: Option<u64>,
 }
 
-impl Key {
+impl DrawnKey {
     pub(crate) fn new(seed: Option<u64>) -> Result<Self> {
+        #[cfg(test)]
+        if let Some(key) = planted::COPIED_KEY.with_borrow(Clone::clone) {
+            return Ok(key);
+        }
         let mut bits = [0; 32];
         match seed {
             Some(seed) => ChaCha20Rng::seed_from_u64(seed).fill_bytes(&mut bits),
@@ -31,40 +49,113 @@ impl Key {
         Ok(Self { bits: hex::encode(bits), seed })
     }
 
-    fn digest(&self, purpose: &str, number: u64) -> [u8; 32] {
-        let digest = Sha256::new()
-            .chain_update(self.bits.as_bytes())
-            .chain_update(Sha256::digest(purpose))
-            .chain_update(number.to_le_bytes());
-        digest.finalize().into()
-    }
-
     /// A number that follows from the key and from nothing that is secret of the records but
     /// `number`.
     pub(crate) fn hash(&self, purpose: &str, number: u64) -> u64 {
-        let digest = self.digest(purpose, number);
+        let digest = digest(&self.bits, purpose, number);
         u64::from_le_bytes(std::array::from_fn(|i| digest[i]))
-    }
-
-    /// An independent key with a name: of one trial, say.
-    pub(crate) fn derived(&self, purpose: &str, number: u64) -> Self {
-        Self { bits: hex::encode(self.digest(purpose, number)), seed: self.seed }
     }
 
     /// A name for the run that tells nothing of the key.
     pub(crate) fn name(&self) -> String {
-        hex::encode(self.digest("name", 0))
+        hex::encode(digest(&self.bits, "name", 0))
     }
 
-    /// A name for a table that tells nothing of it without the key.
-    pub(crate) fn name_of(&self, table: &EncodedTable) -> String {
-        let digest = Sha256::new().chain_update(self.digest("table", 0)).chain_update(table.digest());
+    /// A name for what the key is bound to, which tells nothing of it without the key.
+    pub(crate) fn name_of(&self, bound: &Bound) -> String {
+        let digest = Sha256::new().chain_update(digest(&self.bits, "table", 0)).chain_update(bound.0);
         hex::encode(digest.finalize())
+    }
+
+    /// The key of the noise on these records.
+    pub(crate) fn bind(&self, bound: &Bound) -> NoiseKey {
+        let bits = match self.seed {
+            Some(_) => self.bits.clone(),
+            #[cfg(test)]
+            None if planted::KEY_BEFORE_DIGEST.get() => self.bits.clone(),
+            None => {
+                let digest = Sha256::new().chain_update(digest(&self.bits, "noise", 0)).chain_update(bound.0);
+                hex::encode(digest.finalize())
+            }
+        };
+        NoiseKey { drawn: self.clone(), bits, bound_to: self.name_of(bound) }
     }
 }
 
-impl Streams for Key {
+/// What noise is bound to: the rows of the training table and of the test table, and the
+/// configuration. As private as the rows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bound([u8; 32]);
+
+impl Bound {
+    /// `test` is that of a test table of its own.
+    pub(crate) fn new(training: RowsDigest, test: Option<RowsDigest>, config: &str) -> Self {
+        let mut digest = Sha256::new().chain_update(training.bytes());
+        digest.update([u8::from(test.is_some())]);
+        digest.update(test.unwrap_or_default().bytes());
+        digest.update(Sha256::digest(config));
+        Self(digest.finalize().into())
+    }
+}
+
+/// The key of a run's noise: every stream is a function of it, of a purpose and of a step.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct NoiseKey {
+    drawn: DrawnKey,
+    bits: String,
+    bound_to: String,
+}
+
+impl NoiseKey {
+    /// A stream for what is drawn beside noise: batches, initial weights, trials. It does not depend
+    /// on the records.
+    pub(crate) fn draws(&self, purpose: &str, step: u64) -> ChaCha20Rng {
+        ChaCha20Rng::from_seed(digest(&self.drawn.bits, purpose, step))
+    }
+
+    /// An independent key: of one trial, say.
+    pub(crate) fn derived(&self, purpose: &str, number: u64) -> Self {
+        let derived = |bits: &str| hex::encode(digest(bits, purpose, number));
+        let drawn = DrawnKey { bits: derived(&self.drawn.bits), seed: self.drawn.seed };
+        Self { drawn, bits: derived(&self.bits), bound_to: self.bound_to.clone() }
+    }
+
+    /// The key that divided the records.
+    pub(crate) fn drawn(&self) -> &DrawnKey {
+        &self.drawn
+    }
+
+    /// The name of what it is bound to.
+    pub(crate) fn bound_to(&self) -> &str {
+        &self.bound_to
+    }
+}
+
+impl Streams for NoiseKey {
     fn stream(&self, purpose: &str, step: u64) -> ChaCha20Rng {
-        ChaCha20Rng::from_seed(self.digest(purpose, step))
+        ChaCha20Rng::from_seed(digest(&self.bits, purpose, step))
+    }
+}
+
+fn digest(bits: &str, purpose: &str, number: u64) -> [u8; 32] {
+    let digest = Sha256::new()
+        .chain_update(bits.as_bytes())
+        .chain_update(Sha256::digest(purpose))
+        .chain_update(number.to_le_bytes());
+    digest.finalize().into()
+}
+
+/// What tests do to the keys of their thread.
+#[cfg(test)]
+pub(crate) mod planted {
+    use std::cell::{Cell, RefCell};
+
+    use super::DrawnKey;
+
+    thread_local! {
+        /// A fault: the key is whole before the records are read, and noise follows from it alone.
+        pub(crate) static KEY_BEFORE_DIGEST: Cell<bool> = const { Cell::new(false) };
+        /// An attack: every run has this key, as if it were copied from one to the next.
+        pub(crate) static COPIED_KEY: RefCell<Option<DrawnKey>> = const { RefCell::new(None) };
     }
 }

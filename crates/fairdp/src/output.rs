@@ -1,6 +1,6 @@
 //! The one way in which this crate writes files: a name always holds something complete.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 
@@ -31,26 +31,56 @@ pub(crate) fn write_with(
 ) -> Result<()> {
     let attempt = || -> io::Result<()> {
         let path = &target(path)?;
-        let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file's path"))?;
-        let part = path.with_file_name(format!(".{}.part", name.to_string_lossy()));
-        // What a killed process left behind.
-        match fs::remove_file(&part) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+        let part = beside(path, "part")?;
+        let placed = fill_part(&part, readers, fill).and_then(|()| fs::rename(&part, path));
+        if placed.is_err() {
+            let _ = fs::remove_file(&part);
         }
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        if readers == Readers::Owner {
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        }
-        let mut file = BufWriter::new(options.open(&part)?);
-        fill(&mut file)?;
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        fs::rename(&part, path)?;
+        placed?;
         sync_folder(path)
     };
     attempt().map_err(FairdpError::io("write", path))
+}
+
+fn fill_part(
+    part: &Path,
+    readers: Readers,
+    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    // What a killed process left behind.
+    ignore_missing(fs::remove_file(part))?;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if readers == Readers::Owner {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    let mut file = BufWriter::new(options.open(part)?);
+    fill(&mut file)?;
+    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+}
+
+/// A hidden name beside a file.
+fn beside(path: &Path, ending: &str) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file's path"))?;
+    Ok(path.with_file_name(format!(".{}.{ending}", name.to_string_lossy())))
+}
+
+fn ignore_missing(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    ignore_missing(fs::remove_file(path)).map_err(FairdpError::io("remove", path))
+}
+
+/// Removes a folder with all that is in it, if it is there.
+pub(crate) fn remove_folder(path: &Path) -> Result<()> {
+    ignore_missing(fs::remove_dir_all(path)).map_err(FairdpError::io("remove", path))
 }
 
 /// The file that a path leads to: a link is followed, and stays.
@@ -71,13 +101,65 @@ fn target(path: &Path) -> io::Result<PathBuf> {
 /// Keeps other processes from a file until the lock is dropped: by a file beside it.
 pub(crate) fn lock(path: &Path) -> Result<File> {
     let attempt = || -> io::Result<File> {
-        let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "not a file's path"))?;
-        let beside = path.with_file_name(format!(".{}.lock", name.to_string_lossy()));
+        let beside = beside(path, "lock")?;
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(beside)?;
         file.lock()?;
         Ok(file)
     };
     attempt().map_err(FairdpError::io("lock", path))
+}
+
+/// A file that this process alone has locked, until it is dropped.
+pub(crate) struct Lock {
+    path: PathBuf,
+    file: File,
+}
+
+impl Lock {
+    /// Locks the file of this name, which is made for it; `None` if somebody else has it locked.
+    pub(crate) fn try_hold(path: &Path) -> Result<Option<Self>> {
+        let attempt = || -> io::Result<Option<File>> {
+            loop {
+                let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+                match file.try_lock() {
+                    Err(TryLockError::WouldBlock) => return Ok(None),
+                    Err(TryLockError::Error(error)) => return Err(error),
+                    Ok(()) => {}
+                }
+                // Whoever had it may have removed it: others would then lock another file.
+                if is_at(&file, path)? {
+                    return Ok(Some(file));
+                }
+            }
+        };
+        let file = attempt().map_err(FairdpError::io("lock", path))?;
+        Ok(file.map(|file| Self { path: path.to_path_buf(), file }))
+    }
+
+    /// Removes the file, and gives it up.
+    pub(crate) fn remove(self) -> Result<()> {
+        let removed = remove(&self.path);
+        drop(self.file);
+        removed
+    }
+}
+
+/// Whether this file is the one of this name.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let held = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(found) => Ok((held.dev(), held.ino()) == (found.dev(), found.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> io::Result<bool> {
+    Ok(true)
 }
 
 /// Makes a folder that its owner alone may enter.
@@ -93,7 +175,12 @@ pub(crate) fn private_folder(path: &Path) -> Result<()> {
 
 /// Moves a folder that was filled to its place, where nothing may be.
 pub(crate) fn move_folder(from: &Path, to: &Path) -> Result<()> {
-    fs::rename(from, to).and_then(|()| sync_folder(to)).map_err(FairdpError::io("create", to))
+    fs::rename(from, to).map_err(FairdpError::io("create", to))
+}
+
+/// Flushes the entry of a file or folder to the disk.
+pub(crate) fn sync_entry(path: &Path) -> Result<()> {
+    sync_folder(path).map_err(FairdpError::io("flush", path))
 }
 
 #[cfg(unix)]

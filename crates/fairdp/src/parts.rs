@@ -9,7 +9,7 @@ use dp_train::ranks::{Alone, Collective};
 
 use crate::account::Part;
 use crate::error::{FairdpError, Result};
-use crate::key::Key;
+use crate::key::DrawnKey;
 use crate::solver::FeatureFacts;
 use crate::solver::rows::{BLOCK, RowSource, SparseBlock, SparseRow};
 
@@ -116,7 +116,7 @@ pub(crate) struct Shares {
 impl Shares {
     /// The part of the record of this number, or of the unit: by a keyed hash, so that no record
     /// moves another.
-    pub(crate) fn part(self, number: u64, key: &Key) -> Part {
+    pub(crate) fn part(self, number: u64, key: &DrawnKey) -> Part {
         if is_drawn("test part", number, self.test, key) {
             Part::Test
         } else if is_drawn("validation part", number, self.validation, key) {
@@ -133,7 +133,7 @@ pub(crate) fn split(
     table: &EncodedTable,
     has_units: bool,
     shares: Shares,
-    key: &Key,
+    key: &DrawnKey,
     ranks: &dyn Collective,
 ) -> Result<[Members; 3]> {
     if shares.test <= 0.0 && shares.validation <= 0.0 {
@@ -164,7 +164,7 @@ fn refuse_long(table: &EncodedTable) -> Result<()> {
     }
 }
 
-fn is_drawn(purpose: &str, number: u64, fraction: f64, key: &Key) -> bool {
+fn is_drawn(purpose: &str, number: u64, fraction: f64, key: &DrawnKey) -> bool {
     (key.hash(purpose, number) as f64) < fraction * 2f64.powi(64)
 }
 

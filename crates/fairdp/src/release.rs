@@ -48,7 +48,8 @@ impl Files {
     }
 
     /// Writes the private ledger, then the release: the release appears whole, as the last act of a
-    /// run.
+    /// run. It is put together in the private folder, and nothing is left of it, nor of the ledger,
+    /// where it cannot appear.
     pub(crate) fn publish(mut self, folder: &Path, mut statement: Statement, account: &Account) -> Result<()> {
         self.add(STATEMENT_TEXT, statement.markdown());
         statement.files = self.digests();
@@ -60,15 +61,27 @@ impl Files {
             account: account.clone(),
             release: self.digests(),
         };
-        output::write(&folder.join(PRIVATE).join(LEDGER), sealed(&ledger)?.as_bytes(), Readers::Owner)?;
-        let part = folder.join(PART);
-        if part.exists() {
-            fs::remove_dir_all(&part).map_err(FairdpError::io("remove", &part))?;
+        let (release, private) = (folder.join(RELEASE), folder.join(PRIVATE));
+        if release.exists() {
+            return Err(FairdpError::Refused(format!("{} holds a release: it is not replaced", folder.display())));
         }
-        fs::create_dir(&part).map_err(FairdpError::io("create", &part))?;
-        for (name, bytes) in &self.0 {
-            output::write(&part.join(name), bytes, Readers::Default)?;
+        let (part, place) = (private.join(PART), private.join(LEDGER));
+        let placed = self
+            .fill(&part)
+            .and_then(|()| output::write(&place, sealed(&ledger)?.as_bytes(), Readers::Owner))
+            .and_then(|()| output::move_folder(&part, &release));
+        if let Err(error) = placed {
+            // What else goes wrong now says nothing new.
+            let _ = output::remove_folder(&part).and_then(|()| output::remove(&place));
+            return Err(error);
         }
-        output::move_folder(&part, &folder.join(RELEASE))
+        output::sync_entry(&release)
+    }
+
+    fn fill(&self, part: &Path) -> Result<()> {
+        // What a killed process left behind.
+        output::remove_folder(part)?;
+        fs::create_dir(part).map_err(FairdpError::io("create", part))?;
+        self.0.iter().try_for_each(|(name, bytes)| output::write(&part.join(name), bytes, Readers::Default))
     }
 }

@@ -9,6 +9,7 @@ use crate::account::{Account, RELATION, Release};
 use crate::config::PrivacyEntry;
 use crate::error::{FairdpError, Result};
 use crate::input;
+use crate::key::{DrawnKey, NoiseKey};
 use crate::output::{self, Readers};
 use crate::seal::{sealed, unsealed};
 use crate::statement::rounded_up;
@@ -32,24 +33,36 @@ struct SharedLedger {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Fit {
     name: String,
+    /// The name of the records and the configuration that the key is bound to; none with a seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    bound_to: Option<String>,
     releases: Vec<Release>,
 }
 
 impl Fit {
-    pub(crate) fn new(name: String, account: &Account) -> Self {
-        Self { name, releases: account.releases().to_vec() }
+    pub(crate) fn new(key: &NoiseKey, account: &Account) -> Self {
+        let bound_to = key.drawn().seed.is_none().then(|| key.bound_to().to_owned());
+        Self { name: key.drawn().name(), bound_to, releases: account.releases().to_vec() }
     }
 
-    /// Whether it is entered already: under its name, with all its releases.
-    fn is_in(&self, known: &[Self]) -> bool {
-        let has_all = |known: &Self| self.releases.iter().all(|release| known.releases.contains(release));
-        known.iter().any(|known| known.name == self.name && has_all(known))
+    /// One that is only planned: its key is bound to nothing.
+    pub(crate) fn planned(key: &DrawnKey, account: &Account) -> Self {
+        Self { name: key.name(), bound_to: None, releases: account.releases().to_vec() }
+    }
+
+    /// Whether this entry is of the same fit: with the same noise, and all its releases.
+    fn is_same(&self, known: &Self) -> bool {
+        let has_all = || self.releases.iter().all(|release| known.releases.contains(release));
+        known.name == self.name && known.bound_to == self.bound_to && has_all()
     }
 }
 
-/// Enters a fit before it releases anything, and returns the ε of all fits so far. A fit that
-/// `is_continued` is entered once; another one is new whatever its name, since fits with one seed
-/// have one.
+/// Enters a fit before it releases anything, and returns the ε of all fits so far.
+///
+/// Without a seed a key has one fit: with the same records and configuration it has the same noise,
+/// and releases the same again; for others, say from a copy of a run's folder, it is refused. With a
+/// seed, a fit that `is_continued` is entered once; another one is new whatever its name, since fits
+/// with one seed have one.
 ///
 /// The file is made with the first fit's cap: `privacy.total_epsilon`, or its ε. A later fit with a
 /// smaller cap of its own is refused beyond that one.
@@ -91,7 +104,15 @@ fn entered(
     };
     let mut ledger = read(path, privacy.delta, unit)?.unwrap_or(new);
     let before = ledger.epsilon()?;
-    let is_new = !(is_continued && fit.is_in(&ledger.fits));
+    let is_seeded = fit.bound_to.is_none();
+    let is_new = !(ledger.fits.iter().any(|known| fit.is_same(known)) && (is_continued || !is_seeded));
+    if is_new && !is_seeded && ledger.fits.iter().any(|known| known.name == fit.name) {
+        return Err(FairdpError::Refused(format!(
+            "{}: has a fit under the key of this one, on another table or by another configuration: is its folder a copy of \
+             that fit's? Two fits with one key are not independent",
+            path.display()
+        )));
+    }
     if is_new {
         ledger.fits.push(fit);
     }

@@ -5,10 +5,12 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use dp_data::table::{EncodedFile, EncodedTable, Peers, RowIndex, Schema, TableCounts, TableFiles, TableReader};
+use dp_data::table::{
+    EncodedFile, EncodedTable, Peers, RowIndex, RowsDigest, Schema, TableCounts, TableFiles, TableReader,
+};
 use dp_train::ranks::{Alone, Collective};
 
-use crate::error::Result;
+use crate::error::{FairdpError, Result};
 
 /// Files of a table, and who reads them.
 ///
@@ -62,6 +64,14 @@ impl Source {
             self.stop_sharing();
         }
         make(self.files.open()?, 0)
+    }
+
+    /// The digest of all rows, from that of this rank's.
+    pub(crate) fn sum(&self, mine: RowsDigest) -> Result<RowsDigest> {
+        let failed = |error: serde_json::Error| FairdpError::Refused(format!("a digest of rows: {error}"));
+        let all = self.ranks.gather(serde_json::to_vec(&mine).map_err(failed)?)?;
+        let mut all = all.iter().map(|digest| serde_json::from_slice(digest).map_err(failed));
+        all.try_fold(RowsDigest::default(), |sum, digest| Ok(sum.plus(digest?)))
     }
 
     /// The table, with this rank's rows alone where it is shared. `place` is for a whole table,

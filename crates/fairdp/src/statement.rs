@@ -108,6 +108,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) delta: f64,
     pub(crate) seed: Option<u64>,
     pub(crate) uncovered: Vec<String>,
+    /// What the release tells by being there at all.
+    pub(crate) existence: String,
     pub(crate) covers: Vec<String>,
     pub(crate) unit: Unit,
     /// By part, in the order of [`Part::ALL`].
@@ -130,6 +132,7 @@ impl Statement {
             unit_of_privacy: facts.unit.what.clone(),
             covered: facts.covers,
             not_covered: vec![
+                facts.existence,
                 "the configuration, as far as it was written with knowledge of the records".into(),
                 "what was computed from several records before this program read them, such as a scaling".into(),
                 "how long the program took".into(),

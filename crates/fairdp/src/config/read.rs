@@ -260,6 +260,13 @@ impl Config {
         entries
     }
 
+    /// What remains open of columns whose bounds are paid for: that they hold numbers was seen in the
+    /// records. One line each.
+    pub fn kinds_seen(&self) -> Vec<String> {
+        let columns = self.column.iter().filter(|column| column.bounds.is_some() && column.is_read_from_records());
+        columns.map(|column| format!("column `{}`: kind number", column.name)).collect()
+    }
+
     /// The schema that the configuration declares; `released` gives the edges of columns whose
     /// bounds were paid for.
     ///

@@ -1,6 +1,5 @@
 //! Where a run is, so that one that was killed ends as the run left alone, bit for bit.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,45 +8,63 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{FairdpError, Result};
 use crate::input;
-use crate::key::Key;
+use crate::key::{Bound, DrawnKey, NoiseKey};
 use crate::output::{self, Readers};
 use crate::seal::{sealed, sha256, unsealed};
 use crate::solver::State;
 
 const NAME: &str = "checkpoint.json";
 /// Of checkpoints.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Time between two checkpoints.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The file in which `dp_train` keeps where it is, beside `checkpoint.json`.
 pub(super) const TRAINER_CHECKPOINT: &str = "training.safetensors";
 
-/// `private/checkpoint.json`: as secret as the noise; removed when the run has ended.
+/// `private/checkpoint.json`: as secret as the noise; removed when the run has ended. A key is in it
+/// together with what it is bound to: a run that was killed before has no file, and draws another
+/// key when it is continued.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Checkpoint {
+struct Checkpoint {
     version: u32,
-    pub(crate) key: Key,
+    key: DrawnKey,
+    /// The name under the key of the records and the configuration.
+    bound_to: String,
+    inputs: Inputs,
+    /// Whether the run has entered the ledger, or was about to.
+    entered: bool,
+    state: Option<State>,
+}
+
+/// What a run that is continued must have in common with the one that began.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Inputs {
     /// sha256 of the configuration.
     config: String,
     /// What decides how sums are rounded: the same noise on figures that are rounded otherwise would
     /// take the noise off.
     arithmetic: String,
-    /// The tables by names under the key, once they were read: the same noise on other records would
-    /// take it off, too.
-    tables: Option<String>,
-    /// Whether the run has entered the ledger, or was about to.
-    #[serde(default)]
-    entered: bool,
-    state: Option<State>,
+}
+
+/// What rank 0 tells the others.
+#[derive(Serialize, Deserialize)]
+struct Start {
+    key: DrawnKey,
+    inputs: Inputs,
+    checkpoint: Option<Checkpoint>,
 }
 
 /// The checkpoint of one run.
 pub(crate) struct Checkpoints {
     /// Of rank 0; the others write none.
     path: Option<PathBuf>,
-    pub(crate) checkpoint: Checkpoint,
+    key: DrawnKey,
+    inputs: Inputs,
+    /// What is in the file, once the key is bound.
+    checkpoint: Option<Checkpoint>,
     written: Instant,
 }
 
@@ -60,139 +77,166 @@ impl Checkpoints {
         resume: bool,
         ranks: &dyn Collective,
     ) -> Result<Self> {
+        let inputs = Inputs { config: sha256(config.as_bytes()), arithmetic: arithmetic.to_owned() };
         if ranks.size() == 1 {
-            return Self::begin(private, (config, arithmetic), seed, resume);
+            return Self::begin(private, inputs, seed, resume);
         }
         if ranks.rank() == 0 {
-            let checkpoints = Self::begin(private, (config, arithmetic), seed, resume)?;
-            ranks.broadcast(sealed(&checkpoints.checkpoint)?.into_bytes())?;
-            return Ok(checkpoints);
+            let mut found = Self::begin(private, inputs, seed, resume)?;
+            let start = Start { key: found.key, inputs: found.inputs, checkpoint: found.checkpoint };
+            ranks.broadcast(sealed(&start)?.into_bytes())?;
+            (found.key, found.inputs, found.checkpoint) = (start.key, start.inputs, start.checkpoint);
+            return Ok(found);
         }
         let text = String::from_utf8_lossy(&ranks.broadcast(Vec::new())?).into_owned();
-        let checkpoint: Checkpoint = unsealed(Path::new("checkpoint of rank 0"), &text)?;
-        if checkpoint.config != sha256(config.as_bytes()) {
-            return Err(FairdpError::Refused(format!("rank {} has another configuration than rank 0", ranks.rank())));
+        let start: Start = unsealed(Path::new("checkpoint of rank 0"), &text)?;
+        if let Some(what) = inputs.differ_from(&start.inputs) {
+            return Err(FairdpError::Refused(format!("rank {} has another {what} than rank 0", ranks.rank())));
         }
-        Ok(Self { path: None, checkpoint, written: Instant::now() })
+        Ok(Self { path: None, key: start.key, inputs, checkpoint: start.checkpoint, written: Instant::now() })
     }
 
-    fn begin(private: &Path, (config, arithmetic): (&str, &str), seed: Option<u64>, resume: bool) -> Result<Self> {
+    fn begin(private: &Path, inputs: Inputs, seed: Option<u64>, resume: bool) -> Result<Self> {
         let path = private.join(NAME);
-        let config = sha256(config.as_bytes());
-        let found = resume && path.exists();
-        let checkpoint = if found {
-            let text = input::text(&path)?;
-            let checkpoint: Checkpoint = unsealed(&path, &text)?;
-            let differs = |what: &str| {
-                Err(FairdpError::Refused(format!("{} is of another {what}: it cannot be continued", path.display())))
-            };
-            if checkpoint.version != VERSION {
-                let problem = format!("version {}: this program reads {VERSION}", checkpoint.version);
-                return Err(FairdpError::file(&path, problem));
+        let found = if resume && path.exists() { Some(Checkpoint::read(&path)?) } else { None };
+        let key = match &found {
+            Some(known) => {
+                let differs = match known.inputs.differ_from(&inputs) {
+                    None if seed.is_some() && known.key.seed != seed => Some("seed"),
+                    differs => differs,
+                };
+                if let Some(what) = differs {
+                    let path = path.display();
+                    return Err(FairdpError::Refused(format!("{path} is of another {what}: it cannot be continued")));
+                }
+                known.key.clone()
             }
-            if checkpoint.config != config {
-                return differs("configuration");
-            }
-            if seed.is_some() && checkpoint.key.seed != seed {
-                return differs("seed");
-            }
-            if checkpoint.arithmetic != arithmetic {
-                return differs("program or kind of processor");
-            }
-            checkpoint
-        } else {
-            Checkpoint {
-                version: VERSION,
-                key: Key::new(seed)?,
-                config,
-                arithmetic: arithmetic.to_owned(),
-                tables: None,
-                entered: false,
-                state: None,
-            }
+            None => DrawnKey::new(seed)?,
         };
-        let mut checkpoints = Self { path: Some(path), checkpoint, written: Instant::now() };
-        if !found {
-            checkpoints.write()?;
-        }
-        Ok(checkpoints)
+        Ok(Self { path: Some(path), key, inputs, checkpoint: found, written: Instant::now() })
     }
 
-    /// Whether the run in this folder has not read its table yet, nor entered a ledger: nothing was
-    /// made of its records.
+    /// Whether no key of a run in this folder was ever bound: no noise was drawn.
     pub(crate) fn is_unspent(private: &Path) -> bool {
-        let path = private.join(NAME);
-        let read = || unsealed::<Checkpoint>(&path, &input::text(&path)?);
-        read().is_ok_and(|checkpoint| checkpoint.tables.is_none() && !checkpoint.entered)
+        !private.join(NAME).exists()
+    }
+
+    /// The key that divides the records.
+    pub(crate) fn drawn(&self) -> &DrawnKey {
+        &self.key
+    }
+
+    /// Binds the key to the records, before the first draw; asked again, compares them with those
+    /// that it is bound to.
+    pub(crate) fn bind(&mut self, bound: &Bound) -> Result<NoiseKey> {
+        let name = self.key.name_of(bound);
+        match &self.checkpoint {
+            Some(known) if known.bound_to != name => {
+                let problem = "the training or the test table is not the one that the run began with";
+                return Err(FairdpError::Refused(problem.into()));
+            }
+            Some(_) => {}
+            None => {
+                let (key, inputs) = (self.key.clone(), self.inputs.clone());
+                self.checkpoint =
+                    Some(Checkpoint { version: VERSION, key, bound_to: name, inputs, entered: false, state: None });
+                self.write()?;
+            }
+        }
+        Ok(self.key.bind(bound))
     }
 
     /// Notes whether the run has entered the ledger, before it does so, and says what was noted
     /// before. A run that ends in between is entered when it is continued.
     pub(crate) fn note_entry(&mut self, entered: bool) -> Result<bool> {
-        let before = std::mem::replace(&mut self.checkpoint.entered, entered);
+        let Some(checkpoint) = &mut self.checkpoint else { return Err(unbound()) };
+        let before = std::mem::replace(&mut checkpoint.entered, entered);
         if before != entered {
             self.write()?;
         }
         Ok(before)
     }
 
-    /// Compares the tables with those that the run began with.
-    pub(crate) fn bind(&mut self, tables: String) -> Result<Option<State>> {
-        match &self.checkpoint.tables {
-            Some(known) if *known != tables => {
-                let problem = "the training or the test table is not the one that the run began with";
-                return Err(FairdpError::Refused(problem.into()));
-            }
-            Some(_) => {}
-            None => {
-                self.checkpoint.tables = Some(tables);
-                self.write()?;
-            }
-        }
-        Ok(self.checkpoint.state.take())
+    /// Takes the key back, which made no noise yet: nobody needs it any more.
+    pub(crate) fn withdraw(&mut self) -> Result<()> {
+        self.checkpoint = None;
+        self.path.as_ref().map_or(Ok(()), |path| output::remove(path))
+    }
+
+    /// Where the run was that is continued.
+    pub(crate) fn take_state(&mut self) -> Option<State> {
+        self.checkpoint.as_mut()?.state.take()
     }
 
     /// Writes a checkpoint if the last one is old.
     pub(crate) fn save(&mut self, state: &State) -> Result<()> {
         if self.path.is_some() && self.written.elapsed() >= INTERVAL {
-            self.checkpoint.state = Some(state.clone());
+            self.checkpoint.as_mut().ok_or_else(unbound)?.state = Some(state.clone());
             self.write()?;
         }
         Ok(())
     }
 
     fn write(&mut self) -> Result<()> {
-        if let Some(path) = &self.path {
-            output::write(path, sealed(&self.checkpoint)?.as_bytes(), Readers::Owner)?;
+        if let (Some(path), Some(checkpoint)) = (&self.path, &self.checkpoint) {
+            output::write(path, sealed(checkpoint)?.as_bytes(), Readers::Owner)?;
         }
         self.written = Instant::now();
         Ok(())
     }
 
-    /// The run has ended: nobody needs the key any more.
-    pub(crate) fn end(self) -> Result<()> {
-        let Some(path) = self.path else { return Ok(()) };
-        let beside = path.with_file_name(TRAINER_CHECKPOINT);
-        if beside.exists() {
-            fs::remove_file(&beside).map_err(FairdpError::io("remove", &beside))?;
+    /// Removes the key of a run that has ended: nobody needs it any more.
+    pub(crate) fn forget(private: &Path) -> Result<()> {
+        for name in [TRAINER_CHECKPOINT, NAME] {
+            output::remove(&private.join(name))?;
         }
-        fs::remove_file(&path).map_err(FairdpError::io("remove", &path))
+        Ok(())
+    }
+}
+
+fn unbound() -> FairdpError {
+    FairdpError::Refused("the key of the run is bound to no table yet".into())
+}
+
+impl Checkpoint {
+    fn read(path: &Path) -> Result<Self> {
+        let checkpoint: Self = unsealed(path, &input::text(path)?)?;
+        if checkpoint.version != VERSION {
+            let problem = format!("version {}: this program reads {VERSION}", checkpoint.version);
+            return Err(FairdpError::file(path, problem));
+        }
+        Ok(checkpoint)
+    }
+}
+
+impl Inputs {
+    fn differ_from(&self, other: &Self) -> Option<&'static str> {
+        if self.config != other.config {
+            return Some("configuration");
+        }
+        (self.arithmetic != other.arithmetic).then_some("program, device or kind of processor")
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use dp_data::table::RowsDigest;
+
     use super::*;
 
     #[test]
     fn a_run_goes_on_under_its_own_program_and_tables() {
         let folder = tempfile::tempdir().unwrap();
-        let begin = |arithmetic, resume| Checkpoints::begin(folder.path(), ("config", arithmetic), Some(1), resume);
-        begin("one", false).unwrap().bind("training test".into()).unwrap();
+        let begin = |arithmetic: &str, resume| {
+            let inputs = Inputs { config: sha256(b"config"), arithmetic: arithmetic.to_owned() };
+            Checkpoints::begin(folder.path(), inputs, Some(1), resume)
+        };
+        let bound = |config| Bound::new(RowsDigest::default(), None, config);
+        begin("one", false).unwrap().bind(&bound("training")).unwrap();
         let refusal = |found: Result<()>| found.unwrap_err().to_string();
-        assert!(refusal(begin("another", true).map(drop)).contains("another program or kind of processor"));
+        assert!(refusal(begin("another", true).map(drop)).contains("of another program, device or kind of processor"));
         let mut resumed = begin("one", true).unwrap();
-        assert!(refusal(resumed.bind("training other".into()).map(drop)).contains("the test table is not the one"));
-        resumed.bind("training test".into()).unwrap();
+        assert!(refusal(resumed.bind(&bound("other")).map(drop)).contains("the test table is not the one"));
+        resumed.bind(&bound("training")).unwrap();
     }
 }

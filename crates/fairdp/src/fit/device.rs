@@ -6,6 +6,15 @@ use super::FitPlan;
 use crate::choice::Method;
 use crate::error::{FairdpError, Result};
 
+/// The kind of device: each rounds in its own way.
+pub(super) fn kind(name: DeviceName) -> &'static str {
+    match name {
+        DeviceName::Cpu => "cpu",
+        DeviceName::Cuda(_) => "cuda",
+        DeviceName::CudaInTf32(_) => "cuda-tf32",
+    }
+}
+
 /// The device of this name, for a run of this plan.
 ///
 /// # Errors

@@ -3,12 +3,15 @@
 mod candidates;
 mod checkpoint;
 mod device;
+mod folder;
 mod journal;
 mod plan;
 mod run;
 mod search;
 mod size;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod training;
 
 use std::num::NonZeroUsize;
@@ -109,7 +112,8 @@ pub struct FitPlan {
     pub delta: f64,
     /// The releases in order.
     pub releases: Vec<Planned>,
-    /// What was read from the records and is not covered: empty unless it was accepted.
+    /// What was read from the records and is not covered: what was accepted, and that columns whose
+    /// bounds are paid for are numbers.
     pub uncovered: Vec<String>,
     /// The number of training records for which it is made.
     pub n_training: usize,
@@ -125,10 +129,11 @@ impl FitPlan {
     /// [`FairdpError::Uncovered`] for constants that were read from the records;
     /// [`FairdpError::Refused`] for a δ of one over the number of records and more.
     pub fn new(config: &Config, path: &Path, n_records: usize) -> Result<Self> {
-        let uncovered = config.uncovered();
+        let mut uncovered = config.uncovered();
         if !uncovered.is_empty() && !config.accept_uncovered {
             return Err(FairdpError::Uncovered { path: path.into(), entries: uncovered });
         }
+        uncovered.extend(config.kinds_seen());
         let (epsilon, delta) = (config.privacy.epsilon, config.privacy.delta);
         refuse_delta(delta, n_records)?;
         let budget = Budget::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?;

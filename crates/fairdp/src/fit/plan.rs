@@ -8,13 +8,13 @@ use dp_data::table::EncodedFile;
 use dp_train::ranks::{Alone, Collective};
 
 use super::journal::{Journal, Progress};
-use super::run::{account_of, check, check_folder, shares};
+use super::run::{account_of, check, shares};
 use super::tables::Tables;
-use super::{FitOptions, FitPlan};
+use super::{FitOptions, FitPlan, folder};
 use crate::bounds;
 use crate::config::Config;
 use crate::error::{FairdpError, Result};
-use crate::key::Key;
+use crate::key::DrawnKey;
 use crate::shared_ledger;
 use crate::source::Source;
 
@@ -33,17 +33,17 @@ pub fn plan(
     let (path, config) = (config, &Config::read(config)?);
     check(config, path, options)?;
     if !options.out.as_os_str().is_empty() {
-        check_folder(options)?;
+        folder::check(&options.out, options.resume)?;
     }
     let mut journal = Journal::new(progress);
     let ranks: Arc<dyn Collective> = Arc::new(Alone);
     let mut source = Source::new(config.training_files()?, &ranks, false)?;
     // Which records a part has depends on the key; how many records there are does not.
-    let key = Key::new(options.seed)?;
+    let key = DrawnKey::new(options.seed)?;
     let shares = shares(config);
     let table = if bounds::paid_for(config).next().is_some() {
         journal.stage("reading the table")?;
-        bounds::count(config, &mut source, &|_| true)?.table
+        bounds::count(("", config), &mut source, &|_| true)?.table
     } else {
         let schema = config.schema(&|_| None)?;
         let folder = std::env::temp_dir();
@@ -55,7 +55,7 @@ pub fn plan(
     };
     let plan = FitPlan::of_table(config, path, table)?;
     if let Some(ledger) = &options.ledger {
-        let fit = shared_ledger::Fit::new(key.name(), &account_of(&plan)?);
+        let fit = shared_ledger::Fit::planned(&key, &account_of(&plan)?);
         shared_ledger::would_enter(ledger, fit, &config.privacy, config.unit_column())?;
     }
     Ok(plan)

@@ -1,16 +1,16 @@
 //! The stages of a run.
 
 use std::collections::HashMap;
-use std::fs;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use dp_data::table::{EncodedFile, TableFiles};
+use dp_data::table::{BadRows, EncodedFile, EncodedTable, TableFiles};
 use dp_train::{Device, DeviceName, NUMERICS, platform};
 
 use super::candidates::trials;
 use super::checkpoint::{Checkpoints, TRAINER_CHECKPOINT};
 use super::device;
+use super::folder::RunFolder;
 use super::journal::{Journal, Progress};
 use super::search::search;
 use super::tables::{Tables, can_share};
@@ -24,12 +24,12 @@ use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::fairness::{FairnessReport, NoisyCounts};
 use crate::input;
-use crate::key::Key;
+use crate::key::{Bound, DrawnKey, NoiseKey};
 use crate::model::{Model, PIPELINE, Pipeline, WEIGHTS};
 use crate::onnx::onnx;
 use crate::output::{self, Readers};
 use crate::parts::{Shares, feature_facts};
-use crate::release::{FAIRNESS, Files, PRIVATE, RELEASE};
+use crate::release::{FAIRNESS, Files};
 use crate::seal::sha256;
 use crate::shared_ledger;
 use crate::solver::Streams as _;
@@ -50,14 +50,20 @@ pub(super) fn fit(
     if options.ranks.rank() > 0 {
         return run((text, config, path), (options, device), &std::env::temp_dir(), progress);
     }
-    let private = begin(options)?;
-    let ended = run((text, config, path), (options, device), &private, progress);
-    // A run that has entered the ledger can be continued: another one would be entered again.
-    if ended.is_err() && !options.resume && Checkpoints::is_unspent(&private) {
-        // The next attempt finds the place as it was.
-        let _ = fs::remove_dir_all(&private).and_then(|()| fs::remove_dir(&options.out));
+    let folder = RunFolder::take(&options.out, options.resume)?;
+    match run((text, config, path), (options, device), folder.private(), progress) {
+        Ok(fitted) => {
+            folder.close()?;
+            Ok(fitted)
+        }
+        Err(error) => {
+            // A run whose noise was drawn can be continued: another one would be charged again.
+            if !options.resume {
+                folder.give_up();
+            }
+            Err(error)
+        }
     }
-    ended
 }
 
 /// Everything that can be refused without a record, before one is read.
@@ -101,23 +107,28 @@ fn run(
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.get()).build();
     let pool = pool.map_err(|error| FairdpError::Refused(format!("no threads: {error}")))?;
     let program = program(options.program.as_deref())?;
-    let arithmetic = format!("{NUMERICS}, {}, {}", platform(), program.sha256);
+    let arithmetic = format!("{NUMERICS}, {}, {}, {}", platform(), program.sha256, device::kind(options.device));
     let mut checkpoints = Checkpoints::of_ranks(private, (text, &arithmetic), options.seed, options.resume, &**ranks)?;
-    let key = checkpoints.checkpoint.key.clone();
+    let drawn = checkpoints.drawn().clone();
 
     let shares = shares(config);
     let chosen = FitPlan::new(config, path, 0)?;
     let files = config.training_files()?;
     let is_shared = can_share(config, &chosen.candidates[0].choice, options);
     let mut source = Source::new(files, ranks, is_shared)?;
-    let mut enter = |plan: &FitPlan| enter_ledger(config, options, &mut checkpoints, plan);
-    let released = release_bounds((config, path), &mut source, shares, &key, &mut enter, &mut journal)?;
+    let mut bind = |bound: &Bound, plan: &FitPlan| {
+        let key = checkpoints.bind(bound)?;
+        enter_ledger(config, options, &mut checkpoints, &key, plan)?;
+        Ok(key)
+    };
+    let released = release_bounds((text, config, path), &mut source, (shares, &drawn), &mut bind, &mut journal)?;
     let schema = config.schema(&|name| released.get(name).cloned())?;
     journal.stage(format!("reading {}", config.table.files.join(", ")))?;
     let place = private.join("encoded");
     let is_kept = options.keep_encoded && is_first;
     let place = if is_kept { EncodedFile::Kept(&place) } else { EncodedFile::Temporary(private) };
-    let mut tables = pool.install(|| Tables::read(config, &schema, source, (place, private), (shares, &key), ranks))?;
+    let mut tables =
+        pool.install(|| Tables::read(config, &schema, source, (place, private), (shares, &drawn), ranks))?;
     let [n, n_test, n_validation] = tables.sizes();
     let plan = FitPlan::of_table(config, path, tables.size(config)?)?;
     journal.stage(format!(
@@ -126,14 +137,14 @@ fn run(
         tables.training.width(),
     ))?;
     let max_records = config.unit.as_ref().map_or(1, |unit| unit.max_records);
-    let names: Vec<String> = tables.all().map(|table| key.name_of(table)).collect();
-    let names = names.join(" ");
-    ranks.agree("the table", names.as_bytes())?;
-    let saved = checkpoints.bind(names)?;
+    let key = checkpoints.bind(&tables.bound(text)?)?;
+    // Nobody goes on before all have bound the key, to the same records.
+    let encoded: Vec<&str> = tables.all().map(EncodedTable::digest).collect();
+    ranks.agree("the table", sha256(format!("{} {encoded:?}", key.bound_to()).as_bytes()).as_bytes())?;
 
-    pool.install(|| tables.share_out((config, &plan.candidates[0].choice), (shares, &key), private))?;
+    pool.install(|| tables.share_out((config, &plan.candidates[0].choice), (shares, &drawn), private))?;
     let account = account_of(&plan)?;
-    let total_epsilon = enter_ledger(config, options, &mut checkpoints, &plan)?;
+    let total_epsilon = enter_ledger(config, options, &mut checkpoints, &key, &plan)?;
     let classes = schema.label.classes.clone();
     let training = Training {
         plan: &plan,
@@ -155,7 +166,7 @@ fn run(
     let (trained, candidate) = match &config.tuning {
         None => {
             let candidate = &plan.candidates[0];
-            let kept = Some((saved, &mut checkpoints, &*place));
+            let kept = Some((checkpoints.take_state(), &mut checkpoints, &*place));
             let prepared = training.prepare(candidate, &rows, &key)?;
             (training.run(candidate, &rows, &prepared, &key, kept, &mut journal)?, candidate)
         }
@@ -216,8 +227,9 @@ fn run(
     let statement = Statement::of(Facts {
         account: &account,
         delta: plan.delta,
-        seed: key.seed,
+        seed: drawn.seed,
         uncovered: plan.uncovered.clone(),
+        existence: existence(config),
         covers: covers(has_test),
         unit: match &config.unit {
             None => Unit { what: "one record (a row of the table)".into(), max_records: 1 },
@@ -252,7 +264,6 @@ fn run(
     journal.stage("done")?;
     output::write(&private.join("log.txt"), journal.text().as_bytes(), Readers::Owner)?;
     files.publish(&options.out, statement.clone(), &account)?;
-    checkpoints.end()?;
     Ok(Fitted { statement, fairness, diagnostics })
 }
 
@@ -271,16 +282,17 @@ fn enter_ledger(
     config: &Config,
     options: &FitOptions,
     checkpoints: &mut Checkpoints,
+    key: &NoiseKey,
     plan: &FitPlan,
 ) -> Result<Option<f64>> {
     let Some(file) = &options.ledger else { return Ok(None) };
     let ranks = &options.ranks;
     let total = if ranks.rank() == 0 {
         let is_continued = checkpoints.note_entry(true)?;
-        let fit = shared_ledger::Fit::new(checkpoints.checkpoint.key.name(), &account_of(plan)?);
+        let fit = shared_ledger::Fit::new(key, &account_of(plan)?);
         let total = shared_ledger::enter(file, fit, is_continued, &config.privacy, config.unit_column());
-        if matches!(total, Err(FairdpError::Refused(_))) {
-            checkpoints.note_entry(is_continued)?;
+        if matches!(total, Err(FairdpError::Refused(_))) && !is_continued {
+            checkpoints.withdraw()?;
         }
         total?
     } else {
@@ -290,22 +302,22 @@ fn enter_ledger(
     Ok(bits.first_chunk().map(|bits| f64::from_le_bytes(*bits)))
 }
 
-/// Bounds that are paid for, by column, made after the fit has entered the ledger.
+/// Bounds that are paid for, by column: made after the key is bound and the fit has entered the
+/// ledger, which is what `bind` does.
 fn release_bounds(
-    (config, path): (&Config, &Path),
+    (text, config, path): (&str, &Config, &Path),
     source: &mut Source,
-    shares: Shares,
-    key: &Key,
-    enter: &mut dyn FnMut(&FitPlan) -> Result<Option<f64>>,
+    (shares, drawn): (Shares, &DrawnKey),
+    bind: &mut dyn FnMut(&Bound, &FitPlan) -> Result<NoiseKey>,
     journal: &mut Journal<'_>,
 ) -> Result<HashMap<String, Vec<f64>>> {
     if bounds::paid_for(config).next().is_none() {
         return Ok(HashMap::new());
     }
     journal.stage("releasing bounds")?;
-    let counts = bounds::count(config, source, &|row| shares.part(row, key) == Part::Training)?;
+    let counts = bounds::count((text, config), source, &|row| shares.part(row, drawn) == Part::Training)?;
     let plan = FitPlan::of_table(config, path, counts.table)?;
-    enter(&plan)?;
+    let key = bind(&counts.bound, &plan)?;
     let release = |(name, counts): (String, Vec<f64>)| {
         let purpose = bounds_of(&name);
         let sigma = plan.release(&purpose)?.noise_multiplier;
@@ -313,33 +325,6 @@ fn release_bounds(
         Ok((name, edges))
     };
     counts.by_column.into_iter().map(release).collect()
-}
-
-/// Takes the folder: a new or empty one, or that of the run that is continued.
-fn begin(options: &FitOptions) -> Result<PathBuf> {
-    check_folder(options)?;
-    let private = options.out.join(PRIVATE);
-    output::private_folder(&private)?;
-    Ok(private)
-}
-
-/// Refuses a folder that a fit could not take.
-pub(super) fn check_folder(options: &FitOptions) -> Result<()> {
-    let out = &options.out;
-    if out.join(RELEASE).exists() {
-        return Err(FairdpError::Refused(format!("{} holds a release: give another folder", out.display())));
-    }
-    if options.resume && !out.join(PRIVATE).is_dir() {
-        let problem = if out.exists() { "holds no run" } else { "does not exist" };
-        let advice = "there is nothing to continue; without --resume a run begins";
-        return Err(FairdpError::Refused(format!("--resume {}: {problem}: {advice}", out.display())));
-    }
-    let is_taken = out.exists() && fs::read_dir(out).map_err(FairdpError::io("read", out))?.next().is_some();
-    if is_taken && !options.resume {
-        let advice = "give another folder, or --resume to continue the run in it";
-        return Err(FairdpError::Refused(format!("{} is not empty: {advice}", out.display())));
-    }
-    Ok(())
 }
 
 /// Refuses a file that would be trained on and tested on.
@@ -359,6 +344,18 @@ fn covers(has_test: bool) -> Vec<String> {
         covers.push("the fairness figures".to_owned());
     }
     covers
+}
+
+/// What a release tells by being there: a run that refuses its table has none.
+fn existence(config: &Config) -> String {
+    let says = match (config.table.bad_rows, &config.unit) {
+        (BadRows::Refuse, _) => "every record fitted the configuration (`bad_rows = \"refuse\"`)",
+        (BadRows::Drop, None) => "the table could be read to its end (`bad_rows = \"drop\"`)",
+        (BadRows::Drop, Some(_)) => {
+            "the table could be read to its end, and the unit of every record (`bad_rows = \"drop\"`)"
+        }
+    };
+    format!("that this release exists: it says that {says}")
 }
 
 fn test_figures(has_test: bool, std: f64) -> String {

@@ -10,7 +10,7 @@ use super::journal::Journal;
 use super::training::{Trained, Training};
 use crate::config::Decision;
 use crate::error::{FairdpError, Result};
-use crate::key::Key;
+use crate::key::NoiseKey;
 use crate::model::{Layer, Model, Pipeline};
 use crate::parts::PartRows;
 use crate::solver::exact::{Grid, sum_rows};
@@ -27,10 +27,10 @@ pub(super) fn search<'a>(
     trials: TrialCount,
     [rows, validation]: [&PartRows<'_>; 2],
     schema: &Schema,
-    key: &Key,
+    key: &NoiseKey,
     journal: &mut Journal<'_>,
 ) -> Result<(Trained, &'a Candidate)> {
-    let trials = trials.quantile(key.stream("number of trials", 0).random::<f64>());
+    let trials = trials.quantile(key.draws("number of trials", 0).random::<f64>());
     let ranks = &training.ranks;
     // Released once, before the search.
     let prepared = training.prepare(&training.plan.candidates[0], rows, key)?;
@@ -77,7 +77,7 @@ struct Search<'a> {
     training: &'a Training<'a>,
     prepared: &'a Prepared,
     schema: &'a Schema,
-    key: &'a Key,
+    key: &'a NoiseKey,
 }
 
 impl Search<'_> {
@@ -111,9 +111,9 @@ impl Search<'_> {
 }
 
 /// What the trial of this key trains.
-fn candidate<'a>(training: &Training<'a>, key: &Key) -> &'a Candidate {
+fn candidate<'a>(training: &Training<'a>, key: &NoiseKey) -> &'a Candidate {
     let candidates = &training.plan.candidates;
-    &candidates[key.stream("candidate", 0).random_range(0..candidates.len())]
+    &candidates[key.draws("candidate", 0).random_range(0..candidates.len())]
 }
 
 /// `Σ (1 − ½ Σ_c (p_c − y_c)²)` over records, in steps of the grid: 1 less the Brier score, a

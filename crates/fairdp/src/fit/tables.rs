@@ -12,8 +12,8 @@ use crate::bounds;
 use crate::choice::{Choice, Method};
 use crate::config::{Config, UnitEntry};
 use crate::diagnostics::Answers;
-use crate::error::Result;
-use crate::key::Key;
+use crate::error::{FairdpError, Result};
+use crate::key::{Bound, DrawnKey};
 use crate::model::Model;
 use crate::parts::{Members, PartRows, Shares, not_in, split, within_most};
 use crate::solver::rows::RowSource as _;
@@ -45,6 +45,16 @@ impl Tables {
         [&self.training].into_iter().chain(self.test.as_ref().map(|(table, ..)| table))
     }
 
+    /// What the noise on them is bound to.
+    pub(super) fn bound(&self, config: &str) -> Result<Bound> {
+        let of = |table: &EncodedTable| {
+            let missing = || FairdpError::Refused("a table that was not read has no digest of its rows".into());
+            table.rows_digest().ok_or_else(missing)
+        };
+        let test = self.test.as_ref().map(|(table, _)| of(table)).transpose()?;
+        Ok(Bound::new(of(&self.training)?, test, config))
+    }
+
     /// Reads the training table, and the test table if there is one; `place` is for a training
     /// table that is read whole.
     pub(super) fn read(
@@ -52,7 +62,7 @@ impl Tables {
         schema: &Schema,
         mut source: Source,
         (place, folder): (EncodedFile<'_>, &Path),
-        (shares, key): (Shares, &Key),
+        (shares, key): (Shares, &DrawnKey),
         ranks: &Arc<dyn Collective>,
     ) -> Result<Self> {
         let (training, counts) = source.encode(schema, place, folder)?;
@@ -74,7 +84,7 @@ impl Tables {
     pub(super) fn share_out(
         &mut self,
         (config, choice): (&Config, &Choice),
-        (shares, key): (Shares, &Key),
+        (shares, key): (Shares, &DrawnKey),
         folder: &Path,
     ) -> Result<()> {
         let Method::Named(named) = &choice.method else { return Ok(()) };
@@ -129,7 +139,7 @@ fn divided(
     table: &EncodedTable,
     unit: Option<&UnitEntry>,
     shares: Shares,
-    key: &Key,
+    key: &DrawnKey,
     ranks: &dyn Collective,
 ) -> Result<[Members; 3]> {
     let mut parts = split(table, unit.is_some(), shares, key, ranks)?;

@@ -15,7 +15,7 @@ use super::journal::Journal;
 use crate::by_method::{self, Run};
 use crate::choice::Method;
 use crate::error::Result;
-use crate::key::Key;
+use crate::key::NoiseKey;
 use crate::model::Layer;
 use crate::parts::PartRows;
 use crate::solver::{self, FeatureFacts, Prepared, Settings, State};
@@ -60,7 +60,7 @@ impl Training<'_> {
     }
 
     /// Releases what comes before the first gradient.
-    pub(super) fn prepare(&self, candidate: &Candidate, rows: &PartRows<'_>, key: &Key) -> Result<Prepared> {
+    pub(super) fn prepare(&self, candidate: &Candidate, rows: &PartRows<'_>, key: &NoiseKey) -> Result<Prepared> {
         let settings = self.settings(candidate)?;
         self.pool.install(|| solver::prepare(rows, self.n_classes, self.facts, &settings, key))
     }
@@ -71,7 +71,7 @@ impl Training<'_> {
         candidate: &Candidate,
         rows: &PartRows<'_>,
         prepared: &Prepared,
-        key: &Key,
+        key: &NoiseKey,
         kept: Option<Kept<'_>>,
         journal: &mut Journal<'_>,
     ) -> Result<Trained> {
@@ -84,7 +84,7 @@ impl Training<'_> {
         &self,
         candidate: &Candidate,
         rows: &PartRows<'_>,
-        key: &Key,
+        key: &NoiseKey,
         journal: &mut Journal<'_>,
     ) -> Result<Trained> {
         let settings = self.settings(candidate)?.without_noise()?;
@@ -100,7 +100,7 @@ impl Training<'_> {
         is_private: bool,
         rows: &PartRows<'_>,
         prepared: &Prepared,
-        key: &Key,
+        key: &NoiseKey,
         kept: Option<Kept<'_>>,
         journal: &mut Journal<'_>,
     ) -> Result<Trained> {

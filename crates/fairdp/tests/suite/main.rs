@@ -3,8 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
 mod account;
+mod bad_rows;
 mod cuda;
 mod groups;
+#[cfg(target_os = "linux")]
+mod keys;
 #[cfg(unix)]
 mod kills;
 mod memory;

@@ -1,0 +1,84 @@
+//! The folder of a run, which one process has at a time.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::checkpoint::Checkpoints;
+use crate::error::{FairdpError, Result};
+use crate::output::{self, Lock};
+use crate::release::{LEDGER, PRIVATE, RELEASE};
+
+/// In the private folder; whoever has it locked has the run.
+const LOCK: &str = "lock";
+
+/// A new or empty folder, or that of the run that is continued, locked until it is dropped: neither
+/// another process nor another fit of this one can take up the run, or publish in its place.
+pub(super) struct RunFolder {
+    out: PathBuf,
+    private: PathBuf,
+    lock: Lock,
+}
+
+impl RunFolder {
+    pub(super) fn take(out: &Path, resume: bool) -> Result<Self> {
+        let private = out.join(PRIVATE);
+        let has_ended = out.join(RELEASE).exists() && private.join(LEDGER).exists();
+        if has_ended && !Checkpoints::is_unspent(&private) {
+            // A process that ended between the release and its last act left the key behind.
+            let lock = hold(out, &private)?;
+            Checkpoints::forget(&private)?;
+            lock.remove()?;
+        }
+        check(out, resume)?;
+        output::private_folder(&private)?;
+        let lock = hold(out, &private)?;
+        // Whoever had the lock may have ended since.
+        if out.join(RELEASE).exists() || (!resume && !Checkpoints::is_unspent(&private)) {
+            return Err(not_empty(out));
+        }
+        Ok(Self { out: out.to_path_buf(), private, lock })
+    }
+
+    /// The folder for what no ε covers.
+    pub(super) fn private(&self) -> &Path {
+        &self.private
+    }
+
+    /// Leaves the place as it was, if no noise was drawn in it.
+    pub(super) fn give_up(self) {
+        if Checkpoints::is_unspent(&self.private) && !self.out.join(RELEASE).exists() {
+            let _ = fs::remove_dir_all(&self.private).and_then(|()| fs::remove_dir(&self.out));
+        }
+    }
+
+    /// The run has ended: its key is removed, then the lock.
+    pub(super) fn close(self) -> Result<()> {
+        Checkpoints::forget(&self.private)?;
+        self.lock.remove()
+    }
+}
+
+/// Refuses a folder that a fit could not take.
+pub(super) fn check(out: &Path, resume: bool) -> Result<()> {
+    if out.join(RELEASE).exists() {
+        return Err(FairdpError::Refused(format!("{} holds a release: give another folder", out.display())));
+    }
+    if resume && !out.join(PRIVATE).is_dir() {
+        let problem = if out.exists() { "holds no run" } else { "does not exist" };
+        let advice = "there is nothing to continue; without --resume a run begins";
+        return Err(FairdpError::Refused(format!("--resume {}: {problem}: {advice}", out.display())));
+    }
+    let is_taken = out.exists() && fs::read_dir(out).map_err(FairdpError::io("read", out))?.next().is_some();
+    if is_taken && !resume { Err(not_empty(out)) } else { Ok(()) }
+}
+
+fn hold(out: &Path, private: &Path) -> Result<Lock> {
+    Lock::try_hold(&private.join(LOCK))?.ok_or_else(|| {
+        FairdpError::Refused(format!("{} is in use: another process fits in it, which has it locked", out.display()))
+    })
+}
+
+fn not_empty(out: &Path) -> FairdpError {
+    let advice = "give another folder, or --resume to continue the run in it";
+    FairdpError::Refused(format!("{} is not empty: {advice}", out.display()))
+}

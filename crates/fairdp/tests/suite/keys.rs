@@ -1,0 +1,234 @@
+//! Runs that are killed, or fail, at every call that changes a file system, and whose folders are
+//! then copied: noise belongs to one table.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::program::{declared, done, json, program, refused, text};
+
+/// Enough for bounds that can be told from noise.
+const N_ROWS: u64 = 8_000;
+const FIT: [&str; 5] = ["fit", "fairdp.toml", "-q", "--threads", "1"];
+
+/// The library that counts calls and puts faults into them; built here, as it is nobody's
+/// dependency.
+fn shim() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let build = ["build", "--release", "--locked", "--quiet", "--package=fault-shim"];
+    let status = Command::new(cargo).args(build).current_dir(root).stdin(Stdio::null()).status().unwrap();
+    assert!(status.success(), "the preloaded library cannot be built");
+    Path::new(env!("CARGO_BIN_EXE_fairdp")).with_file_name("libfault_shim.so")
+}
+
+/// Begins a run in `out` and puts a fault into its call of this number. Returns the calls that there
+/// were.
+fn strike(here: &Path, shim: &Path, out: &str, fault: &str, at: u64) -> u64 {
+    let log = here.join("calls");
+    let _ = fs::remove_file(&log);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_fairdp"));
+    command
+        .current_dir(here)
+        .args(FIT)
+        .args(["--ledger", &ledger(out), "--out", out])
+        .env("LD_PRELOAD", shim)
+        .env("FAULT_LOG", &log)
+        .env("FAULT_AT", at.to_string())
+        .env("FAULT_DO", fault);
+    let output = command.output().unwrap();
+    assert!(!text(&output.stderr).contains("panicked"), "{}", text(&output.stderr));
+    fs::metadata(&log).map_or(0, |log| log.len())
+}
+
+fn ledger(out: &str) -> String {
+    format!("{out}.ledger")
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+/// Every file of a release but those with the total of a ledger.
+fn release(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let files = fs::read_dir(folder.join("release")).unwrap().map(Result::unwrap);
+    let files = files.map(|file| (file.file_name().into_string().unwrap(), fs::read(file.path()).unwrap()));
+    files.filter(|(name, _)| !name.starts_with("statement") && name != "card.html").collect()
+}
+
+/// Records of the last class that a release says.
+fn count(folder: &Path) -> f64 {
+    json(folder.join("release/pipeline.json"))["priors"][1].as_f64().unwrap() * N_ROWS as f64
+}
+
+/// The table with another label of its first record.
+fn with_a_turned_label(table: &str) -> String {
+    let (header, rows) = table.split_once('\n').unwrap();
+    let (first, rest) = rows.split_once('\n').unwrap();
+    let (features, label) = first.rsplit_once(',').unwrap();
+    format!("{header}\n{features},{}\n{rest}", if label == "yes" { "no" } else { "yes" })
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// What is left of a run that has ended.
+fn is_tidy(folder: &Path) {
+    assert_eq!(names(folder), ["private", "release"], "{}", folder.display());
+    let private = names(&folder.join("private"));
+    assert_eq!(private, ["config.toml", "diagnostics.json", "ledger.json", "log.txt"], "{}", folder.display());
+    done(folder.parent().unwrap(), &["verify", folder.to_str().unwrap()]);
+}
+
+/// A run killed at this call, and what becomes of its folder and of copies of it. Returns whether
+/// its key was bound.
+fn copies(here: &Path, shim: &Path, at: u64) -> Option<bool> {
+    let [run, same, other, alone] = ["run", "same", "other", "alone"].map(|name| format!("{name}{at}"));
+    strike(here, shim, &run, "kill", at);
+    let ledger = ledger(&run);
+    if !here.join(&run).join("private").exists() {
+        return None;
+    }
+    let resume = |out: &str, ledger: &[&str]| program(here, &[&FIT[..], &["--resume", "--out", out], ledger].concat());
+    if here.join(&run).join("release").exists() {
+        // Killed in its last acts: what was left of its key is removed.
+        assert!(text(&resume(&run, &["--ledger", &ledger]).stderr).contains("holds a release"));
+        is_tidy(&here.join(&run));
+        return None;
+    }
+    let is_bound = here.join(&run).join("private/checkpoint.json").exists();
+    for name in [&same, &other, &alone] {
+        copy(&here.join(&run), &here.join(name));
+    }
+    let ends_well = |out: &str, ledger: &[&str]| {
+        let output = resume(out, ledger);
+        assert!(output.status.success(), "call {at}, {out}: {}", text(&output.stderr));
+        is_tidy(&here.join(out));
+    };
+    ends_well(&run, &["--ledger", &ledger]);
+    // The same table: the same bits under the same entry, or another fit, beyond the cap.
+    let again = resume(&same, &["--ledger", &ledger]);
+    assert_eq!(again.status.success(), is_bound, "call {at}: {}", text(&again.stderr));
+    if is_bound {
+        assert!(release(&here.join(&run)) == release(&here.join(&same)), "call {at}");
+    } else {
+        assert!(text(&again.stderr).contains("beyond the cap"), "call {at}: {}", text(&again.stderr));
+    }
+    // Another table: refused under the same ledger; without it, unlike noise at least.
+    let table = fs::read_to_string(here.join("table.csv")).unwrap();
+    fs::write(here.join("table.csv"), with_a_turned_label(&table)).unwrap();
+    let output = resume(&other, &["--ledger", &ledger]);
+    assert_eq!(output.status.code(), Some(3), "call {at}: {}", text(&output.stderr));
+    let output = resume(&alone, &[]);
+    if is_bound {
+        assert!(text(&output.stderr).contains("is not the one that the run began with"), "{}", text(&output.stderr));
+    } else {
+        assert!(output.status.success(), "call {at}: {}", text(&output.stderr));
+        // The noise of a count has a standard deviation above 50: by chance once in 7,000 times.
+        let moved = count(&here.join(&run)) - count(&here.join(&alone));
+        assert!((moved.abs() - 1.0).abs() > 0.005, "call {at}: a label shows: {moved}");
+    }
+    fs::write(here.join("table.csv"), table).unwrap();
+    Some(is_bound)
+}
+
+fn copied_folders(step: u64, change: impl Fn(String) -> String) {
+    let folder = declared(N_ROWS, |config| change(config.replace("fraction = 0.2", "fraction = 0.0")));
+    let (here, shim) = (folder.path(), shim());
+    let n_calls = strike(here, &shim, "whole", "nothing", u64::MAX);
+    assert!(n_calls > 20, "{n_calls} calls");
+    is_tidy(&here.join("whole"));
+    // All of the first ones, up to the binding, and some of the others.
+    let calls = (1..=n_calls).filter(|at| *at <= 8 || at.is_multiple_of(step));
+    let found: Vec<bool> = calls.filter_map(|at| copies(here, &shim, at)).collect();
+    // Kills met runs on either side of the binding.
+    assert!(found.contains(&true) && found.contains(&false), "{found:?}");
+}
+
+fn private_bounds(config: String) -> String {
+    let lines = config.lines().map(|line| if line.starts_with("low = ") { "bounds = \"private\"" } else { line });
+    lines.filter(|line| !line.starts_with("high = ") && !line.starts_with("bins = ")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn copied_folders_never_share_noise_on_two_tables() {
+    copied_folders(10, |config| config);
+    copied_folders(15, private_bounds);
+}
+
+/// `cargo test --release -p fairdp --test suite every_call -- --ignored`
+#[test]
+#[ignore = "takes some minutes"]
+fn copied_folders_never_share_noise_on_two_tables_at_every_call() {
+    copied_folders(1, |config| config);
+    copied_folders(1, private_bounds);
+}
+
+/// A call that fails leaves no release but a whole one in its place, and no second one anywhere.
+#[test]
+fn a_run_that_fails_leaves_no_release_behind() {
+    let folder = declared(N_ROWS, |config| config);
+    let (here, shim) = (folder.path(), shim());
+    let n_calls = strike(here, &shim, "whole", "nothing", u64::MAX);
+    for (number, at) in (1..=n_calls).rev().step_by(3).enumerate() {
+        let out = format!("run{at}");
+        strike(here, &shim, &out, ["error", "full", "read-only"][number % 3], at);
+        let place = here.join(&out);
+        if place.join("release").exists() {
+            done(here, &["verify", &out]);
+            continue;
+        }
+        let private = place.join("private");
+        if private.exists() {
+            let left = names(&private);
+            // A disk that lets nothing be removed keeps what was written.
+            let is_kept = number % 3 == 2;
+            assert!(is_kept || left.iter().all(|name| !name.contains("release") && name != "ledger.json"), "{left:?}");
+            assert!(names(&place) == ["private"], "call {at}: {:?}", names(&place));
+        }
+        let resume: &[&str] = if private.exists() { &["--resume"] } else { &[] };
+        done(here, &[&FIT[..], resume, &["--out", &out, "--ledger", &ledger(&out)]].concat());
+        is_tidy(&place);
+    }
+}
+
+/// Two processes: the second is refused while the first one lives, whatever it asks for.
+#[test]
+fn two_processes_do_not_share_a_folder() {
+    let folder = declared(60_000, |config| config);
+    let here = folder.path();
+    let mut first = Command::new(env!("CARGO_BIN_EXE_fairdp"));
+    let mut first = first.current_dir(here).args(FIT).args(["--out", "run"]).stdout(Stdio::null()).spawn().unwrap();
+    while !here.join("run/private/lock").exists() {
+        assert!(first.try_wait().unwrap().is_none(), "the first run ended");
+        std::thread::yield_now();
+    }
+    let table = fs::read_to_string(here.join("table.csv")).unwrap();
+    let mut n_refused = 0;
+    while first.try_wait().unwrap().is_none() {
+        let (code, message) = refused(here, &[&FIT[..], &["--resume", "--out", "run"]].concat());
+        assert_eq!(code, 3, "{message}");
+        n_refused += usize::from(message.contains("run is in use: another process fits in it"));
+    }
+    assert!(first.wait().unwrap().success() && n_refused > 0, "{n_refused}");
+    is_tidy(&here.join("run"));
+    // The one that comes too late does not publish in its place.
+    let before = release(&here.join("run"));
+    fs::write(here.join("table.csv"), with_a_turned_label(&table)).unwrap();
+    assert_eq!(refused(here, &[&FIT[..], &["--resume", "--out", "run"]].concat()).0, 3);
+    assert!(before == release(&here.join("run")));
+    is_tidy(&here.join("run"));
+}
