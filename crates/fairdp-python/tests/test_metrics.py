@@ -125,9 +125,10 @@ def test_parities_are_fairlearns(name, drawn, method, agg):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ours, theirs = getattr(metrics, name)(y_true, y_pred, **options), getattr(fairlearn, name)(y_true, y_pred, **options)
-    if name == "equalized_odds_ratio" and math.isnan(ours):
+    if name == "equalized_odds_ratio" and (math.isnan(ours) or math.isnan(theirs)):
         # One of the two ratios is 0 to 0. Fairlearn then answers the other one or nan, whichever
-        # comes first.
+        # comes first; here it is 0 if the other one is, and otherwise nan.
+        assert math.isnan(ours) or ours == 0
         return
     assert close(ours, theirs), (ours, theirs)
 
@@ -186,8 +187,65 @@ def test_an_empty_class_is_zero_or_undefined():
         y_true, y_pred, sensitive_features=group, metrics=["true_positive_rate"], empty=empty
     )
     assert of("zero").difference() == {"true_positive_rate": 1.0}
-    assert of("undefined").difference() == {"true_positive_rate": 0.0}
     assert math.isnan(of("undefined").by_group["true_positive_rate"][0])
+    for method in ("between_groups", "to_overall"):
+        assert math.isnan(of("undefined").difference(method)["true_positive_rate"])
+        assert math.isnan(of("undefined").ratio(method)["true_positive_rate"])
+
+
+def test_a_gap_with_an_unknown_part_is_unknown():
+    # Group a has no positive record; b and c differ.
+    y_true, y_pred = [0, 0, 1, 1, 1, 1], [0, 1, 1, 0, 1, 1]
+    options = {"sensitive_features": ["a", "a", "b", "b", "c", "c"]}
+    assert metrics.equal_opportunity_difference(y_true, y_pred, **options) == 1.0
+    for name in ("equal_opportunity_difference", "equal_opportunity_ratio", "equalized_odds_difference"):
+        assert math.isnan(getattr(metrics, name)(y_true, y_pred, **options, empty="undefined")), name
+    # A group without a record is in no comparison: there is no m in the north.
+    features = {"sex": ["f", "m", "f", "f"], "place": ["south", "south", "south", "north"]}
+    table = metrics.frame([1, 1, 1, 1], [1, 0, 1, 1], sensitive_features=features, metrics=["accuracy"], empty="undefined")
+    assert table.difference() == {"accuracy": 1.0} and math.isnan(table.by_group["accuracy"][2])
+
+
+def test_functions_by_name_take_empty():
+    y_true, y_pred = [0, 0], [0, 0]
+    undefined = ("true_positive_rate", "false_negative_rate", "balanced_accuracy", "precision", "f1")
+    for name in (name for name in metrics.METRICS):
+        value = getattr(metrics, name)(y_true, y_pred, empty="undefined")
+        assert math.isnan(value) == (name in undefined), name
+        assert not math.isnan(getattr(metrics, name)(y_true, y_pred)), name
+    for name in PARITIES:
+        getattr(metrics, name)(y_true, y_pred, sensitive_features=["a", "b"], empty="undefined")
+        with pytest.raises(ValueError, match="empty = 'none'"):
+            getattr(metrics, name)(y_true, y_pred, sensitive_features=["a", "b"], empty="none")
+
+
+@pytest.mark.parametrize("name", metrics.METRICS)
+def test_records_without_weight_have_no_rate(name):
+    alone = getattr(metrics, name)([0, 1], [0, 1], sample_weight=[0, 0])
+    frame = metrics.frame([0, 1], [0, 1], sensitive_features=["a", "b"], sample_weight=[0, 0], metrics=[name, "count"])
+    assert math.isnan(alone) and math.isnan(frame.overall[name])
+    assert frame.by_group["count"].tolist() == [1, 1]
+
+
+def test_the_worse_of_two_ratios_is_0_where_one_is():
+    # No true positive in group a: a ratio of 0. No false positive at all: 0 to 0.
+    y_true, y_pred, group = [1, 0, 1, 0], [0, 0, 1, 0], ["a", "a", "b", "b"]
+    of = lambda agg: metrics.equalized_odds_ratio(y_true, y_pred, sensitive_features=group, agg=agg)
+    assert of("worst_case") == 0 and math.isnan(of("mean"))
+
+
+@given(decisions())
+@settings(max_examples=15, deadline=None)
+def test_balanced_accuracy_is_scikit_learns_where_a_class_is_empty(drawn):
+    y_true, y_pred, first, _, weights = drawn
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs = sklearn.balanced_accuracy_score(y_true, y_pred, sample_weight=weights)
+    assert close(metrics.balanced_accuracy(y_true, y_pred, sample_weight=weights), float(theirs))
+    frame = metrics.frame(y_true, y_pred, sensitive_features=first, sample_weight=weights, metrics=["balanced_accuracy"])
+    assert close(frame.overall["balanced_accuracy"], float(theirs))
+    if len(set(y_true)) == 1:
+        assert math.isnan(metrics.balanced_accuracy(y_true, y_pred, sample_weight=weights, empty="undefined"))
 
 
 def test_intervals_surround_their_values():

@@ -12,10 +12,11 @@ use crate::{Labels, Measured, MetricError, Predictions};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmptyClass {
-    /// Undefined, and left out of comparisons.
+    /// Undefined, and so is every comparison with it.
     #[default]
     Undefined,
-    /// 0, which is compared like any other value: Fairlearn's convention.
+    /// 0, which is compared like any other value: Fairlearn's convention. Balanced accuracy is the
+    /// recall of the class that has records: scikit-learn's.
     Zero,
 }
 
@@ -162,7 +163,11 @@ impl Cells {
             BinaryRate::Precision => ratio(&[TP], &[TP, FP]),
             BinaryRate::BalancedAccuracy => {
                 let (positive, negative) = (ratio(&[TP], &[TP, FN]), ratio(&[TN], &[FP, TN]));
-                let value = positive.value.zip(negative.value).map(|(a, b)| f64::midpoint(a, b));
+                let value = match (positive.n, negative.n, empty) {
+                    (1.., 0, EmptyClass::Zero) => positive.value,
+                    (0, 1.., EmptyClass::Zero) => negative.value,
+                    _ => positive.value.zip(negative.value).map(|(a, b)| f64::midpoint(a, b)),
+                };
                 Measured { n: positive.n + negative.n, value }
             }
             // 2·TP / (2·TP + FP + FN): true positives stand twice on either side.
@@ -218,6 +223,11 @@ mod tests {
         let zero = decisions.with_empty_class(EmptyClass::Zero);
         assert_eq!(zero.rate(BinaryRate::TruePositiveRate).value, Some(0.0));
         assert_eq!(zero.rate(BinaryRate::F1).value, Some(0.0));
+        let half = Decisions::new(Labels(&labels), Predictions(&[false, true]), &true).unwrap();
+        assert_eq!(half.rate(BinaryRate::BalancedAccuracy).value, None);
+        let zero = half.with_empty_class(EmptyClass::Zero);
+        assert_eq!(zero.rate(BinaryRate::BalancedAccuracy).value, Some(0.5));
+        assert_eq!(zero.with_weights(&[0.0, 0.0]).unwrap().rate(BinaryRate::BalancedAccuracy).value, Some(0.0));
         assert!(decisions.with_weights(&[1.0, -1.0]).is_err());
         assert!(decisions.with_weights(&[1.0]).is_err());
     }

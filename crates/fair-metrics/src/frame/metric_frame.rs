@@ -173,9 +173,15 @@ impl Stratum {
         self.by_group.iter().filter_map(|group| group.measured.value)
     }
 
-    /// Groups whose metric is undefined. The comparisons below leave them out.
+    /// Groups whose metric is undefined.
     pub fn n_undefined(&self) -> usize {
         self.by_group.len() - self.defined().count()
+    }
+
+    /// Whether a group has records and no value, for example none of its records is positive: its
+    /// distance to the others is unknown. A group without a record is at no distance.
+    fn has_unknown_group(&self) -> bool {
+        self.by_group.iter().any(|group| group.n_records > 0 && group.measured.value.is_none())
     }
 
     /// Least value over groups.
@@ -191,9 +197,12 @@ impl Stratum {
     /// Greatest absolute difference, between two groups or of a group to the whole.
     ///
     /// # Edge cases
-    /// Undefined groups are left out (see [`n_undefined`](Self::n_undefined)); undefined without a
-    /// defined group.
+    /// Groups without a record are left out. Undefined if a group has records and no value, and
+    /// without a defined group.
     pub fn difference(&self, distance: Distance) -> Option<f64> {
+        if self.has_unknown_group() {
+            return None;
+        }
         match distance {
             Distance::BetweenGroups => Some(self.group_max()? - self.group_min()?),
             Distance::ToOverall => {
@@ -207,8 +216,11 @@ impl Stratum {
     /// whole.
     ///
     /// # Edge cases
-    /// Undefined groups are left out; a ratio of 0 to 0 is undefined.
+    /// As [`difference`](Self::difference); a ratio of 0 to 0 is undefined.
     pub fn ratio(&self, distance: Distance) -> Option<f64> {
+        if self.has_unknown_group() {
+            return None;
+        }
         let ratio = |a: f64, b: f64| (a.max(b) != 0.0).then(|| a.min(b) / a.max(b));
         match distance {
             Distance::BetweenGroups => ratio(self.group_min()?, self.group_max()?),
@@ -268,6 +280,23 @@ mod tests {
         assert_eq!(frame.strata()[0].ratio(Distance::BetweenGroups), None);
         assert_eq!(frame.strata()[0].ratio(Distance::ToOverall), None);
         assert_eq!(frame.strata()[0].difference(Distance::BetweenGroups), Some(0.0));
+    }
+
+    /// Group `a` has records and none that are counted; `c` has no record at all.
+    #[test]
+    fn a_gap_with_an_unknown_part_is_unknown() {
+        let group = Attribute::new("group", &[0, 0, 1, 1], ["a", "b", "c"]).unwrap();
+        let frame = |counted: &[usize]| {
+            let counted = |rows: &[usize]| rows.iter().filter(|row| counted.contains(row)).count();
+            MetricFrame::new(std::slice::from_ref(&group), &[], |rows| Ok(Measured::mean(1.0, counted(rows)))).unwrap()
+        };
+        for distance in [Distance::BetweenGroups, Distance::ToOverall] {
+            let frame = frame(&[2, 3]);
+            let unknown = &frame.strata()[0];
+            assert_eq!((unknown.difference(distance), unknown.ratio(distance)), (None, None));
+            assert_eq!(unknown.group_min(), Some(0.5));
+        }
+        assert_eq!(frame(&[0, 2, 3]).strata()[0].difference(Distance::BetweenGroups), Some(0.5));
     }
 
     #[test]

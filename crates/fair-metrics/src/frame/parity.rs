@@ -158,7 +158,8 @@ pub fn equalized_odds_difference(
 /// Equalized odds ratio: the true-positive and the false-positive rates' ratios, aggregated.
 ///
 /// # Edge cases
-/// Undefined if either ratio is, for example if no group has a false positive.
+/// Undefined if either ratio is, for example if no group has a false positive; but the worse of two
+/// is 0 if one is, whatever the other one would be.
 ///
 /// # Errors
 /// [`MetricError::LengthMismatch`].
@@ -170,7 +171,11 @@ pub fn equalized_odds_ratio(
     aggregate: Aggregate,
 ) -> Result<Option<f64>, MetricError> {
     let of = |rate| compare(labels, predictions, attributes, rate, |stratum| stratum.ratio(distance));
-    Ok(of(BinaryRate::TruePositiveRate)?.zip(of(BinaryRate::FalsePositiveRate)?).map(|(a, b)| match aggregate {
+    let ratios = [of(BinaryRate::TruePositiveRate)?, of(BinaryRate::FalsePositiveRate)?];
+    if aggregate == Aggregate::WorstCase && ratios.contains(&Some(0.0)) {
+        return Ok(Some(0.0));
+    }
+    Ok(ratios[0].zip(ratios[1]).map(|(a, b)| match aggregate {
         Aggregate::WorstCase => a.min(b),
         Aggregate::Mean => f64::midpoint(a, b),
     }))

@@ -16,7 +16,8 @@ back as pandas if pandas came in, as polars if polars did, and otherwise as a di
 {'true_positive_rate': 0.5}
 
 Where a rate has no records in its denominator it is 0, as in Fairlearn, unless
-``empty="undefined"`` is given; a group without any record has no rates (``nan``) and is left out of
+``empty="undefined"`` is given: it then is ``nan``, and so is every comparison of groups that it is
+part of. A group without any record, or without weight, has no rates (``nan``) and is left out of
 comparisons. Undefined ratios (0 to 0) are ``nan``.
 """
 
@@ -92,7 +93,7 @@ class MetricFrame:
         self._sensitive = list(sensitive)
         self._control = list(control)
         self._weighted = weighted
-        self._frames = {name: records.frame("accuracy" if name == "count" else name) for name in names}
+        self._frames = {name: records.counts() if name == "count" else records.frame(name) for name in names}
 
     @property
     def overall(self) -> Any:
@@ -238,49 +239,69 @@ def count(y_true: Any, y_pred: Any) -> int:
     return n
 
 
-def selection_rate(y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None) -> float:
+def selection_rate(
+    y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None, empty: Empty = "zero"
+) -> float:
     """Share of the records that are predicted positive; labels play no part."""
-    return _rate("selection_rate", y_pred, y_pred, pos_label, sample_weight)
+    return _rate("selection_rate", y_pred, y_pred, pos_label, sample_weight, empty)
 
 
-def true_positive_rate(y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None) -> float:
+def true_positive_rate(
+    y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None, empty: Empty = "zero"
+) -> float:
     """Share of the positive records that are predicted positive: recall."""
-    return _rate("true_positive_rate", y_true, y_pred, pos_label, sample_weight)
+    return _rate("true_positive_rate", y_true, y_pred, pos_label, sample_weight, empty)
 
 
-def false_positive_rate(y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None) -> float:
+def false_positive_rate(
+    y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None, empty: Empty = "zero"
+) -> float:
     """Share of the negative records that are predicted positive."""
-    return _rate("false_positive_rate", y_true, y_pred, pos_label, sample_weight)
+    return _rate("false_positive_rate", y_true, y_pred, pos_label, sample_weight, empty)
 
 
-def true_negative_rate(y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None) -> float:
+def true_negative_rate(
+    y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None, empty: Empty = "zero"
+) -> float:
     """Share of the negative records that are predicted negative."""
-    return _rate("true_negative_rate", y_true, y_pred, pos_label, sample_weight)
+    return _rate("true_negative_rate", y_true, y_pred, pos_label, sample_weight, empty)
 
 
-def false_negative_rate(y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None) -> float:
+def false_negative_rate(
+    y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None, empty: Empty = "zero"
+) -> float:
     """Share of the positive records that are predicted negative."""
-    return _rate("false_negative_rate", y_true, y_pred, pos_label, sample_weight)
+    return _rate("false_negative_rate", y_true, y_pred, pos_label, sample_weight, empty)
 
 
-def accuracy(y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None) -> float:
+def accuracy(
+    y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None, empty: Empty = "zero"
+) -> float:
     """Share of the records that are predicted right."""
-    return _rate("accuracy", y_true, y_pred, pos_label, sample_weight)
+    return _rate("accuracy", y_true, y_pred, pos_label, sample_weight, empty)
 
 
-def balanced_accuracy(y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None) -> float:
-    """Mean of the two classes' recalls."""
-    return _rate("balanced_accuracy", y_true, y_pred, pos_label, sample_weight)
+def balanced_accuracy(
+    y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None, empty: Empty = "zero"
+) -> float:
+    """Mean of the two classes' recalls. Without records of a class it is the other one's recall, as
+    scikit-learn's, and ``nan`` with ``empty="undefined"``; in a frame too.
+    """
+    return _rate("balanced_accuracy", y_true, y_pred, pos_label, sample_weight, empty)
 
 
-def precision(y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None) -> float:
+def precision(
+    y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None, empty: Empty = "zero"
+) -> float:
     """Share of the records predicted positive that are."""
-    return _rate("precision", y_true, y_pred, pos_label, sample_weight)
+    return _rate("precision", y_true, y_pred, pos_label, sample_weight, empty)
 
 
-def f1(y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None) -> float:
+def f1(
+    y_true: Any, y_pred: Any, *, pos_label: Any = None, sample_weight: Any = None, empty: Empty = "zero"
+) -> float:
     """Harmonic mean of precision and recall."""
-    return _rate("f1", y_true, y_pred, pos_label, sample_weight)
+    return _rate("f1", y_true, y_pred, pos_label, sample_weight, empty)
 
 
 def demographic_parity_difference(
@@ -291,9 +312,10 @@ def demographic_parity_difference(
     method: Method = "between_groups",
     sample_weight: Any = None,
     pos_label: Any = None,
+    empty: Empty = "zero",
 ) -> float:
     """Greatest difference of the groups' selection rates; labels play no part."""
-    return _compared("difference", ["selection_rate"], y_pred, y_pred, sensitive_features, method, sample_weight, pos_label)[0]
+    return _compared("difference", ["selection_rate"], y_pred, y_pred, sensitive_features, method, sample_weight, pos_label, empty)[0]
 
 
 def demographic_parity_ratio(
@@ -304,9 +326,10 @@ def demographic_parity_ratio(
     method: Method = "between_groups",
     sample_weight: Any = None,
     pos_label: Any = None,
+    empty: Empty = "zero",
 ) -> float:
     """Least ratio of the groups' selection rates."""
-    return _compared("ratio", ["selection_rate"], y_pred, y_pred, sensitive_features, method, sample_weight, pos_label)[0]
+    return _compared("ratio", ["selection_rate"], y_pred, y_pred, sensitive_features, method, sample_weight, pos_label, empty)[0]
 
 
 def equalized_odds_difference(
@@ -318,9 +341,10 @@ def equalized_odds_difference(
     sample_weight: Any = None,
     agg: Literal["worst_case", "mean"] = "worst_case",
     pos_label: Any = None,
+    empty: Empty = "zero",
 ) -> float:
     """The greater of the true-positive and the false-positive rates' differences, or their mean."""
-    values = _compared("difference", _ODDS, y_true, y_pred, sensitive_features, method, sample_weight, pos_label)
+    values = _compared("difference", _ODDS, y_true, y_pred, sensitive_features, method, sample_weight, pos_label, empty)
     return _aggregated(values, agg, max)
 
 
@@ -333,12 +357,14 @@ def equalized_odds_ratio(
     sample_weight: Any = None,
     agg: Literal["worst_case", "mean"] = "worst_case",
     pos_label: Any = None,
+    empty: Empty = "zero",
 ) -> float:
     """The lesser of the true-positive and the false-positive rates' ratios, or their mean; ``nan``
-    if either is.
+    if either is, unless the lesser one is 0.
     """
-    values = _compared("ratio", _ODDS, y_true, y_pred, sensitive_features, method, sample_weight, pos_label)
-    return _aggregated(values, agg, min)
+    values = _compared("ratio", _ODDS, y_true, y_pred, sensitive_features, method, sample_weight, pos_label, empty)
+    # No ratio is below 0.
+    return 0.0 if agg == "worst_case" and 0.0 in values else _aggregated(values, agg, min)
 
 
 def equal_opportunity_difference(
@@ -349,9 +375,10 @@ def equal_opportunity_difference(
     method: Method = "between_groups",
     sample_weight: Any = None,
     pos_label: Any = None,
+    empty: Empty = "zero",
 ) -> float:
     """Greatest difference of the groups' true-positive rates."""
-    return _compared("difference", _ODDS[:1], y_true, y_pred, sensitive_features, method, sample_weight, pos_label)[0]
+    return _compared("difference", _ODDS[:1], y_true, y_pred, sensitive_features, method, sample_weight, pos_label, empty)[0]
 
 
 def equal_opportunity_ratio(
@@ -362,16 +389,17 @@ def equal_opportunity_ratio(
     method: Method = "between_groups",
     sample_weight: Any = None,
     pos_label: Any = None,
+    empty: Empty = "zero",
 ) -> float:
     """Least ratio of the groups' true-positive rates."""
-    return _compared("ratio", _ODDS[:1], y_true, y_pred, sensitive_features, method, sample_weight, pos_label)[0]
+    return _compared("ratio", _ODDS[:1], y_true, y_pred, sensitive_features, method, sample_weight, pos_label, empty)[0]
 
 
 _ODDS = ["true_positive_rate", "false_positive_rate"]
 
 
-def _rate(name: str, y_true: Any, y_pred: Any, pos_label: Any, sample_weight: Any) -> float:
-    records = _records(y_true, y_pred, [], [], sample_weight, pos_label, "zero")
+def _rate(name: str, y_true: Any, y_pred: Any, pos_label: Any, sample_weight: Any, empty: str) -> float:
+    records = _records(y_true, y_pred, [], [], sample_weight, pos_label, empty)
     return _number(records.rate(name))
 
 
@@ -384,9 +412,10 @@ def _compared(
     method: str,
     sample_weight: Any,
     pos_label: Any,
+    empty: str,
 ) -> list[float]:
     sensitive = _encoded(sensitive_features, "sensitive_feature", "sensitive_features")
-    records = _records(y_true, y_pred, sensitive, [], sample_weight, pos_label, "zero")
+    records = _records(y_true, y_pred, sensitive, [], sample_weight, pos_label, empty)
     frames = [records.frame(name) for name in names]
     return [_number((frame.difference(method) if how == "difference" else frame.ratio(method))[0]) for frame in frames]
 

@@ -63,14 +63,23 @@ impl Records {
     /// A rate over all records; `None` where it is undefined.
     fn rate(&self, py: Python<'_>, name: &str) -> PyResult<Option<f64>> {
         let rate = rate(name)?;
-        let decisions = self.decisions().map_err(errors::metric_error)?;
-        Ok(py.detach(|| decisions.rate(rate).value))
+        let rows: Vec<usize> = (0..self.labels.len()).collect();
+        let measured = py.detach(|| self.metric(rate)?(&rows));
+        Ok(measured.map_err(errors::metric_error)?.value)
     }
 
-    /// A rate over all records and by group.
+    /// A rate over all records and by group. Records without weight are in no group.
     fn frame(&self, py: Python<'_>, name: &str) -> PyResult<Frame> {
         let rate = rate(name)?;
-        let frame = || MetricFrame::new(&self.attributes, &self.controls, self.metric(rate)?);
+        let rows: Vec<usize> = (0..self.labels.len()).filter(|row| self.has_weight(*row)).collect();
+        let frame = || MetricFrame::on_rows(&rows, &self.attributes, &self.controls, self.metric(rate)?);
+        py.detach(frame).map(Frame).map_err(errors::metric_error)
+    }
+
+    /// The numbers of records, with weight or without.
+    fn counts(&self, py: Python<'_>) -> PyResult<Frame> {
+        let count = |rows: &[usize]| Ok(Measured { n: rows.len(), value: Some(rows.len() as f64) });
+        let frame = || MetricFrame::new(&self.attributes, &self.controls, count);
         py.detach(frame).map(Frame).map_err(errors::metric_error)
     }
 
@@ -111,13 +120,16 @@ impl Records {
         }
     }
 
+    fn has_weight(&self, row: usize) -> bool {
+        self.weights.as_ref().is_none_or(|weights| weights.get(row) != Some(&0.0))
+    }
+
     /// A rate of some rows. A group without a record, or of records without weight, has none,
     /// whatever an empty class has.
     fn metric(&self, rate: BinaryRate) -> Result<impl Fn(&[usize]) -> Result<Measured, MetricError> + '_, MetricError> {
         let decisions = self.decisions()?;
         Ok(move |rows: &[usize]| {
-            let has_weight = |row: &usize| self.weights.as_ref().is_none_or(|weights| weights.get(*row) != Some(&0.0));
-            if !rows.iter().any(has_weight) {
+            if !rows.iter().any(|row| self.has_weight(*row)) {
                 return Ok(Measured { n: rows.len(), value: None });
             }
             Ok(decisions.on_rows(rows.iter().copied(), rate))
