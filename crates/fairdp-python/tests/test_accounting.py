@@ -381,3 +381,12 @@ def test_threads_share_a_ledger():
     for thread in threads:
         thread.join()
     assert ledger.entries == [(step, 800)]
+
+
+def test_a_delta_has_a_mark():
+    question = {"noise_multiplier": 1, "sampling_rate": 0.01, "steps": 1000}
+    assert accounting.delta(epsilon=2, **question).mark == "certified"
+    assert accounting.delta(epsilon=2, **question, accountant="gdp").mark == "nominal"
+    assert "mark='certified'" in repr(accounting.delta(epsilon=2, **question))
+    # Without noise everything may happen, and a delta of 1 promises nothing.
+    assert accounting.delta(epsilon=2, noise_multiplier=0, sampling_rate=1, steps=1).mark == "nominal"

@@ -1,6 +1,6 @@
 //! Answers.
 
-use dp_accounting::{Certainty, Epsilon, MarkedEpsilon, Rounding, Scope, decimal};
+use dp_accounting::{Certainty, Epsilon, Mark, MarkedEpsilon, Rounding, Scope, decimal};
 use pyo3::prelude::*;
 
 use crate::names::name_of;
@@ -99,6 +99,9 @@ pub(crate) struct DeltaBound {
     epsilon: f64,
     /// How it was found.
     how: String,
+    /// "certified", or "nominal" for a number without a proof and for a delta of 1, which promises
+    /// nothing.
+    mark: String,
     /// "bound"; "fall-back", a proven bound that is coarser than asked for; or "estimate".
     certainty: &'static str,
     /// Why it fell back.
@@ -112,11 +115,13 @@ pub(crate) struct DeltaBound {
 impl DeltaBound {
     pub(crate) fn new(accountant: String, epsilon: f64, bound: &dp_accounting::DeltaBound) -> Self {
         let (certainty, reason) = of_certainty(&bound.certainty);
+        let is_proven = certainty != "estimate" && bound.delta < 1.0;
         Self {
             lower: bound.lower,
             upper: bound.delta,
             epsilon,
             how: how(&accountant, bound.method, bound.order),
+            mark: name_of(if is_proven { &Mark::Certified } else { &Mark::Nominal }),
             certainty,
             reason,
             accountant,
@@ -132,9 +137,9 @@ impl DeltaBound {
     }
 
     fn __repr__(&self) -> String {
-        let Self { lower, upper, epsilon, how, certainty, .. } = self;
+        let Self { lower, upper, epsilon, how, mark, .. } = self;
         let lower = lower.map_or_else(|| "None".to_owned(), |lower| format!("{lower:e}"));
-        format!("DeltaBound(lower={lower}, upper={upper:e}, epsilon={epsilon}, how='{how}', certainty='{certainty}')")
+        format!("DeltaBound(lower={lower}, upper={upper:e}, epsilon={epsilon}, how='{how}', mark='{mark}')")
     }
 }
 
