@@ -107,6 +107,20 @@ impl Account {
         Ok(account)
     }
 
+    /// ε of several runs on the same records. A record may be in one part of one run and in another
+    /// part of the next.
+    ///
+    /// # Errors
+    /// [`FairdpError::Accounting`].
+    pub fn epsilon_together(runs: &[Self], delta: Delta) -> Result<f64> {
+        if let [one] = runs {
+            return Ok(one.epsilon(delta)?.epsilon.get());
+        }
+        let mut accountant = PldAccountant::new(RELATION);
+        runs.iter().try_for_each(|run| accountant.compose(&run.event(), 1))?;
+        Ok(accountant.epsilon(delta)?.epsilon.get())
+    }
+
     /// All releases in order.
     pub fn releases(&self) -> &[Release] {
         &self.releases

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use dp_accounting::{Accountant as _, Delta, PldAccountant};
+use dp_accounting::Delta;
 use serde::{Deserialize, Serialize};
 
-use crate::account::{Account, RELATION, Release};
+use crate::account::{Account, Release};
 use crate::config::PrivacyEntry;
 use crate::error::{FairdpError, Result};
 use crate::input;
@@ -157,16 +157,9 @@ fn read(path: &Path, delta: f64, unit: Option<&str>) -> Result<Option<SharedLedg
 }
 
 impl SharedLedger {
-    /// A record may be trained on in one fit and tested on in another.
     fn epsilon(&self) -> Result<f64> {
-        let delta = Delta::new(self.delta)?;
         let accounts =
             self.fits.iter().map(|fit| Account::of(fit.releases.iter().cloned())).collect::<Result<Vec<_>>>()?;
-        if let [one] = &accounts[..] {
-            return Ok(one.epsilon(delta)?.epsilon.get());
-        }
-        let mut accountant = PldAccountant::new(RELATION);
-        accounts.iter().try_for_each(|account| accountant.compose(&account.event(), 1))?;
-        Ok(accountant.epsilon(delta)?.epsilon.get())
+        Account::epsilon_together(&accounts, Delta::new(self.delta)?)
     }
 }

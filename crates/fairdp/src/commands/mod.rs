@@ -288,6 +288,7 @@ fn fit(args: FitArgs, ranks: &Arc<dyn Collective>, out: &mut impl Write) -> Resu
         reference: args.reference,
         keep_encoded: args.keep_encoded,
         program: None,
+        known_of_settings: None,
         ranks: ranks.clone(),
     };
     let shown = Shown::new(args.quiet || !is_first);

@@ -69,6 +69,9 @@ pub struct FitOptions {
     /// The file that the statement names as the program, where it is a library of another one; this
     /// process's unless given.
     pub program: Option<PathBuf>,
+    /// What a caller that writes configurations itself knows of how their settings were chosen, say
+    /// by earlier fits: the statement then does not say that they follow from public numbers.
+    pub known_of_settings: Option<String>,
     /// The processes that share the run: each sums its part of the records, and rank 0 writes. They
     /// change no bit of the result.
     pub ranks: Arc<dyn Collective>,
@@ -87,6 +90,7 @@ impl FitOptions {
             reference: false,
             keep_encoded: false,
             program: None,
+            known_of_settings: None,
             ranks: Arc::new(Alone),
         }
     }

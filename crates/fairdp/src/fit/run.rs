@@ -232,7 +232,12 @@ fn run(
         existence: existence(config),
         covers: covers(has_test),
         unit: match &config.unit {
-            None => Unit { what: "one record (a row of the table)".into(), max_records: 1 },
+            None => Unit {
+                what: "one record (a row of the table; a person with several rows, say in a bootstrap sample, has \
+                       less protection)"
+                    .into(),
+                max_records: 1,
+            },
             Some(unit) => {
                 let what =
                     format!("all records with one value of `{}` (which records share one is public)", unit.column);
@@ -241,7 +246,7 @@ fn run(
         },
         records: [sizes.0, sizes.1, n_validation],
         test_figures: test_figures(has_test, fairness.noise_std),
-        tuning: settings(config, &plan),
+        tuning: settings(config, &plan, options.known_of_settings.as_deref()),
         model: candidate.model.clone(),
         method: candidate.method.clone(),
         sampling: sampling(&plan),
@@ -370,9 +375,16 @@ fn test_figures(has_test: bool, std: f64) -> String {
 }
 
 /// How settings were chosen.
-fn settings(config: &Config, plan: &FitPlan) -> String {
+fn settings(config: &Config, plan: &FitPlan, known: Option<&str>) -> String {
     let Some(tuning) = &config.tuning else {
         let given = config.given_settings();
+        if let Some(known) = known {
+            let given = if given.is_empty() { String::new() } else { format!(", with {}", given.join(", ")) };
+            return format!(
+                "none within this fit{given}. Whether its settings were chosen by a look at these records, or by earlier fits, is not \
+                 known here, and no ε here covers it: {known}"
+            );
+        }
         if given.is_empty() {
             return "none: every setting follows from public numbers and from the releases below".into();
         }
