@@ -13,16 +13,19 @@ rest from being imported without them.
 from importlib import import_module as _import_module
 
 from fairdp._fairdp import AccountingError, ClipError, FairDPError, MetricError, __version__
-from fairdp._leaks import PrivacyLeakWarning
+from fairdp._leaks import CompositionWarning, NotPrivateWarning, PrivacyLeakWarning, UnmatchedValuesWarning
 
 _MODULES = ("accounting", "clipping", "metrics")
 
 __all__ = [
     "AccountingError",
     "ClipError",
+    "CompositionWarning",
     "FairDPError",
     "MetricError",
+    "NotPrivateWarning",
     "PrivacyLeakWarning",
+    "UnmatchedValuesWarning",
     "__version__",
     *_MODULES,
 ]

@@ -6,5 +6,8 @@ from fairdp._fairdp import ClipError as ClipError
 from fairdp._fairdp import FairDPError as FairDPError
 from fairdp._fairdp import MetricError as MetricError
 from fairdp._fairdp import __version__ as __version__
+from fairdp._leaks import CompositionWarning as CompositionWarning
+from fairdp._leaks import NotPrivateWarning as NotPrivateWarning
 from fairdp._leaks import PrivacyLeakWarning as PrivacyLeakWarning
+from fairdp._leaks import UnmatchedValuesWarning as UnmatchedValuesWarning
 from fairdp.estimator import FairDPClassifier as FairDPClassifier

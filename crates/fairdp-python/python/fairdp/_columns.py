@@ -59,24 +59,31 @@ def _pandas_na() -> Any:
     return pandas.NA if pandas is not None else None
 
 
-def columns(values: Any, base_name: str, name: str) -> list[tuple[str, np.ndarray]]:
+def named(values: Any, base_name: str, name: str) -> list[tuple[str, Any]]:
     """Named columns of a frame, a mapping, a series or an array; unnamed ones are ``base_name``
     with their number.
     """
     if values is None:
         return []
     if isinstance(values, Mapping):
-        return [(str(key), vector(column, f"{name}[{key!r}]")) for key, column in values.items()]
+        return [(str(key), column) for key, column in values.items()]
     if library(values) != "numpy" and hasattr(values, "columns"):
-        return [(str(column), vector(values[column], f"{name}[{column!r}]")) for column in values.columns]
+        return [(str(column), values[column]) for column in values.columns]
     if library(values) != "numpy":
-        return [(str(values.name or f"{base_name}_0"), vector(values, name))]
+        return [(str(values.name or f"{base_name}_0"), values)]
+    if hasattr(values, "categories") and hasattr(values, "codes"):
+        return [(f"{base_name}_0", values)]
     array = np.asarray(values, dtype=object if isinstance(values, list) else None)
     if array.ndim == 1:
         array = array[:, np.newaxis]
     if array.ndim != 2:
         raise ValueError(f"`{name}` has the shape {array.shape}, expected one column or several")
     return [(f"{base_name}_{number}", array[:, number]) for number in range(array.shape[1])]
+
+
+def columns(values: Any, base_name: str, name: str) -> list[tuple[str, np.ndarray]]:
+    """The same, in arrays."""
+    return [(column, vector(found, column)) for column, found in named(values, base_name, name)]
 
 
 def levels(column: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray]:

@@ -11,61 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from fairdp import _columns
+from fairdp._fairdp import estimator as _rust
+from fairdp._values import MISSING, cells, is_missing, kind, numbers, shown, text, texts
 
-MISSING = ""
-
-
-def text(value: Any) -> str:
-    """A value as the library knows it: whole numbers without a fraction, texts without blanks
-    around them.
-    """
-    if isinstance(value, (float, np.floating)) and float(value).is_integer():
-        return str(int(value))
-    return str(value).strip()
-
-
-def texts(column: np.ndarray) -> tuple[list[str], np.ndarray]:
-    """The texts that occur, and each record's position among them; an empty one stands for a
-    missing value.
-
-    A record's text depends on its own value alone: 1 and True are equal, and have two texts.
-    """
-    missing = _columns.is_missing(column)
-    positions = np.zeros(len(column), dtype=np.uint32)
-    if missing.all():
-        return [MISSING], positions
-    present = column[~missing]
-    if present.dtype.kind == "O":
-        present = np.array([text(value) for value in present], dtype=object)
-    found, inner = _columns.levels(present, "column")
-    positions[~missing] = inner + 1
-    # Of a float32 its own shortest text: 0.1, not 0.10000000149011612.
-    values = found if found.dtype.kind == "f" else found.tolist()
-    return [MISSING, *map(text, values)], positions
-
-
-def numbers(column: np.ndarray, name: str) -> np.ndarray:
-    """Finite numbers."""
-    values = np.ascontiguousarray(column, dtype=np.float64)
-    wrong = ~np.isfinite(values)
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        kind = "NaN" if np.isnan(values[row]) else "infinity"
-        raise ValueError(
-            f"Input X contains {kind}: column `{name}`, record {row}; put a constant that is known without the records "
-            "in its place, or drop the column"
-        )
-    return values
+MOST_GROUPS = 100
+"""Groups that are taken from the records: of more, each has few."""
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass
 class Table:
-    """Columns and what is declared of them."""
+    """Columns, what is declared of them, and what the records say to the person who has them."""
 
     columns: list[tuple[str, Any]] = field(default_factory=list)
     entries: list[str] = field(default_factory=list)
     leaks: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     def free(self, name: str) -> str:
         """The name, or one like it that no column has."""
@@ -74,40 +35,53 @@ class Table:
             name += "_"
         return name
 
-    def add_number(self, name: str, values: np.ndarray, bounds: Any, bins: Any) -> None:
+    def add_number(self, name: str, values: Any, bounds: Any, bins: int | None) -> None:
         """A number with declared bounds, with ``"private"`` ones, or with those of the records."""
+        found = numbers(values, name)
         entry: dict[str, Any] = {"name": name, "kind": "number"}
         source: dict[str, Any] = {}
         if isinstance(bounds, str):
+            if bounds != "private":
+                raise ValueError(f'bounds of `{name}` are {bounds!r}, expected "private" or a pair of numbers')
             entry["bounds"] = bounds
         elif bounds is None:
-            low, high = float(values.min()), float(values.max())
+            low, high = float(found.min()), float(found.max())
+            refuse_merged(values, name, low, high)
             # A constant has no range; any will do.
             entry |= {"low": low, "high": high if high > low else low + max(1.0, abs(low))}
             source = {"from": "data"}
             self.leaks.append(f"bounds of `{name}`")
         else:
-            try:
-                low, high = (float(bound) for bound in bounds)
-            except (TypeError, ValueError):
-                expected = 'a pair of numbers, "private", or a mapping from column to one of these'
-                raise ValueError(f"bounds of `{name}` are {bounds!r}, expected {expected}") from None
+            low, high = pair(bounds, name)
             entry |= {"low": low, "high": high}
         if bins is not None and not isinstance(bounds, str):
-            entry["bins"] = int(bins)
-        self.columns.append((name, values))
+            entry["bins"] = bins
+        self.columns.append((name, found))
         self.entries.append(section("[[column]]", {**entry, **source}))
 
-    def add_category(self, name: str, column: np.ndarray, values: Sequence[Any] | None) -> None:
-        """One of a list of texts; all others share a feature."""
-        found, positions = texts(column)
+    def add_category(self, name: str, column: Any, values: Sequence[Any] | None) -> None:
+        """One of a list of values; all others share a feature."""
+        found, positions = texts(column, name)
         entry: dict[str, Any] = {"name": name, "kind": "category", "other": True, **self._values(name, found, positions, values)}
+        if values is not None:
+            self._remark_unmatched(name, column, values, (found, positions))
         self.columns.append((name, (found, positions)))
         self.entries.append(section("[[column]]", entry))
 
-    def add_group(self, name: str, column: np.ndarray, values: Sequence[Any] | None) -> None:
-        """A sensitive feature."""
-        found, positions = texts(column)
+    def add_group(self, name: str, column: Any, values: Sequence[Any] | None, bands: Any) -> None:
+        """A sensitive feature: one group per value, or bands of a number."""
+        if bands is not None:
+            edges = _edges(bands, name)
+            self.columns.append((name, numbers(column, name)))
+            self.entries.append(section("[[group]]", {"column": name, "edges": edges}))
+            return
+        found, positions = texts(column, name)
+        n_groups = len(found) - 1
+        if values is None and n_groups > MOST_GROUPS:
+            raise ValueError(
+                f"sensitive_features: `{name}` has {n_groups} values, expected at most {MOST_GROUPS}: every group would be "
+                f"named in the release; make bands of numbers by bands={{{name!r}: [edge, …]}}, or list its groups in groups="
+            )
         entry = {"column": name, **self._values(name, found, positions, values)}
         self.columns.append((name, (found, positions)))
         self.entries.append(section("[[group]]", entry))
@@ -115,13 +89,95 @@ class Table:
     def _values(self, name: str, found: list[str], positions: np.ndarray, values: Sequence[Any] | None) -> dict[str, Any]:
         if values is None:
             self.leaks.append(f"values of `{name}`")
-            listed = [value for value in dict.fromkeys(found) if value != MISSING]
-            is_missing = np.array([value == MISSING for value in found])
-            return {"values": listed, "missing": bool(is_missing[positions].any()), "from": "data"}
-        if isinstance(values, (str, bytes)):
-            raise TypeError(f"values of `{name}` are {values!r}, expected a list of values")
-        given = [value for value in values if not _columns.is_missing(np.array([value], dtype=object))[0]]
-        return {"values": [text(value) for value in given], "missing": len(given) < len(values)}
+            return {"values": _rust.distinct(found[1:]), "missing": bool((positions == 0).any()), "from": "data"}
+        given = listed(values, f"values of `{name}`")
+        present = [value for value in given if not is_missing(value)]
+        return {"values": [text(value) for value in present], "missing": len(present) < len(given)}
+
+    def _remark_unmatched(
+        self, name: str, column: Any, values: Sequence[Any], found: tuple[list[str], np.ndarray]
+    ) -> None:
+        """Says which declared values no record has, where records have others in their place."""
+        levels, positions = found
+        declared = [text(value) for value in values if not is_missing(value)]
+        places = _rust.places(declared, levels[1:])
+        counts = np.bincount(positions, minlength=len(levels))[1:]
+        met = {place for place in places if place is not None}
+        unmatched = [index for index, place in enumerate(places) if place is None]
+        absent = [value for place, value in enumerate(declared) if place not in met]
+        n_unmatched = int(sum(counts[index] for index in unmatched))
+        if n_unmatched > 0 and absent:
+            example = max(unmatched, key=lambda index: counts[index])
+            self.remarks.append(
+                f"column `{name}`: {n_unmatched:,} of {int(counts.sum()):,} values are none of those declared, such as "
+                f"{levels[1 + example]!r}, and no record has {_some(absent)}"
+            )
+        array = cells(column)
+        if array.dtype.kind == "f":
+            lost = [value for value in values if isinstance(value, (int, np.integer)) and not _holds(array.dtype, int(value))]
+            if lost:
+                self.remarks.append(f"column `{name}`: {array.dtype} cannot hold the declared {_some(map(str, lost))}")
+
+
+def _holds(dtype: np.dtype[Any], value: int) -> bool:
+    try:
+        return int(dtype.type(value)) == value
+    except OverflowError:
+        return False
+
+
+def _some(values: Iterable[str]) -> str:
+    every = [repr(value) for value in values]
+    return ", ".join(every[:3]) + (f" and {len(every) - 3:,} more" if len(every) > 3 else "")
+
+
+def listed(values: Any, name: str) -> list[Any]:
+    """A list that a person declared."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"{name} are {shown(values)}, expected a list of values")
+    return list(values)
+
+
+def pair(bounds: Any, name: str) -> tuple[float, float]:
+    """Two numbers, the lower one first, that single precision has."""
+    try:
+        low, high = (float(bound) for bound in bounds)
+    except (TypeError, ValueError, OverflowError):
+        expected = 'a pair of numbers, "private", or a mapping from column to one of these'
+        raise ValueError(f"bounds of `{name}` are {shown(bounds)}, expected {expected}") from None
+    if not -_LARGEST <= low < high <= _LARGEST:
+        given = f"({shown(low)}, {shown(high)})"
+        raise ValueError(f"bounds of `{name}` are {given}, expected two numbers, the lower one first, from -3.4e38 to 3.4e38")
+    return low, high
+
+
+def refuse_merged(values: Any, name: str, low: float, high: float) -> None:
+    """Refuses different numbers that single precision takes for one."""
+    with np.errstate(over="ignore"):
+        if np.float32(low) < np.float32(high):
+            return
+    array = cells(values)
+    present = array if array.dtype.kind != "O" else [value for value in array if not is_missing(value)]
+    is_one = bool(min(present) == max(present))
+    # A number of this size was rounded to the next that the type has.
+    was_rounded = array.dtype.kind == "f" and abs(low) >= 1 / np.finfo(array.dtype).eps
+    if low == high and is_one and not was_rounded:
+        return
+    raise ValueError(
+        f"column `{name}`: single precision cannot tell its numbers apart, which are about {shown(low)}; subtract a "
+        "constant that is known without the records, or drop the column"
+    )
+
+
+def _edges(bands: Any, name: str) -> list[float]:
+    try:
+        edges = [float(edge) for edge in bands]
+    except (TypeError, ValueError, OverflowError):
+        edges = []
+    ascends = all(low < high for low, high in zip(edges, edges[1:]))
+    if isinstance(bands, str) or not edges or not ascends or not np.isfinite(edges).all():
+        raise ValueError(f"bands of `{name}` are {shown(bands)}, expected one or more finite edges in ascending order")
+    return edges
 
 
 def section(head: str, entries: Mapping[str, Any]) -> str:
@@ -145,4 +201,4 @@ def toml(value: Any) -> str:
         return "{ " + ", ".join(f"{toml(str(key))} = {toml(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, Iterable):
         return "[" + ", ".join(toml(inner) for inner in value) + "]"
-    raise TypeError(f"{value!r} is of no kind that a configuration has")
+    raise TypeError(f"{shown(value)} is of no kind that a configuration has")

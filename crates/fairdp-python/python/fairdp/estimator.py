@@ -6,40 +6,48 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from fairdp import _columns, _fairdp
+from fairdp import _columns, _composition, _fairdp, _parameters
+from fairdp._fairdp import FairDPError
 from fairdp._fairdp import estimator as _rust
-from fairdp._leaks import PrivacyLeakWarning
-from fairdp._table import Table, numbers, section, text, texts
+from fairdp._leaks import CompositionWarning, NotPrivateWarning, PrivacyLeakWarning, UnmatchedValuesWarning
+from fairdp._table import Table, section
+from fairdp._values import cells, is_missing, kind, numbers, shown, text, texts
 
-__all__ = ["FairDPClassifier", "PrivacyLeakWarning"]
+__all__ = [
+    "CompositionWarning",
+    "FairDPClassifier",
+    "NotPrivateWarning",
+    "PrivacyLeakWarning",
+    "UnmatchedValuesWarning",
+]
 
 Progress = Callable[[str, int, int], object]
-_FAIRNESS = ("none", "worst-group", "equalized-odds")
 
 
 class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier that is (ε, δ)-differentially private in its records, with a statement that can
     be checked.
 
-    Every call of :meth:`fit` spends ``epsilon`` anew: a search over parameters by cross-validation
-    spends it once per fit.
+    Every call of :meth:`fit` spends ``epsilon`` anew: refits, clones, folds and candidates of a
+    search are fits. ``ledger`` adds them up in a file, ``total_epsilon_`` those of this process.
 
     Parameters
     ----------
     epsilon, delta
         What the release may cost, of one record or of one unit. ``delta`` must be below one over
-        the number of records.
+        the number of records. It is 1e-6 here, whatever the table; ``fairdp init`` takes a power of
+        ten, at most 1e-5 and half of one over the number of records.
     bounds
         The range of numbers: a pair for all columns, or a mapping from column to pair.
         ``"private"`` in the place of a pair pays for bounds within ``epsilon``. Values beyond a
@@ -47,11 +55,13 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     categories
         A mapping from column to the list of its values; ``None`` in a list gives missing values a
         feature. Values that are not listed share a feature. A column of numbers that is named here
-        is a category.
+        is a category. A value is the same in every spelling: ``1``, ``1.0``, ``"1.0"``; in a list
+        of truth values also ``True`` and ``1``.
     classes
         The classes. The last one in sorted order is the positive one of two.
-    groups
-        A mapping from sensitive feature to the list of its groups.
+    groups, bands
+        Mappings from sensitive feature to the list of its groups, or to ascending edges between
+        bands of a number. A feature of more than 100 values that is in neither is refused.
     bins
         Bins of every column of numbers; 16 unless given. Fewer bins are fewer features, and less
         noise. Where bounds are ``"private"``, the bins are released with them.
@@ -65,23 +75,30 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``"none"``, or thresholds by group: ``"worst-group"``, ``"equalized-odds"``. :meth:`predict`
         then needs ``sensitive_features``.
     decision
-        ``"accuracy"`` answers the most probable class, as scikit-learn does; ``"balanced"`` and
-        ``"compromise"`` answer rare classes more often.
+        ``"accuracy"`` answers the most probable class, as scikit-learn expects; ``"balanced"`` and
+        ``"compromise"``, the default of the program ``fairdp``, answer rare classes more often.
     test_fraction
         Share of the records that are not trained on; ``fairness_`` is about them. They cost no
-        more: each record is used once.
+        more: each record is used once. It is a tenth here, since scikit-learn's users keep test
+        records of their own; ``fairdp init`` takes a fifth.
     max_records_per_unit
-        Records of one unit that are used, where ``units`` are given to :meth:`fit`.
+        Records of one unit that are used, 1 unless given; only with ``units`` in :meth:`fit`.
+    ledger, total_epsilon
+        A file, of the program's kind, in which all fits on the same records are entered before they
+        release anything, and the ε that all may have together: that of the first fit unless given.
+        A fit beyond it is refused. Clones and other processes share the file.
     n_jobs
         Threads, -1 for all cores. They change no bit of the model.
     random_state
         Makes the run repeatable **and not private**: whoever knows it can take the noise off. The
-        statement says so.
+        statement says so, and :meth:`fit` warns. Ensembles such as ``BaggingClassifier`` set it.
 
     Attributes
     ----------
     classes_ : the classes, sorted.
-    epsilon_ : what was spent, at most ``epsilon``.
+    epsilon_ : what this fit spent, at most ``epsilon``.
+    total_epsilon_ : ε of all fits of this process together, whatever records they had; with
+        ``ledger``, of all fits in it. Fits of other processes without a ledger are not seen.
     statement_ : the privacy statement: what is protected, what is not, and every noisy release.
     fairness_ : rates by group on records that were held out, with intervals, within ε.
     release_ : the files of the release by name, as bytes: weights, ONNX graph, statement, card.
@@ -93,10 +110,9 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, (2000, 2))
     >>> y = (X[:, 0] + 0.2 * rng.normal(size=2000) > 0).astype(int)
-    >>> model = FairDPClassifier(epsilon=2.0, bounds=(-1, 1), classes=[0, 1], random_state=0)
-    >>> model = model.fit(X, y)
+    >>> model = FairDPClassifier(epsilon=2.0, bounds=(-1, 1), classes=[0, 1]).fit(X, y)
     >>> model.epsilon_ <= 2.0, model.statement_["mark"], model.statement_["private"]
-    (True, 'certified', False)
+    (True, 'certified', True)
     >>> bool(model.score(X, y) > 0.85)
     True
     """
@@ -110,6 +126,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         categories: Mapping[str, Sequence[Any]] | None = None,
         classes: Sequence[Any] | None = None,
         groups: Mapping[str, Sequence[Any]] | None = None,
+        bands: Mapping[str, Sequence[float]] | None = None,
         bins: int | None = None,
         model: Literal["auto", "additive", "mlp"] = "auto",
         hidden: Sequence[int] | None = None,
@@ -118,7 +135,9 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fairness: Literal["none", "worst-group", "equalized-odds"] = "none",
         decision: Literal["accuracy", "compromise", "balanced"] = "accuracy",
         test_fraction: float = 0.1,
-        max_records_per_unit: int = 1,
+        max_records_per_unit: int | None = None,
+        ledger: str | os.PathLike[str] | None = None,
+        total_epsilon: float | None = None,
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -128,6 +147,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.categories = categories
         self.classes = classes
         self.groups = groups
+        self.bands = bands
         self.bins = bins
         self.model = model
         self.hidden = hidden
@@ -137,6 +157,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.decision = decision
         self.test_fraction = test_fraction
         self.max_records_per_unit = max_records_per_unit
+        self.ledger = ledger
+        self.total_epsilon = total_epsilon
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -153,39 +175,105 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         ``sensitive_features`` are the groups that ``fairness_`` is about, ``units`` whose record
         each is. ``progress`` is called with the stage, the steps done and all steps. Ctrl-C ends
-        the run; nothing is then released.
+        the run; nothing is then released. After a refit that fails the model is what it was.
         """
+        before = dict(vars(self))
+        try:
+            self._fit(X, y, sensitive_features, units, progress)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _fit(self, X: Any, y: Any, sensitive_features: Any, units: Any, progress: Progress | None) -> None:
+        _parameters.check(self.get_params(deep=False))
+        seed = _parameters.seed(self.random_state)
         name = getattr(y, "name", None)
         columns, y = self._inputs(X, y)
         check_classification_targets(y)
-        self._check_choices(sensitive_features)
+        if self.fairness != "none" and sensitive_features is None:
+            raise ValueError(f"fairness = {self.fairness!r} needs sensitive_features in fit")
         classes, positions = self._classes(y)
         table = Table()
         self._declare(table, columns)
         label = self._add_label(table, classes, positions, name)
         sensitive = self._add_groups(table, sensitive_features, len(positions))
         unit = self._add_units(table, units, len(positions))
-        if table.leaks:
-            shown = ", ".join(table.leaks[:8]) + (f" and {len(table.leaks) - 8} more" if len(table.leaks) > 8 else "")
-            message = (
-                f"taken from the records, and covered by no ε: {shown}. The statement is conditional on them; declare them "
-                "by bounds=, categories=, classes= and groups=, or pay for bounds by bounds=\"private\""
-            )
-            warnings.warn(message, PrivacyLeakWarning, stacklevel=2)
+        self._warn(table, seed)
         config = self._config(table, label, unit)
+        ledger = None if self.ledger is None else Path(self.ledger)
         # 0700. It holds the run's folder until the release was read; records lie in it encoded, in
         # a file without a name.
         with tempfile.TemporaryDirectory(prefix="fairdp-") as folder:
             out = Path(folder) / "run"
-            _rust.fit(config, table.columns, out, self._seed(), self._threads(), _fairdp.__file__, progress)
-            self.release_ = {path.name: path.read_bytes() for path in sorted((out / "release").iterdir())}
+            threads, known = self._threads(), _composition.known()
+            with _python_names():
+                _rust.fit(config, table.columns, out, seed, threads, _fairdp.__file__, ledger, known, progress)
+            release = {path.name: path.read_bytes() for path in sorted((out / "release").iterdir())}
         self._sensitive, self._names = sensitive, [name for name, _ in columns]
         self._is_frame = _columns.library(X) != "numpy"
         self.classes_ = classes
-        self.statement_ = json.loads(self.release_["statement.json"])
-        self.fairness_ = json.loads(self.release_["fairness.json"])
-        self.epsilon_ = float(self.statement_["epsilon"])
-        return self
+        self.release_ = release
+        self.statement_ = json.loads(release["statement.json"])
+        self.fairness_ = json.loads(release["fairness.json"])
+        _composition.record(release["statement.json"].decode(), self.statement_, ledger is not None)
+
+    @property
+    def epsilon_(self) -> float:
+        """What this fit spent. Warns where a seed takes the privacy from it."""
+        self._check_fitted("epsilon_")
+        if not self.statement_["private"]:
+            message = f"epsilon_: not private, whatever it is: the noise follows from the seed {self.statement_['seed']}"
+            warnings.warn(message, NotPrivateWarning, stacklevel=2)
+        return float(self.statement_["epsilon"])
+
+    @property
+    def total_epsilon_(self) -> float:
+        """ε of all fits of this process together at this one's δ, as if all were about the same
+        records; with ``ledger``, of all fits that were in it when this one was entered. Other
+        processes' fits without a ledger are not seen.
+        """
+        self._check_fitted("total_epsilon_")
+        in_ledger = self.statement_["total_epsilon"]
+        if in_ledger is not None:
+            return float(in_ledger)
+        return _composition.epsilon(self.release_["statement.json"].decode(), float(self.statement_["delta"]))
+
+    def _check_fitted(self, name: str) -> None:
+        if "statement_" not in vars(self):
+            raise AttributeError(f"{type(self).__name__} has no {name} before fit")
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        written: str = super().__repr__(N_CHAR_MAX=N_CHAR_MAX)
+        is_private = self.random_state is None and vars(self).get("statement_", {}).get("private", True)
+        return written if is_private else f"{written} (not private: seeded)"
+
+    def _warn(self, table: Table, seed: int | None) -> None:
+        """Of everything that a person should know before the fit."""
+        if table.leaks:
+            leaks = ", ".join(table.leaks[:8]) + (f" and {len(table.leaks) - 8} more" if len(table.leaks) > 8 else "")
+            message = (
+                f"taken from the records, and covered by no ε: {leaks}. The statement is conditional on them; declare them "
+                "by bounds=, categories=, classes=, groups= and bands=, or pay for bounds by bounds=\"private\""
+            )
+            warnings.warn(message, PrivacyLeakWarning, stacklevel=4)
+        if seed is not None:
+            message = (
+                f"random_state: not private, whatever epsilon_ says: who knows the seed {seed} can take the noise off. "
+                "Ensembles and searches may have set it; random_state=None draws the noise from the operating system"
+            )
+            warnings.warn(message, NotPrivateWarning, stacklevel=4)
+        for remark in table.remarks:
+            warnings.warn(remark, UnmatchedValuesWarning, stacklevel=4)
+        n_before = _composition.n_without_ledger()
+        if self.ledger is None and n_before > 0:
+            fits = "1 fit" if n_before == 1 else f"{n_before} fits"
+            message = (
+                f"this process made {fits} before, each of which spent its ε: epsilon_ is about this one alone. total_epsilon_ "
+                "composes all of them, but not those of other processes; ledger= adds up all fits on the same records"
+            )
+            warnings.warn(message, CompositionWarning, stacklevel=4)
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """The class of each record. ``sensitive_features`` are needed where decisions depend on the
@@ -199,8 +287,14 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The share of records with the right class. ``sensitive_features`` are needed as for
         :meth:`predict`.
         """
-        answers = self.predict(X, sensitive_features=sensitive_features)
-        return float(accuracy_score(y, answers, sample_weight=sample_weight))
+        check_is_fitted(self)
+        check_consistent_length(X, y, sample_weight)
+        _refuse_missing_labels(y)
+        answers = self._answers(X, sensitive_features, for_decisions=True)[0]
+        levels, positions = texts(column_or_1d(y, warn=True), "y")
+        places = _rust.places([text(value) for value in self.classes_], levels)
+        found = np.array([-1 if place is None else place for place in places])
+        return float(np.average(found[positions] == answers.astype(np.int64), weights=sample_weight))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class, in the order of ``classes_``."""
@@ -220,14 +314,20 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             (path / name).write_bytes(data)
         _rust.verify(path)
 
-    def _inputs(self, X: Any, y: Any = None) -> tuple[list[tuple[str, np.ndarray]], Any]:
+    def _inputs(self, X: Any, y: Any = None) -> tuple[list[tuple[str, Any]], Any]:
         """Columns by name, and the labels."""
         is_new = y is not None
+        if is_new:
+            _refuse_missing_labels(y)
         if _columns.library(X) == "numpy":
+            # Floating point, which scikit-learn makes of objects, may have lost what they are.
+            given = np.asarray(X) if isinstance(X, (list, np.ndarray)) else None
             if is_new:
                 X, y = validate_data(self, X, y)
             else:
                 X = validate_data(self, X, reset=False)
+            if given is not None and given.dtype.kind == "O" and given.shape == X.shape and _holds_integers(given):
+                X = given
             return [(f"x{place}", X[:, place]) for place in range(X.shape[1])], y
         validate_data(self, X, reset=is_new, skip_check_array=True)
         if is_new:
@@ -235,35 +335,26 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             y = column_or_1d(y, warn=True)
         return [(str(name), X[name]) for name in X.columns], y
 
-    def _check_choices(self, sensitive_features: Any) -> None:
-        if self.fairness not in _FAIRNESS:
-            raise ValueError(f"fairness = {self.fairness!r}: expected one of {', '.join(_FAIRNESS)}")
-        if self.fairness != "none" and sensitive_features is None:
-            raise ValueError(f"fairness = {self.fairness!r} needs sensitive_features in fit")
-        if isinstance(self.classes, (str, bytes)):
-            raise TypeError(f"classes = {self.classes!r}: expected a list of classes")
-        if self.hidden is not None and np.ndim(self.hidden) != 1:
-            raise ValueError(f"hidden = {self.hidden!r}: expected a list of widths")
-
     def _classes(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         classes, positions = np.unique(y, return_inverse=True)
         if self.classes is not None:
-            declared = np.unique(np.asarray(self.classes))
-            unknown = sorted(set(classes.tolist()) - set(declared.tolist()), key=str)
+            declared = _sorted(list(self.classes))
+            places = _rust.places([text(value) for value in declared], [text(value) for value in classes])
+            unknown = [value for value, place in zip(classes.tolist(), places) if place is None]
             if unknown:
-                raise ValueError(f"classes: y has {unknown[0]!r}, which is not among {declared.tolist()}")
-            positions = np.searchsorted(declared, classes)[positions]
+                raise ValueError(f"classes: y has {shown(unknown[0])}, which is not among {declared.tolist()}")
+            positions = np.array(places)[positions]
             classes = declared
         if len(classes) < 2:
             raise ValueError(f"{type(self).__name__} needs at least 2 classes; the data contains one class, {classes[0]!r}")
-        names = [text(value) for value in classes.tolist()]
-        if len(set(names)) < len(names) or "" in names:
-            raise ValueError(f"classes: {classes.tolist()} do not have different texts that are not empty")
+        names = [text(value) for value in classes]
+        if len(_rust.distinct(names)) < len(names) or "" in names:
+            raise ValueError(f"classes: {classes.tolist()} are not different values that are not empty")
         return classes, positions.reshape(-1)
 
     def _add_label(self, table: Table, classes: np.ndarray, positions: np.ndarray, name: Any) -> str:
         name = table.free(str(name or "y"))
-        names = [text(value) for value in classes.tolist()]
+        names = [text(value) for value in classes]
         table.columns.append((name, (names, positions.astype(np.uint32))))
         entries: dict[str, Any] = {"column": name, "classes": names}
         if self.classes is None:
@@ -272,6 +363,9 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return section("[label]", entries)
 
     def _declare(self, table: Table, columns: list[tuple[str, Any]]) -> None:
+        """A column is what it is declared to be, or what its own type says; never what its values
+        look like.
+        """
         categories = dict(self.categories or {})
         by_column = self.bounds if isinstance(self.bounds, Mapping) else None
         for name, known in (("categories", categories), ("bounds", by_column or {})):
@@ -279,74 +373,78 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 if column not in {column for column, _ in columns}:
                     raise ValueError(f"{name}: there is no column {column!r}; there are {[column for column, _ in columns]}")
         for name, values in columns:
-            column = _columns.vector(values, name)
-            dtype = getattr(values, "dtype", column.dtype)
+            found = kind(values)
             is_bounded = by_column is not None and name in by_column
-            is_numeric = column.dtype.kind == "b" or is_number(values, column)
+            # Of an array scikit-learn made sure that it holds numbers.
+            is_numeric = found in ("bool", "number") or (found == "object" and isinstance(values, np.ndarray))
             if is_bounded and (name in categories or not is_numeric):
-                kind = "is among the categories" if name in categories else f"holds {dtype}"
-                raise TypeError(f"bounds: column `{name}` {kind}, expected numbers; convert it, or leave it out of bounds")
+                reason = "is among the categories" if name in categories else f"holds {values.dtype}"
+                raise TypeError(f"bounds: column `{name}` {reason}, expected numbers; convert it, or leave it out of bounds")
+            bounds = by_column.get(name) if by_column is not None else self.bounds
             if name in categories:
-                table.add_category(name, column, categories[name])
-            elif column.dtype.kind == "b":
-                table.add_number(name, column.astype(np.float64), (0.0, 1.0), 1)
-            elif is_number(values, column):
-                bounds = by_column.get(name) if by_column is not None else self.bounds
-                table.add_number(name, numbers(to_numbers(values), name), bounds, self.bins)
-            elif column.dtype.kind in "mM" or str(dtype).lower().startswith(("datetime", "timedelta")):
-                raise TypeError(f"column `{name}` holds {dtype}; make numbers of it, or drop it")
+                table.add_category(name, values, categories[name])
+            elif found == "bool":
+                table.add_number(name, values, bounds if is_bounded else (0.0, 1.0), 1)
+            elif is_numeric:
+                table.add_number(name, values, bounds, self.bins)
+            elif found == "time":
+                raise TypeError(f"column `{name}` holds {values.dtype}; make numbers of it, or drop it")
             else:
-                table.add_category(name, column, None)
+                if found == "object":
+                    _refuse_untyped(name, cells(values))
+                table.add_category(name, values, None)
 
     def _add_groups(self, table: Table, features: Any, n_records: int) -> list[tuple[str, str]]:
-        groups = dict(self.groups or {})
+        groups, bands = dict(self.groups or {}), dict(self.bands or {})
+        both = groups.keys() & bands.keys()
+        if both:
+            raise ValueError(f"groups and bands: {min(both)!r} is in both, expected in one")
         added = []
-        for name, column in _columns.columns(features, "sensitive_feature", "sensitive_features"):
+        for name, column in _columns.named(features, "sensitive_feature", "sensitive_features"):
             check_length(name, column, n_records)
             free = table.free(name)
-            table.add_group(free, column, groups.pop(name, None))
+            table.add_group(free, column, groups.pop(name, None), bands.pop(name, None))
             added.append((name, free))
-        if groups:
-            raise ValueError(f"groups: there is no sensitive feature {next(iter(groups))!r}")
+        for parameter, left in (("groups", groups), ("bands", bands)):
+            if left:
+                raise ValueError(f"{parameter}: there is no sensitive feature {next(iter(left))!r}")
         return added
 
     def _add_units(self, table: Table, units: Any, n_records: int) -> str:
         if units is None:
+            if self.max_records_per_unit is not None:
+                raise ValueError(f"max_records_per_unit = {self.max_records_per_unit}: expected units in fit with it")
             return ""
-        column = _columns.vector(units, "units")
+        column = _columns.vector(units, "units") if hasattr(units, "columns") else units
         check_length("units", column, n_records)
         name = table.free("unit")
-        table.columns.append((name, texts(column)))
-        return section("[unit]", {"column": name, "max_records": int(self.max_records_per_unit)})
+        table.columns.append((name, texts(column, "units")))
+        return section("[unit]", {"column": name, "max_records": int(self.max_records_per_unit or 1)})
 
     def _config(self, table: Table, label: str, unit: str) -> str:
         hidden = None if self.hidden is None else [int(width) for width in self.hidden]
+        total = None if self.total_epsilon is None else float(self.total_epsilon)
+        try:
+            method = section("[method]", {"name": self.method, **(self.method_options or {})})
+        except TypeError as error:
+            raise TypeError(f"method_options: {error}") from None
         parts = [
-            section("version = 1", {"accept_uncovered": bool(table.leaks), "fairness": str(self.fairness)}),
+            section("version = 1", {"accept_uncovered": bool(table.leaks), "fairness": self.fairness}),
             section("[table]", {"files": [], "missing": [""]}),
             label,
-            section("[privacy]", {"epsilon": float(self.epsilon), "delta": float(self.delta)}),
+            section("[privacy]", {"epsilon": float(self.epsilon), "delta": float(self.delta), "total_epsilon": total}),
             section("[test]", {"fraction": float(self.test_fraction)}),
             unit,
-            section("[model]", {"kind": str(self.model), "hidden": hidden, "decision": str(self.decision)}),
-            section("[method]", {"name": str(self.method), **(self.method_options or {})}),
+            section("[model]", {"kind": self.model, "hidden": hidden, "decision": self.decision}),
+            method,
             *table.entries,
         ]
         return "\n".join(part for part in parts if part)
 
-    def _seed(self) -> int | None:
-        if self.random_state is None:
-            return None
-        if isinstance(self.random_state, (int, np.integer)):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
     def _threads(self) -> int:
-        cores = os.cpu_count() or 1
         if self.n_jobs is None:
             return 1
-        if self.n_jobs == 0:
-            raise ValueError("n_jobs = 0: expected a number of threads, or -1 for all cores")
+        cores = os.cpu_count() or 1
         return int(self.n_jobs) if self.n_jobs > 0 else max(1, cores + 1 + int(self.n_jobs))
 
     def _answers(self, X: Any, sensitive_features: Any, *, for_decisions: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -356,51 +454,118 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             columns = [(name, values) for name, (_, values) in zip(self._names, columns)]
         model = _rust.Model(self.release_["pipeline.json"], self.release_["model.safetensors"])
         schema = json.loads(self.release_["pipeline.json"])["schema"]
-        kinds = {name: column["kind"] for name, column in schema["columns"]}
+        inputs = dict(schema["columns"])
         table: list[tuple[str, Any]] = []
         for name, values in columns:
-            column = _columns.vector(values, name)
-            if kinds.get(name) == "category":
-                table.append((name, texts(column)))
-            elif kinds.get(name) == "number":
-                table.append((name, numbers(to_numbers(values), name)))
+            column = inputs.get(name, {})
+            if column.get("kind") == "category":
+                table.append((name, texts(values, name)))
+            elif column.get("kind") == "number":
+                table.append((name, numbers(values, name)))
         n_records = len(columns[0][1])
         if model.needs_groups():
-            given = dict(_columns.columns(sensitive_features, "sensitive_feature", "sensitive_features"))
-            names = {*given, *(name for name, _ in self._sensitive)}
-            if len(given) == len(self._sensitive) == 1 and "sensitive_feature_0" in names:
-                # Only one of the two has a name.
-                given = {self._sensitive[0][0]: next(iter(given.values()))}
-            for place, (name, stored) in enumerate(self._sensitive):
-                if name in given:
-                    check_length(name, given[name], n_records)
-                    table.append((stored, texts(given[name])))
-                elif for_decisions:
-                    found = ", ".join(f"`{other}`" for other in given) or "none"
-                    raise ValueError(f"sensitive_features: decisions depend on `{name}`, which is not given; given are {found}")
-                else:
-                    # Probabilities do not depend on it.
-                    group = schema["groups"][place]["groups"]["values"][0]
-                    table.append((stored, ([group], np.zeros(n_records, dtype=np.uint32))))
-        return model.answers(table)
+            table += self._given_groups(schema["groups"], sensitive_features, n_records, for_decisions)
+        for remark in _foreign(table, inputs):
+            warnings.warn(remark, UnmatchedValuesWarning, stacklevel=3)
+        with _python_names():
+            return model.answers(table)
+
+    def _given_groups(
+        self, schema: list[dict[str, Any]], features: Any, n_records: int, for_decisions: bool
+    ) -> list[tuple[str, Any]]:
+        """Columns of the sensitive features."""
+        given = dict(_columns.named(features, "sensitive_feature", "sensitive_features"))
+        names = {*given, *(name for name, _ in self._sensitive)}
+        if len(given) == len(self._sensitive) == 1 and "sensitive_feature_0" in names:
+            # Only one of the two has a name.
+            given = {self._sensitive[0][0]: next(iter(given.values()))}
+        table: list[tuple[str, Any]] = []
+        for (name, stored), group in zip(self._sensitive, (entry["groups"] for entry in schema)):
+            is_banded = group["by"] == "bands"
+            if name in given:
+                check_length(name, given[name], n_records)
+                table.append((stored, numbers(given[name], name) if is_banded else texts(given[name], name)))
+            elif for_decisions:
+                found = ", ".join(f"`{other}`" for other in given) or "none"
+                raise ValueError(f"sensitive_features: decisions depend on `{name}`, which is not given; given are {found}")
+            elif is_banded:
+                # Probabilities do not depend on it.
+                table.append((stored, np.zeros(n_records)))
+            else:
+                table.append((stored, ([group["values"][0]], np.zeros(n_records, dtype=np.uint32))))
+        return table
 
 
-def is_number(values: Any, column: np.ndarray) -> bool:
-    """Whether a column holds numbers; a frame's own type decides, for missing numbers make objects
-    of an array.
+@contextmanager
+def _python_names() -> Iterator[None]:
+    """Refusals of the library name the parameters of Python."""
+    try:
+        yield
+    except FairDPError as error:
+        raise FairDPError(_parameters.renamed(str(error))) from None
+
+
+def _foreign(table: list[tuple[str, Any]], inputs: Mapping[str, Any]) -> list[str]:
+    """Columns none of whose values the model knows."""
+    remarks = []
+    for name, values in table:
+        column = inputs.get(name, {})
+        if column.get("kind") == "number":
+            low, high = column["low"], column["high"]
+            if ((values < low) | (values > high)).all():
+                remarks.append(
+                    f"column `{name}`: {len(values):,} of {len(values):,} values are beyond [{low:g}, {high:g}], and taken as "
+                    "the nearer end"
+                )
+        elif column.get("kind") == "category":
+            levels, positions = values
+            n_present = int((positions > 0).sum())
+            if n_present > 0 and all(place is None for place in _rust.places(column["values"], levels[1:])):
+                remarks.append(
+                    f"column `{name}`: {n_present:,} of {n_present:,} values are none of those declared, such as {levels[1]!r}"
+                )
+    return remarks
+
+
+def _refuse_missing_labels(y: Any) -> None:
+    values = cells(y) if isinstance(y, (list, tuple)) or hasattr(y, "dtype") else np.asarray(y)
+    if values.dtype.kind in "fc":
+        missing = np.flatnonzero(np.isnan(values))
+        record = int(missing[0]) if len(missing) else None
+    elif values.dtype.kind in "OmM":
+        record = next((record for record, value in enumerate(values.reshape(-1)) if is_missing(value)), None)
+    else:
+        record = None
+    if record is not None:
+        raise ValueError(f"Input y contains NaN: record {record} has no label; leave such records out")
+
+
+def _refuse_untyped(name: str, values: np.ndarray) -> None:
+    """An object column that is not declared is of texts: what else it holds could make it another
+    kind of column, record by record.
     """
-    kind = str(getattr(values, "dtype", "")).lower()
-    if column.dtype.kind in "iuf":
-        return kind != "category"
-    return kind.startswith(("int", "uint", "float", "decimal"))
+    for record, value in enumerate(values):
+        if not (isinstance(value, (str, bytes)) or is_missing(value)):
+            raise TypeError(
+                f"column `{name}` holds {values.dtype}, and record {record} is {shown(value)}: nothing says what the column is; "
+                "name it in categories=, or convert it to numbers"
+            )
 
 
-def to_numbers(values: Any) -> np.ndarray:
-    """Numbers with ``NaN`` where one is missing."""
-    if _columns.library(values) == "pandas":
-        converted: np.ndarray = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        return converted
-    return np.asarray(values, dtype=np.float64)
+def _holds_integers(values: np.ndarray) -> bool:
+    return any(isinstance(value, (int, np.integer)) for value in values.flat)
+
+
+def _sorted(values: list[Any]) -> np.ndarray:
+    """As scikit-learn sorts classes."""
+    record = next((record for record, value in enumerate(values) if is_missing(value)), None)
+    if record is not None:
+        raise ValueError(f"classes: value {record} is missing, expected a class")
+    try:
+        found: np.ndarray = np.unique(np.asarray(values))
+    except TypeError:
+        raise ValueError(f"classes = {shown(values)}: expected values of one type") from None
+    return found
 
 
 def check_length(name: str, column: Any, n_records: int) -> None:

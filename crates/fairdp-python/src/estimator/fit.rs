@@ -9,8 +9,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use fairdp::{FitOptions, Progress};
-use pyo3::exceptions::PyRuntimeError;
+use dp_accounting::Delta;
+use fairdp::{Account, FitOptions, Progress, Release};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::columns::{Column, table};
@@ -22,9 +23,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// What the callback is told: the stage, and steps done of all (0 of 0 where a stage begins).
 type Message = (String, u64, u64);
 
-/// Trains on a table in memory and leaves the run's folder in `out`. The GIL is free meanwhile.
+/// Trains on a table in memory and leaves the run's folder in `out`. `ledger` is a file that several
+/// fits share, `known` what the caller knows of earlier ones. The GIL is free meanwhile.
 #[pyfunction]
-#[pyo3(signature = (config, columns, out, seed, n_threads, program, progress))]
+#[pyo3(signature = (config, columns, out, seed, n_threads, program, ledger, known, progress))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
 #[expect(clippy::too_many_arguments, reason = "called by one Python function")]
 pub(super) fn fit(
@@ -35,11 +37,13 @@ pub(super) fn fit(
     seed: Option<u64>,
     n_threads: usize,
     program: Option<PathBuf>,
+    ledger: Option<PathBuf>,
+    known: String,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let table = table(columns)?;
     let threads = NonZeroUsize::new(n_threads).unwrap_or(NonZeroUsize::MIN);
-    let options = FitOptions { seed, threads, program, ..FitOptions::new(out) };
+    let options = FitOptions { seed, threads, program, ledger, known_of_settings: Some(known), ..FitOptions::new(out) };
     let stop = AtomicBool::new(false);
     py.detach(|| {
         let (sender, receiver) = channel();
@@ -88,6 +92,20 @@ fn listen(messages: &Receiver<Message>, progress: Option<&Py<PyAny>>) -> PyResul
             }
         })?;
     }
+}
+
+/// ε at a δ of several fits on the same records, by the `events` of their statements as JSON.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
+pub(super) fn total_epsilon(py: Python<'_>, events: Vec<String>, delta: f64) -> PyResult<f64> {
+    let runs = events.iter().map(|text| {
+        let releases: Vec<Release> =
+            serde_json::from_str(text).map_err(|error| PyValueError::new_err(format!("events: {error}")))?;
+        Account::of(releases).map_err(errors::fairdp_error)
+    });
+    let runs = runs.collect::<PyResult<Vec<_>>>()?;
+    let delta = Delta::new(delta).map_err(errors::accounting_error)?;
+    py.detach(|| Account::epsilon_together(&runs, delta)).map_err(errors::fairdp_error)
 }
 
 /// Checks a release, or a run's folder, and returns its statement as JSON.

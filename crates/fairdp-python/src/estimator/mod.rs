@@ -4,13 +4,16 @@
 mod columns;
 mod fit;
 mod model;
+mod values;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 pub(crate) mod estimator {
     #[pymodule_export]
-    use super::fit::{fit, verify};
+    use super::fit::{fit, total_epsilon, verify};
     #[pymodule_export]
     use super::model::Model;
+    #[pymodule_export]
+    use super::values::{distinct, places};
 }

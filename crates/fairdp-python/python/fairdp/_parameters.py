@@ -1,0 +1,119 @@
+"""Whether the parameters of the classifier are in range: every refusal names the parameter."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from fairdp._fairdp import FairDPError
+from fairdp._values import shown
+
+_CHOICES = {
+    "model": ("auto", "additive", "mlp"),
+    "fairness": ("none", "worst-group", "equalized-odds"),
+    "decision": ("accuracy", "compromise", "balanced"),
+}
+_OPTIONS = ("sampling_rate", "steps", "learning_rate", "settings")
+_LEAST_DELTA = 1e-12
+
+# What a configuration calls a parameter of the classifier.
+_NAMES = {
+    "privacy.epsilon": "epsilon",
+    "privacy.delta": "delta",
+    "privacy.total_epsilon": "total_epsilon",
+    "test.fraction": "test_fraction",
+    "unit.max_records": "max_records_per_unit",
+    "model.kind": "model",
+    "model.hidden": "hidden",
+    "model.decision": "decision",
+    "method.name": "method",
+    "method.sampling_rate": 'method_options["sampling_rate"]',
+    "method.steps": 'method_options["steps"]',
+    "method.learning_rate": 'method_options["learning_rate"]',
+    "method.settings": 'method_options["settings"]',
+    "label.classes": "classes",
+    "--ledger FILE": "ledger=",
+}
+_CONFIGURED = re.compile("|".join(re.escape(name) for name in sorted(_NAMES, key=len, reverse=True)))
+
+
+def check(given: Mapping[str, Any]) -> None:
+    """Checks all that can be checked without a record."""
+    _real("epsilon", given["epsilon"], "a finite number above 0", lambda value: 0 < value < math.inf)
+    expected = f"a number from {_LEAST_DELTA:g} to below 1"
+    _real("delta", given["delta"], expected, lambda value: _LEAST_DELTA <= value < 1)
+    _real("test_fraction", given["test_fraction"], "a number from 0 to 0.9", lambda value: 0 <= value <= 0.9)
+    if given["total_epsilon"] is not None:
+        expected = f"a finite number of at least epsilon, {shown(given['epsilon'])}"
+        least = float(given["epsilon"])
+        _real("total_epsilon", given["total_epsilon"], expected, lambda value: least <= value < math.inf)
+        if given["ledger"] is None:
+            raise FairDPError(f"total_epsilon = {shown(given['total_epsilon'])}: expected with ledger=, which keeps it")
+    if given["ledger"] is not None and not isinstance(given["ledger"], (str, os.PathLike)):
+        raise TypeError(f"ledger = {shown(given['ledger'])}: expected the path of a file")
+    for name, most in (("bins", 4096), ("max_records_per_unit", 2**63 - 1)):
+        if given[name] is not None:
+            _whole(name, given[name], 1, most)
+    if given["n_jobs"] is not None:
+        _whole("n_jobs", given["n_jobs"], -1024, 1024)
+        if given["n_jobs"] == 0:
+            raise ValueError("n_jobs = 0: expected a number of threads, or -1 for all cores")
+    for name, choices in _CHOICES.items():
+        if not isinstance(given[name], str) or given[name] not in choices:
+            raise ValueError(f"{name} = {shown(given[name])}: expected one of {', '.join(choices)}")
+    if isinstance(given["classes"], (str, bytes)) or not isinstance(given["classes"], (Iterable, type(None))):
+        raise TypeError(f"classes = {shown(given['classes'])}: expected a list of classes")
+    if given["hidden"] is not None:
+        if np.ndim(given["hidden"]) != 1:
+            raise ValueError(f"hidden = {shown(given['hidden'])}: expected a list of widths")
+        for place, width in enumerate(given["hidden"]):
+            _whole(f"hidden[{place}]", width, 1, 2**16)
+    if not isinstance(given["method"], str):
+        raise TypeError(f"method = {shown(given['method'])}: expected a name")
+    for name in ("categories", "groups", "bands", "method_options"):
+        if given[name] is not None and not isinstance(given[name], Mapping):
+            raise TypeError(f"{name} = {shown(given[name])}: expected a mapping")
+    for name in given["method_options"] or {}:
+        if name not in _OPTIONS:
+            raise ValueError(f"method_options: {name!r} is unknown, expected some of {', '.join(_OPTIONS)}")
+
+
+def seed(random_state: Any) -> int | None:
+    """The seed of a run; none for a private one."""
+    if random_state is None:
+        return None
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if not isinstance(random_state, Integral):
+        raise ValueError(f"random_state = {shown(random_state)}: expected None, a whole number or a RandomState")
+    return _whole("random_state", random_state, 0, 2**64 - 1)
+
+
+def renamed(message: str) -> str:
+    """A refusal of the library in the names of Python: it read a configuration that no person wrote."""
+    message = re.sub(r"\bconfiguration(:\d+)?: ", "", message)
+    message = _CONFIGURED.sub(lambda name: _NAMES[name.group()], message)
+    # A double is printed with all its zeros there.
+    return re.sub(r"\d{21,}(\.\d+)?", lambda digits: shown(float(digits.group())), message)
+
+
+def _real(name: str, value: Any, expected: str, is_in_range: Any) -> None:
+    is_real = isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+    # A whole number beyond the doubles is in no range, and has no double.
+    is_double = is_real and abs(value) <= sys.float_info.max
+    if not is_double or not is_in_range(float(value)):
+        raise FairDPError(f"{name} = {shown(value)}: expected {expected}")
+
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral) or not least <= int(value) <= most:
+        raise ValueError(f"{name} = {shown(value)}: expected a whole number from {least} to {shown(most)}")
+    return int(value)
+

@@ -1,0 +1,68 @@
+//! What texts mean, as the library reads them from a table.
+
+use std::path::Path;
+
+use dp_data::DataError;
+use dp_data::table::{BadRows, Column, Encoding, Label, MemoryColumn, MemoryTable, Row, Schema, TableFiles};
+use fairdp::FairdpError;
+use pyo3::prelude::*;
+
+use crate::errors;
+
+const COLUMN: &str = "x";
+
+/// The position of the declared value that each text means; None where there is none.
+#[pyfunction]
+pub(super) fn places(py: Python<'_>, declared: Vec<String>, texts: Vec<String>) -> PyResult<Vec<Option<usize>>> {
+    if texts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = py.detach(|| found(declared, texts));
+    found.map_err(|error| errors::fairdp_error(FairdpError::from(error)))
+}
+
+/// The texts without those that mean the value of an earlier one.
+#[pyfunction]
+pub(super) fn distinct(py: Python<'_>, texts: Vec<String>) -> Vec<String> {
+    py.detach(|| {
+        if encoding(texts.clone()).is_ok() {
+            return texts;
+        }
+        texts.into_iter().fold(Vec::new(), |mut kept, text| {
+            kept.push(text);
+            if encoding(kept.clone()).is_err() {
+                kept.pop();
+            }
+            kept
+        })
+    })
+}
+
+fn found(declared: Vec<String>, texts: Vec<String>) -> Result<Vec<Option<usize>>, DataError> {
+    let (n_declared, n_texts) = (declared.len(), texts.len());
+    let encoding = encoding(declared)?;
+    let texts = MemoryColumn::Texts { levels: texts, positions: (0..n_texts as u32).collect() };
+    let files = TableFiles::in_memory(MemoryTable::new("values", vec![(COLUMN.to_owned(), texts)])?);
+    let mut reader = files.open()?;
+    let mut encoder = encoding.encoder(reader.columns(), Path::new("values"))?;
+    let (mut row, mut features) = (Row::default(), vec![0.0; encoding.width()]);
+    let mut places = Vec::with_capacity(n_texts);
+    while reader.read(&mut row)? {
+        encoder.encode(&row, &mut features)?;
+        places.push(features.iter().take(n_declared).position(|feature| *feature != 0.0));
+    }
+    Ok(places)
+}
+
+/// A table of one category.
+fn encoding(values: Vec<String>) -> Result<Encoding, DataError> {
+    Encoding::new(&Schema {
+        columns: vec![(COLUMN.to_owned(), Column::Category { values, other: true, missing: false })],
+        label: Label { column: "y".into(), classes: vec!["0".into(), "1".into()] },
+        groups: Vec::new(),
+        group_as_input: false,
+        unit: None,
+        bad_rows: BadRows::Refuse,
+        missing: vec![String::new()],
+    })
+}
