@@ -285,6 +285,16 @@ impl DataError {
         )
     }
 
+    /// The column whose value does not fit, of an error of one row.
+    pub fn column(&self) -> Option<&str> {
+        match self {
+            Self::UnknownCategory { column, .. }
+            | Self::InvalidNumber { column, .. }
+            | Self::MissingValue { column, .. } => Some(column),
+            _ => None,
+        }
+    }
+
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |reason| Self::Io { action, path, reason }
@@ -331,7 +341,7 @@ impl Position<'_> {
             path: self.path.into(),
             line: self.line,
             column: column.into(),
-            value: shorten(value),
+            value: printable(value),
             accepted: accepted.join(", "),
         }
     }
@@ -342,7 +352,7 @@ impl Position<'_> {
             path: self.path.into(),
             line: self.line,
             column: column.into(),
-            value: shorten(value),
+            value: printable(value),
             accepted: accepted.into(),
         }
     }
@@ -352,7 +362,7 @@ impl Position<'_> {
             path: self.path.into(),
             line: self.line,
             column: column.into(),
-            value: shorten(value),
+            value: printable(value),
             accepted: "a finite number",
         }
     }
@@ -379,7 +389,7 @@ impl Position<'_> {
                 path: self.path.into(),
                 line: self.line,
                 column: column.into(),
-                value: shorten(value),
+                value: printable(value),
                 accepted,
             }),
         }
@@ -397,7 +407,7 @@ impl Position<'_> {
 }
 
 /// At most 40 characters, control characters escaped: a broken file must not flood a terminal.
-fn shorten(value: &str) -> String {
+pub(crate) fn printable(value: &str) -> String {
     let mut short: String = value.chars().take(40).flat_map(char::escape_debug).collect();
     if value.chars().nth(40).is_some() {
         short.push('…');
@@ -411,9 +421,9 @@ mod tests {
 
     #[test]
     fn long_and_unprintable_values_are_shortened() {
-        assert_eq!(shorten("abc"), "abc");
-        assert_eq!(shorten("a\u{7}b"), "a\\u{7}b");
-        assert_eq!(shorten(&"x".repeat(50)), format!("{}…", "x".repeat(40)));
+        assert_eq!(printable("abc"), "abc");
+        assert_eq!(printable("a\u{7}b"), "a\\u{7}b");
+        assert_eq!(printable(&"x".repeat(50)), format!("{}…", "x".repeat(40)));
     }
 
     #[test]

@@ -130,7 +130,7 @@ fn count_rows(
         if !is_blank && is_training(number) {
             for Binned { place, counts, .. } in &mut columns {
                 let text = row.field(*place);
-                if config.table.missing.iter().any(|marker| marker == text) {
+                if encoding.is_missing(text) {
                     continue;
                 }
                 if let Some(value) = text.parse::<f64>().ok().filter(|value| value.is_finite()) {
@@ -142,7 +142,8 @@ fn count_rows(
     Ok(Counted { n_rows, columns, rows })
 }
 
-/// The encoding with as many edges as can be released, which will take their place.
+/// The encoding with as many edges as can be released, which will take their place. Its bounds are
+/// not 0 and 1, between which truth values are numbers.
 pub(crate) fn widest(config: &Config) -> Result<Encoding> {
     let edges: Vec<f64> = (0..=QUANTILES).map(|edge| edge as f64).collect();
     Ok(Encoding::new(&config.schema(&|_| Some(edges.clone()))?)?)

@@ -30,6 +30,11 @@ pub struct Diagnostics {
     pub by_group: BTreeMap<String, GroupDiagnostics>,
     /// What was met in the training table.
     pub table: TableCounts,
+    /// What was met in a test table of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub test_table: Option<TableCounts>,
+    /// What the tables hold that is not declared, a line each ([`TableCounts::remarks`]).
+    pub remarks: Vec<String>,
     /// The same figures of a model that was trained without privacy, if one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reference: Option<Box<Diagnostics>>,
@@ -126,6 +131,8 @@ impl Diagnostics {
             log_loss: if is_binary { log_loss(&positive, &answers.scores)?.value } else { None },
             by_group,
             table,
+            test_table: None,
+            remarks: Vec::new(),
             reference: None,
         })
     }

@@ -3,7 +3,9 @@
 
 use std::fmt::Write as _;
 
-use dp_data::table::{Bins, Column, ColumnGuess, Guess, GuessedKind, MISSING_MARKERS, TableFiles, Words};
+use dp_data::table::{
+    Bins, Column, ColumnGuess, Guess, GuessedKind, MISSING_MARKERS, TableFiles, Value, Words, is_invisible, thousands,
+};
 
 use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
@@ -86,6 +88,9 @@ impl InitOptions {
     }
 }
 
+/// The most remarks on one column, and texts in one; the most characters of a text.
+const MOST_REMARKS: usize = 5;
+const MOST_SHOWN: usize = 40;
 /// The most groups that a column is proposed for: of more, each has few records.
 const MOST_GROUPS: usize = 100;
 /// From so many rows on, a public number, finer bins are worth their noise.
@@ -112,7 +117,12 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     let find = |name: &str, option: &str| {
         guess.columns.iter().find(|column| column.name == name).ok_or_else(|| {
             let known: Vec<&str> = guess.columns.iter().map(|column| column.name.as_str()).collect();
-            FairdpError::invalid(option, name, format!("a column of the table: {}", known.join(", ")))
+            let cause = if guess.names_like_values().is_empty() {
+                ""
+            } else {
+                "; the first line looks like a record, is the header missing?"
+            };
+            FairdpError::invalid(option, name, format!("a column of the table: {}{cause}", known.join(", ")))
         })
     };
     let mut text = String::from(
@@ -136,13 +146,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
         list(&MISSING_MARKERS.map(str::to_owned))
     );
     text.push_str("bad_rows = \"refuse\"  # or \"drop\": rows that do not fit are blanked and counted, in private\n");
-    if guess.broken > 0 {
-        let _ = writeln!(
-            text,
-            "# rows of another number of fields, or that are not UTF-8: {}; `fit` names the first",
-            guess.broken
-        );
-    }
+    remarks_on_rows(&mut text, &guess);
 
     let label = find(&options.label, "--label")?;
     let classes = classes(label, options.positive.as_deref())?;
@@ -152,6 +156,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
         quoted(&options.label),
         list(&classes)
     );
+    remarks(&mut text, label);
     if label.missing > 0 {
         let _ = writeln!(
             text,
@@ -199,7 +204,76 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     Ok(text)
 }
 
-/// Sorted; the positive one last.
+/// What is odd about a table's rows and its header.
+fn remarks_on_rows(text: &mut String, guess: &Guess) {
+    if guess.broken > 0 {
+        let _ = writeln!(
+            text,
+            "# rows of another number of fields, or that are not UTF-8: {}; `fit` names the first",
+            guess.broken
+        );
+    }
+    if guess.not_utf8 > 0 {
+        let _ = writeln!(
+            text,
+            "# {} of {} rows are not UTF-8 text and were not read here: convert the file, from Latin-1 for example by \
+             iconv -f ISO-8859-1 -t UTF-8",
+            thousands(guess.not_utf8),
+            thousands(guess.rows + guess.broken)
+        );
+    }
+    if let [first, ..] = guess.names_like_values()[..] {
+        let _ = writeln!(
+            text,
+            "# the first line looks like a record, not like a header: {} is a value of its column. Without a header the table \
+             needs one",
+            shown(first)
+        );
+    }
+}
+
+/// What is odd about a column's texts.
+fn remarks(text: &mut String, found: &ColumnGuess) {
+    if let Some(Words { count, of, first, line }) = &found.words {
+        let what = if *count == 1 {
+            format!("is no number: {} in line {line}", shown(first))
+        } else {
+            format!("are no numbers, the first {} in line {line}", shown(first))
+        };
+        let advice = "correct it, list it in table.missing, or set table.bad_rows = \"drop\"";
+        let _ = writeln!(text, "# {} of {} values {what}: {advice}", thousands(*count), thousands(*of));
+    }
+    for alike in found.alike.iter().take(MOST_REMARKS) {
+        let texts: Vec<String> = alike.texts.iter().take(MOST_REMARKS).map(|text| shown(text)).collect();
+        let differences: Vec<String> = alike.differ_by.iter().map(ToString::to_string).collect();
+        let is_one = alike.texts.iter().all(|other| Value::of(other) == Value::of(&alike.texts[0]));
+        let meaning = if is_one { "they are one value" } else { "each is a value of its own" };
+        let _ = writeln!(text, "# {} differ by {} alone; {meaning}", texts.join(", "), differences.join(" and "));
+    }
+    if found.alike.len() > MOST_REMARKS {
+        let _ = writeln!(text, "# and {} more values have such twins", found.alike.len() - MOST_REMARKS);
+    }
+}
+
+/// A text for a comment, in which everything can be seen.
+fn shown(text: &str) -> String {
+    let mut shown = String::from("`");
+    for letter in text.chars().take(MOST_SHOWN) {
+        match letter {
+            ' ' => shown.push(' '),
+            letter if is_invisible(letter) || letter.is_whitespace() || letter.is_control() => {
+                let _ = write!(shown, "{}", letter.escape_unicode());
+            }
+            letter => shown.push(letter),
+        }
+    }
+    if text.chars().nth(MOST_SHOWN).is_some() {
+        shown.push('…');
+    }
+    shown + "`"
+}
+
+/// Sorted, numbers as numbers; the positive one last.
 fn classes(label: &ColumnGuess, positive: Option<&str>) -> Result<Vec<String>> {
     let mut classes: Vec<String> = label.values.iter().map(|(value, _)| value.clone()).collect();
     if !(2..=100).contains(&classes.len()) {
@@ -219,7 +293,8 @@ fn classes(label: &ColumnGuess, positive: Option<&str>) -> Result<Vec<String>> {
             let found = format!("{positive} (of {} classes)", classes.len());
             return Err(FairdpError::invalid("--positive", found, "a value of a column that has two"));
         }
-        let Some(place) = classes.iter().position(|class| class == positive) else {
+        let is_positive = |class: &String| Value::of(class) == Value::of(positive);
+        let Some(place) = classes.iter().position(is_positive) else {
             return Err(FairdpError::invalid("--positive", positive, format!("one of {}", classes.join(", "))));
         };
         let positive = classes.remove(place);
@@ -260,6 +335,7 @@ fn group(text: &mut String, found: &ColumnGuess) -> Result<()> {
             let _ = writeln!(text, "values = {}\nother = true  # all other texts are a group", list(&values));
         }
     }
+    remarks(text, found);
     let _ = writeln!(text, "missing = {}  # missing values are a group\n{MARK}", found.missing > 0);
     Ok(())
 }
@@ -277,14 +353,6 @@ fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {
                 Bins::Edges(edges) => format!("{{ edges = {edges:?} }}"),
             };
             let _ = writeln!(text, "bins = {bins}");
-            if let Some(Words { count, first, line }) = &found.words {
-                let _ = writeln!(
-                    text,
-                    "# {count} of its values are no numbers, the first {} in line {line}: correct them, list them in table.missing, or set \
-                     table.bad_rows = \"drop\"",
-                    quoted(first)
-                );
-            }
             if let Some(missing) = missing {
                 let _ =
                     writeln!(text, "missing = {}  # stands for a missing value, beside an indicator", number(missing));
@@ -297,6 +365,7 @@ fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {
         Column::Dropped => {
             let why = match found {
                 ColumnGuess { kind: GuessedKind::Constant, .. } => "one value, or none",
+                ColumnGuess { name, .. } if name.starts_with("Unnamed: 0") => "an index, as pandas names it",
                 ColumnGuess { range: Some(_), .. } => {
                     "numbers of the rows, or too large or too close together to be told apart"
                 }
@@ -305,6 +374,7 @@ fn column(text: &mut String, found: &ColumnGuess, is_long: bool) {
             let _ = writeln!(text, "kind = \"drop\"  # {why}");
         }
     }
+    remarks(text, found);
     if found.has_commas {
         let _ = writeln!(text, "{COMMAS}");
     }

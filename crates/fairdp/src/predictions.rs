@@ -14,7 +14,8 @@ use parquet::schema::types::Type;
 /// Rows of one row group.
 const GROUP: usize = 65_536;
 
-/// Rows on their way to a file: `row` from 1, `prediction`, `p_<class>` for every class.
+/// Rows on their way to a file: `row` from 1, `prediction`, `p_<class>` for every class. Without an
+/// answer all but the first are empty; in Parquet they are null.
 pub(crate) enum Predictions<'a, W: Write + Send> {
     Csv { lines: csv::Writer<W>, classes: &'a [String], fields: Vec<String> },
     Parquet { file: SerializedFileWriter<W>, classes: &'a [String], kept: Kept },
@@ -24,6 +25,8 @@ pub(crate) enum Predictions<'a, W: Write + Send> {
 #[derive(Default)]
 pub(crate) struct Kept {
     rows: Vec<i64>,
+    /// For every row 1 if it has an answer, else 0.
+    levels: Vec<i16>,
     predictions: Vec<ByteArray>,
     /// By class.
     probabilities: Vec<Vec<f64>>,
@@ -46,7 +49,7 @@ impl<'a, W: Write + Send> Predictions<'a, W> {
                 _ => (Physical::DOUBLE, None),
             };
             let field = Type::primitive_type_builder(name, physical)
-                .with_repetition(Repetition::REQUIRED)
+                .with_repetition(if place == 0 { Repetition::REQUIRED } else { Repetition::OPTIONAL })
                 .with_logical_type(text)
                 .build();
             field.map(Arc::new)
@@ -58,21 +61,30 @@ impl<'a, W: Write + Send> Predictions<'a, W> {
         Ok(Self::Parquet { file, classes, kept: Kept::default() })
     }
 
-    pub(crate) fn push(&mut self, row: u64, class: usize, probabilities: &[f64]) -> io::Result<()> {
+    /// A row's class, as a position, and the probabilities of all; `None` if it has no answer.
+    pub(crate) fn push(&mut self, row: u64, answer: Option<(usize, &[f64])>) -> io::Result<()> {
         match self {
             Self::Csv { lines, classes, fields } => {
                 fields.clear();
                 fields.push(row.to_string());
-                fields.push(classes[class].clone());
-                fields.extend(probabilities.iter().map(f64::to_string));
+                match answer {
+                    Some((class, probabilities)) => {
+                        fields.push(classes[class].clone());
+                        fields.extend(probabilities.iter().map(f64::to_string));
+                    }
+                    None => fields.resize(classes.len() + 2, String::new()),
+                }
                 Ok(lines.write_record(&*fields)?)
             }
             Self::Parquet { file, classes, kept } => {
                 kept.rows.push(row.cast_signed());
-                kept.predictions.push(ByteArray::from(classes[class].as_str()));
-                kept.probabilities.resize(probabilities.len(), Vec::new());
-                for (column, probability) in kept.probabilities.iter_mut().zip(probabilities) {
-                    column.push(*probability);
+                kept.levels.push(i16::from(answer.is_some()));
+                kept.probabilities.resize(classes.len(), Vec::new());
+                if let Some((class, probabilities)) = answer {
+                    kept.predictions.push(ByteArray::from(classes[class].as_str()));
+                    for (column, probability) in kept.probabilities.iter_mut().zip(probabilities) {
+                        column.push(*probability);
+                    }
                 }
                 if kept.rows.len() < GROUP { Ok(()) } else { kept.write(file).map_err(refused) }
             }
@@ -95,13 +107,14 @@ impl<'a, W: Write + Send> Predictions<'a, W> {
 impl Kept {
     fn write<W: Write + Send>(&mut self, file: &mut SerializedFileWriter<W>) -> Result<(), ParquetError> {
         let mut group = file.next_row_group()?;
-        column::<Int64Type, W>(&mut group, &self.rows)?;
-        column::<ByteArrayType, W>(&mut group, &self.predictions)?;
+        column::<Int64Type, W>(&mut group, &self.rows, None)?;
+        column::<ByteArrayType, W>(&mut group, &self.predictions, Some(&self.levels))?;
         for values in &self.probabilities {
-            column::<DoubleType, W>(&mut group, values)?;
+            column::<DoubleType, W>(&mut group, values, Some(&self.levels))?;
         }
         group.close()?;
         self.rows.clear();
+        self.levels.clear();
         self.predictions.clear();
         self.probabilities.iter_mut().for_each(Vec::clear);
         Ok(())
@@ -111,9 +124,10 @@ impl Kept {
 fn column<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[T::T],
+    levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
     if let Some(mut writer) = group.next_column()? {
-        writer.typed::<T>().write_batch(values, None, None)?;
+        writer.typed::<T>().write_batch(values, levels, None)?;
         writer.close()?;
     }
     Ok(())

@@ -1,10 +1,9 @@
 //! What a model says of a table's rows, one after another.
 
 use dp_data::DataError;
-use dp_data::table::{Row, RowEncoder, TableFiles, TableReader};
+use dp_data::table::{Row, RowEncoder, TableCounts, TableFiles, TableReader};
 
-use crate::error::Result;
-use crate::groups::GroupReader;
+use crate::error::{FairdpError, Result};
 use crate::model::Model;
 
 /// Reads a table and answers row by row. Labels are not needed, and columns that are no inputs do
@@ -12,7 +11,6 @@ use crate::model::Model;
 pub struct Predictor<'a> {
     model: &'a Model,
     reader: TableReader,
-    groups: Option<GroupReader<'a>>,
     encoder: RowEncoder<'a>,
     row: Row,
     features: Vec<f32>,
@@ -23,21 +21,25 @@ impl<'a> Predictor<'a> {
     /// Begins to read.
     ///
     /// # Errors
-    /// [`FairdpError::Data`](crate::FairdpError::Data) for a column that is missing,
-    /// [`FairdpError::File`](crate::FairdpError::File) for one of groups on which decisions depend.
+    /// [`FairdpError::Data`] for a column that is missing, [`FairdpError::File`] for one of groups
+    /// on which decisions depend.
     pub fn new(model: &'a Model, files: &TableFiles) -> Result<Self> {
         let reader = files.open()?;
-        let columns = reader.columns().to_vec();
-        let groups = if model.needs_groups() {
-            Some(GroupReader::new(model.encoding().schema(), &columns, &files.paths()[0])?)
-        } else {
-            None
-        };
+        let (columns, file) = (reader.columns(), &files.paths()[0]);
+        let mut encoder = model.encoding().encoder(columns, file)?;
+        if model.needs_groups() {
+            encoder = encoder.with_groups(columns, file).map_err(|error| match error {
+                DataError::MissingColumn { path, column, .. } => {
+                    let problem = format!("has no column `{column}`, and decisions depend on its groups");
+                    FairdpError::file(&path, problem)
+                }
+                error => error.into(),
+            })?;
+        }
         Ok(Self {
             model,
-            encoder: model.encoding().encoder(&columns, &files.paths()[0])?,
+            encoder,
             reader,
-            groups,
             row: Row::default(),
             features: vec![0.0; model.encoding().width()],
             probabilities: vec![0.0; model.classes().len()],
@@ -48,22 +50,37 @@ impl<'a> Predictor<'a> {
     /// all; `None` at the end.
     ///
     /// # Errors
-    /// [`FairdpError::Data`](crate::FairdpError::Data) with file, line and column for a row that
-    /// does not fit.
+    /// [`FairdpError::Data`] with file, line and column for a row that does not fit. After one for
+    /// which [`DataError::is_of_one_row`] holds, the next call goes on with the next row.
     pub fn answer(&mut self) -> Result<Option<(usize, &[f64])>> {
-        let is_there = loop {
+        loop {
             match self.reader.read(&mut self.row) {
+                Ok(true) => break,
+                Ok(false) => return Ok(None),
                 // Nobody is asked for.
                 Err(DataError::EmptyLine { .. }) => {}
-                found => break found?,
+                Err(error) => {
+                    if error.is_of_one_row() {
+                        self.encoder.pass_over(&error);
+                    }
+                    return Err(error.into());
+                }
             }
-        };
-        if !is_there {
-            return Ok(None);
         }
-        self.encoder.encode(&self.row, &mut self.features)?;
-        let group = self.groups.as_ref().map_or(Ok(0), |groups| groups.group(&self.row))?;
+        let group = self.encoder.encode(&self.row, &mut self.features)?;
         self.model.probabilities(self.features.iter().copied().enumerate(), &mut self.probabilities);
         Ok(Some((self.model.decide(&self.probabilities, group), &self.probabilities)))
+    }
+
+    /// What was met in the rows so far. **Not private.**
+    pub fn counts(&self) -> &TableCounts {
+        self.encoder.counts()
+    }
+
+    /// What the rows so far hold that the model's schema does not foresee: values that are not
+    /// declared or beyond bounds, and rows without an answer ([`TableCounts::remarks`]). **Not
+    /// private.**
+    pub fn remarks(&self) -> Vec<String> {
+        self.encoder.counts().remarks(self.model.encoding().schema())
     }
 }

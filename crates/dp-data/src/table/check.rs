@@ -11,11 +11,6 @@ impl Schema {
         self.columns.iter().filter(|(_, column)| *column != Column::Dropped).map(|(name, _)| name.as_str())
     }
 
-    /// Whether a text stands for a missing value.
-    pub(super) fn is_missing(&self, text: &str) -> bool {
-        self.missing.iter().any(|marker| marker == text)
-    }
-
     /// # Errors
     /// [`DataError::Schema`] for a column that is named twice, no input at all, the label or the
     /// unit among the inputs, and a group among them unless that is asked for.

@@ -9,6 +9,7 @@ use csv::{ByteRecord, ErrorKind, ReaderBuilder, StringRecord, Terminator};
 use memchr::memchr_iter;
 
 use super::files::Csv;
+use super::header;
 use super::quotes::Quotes;
 use super::reader::{LONGEST_RECORD, Row};
 use super::text_file::{Place, TextFile};
@@ -52,6 +53,11 @@ impl CsvSource {
         let mut header = Vec::new();
         let mut limited = (&mut content).take(LONGEST_HEADER);
         limited.read_until(b'\n', &mut header).map_err(|reason| file.unreadable(1, reason))?;
+        // Its letters are UTF-8 text with zeros between them, or no text at all.
+        if header.starts_with(b"\xff\xfe") || header.starts_with(b"\xfe\xff") || header.contains(&0) {
+            let reason = "the text is UTF-16 or binary, expected UTF-8: save or convert it as UTF-8";
+            return Err(Position { path, line: 1 }.malformed(reason));
+        }
         let delimiter = csv.delimiter.unwrap_or_else(|| delimiter_of(&header, csv.quote));
         let csv = Csv { delimiter: Some(delimiter), ..csv };
         let content = io::Cursor::new(header).chain(content);
@@ -73,8 +79,8 @@ impl CsvSource {
         if source.columns.iter().any(|name| name.contains('\r')) {
             return Err(source.at().malformed("lines end in carriage returns alone, or a name holds one"));
         }
-        if let Some(at) = source.columns.iter().position(String::is_empty) {
-            return Err(source.at().malformed(format!("column {} of the header has no name", at + 1)));
+        if let Some(reason) = header::nameless(&source.columns) {
+            return Err(source.at().malformed(reason));
         }
         Ok(source)
     }

@@ -434,16 +434,16 @@ fn encode(
 ) -> Result<TableCounts, DataError> {
     let mut counts = encoding.counts();
     for ((row, wrong), codes) in rows.iter_mut().zip(codes.chunks_exact_mut(encoding.layout().stride())) {
-        counts.rows += 1;
         codes.fill(0);
         let stored = match wrong.take() {
             Some(error) => Err(error),
-            None => encoding.store(row, binding, codes, &mut counts),
+            None => encoding.store(row, binding, codes),
         };
-        if let Err(error) = stored {
-            match encoding.schema().bad_rows {
-                BadRows::Refuse => return Err(error),
-                BadRows::Drop => counts.drop_row(&encoding.blank(row, binding, codes, error)?),
+        match (stored, encoding.schema().bad_rows) {
+            (Ok([inputs, groups]), _) => counts.accept(&inputs, &groups),
+            (Err(error), BadRows::Refuse) => return Err(error),
+            (Err(error), BadRows::Drop) => {
+                counts.refuse(&encoding.blank(row, binding, codes, error)?);
             }
         }
     }

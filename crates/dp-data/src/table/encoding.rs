@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::codes::{Code, Layout, MOST_CODES, Width};
 use super::group::Group;
-use super::parse::{self, Classes, Groups, Input};
+use super::parse::{self, Classes, Groups, Input, Markers};
 use super::reader::Row;
 use super::schema::{Column, Schema};
-use super::tally::TableCounts;
+use super::tally::{Met, TableCounts};
 use crate::error::DataError;
 
 /// Takes from every feature what rounding could add to a row's norm.
@@ -33,6 +33,7 @@ pub struct Encoding {
     blocks: Vec<FeatureBlock>,
     inputs: Vec<Input>,
     classes: Classes,
+    markers: Markers,
     group_columns: Vec<Groups>,
     groups: Vec<Group>,
     layout: Layout,
@@ -83,10 +84,11 @@ impl Encoding {
     /// values out of range.
     pub fn new(schema: &Schema) -> Result<Self, DataError> {
         schema.check()?;
+        let markers = Markers::new(&schema.missing);
         let (mut blocks, mut inputs, mut widths) = (Vec::new(), Vec::new(), Vec::new());
         let (mut width, mut square) = (0, 0.0);
         for (name, column) in &schema.columns {
-            let Some(input) = Input::new(name, column, &schema.missing)? else { continue };
+            let Some(input) = Input::new(name, column, &markers)? else { continue };
             let kind = BlockKind::new(column, &input);
             let features = width..width + kind.n_features();
             width = features.end;
@@ -100,9 +102,9 @@ impl Encoding {
             inputs.push(input);
         }
         blocks.push(FeatureBlock { column: String::new(), features: width..width + 1, kind: BlockKind::Constant });
-        let classes = Classes::new(&schema.label, &schema.missing)?;
+        let classes = Classes::new(&schema.label, &markers)?;
         let group_columns =
-            schema.groups.iter().map(|group| Groups::new(group, &schema.missing)).collect::<Result<Vec<_>, _>>()?;
+            schema.groups.iter().map(|group| Groups::new(group, &markers)).collect::<Result<Vec<_>, _>>()?;
         Ok(Self {
             groups: intersections(schema, &group_columns)?,
             layout: Layout::new(schema.unit.is_some(), widths),
@@ -112,6 +114,7 @@ impl Encoding {
             blocks,
             inputs,
             classes,
+            markers,
             group_columns,
         })
     }
@@ -153,14 +156,25 @@ impl Encoding {
         self.blocks.iter().map(|block| block.kind.most_entries()).sum()
     }
 
-    /// Finds the inputs in a table's columns, whatever else there is. For prediction: label, groups
-    /// and unit are not looked for.
+    /// Whether a text, without blanks around it, stands for a missing value.
+    pub fn is_missing(&self, text: &str) -> bool {
+        self.markers.contain(text)
+    }
+
+    /// Finds the inputs in a table's columns, whatever else there is. For prediction: label and unit
+    /// are not looked for, and groups only by [`RowEncoder::with_groups`].
     ///
     /// # Errors
     /// [`DataError::MissingColumn`]; `file` is for the message.
     pub fn encoder(&self, columns: &[String], file: &Path) -> Result<RowEncoder<'_>, DataError> {
         let inputs = self.schema.inputs().map(|name| find(columns, name, file)).collect::<Result<_, _>>()?;
-        Ok(RowEncoder { encoding: self, inputs, row: vec![0; self.layout.stride()], counts: self.counts() })
+        Ok(RowEncoder {
+            encoding: self,
+            inputs,
+            groups: Vec::new(),
+            row: vec![0; self.layout.stride()],
+            counts: TableCounts::new(self.schema.inputs(), std::iter::empty()),
+        })
     }
 
     /// Checks the rows of a table for training, whatever becomes of them.
@@ -170,7 +184,7 @@ impl Encoding {
     /// `file` is for the message.
     pub fn checker(&self, columns: &[String], file: &Path) -> Result<RowChecker<'_>, DataError> {
         let binding = self.bind(columns, file)?;
-        Ok(RowChecker { encoding: self, binding, row: vec![0; self.layout.stride()], counts: self.counts() })
+        Ok(RowChecker { encoding: self, binding, row: vec![0; self.layout.stride()] })
     }
 
     /// Finds every column that training needs, and refuses those that are declared nowhere.
@@ -190,10 +204,14 @@ impl Encoding {
         Ok(Binding {
             inputs: schema.inputs().map(find).collect::<Result<_, _>>()?,
             label: find(&schema.label.column)?,
-            groups: schema.groups.iter().map(|group| find(&group.column)).collect::<Result<_, _>>()?,
+            groups: self.find_groups(columns, file)?,
             unit: schema.unit.as_deref().map(find).transpose()?,
             n_columns: columns.len(),
         })
+    }
+
+    fn find_groups(&self, columns: &[String], file: &Path) -> Result<Vec<usize>, DataError> {
+        self.schema.groups.iter().map(|group| find(columns, &group.column, file)).collect()
     }
 
     pub(super) fn layout(&self) -> &Layout {
@@ -201,17 +219,11 @@ impl Encoding {
     }
 
     pub(super) fn counts(&self) -> TableCounts {
-        TableCounts::new(self.schema.inputs())
+        TableCounts::new(self.schema.inputs(), self.schema.groups.iter().map(|group| &*group.column))
     }
 
-    /// Writes what is stored of a row.
-    pub(super) fn store(
-        &self,
-        row: &Row,
-        binding: &Binding,
-        out: &mut [u8],
-        counts: &mut TableCounts,
-    ) -> Result<(), DataError> {
+    /// Writes what is stored of a row. Returns what its inputs and its groups are.
+    pub(super) fn store(&self, row: &Row, binding: &Binding, out: &mut [u8]) -> Result<[Vec<Met>; 2], DataError> {
         let at = row.position();
         let schema = &self.schema;
         // First: a row that is dropped for what follows stays with its unit.
@@ -224,21 +236,30 @@ impl Encoding {
             self.layout.set_unit(out, unit);
         }
         let label = row.field(binding.label);
-        let class = self.classes.code(at, &schema.label.column, label, schema.is_missing(label))?;
-        let mut group = 0;
-        for ((column, groups), index) in schema.groups.iter().zip(&self.group_columns).zip(&binding.groups) {
-            let text = row.field(*index);
-            group = group * groups.levels().len() + groups.code(at, &column.column, text, schema.is_missing(text))?;
-        }
-        self.store_inputs(row, &binding.inputs, out, counts)?;
+        let class = self.classes.code(at, &schema.label.column, label, self.is_missing(label))?;
+        let (group, groups) = self.group_of(row, &binding.groups)?;
+        let inputs = self.store_inputs(row, &binding.inputs, out)?;
         Layout::set_label(out, class);
         Layout::set_group(out, group as u16);
-        Ok(())
+        Ok([inputs, groups])
+    }
+
+    /// The position of a row's group among all intersections, and what the values in these columns
+    /// are.
+    fn group_of(&self, row: &Row, columns: &[usize]) -> Result<(usize, Vec<Met>), DataError> {
+        let (mut group, mut met) = (0, Vec::with_capacity(columns.len()));
+        for ((column, groups), index) in self.schema.groups.iter().zip(&self.group_columns).zip(columns) {
+            let text = row.field(*index);
+            let (code, found) = groups.code(row.position(), &column.column, text, self.is_missing(text))?;
+            group = group * groups.levels().len() + code;
+            met.push(found);
+        }
+        Ok((group, met))
     }
 
     /// The number of a unit; `None` if the text names none.
     fn unit(&self, text: &str) -> Option<u64> {
-        let is_name = !text.is_empty() && !self.schema.is_missing(text) && !text.chars().any(char::is_control);
+        let is_name = !text.is_empty() && !self.is_missing(text) && !text.chars().any(char::is_control);
         is_name.then(|| parse::unit(text))
     }
 
@@ -275,21 +296,16 @@ impl Encoding {
         }
     }
 
-    fn store_inputs(
-        &self,
-        row: &Row,
-        columns: &[usize],
-        out: &mut [u8],
-        counts: &mut TableCounts,
-    ) -> Result<(), DataError> {
+    fn store_inputs(&self, row: &Row, columns: &[usize], out: &mut [u8]) -> Result<Vec<Met>, DataError> {
+        let mut met = Vec::with_capacity(columns.len());
         for (input, (parser, index)) in self.inputs.iter().zip(columns).enumerate() {
             let text = row.field(*index);
-            let is_missing = self.schema.is_missing(text);
             let column = &self.blocks[input].column;
-            let code = parser.code(row.position(), column, text, is_missing, &mut counts.columns[input])?;
+            let (code, found) = parser.code(row.position(), column, text, self.is_missing(text))?;
             self.layout.set_input(out, input, code);
+            met.push(found);
         }
-        Ok(())
+        Ok(met)
     }
 
     /// Calls `feature` with the position and value of every feature that is not zero, in ascending
@@ -339,19 +355,31 @@ pub(super) struct Binding {
 pub struct RowEncoder<'a> {
     encoding: &'a Encoding,
     inputs: Vec<usize>,
+    /// Columns of groups; empty where they are not looked for.
+    groups: Vec<usize>,
     row: Vec<u8>,
     counts: TableCounts,
 }
 
 impl RowEncoder<'_> {
-    /// Fills the features of a row.
+    /// Finds the columns of groups too.
+    ///
+    /// # Errors
+    /// [`DataError::MissingColumn`]; `file` is for the message.
+    pub fn with_groups(self, columns: &[String], file: &Path) -> Result<Self, DataError> {
+        let groups = self.encoding.find_groups(columns, file)?;
+        Ok(Self { groups, counts: self.encoding.counts(), ..self })
+    }
+
+    /// Fills the features of a row. Returns its group, as a position in [`Encoding::groups`]; 0
+    /// where groups are not looked for.
     ///
     /// **Shapes.** `features`: [`Encoding::width`].
     ///
     /// # Errors
     /// [`DataError::InvalidNumber`], [`DataError::UnknownCategory`], [`DataError::MissingValue`],
     /// with file and line; [`DataError::InvalidParameter`] for a slice of another length.
-    pub fn encode(&mut self, row: &Row, features: &mut [f32]) -> Result<(), DataError> {
+    pub fn encode(&mut self, row: &Row, features: &mut [f32]) -> Result<usize, DataError> {
         if features.len() != self.encoding.width {
             return Err(DataError::InvalidParameter {
                 parameter: "number of features",
@@ -359,10 +387,25 @@ impl RowEncoder<'_> {
                 expected: self.encoding.width.to_string(),
             });
         }
-        self.encoding.store_inputs(row, &self.inputs, &mut self.row, &mut self.counts)?;
+        let found = self.encoding.group_of(row, &self.groups).and_then(|(group, groups)| {
+            let inputs = self.encoding.store_inputs(row, &self.inputs, &mut self.row)?;
+            self.counts.accept(&inputs, &groups);
+            Ok(group)
+        });
+        let group = found.inspect_err(|error| self.counts.refuse(error))?;
         features.fill(0.0);
         self.encoding.expand(&self.row, |feature, value| features[feature] = value);
-        Ok(())
+        Ok(group)
+    }
+
+    /// Counts a row that could not be read, and is passed over.
+    pub fn pass_over(&mut self, reason: &DataError) {
+        self.counts.refuse(reason);
+    }
+
+    /// What was met so far. Exact counts of private records.
+    pub fn counts(&self) -> &TableCounts {
+        &self.counts
     }
 }
 
@@ -372,7 +415,6 @@ pub struct RowChecker<'a> {
     encoding: &'a Encoding,
     binding: Binding,
     row: Vec<u8>,
-    counts: TableCounts,
 }
 
 impl RowChecker<'_> {
@@ -381,7 +423,7 @@ impl RowChecker<'_> {
     /// # Errors
     /// Those of a row, as [`EncodedTable::create`](super::EncodedTable::create).
     pub fn check(&mut self, row: &Row) -> Result<(), DataError> {
-        self.encoding.store(row, &self.binding, &mut self.row, &mut self.counts)
+        self.encoding.store(row, &self.binding, &mut self.row).map(drop)
     }
 }
 
@@ -391,7 +433,7 @@ impl BlockKind {
             (Column::Category { values, other, missing }, _) => {
                 Self::Category { values: values.clone(), other: *other, missing: *missing }
             }
-            (_, Input::Number { knots, missing }) => {
+            (_, Input::Number { knots, missing, .. }) => {
                 Self::Number { knots: knots.as_slice().to_vec(), missing: *missing }
             }
             // An input is a number or a category.

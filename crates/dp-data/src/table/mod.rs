@@ -43,6 +43,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod alike;
 mod check;
 mod codes;
 mod csv_source;
@@ -52,6 +53,7 @@ pub mod example;
 mod files;
 mod group;
 mod guess;
+mod header;
 mod knots;
 mod map;
 mod memory_source;
@@ -67,7 +69,10 @@ mod schema;
 mod share;
 mod tally;
 mod text_file;
+mod value;
+mod value_list;
 
+pub use alike::{Alike, Difference, is_invisible};
 pub use encoded::{EncodedFile, EncodedTable};
 pub use encoding::{BlockKind, Encoding, FeatureBlock, RowChecker, RowEncoder};
 pub use files::{Csv, TableFiles, TableFormat};
@@ -79,4 +84,5 @@ pub use row_index::RowIndex;
 pub use rows_digest::{RowHasher, RowsDigest};
 pub use schema::{BadRows, Bins, Column, GroupColumn, GroupValues, Label, Schema};
 pub use share::{Gather, Peers};
-pub use tally::{ColumnTally, TableCounts};
+pub use tally::{ColumnTally, TableCounts, thousands};
+pub use value::{Decimal, Value};

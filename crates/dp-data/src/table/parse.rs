@@ -1,20 +1,35 @@
 //! From a column's text to what is stored of it.
 
-use std::collections::HashMap;
-
 use sha2::{Digest, Sha256};
 
 use super::codes::{Code, MOST_CODES};
 use super::group::Level;
 use super::knots::Knots;
 use super::schema::{Column, GroupColumn, GroupValues, Label};
-use super::tally::ColumnTally;
+use super::tally::Met;
+use super::value::Value;
+use super::value_list::ValueList;
 use crate::error::{DataError, Position};
 
-/// A list of texts with their positions, and where other texts and missing ones go.
+/// What stands for a missing value.
+#[derive(Debug, Clone)]
+pub(super) struct Markers(ValueList);
+
+impl Markers {
+    pub(super) fn new(markers: &[String]) -> Self {
+        Self(ValueList::of_markers(markers))
+    }
+
+    /// Whether a text stands for a missing value.
+    pub(super) fn contain(&self, text: &str) -> bool {
+        self.0.find(text).is_some()
+    }
+}
+
+/// A list of values with their positions, and where other values and missing ones go.
 #[derive(Debug, Clone)]
 pub(super) struct Categories {
-    index: HashMap<String, u16>,
+    list: ValueList,
     other: Option<u16>,
     missing: Option<u16>,
     accepted: String,
@@ -22,52 +37,49 @@ pub(super) struct Categories {
 
 impl Categories {
     /// # Errors
-    /// [`DataError::Schema`] for an empty or doubled text, one that stands for a missing value,
-    /// blanks around one, and too many or none.
-    fn new(column: &str, values: &[String], other: bool, missing: bool, markers: &[String]) -> Result<Self, DataError> {
+    /// [`DataError::Schema`] for two texts of one value, one that stands for a missing value, blanks
+    /// around one, and too many or none.
+    fn new(column: &str, values: &[String], other: bool, missing: bool, markers: &Markers) -> Result<Self, DataError> {
         let refuse = |reason: String| DataError::Schema { column: column.into(), reason };
-        let mut index = HashMap::with_capacity(values.len());
         for value in values {
             if value.trim() != value {
                 return Err(refuse(format!("`{value}` has blanks around it, which are removed when a table is read")));
             }
-            if markers.contains(value) {
+            if markers.contain(value) {
                 return Err(refuse(format!("`{value}` stands for a missing value and cannot be a category")));
-            }
-            if index.insert(value.clone(), index.len() as u16).is_some() {
-                return Err(refuse(format!("`{value}` is listed twice")));
             }
         }
         let n = values.len() + usize::from(other) + usize::from(missing);
         if n == 0 || n > MOST_CODES {
             return Err(refuse(format!("categories = {n}: expected 1 to {MOST_CODES}")));
         }
+        let list = ValueList::new(values).map_err(|(earlier, later)| {
+            let (earlier, later) = (&values[earlier], &values[later]);
+            if earlier == later {
+                return refuse(format!("`{later}` is listed twice"));
+            }
+            refuse(format!("`{earlier}` and `{later}` are two spellings of one value; list it once"))
+        })?;
         let after = values.len() as u16;
         Ok(Self {
-            index,
+            list,
             other: other.then_some(after),
             missing: missing.then_some(after + u16::from(other)),
             accepted: listed(values),
         })
     }
 
-    /// The position of a text, and whether it is missing or another one than those of the list.
+    /// The position of a value, and whether it is missing or another one than those of the list.
     fn find(&self, at: Position<'_>, column: &str, text: &str, is_missing: bool) -> Result<(u16, Met), DataError> {
         if is_missing {
             let found = self.missing.or(self.other).map(|code| (code, Met::Missing));
             return found.ok_or_else(|| at.missing_value(column));
         }
-        if let Some(code) = self.index.get(text) {
-            return Ok((*code, Met::Listed));
+        if let Some(code) = self.list.find(text) {
+            return Ok((code, Met::Declared));
         }
         self.other.map(|code| (code, Met::Other)).ok_or_else(|| at.unlisted(column, text, &self.accepted))
     }
-}
-
-enum Met {
-    Listed,
-    Other,
-    Missing,
 }
 
 /// At most eight texts of a list.
@@ -79,10 +91,11 @@ fn listed(values: &[String]) -> String {
     list
 }
 
-/// A number that is finite in single precision.
-fn number(at: Position<'_>, column: &str, text: &str) -> Result<f32, DataError> {
-    match text.parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(number.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32),
+/// A number that is finite in single precision. Where truth values are numbers, `true` is 1.
+fn number(at: Position<'_>, column: &str, text: &str, has_truth: bool) -> Result<f32, DataError> {
+    match (text.parse::<f64>(), Value::of(text)) {
+        (Ok(number), _) if number.is_finite() => Ok(number.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32),
+        (_, Value::Truth(truth)) if has_truth => Ok(f32::from(u8::from(truth))),
         _ => Err(at.not_a_number(column, text)),
     }
 }
@@ -90,7 +103,7 @@ fn number(at: Position<'_>, column: &str, text: &str) -> Result<f32, DataError> 
 /// How an input is read.
 #[derive(Debug, Clone)]
 pub(super) enum Input {
-    Number { knots: Knots, missing: Option<f32> },
+    Number { knots: Knots, missing: Option<f32>, has_truth: bool },
     Category(Categories),
 }
 
@@ -99,7 +112,7 @@ impl Input {
     ///
     /// # Errors
     /// [`DataError::Schema`].
-    pub(super) fn new(name: &str, column: &Column, markers: &[String]) -> Result<Option<Self>, DataError> {
+    pub(super) fn new(name: &str, column: &Column, markers: &Markers) -> Result<Option<Self>, DataError> {
         match column {
             Column::Number { low, high, bins, missing } => {
                 let knots = Knots::new(name, *low, *high, bins)?;
@@ -108,7 +121,7 @@ impl Input {
                     return Err(DataError::Schema { column: name.into(), reason });
                 }
                 let missing = missing.map(|constant| knots.position(constant as f32));
-                Ok(Some(Self::Number { knots, missing }))
+                Ok(Some(Self::Number { knots, missing, has_truth: (*low, *high) == (0.0, 1.0) }))
             }
             Column::Category { values, other, missing } => {
                 Categories::new(name, values, *other, *missing, markers).map(|list| Some(Self::Category(list)))
@@ -123,26 +136,18 @@ impl Input {
         column: &str,
         text: &str,
         is_missing: bool,
-        tally: &mut ColumnTally,
-    ) -> Result<Code, DataError> {
+    ) -> Result<(Code, Met), DataError> {
         match self {
-            Self::Number { missing, .. } if is_missing => {
-                tally.missing += 1;
-                if missing.is_none() { Err(at.missing_value(column)) } else { Ok(Code::Position(None)) }
-            }
-            Self::Number { knots, .. } => {
-                let value = number(at, column, text)?;
-                tally.clamped += u64::from(!knots.contain(value));
-                Ok(Code::Position(Some(knots.position(value))))
+            Self::Number { missing: None, .. } if is_missing => Err(at.missing_value(column)),
+            Self::Number { .. } if is_missing => Ok((Code::Position(None), Met::Missing)),
+            Self::Number { knots, has_truth, .. } => {
+                let value = number(at, column, text, *has_truth)?;
+                let met = if knots.contain(value) { Met::Declared } else { Met::Clamped };
+                Ok((Code::Position(Some(knots.position(value))), met))
             }
             Self::Category(list) => {
                 let (code, met) = list.find(at, column, text, is_missing)?;
-                match met {
-                    Met::Listed => {}
-                    Met::Other => tally.other += 1,
-                    Met::Missing => tally.missing += 1,
-                }
-                Ok(Code::Index(code))
+                Ok((Code::Index(code), met))
             }
         }
     }
@@ -155,9 +160,13 @@ pub(super) struct Classes(Categories);
 impl Classes {
     /// # Errors
     /// [`DataError::Schema`].
-    pub(super) fn new(label: &Label, markers: &[String]) -> Result<Self, DataError> {
+    pub(super) fn new(label: &Label, markers: &Markers) -> Result<Self, DataError> {
         if label.classes.len() < 2 {
             let reason = format!("classes = {}: expected at least 2", label.classes.len());
+            return Err(DataError::Schema { column: label.column.clone(), reason });
+        }
+        if label.classes.iter().any(String::is_empty) {
+            let reason = "a class has an empty name, which stands for no answer".into();
             return Err(DataError::Schema { column: label.column.clone(), reason });
         }
         Categories::new(&label.column, &label.classes, false, false, markers).map(Self)
@@ -178,7 +187,7 @@ pub(super) enum Groups {
 impl Groups {
     /// # Errors
     /// [`DataError::Schema`].
-    pub(super) fn new(group: &GroupColumn, markers: &[String]) -> Result<Self, DataError> {
+    pub(super) fn new(group: &GroupColumn, markers: &Markers) -> Result<Self, DataError> {
         match &group.groups {
             GroupValues::Values { values, other, missing } => {
                 let list = Categories::new(&group.column, values, *other, *missing, markers)?;
@@ -213,41 +222,27 @@ impl Groups {
         column: &str,
         text: &str,
         is_missing: bool,
-    ) -> Result<usize, DataError> {
+    ) -> Result<(usize, Met), DataError> {
         match self {
-            Self::Values { list, .. } => list.find(at, column, text, is_missing).map(|(code, _)| usize::from(code)),
-            Self::Bands { edges, missing: true, .. } if is_missing => Ok(edges.len() + 1),
+            Self::Values { list, .. } => {
+                list.find(at, column, text, is_missing).map(|(code, met)| (usize::from(code), met))
+            }
+            Self::Bands { edges, missing: true, .. } if is_missing => Ok((edges.len() + 1, Met::Missing)),
             Self::Bands { .. } if is_missing => Err(at.missing_value(column)),
             Self::Bands { edges, .. } => match text.parse::<f64>() {
-                Ok(value) if value.is_finite() => Ok(edges.partition_point(|edge| *edge <= value)),
+                Ok(value) if value.is_finite() => Ok((edges.partition_point(|edge| *edge <= value), Met::Declared)),
                 _ => Err(at.not_a_number(column, text)),
             },
         }
     }
 }
 
-/// A number for the text that names a unit: the first eight bytes of its sha256. Two of 10⁷ units
-/// share one with probability 3e-6; they would be taken for one unit, which bounds both. So it is
-/// with texts of the same number: files of different formats write it as `17`, `17.0` or `1.7e1`.
+/// A number for the value that identifies a unit: the first eight bytes of the sha256 of a text
+/// that all its spellings share. Two of 10⁷ units share one with probability 3e-6; they would be
+/// taken for one unit, which bounds both.
 pub(super) fn unit(text: &str) -> u64 {
-    let digest = Sha256::digest(plain_number(text).as_deref().unwrap_or(text).as_bytes());
+    let digest = Sha256::digest(Value::of_identifier(text).canonical());
     digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
-/// A number in digits alone, without zeros that say nothing; `None` for other texts.
-fn plain_number(text: &str) -> Option<String> {
-    let is_digits = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
-    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
-    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
-    if !is_digits(whole) || !is_digits(fraction) || whole.len() + fraction.len() == 0 {
-        let is_exponential =
-            unsigned.starts_with(|first: char| first.is_ascii_digit() || first == '.') && unsigned.contains(['e', 'E']);
-        let number = text.parse::<f64>().ok().filter(|number| is_exponential && number.is_finite())?;
-        return plain_number(&number.to_string());
-    }
-    let (whole, fraction) = (whole.trim_start_matches('0'), fraction.trim_end_matches('0'));
-    let sign = if text.starts_with('-') && whole.len() + fraction.len() > 0 { "-" } else { "" };
-    Some(format!("{sign}0{whole}.{fraction}"))
 }
 
 #[cfg(test)]
@@ -255,25 +250,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_one_number_name_one_unit() {
-        for texts in [
-            &["17", "17.0", "+17", "017", "1.7e1", "17."][..],
-            &["0", "-0.0", ".0", "0e5"],
-            &["5", ".5e1"],
-            &["-2.50", "-2.5", "-25E-1"],
-            &["12345678901234567890123"],
-            &["12345678901234567890124"],
-            &["a17"],
-            &["17e"],
-            &["1e999"],
-            &["."],
-            &["-"],
-            &["e1"],
-            &["1.2.3"],
-        ] {
+    fn texts_of_one_value_name_one_unit() {
+        for texts in [&["17", "17.0", "+17", "017", "1.7e1", "17."][..], &["0", "-0.0", ".0", "0e5"], &["True", "true"]]
+        {
             assert!(texts.iter().all(|text| unit(text) == unit(texts[0])), "{texts:?}");
         }
-        let different = ["17", "-17", "1.7", "170", "a17", "17e", "1e999", ".", "-", "e1", "", "1.2.3", "0"];
+        let different = [
+            "17",
+            "-17",
+            "1.7",
+            "170",
+            "a17",
+            "17e",
+            "1e999",
+            ".",
+            "-",
+            "e1",
+            "",
+            "1.2.3",
+            "0",
+            "true",
+            "1",
+            "12345678901234567890123",
+            "12345678901234567890124",
+        ];
         let numbers: std::collections::HashSet<u64> = different.iter().map(|text| unit(text)).collect();
         assert_eq!(numbers.len(), different.len());
     }

@@ -8,6 +8,7 @@ use csv::StringRecord;
 
 use super::csv_source::CsvSource;
 use super::files::{TableFiles, TableFormat};
+use super::header;
 use super::memory_source::MemorySource;
 use super::parquet_source::ParquetSource;
 use super::row_index::{Mark, RowIndex};
@@ -83,7 +84,7 @@ impl TableReader {
         if let Some([twice, _]) = sorted.array_windows().find(|[a, b]| a == b) {
             return Err(DataError::Table {
                 path: files.paths()[0].clone(),
-                reason: format!("has two columns with the name `{twice}`"),
+                reason: format!("has two columns with the name `{twice}`{}", header::why_doubled(&columns)),
             });
         }
         Ok(Self { files, columns, current: 0, source, left: usize::MAX })

@@ -23,8 +23,8 @@ pub struct Schema {
     pub unit: Option<String>,
     /// What happens to a row that does not fit.
     pub bad_rows: BadRows,
-    /// Texts that stand for a missing value, after blanks around them were removed; mostly the
-    /// empty one.
+    /// Values that stand for a missing one, after blanks around them were removed; mostly the empty
+    /// text. Each is meant in every spelling ([`Value`](super::Value)).
     pub missing: Vec<String>,
 }
 
@@ -32,7 +32,8 @@ pub struct Schema {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Column {
-    /// A number. Values outside the bounds are set to the nearest bound, and counted.
+    /// A number. Values outside the bounds are set to the nearest bound, and counted. Between bounds
+    /// of 0 and 1 a truth value is a number too.
     Number {
         /// Lower bound.
         low: f64,
@@ -44,11 +45,11 @@ pub enum Column {
         /// is an error.
         missing: Option<f64>,
     },
-    /// One of a list of texts.
+    /// One of a list of values, each in every spelling ([`Value`](super::Value)).
     Category {
-        /// The list.
+        /// The list. In a list of truth values, or of 1 and 0 alone, `true` is 1 and `false` is 0.
         values: Vec<String>,
-        /// Whether all other texts share a feature; otherwise they are errors.
+        /// Whether all other values share a feature; otherwise they are errors.
         other: bool,
         /// Whether a missing value has a feature; otherwise it is an error, or `other`.
         missing: bool,
@@ -96,11 +97,11 @@ pub struct GroupColumn {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
 pub enum GroupValues {
-    /// One per text of a list.
+    /// One per value of a list, in every spelling, as of a category.
     Values {
         /// The list.
         values: Vec<String>,
-        /// Whether all other texts are a group; otherwise they are errors.
+        /// Whether all other values are a group; otherwise they are errors.
         other: bool,
         /// Whether missing values are a group; otherwise they are errors, or other texts.
         missing: bool,

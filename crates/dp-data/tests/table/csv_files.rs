@@ -69,7 +69,7 @@ fn text_that_is_not_utf_8_is_named_and_passed_over() {
     t.csv:2: not UTF-8 text
     3: 2|x
     ");
-    insta::assert_snapshot!(text(b"\xff\xfea\0,\0b\0\n\0"), @"t.csv:1: not UTF-8 text");
+    insta::assert_snapshot!(text(b"\xff\xfea\0,\0b\0\n\0"), @"t.csv:1: the text is UTF-16 or binary, expected UTF-8: save or convert it as UTF-8");
     insta::assert_snapshot!(text(b"a,b\n1,\"y\nz\"\n\n\n\n1,\xff\n2,x\n"), @r"
     a|b
     2: 1|y

@@ -8,6 +8,7 @@ mod csv_files;
 mod encoded;
 mod parquet_files;
 mod shared;
+mod values;
 
 use std::fs;
 use std::path::PathBuf;

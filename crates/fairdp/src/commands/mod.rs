@@ -43,6 +43,13 @@ enum Command {
         /// The file to write: CSV, or Parquet if its name ends in .parquet.
         #[arg(long)]
         out: PathBuf,
+        /// Refuses a table with values that are not declared, beyond bounds or missing, where it
+        /// would say so.
+        #[arg(long)]
+        strict: bool,
+        /// Machine-readable output, with counts by column.
+        #[arg(long)]
+        json: bool,
     },
     /// Print what a run says of itself.
     Report {
@@ -236,9 +243,9 @@ fn execute(command: Command) -> Result<(), Failure> {
             out.write_all(fairdp::init(&args.table, &options)?.as_bytes())?;
         }
         Command::Fit(args) => shared_fit(args, &mut out)?,
-        Command::Predict { folder, table, out: file } => {
-            let rows = fairdp::predict(&folder, &table, &file)?;
-            writeln!(out, "{rows} rows: {}", plain(&file.to_string_lossy()))?;
+        Command::Predict { folder, table, out: file, strict, json } => {
+            let predicted = fairdp::predict(&folder, &table, &file, strict)?;
+            summary::predicted(&mut out, &predicted, &file, json)?;
         }
         Command::Report { folder } => {
             let verified = fairdp::verify(&folder)?;

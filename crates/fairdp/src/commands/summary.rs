@@ -5,7 +5,9 @@ use std::path::Path;
 
 use dp_accounting::audit::Opinion;
 use dp_accounting::{DpEvent, Mark, Rounding, decimal};
-use fairdp::{FairnessReport, FitPlan, Fitted, GroupRates, Rate, Statement, Thresholds, Verified, plain, plain_json};
+use fairdp::{
+    FairnessReport, FitPlan, Fitted, GroupRates, Predicted, Rate, Statement, Thresholds, Verified, plain, plain_json,
+};
 
 /// Groups that are printed; the others are in the file.
 const GROUPS: usize = 8;
@@ -72,6 +74,18 @@ pub(super) fn methods(out: &mut impl Write, json: bool) -> io::Result<()> {
         writeln!(out, "{:<26} {}{notes}", method.name, method.summary)?;
     }
     Ok(())
+}
+
+/// What was written; on standard error, what the model did not know.
+pub(super) fn predicted(out: &mut impl Write, predicted: &Predicted, file: &Path, json: bool) -> io::Result<()> {
+    for remark in &predicted.remarks {
+        writeln!(io::stderr(), "{}", plain(remark))?;
+    }
+    if json {
+        serde_json::to_writer_pretty(&mut *out, predicted)?;
+        return writeln!(out);
+    }
+    writeln!(out, "{} rows: {}", predicted.rows, plain(&file.to_string_lossy()))
 }
 
 /// At most 25 lines.

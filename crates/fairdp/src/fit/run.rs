@@ -136,6 +136,13 @@ fn run(
         tables.training.rows(),
         tables.training.width(),
     ))?;
+    let mut remarks = tables.counts.remarks(&schema);
+    if let Some(counts) = &tables.test_counts {
+        remarks.extend(counts.remarks(&schema).into_iter().map(|remark| format!("test table: {remark}")));
+    }
+    for remark in &remarks {
+        journal.stage(remark)?;
+    }
     let max_records = config.unit.as_ref().map_or(1, |unit| unit.max_records);
     let key = checkpoints.bind(&tables.bound(text)?)?;
     // Nobody goes on before all have bound the key, to the same records.
@@ -214,6 +221,7 @@ fn run(
     fairness.thresholds = thresholds;
     let sizes = (n, n_test);
     let mut diagnostics = Diagnostics::of(&answers, (sizes, has_test), &groups, classes.len(), tables.counts.clone())?;
+    (diagnostics.test_table, diagnostics.remarks) = (tables.test_counts.clone(), remarks);
     if options.reference {
         journal.stage("training without privacy")?;
         let trained = training.without_privacy(candidate, &rows, &key, &mut journal)?;

@@ -32,6 +32,8 @@ pub(super) fn can_share(config: &Config, choice: &Choice, options: &FitOptions) 
 pub(super) struct Tables {
     pub(super) training: EncodedTable,
     pub(super) counts: TableCounts,
+    /// Of a test table of its own.
+    pub(super) test_counts: Option<TableCounts>,
     source: Source,
     /// A test table of its own, with the records of it that are used.
     test: Option<(EncodedTable, Source, Members)>,
@@ -67,17 +69,17 @@ impl Tables {
     ) -> Result<Self> {
         let (training, counts) = source.encode(schema, place, folder)?;
         let unit = config.unit.as_ref();
-        let test = match &config.test.files {
-            None => None,
+        let (test, test_counts) = match &config.test.files {
+            None => (None, None),
             Some(files) => {
                 let mut of_test = Source::new(config.files(files)?, ranks, source.is_shared())?;
-                let (table, _) = of_test.encode(schema, EncodedFile::Temporary(folder), folder)?;
+                let (table, counts) = of_test.encode(schema, EncodedFile::Temporary(folder), folder)?;
                 let members = tested((&table, of_test.ranks()), (&training, source.ranks()), unit)?;
-                Some((table, of_test, members))
+                (Some((table, of_test, members)), Some(counts))
             }
         };
         let members = divided(&training, unit, shares, key, source.ranks())?;
-        Ok(Self { training, counts, source, test, members })
+        Ok(Self { training, counts, test_counts, source, test, members })
     }
 
     /// Gives each rank the training records that it sums: of a method by name, whole blocks.

@@ -1,12 +1,15 @@
 //! The encoding as operators: from raw columns to features.
 
-use dp_data::table::{BlockKind, Encoding, FeatureBlock};
+use std::collections::BTreeMap;
+
+use dp_data::table::{BlockKind, Encoding, FeatureBlock, Value};
 
 use super::graph::{Attribute, Element, Graph, length};
+use super::numbers;
 
-/// Declares an input per column and returns the name of the features without the constant, `[rows,
-/// width − 1]`.
-pub(super) fn features(graph: &mut Graph, encoding: &Encoding) -> String {
+/// Declares an input per column. Returns the names of the features without the constant, `[rows,
+/// width − 1]`, and of whether a row is refused, `[rows, 1]`.
+pub(super) fn features(graph: &mut Graph, encoding: &Encoding) -> (String, String) {
     for block in encoding.blocks() {
         match block.kind {
             BlockKind::Number { .. } => graph.input(&block.column, Element::Float),
@@ -16,34 +19,42 @@ pub(super) fn features(graph: &mut Graph, encoding: &Encoding) -> String {
     }
     let zero = graph.floats("zero", &[], &[0.0]);
     let one = graph.floats("one", &[], &[1.0]);
-    let mut parts = Vec::new();
+    let markers = &encoding.schema().missing;
+    let (mut parts, mut refused) = (Vec::new(), Vec::new());
     for block in encoding.blocks() {
-        match &block.kind {
+        let (part, is_refused) = match &block.kind {
             BlockKind::Number { knots, missing } => {
-                parts.push(number(graph, block, knots, *missing, encoding.scale(), [&zero, &one]));
+                number(graph, block, (knots, *missing), markers, encoding.scale(), [&zero, &one])
             }
             BlockKind::Category { values, other, missing } => {
-                let markers = &encoding.schema().missing;
-                parts.push(category(graph, block, values, (*other, *missing), markers, encoding.scale()));
+                category(graph, block, values, (*other, *missing), markers, encoding.scale())
             }
-            BlockKind::Constant => {}
-        }
+            BlockKind::Constant => continue,
+        };
+        parts.push(part);
+        refused.push(is_refused);
     }
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    graph.apply("Concat", "features", &parts, &[Attribute::Integer("axis", 1)])
+    let features = graph.apply("Concat", "features", &parts, &[Attribute::Integer("axis", 1)]);
+    (features, any(graph, "refused", refused))
+}
+
+/// Whether one of several conditions holds.
+fn any(graph: &mut Graph, name: &str, conditions: Vec<String>) -> String {
+    conditions.into_iter().reduce(|one, other| graph.apply("Or", name, &[&one, &other], &[])).unwrap_or_default()
 }
 
 /// How far each bin is passed, from 0 to 1, gives every feature by a linear map: the scaled value
 /// is `2/k` times their sum less 1, a hat is the share of the bin before its knot less that of the
-/// bin behind it.
+/// bin behind it. Returns the features, and whether the number is refused.
 fn number(
     graph: &mut Graph,
     block: &FeatureBlock,
-    knots: &[f32],
-    missing: Option<f32>,
+    (knots, missing): (&[f32], Option<f32>),
+    markers: &[String],
     scale: f32,
     [zero, one]: [&str; 2],
-) -> String {
+) -> (String, String) {
     let column = block.column.as_str();
     let (n_bins, width) = (knots.len() - 1, block.features.len());
     let mut map = vec![0.0; n_bins * width];
@@ -69,18 +80,26 @@ fn number(
     let passed = graph.apply("Clip", &format!("{column}: bins passed"), &[&ratio, zero, one], &[]);
     let mapped = graph.apply("MatMul", &format!("{column}: mapped"), &[&passed, &map], &[]);
     let present = graph.apply("Add", &format!("{column}: present"), &[&mapped, &shift], &[]);
-    // Where nothing is declared for a missing value, the answer is NaN too.
-    let mut instead = vec![if missing.is_some() { 0.0 } else { f32::NAN }; width];
-    if let Some(position) = missing {
-        instead[0] = (2.0 * position / n_bins as f32 - 1.0) * scale;
-        instead[width - 1] = scale;
+    let mut is_missing = vec![graph.apply("IsNaN", &format!("{column}: is absent"), &[column], &[])];
+    for (marker, _) in Known::new(&[], markers, 0).numbers {
+        let marker = graph.floats(&format!("{column}: marker"), &[1, 1], &[marker as f32]);
+        is_missing.push(graph.apply("Equal", &format!("{column}: is marked"), &[column, &marker], &[]));
     }
+    let is_missing = any(graph, &format!("{column}: is missing"), is_missing);
+    let is_infinite = graph.apply("IsInf", &format!("{column}: is infinite"), &[column], &[]);
+    let Some(position) = missing else {
+        return (present, any(graph, &format!("{column}: is refused"), vec![is_infinite, is_missing]));
+    };
+    let mut instead = vec![0.0; width];
+    instead[0] = (2.0 * position / n_bins as f32 - 1.0) * scale;
+    instead[width - 1] = scale;
     let instead = graph.floats(&format!("{column}: if missing"), &[1, width], &instead);
-    let is_missing = graph.apply("IsNaN", &format!("{column}: is missing"), &[column], &[]);
-    graph.apply("Where", &format!("{column}: features"), &[&is_missing, &instead, &present], &[])
+    let features = graph.apply("Where", &format!("{column}: features"), &[&is_missing, &instead, &present], &[]);
+    (features, is_infinite)
 }
 
-/// A text's position in the list picks a row of a table; texts without a place pick one of NaN.
+/// A text's position in the list picks a row of a table; texts without a place pick its last one,
+/// which is zero. Returns the features, and whether the text is refused.
 fn category(
     graph: &mut Graph,
     block: &FeatureBlock,
@@ -88,21 +107,21 @@ fn category(
     (other, missing): (bool, bool),
     markers: &[String],
     scale: f32,
-) -> String {
+) -> (String, String) {
     let column = block.column.as_str();
     let width = block.features.len();
     let mut rows = vec![0.0; width * width];
     for position in 0..width {
         rows[position * width + position] = scale;
     }
-    rows.extend(vec![f32::NAN; width]);
+    rows.extend(vec![0.0; width]);
     let unlisted = if other { values.len() } else { width };
     let absent = if missing { width - 1 } else { unlisted };
-    let keys: Vec<String> = values.iter().chain(markers).cloned().collect();
-    let positions: Vec<i64> = (0..values.len()).chain(markers.iter().map(|_| absent)).map(length).collect();
+    let known = Known::new(values, markers, absent);
+    let (keys, positions): (Vec<String>, Vec<i64>) = known.texts.into_iter().unzip();
     let flat = graph.integers(&format!("{column}: flat"), &[-1]);
     let texts = graph.apply("Reshape", &format!("{column}: texts"), &[column, &flat], &[]);
-    let position = graph.apply(
+    let mut position = graph.apply(
         "LabelEncoder",
         &format!("{column}: position"),
         &[&texts],
@@ -112,6 +131,44 @@ fn category(
             Attribute::Integer("default_int64", length(unlisted)),
         ],
     );
+    if !known.numbers.is_empty() {
+        position = numbers::positions(graph, column, &texts, &position, &known.numbers);
+    }
     let rows = graph.floats(&format!("{column}: rows"), &[width + 1, width], &rows);
-    graph.apply("Gather", &format!("{column}: features"), &[&rows, &position], &[Attribute::Integer("axis", 0)])
+    let axis = [Attribute::Integer("axis", 0)];
+    let features = graph.apply("Gather", &format!("{column}: features"), &[&rows, &position], &axis);
+    let nowhere = graph.integers(&format!("{column}: no place"), &[length(width)]);
+    let is_refused = graph.apply("Equal", &format!("{column}: has no place"), &[&position, &nowhere], &[]);
+    let upright = graph.integers(&format!("{column}: upright"), &[-1, 1]);
+    let is_refused = graph.apply("Reshape", &format!("{column}: is refused"), &[&is_refused, &upright], &[]);
+    (features, is_refused)
+}
+
+/// Declared values and markers with their positions: by text, and by number.
+struct Known {
+    texts: BTreeMap<String, i64>,
+    numbers: Vec<(f64, i64)>,
+}
+
+impl Known {
+    fn new(values: &[String], markers: &[String], absent: usize) -> Self {
+        let mut known = Self { texts: BTreeMap::new(), numbers: Vec::new() };
+        let meanings = values.iter().zip(Value::all_of(values)).enumerate();
+        let markers = markers.iter().map(|marker| (absent, (marker, vec![Value::of(marker)])));
+        for (position, (text, meanings)) in meanings.chain(markers) {
+            let position = length(position);
+            known.texts.insert(text.clone(), position);
+            for meaning in meanings {
+                match meaning {
+                    Value::Number(number) => known.numbers.extend(number.as_double().map(|number| (number, position))),
+                    Value::Truth(truth) => {
+                        let spellings = Value::spellings_of_truth(truth).map(|text| (text.to_owned(), position));
+                        known.texts.extend(spellings);
+                    }
+                    Value::Text(_) => {}
+                }
+            }
+        }
+        known
+    }
 }

@@ -5,15 +5,16 @@ use std::collections::HashSet;
 use super::proto::Message;
 
 /// Version of the file format and of the two sets of operators: what ONNX Runtime has read since
-/// 1.11 (2022).
-const IR_VERSION: i64 = 8;
-const OPSET: i64 = 17;
+/// 1.17 (2024).
+const IR_VERSION: i64 = 9;
+const OPSET: i64 = 20;
 const ML_OPSET: i64 = 3;
 const ML: &str = "ai.onnx.ml";
 
 const FLOAT: i64 = 1;
 const INT64: i64 = 7;
 const STRING: i64 = 8;
+pub(super) const DOUBLE: i64 = 11;
 
 /// The type of an input or output.
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +28,7 @@ pub(super) enum Element {
 pub(super) enum Attribute<'a> {
     Integer(&'a str, i64),
     Integers(&'a str, &'a [i64]),
+    Text(&'a str, &'a str),
     Texts(&'a str, &'a [String]),
 }
 
@@ -63,6 +65,12 @@ impl Graph {
         self.constant(name, shape, FLOAT, |tensor| tensor.bytes(9, &bytes))
     }
 
+    /// Numbers in double precision in a row.
+    pub(super) fn doubles(&mut self, name: &str, values: &[f64]) -> String {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        self.constant(name, &[values.len()], DOUBLE, |tensor| tensor.bytes(9, &bytes))
+    }
+
     /// Integers in a row.
     pub(super) fn integers(&mut self, name: &str, values: &[i64]) -> String {
         let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -70,9 +78,9 @@ impl Graph {
     }
 
     /// Texts in a row.
-    pub(super) fn texts(&mut self, name: &str, values: &[String]) -> String {
+    pub(super) fn texts<S: AsRef<str>>(&mut self, name: &str, values: &[S]) -> String {
         self.constant(name, &[values.len()], STRING, |tensor| {
-            values.iter().fold(tensor, |tensor, value| tensor.text(6, value))
+            values.iter().fold(tensor, |tensor, value| tensor.text(6, value.as_ref()))
         })
     }
 
@@ -140,6 +148,7 @@ impl Attribute<'_> {
                 let attribute = Message::default().text(1, name);
                 values.iter().fold(attribute, |attribute, value| attribute.integer(8, *value)).integer(20, 7)
             }
+            Self::Text(name, value) => Message::default().text(1, name).text(4, value).integer(20, 3),
             Self::Texts(name, values) => {
                 let attribute = Message::default().text(1, name);
                 values.iter().fold(attribute, |attribute, value| attribute.text(9, value)).integer(20, 8)
@@ -181,11 +190,11 @@ mod tests {
         assert_eq!(graph.apply("Neg", "prediction", &["x"], &[]), "prediction__");
     }
 
-    /// Version 8, the producer, a graph that is called `g`, two sets of operators.
+    /// Version 9, the producer, a graph that is called `g`, two sets of operators.
     #[test]
     fn an_empty_model_by_hand() {
         let bytes = Graph::default().into_model("g", "");
-        let expected = b"\x08\x08\x12\x06fairdp\x3a\x05\x12\x01g\x52\x00\x42\x04\x0a\x00\x10\x11\x42\x0e\x0a\x0aai.onnx.ml\x10\x03";
+        let expected = b"\x08\x09\x12\x06fairdp\x3a\x05\x12\x01g\x52\x00\x42\x04\x0a\x00\x10\x14\x42\x0e\x0a\x0aai.onnx.ml\x10\x03";
         assert_eq!(bytes, expected);
     }
 }

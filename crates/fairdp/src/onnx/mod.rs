@@ -4,12 +4,18 @@
 //! Every input column is an input of its own, `[rows, 1]`: numbers in single precision, NaN where
 //! they are missing, categories as texts without blanks around them. Outputs are `probabilities`,
 //! `[rows, classes]`, and, unless decisions depend on the group, `prediction`, the name of the
-//! class. Values outside the bounds are clamped as everywhere. What `fairdp predict` refuses, a
-//! missing or unknown value with no declared place, has NaN for probabilities.
+//! class. Values outside the bounds are clamped as everywhere. A row that `fairdp predict` refuses
+//! has no answer: NaN for every probability and an empty prediction. Such rows have a missing or
+//! unknown value with no declared place, or an infinite number.
 
+#[cfg(test)]
+mod evaluate;
 mod features;
 mod graph;
+mod numbers;
 mod proto;
+#[cfg(test)]
+mod tests;
 
 use self::graph::{Attribute, Element, Graph};
 use crate::model::Model;
@@ -19,7 +25,7 @@ pub(crate) fn onnx(model: &Model) -> Vec<u8> {
     let encoding = model.encoding();
     let width = encoding.width();
     let mut graph = Graph::default();
-    let mut values = features::features(&mut graph, encoding);
+    let (mut values, refused) = features::features(&mut graph, encoding);
     for (place, layer) in model.layers().iter().enumerate() {
         let n_outputs = layer.biases.len();
         let (mut weights, mut biases) = (layer.weights.clone(), layer.biases.clone());
@@ -39,30 +45,39 @@ pub(crate) fn onnx(model: &Model) -> Vec<u8> {
     }
     let logits = values;
     let n_outputs = model.layers().last().map_or(0, |layer| layer.biases.len());
-    let probabilities = graph.output("probabilities", Element::Float, Some(model.classes().len()));
-    if n_outputs == 1 {
+    let output = graph.output("probabilities", Element::Float, Some(model.classes().len()));
+    let axis = [Attribute::Integer("axis", 1)];
+    let probabilities = if n_outputs == 1 {
         let positive = graph.apply("Sigmoid", "positive", &[&logits], &[]);
         let opposite = graph.apply("Neg", "opposite", &[&logits], &[]);
         let negative = graph.apply("Sigmoid", "negative", &[&opposite], &[]);
-        graph.apply_to("Concat", &probabilities, &[&negative, &positive], &[Attribute::Integer("axis", 1)]);
+        graph.apply("Concat", "of all rows", &[&negative, &positive], &axis)
     } else {
-        graph.apply_to("Softmax", &probabilities, &[&logits], &[Attribute::Integer("axis", 1)]);
-    }
+        graph.apply("Softmax", "of all rows", &[&logits], &axis)
+    };
+    let nan = graph.floats("no probability", &[1, 1], &[f32::NAN]);
+    graph.apply_to("Where", &output, &[&refused, &nan, &probabilities], &[]);
     if let [offsets] = &model.pipeline().offsets[..] {
-        decide(&mut graph, &probabilities, offsets, model.classes());
+        decide(&mut graph, (&probabilities, &refused), offsets, model.classes());
     }
     graph.into_model("fairdp", "Raw columns to probabilities; numbers as float, NaN if missing, categories as text.")
 }
 
-/// The class with the largest log-probability after its offset.
-fn decide(graph: &mut Graph, probabilities: &str, offsets: &[f64], classes: &[String]) {
+/// The class with the largest log-probability after its offset; an empty text for a row that is
+/// refused.
+fn decide(graph: &mut Graph, (probabilities, refused): (&str, &str), offsets: &[f64], classes: &[String]) {
     let offsets: Vec<f32> = offsets.iter().map(|&offset| offset as f32).collect();
     let offsets = graph.floats("offsets", &[1, offsets.len()], &offsets);
     let logs = graph.apply("Log", "log-probabilities", &[probabilities], &[]);
     let scores = graph.apply("Add", "scores", &[&logs, &offsets], &[]);
     let attributes = [Attribute::Integer("axis", 1), Attribute::Integer("keepdims", 0)];
     let best = graph.apply("ArgMax", "best", &[&scores], &attributes);
-    let classes = graph.texts("classes", classes);
+    let none = graph.integers("no class", &[graph::length(classes.len())]);
+    let flat = graph.integers("flat", &[-1]);
+    let refused = graph.apply("Reshape", "refused rows", &[refused, &flat], &[]);
+    let best = graph.apply("Where", "answers", &[&refused, &none, &best], &[]);
+    let names: Vec<&str> = classes.iter().map(String::as_str).chain([""]).collect();
+    let classes = graph.texts("classes", &names);
     let prediction = graph.output("prediction", Element::Text, None);
     graph.apply_to("Gather", &prediction, &[&classes, &best], &[Attribute::Integer("axis", 0)]);
 }

@@ -6,6 +6,7 @@ mod account;
 mod bad_rows;
 mod cuda;
 mod groups;
+mod init;
 #[cfg(target_os = "linux")]
 mod keys;
 #[cfg(unix)]
@@ -18,3 +19,4 @@ mod ranks;
 mod releases;
 mod tuning;
 mod units;
+mod values;

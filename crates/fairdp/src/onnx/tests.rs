@@ -1,0 +1,182 @@
+//! The graph against the model that it was made of.
+
+use std::collections::HashMap;
+use std::fs;
+
+use dp_data::table::{BadRows, Bins, Column, Label, Schema, TableFiles, Value};
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+
+use super::evaluate::{Data, Tensor, evaluate};
+use super::onnx;
+use crate::config::Decision;
+use crate::model::{Layer, Model, Pipeline};
+use crate::predictor::Predictor;
+
+const ROWS: usize = 1_000;
+
+/// What a file may hold where a number is expected.
+const NUMBERS: [&str; 16] =
+    ["17", "30", "30.0", "+45", "4.5e1", "90", "1e3", "-5", "-0", "3e38", "", "NA", "99", "99.0", "inf", "-inf"];
+/// And where one of a list is: spellings, near misses, codes, and texts that are no numbers.
+const TEXTS: [&str; 36] = [
+    "1",
+    "1.0",
+    "+1",
+    "1.",
+    "1e0",
+    "1E+00",
+    "01",
+    "2",
+    "2.00",
+    "20e-1",
+    "0.5",
+    ".5",
+    "-0",
+    "0",
+    "0.0",
+    "10",
+    "1e1",
+    "1e",
+    "true",
+    "True",
+    "TRUE",
+    "tRUE",
+    "false",
+    "False",
+    "",
+    "NA",
+    "99",
+    "99.0",
+    "clerk",
+    "Clerk",
+    "inf",
+    "nan",
+    "1_0",
+    "9007199254740993",
+    "9007199254740992",
+    "1e400",
+];
+
+fn category(values: &[&str], other: bool, missing: bool) -> Column {
+    Column::Category { values: values.iter().map(|&value| value.into()).collect(), other, missing }
+}
+
+fn number(bins: usize, missing: Option<f64>) -> Column {
+    Column::Number { low: 17.0, high: 90.0, bins: Bins::Equal(bins), missing }
+}
+
+fn model(columns: Vec<(&str, Column)>, classes: &[&str], hidden: &[usize], rng: &mut ChaCha8Rng) -> Model {
+    let classes: Vec<String> = classes.iter().map(|&class| class.into()).collect();
+    let schema = Schema {
+        columns: columns.into_iter().map(|(name, column)| (name.to_owned(), column)).collect(),
+        label: Label { column: "y".into(), classes: classes.clone() },
+        groups: Vec::new(),
+        group_as_input: false,
+        unit: None,
+        bad_rows: BadRows::Drop,
+        missing: ["", "NA", "99"].map(str::to_owned).to_vec(),
+    };
+    let width = dp_data::table::Encoding::new(&schema).unwrap().width();
+    let n_outputs = if classes.len() == 2 { 1 } else { classes.len() };
+    let sizes = [&[width], hidden, &[n_outputs]].concat();
+    let mut random = |n: usize| (0..n).map(|_| rng.random_range(-3.0..3.0)).collect::<Vec<f32>>();
+    let layers = sizes.windows(2).map(|pair| Layer { weights: random(pair[0] * pair[1]), biases: random(pair[1]) });
+    let layers = layers.collect();
+    Model::new(Pipeline::new(schema, vec![1.0 / classes.len() as f64; classes.len()], Decision::Accuracy), layers)
+        .unwrap()
+}
+
+/// What a caller of ONNX Runtime makes of a column's texts: NaN of those for missing values.
+fn tensor(model: &Model, column: &Column, texts: &[&str]) -> Tensor {
+    let shape = vec![texts.len(), 1];
+    let number = |text: &&str| match Value::of(text) {
+        // Numbers that are markers are left to the graph.
+        Value::Text(_) if model.encoding().is_missing(text) => f32::NAN,
+        _ => text.parse().unwrap(),
+    };
+    let data = match column {
+        Column::Number { .. } => Data::Floats(texts.iter().map(number).collect()),
+        _ => Data::Texts(texts.iter().map(|&text| text.to_owned()).collect()),
+    };
+    Tensor { shape, data }
+}
+
+/// Both ways of asking a model, over the same rows.
+fn compare(model: &Model, rng: &mut ChaCha8Rng) -> (usize, usize) {
+    let columns = &model.encoding().schema().columns;
+    let of = |column: &Column| if matches!(column, Column::Number { .. }) { &NUMBERS[..] } else { &TEXTS[..] };
+    let texts: Vec<Vec<&str>> = columns
+        .iter()
+        .map(|(_, column)| (0..ROWS).map(|_| of(column)[rng.random_range(0..of(column).len())]).collect())
+        .collect();
+    let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+    let mut csv = format!("row,{}\n", names.join(","));
+    for row in 0..ROWS {
+        let fields: Vec<&str> = texts.iter().map(|column| column[row]).collect();
+        csv += &format!("{row},{}\n", fields.join(","));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.csv");
+    fs::write(&path, csv).unwrap();
+    let inputs = columns.iter().zip(&texts);
+    let inputs: HashMap<String, Tensor> =
+        inputs.map(|((name, column), texts)| (name.clone(), tensor(model, column, texts))).collect();
+    let outputs = evaluate(&onnx(model), inputs);
+    let n_classes = model.classes().len();
+    let (Data::Floats(probabilities), Data::Texts(predictions)) =
+        (&outputs["probabilities"].data, &outputs["prediction"].data)
+    else {
+        panic!("other types of outputs");
+    };
+    let files = TableFiles::new(&[path.to_str().unwrap()]).unwrap();
+    let mut predictor = Predictor::new(model, &files).unwrap();
+    let mut n_answered = 0;
+    for row in 0..ROWS {
+        let found = &probabilities[row * n_classes..(row + 1) * n_classes];
+        let line: Vec<&str> = texts.iter().map(|column| column[row]).collect();
+        match predictor.answer() {
+            Ok(Some((class, expected))) => {
+                n_answered += 1;
+                let difference = found.iter().zip(expected).map(|(a, b)| (f64::from(*a) - b).abs()).fold(0.0, f64::max);
+                assert!(difference < 1e-5, "{line:?}: {found:?} {expected:?}");
+                // Where two classes are as probable as each other, rounding decides.
+                let margin = expected.iter().filter(|other| expected[class] - **other < 1e-5).count();
+                assert!(margin > 1 || predictions[row] == model.classes()[class], "{line:?}: {}", predictions[row]);
+            }
+            Ok(None) => panic!("{row} rows"),
+            Err(error) => {
+                assert!(found.iter().all(|value| value.is_nan()), "{line:?}: {found:?}, but {error}");
+                assert_eq!(predictions[row], "", "{line:?}: {error}");
+            }
+        }
+    }
+    (n_answered, predictor.counts().dropped as usize)
+}
+
+/// Every column alone, so that most rows have an answer; then all of them together.
+#[test]
+fn both_ways_answer_the_same_of_the_same_odd_rows() {
+    let columns = || {
+        vec![
+            ("age", number(8, None)),
+            ("pay", number(1, Some(30.0))),
+            ("code", category(&["1", "2.00", "10", "0.5", "01"], false, false)),
+            ("flag", category(&["false", "true"], false, true)),
+            ("bit", category(&["1", "0"], true, false)),
+            ("mixed", category(&["true", "1", "clerk"], false, true)),
+            ("job", category(&["clerk"], true, true)),
+            ("account", category(&["9007199254740993", "1e400"], true, false)),
+        ]
+    };
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    for column in columns() {
+        for (classes, hidden) in [(&["no", "yes"][..], &[][..]), (&["a", "b", "c"], &[]), (&["no", "yes"], &[3])] {
+            let name = column.0;
+            let (n_answered, n_refused) = compare(&model(vec![column.clone()], classes, hidden, &mut rng), &mut rng);
+            assert!(n_answered > 0 && n_answered + n_refused == ROWS, "{name}: {n_answered} {n_refused}");
+        }
+    }
+    let (n_answered, n_refused) = compare(&model(columns(), &["no", "yes"], &[4], &mut rng), &mut rng);
+    assert!(n_answered > 0 && n_refused > 0, "{n_answered} {n_refused}");
+}
