@@ -53,7 +53,7 @@ impl Tables {
             let missing = || FairdpError::Refused("a table that was not read has no digest of its rows".into());
             table.rows_digest().ok_or_else(missing)
         };
-        let test = self.test.as_ref().map(|(table, _)| of(table)).transpose()?;
+        let test = self.test.as_ref().map(|(table, ..)| of(table)).transpose()?;
         Ok(Bound::new(of(&self.training)?, test, config))
     }
 

@@ -38,9 +38,10 @@ fn no_defect_in_a_record_shows_in_the_numbers_of_records() {
             fs::write(here.join("table.csv"), table).unwrap();
             let output = program(here, &["fit", "fairdp.toml", "--out", "run", "--seed", "1", "-q"]);
             assert_eq!(output.status.success(), here.join("run").exists());
-            match output.status.success() {
-                true => Ok(json(here.join("run/release/statement.json"))["records"].clone()),
-                false => Err(text(&output.stderr)),
+            if output.status.success() {
+                Ok(json(here.join("run/release/statement.json"))["records"].clone())
+            } else {
+                Err(text(&output.stderr))
             }
         };
         let whole = fit(rows[700].as_bytes()).unwrap();

@@ -145,8 +145,8 @@ fn copies(here: &Path, shim: &Path, at: u64) -> Option<bool> {
     Some(is_bound)
 }
 
-fn copied_folders(step: u64, change: impl Fn(String) -> String) {
-    let folder = declared(N_ROWS, |config| change(config.replace("fraction = 0.2", "fraction = 0.0")));
+fn copied_folders(step: u64, change: impl Fn(&str) -> String) {
+    let folder = declared(N_ROWS, |config| change(&config.replace("fraction = 0.2", "fraction = 0.0")));
     let (here, shim) = (folder.path(), shim());
     let n_calls = strike(here, &shim, "whole", "nothing", u64::MAX);
     assert!(n_calls > 20, "{n_calls} calls");
@@ -158,14 +158,14 @@ fn copied_folders(step: u64, change: impl Fn(String) -> String) {
     assert!(found.contains(&true) && found.contains(&false), "{found:?}");
 }
 
-fn private_bounds(config: String) -> String {
+fn private_bounds(config: &str) -> String {
     let lines = config.lines().map(|line| if line.starts_with("low = ") { "bounds = \"private\"" } else { line });
     lines.filter(|line| !line.starts_with("high = ") && !line.starts_with("bins = ")).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
 fn copied_folders_never_share_noise_on_two_tables() {
-    copied_folders(10, |config| config);
+    copied_folders(10, str::to_owned);
     copied_folders(15, private_bounds);
 }
 
@@ -173,7 +173,7 @@ fn copied_folders_never_share_noise_on_two_tables() {
 #[test]
 #[ignore = "takes some minutes"]
 fn copied_folders_never_share_noise_on_two_tables_at_every_call() {
-    copied_folders(1, |config| config);
+    copied_folders(1, str::to_owned);
     copied_folders(1, private_bounds);
 }
 
