@@ -134,20 +134,6 @@ pub fn bootstrap_all(
     Ok(columns.iter().map(|values| interval(values, n_records, n_resamples, level)).collect())
 }
 
-/// The same for statistics of some of the records, `sizes` says of how many: it is they that are
-/// few.
-pub(crate) fn bootstrap_parts(
-    (n_records, sizes): (usize, &[usize]),
-    n_resamples: usize,
-    level: f64,
-    rng: &mut impl Rng,
-    statistics: impl FnMut(&[usize]) -> Result<Vec<Option<f64>>, MetricError>,
-) -> Result<Vec<Option<BootstrapInterval>>, MetricError> {
-    let columns = resample_all(n_records, n_resamples, level, rng, statistics)?;
-    check_len("statistics", columns.len(), "sizes", sizes.len())?;
-    Ok(columns.iter().zip(sizes).map(|(values, size)| interval(values, *size, n_resamples, level)).collect())
-}
-
 /// Defined values of one statistic in the resamples, sorted.
 fn resample(
     n_records: usize,

@@ -18,6 +18,7 @@ mod interval;
 mod loss;
 mod measured;
 mod multiple_testing;
+pub mod noisy;
 mod privacy_cost;
 mod published;
 mod score;
@@ -43,7 +44,7 @@ pub use frame::{
     Aggregate, Attribute, BinaryRate, Decisions, Distance, EmptyClass, GroupValue, MetricFrame, RateIntervals, Stratum,
     StratumIntervals, StratumQuantiles, binary_frame, binary_intervals, demographic_parity_difference,
     demographic_parity_ratio, equal_opportunity_difference, equal_opportunity_ratio, equalized_odds_difference,
-    equalized_odds_ratio, frame_intervals, frame_quantiles,
+    equalized_odds_ratio, frame_quantiles,
 };
 pub use gap::{PairGap, PairGapEstimate, gaps_over_seeds, largest_gap, pairwise_gaps};
 pub use groups::Groups;

@@ -253,17 +253,50 @@ def test_intervals_surround_their_values():
     y_true = rng.integers(0, 2, 400)
     y_pred = np.where(rng.random(400) < 0.8, y_true, 1 - y_true)
     features = pandas.DataFrame({"sex": rng.choice(["f", "m"], 400), "old": rng.choice([True, False], 400)})
-    frame = metrics.frame(y_true, y_pred, sensitive_features=features, metrics=["accuracy", "f1"])
-    table = frame.intervals(level=0.9, n_resamples=200, random_state=1)
-    assert len(table) == 2 * (1 + 4 + 2)
-    groups = table[table.statistic == "group"]
-    assert ((groups.low <= groups.value) & (groups.value <= groups.high)).all()
-    assert table[table.metric == "accuracy"].interval.tolist() == ["exact"] * 5 + ["bootstrap"] * 2
-    assert set(table[table.metric == "f1"].interval) == {"bootstrap"}
-    pandas.testing.assert_frame_equal(table, frame.intervals(level=0.9, n_resamples=200, random_state=1))
+    frame = metrics.frame(
+        y_true, y_pred, sensitive_features=features, metrics=["accuracy", "f1", "balanced_accuracy"]
+    )
+    table = frame.intervals(level=0.9)
+    assert len(table) == 3 * (1 + 4 + 2)
+    assert ((table.low <= table.value) & (table.value <= table.high)).all()
+    for name, kind in [("accuracy", "exact"), ("f1", "exact"), ("balanced_accuracy", "approximate")]:
+        assert table[table.metric == name].interval.tolist() == [kind] * 5 + ["pairs"] * 2
+    with pytest.warns(DeprecationWarning, match="n_resamples and random_state change nothing"):
+        pandas.testing.assert_frame_equal(table, frame.intervals(level=0.9, n_resamples=200, random_state=1))
     # Clopper and Pearson: no failure among 10 has the lower end 0.025^(1/10).
-    alone = metrics.frame([1] * 10, [1] * 10, sensitive_features=["a"] * 10, metrics=["accuracy"]).intervals(n_resamples=2)
+    alone = metrics.frame([1] * 10, [1] * 10, sensitive_features=["a"] * 10, metrics=["accuracy"]).intervals()
     assert abs(alone["low"][0] - 0.025**0.1) < 1e-9
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_groups_that_are_alike_may_have_no_difference(weighted):
+    y_true, y_pred = [1, 1, 1, 0, 0, 0] * 200, [1, 1, 0, 0, 0, 1] * 200
+    weights = [2.0] * 1200 if weighted else None
+    frame = metrics.frame(y_true, y_pred, sensitive_features=["a"] * 600 + ["b"] * 600, sample_weight=weights)
+    table = frame.intervals()
+    rows = {"statistic": table["statistic"].tolist(), "low": table["low"], "high": table["high"]}
+    for statistic, low, high in zip(*rows.values(), strict=True):
+        assert 0 <= low < high <= 1, statistic
+        assert statistic != "difference" or low == 0
+        assert statistic != "ratio" or high == 1
+
+
+def test_one_record_leaves_the_other_groups_known():
+    group = pandas.Series(["a"] * 30 + ["b"] * 30 + ["c"], name="g")
+    frame = metrics.frame([0, 1] * 30 + [1], [0, 1, 1, 0] * 15 + [1], sensitive_features=group, metrics=["accuracy"])
+    table = frame.intervals()
+    assert table.n_undefined.tolist() == [0, 0, 0, 0, 1, 1]
+    assert (table.low[3], table.high[3]) == (0, 1) and table.high[1] < 1
+    assert (table.high[4], table.low[5]) == (1, 0)
+
+
+def test_nothing_is_compared_with_an_unknown_rate():
+    y_true, y_pred = [0] * 30 + [1, 0] * 15, [0] * 30 + [1, 0] * 15
+    group = pandas.Series(["a"] * 30 + ["b"] * 30, name="g")
+    frame = metrics.frame(y_true, y_pred, sensitive_features=group, metrics=["true_positive_rate"], empty="undefined")
+    table = frame.intervals()
+    assert table.value[3:].isna().all() and table.n_undefined[3:].tolist() == [1, 1]
+    assert table.low[3:].tolist() == [0, 0] and table.high[3:].tolist() == [1, 1]
 
 
 def test_what_is_wrong_is_named():

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use dp_data::table::{BlockKind, FeatureBlock, Level};
 
-use crate::fairness::{FairnessReport, GroupRates, Rate};
+use crate::fairness::{Difference, FairnessReport, GroupRates, Rate};
 use crate::model::Model;
 use crate::plain::plain;
 use crate::statement::{Statement, capitalised, rounded_up};
@@ -69,20 +69,21 @@ fn answer(page: &mut String, fairness: &FairnessReport) {
     if let Some(class) = &fairness.answers_one_class {
         say(format!("<b>Warning: the model answers {} for nearly everyone.</b>", escaped(class)));
     }
-    if let Some(worst) = &fairness.worst_group {
-        say(format!("Served worst: <b>{}</b>, by balanced accuracy.", escaped(&worst.to_string())));
+    if let Some(lowest) = fairness.lowest() {
+        say(format!("{}.", escaped(&capitalised(&lowest))));
     }
     let differences = [
-        ("accuracy", fairness.accuracy_difference),
-        ("answers of the positive class", fairness.demographic_parity_difference),
-        ("equalised odds", fairness.equalized_odds_difference),
+        ("accuracy", &fairness.accuracy_difference),
+        ("answers of the positive class", &fairness.demographic_parity_difference),
+        ("equalised odds", &fairness.equalized_odds_difference),
     ];
+    let in_words = |difference: &Difference| escaped(&difference.in_words(points));
     let known: Vec<String> = differences
         .iter()
-        .filter_map(|(name, difference)| Some(format!("{name} {}", points((*difference)?))))
+        .filter_map(|(name, difference)| Some(format!("{name} {}", in_words(difference.as_ref()?))))
         .collect();
     if !known.is_empty() {
-        say(format!("Largest differences between groups: {}.", known.join(", ")));
+        say(format!("Largest differences between groups: {}.", known.join("; ")));
     }
     for remark in fairness.thresholds.iter().flat_map(Thresholds::remarks) {
         say(format!("{}.", escaped(&capitalised(&remark))));
@@ -102,7 +103,7 @@ fn groups(page: &mut String, fairness: &FairnessReport) {
         let cells: Vec<String> = cells.iter().flatten().map(|rate| cell(*rate)).collect();
         let cells = cells.join("</td><td>");
         let name = escaped(&rates.group.to_string());
-        let small = if rates.too_small { " (too small for a statement)" } else { "" };
+        let small = rates.shortage().map_or(String::new(), |shortage| format!(" ({})", escaped(&shortage)));
         format!("<tr><td>{name}{small}</td><td>{:.0}</td><td>{cells}</td></tr>\n", rates.records.max(0.0))
     };
     page.push_str(&row(overall));

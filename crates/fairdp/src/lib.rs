@@ -45,7 +45,7 @@ pub use config::{
 pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
 pub use exit::Exit;
-pub use fairness::{FairnessReport, GroupRates, Rate};
+pub use fairness::{Difference, FairnessReport, GroupRates, Rate};
 pub use fit::{FitOptions, FitPlan, Fitted, Progress, TableSize, fit, fit_table, plan, plan_without_data};
 pub use init::{InitOptions, default_delta, init};
 pub use methods::{MethodLine, methods};

@@ -308,6 +308,7 @@ pub(crate) fn rounded_up(epsilon: f64) -> String {
     dp_accounting::decimal(epsilon, 3, dp_accounting::Rounding::Up)
 }
 
+/// With its first letter large.
 pub(crate) fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

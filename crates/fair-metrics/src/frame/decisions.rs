@@ -6,6 +6,7 @@ use super::attribute::Attribute;
 use super::metric_frame::MetricFrame;
 use super::parity::BinaryRate;
 use crate::error::check_len;
+use crate::noisy::Share;
 use crate::{Labels, Measured, MetricError, Predictions};
 
 /// What a rate is where its denominator is 0.
@@ -52,8 +53,16 @@ pub struct Decisions<'a, L> {
 /// Weights and numbers of the records of the four kinds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Cells {
-    /// True positives, false positives, true negatives, false negatives: weight and records.
-    kinds: [(f64, usize); 4],
+    /// True positives, false positives, true negatives, false negatives.
+    kinds: [Cell; 4],
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Cell {
+    weight: f64,
+    /// Sum of the squares of the weights.
+    squares: f64,
+    records: usize,
 }
 
 const TP: usize = 0;
@@ -122,6 +131,32 @@ impl<'a, L: PartialEq> Decisions<'a, L> {
     /// A rate over some of the records, which a bootstrap may repeat; rows beyond the last record
     /// do not count.
     pub fn on_rows(&self, rows: impl IntoIterator<Item = usize>, rate: BinaryRate) -> Measured {
+        self.cells(rows).rate(rate, self.empty_class)
+    }
+
+    /// The shares whose mean the rate is, on some of the records: one, or two of balanced accuracy.
+    /// Of F1 it is the share `TP/(TP + FP + FN)`, of which F1 is a function.
+    ///
+    /// Weighted records count for as many as vary as much, which is fewer.
+    ///
+    /// # Source
+    /// Effective numbers of records: Kish 1965; of a share in (0, 1) no more than its variance
+    /// leaves, Korn and Graubard 1998.
+    pub(super) fn shares(&self, rows: &[usize], rate: BinaryRate) -> Vec<Share> {
+        self.cells(rows.iter().copied()).shares(rate)
+    }
+
+    /// Whether a record of these counts.
+    pub(super) fn have_weight(&self, rows: &[usize]) -> bool {
+        rows.iter().any(|row| self.weights.is_none_or(|weights| weights.get(*row).is_some_and(|weight| *weight > 0.0)))
+    }
+
+    /// Records.
+    pub(super) const fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    fn cells(&self, rows: impl IntoIterator<Item = usize>) -> Cells {
         let mut cells = Cells::default();
         for row in rows {
             let (Some(label), Some(prediction)) = (self.labels.get(row), self.predictions.get(row)) else {
@@ -134,18 +169,48 @@ impl<'a, L: PartialEq> Decisions<'a, L> {
                 (false, false) => TN,
                 (true, false) => FN,
             };
-            cells.kinds[kind].0 += weight;
-            cells.kinds[kind].1 += usize::from(weight > 0.0);
+            let cell = &mut cells.kinds[kind];
+            cell.weight += weight;
+            cell.squares += weight * weight;
+            cell.records += usize::from(weight > 0.0);
         }
-        cells.rate(rate, self.empty_class)
+        cells
     }
 }
 
 impl Cells {
+    fn shares(&self, rate: BinaryRate) -> Vec<Share> {
+        match rate {
+            BinaryRate::SelectionRate => vec![self.share(&[TP, FP], &[TN, FN])],
+            BinaryRate::TruePositiveRate => vec![self.share(&[TP], &[FN])],
+            BinaryRate::FalsePositiveRate => vec![self.share(&[FP], &[TN])],
+            BinaryRate::TrueNegativeRate => vec![self.share(&[TN], &[FP])],
+            BinaryRate::FalseNegativeRate => vec![self.share(&[FN], &[TP])],
+            BinaryRate::Accuracy => vec![self.share(&[TP, TN], &[FP, FN])],
+            BinaryRate::Precision => vec![self.share(&[TP], &[FP])],
+            BinaryRate::BalancedAccuracy => vec![self.share(&[TP], &[FN]), self.share(&[TN], &[FP])],
+            BinaryRate::F1 => vec![self.share(&[TP], &[FP, FN])],
+        }
+    }
+
+    fn share(&self, hits: &[usize], others: &[usize]) -> Share {
+        let sum = |kinds: &[usize], of: fn(&Cell) -> f64| kinds.iter().map(|kind| of(&self.kinds[*kind])).sum::<f64>();
+        let (a, b) = (sum(hits, |cell| cell.weight), sum(others, |cell| cell.weight));
+        let (a2, b2) = (sum(hits, |cell| cell.squares), sum(others, |cell| cell.squares));
+        if a + b <= 0.0 {
+            return Share::exact(0.0, 0.0);
+        }
+        let rate = a / (a + b);
+        let kish = (a + b) * (a + b) / (a2 + b2);
+        let variance = ((1.0 - rate).powi(2) * a2 + rate.powi(2) * b2) / (a + b).powi(2);
+        let n = if a > 0.0 && b > 0.0 { kish.min(rate * (1.0 - rate) / variance) } else { kish };
+        Share::exact(rate * n, (1.0 - rate) * n)
+    }
+
     fn rate(&self, rate: BinaryRate, empty: EmptyClass) -> Measured {
         let ratio = |part: &[usize], whole: &[usize]| {
-            let weight = |kinds: &[usize]| kinds.iter().map(|kind| self.kinds[*kind].0).sum::<f64>();
-            let n = whole.iter().map(|kind| self.kinds[*kind].1).sum();
+            let weight = |kinds: &[usize]| kinds.iter().map(|kind| self.kinds[*kind].weight).sum::<f64>();
+            let n = whole.iter().map(|kind| self.kinds[*kind].records).sum();
             let value = match (weight(whole) > 0.0, empty) {
                 (true, _) => Some(weight(part) / weight(whole)),
                 (false, EmptyClass::Zero) => Some(0.0),
@@ -202,6 +267,26 @@ mod tests {
         for rate in RATES {
             assert_eq!(decisions.rate(rate), rate.of(&counts), "{rate:?}");
         }
+    }
+
+    #[test]
+    fn shares_are_counts_and_weights_make_them_fewer() {
+        let (labels, predictions) = ([true, true, true, false, false], [true, true, false, false, true]);
+        let rows = [0, 1, 2, 3, 4];
+        let plain = Decisions::new(Labels(&labels), Predictions(&predictions), &true).unwrap();
+        let close = |found: &[Share], expected: &[(f64, f64)]| {
+            let pairs = found.iter().zip(expected);
+            found.len() == expected.len()
+                && pairs.clone().all(|(a, b)| (a.hits - b.0).abs() < 1e-12 && (a.others - b.1).abs() < 1e-12)
+        };
+        assert!(close(&plain.shares(&rows, BinaryRate::BalancedAccuracy), &[(2.0, 1.0), (1.0, 1.0)]));
+        assert!(close(&plain.shares(&rows, BinaryRate::F1), &[(2.0, 2.0)]));
+        let scaled = plain.with_weights(&[7.0; 5]).unwrap();
+        assert!(close(&scaled.shares(&rows, BinaryRate::Accuracy), &[(3.0, 2.0)]));
+        // Hits weigh 3 and 1: the rate is 4/5, its variance (0.04·10 + 0.64·1)/25 = 0.0416.
+        let weighted = plain.with_weights(&[3.0, 1.0, 1.0, 1.0, 1.0]).unwrap();
+        let n = (25.0_f64 / 11.0).min(0.16 / 0.0416);
+        assert!(close(&weighted.shares(&rows, BinaryRate::TruePositiveRate), &[(0.8 * n, 0.2 * n)]));
     }
 
     #[test]

@@ -1,93 +1,127 @@
-//! Bootstrap intervals of everything in a frame.
+//! Intervals of everything in a frame of rates.
 
-use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use super::attribute::Attribute;
-use super::metric_frame::{Distance, MetricFrame, Stratum};
+use super::decisions::Decisions;
+use super::metric_frame::{Stratum, check_columns, split};
 use super::parity::{BinaryRate, binary_frame};
-use crate::bootstrap::{BootstrapInterval, bootstrap_parts};
-use crate::{Interval, Labels, Measured, MetricError, Predictions};
+use crate::error::check_len;
+use crate::interval::check_level;
+use crate::noisy::{Gap, NoisyRate, Share, largest_difference, least_ratio, mean_of_shares, unknown_groups};
+use crate::{Interval, Labels, MetricError, Predictions};
 
-/// Intervals of one stratum; `None` where the statistic was undefined in every resample.
+/// Intervals of one stratum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StratumIntervals {
     /// Of the overall value.
-    pub overall: Option<BootstrapInterval>,
+    pub overall: NoisyRate,
     /// Of each group's value, in the frame's order.
-    pub by_group: Vec<Option<BootstrapInterval>>,
-    /// Of the greatest difference between two groups. It cannot be negative, so its interval does
-    /// not reach below zero even if the groups are alike: compare it with what is acceptable, not
-    /// with zero.
-    pub difference: Option<BootstrapInterval>,
-    /// Of the least ratio between two groups.
-    pub ratio: Option<BootstrapInterval>,
+    pub by_group: Vec<NoisyRate>,
+    /// Of the greatest difference between two groups, see
+    /// [`largest_difference`](crate::noisy::largest_difference).
+    pub difference: Gap,
+    /// Of the least ratio between two groups, see [`least_ratio`](crate::noisy::least_ratio).
+    pub ratio: Gap,
 }
 
-/// Bootstrap intervals of the frame that [`MetricFrame::new`] makes of the same arguments, one per
-/// stratum.
-///
-/// Each is expanded for the number of records that it is about: a small group's for that group's, a
-/// difference's and a ratio's for the smallest group's. A group whose records all have one value
-/// gets an interval without width, however few they are. For shares of records [`binary_intervals`]
-/// and [`Measured::rate_interval`] are exact there too.
-///
-/// # Errors
-/// As [`MetricFrame::new`] and [`bootstrap`](crate::bootstrap).
-///
-/// # Example
-/// ```
-/// use fair_metrics::{Attribute, Measured, frame_intervals};
-/// use rand::SeedableRng;
-///
-/// let right = [1.0, 0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0];
-/// let sex = Attribute::from_labels("sex", &["f", "f", "f", "f", "m", "m", "m", "m"]);
-/// let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(7);
-/// let intervals = frame_intervals(&[sex], &[], 500, 0.9, &mut rng, |rows| {
-///     Ok(Measured::mean(rows.iter().map(|row| right[*row]).sum(), rows.len()))
-/// })?;
-/// let f = intervals[0].by_group[0].unwrap();
-/// assert!(f.low <= 0.75 && 0.75 <= f.high);
-/// # Ok::<(), fair_metrics::MetricError>(())
-/// ```
-pub fn frame_intervals(
-    attributes: &[Attribute],
-    controls: &[Attribute],
-    n_resamples: usize,
-    level: f64,
-    rng: &mut impl Rng,
-    metric: impl Fn(&[usize]) -> Result<Measured, MetricError>,
-) -> Result<Vec<StratumIntervals>, MetricError> {
-    let frame = MetricFrame::new(attributes, controls, &metric)?;
-    let n_records = attributes.first().map_or(0, |attribute| attribute.values().len());
-    let sizes: Vec<usize> = frame.strata().iter().flat_map(sizes).collect();
-    let intervals = bootstrap_parts((n_records, &sizes), n_resamples, level, rng, |rows| {
-        let frame = MetricFrame::on_rows(rows, attributes, controls, &metric)?;
-        Ok(frame.strata().iter().flat_map(statistics).collect())
-    })?;
-    let within = |interval: Option<BootstrapInterval>, greatest: f64| {
-        interval.map(|interval| BootstrapInterval {
-            low: interval.low.max(0.0),
-            high: interval.high.min(greatest),
-            ..interval
-        })
+impl<L: PartialEq> Decisions<'_, L> {
+    /// Intervals of the frame that [`frame`](Self::frame) makes of the same arguments, one entry per
+    /// stratum.
+    ///
+    /// Shares of records without weight have the exact interval of Clopper and Pearson. Balanced
+    /// accuracy and differences are tested as sums of rates ([`noisy`](crate::noisy)), weighted
+    /// records by their effective number.
+    ///
+    /// # Edge cases
+    /// A figure of fewer than two records is unknown: its group's interval is [0, 1], and so the
+    /// difference may be up to 1 and the ratio down to 0. Whatever an empty class counts as: a group
+    /// without one says nothing of its rate. A group without a record, or without weight, is not
+    /// compared.
+    ///
+    /// # Errors
+    /// As [`frame`](Self::frame); [`MetricError::OutOfRange`] unless `0 < level < 1`.
+    ///
+    /// # Example
+    /// ```
+    /// use fair_metrics::{Attribute, BinaryRate, Decisions, Labels, Predictions};
+    ///
+    /// let (labels, predictions) = ([true; 40], [[true; 20], [false; 20]].concat());
+    /// let decisions = Decisions::new(Labels(&labels), Predictions(&predictions), &true)?;
+    /// let sex = Attribute::from_labels("sex", &[["f"; 20], ["m"; 20]].concat());
+    /// let intervals = decisions.intervals(&[sex], &[], BinaryRate::Accuracy, 0.95)?;
+    /// let f = intervals[0].by_group[0];
+    /// assert!((f.low - 0.8316).abs() < 1e-4 && f.high == 1.0); // 0.025^(1/20)
+    /// let difference = intervals[0].difference.all;
+    /// assert!(difference.low > 0.8 && difference.high == 1.0);
+    /// # Ok::<(), fair_metrics::MetricError>(())
+    /// ```
+    pub fn intervals(
+        &self,
+        attributes: &[Attribute],
+        controls: &[Attribute],
+        rate: BinaryRate,
+        level: f64,
+    ) -> Result<Vec<StratumIntervals>, MetricError> {
+        check_level(level)?;
+        let n_records = check_columns(attributes, controls)?;
+        check_len("attributes", n_records, "labels", self.len())?;
+        let rows: Vec<usize> = (0..n_records).collect();
+        let of = |(_, rows): (_, Vec<usize>)| {
+            let groups = split(&rows, attributes).into_iter();
+            let groups = groups.map(|(_, rows)| self.have_weight(&rows).then(|| self.shares(&rows, rate))).collect();
+            stratum(&self.shares(&rows, rate), groups, rate, level)
+        };
+        Ok(split(&rows, controls).into_iter().map(of).collect())
+    }
+}
+
+/// Intervals from the shares of all records and of the groups, none of a group without a record.
+fn stratum(overall: &[Share], groups: Vec<Option<Vec<Share>>>, rate: BinaryRate, level: f64) -> StratumIntervals {
+    let of: fn(&[Share], f64) -> NoisyRate = if rate == BinaryRate::F1 { f1 } else { mean_of_shares };
+    let by_group = groups.iter().map(|shares| of(shares.as_deref().unwrap_or_default(), level)).collect();
+    let (places, compared): (Vec<usize>, Vec<Vec<Share>>) =
+        groups.into_iter().enumerate().filter_map(|(place, shares)| Some((place, shares?))).unzip();
+    let (difference, ratio) = if rate == BinaryRate::F1 {
+        f1_gaps(compared, level)
+    } else {
+        let ratio = least_ratio(&compared, level);
+        (largest_difference(&[compared], level), ratio)
     };
-    let mut intervals = intervals.into_iter();
-    let mut next = || intervals.next().flatten();
-    Ok(frame
-        .strata()
-        .iter()
-        .map(|stratum| StratumIntervals {
-            overall: next(),
-            by_group: stratum.by_group.iter().map(|_| next()).collect(),
-            difference: within(next(), f64::INFINITY),
-            ratio: if stratum.by_group.iter().all(|group| group.measured.value.is_none_or(|value| value >= 0.0)) {
-                within(next(), 1.0)
-            } else {
-                next()
-            },
-        })
-        .collect())
+    let placed = |gap: Gap| Gap { unknown: gap.unknown.into_iter().map(|group| places[group]).collect(), ..gap };
+    StratumIntervals { overall: of(overall, level), by_group, difference: placed(difference), ratio: placed(ratio) }
+}
+
+/// F1 is the function `2 s/(1 + s)` of the share `s = TP/(TP + FP + FN)`, and its interval that
+/// function's of the share's.
+fn f1(shares: &[Share], level: f64) -> NoisyRate {
+    let of = |share: f64| 2.0 * share / (1.0 + share);
+    let share = mean_of_shares(shares, level);
+    NoisyRate { value: share.value.map(of), low: of(share.low), high: of(share.high) }
+}
+
+/// F1 is no sum of rates: groups are compared by intervals that hold together.
+fn f1_gaps(groups: Vec<Vec<Share>>, level: f64) -> (Gap, Gap) {
+    let together = 1.0 - (1.0 - level) / groups.len().max(1) as f64;
+    let known: Vec<NoisyRate> =
+        groups.iter().map(|shares| f1(shares, together)).filter(|rate| rate.value.is_some()).collect();
+    let most = |end: fn(&NoisyRate) -> f64| known.iter().map(end).fold(0.0, f64::max);
+    let least = |end: fn(&NoisyRate) -> f64| known.iter().map(end).fold(1.0, f64::min);
+    let value = |rate: &NoisyRate| rate.value.unwrap_or(0.0);
+    let (top, bottom) = (most(value), least(value));
+    let difference = NoisyRate {
+        value: Some(top - bottom),
+        low: (most(|rate| rate.low) - least(|rate| rate.high)).max(0.0),
+        high: most(|rate| rate.high) - least(|rate| rate.low),
+    };
+    // Divided in this order, 0 by 0 is no number, and 1 is less.
+    let ratio = NoisyRate {
+        value: (top > 0.0).then(|| bottom / top),
+        low: least(|rate| rate.low) / most(|rate| rate.high),
+        high: (least(|rate| rate.high) / most(|rate| rate.low)).min(1.0),
+    };
+    let unknown = unknown_groups(&[groups]);
+    (Gap::of_differences(known.len(), difference, unknown.clone()), Gap::of_ratios(known.len(), ratio, unknown))
 }
 
 /// Exact intervals of a rate in one stratum.
@@ -146,47 +180,109 @@ pub fn binary_intervals(
     frame.strata().iter().map(of).collect()
 }
 
-/// A stratum's statistics in the order in which [`frame_intervals`] takes them back.
-fn statistics(stratum: &Stratum) -> Vec<Option<f64>> {
-    std::iter::once(stratum.overall.value)
-        .chain(stratum.by_group.iter().map(|group| group.measured.value))
-        .chain([stratum.difference(Distance::BetweenGroups), stratum.ratio(Distance::BetweenGroups)])
-        .collect()
-}
-
-/// Of how many records each of them is.
-fn sizes(stratum: &Stratum) -> Vec<usize> {
-    let groups = stratum.by_group.iter().map(|group| group.measured.n);
-    let smallest = groups.clone().filter(|n| *n > 0).min().unwrap_or(0);
-    std::iter::once(stratum.overall.n).chain(groups).chain([smallest; 2]).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use rand::SeedableRng;
-    use rand_chacha::ChaCha8Rng;
-
     use super::*;
 
+    /// Each group's labels and predictions from its true positives, false positives, true negatives
+    /// and false negatives.
+    fn intervals(groups: &[[usize; 4]], rate: BinaryRate) -> StratumIntervals {
+        let (mut labels, mut predictions, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        for (group, cells) in groups.iter().enumerate() {
+            for (n, (label, prediction)) in
+                cells.iter().zip([(true, true), (false, true), (false, false), (true, false)])
+            {
+                labels.extend(vec![label; *n]);
+                predictions.extend(vec![prediction; *n]);
+                names.extend(vec![group; *n]);
+            }
+        }
+        let levels = (0..groups.len()).map(|group| group.to_string());
+        let attribute = Attribute::new("group", &names, levels).unwrap();
+        let decisions = Decisions::new(Labels(&labels), Predictions(&predictions), &true).unwrap();
+        decisions.intervals(&[attribute], &[], rate, 0.95).unwrap().remove(0)
+    }
+
+    const RATES: [BinaryRate; 9] = [
+        BinaryRate::SelectionRate,
+        BinaryRate::TruePositiveRate,
+        BinaryRate::FalsePositiveRate,
+        BinaryRate::TrueNegativeRate,
+        BinaryRate::FalseNegativeRate,
+        BinaryRate::Accuracy,
+        BinaryRate::BalancedAccuracy,
+        BinaryRate::Precision,
+        BinaryRate::F1,
+    ];
+
     #[test]
-    fn every_statistic_gets_its_own_interval() {
-        // Constant groups: whatever is drawn, group a is 1, group b is 3, and an empty level stays
-        // undefined.
-        let group = Attribute::new("group", &[[0; 20], [1; 20]].concat(), ["a", "b", "c"]).unwrap();
-        let values = [[1.0; 20], [3.0; 20]].concat();
-        let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let intervals = frame_intervals(&[group], &[], 200, 0.9, &mut rng, |rows| {
-            Ok(Measured::mean(rows.iter().map(|row| values[*row]).sum(), rows.len()))
-        })
-        .unwrap();
-        let [stratum] = &intervals[..] else { panic!("{intervals:?}") };
-        let ends = |interval: Option<BootstrapInterval>| interval.map(|interval| (interval.low, interval.high));
-        assert_eq!(ends(stratum.by_group[0]), Some((1.0, 1.0)));
-        assert_eq!(ends(stratum.by_group[1]), Some((3.0, 3.0)));
-        assert_eq!(stratum.by_group[2], None);
-        assert_eq!(ends(stratum.difference), Some((2.0, 2.0)));
-        assert_eq!(ends(stratum.ratio), Some((1.0 / 3.0, 1.0 / 3.0)));
-        let overall = stratum.overall.unwrap();
-        assert!(overall.low < 2.0 && 2.0 < overall.high);
+    fn groups_that_are_alike_may_have_no_difference() {
+        for rate in RATES {
+            let found = intervals(&[[400, 100, 400, 100], [400, 100, 400, 100]], rate);
+            let (difference, ratio) = (found.difference.all, found.ratio.all);
+            assert_eq!((difference.value, difference.low), (Some(0.0), 0.0), "{rate:?}");
+            assert_eq!((ratio.value, ratio.high), (Some(1.0), 1.0), "{rate:?}");
+            assert!(difference.high > 0.0 && difference.high < 0.2 && ratio.low > 0.3, "{rate:?}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn ends_stay_in_the_range_and_surround_the_value() {
+        for rate in RATES {
+            for groups in [[[3, 0, 3, 0], [0, 3, 0, 3]], [[1, 1, 1, 1], [30, 0, 30, 0]], [[2, 0, 0, 0], [2, 2, 2, 2]]] {
+                let found = intervals(&groups, rate);
+                let all = [found.overall, found.difference.all, found.ratio.all];
+                for interval in all.iter().chain(&found.by_group) {
+                    assert!(0.0 <= interval.low && interval.low <= interval.high && interval.high <= 1.0, "{rate:?}");
+                    assert!(interval.value.is_none_or(|value| interval.contains(value)), "{rate:?}: {interval:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_record_leaves_the_others_known() {
+        let found = intervals(&[[20, 10, 20, 10], [15, 15, 15, 15], [1, 0, 0, 0]], BinaryRate::SelectionRate);
+        assert_eq!(found.by_group[2], NoisyRate::UNKNOWN);
+        assert_eq!(found.difference.unknown, [2]);
+        assert_eq!((found.difference.all.value, found.difference.all.high), (None, 1.0));
+        assert!(found.difference.known.unwrap().high < 0.4 && found.by_group[0].high < 1.0);
+    }
+
+    /// Of the four intersections one has no record, and one has none with weight.
+    #[test]
+    fn groups_without_records_are_not_compared() {
+        let sex = Attribute::from_labels("sex", &["f", "f", "f", "m", "m"]);
+        let place = Attribute::from_labels("place", &["n", "n", "s", "n", "n"]);
+        let labels = [true, false, true, true, true];
+        let decisions = Decisions::new(Labels(&labels), Predictions(&labels), &true).unwrap();
+        let weighted = decisions.with_weights(&[1.0, 1.0, 0.0, 1.0, 1.0]).unwrap();
+        let intervals = |decisions: Decisions<'_, bool>| {
+            decisions.intervals(&[sex.clone(), place.clone()], &[], BinaryRate::Accuracy, 0.95).unwrap().remove(0)
+        };
+        assert_eq!(intervals(decisions).difference.unknown, [1]);
+        let found = intervals(weighted);
+        assert_eq!((found.difference.unknown.len(), found.difference.known.is_some()), (0, true));
+        assert_eq!((found.by_group[1], found.by_group[3]), (NoisyRate::UNKNOWN, NoisyRate::UNKNOWN));
+        let short = Attribute::from_labels("sex", &["f"]);
+        assert!(decisions.intervals(&[short], &[], BinaryRate::Accuracy, 0.95).is_err());
+    }
+
+    #[test]
+    fn one_group_alone_is_compared_with_none() {
+        let found = intervals(&[[0, 0, 30, 0], [10, 5, 10, 5]], BinaryRate::TruePositiveRate);
+        assert_eq!((found.difference.known, found.ratio.known), (None, None));
+        assert_eq!(found.difference.all, NoisyRate::UNKNOWN);
+    }
+
+    /// 20 true positives and 10 wrong answers: F1 is 40/50, and 2/3 of 30 is 0.472 to 0.827 by
+    /// Clopper and Pearson.
+    #[test]
+    fn f1_is_a_function_of_a_share() {
+        let found = intervals(&[[20, 5, 9, 5], [20, 5, 70, 5]], BinaryRate::F1).by_group;
+        assert!((found[0].value.unwrap() - 0.8).abs() < 1e-12);
+        assert!((found[0].low - 2.0 * 0.4719 / 1.4719).abs() < 1e-3, "{found:?}");
+        assert!((found[0].high - 2.0 * 0.8271 / 1.8271).abs() < 1e-3, "{found:?}");
+        assert_eq!(found[0], found[1]);
     }
 }

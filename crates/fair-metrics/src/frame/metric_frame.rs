@@ -103,16 +103,7 @@ impl MetricFrame {
         controls: &[Attribute],
         metric: impl Fn(&[usize]) -> Result<Measured, MetricError>,
     ) -> Result<Self, MetricError> {
-        let Some(first) = attributes.first() else {
-            return Err(MetricError::TooFew { name: "attributes", found: 0, needed: 1 });
-        };
-        let n_records = first.values().len();
-        for attribute in attributes {
-            check_len("attributes", attribute.values().len(), "attributes[0]", n_records)?;
-        }
-        for control in controls {
-            check_len("controls", control.values().len(), "attributes[0]", n_records)?;
-        }
+        let n_records = check_columns(attributes, controls)?;
         if let Some(index) = rows.iter().position(|row| *row >= n_records) {
             return Err(MetricError::RowOutOfRange { index, value: rows[index], n_records });
         }
@@ -146,8 +137,23 @@ impl MetricFrame {
     }
 }
 
+/// The number of records, which all columns must have.
+pub(super) fn check_columns(attributes: &[Attribute], controls: &[Attribute]) -> Result<usize, MetricError> {
+    let Some(first) = attributes.first() else {
+        return Err(MetricError::TooFew { name: "attributes", found: 0, needed: 1 });
+    };
+    let n_records = first.values().len();
+    for attribute in attributes {
+        check_len("attributes", attribute.values().len(), "attributes[0]", n_records)?;
+    }
+    for control in controls {
+        check_len("controls", control.values().len(), "attributes[0]", n_records)?;
+    }
+    Ok(n_records)
+}
+
 /// Every combination of levels with its rows, the last column varying fastest.
-fn split(rows: &[usize], columns: &[Attribute]) -> Vec<(Vec<String>, Vec<usize>)> {
+pub(super) fn split(rows: &[usize], columns: &[Attribute]) -> Vec<(Vec<String>, Vec<usize>)> {
     let mut parts: Vec<(Vec<String>, Vec<usize>)> = vec![(Vec::new(), rows.to_vec())];
     for column in columns {
         parts = parts

@@ -9,7 +9,7 @@ mod quantiles;
 
 pub use attribute::Attribute;
 pub use decisions::{Decisions, EmptyClass};
-pub use intervals::{RateIntervals, StratumIntervals, binary_intervals, frame_intervals};
+pub use intervals::{RateIntervals, StratumIntervals, binary_intervals};
 pub use metric_frame::{Distance, GroupValue, MetricFrame, Stratum};
 pub use parity::{
     Aggregate, BinaryRate, binary_frame, demographic_parity_difference, demographic_parity_ratio,

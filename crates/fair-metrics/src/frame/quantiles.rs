@@ -31,7 +31,9 @@ pub struct StratumQuantiles {
 ///
 /// Fairlearn's `ci_quantiles`, with `n_boot = n_resamples`: each quantile interpolates linearly
 /// between order statistics, and a statistic that is undefined in some resample has none.
-/// [`frame_intervals`](crate::frame_intervals) leaves such resamples out and counts them instead.
+/// A quantile of the greatest difference is no bound on the true one: between two groups that are
+/// alike every resample has some difference. [`Decisions::intervals`](crate::Decisions::intervals)
+/// holds for differences, and at rates of 0 and 1.
 ///
 /// # Errors
 /// As [`MetricFrame::new`]; [`MetricError::OutOfRange`] for a quantile outside [0, 1], and

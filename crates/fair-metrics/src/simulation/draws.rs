@@ -46,4 +46,25 @@ impl<'a> Draws<'a> {
     pub(super) fn binomial(&mut self, n: usize, rate: f64) -> usize {
         (0..n).filter(|_| self.rng.random::<f64>() < rate).count()
     }
+
+    /// The same by the distances between the rarer ones, which are geometric: fewer draws where
+    /// there are many records.
+    pub(super) fn binomial_of_many(&mut self, n: usize, rate: f64) -> usize {
+        if rate > 0.5 {
+            return n - self.binomial_of_many(n, 1.0 - rate);
+        }
+        if rate <= 0.0 {
+            return 0;
+        }
+        let per_record = (-rate).ln_1p();
+        let (mut taken, mut last) = (0, 0.0);
+        loop {
+            // In (0, 1]: the logarithm is finite.
+            last += ((1.0 - self.rng.random::<f64>()).ln() / per_record).floor() + 1.0;
+            if last > n as f64 {
+                return taken;
+            }
+            taken += 1;
+        }
+    }
 }

@@ -17,6 +17,7 @@
 mod claims;
 mod costs;
 mod draws;
+pub mod fairness;
 mod intervals;
 mod published;
 

@@ -23,6 +23,7 @@ comparisons. Undefined ratios (0 to 0) are ``nan``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import product
 from typing import Any, Literal
@@ -68,7 +69,6 @@ METRICS = (
 """The rates that a frame can hold, besides ``count``."""
 
 _COLUMNS = ("count", "metric", "statistic", "value", "low", "high", "interval", "n_undefined")
-_SHARES = frozenset(METRICS) - {"balanced_accuracy", "f1"}
 
 Empty = Literal["zero", "undefined"]
 Method = Literal["between_groups", "to_overall"]
@@ -127,43 +127,54 @@ class MetricFrame:
         """The least ratio of two groups' values, or of a group's and that of all records."""
         return self._per_stratum(lambda _, frame: frame.ratio(method), rates_only=True)
 
-    def intervals(self, level: float = 0.95, n_resamples: int = 1000, random_state: int = 0) -> Any:
+    def intervals(
+        self, level: float = 0.95, n_resamples: int | None = None, random_state: int | None = None
+    ) -> Any:
         """An interval of every number: one row per metric and statistic.
 
         The columns are the control and sensitive features (empty where a row is about all groups),
         ``metric``, ``statistic`` (``overall``, ``group``, ``difference``, ``ratio``), ``value``,
-        ``low``, ``high``, ``interval`` and ``n_undefined``. Shares of records without weights get
-        the exact interval of Clopper and Pearson; everything else a bootstrap over records,
-        expanded for small groups, of which ``n_undefined`` resamples were undefined. A bootstrap says
-        too little where a rate is 0 or 1: resamples of a group that is all right do not vary, and a
-        difference of such groups has an interval of no width. Its ends may leave the range of the
-        statistic.
+        ``low``, ``high``, ``interval`` and ``n_undefined``. ``interval`` says what kind it is:
+
+        - ``exact``: Clopper's and Pearson's, of shares of records and F1 without weights;
+        - ``approximate``: of balanced accuracy, by a test of the mean of two shares, and of
+          weighted records, by their effective number;
+        - ``pairs``: of the greatest difference and the least ratio, which hold for all pairs of
+          groups together. Groups that are alike have 0 and 1 in theirs.
+
+        A figure of fewer than two records is unknown, and its group's interval is from 0 to 1.
+        ``n_undefined`` counts such groups in a comparison: a difference may then be up to 1, and a
+        ratio down to 0. Groups without a record are left out. Nothing is resampled:
+        ``n_resamples`` and ``random_state`` change nothing, and giving them is deprecated.
         """
+        if n_resamples is not None or random_state is not None:
+            note = "intervals: n_resamples and random_state change nothing, since intervals are no longer resampled"
+            warnings.warn(note, DeprecationWarning, stacklevel=2)
         rows: list[dict[str, Any]] = []
+        features = [name for name, _ in self._sensitive]
         for name, frame in self._frames.items():
             if name == "count":
                 continue
-            exact = None
-            if name in _SHARES and not self._weighted:
-                exact = frame.exact_intervals(level)
-            bootstrap = self._records.intervals(name, level, n_resamples, random_state)
+            kind = "exact" if name != "balanced_accuracy" and not self._weighted else "approximate"
             differences, ratios = frame.difference("between_groups"), frame.ratio("between_groups")
-            values = zip(frame.overall(), frame.by_group(), differences, ratios, strict=True)
-            for place, (control, (overall, groups, difference, ratio)) in enumerate(
-                zip(_levels(self._control), values, strict=True)
-            ):
-                ends, group_ends, difference_ends, ratio_ends = bootstrap[place]
+            strata = zip(
+                _levels(self._control), frame.overall(), frame.by_group(), differences, ratios,
+                self._records.intervals(name, level), strict=True,
+            )
+            for control, overall, groups, difference, ratio, ends in strata:
                 entry = dict(zip((name for name, _ in self._control), control, strict=True))
-                statistics = [("overall", None, overall, ends, exact and exact[place][0])]
-                for position, group in enumerate(_levels(self._sensitive)):
-                    known = exact and exact[place][1][position]
-                    statistics.append(("group", group, groups[position], group_ends[position], known))
-                statistics.append(("difference", None, difference, difference_ends, None))
-                statistics.append(("ratio", None, ratio, ratio_ends, None))
-                for statistic, group, value, resampled, known in statistics:
-                    features = [name for name, _ in self._sensitive]
+                statistics = [("overall", None, overall, ends[0], kind, 0)]
+                for group, value, own in zip(_levels(self._sensitive), groups, ends[1], strict=True):
+                    statistics.append(("group", group, value, own, kind, 0))
+                for statistic, value, (own, n_undefined, is_known) in (
+                    ("difference", difference, ends[2]), ("ratio", ratio, ends[3]),
+                ):
+                    statistics.append((statistic, None, value if is_known else None, own, "pairs", n_undefined))
+                for statistic, group, value, (low, high), interval, n_undefined in statistics:
                     keys = {**entry, **dict(zip(features, group or [None] * len(features), strict=True))}
-                    rows.append({**keys, "metric": name, "statistic": statistic, **_interval(value, resampled, known)})
+                    found = {"value": _number(value), "low": low, "high": high}
+                    found |= {"interval": interval, "n_undefined": n_undefined}
+                    rows.append({**keys, "metric": name, "statistic": statistic, **found})
         labels = {name for name, _ in self._control + self._sensitive}
         columns = {
             name: np.array([row[name] for row in rows], dtype=object if name in labels else None)
@@ -481,17 +492,6 @@ def _positive(labels: np.ndarray, predictions: np.ndarray, pos_label: Any) -> An
     if found <= {0, 1} or found <= {-1, 1}:
         return 1
     raise ValueError("pos_label = None: expected the positive label, where labels are neither 0 and 1 nor -1 and 1")
-
-
-def _interval(value: float | None, resampled: Any, known: Any) -> dict[str, Any]:
-    low, high = known or (resampled[:2] if resampled else (None, None))
-    return {
-        "value": _number(value),
-        "low": _number(low),
-        "high": _number(high),
-        "interval": "exact" if known else "bootstrap",
-        "n_undefined": 0 if known or not resampled else resampled[2],
-    }
 
 
 def _levels(features: Sequence[tuple[str, np.ndarray]]) -> Any:

@@ -1,18 +1,13 @@
 //! One metric over all records and by group.
 
-use fair_metrics::{Distance, Measured, MetricFrame, Stratum};
+use fair_metrics::{Distance, MetricFrame, Stratum};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-
-use crate::errors;
 
 /// A metric of every stratum (one, without control features) and of every group in it; `None` where
 /// it is undefined.
 #[pyclass(frozen, module = "fairdp._fairdp.metrics")]
 pub(crate) struct Frame(pub(super) MetricFrame);
-
-/// An interval's ends, overall and by group.
-type Ends = ((f64, f64), Vec<(f64, f64)>);
 
 #[pymethods]
 impl Frame {
@@ -51,19 +46,6 @@ impl Frame {
     fn ratio(&self, method: &str) -> PyResult<Vec<Option<f64>>> {
         let distance = distance(method)?;
         Ok(self.of(|stratum| stratum.ratio(distance)))
-    }
-
-    /// Exact intervals of a share of records: of each stratum and of its groups.
-    fn exact_intervals(&self, level: f64) -> PyResult<Vec<Ends>> {
-        let ends = |measured: &Measured| -> PyResult<(f64, f64)> {
-            let interval = measured.rate_interval(level).map_err(errors::metric_error)?;
-            Ok((interval.low, interval.high))
-        };
-        let of = |stratum: &Stratum| -> PyResult<Ends> {
-            let by_group = stratum.by_group.iter().map(|group| ends(&group.measured)).collect::<PyResult<_>>()?;
-            Ok((ends(&stratum.overall)?, by_group))
-        };
-        self.0.strata().iter().map(of).collect()
     }
 }
 

@@ -1,14 +1,12 @@
 //! Decisions on records with their groups: what every metric is computed from.
 
+use fair_metrics::noisy::{Gap, NoisyRate};
 use fair_metrics::{
-    Attribute, BinaryRate, BootstrapInterval, Decisions, EmptyClass, Labels, Measured, MetricError, MetricFrame,
-    Predictions, frame_intervals,
+    Attribute, BinaryRate, Decisions, EmptyClass, Labels, Measured, MetricError, MetricFrame, Predictions,
 };
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use rand::SeedableRng;
-use rand_chacha::ChaCha20Rng;
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
 use serde::de::value::Error as NoSuchName;
@@ -19,10 +17,12 @@ use crate::errors;
 /// A column of groups: its name, each record's position in the list of its levels, and how many
 /// levels there are.
 type Column<'py> = (String, PyReadonlyArray1<'py, i64>, usize);
-/// An interval with the number of resamples in which its statistic was undefined.
-type Ends = Option<(f64, f64, usize)>;
+/// An interval's ends.
+type Ends = (f64, f64);
+/// Those of a comparison of groups, how many of these are unknown, and whether two are known.
+type GapEnds = (Ends, usize, bool);
 /// Of one stratum: overall, by group, difference, ratio.
-type StratumEnds = (Ends, Vec<Ends>, Ends, Ends);
+type StratumEnds = (Ends, Vec<Ends>, GapEnds, GapEnds);
 
 /// Whether each record is positive and was predicted so, its weight and its groups.
 #[pyclass(frozen, module = "fairdp._fairdp.metrics")]
@@ -83,28 +83,16 @@ impl Records {
         py.detach(frame).map(Frame).map_err(errors::metric_error)
     }
 
-    /// Bootstrap intervals of a rate: one entry per stratum.
-    fn intervals(
-        &self,
-        py: Python<'_>,
-        name: &str,
-        level: f64,
-        n_resamples: usize,
-        seed: u64,
-    ) -> PyResult<Vec<StratumEnds>> {
+    /// Intervals of a rate: one entry per stratum.
+    fn intervals(&self, py: Python<'_>, name: &str, level: f64) -> PyResult<Vec<StratumEnds>> {
         let rate = rate(name)?;
-        let mut rng = ChaCha20Rng::seed_from_u64(seed);
-        let mut intervals = || {
-            let metric = self.metric(rate)?;
-            frame_intervals(&self.attributes, &self.controls, n_resamples, level, &mut rng, metric)
-        };
-        let strata = py.detach(&mut intervals).map_err(errors::metric_error)?;
-        let ends = |interval: Option<BootstrapInterval>| {
-            interval.map(|interval| (interval.low, interval.high, interval.n_undefined))
-        };
+        let intervals = || self.decisions()?.intervals(&self.attributes, &self.controls, rate, level);
+        let strata = py.detach(intervals).map_err(errors::metric_error)?;
+        let ends = |rate: NoisyRate| (rate.low, rate.high);
+        let gap = |gap: &Gap| (ends(gap.all), gap.unknown.len(), gap.known.is_some());
         let strata = strata.into_iter().map(|stratum| {
             let by_group = stratum.by_group.into_iter().map(ends).collect();
-            (ends(stratum.overall), by_group, ends(stratum.difference), ends(stratum.ratio))
+            (ends(stratum.overall), by_group, gap(&stratum.difference), gap(&stratum.ratio))
         });
         Ok(strata.collect())
     }

@@ -128,7 +128,7 @@ pub(super) fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Resu
     };
     writeln!(out, "{:<20} {:>8} {:>22} {:>22}", "group", "records", "accuracy", "balanced accuracy")?;
     let mut row = |rates: &GroupRates| {
-        let small = if rates.too_small { "  too small" } else { "" };
+        let small = rates.shortage().map_or(String::new(), |shortage| format!("  {}", plain(&shortage)));
         let cells = (cell(rates.accuracy), cell(rates.balanced_accuracy));
         let (group, records) = (rates.group.to_string(), rates.records.max(0.0));
         let group = plain(&group);
@@ -145,11 +145,11 @@ pub(super) fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Resu
     for remark in fairness.thresholds.iter().flat_map(Thresholds::remarks) {
         writeln!(out, "{}", plain(&remark))?;
     }
-    if let Some(worst) = &fairness.worst_group {
-        writeln!(out, "served worst: {}", plain(&worst.to_string()))?;
+    if let Some(lowest) = fairness.lowest() {
+        writeln!(out, "{}", plain(&lowest))?;
     }
-    if let Some(odds) = fairness.equalized_odds_difference {
-        writeln!(out, "equalised odds: difference {}", cell(odds))?;
+    if let Some(odds) = &fairness.equalized_odds_difference {
+        writeln!(out, "equalised odds: difference {}", plain(&odds.in_words(cell)))?;
     }
     if let Some(class) = &fairness.answers_one_class {
         writeln!(out, "WARNING: the model answers `{}` for nearly everyone", plain(class))?;

@@ -22,7 +22,7 @@ use crate::card;
 use crate::config::{Config, Fairness, TuningEntry};
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
-use crate::fairness::{FairnessReport, NoisyCounts};
+use crate::fairness::{FairnessReport, release_counts};
 use crate::input;
 use crate::key::{Bound, DrawnKey, NoiseKey};
 use crate::model::{Model, PIPELINE, Pipeline, WEIGHTS};
@@ -213,8 +213,8 @@ fn run(
         let shape = (groups.len(), classes.len());
         let mut rng = key.stream("answers", 0);
         let exact = answers.counts(shape.0, shape.1);
-        let counts = NoisyCounts::release(exact, shape, planned.noise_multiplier, max_records, &mut rng);
-        FairnessReport::of(&counts, &groups, &classes)
+        let counts = release_counts(exact, shape, planned.noise_multiplier, max_records, &mut rng)?;
+        FairnessReport::of(&counts, &groups, &classes)?
     } else {
         FairnessReport::unmeasured(&classes)
     };
@@ -253,7 +253,7 @@ fn run(
             }
         },
         records: [sizes.0, sizes.1, n_validation],
-        test_figures: test_figures(has_test, fairness.noise_std),
+        test_figures: test_figures(&fairness),
         tuning: settings(config, &plan, options.known_of_settings.as_deref()),
         model: candidate.model.clone(),
         method: candidate.method.clone(),
@@ -371,15 +371,17 @@ fn existence(config: &Config) -> String {
     format!("that this release exists: it says that {says}")
 }
 
-fn test_figures(has_test: bool, std: f64) -> String {
-    if has_test {
-        format!(
-            "from counts by group, class and answer on records that were not trained on, each with Gaussian noise of standard \
-             deviation {std:.2}; a record is in one part alone, so ε is the largest of the parts'"
-        )
-    } else {
-        "none: all records were trained on".into()
+/// Where the test figures come from, and who may be served worst.
+fn test_figures(fairness: &FairnessReport) -> String {
+    if !fairness.measured {
+        return "none: all records were trained on".into();
     }
+    let lowest = fairness.lowest().map_or(String::new(), |lowest| format!("; {lowest}"));
+    format!(
+        "from counts by group, class and answer on records that were not trained on, each with Gaussian noise of standard \
+         deviation {:.2}; a record is in one part alone, so ε is the largest of the parts'{lowest}",
+        fairness.noise_std
+    )
 }
 
 /// How settings were chosen.

@@ -1,6 +1,7 @@
 //! `cargo xtask audit`: attacks on the workspace's own claims.
 
 mod accounting;
+mod fairness;
 mod privacy;
 mod verdicts;
 
@@ -17,6 +18,8 @@ pub(crate) struct AuditArgs {
 enum Target {
     /// The accountants' bounds against a second implementation in multiple precision.
     Accounting(accounting::AccountingArgs),
+    /// Intervals of groups' figures and names of the worst ones against known populations.
+    Fairness(fairness::FairnessArgs),
     /// Lower bounds on ε from attacks on the trainer, beside the claims
     Privacy(privacy::PrivacyArgs),
     /// The error rates of every rule that gives a verdict, by simulation.
@@ -30,6 +33,7 @@ enum Target {
 pub(crate) fn run(args: &AuditArgs) -> anyhow::Result<()> {
     match &args.target {
         Target::Accounting(args) => accounting::run(args),
+        Target::Fairness(args) => fairness::run(args),
         Target::Privacy(args) => privacy::run(args),
         Target::Verdicts(args) => verdicts::run(args),
     }

@@ -1,0 +1,183 @@
+//! Everything that is said of groups.
+
+use super::counts::NoisyCounts;
+use super::gap::{Gap, largest_difference};
+use super::lowest::not_above_the_lowest;
+use super::rate::{NoisyRate, mean_of_shares};
+use super::share::Share;
+use crate::MetricError;
+use crate::interval::check_level;
+
+/// More than this share of the answers is nearly all.
+const NEARLY_ALL: f64 = 0.995;
+
+/// Rates of one group, or of all.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupFigures {
+    /// Its number of records, with noise.
+    pub records: f64,
+    /// Classes of which it has too few records to tell them from noise. What divides by them is
+    /// unknown.
+    pub too_few: Vec<usize>,
+    /// Share of right answers.
+    pub accuracy: NoisyRate,
+    /// Mean of the classes' recalls.
+    pub balanced_accuracy: NoisyRate,
+    /// Share that is answered the positive class; of two classes only, as the next two.
+    pub selection_rate: Option<NoisyRate>,
+    /// Share of the positive that is answered so.
+    pub true_positive_rate: Option<NoisyRate>,
+    /// Share of the negative that is answered the positive class.
+    pub false_positive_rate: Option<NoisyRate>,
+    /// Recall of each class.
+    pub recall: Vec<NoisyRate>,
+}
+
+/// Everything that is said of groups: one function makes it for `fairness.json`, for the pages that
+/// are drawn from it, and for the audit.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoisyFigures {
+    /// All records.
+    pub overall: GroupFigures,
+    /// Every group.
+    pub groups: Vec<GroupFigures>,
+    /// Groups whose balanced accuracy cannot be told from the lowest, see
+    /// [`not_above_the_lowest`].
+    pub lowest: Vec<usize>,
+    /// Largest difference of accuracies, see [`largest_difference`].
+    pub accuracy_difference: Gap,
+    /// Of selection rates; of two classes only, as the next.
+    pub demographic_parity_difference: Option<Gap>,
+    /// The larger of those of true-positive and false-positive rates.
+    pub equalized_odds_difference: Option<Gap>,
+    /// The class that nearly everyone is answered.
+    pub answers_one_class: Option<usize>,
+}
+
+impl NoisyFigures {
+    /// Every figure, with intervals at this level.
+    ///
+    /// **Guarantee.** Each interval holds the true rate of the population that the records are drawn
+    /// from with probability `level`, whatever the rate, the number of records and the noise. That
+    /// is so of each by itself and of the difference by itself. Records are taken for independent.
+    ///
+    /// # Errors
+    /// [`MetricError::OutOfRange`] unless `0 < level < 1`.
+    pub fn of(counts: &NoisyCounts, level: f64) -> Result<Self, MetricError> {
+        check_level(level)?;
+        let all: Vec<usize> = (0..counts.n_groups()).collect();
+        let groups: Vec<Shares> = all.iter().map(|&group| Shares::of(counts, &[group])).collect();
+        let each = |share: &dyn Fn(&Shares) -> Share| groups.iter().map(|group| vec![share(group)]).collect();
+        let recalls: Vec<Vec<Share>> = groups.iter().map(|group| group.recall.clone()).collect();
+        let is_binary = counts.n_classes() == 2;
+        let binary =
+            |figures: &dyn Fn() -> Vec<Vec<Vec<Share>>>| is_binary.then(|| largest_difference(&figures(), level));
+        let answers_one_class = (0..counts.n_classes()).find(|&class| {
+            let share = counts.share(&all, |_, _| true, |_, answer| answer == class);
+            share.is_known() && share.estimate() > NEARLY_ALL
+        });
+        Ok(Self {
+            overall: Shares::of(counts, &all).figures(level),
+            groups: groups.iter().map(|group| group.figures(level)).collect(),
+            lowest: not_above_the_lowest(&recalls, level),
+            accuracy_difference: largest_difference(&[each(&|group| group.accuracy)], level),
+            demographic_parity_difference: binary(&|| vec![each(&|group| group.selection)]),
+            equalized_odds_difference: binary(&|| {
+                vec![each(&|group| group.recall[1]), each(&|group| group.false_positive)]
+            }),
+            answers_one_class,
+        })
+    }
+}
+
+/// What a group's figures are computed from.
+struct Shares {
+    accuracy: Share,
+    recall: Vec<Share>,
+    selection: Share,
+    false_positive: Share,
+}
+
+impl Shares {
+    fn of(counts: &NoisyCounts, groups: &[usize]) -> Self {
+        let recall = |class: usize| counts.share(groups, |c, _| c == class, |_, answer| answer == class);
+        Self {
+            accuracy: counts.share(groups, |_, _| true, |class, answer| class == answer),
+            recall: (0..counts.n_classes()).map(recall).collect(),
+            selection: counts.share(groups, |_, _| true, |_, answer| answer == 1),
+            false_positive: counts.share(groups, |class, _| class == 0, |_, answer| answer == 1),
+        }
+    }
+
+    fn figures(&self, level: f64) -> GroupFigures {
+        let rate = |share: &Share| mean_of_shares(std::slice::from_ref(share), level);
+        let binary = |share: &Share| (self.recall.len() == 2).then(|| rate(share));
+        GroupFigures {
+            records: self.accuracy.n(),
+            too_few: (0..self.recall.len()).filter(|&class| !self.recall[class].is_known()).collect(),
+            accuracy: rate(&self.accuracy),
+            balanced_accuracy: mean_of_shares(&self.recall, level),
+            selection_rate: binary(&self.selection),
+            true_positive_rate: self.recall.get(1).and_then(binary),
+            false_positive_rate: binary(&self.false_positive),
+            recall: self.recall.iter().map(rate).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(values: Vec<f64>, shape: (usize, usize), std: f64) -> NoisyFigures {
+        NoisyFigures::of(&NoisyCounts::new(values, shape, std).unwrap(), 0.95).unwrap()
+    }
+
+    #[test]
+    fn rates_are_those_of_the_counts() {
+        let found = figures(vec![700.0, 100.0, 50.0, 150.0, 600.0, 200.0, 40.0, 160.0], (2, 2), 3.0);
+        let first = &found.groups[0];
+        assert_eq!((first.records, first.too_few.len()), (1_000.0, 0));
+        assert_eq!(first.accuracy.value, Some(0.85));
+        assert_eq!(first.true_positive_rate.unwrap().value, Some(0.75));
+        assert_eq!(first.false_positive_rate.unwrap().value, Some(0.125));
+        assert_eq!(first.selection_rate.unwrap().value, Some(0.25));
+        assert_eq!(first.balanced_accuracy.value, Some(0.8125));
+        assert_eq!(found.overall.accuracy.value, Some(0.805));
+        let odds = found.equalized_odds_difference.unwrap().all;
+        assert_eq!((odds.value, odds.low > 0.0), (Some(0.125), true));
+    }
+
+    /// 3,000 records and none of class 1: what divides by it is unknown, and so is the difference
+    /// of odds; the accuracy is not.
+    #[test]
+    fn a_group_without_positives_has_no_true_positive_rate() {
+        let found = figures(vec![2_900.0, 103.0, -2.0, 3.0, 1_400.0, 100.0, 300.0, 1_200.0], (2, 2), 3.7);
+        let (first, odds) = (&found.groups[0], found.equalized_odds_difference.unwrap());
+        assert_eq!(first.too_few, [1]);
+        assert_eq!(first.true_positive_rate, Some(NoisyRate::UNKNOWN));
+        assert_eq!(first.balanced_accuracy, NoisyRate::UNKNOWN);
+        assert!(first.accuracy.value.is_some() && first.false_positive_rate.unwrap().value.is_some());
+        assert_eq!((odds.all.value, odds.all.high, odds.unknown), (None, 1.0, vec![0]));
+        assert_eq!(found.lowest, [0, 1]);
+        assert_eq!(found.accuracy_difference.unknown, [0; 0]);
+    }
+
+    #[test]
+    fn three_classes_have_no_binary_rates() {
+        let found = figures(vec![90.0, 5.0, 5.0, 10.0, 80.0, 10.0, 0.0, 0.0, 100.0], (1, 3), 1.0);
+        let group = &found.groups[0];
+        assert_eq!(group.selection_rate.or(group.true_positive_rate).or(group.false_positive_rate), None);
+        assert!((group.balanced_accuracy.value.unwrap() - 0.9).abs() < 1e-12);
+        assert_eq!(found.equalized_odds_difference, None);
+        assert_eq!(found.lowest, [0]);
+    }
+
+    #[test]
+    fn one_answer_for_nearly_everyone_is_noticed() {
+        assert_eq!(figures(vec![900.0, 1.0, 99.0, 0.0], (1, 2), 0.5).answers_one_class, Some(0));
+        assert_eq!(figures(vec![900.0, 1.0, 59.0, 40.0], (1, 2), 0.5).answers_one_class, None);
+        let counts = NoisyCounts::new(vec![1.0; 4], (1, 2), 1.0).unwrap();
+        assert!(NoisyFigures::of(&counts, 1.0).is_err());
+    }
+}
