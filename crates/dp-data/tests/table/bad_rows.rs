@@ -101,9 +101,9 @@ fn table(line_end: &str, changed: usize, line: &[u8]) -> Vec<u8> {
     let mut bytes = HEADER.as_bytes().to_vec();
     for number in 0..N_ROWS {
         if number == changed {
-            bytes.extend(line)
+            bytes.extend(line);
         } else {
-            bytes.extend(row(number).as_bytes())
+            bytes.extend(row(number).as_bytes());
         }
         bytes.extend(line_end.as_bytes());
     }
