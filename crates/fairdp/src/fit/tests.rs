@@ -16,7 +16,7 @@ const TUNING: &str = "\n[tuning]\nmean_trials = 1.5\nvalidation = 0.2\n\n[[tunin
                       [[tuning.candidate]]\nmethod = { name = \"dpsgd\", steps = 5, sampling_rate = 0.5 }\n";
 
 /// A table, and a configuration for it that is changed.
-fn prepared(change: impl Fn(String) -> String) -> tempfile::TempDir {
+fn prepared(change: impl Fn(&str) -> String) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("table.csv");
     let mut csv = Vec::new();
@@ -24,7 +24,7 @@ fn prepared(change: impl Fn(String) -> String) -> tempfile::TempDir {
     fs::write(&path, csv).unwrap();
     let options = InitOptions { label: "outcome".into(), test_fraction: Some(0.0), ..InitOptions::default() };
     let config = init(&[path.to_string_lossy().into_owned()], &options).unwrap();
-    fs::write(folder.path().join("fairdp.toml"), change(config.replace("from = \"data\"", "public = true"))).unwrap();
+    fs::write(folder.path().join("fairdp.toml"), change(&config.replace("from = \"data\"", "public = true"))).unwrap();
     folder
 }
 
@@ -55,7 +55,7 @@ fn release(here: &Path, out: &str) -> (Vec<Vec<u8>>, f64) {
 /// The noise of a count has a standard deviation of 50 and more: by chance a difference is within
 /// 0.15 of 1 twice in turn once in 10⁵ times. Shares are of the total of the noisy counts, which is
 /// the number of records within a few hundredths.
-fn attack(change: fn(String) -> String) -> (bool, bool) {
+fn attack(change: fn(&str) -> String) -> (bool, bool) {
     let folder = prepared(change);
     let here = folder.path();
     let once = |number: usize| {
@@ -70,18 +70,19 @@ fn attack(change: fn(String) -> String) -> (bool, bool) {
     (first.0 && second.0, first.1 && second.1)
 }
 
-fn private_bounds(config: String) -> String {
+fn private_bounds(config: &str) -> String {
     let lines = config.lines().map(|line| if line.starts_with("low = ") { "bounds = \"private\"" } else { line });
     lines.filter(|line| !line.starts_with("high = ") && !line.starts_with("bins = ")).collect::<Vec<_>>().join("\n")
 }
 
-fn network(config: String) -> String {
+fn network(config: &str) -> String {
     config.replace("kind = \"auto\"", "kind = \"mlp\"").replace("name = \"auto\"", "name = \"auto\"\nsteps = 5")
 }
 
 #[test]
 fn two_tables_have_unlike_noise_under_one_key() {
-    let changes: [fn(String) -> String; 4] = [|config| config, private_bounds, |config| config + TUNING, network];
+    let changes: [fn(&str) -> String; 4] =
+        [str::to_owned, private_bounds, |config| config.to_owned() + TUNING, network];
     for change in changes {
         assert_eq!(attack(change), (false, true));
     }
@@ -90,7 +91,7 @@ fn two_tables_have_unlike_noise_under_one_key() {
 #[test]
 fn a_key_before_the_digest_is_found() {
     planted::KEY_BEFORE_DIGEST.set(true);
-    let changes: [fn(String) -> String; 2] = [|config| config, network];
+    let changes: [fn(&str) -> String; 2] = [str::to_owned, network];
     for change in changes {
         assert_eq!(attack(change), (true, true));
     }
@@ -101,7 +102,7 @@ fn a_key_before_the_digest_is_found() {
 /// and after the table has changed, and the run ends as if nobody had asked.
 #[test]
 fn a_folder_is_one_runs() {
-    let changes: [fn(String) -> String; 2] = [|config| config, private_bounds];
+    let changes: [fn(&str) -> String; 2] = [str::to_owned, private_bounds];
     for change in changes {
         let folder = prepared(change);
         let (here, config) = (folder.path(), folder.path().join("fairdp.toml"));
@@ -147,7 +148,7 @@ fn a_table_that_changes_is_refused() {
     fit(&config, &options, &mut |_| ControlFlow::Continue(())).unwrap();
 
     // Ended before its key was bound: another run, whatever the table. Afterwards: the same table.
-    let folder = prepared(|config| config);
+    let folder = prepared(str::to_owned);
     let (here, config) = (folder.path(), folder.path().join("fairdp.toml"));
     for (stage, is_bound) in [("reading", false), ("of 100", true)] {
         let options = FitOptions { resume: true, ..FitOptions::new(here.join(&stage[..2])) };

@@ -41,7 +41,7 @@ fn fields(mut bytes: &[u8]) -> Vec<Field<'_>> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {
         let key = varint(&mut bytes);
-        if key % 8 == 0 {
+        if key.is_multiple_of(8) {
             fields.push((key >> 3, varint(&mut bytes).cast_signed(), &[][..]));
         } else {
             let length = varint(&mut bytes) as usize;
