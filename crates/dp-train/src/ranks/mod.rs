@@ -236,11 +236,9 @@ pub(crate) fn with_device(ranks: Arc<dyn Collective>, device: &Device) -> Result
 fn fingerprint() -> Result<serde_json::Value> {
     use sha2::{Digest as _, Sha256};
     let unread = |error| TrainError::Ranks(format!("the file of this program: {error}"));
-    let mut file = std::env::current_exe().and_then(std::fs::File::open).map_err(unread)?;
-    let mut digest = Sha256::new();
-    std::io::copy(&mut file, &mut digest).map_err(unread)?;
+    let program = std::env::current_exe().and_then(std::fs::read).map_err(unread)?;
     Ok(serde_json::json!({
-        "sha256": hex::encode(digest.finalize()),
+        "sha256": hex::encode(Sha256::digest(program)),
         "numerics": crate::NUMERICS,
         "processor": crate::numerics::platform(),
     }))
