@@ -201,4 +201,4 @@ def toml(value: Any) -> str:
         return "{ " + ", ".join(f"{toml(str(key))} = {toml(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, Iterable):
         return "[" + ", ".join(toml(inner) for inner in value) + "]"
-    raise TypeError(f"{shown(value)} is of no kind that a configuration has")
+    raise TypeError(f"{shown(value)} is no number, no text, no list and no mapping")
