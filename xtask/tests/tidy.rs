@@ -90,8 +90,15 @@ fn code() -> Vec<(String, String)> {
     for file in files {
         let text = fs::read_to_string(&file).unwrap();
         let name = file.strip_prefix(workspace).unwrap().to_string_lossy().into_owned();
-        let is_test =
-            ["fixture.rs", "accessibility/mod.rs", "made_up.rs", "resume_tests.rs", "cuda/testing.rs", "onnx/tests.rs"];
+        let is_test = [
+            "fixture.rs",
+            "accessibility/mod.rs",
+            "made_up.rs",
+            "resume_tests.rs",
+            "cuda/testing.rs",
+            "fit/tests.rs",
+            "onnx/tests.rs",
+        ];
         if is_test.iter().all(|end| !name.ends_with(end)) {
             let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
             code.push((name, text[..end].to_owned()));
