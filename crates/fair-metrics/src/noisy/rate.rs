@@ -37,7 +37,7 @@ impl NoisyRate {
 ///
 /// # Source
 /// One share without noise: Clopper and Pearson 1934, of fractional counts Korn and Graubard 1998.
-/// Otherwise see the [module](self).
+/// Otherwise see the [`noisy`](crate::noisy).
 ///
 /// # Example
 /// ```
