@@ -17,7 +17,7 @@ _WEIGHTED_MEANS = (torch.nn.CrossEntropyLoss, torch.nn.NLLLoss)
 
 def is_known(criterion: Any) -> bool:
     """Whether it is a loss of PyTorch, of which each term depends on one record."""
-    return type(criterion).__module__ == torch.nn.modules.loss.__name__
+    return bool(type(criterion).__module__ == torch.nn.modules.loss.__name__)
 
 
 class RecordLoss:
