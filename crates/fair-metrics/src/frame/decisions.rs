@@ -246,25 +246,13 @@ mod tests {
     use super::*;
     use crate::Confusion;
 
-    const RATES: [BinaryRate; 9] = [
-        BinaryRate::SelectionRate,
-        BinaryRate::TruePositiveRate,
-        BinaryRate::FalsePositiveRate,
-        BinaryRate::TrueNegativeRate,
-        BinaryRate::FalseNegativeRate,
-        BinaryRate::Accuracy,
-        BinaryRate::BalancedAccuracy,
-        BinaryRate::Precision,
-        BinaryRate::F1,
-    ];
-
     #[test]
     fn without_weights_they_are_the_rates_of_counts() {
         let labels = [1_u32, 1, 0, 0, 1, 0, 1];
         let predictions = [1_u32, 0, 1, 0, 1, 0, 0];
         let counts = Confusion::count(Labels(&labels), Predictions(&predictions), 1).unwrap();
         let decisions = Decisions::new(Labels(&labels), Predictions(&predictions), &1).unwrap();
-        for rate in RATES {
+        for rate in BinaryRate::ALL {
             assert_eq!(decisions.rate(rate), rate.of(&counts), "{rate:?}");
         }
     }
@@ -295,7 +283,7 @@ mod tests {
         let rows = [0, 0, 0, 1, 2, 2, 3, 3, 3, 3];
         let plain = Decisions::new(Labels(&labels), Predictions(&predictions), &"+").unwrap();
         let weighted = plain.with_weights(&[3.0, 1.0, 2.0, 4.0]).unwrap();
-        for rate in RATES {
+        for rate in BinaryRate::ALL {
             assert_eq!(weighted.rate(rate).value, plain.on_rows(rows, rate).value, "{rate:?}");
         }
     }

@@ -203,21 +203,9 @@ mod tests {
         decisions.intervals(&[attribute], &[], rate, 0.95).unwrap().remove(0)
     }
 
-    const RATES: [BinaryRate; 9] = [
-        BinaryRate::SelectionRate,
-        BinaryRate::TruePositiveRate,
-        BinaryRate::FalsePositiveRate,
-        BinaryRate::TrueNegativeRate,
-        BinaryRate::FalseNegativeRate,
-        BinaryRate::Accuracy,
-        BinaryRate::BalancedAccuracy,
-        BinaryRate::Precision,
-        BinaryRate::F1,
-    ];
-
     #[test]
     fn groups_that_are_alike_may_have_no_difference() {
-        for rate in RATES {
+        for rate in BinaryRate::ALL {
             let found = intervals(&[[400, 100, 400, 100], [400, 100, 400, 100]], rate);
             let (difference, ratio) = (found.difference.all, found.ratio.all);
             assert_eq!((difference.value, difference.low), (Some(0.0), 0.0), "{rate:?}");
@@ -228,7 +216,7 @@ mod tests {
 
     #[test]
     fn ends_stay_in_the_range_and_surround_the_value() {
-        for rate in RATES {
+        for rate in BinaryRate::ALL {
             for groups in [[[3, 0, 3, 0], [0, 3, 0, 3]], [[1, 1, 1, 1], [30, 0, 30, 0]], [[2, 0, 0, 0], [2, 2, 2, 2]]] {
                 let found = intervals(&groups, rate);
                 let all = [found.overall, found.difference.all, found.ratio.all];

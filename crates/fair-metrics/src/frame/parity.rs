@@ -32,6 +32,21 @@ pub enum BinaryRate {
     F1,
 }
 
+#[cfg(test)]
+impl BinaryRate {
+    pub(super) const ALL: [Self; 9] = [
+        Self::SelectionRate,
+        Self::TruePositiveRate,
+        Self::FalsePositiveRate,
+        Self::TrueNegativeRate,
+        Self::FalseNegativeRate,
+        Self::Accuracy,
+        Self::BalancedAccuracy,
+        Self::Precision,
+        Self::F1,
+    ];
+}
+
 impl BinaryRate {
     /// The rate from counts.
     pub fn of(self, counts: &Confusion) -> Measured {
