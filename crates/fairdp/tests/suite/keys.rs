@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::program::{declared, done, json, program, refused, text};
+use crate::program::{declared, done, json, private_bounds, program, refused, text};
 
 /// Enough for bounds that can be told from noise.
 const N_ROWS: u64 = 8_000;
@@ -159,16 +159,14 @@ fn copied_folders(step: u64, change: impl Fn(&str) -> String) {
 }
 
 /// With a budget that always finds them.
-fn private_bounds(config: &str) -> String {
-    let config = config.replace("epsilon = 1", "epsilon = 8");
-    let lines = config.lines().map(|line| if line.starts_with("low = ") { "bounds = \"private\"" } else { line });
-    lines.filter(|line| !line.starts_with("high = ") && !line.starts_with("bins = ")).collect::<Vec<_>>().join("\n")
+fn found_bounds(config: &str) -> String {
+    private_bounds(&config.replace("epsilon = 1", "epsilon = 8"))
 }
 
 #[test]
 fn copied_folders_never_share_noise_on_two_tables() {
     copied_folders(10, str::to_owned);
-    copied_folders(15, private_bounds);
+    copied_folders(15, found_bounds);
 }
 
 /// `cargo test --release -p fairdp --test suite every_call -- --ignored`
@@ -176,7 +174,7 @@ fn copied_folders_never_share_noise_on_two_tables() {
 #[ignore = "takes some minutes"]
 fn copied_folders_never_share_noise_on_two_tables_at_every_call() {
     copied_folders(1, str::to_owned);
-    copied_folders(1, private_bounds);
+    copied_folders(1, found_bounds);
 }
 
 /// A call that fails leaves no release but a whole one in its place, and no second one anywhere.

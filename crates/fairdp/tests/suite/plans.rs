@@ -6,7 +6,7 @@ use std::path::Path;
 
 use fairdp::{Config, FitOptions, FitPlan, Release, TableSize};
 
-use crate::program::{declared, done, program, refused, text};
+use crate::program::{declared, done, private_bounds, program, refused, text};
 
 fn planned(folder: &Path) -> FitPlan {
     let options = FitOptions::new(folder.join("run"));
@@ -33,11 +33,7 @@ fn what_is_planned_is_what_the_ledger_has() {
         move |config: &str| config.replace("[method]\nname = \"auto\"", &format!("[method]\nname = {method}"))
     };
     // With a budget that always finds the bounds.
-    let private = |config: &str| {
-        let config = config.replace("epsilon = 1", "epsilon = 8");
-        let lines = config.lines().map(|line| if line.starts_with("low = ") { "bounds = \"private\"" } else { line });
-        lines.filter(|line| !line.starts_with("high = ") && !line.starts_with("bins = ")).collect::<Vec<_>>().join("\n")
-    };
+    let private = |config: &str| private_bounds(&config.replace("epsilon = 1", "epsilon = 8"));
     let network = |config: &str| {
         let config = config.replace("kind = \"auto\"", "kind = \"mlp\"\nhidden = [4]");
         config.replace(
@@ -125,19 +121,15 @@ fn a_plan_refuses_what_the_fit_refuses() {
     fs::write(here.join("header.csv"), table.lines().next().unwrap().to_owned() + "\n").unwrap();
     done(here, &["fit", "fairdp.toml", "--out", "first", "--ledger", "shared.json", "-q"]);
     let other_table = |name: &str| declared.replace("table.csv", name);
-    let private = |config: &str| {
-        let lines = config.lines().map(|line| if line.starts_with("low = ") { "bounds = \"private\"" } else { line });
-        lines.filter(|line| !line.starts_with("high = ") && !line.starts_with("bins = ")).collect::<Vec<_>>().join("\n")
-    };
     let cases: [(&str, String, &[&str], i32); 15] = [
         ("uncovered", declared.replace("public = true", "from = \"data\""), &[], 3),
         ("a δ of one over n", declared.replace("delta = 1e-5", "delta = 1e-3"), &[], 3),
         ("too little ε", declared.replace("epsilon = 1", "epsilon = 0.001"), &[], 3),
         ("thresholds", declared.replace("fairness = \"none\"", "fairness = \"worst-group\""), &[], 3),
         ("a row that does not fit", other_table("bad.csv"), &[], 1),
-        ("the same with bounds to release", private(&other_table("bad.csv")), &[], 1),
+        ("the same with bounds to release", private_bounds(&other_table("bad.csv")), &[], 1),
         ("no rows", other_table("header.csv"), &[], 1),
-        ("no rows, bounds to release", private(&other_table("header.csv")), &[], 1),
+        ("no rows, bounds to release", private_bounds(&other_table("header.csv")), &[], 1),
         ("no table", other_table("none.csv"), &[], 1),
         ("an unknown key", declared.replace("[privacy]", "[privacy]\nx = 1"), &[], 2),
         ("a cap without a ledger", declared.replace("epsilon = 1", "epsilon = 1\ntotal_epsilon = 2"), &[], 2),

@@ -10,7 +10,7 @@ use std::thread;
 use fairdp::ranks::{Collective, in_process};
 use fairdp::{FitOptions, fit};
 
-use crate::program::{declared, done};
+use crate::program::{declared, done, private_bounds};
 
 /// The methods by their different ways to a sum: full descent, counts, a network, and a search over
 /// all of them.
@@ -36,10 +36,7 @@ fn folders() -> Vec<tempfile::TempDir> {
         })
         .collect();
     folders.push(declared(14_000, |config| config + TUNING));
-    folders.push(declared(14_000, |config| {
-        let lines = config.lines().map(|line| if line.starts_with("low = ") { "bounds = \"private\"" } else { line });
-        lines.filter(|line| !line.starts_with("high = ") && !line.starts_with("bins = ")).collect::<Vec<_>>().join("\n")
-    }));
+    folders.push(declared(14_000, |config| private_bounds(&config)));
     folders.extend([with_units("auto"), with_units("adaptive")]);
     folders.extend([with_units_in_both_tables("auto"), with_units_in_both_tables("adaptive")]);
     folders

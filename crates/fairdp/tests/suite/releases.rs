@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::program::{declared, done, json, program, refused};
+use crate::program::{declared, done, json, private_bounds, program, refused};
 use dp_data::table::{Row, TableFiles};
 
 #[test]
@@ -186,12 +186,7 @@ fn thresholds_by_group_are_paid_for_and_used_in_prediction() {
 /// Bounds within the budget, and a second fit beyond the cap of the ledger that both share.
 #[test]
 fn bounds_are_paid_for_and_fits_share_a_cap() {
-    let without_bounds = |config: String| {
-        let lines = config.lines().map(|line| if line.starts_with("low = ") { "bounds = \"private\"" } else { line });
-        let kept = lines.filter(|line| !line.starts_with("high = ") && !line.starts_with("bins = "));
-        kept.collect::<Vec<_>>().join("\n")
-    };
-    let folder = declared(8_000, without_bounds);
+    let folder = declared(8_000, |config| private_bounds(&config));
     let here = folder.path();
     let arguments =
         |out: &'static str| ["fit", "fairdp.toml", "--out", out, "--ledger", "shared.json", "-q", "--reference"];
