@@ -11,7 +11,7 @@ pub(super) fn page(written: &[Tally], read: &[Tally], quick: bool) -> String {
     format!(
         "# Faults\n\n\
          Every command that writes files is killed, or refused a call, at its writes, creations, truncations, renames,\n\
-         removals and flushes: a preloaded library (`crates/fault-shim`) counts these calls and fails the n-th. The disk is\n\
+         removals and flushes: a preloaded library (`xtask/fault-shim`) counts these calls and fails the n-th. The disk is\n\
          full or read-only from that call on, the time of day jumps by twenty years from one look to the next, and the same\n\
          command runs twice at once. After each fault every file that was there must hold what it held or what it should\n\
          come to, and the same command without a fault must bring the folder to where it should be, with nothing left over.\n\

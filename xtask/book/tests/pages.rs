@@ -57,7 +57,7 @@ fn has_heading(page: &Path, name: &str) -> Result<bool, Failure> {
 fn sources() -> Result<Vec<PathBuf>, Failure> {
     let mut sources = vec![root().join("README.md"), root().join("CONTRIBUTING.md"), root().join("datasets/README.md")];
     pages(&root().join("docs"), &mut sources)?;
-    for entry in fs::read_dir(root().join("crates"))? {
+    for entry in fs::read_dir(root().join("crates"))?.chain(fs::read_dir(root().join("xtask"))?) {
         let folder = entry?.path();
         sources
             .extend(["README.md", "METHODS.md"].map(|name| folder.join(name)).into_iter().filter(|page| page.exists()));
@@ -85,14 +85,14 @@ fn every_link_leads_to_a_file_and_a_heading() -> Result<(), Failure> {
     Ok(())
 }
 
-/// `crates/…` and `docs/…` in code spans; a name in capitals stands for any.
+/// `crates/…`, `docs/…` and `xtask/…` in code spans; a name in capitals stands for any.
 #[test]
 fn every_file_that_is_named_is_there() -> Result<(), Failure> {
     let (mut n_paths, mut missing) = (0, Vec::new());
     for source in sources()? {
         let text = prose(&source)?;
         for span in text.split('`').skip(1).step_by(2) {
-            let is_path = ["crates/", "docs/"].iter().any(|folder| span.starts_with(folder));
+            let is_path = ["crates/", "docs/", "xtask/"].iter().any(|folder| span.starts_with(folder));
             if !is_path || span.chars().any(|c| c.is_uppercase() || !(c.is_alphanumeric() || "/._-".contains(c))) {
                 continue;
             }
