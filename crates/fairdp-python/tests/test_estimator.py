@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import pickle
 import signal
@@ -248,14 +249,17 @@ def test_a_release_is_saved_and_verified(tmp_path):
 def test_nothing_is_left_in_the_temporary_folder(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     seen = []
+    X, y, _ = people()
+    # A text that the records have and nothing declares. Files come and go while they are looked at.
+    X.loc[::10, "job"] = "astronaut"
 
     def watch(stage, done, of):
         for path in tmp_path.iterdir():
             seen.append(stat.S_IMODE(path.stat().st_mode))
             for file in path.rglob("*"):
-                assert not file.is_file() or b"nurse" not in file.read_bytes() or file.name == "config.toml"
+                with contextlib.suppress(FileNotFoundError, IsADirectoryError):
+                    assert b"astronaut" not in file.read_bytes()
 
-    X, y, _ = people()
     FairDPClassifier(**DECLARED | {"groups": None}).fit(X, y, progress=watch)
     assert set(seen) == {0o700} and list(tmp_path.iterdir()) == []
 
