@@ -1,7 +1,10 @@
 //! Every way in which data can be unusable, with the file and the line.
 
 use std::fmt;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+
+use whole_file::{Readers, WholeFile};
 
 /// Why data could not be used. File errors name the path, row errors also the line (1-based).
 #[derive(Debug, thiserror::Error)]
@@ -16,12 +19,6 @@ pub enum DataError {
         path: PathBuf,
         /// The system's answer; in the message, so that it is no source besides.
         reason: std::io::Error,
-    },
-    /// A device, a pipe or a folder where a file of data should be.
-    #[error("`{}` is not a regular file", path.display())]
-    NotAFile {
-        /// What was found.
-        path: PathBuf,
     },
     /// A folder or file that generated records may not replace.
     #[error("`{}` {reason}; generated files go to an empty folder, or replace generated ones", path.display())]
@@ -151,62 +148,6 @@ pub enum DataError {
         /// What is wrong.
         reason: String,
     },
-    /// A row's text is not UTF-8.
-    #[error("{}:{line}: not UTF-8 text", path.display())]
-    NotUtf8 {
-        /// The file.
-        path: PathBuf,
-        /// The row's line.
-        line: usize,
-    },
-    /// A value is missing where the schema has no place for that.
-    #[error("{}:{line}: column `{column}`: the value is missing, and nothing is declared for that", path.display())]
-    MissingValue {
-        /// The file.
-        path: PathBuf,
-        /// The row's line.
-        line: usize,
-        /// The column.
-        column: String,
-    },
-    /// An empty line where a row was expected.
-    #[error("{}:{line}: an empty line; it counts as a row: remove it", path.display())]
-    EmptyLine {
-        /// The file.
-        path: PathBuf,
-        /// The line.
-        line: usize,
-    },
-    /// A row that would be dropped does not say whose record it is.
-    #[error("{reason}; no row without a readable `{column}`, the unit of privacy, is dropped")]
-    NoUnit {
-        /// The column of units.
-        column: String,
-        /// Why the row does not fit.
-        reason: Box<DataError>,
-    },
-    /// A table is not what an earlier pass over it read.
-    #[error("`{}` was changed while it was read: two passes over it read different rows", path.display())]
-    Changed {
-        /// The first file.
-        path: PathBuf,
-    },
-    /// A file cannot be a part of a table.
-    #[error("`{}` {reason}", path.display())]
-    Table {
-        /// The file.
-        path: PathBuf,
-        /// Why, in words that follow the file's name.
-        reason: String,
-    },
-    /// A declaration contradicts itself or another one.
-    #[error("column `{column}`: {reason}")]
-    Schema {
-        /// The column.
-        column: String,
-        /// What is wrong.
-        reason: String,
-    },
     /// A list lacks an entry that another file has.
     #[error("`{}` does not list `{entry}`", path.display())]
     NotListed {
@@ -272,27 +213,21 @@ pub enum DataError {
 }
 
 impl DataError {
-    /// Whether it is about one row of a table, and the next rows can be read.
-    pub fn is_of_one_row(&self) -> bool {
-        matches!(
-            self,
-            Self::WrongArity { .. }
-                | Self::UnknownCategory { .. }
-                | Self::InvalidNumber { .. }
-                | Self::NotUtf8 { .. }
-                | Self::EmptyLine { .. }
-                | Self::MissingValue { .. }
-        )
+    /// Opens a regular file for reading.
+    pub(crate) fn open(path: &Path) -> Result<File, Self> {
+        whole_file::open(path).map_err(Self::io("read", path))
     }
 
-    /// The column whose value does not fit, of an error of one row.
-    pub fn column(&self) -> Option<&str> {
-        match self {
-            Self::UnknownCategory { column, .. }
-            | Self::InvalidNumber { column, .. }
-            | Self::MissingValue { column, .. } => Some(column),
-            _ => None,
-        }
+    /// The place of a file that appears whole or not at all; its folder is made if there is none.
+    pub(crate) fn create(path: &Path) -> Result<WholeFile, Self> {
+        let folder = whole_file::parent(path);
+        fs::create_dir_all(folder).map_err(Self::io("create", folder))?;
+        WholeFile::create(path, Readers::Default).map_err(Self::io("write", path))
+    }
+
+    /// Writes a file as a whole.
+    pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Self> {
+        Self::create(path)?.write_bytes(bytes).map_err(Self::io("write", path))
     }
 
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
@@ -344,31 +279,6 @@ impl Position<'_> {
             value: printable(value),
             accepted: accepted.join(", "),
         }
-    }
-
-    /// As [`unknown_category`](Self::unknown_category), where the list is in words already.
-    pub(crate) fn unlisted(self, column: &str, value: &str, accepted: &str) -> DataError {
-        DataError::UnknownCategory {
-            path: self.path.into(),
-            line: self.line,
-            column: column.into(),
-            value: printable(value),
-            accepted: accepted.into(),
-        }
-    }
-
-    pub(crate) fn not_a_number(self, column: &str, value: &str) -> DataError {
-        DataError::InvalidNumber {
-            path: self.path.into(),
-            line: self.line,
-            column: column.into(),
-            value: printable(value),
-            accepted: "a finite number",
-        }
-    }
-
-    pub(crate) fn missing_value(self, column: &str) -> DataError {
-        DataError::MissingValue { path: self.path.into(), line: self.line, column: column.into() }
     }
 
     pub(crate) fn malformed(self, reason: impl Into<String>) -> DataError {

@@ -19,14 +19,12 @@ mod manifest;
 pub mod mimic;
 pub mod mnist;
 mod numpy;
-mod output;
 mod placed_files;
 mod provenance;
 mod published_set;
 mod scaling;
 mod split;
 mod stand_in_files;
-pub mod table;
 mod verified_file;
 mod weighted;
 

@@ -9,7 +9,6 @@ use sha2::{Digest, Sha256};
 use crate::error::{Attempt, DataError};
 use crate::locator::{DataLocator, noting};
 use crate::manifest::Manifest;
-use crate::output;
 use crate::provenance::{FileRecord, Provenance};
 use crate::published_set::Loaded;
 
@@ -60,7 +59,7 @@ impl PlacedFiles {
     /// [`DataError::Io`].
     pub(crate) fn digest(&self, path: &Path) -> Result<(FileRecord, bool), DataError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut file = output::open(path)?;
+        let mut file = DataError::open(path)?;
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 1 << 20];
         let mut bytes = 0;

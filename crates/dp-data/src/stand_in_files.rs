@@ -9,7 +9,6 @@ use flate2::write::GzEncoder;
 
 use crate::error::DataError;
 use crate::manifest::Manifest;
-use crate::output::Output;
 use crate::placed_files::SYNTHETIC_MARK;
 
 impl Manifest {
@@ -35,7 +34,7 @@ impl Manifest {
             if !folder.join(SYNTHETIC_MARK).exists() {
                 refuse_other(&path, &contents)?;
             }
-            Output::new(&path)?.write_bytes(&contents)?;
+            DataError::write(&path, &contents)?;
             paths.push(path);
         }
         Ok(paths)
@@ -49,16 +48,16 @@ pub(crate) fn claim(folder: &Path) -> Result<(), DataError> {
     if mark.exists() {
         return Ok(());
     }
-    let output = Output::new(&mark)?;
+    let written = DataError::create(&mark)?;
     let mut entries = fs::read_dir(folder).map_err(DataError::io("read", folder))?;
-    // What a killed process left on the way to the mark is taken up.
-    if entries.any(|entry| entry.is_ok_and(|entry| !output.is_part(&entry.path()))) {
+    if entries.any(|entry| entry.is_ok_and(|entry| entry.path() != written.part())) {
         return Err(DataError::NotReplaced {
             path: folder.into(),
             reason: "is not empty, and its files are not marked",
         });
     }
-    output.write_bytes(b"The files in this folder were generated. They describe no person.\n")
+    let text = b"The files in this folder were generated. They describe no person.\n";
+    written.write_bytes(text).map_err(DataError::io("write", &mark))
 }
 
 /// Refuses to replace a file with other contents.

@@ -7,7 +7,6 @@ use flate2::read::MultiGzDecoder;
 
 use crate::error::DataError;
 use crate::manifest::ManifestFile;
-use crate::output;
 use crate::provenance::sha256_hex;
 
 /// A file whose content has the sha256 of its manifest; the bytes that were hashed are the bytes
@@ -51,7 +50,7 @@ impl VerifiedFile {
 
 /// The whole file, through gzip if its name is that of the published file with `.gz` appended.
 pub(crate) fn read_plain(path: &Path, published: &str) -> Result<Vec<u8>, DataError> {
-    let file = output::open(path)?;
+    let file = DataError::open(path)?;
     let zipped = path.file_name().is_some_and(|name| name.to_str() == Some(&format!("{published}.gz")));
     if zipped {
         return gunzip(file, path);

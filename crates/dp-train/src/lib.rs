@@ -23,7 +23,6 @@ mod numerics;
 mod observer;
 mod ops;
 mod optimiser;
-mod output;
 mod parameters;
 mod plan;
 #[cfg(feature = "audit")]

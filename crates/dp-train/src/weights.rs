@@ -7,12 +7,12 @@ use candle_core::safetensors::Load;
 use candle_core::{DType, Tensor};
 use safetensors::SafeTensors;
 use safetensors::tensor::TensorView;
+use whole_file::{Readers, WholeFile};
 
 use crate::error::{Result, TrainError};
 use crate::layers::{KernelCrop, ParameterSpec};
 use crate::models::Model;
 use crate::ops;
-use crate::output::{self, Readers};
 
 impl Model {
     /// Writes the parameters to a file that `torch` (`safetensors.torch.load_file`, then
@@ -57,7 +57,9 @@ impl Model {
         let metadata: HashMap<String, String> = metadata.clone().into_iter().collect();
         let metadata = (!metadata.is_empty()).then_some(metadata);
         let bytes = safetensors::serialize(tensors, metadata).map_err(|error| TrainError::weights(path, error))?;
-        output::replace(path, &bytes, Readers::Default).map_err(|error| TrainError::weights(path, error))
+        WholeFile::create(path, Readers::Default)
+            .and_then(|file| file.write_bytes(&bytes))
+            .map_err(|error| TrainError::weights(path, error))
     }
 
     /// Overwrites the parameters with those of a file, and returns its metadata.

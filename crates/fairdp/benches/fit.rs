@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use dp_data::table::example::Example;
-use dp_data::table::{EncodedFile, EncodedTable, TableFiles};
+use dp_table::example::Example;
+use dp_table::{EncodedFile, EncodedTable, TableFiles};
 use fairdp::{FitOptions, InitOptions, fit, init};
 
 const ROWS: u64 = 20_000;

@@ -9,8 +9,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use dp_accounting::NoiseMultiplier;
-use dp_data::DataError;
-use dp_data::table::{BadRows, Encoding, Row, RowHasher, RowsDigest, TableReader};
+use dp_table::{BadRows, Encoding, Row, RowHasher, RowsDigest, TableError, TableReader};
 use rand_chacha::ChaCha20Rng;
 
 use crate::config::{Bounds, ColumnEntry, ColumnKind, Config};
@@ -62,7 +61,7 @@ pub(crate) fn count(
     let n_rows = of_ranks(n_rows.map(|n| n as f64).to_vec(), source.ranks())?;
     let [records, blank] = [0, 1].map(|place| n_rows[place] as usize);
     if records == 0 {
-        return Err(DataError::EmptyFile { path: table }.into());
+        return Err(TableError::EmptyFile { path: table }.into());
     }
     if blank == records {
         return Err(FairdpError::file(&table, "has no row that fits its schema"));

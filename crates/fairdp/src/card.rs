@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use dp_data::table::{BlockKind, FeatureBlock, Level};
+use dp_table::{BlockKind, FeatureBlock, Level};
 
 use crate::fairness::{Difference, FairnessReport, GroupRates, Rate};
 use crate::model::Model;

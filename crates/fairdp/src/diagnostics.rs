@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dp_data::table::{Group, TableCounts};
+use dp_table::{Group, TableCounts};
 use dp_train::ranks::Collective;
 use fair_metrics::{log_loss, roc_auc};
 use serde::Serialize;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use dp_accounting::AccountingError;
-use dp_data::DataError;
+use dp_table::TableError;
 use dp_train::TrainError;
 
 use crate::exit::Exit;
@@ -74,7 +74,7 @@ pub enum FairdpError {
     },
     /// A table cannot be read or does not fit its schema.
     #[error("{0}")]
-    Data(#[from] DataError),
+    Table(#[from] TableError),
     /// A privacy parameter or a ledger was refused.
     #[error("accounting: {0}")]
     Accounting(#[from] AccountingError),
@@ -99,7 +99,7 @@ impl FairdpError {
         match self {
             Self::Config { .. }
             | Self::InvalidParameter { .. }
-            | Self::Data(DataError::Schema { .. } | DataError::InvalidParameter { .. })
+            | Self::Table(TableError::Schema { .. } | TableError::InvalidParameter { .. })
             | Self::Accounting(
                 AccountingError::OutOfRange { .. }
                 | AccountingError::Unreachable { .. }

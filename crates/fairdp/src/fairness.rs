@@ -4,7 +4,7 @@
 //! The statistics are [`fair_metrics::noisy`]'s, which `cargo xtask audit fairness` checks.
 
 use dp_accounting::NoiseMultiplier;
-use dp_data::table::Group;
+use dp_table::Group;
 use fair_metrics::noisy::{Gap, GroupFigures, NoisyCounts, NoisyFigures, NoisyRate};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
@@ -234,7 +234,7 @@ fn listed(groups: &[Group]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use dp_data::table::Level;
+    use dp_table::Level;
 
     use super::*;
 

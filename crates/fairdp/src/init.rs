@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use dp_data::table::{
+use dp_table::{
     Bins, Column, ColumnGuess, Guess, GuessedKind, MISSING_MARKERS, TableFiles, Value, Words, is_invisible, thousands,
 };
 

@@ -14,7 +14,7 @@
 //! A run with a seed is not private. Its noise follows from the seed alone, so that releases of two
 //! tables can be compared.
 
-use dp_data::table::RowsDigest;
+use dp_table::RowsDigest;
 use rand::rngs::OsRng;
 use rand::{RngCore, SeedableRng, TryRngCore};
 use rand_chacha::ChaCha20Rng;

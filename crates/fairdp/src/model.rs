@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use dp_data::table::{Encoding, Schema};
+use dp_table::{Encoding, Schema};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use serde::{Deserialize, Serialize};
@@ -285,7 +285,7 @@ fn names(pipeline: &Pipeline, place: usize) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
-    use dp_data::table::{BadRows, Bins, Column, Label};
+    use dp_table::{BadRows, Bins, Column, Label};
 
     use super::*;
 

@@ -1,24 +1,15 @@
 //! The one way in which this crate writes files: a name always holds something complete.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, BufWriter, Read as _, Write};
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
+
+pub(crate) use whole_file::Readers;
+use whole_file::WholeFile;
 
 use crate::error::{FairdpError, Result};
 
-/// How an SQLite database begins.
-const DATABASE: &[u8] = b"SQLite format 3\0";
-
-/// Who may read a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Readers {
-    /// Its owner alone.
-    Owner,
-    /// Whom the system lets by default.
-    Default,
-}
-
-/// Writes a file beside its place, flushes it and renames it.
+/// Writes a file that appears whole or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8], readers: Readers) -> Result<()> {
     write_with(path, readers, |file| file.write_all(bytes))
 }
@@ -27,37 +18,9 @@ pub(crate) fn write(path: &Path, bytes: &[u8], readers: Readers) -> Result<()> {
 pub(crate) fn write_with(
     path: &Path,
     readers: Readers,
-    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    fill: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> Result<()> {
-    let attempt = || -> io::Result<()> {
-        let path = &target(path)?;
-        let part = beside(path, "part")?;
-        let placed = fill_part(&part, readers, fill).and_then(|()| fs::rename(&part, path));
-        if placed.is_err() {
-            let _ = fs::remove_file(&part);
-        }
-        placed?;
-        sync_folder(path)
-    };
-    attempt().map_err(FairdpError::io("write", path))
-}
-
-fn fill_part(
-    part: &Path,
-    readers: Readers,
-    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> io::Result<()> {
-    // What a killed process left behind.
-    ignore_missing(fs::remove_file(part))?;
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    if readers == Readers::Owner {
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    }
-    let mut file = BufWriter::new(options.open(part)?);
-    fill(&mut file)?;
-    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+    WholeFile::create(path, readers).and_then(|file| file.write(fill)).map_err(FairdpError::io("write", path))
 }
 
 /// A hidden name beside a file.
@@ -81,21 +44,6 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
 /// Removes a folder with all that is in it, if it is there.
 pub(crate) fn remove_folder(path: &Path) -> Result<()> {
     ignore_missing(fs::remove_dir_all(path)).map_err(FairdpError::io("remove", path))
-}
-
-/// The file that a path leads to: a link is followed, and stays.
-fn target(path: &Path) -> io::Result<PathBuf> {
-    let refuse = |reason: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
-    match fs::metadata(path) {
-        Ok(found) if !found.is_file() => refuse("not a regular file"),
-        Ok(_) => {
-            let mut head = Vec::new();
-            File::open(path)?.take(DATABASE.len() as u64).read_to_end(&mut head)?;
-            if head == DATABASE { refuse("a database") } else { fs::canonicalize(path) }
-        }
-        Err(_) if path.is_symlink() => refuse("a link that leads nowhere"),
-        Err(_) => Ok(path.to_path_buf()),
-    }
 }
 
 /// Keeps other processes from a file until the lock is dropped: by a file beside it.
@@ -180,16 +128,5 @@ pub(crate) fn move_folder(from: &Path, to: &Path) -> Result<()> {
 
 /// Flushes the entry of a file or folder to the disk.
 pub(crate) fn sync_entry(path: &Path) -> Result<()> {
-    sync_folder(path).map_err(FairdpError::io("flush", path))
-}
-
-#[cfg(unix)]
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    File::open(parent.map_or_else(|| PathBuf::from("."), Path::to_path_buf))?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
+    whole_file::sync_folder(whole_file::parent(path)).map_err(FairdpError::io("flush", path))
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use dp_data::table::{BlockKind, EncodedTable};
+use dp_table::{BlockKind, EncodedTable};
 use dp_train::ranks::{Alone, Collective};
 
 use crate::account::Part;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use dp_data::table::{BadRows, TableCounts, TableFiles};
+use dp_table::{BadRows, TableCounts, TableFiles};
 use serde::Serialize;
 
 use crate::error::{FairdpError, Result};
@@ -56,7 +56,7 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path, is_strict: bool) ->
             match predictor.answer() {
                 Ok(Some((class, probabilities))) => predictions.push(row, Some((class, probabilities)))?,
                 Ok(None) => break,
-                Err(FairdpError::Data(error)) if drops_rows && error.is_of_one_row() => predictions.push(row, None)?,
+                Err(FairdpError::Table(error)) if drops_rows && error.is_of_one_row() => predictions.push(row, None)?,
                 Err(error) => {
                     failed = Some(error);
                     return Err(std::io::Error::other("a row does not fit"));

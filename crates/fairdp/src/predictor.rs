@@ -1,7 +1,6 @@
 //! What a model says of a table's rows, one after another.
 
-use dp_data::DataError;
-use dp_data::table::{Row, RowEncoder, TableCounts, TableFiles, TableReader};
+use dp_table::{Row, RowEncoder, TableCounts, TableError, TableFiles, TableReader};
 
 use crate::error::{FairdpError, Result};
 use crate::model::Model;
@@ -29,7 +28,7 @@ impl<'a> Predictor<'a> {
         let mut encoder = model.encoding().encoder(columns, file)?;
         if model.needs_groups() {
             encoder = encoder.with_groups(columns, file).map_err(|error| match error {
-                DataError::MissingColumn { path, column, .. } => {
+                TableError::MissingColumn { path, column, .. } => {
                     let problem = format!("has no column `{column}`, and decisions depend on its groups");
                     FairdpError::file(&path, problem)
                 }
@@ -51,14 +50,14 @@ impl<'a> Predictor<'a> {
     ///
     /// # Errors
     /// [`FairdpError::Data`] with file, line and column for a row that does not fit. After one for
-    /// which [`DataError::is_of_one_row`] holds, the next call goes on with the next row.
+    /// which [`TableError::is_of_one_row`] holds, the next call goes on with the next row.
     pub fn answer(&mut self) -> Result<Option<(usize, &[f64])>> {
         loop {
             match self.reader.read(&mut self.row) {
                 Ok(true) => break,
                 Ok(false) => return Ok(None),
                 // Nobody is asked for.
-                Err(DataError::EmptyLine { .. }) => {}
+                Err(TableError::EmptyLine { .. }) => {}
                 Err(error) => {
                     if error.is_of_one_row() {
                         self.encoder.pass_over(&error);

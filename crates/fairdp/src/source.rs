@@ -5,9 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use dp_data::table::{
-    EncodedFile, EncodedTable, Peers, RowIndex, RowsDigest, Schema, TableCounts, TableFiles, TableReader,
-};
+use dp_table::{EncodedFile, EncodedTable, Peers, RowIndex, RowsDigest, Schema, TableCounts, TableFiles, TableReader};
 use dp_train::ranks::{Alone, Collective};
 
 use crate::error::{FairdpError, Result};

@@ -1,7 +1,7 @@
 //! Thresholds by group, from one noisy histogram of scores on the training records.
 
 use dp_accounting::NoiseMultiplier;
-use dp_data::table::Group;
+use dp_table::Group;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
@@ -259,7 +259,7 @@ impl Scores {
 
 #[cfg(test)]
 mod tests {
-    use dp_data::table::Level;
+    use dp_table::Level;
     use rand_chacha::rand_core::SeedableRng as _;
 
     use super::*;

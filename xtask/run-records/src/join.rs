@@ -9,7 +9,7 @@ use crate::compact;
 use crate::database::Database;
 use crate::ledger::refuse_other_cost;
 use crate::merge::Merged;
-use crate::output::{Output, is_database};
+use crate::output::Output;
 use crate::record::{ExperimentResults, MethodResults, RunRecord, StudyResults};
 
 /// How a compact file's name ends.
@@ -44,7 +44,7 @@ pub fn join(out: &Path, inputs: &[PathBuf], study: &str) -> anyhow::Result<Merge
 
 /// The records of a compact file or a database, which may be of a study that is not finished.
 fn read(path: &Path, study: &str) -> anyhow::Result<StudyResults> {
-    if !is_database(path).with_context(|| format!("reading {}", path.display()))? {
+    if !whole_file::is_database(path).with_context(|| format!("reading {}", path.display()))? {
         return compact::read(path, study);
     }
     let results = Database::read(path)?.results()?;

@@ -284,7 +284,7 @@ fn digest_key(folder: &Path) -> anyhow::Result<[u8; 32]> {
     }
     OsRng.try_fill_bytes(&mut key).context("a key for digests, from the operating system")?;
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
-    let output = Output::new(&path, &[])?.private()?;
+    let output = Output::private(&path)?;
     // Another process may have drawn one meanwhile; the first counts.
     if output.write_if_absent(hex::encode(key).as_bytes())? { Ok(key) } else { read_key(&path) }
 }

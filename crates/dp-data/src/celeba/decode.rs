@@ -1,7 +1,7 @@
 //! From JPEG files to 64×64 pixels, in parallel, kept in one file for the next time.
 
 use std::fs::{self, File};
-use std::io::{BufReader, Cursor, Read, Write};
+use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
 
 use image::imageops::{self, FilterType};
@@ -12,7 +12,6 @@ use sha2::{Digest, Sha256};
 use super::lists::Listed;
 use super::{IMAGE_BYTES, SIDE};
 use crate::error::DataError;
-use crate::output::{self, Output};
 
 /// First bytes of the cache file; the number rises with its format.
 const MAGIC: &[u8; 16] = b"dp-data celeba 1";
@@ -37,7 +36,7 @@ pub(super) fn pixels(listed: &[Listed], images: &Path, cache: &Path) -> Result<V
 /// writes red, green, blue by pixel.
 fn decode(path: &Path, target: &mut [u8]) -> Result<(), DataError> {
     let mut bytes = Vec::new();
-    output::open(path)?.read_to_end(&mut bytes).map_err(DataError::io("read", path))?;
+    DataError::open(path)?.read_to_end(&mut bytes).map_err(DataError::io("read", path))?;
     let image = image::load_from_memory_with_format(&bytes, ImageFormat::Jpeg)
         .map_err(|error| DataError::BrokenImage { path: path.into(), reason: error.to_string() })?
         .into_rgb8();
@@ -57,7 +56,7 @@ pub(super) fn encode(pixels: &[u8], path: &Path) -> Result<(), DataError> {
     imageops::resize(&image, 178, 218, FilterType::Triangle)
         .write_to(&mut bytes, ImageFormat::Jpeg)
         .map_err(|error| DataError::BrokenImage { path: path.into(), reason: error.to_string() })?;
-    Output::new(path)?.write_bytes(bytes.get_ref())
+    DataError::write(path, bytes.get_ref())
 }
 
 /// Changes when an image is added, removed, renamed or has another size.
@@ -92,10 +91,5 @@ fn read_cache(path: &Path, key: &[u8; 32], n_bytes: usize) -> Option<Vec<u8>> {
 }
 
 fn write_cache(path: &Path, key: &[u8; 32], pixels: &[u8]) -> Result<(), DataError> {
-    Output::new(path)?.write(|file| {
-        file.write_all(MAGIC)?;
-        file.write_all(key)?;
-        file.write_all(&Sha256::digest(pixels))?;
-        file.write_all(pixels)
-    })
+    DataError::write(path, &[MAGIC.as_slice(), key, &Sha256::digest(pixels), pixels].concat())
 }

@@ -19,7 +19,6 @@ use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
-use crate::output::{self, Output};
 use crate::placed_files::PlacedFiles;
 use crate::provenance::{FileRecord, sha256_hex};
 use crate::published_set::{Counts, Loaded, PublishedSet};
@@ -155,7 +154,7 @@ fn read(placed: &PlacedFiles, manifest: &Manifest, locator: &DataLocator) -> Res
     let mut text = |names: &[&str]| {
         let path = placed.any_of(names, &manifest.name)?;
         let mut text = String::new();
-        output::open(&path)?.read_to_string(&mut text).map_err(DataError::io("read", &path))?;
+        DataError::open(&path)?.read_to_string(&mut text).map_err(DataError::io("read", &path))?;
         files.push(placed.digest(&path)?);
         Ok((text, path))
     };
@@ -200,7 +199,7 @@ impl Faces {
             .enumerate()
             .try_for_each(|(index, pixels)| decode::encode(pixels, &images.join(format!("{:06}.jpg", index + 1))))?;
         for (name, text) in [(ATTRIBUTES[0], attributes), (PARTITION[0], partition)] {
-            Output::new(&folder.join(name))?.write_bytes(text.as_bytes())?;
+            DataError::write(&folder.join(name), text.as_bytes())?;
         }
         Ok(())
     }

@@ -11,9 +11,9 @@ pub(crate) use header::{DataDigests, ExecutionState, to_value};
 use header::{Header, PatienceState, VERSION};
 use serde_json::Value;
 use tensors::{Group, TensorFile};
+use whole_file::{Readers, WholeFile};
 
 use crate::error::{Result, TrainError};
-use crate::output::{self, Readers};
 use crate::ranks::Alone;
 use crate::stream_state::StreamState;
 use crate::trainer::Trainer;
@@ -154,7 +154,9 @@ impl Trainer<'_> {
         if let Some((_, best)) = &self.patience.best {
             file.add(Group::Best, best)?;
         }
-        output::replace(path, &file.to_bytes(&header)?, Readers::Owner)
+        let bytes = file.to_bytes(&header)?;
+        WholeFile::create(path, Readers::Owner)
+            .and_then(|file| file.write_bytes(&bytes))
             .map_err(|error| TrainError::checkpoint(path, error))
     }
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use candle_core::safetensors::Load;
 use candle_core::{DType, Device, Tensor};
 use safetensors::SafeTensors;
+use whole_file::{Readers, WholeFile};
 
 use super::fit::{Conditioning, ConditioningConfig};
 use super::triangular::Lower;
 use crate::error::{Result, TrainError};
-use crate::output::{self, Readers};
 
 /// Key of the configuration in the file's metadata.
 const CONFIG: &str = "conditioning";
@@ -41,7 +41,9 @@ impl Conditioning {
         let metadata = HashMap::from([(CONFIG.to_owned(), config), (N_FEATURES.to_owned(), size)]);
         let bytes =
             safetensors::serialize(tensors, Some(metadata)).map_err(|error| TrainError::weights(path, error))?;
-        output::replace(path, &bytes, Readers::Default).map_err(|error| TrainError::weights(path, error))
+        WholeFile::create(path, Readers::Default)
+            .and_then(|file| file.write_bytes(&bytes))
+            .map_err(|error| TrainError::weights(path, error))
     }
 
     /// Reads what [`Self::save`] wrote.

@@ -1,6 +1,6 @@
 //! Columns as Python hands them over.
 
-use dp_data::table::{MemoryColumn, MemoryTable};
+use dp_table::{MemoryColumn, MemoryTable};
 use fairdp::FairdpError;
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;

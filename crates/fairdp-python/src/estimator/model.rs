@@ -1,6 +1,6 @@
 //! A released model.
 
-use dp_data::table::TableFiles;
+use dp_table::TableFiles;
 use fairdp::Predictor;
 use numpy::{PyArray1, PyArray2, PyArrayMethods as _};
 use pyo3::prelude::*;

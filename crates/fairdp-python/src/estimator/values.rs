@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use dp_data::DataError;
-use dp_data::table::{BadRows, Column, Encoding, Label, MemoryColumn, MemoryTable, Row, Schema, TableFiles};
+use dp_table::{BadRows, Column, Encoding, Label, MemoryColumn, MemoryTable, Row, Schema, TableError, TableFiles};
 use fairdp::FairdpError;
 use pyo3::prelude::*;
 
@@ -38,7 +37,7 @@ pub(super) fn distinct(py: Python<'_>, texts: Vec<String>) -> Vec<String> {
     })
 }
 
-fn found(declared: Vec<String>, texts: Vec<String>) -> Result<Vec<Option<usize>>, DataError> {
+fn found(declared: Vec<String>, texts: Vec<String>) -> Result<Vec<Option<usize>>, TableError> {
     let (n_declared, n_texts) = (declared.len(), texts.len());
     let encoding = encoding(declared)?;
     let texts = MemoryColumn::Texts { levels: texts, positions: (0..n_texts as u32).collect() };
@@ -55,7 +54,7 @@ fn found(declared: Vec<String>, texts: Vec<String>) -> Result<Vec<Option<usize>>
 }
 
 /// A table of one category.
-fn encoding(values: Vec<String>) -> Result<Encoding, DataError> {
+fn encoding(values: Vec<String>) -> Result<Encoding, TableError> {
     Encoding::new(&Schema {
         columns: vec![(COLUMN.to_owned(), Column::Category { values, other: true, missing: false })],
         label: Label { column: "y".into(), classes: vec!["0".into(), "1".into()] },

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use dp_data::table::Encoding;
+use dp_table::Encoding;
 use fairdp::{Config, FitPlan};
 use libfuzzer_sys::fuzz_target;
 

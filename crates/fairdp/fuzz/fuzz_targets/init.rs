@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use dp_data::table::{Encoding, TableFiles};
+use dp_table::{Encoding, TableFiles};
 use fairdp::{Config, InitOptions, init};
 use libfuzzer_sys::fuzz_target;
 

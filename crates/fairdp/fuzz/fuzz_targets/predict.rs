@@ -1,7 +1,7 @@
 //! A released model and a table to predict: errors, or probabilities that are some.
 #![no_main]
 
-use dp_data::table::TableFiles;
+use dp_table::TableFiles;
 use fairdp::{Model, Predictor};
 use fairdp_fuzz::files;
 use libfuzzer_sys::fuzz_target;

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use dp_data::table::{Bins, Column, GroupColumn, GroupValues};
+use dp_table::{Bins, Column, GroupColumn, GroupValues};
 use serde::Deserialize;
 
 use super::From;

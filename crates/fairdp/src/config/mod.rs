@@ -38,7 +38,7 @@ pub struct Config {
     pub table: TableEntry,
     /// A table in memory, in the place of the files.
     #[serde(skip)]
-    pub(crate) in_memory: Option<dp_data::table::TableFiles>,
+    pub(crate) in_memory: Option<dp_table::TableFiles>,
     /// The column to predict.
     pub label: LabelEntry,
     /// What may be spent.
@@ -79,7 +79,7 @@ pub struct TableEntry {
     pub missing: Vec<String>,
     /// What happens to a row that does not fit.
     #[serde(default)]
-    pub bad_rows: dp_data::table::BadRows,
+    pub bad_rows: dp_table::BadRows,
 }
 
 /// `[label]`.

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use dp_clipping::PresetParams;
-use dp_data::DataError;
-use dp_data::table::{Csv, Encoding, Label, Schema, TableFiles, TableFormat};
+use dp_table::{Csv, Encoding, Label, Schema, TableError, TableFiles, TableFormat};
 
 use super::fault::Fault;
 use super::nearest::explain;
@@ -130,7 +129,7 @@ impl Config {
         let some = |_: &str| Some(vec![0.0, 0.5, 1.0]);
         Encoding::new(&self.declared(&some)?).map(|_| ()).map_err(|error| {
             let place = match &error {
-                DataError::Schema { column, .. } => self.place_of(column),
+                TableError::Schema { column, .. } => self.place_of(column),
                 _ => "column".into(),
             };
             Fault::new(place, error.to_string())

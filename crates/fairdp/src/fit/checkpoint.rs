@@ -220,7 +220,7 @@ impl Inputs {
 
 #[cfg(test)]
 mod tests {
-    use dp_data::table::RowsDigest;
+    use dp_table::RowsDigest;
 
     use super::*;
 

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dp_accounting::{Delta, Epsilon};
-use dp_data::table::{MemoryTable, TableFiles};
+use dp_table::{MemoryTable, TableFiles};
 use dp_train::DeviceName;
 use dp_train::ranks::{Alone, Collective};
 

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use dp_data::table::EncodedFile;
+use dp_table::EncodedFile;
 use dp_train::ranks::{Alone, Collective};
 
 use super::journal::{Journal, Progress};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use dp_data::table::{BadRows, EncodedFile, EncodedTable, TableFiles};
+use dp_table::{BadRows, EncodedFile, EncodedTable, TableFiles};
 use dp_train::{Device, DeviceName, NUMERICS, platform};
 
 use super::candidates::trials;

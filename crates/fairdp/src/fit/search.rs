@@ -1,7 +1,7 @@
 //! The best of a random number of trials (Papernot and Steinke 2022).
 
 use dp_accounting::TrialCount;
-use dp_data::table::Schema;
+use dp_table::Schema;
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 

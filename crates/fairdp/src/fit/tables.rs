@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use dp_data::table::{EncodedFile, EncodedTable, Schema, TableCounts};
+use dp_table::{EncodedFile, EncodedTable, Schema, TableCounts};
 use dp_train::ranks::{Alone, Collective, held_by};
 
 use super::FitOptions;

@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use dp_data::table::example::Example;
+use dp_table::example::Example;
 
 use super::{FitOptions, Progress, fit};
 use crate::error::FairdpError;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use dp_data::table::{BlockKind, Encoding, FeatureBlock, Value};
+use dp_table::{BlockKind, Encoding, FeatureBlock, Value};
 
 use super::graph::{Attribute, Element, Graph, length};
 use super::numbers;

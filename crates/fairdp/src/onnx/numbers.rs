@@ -8,7 +8,7 @@ const NUMBER: &str = r"[+-]?((0|[1-9][0-9]{0,14})(\.[0-9]*)?|\.[0-9]+)([eE][+-]?
 const SHORT: &str = ".{1,16}";
 
 /// The position of each text's number in a list, `[rows]`, and `position` of those that are not in
-/// it. What this does in rows of `texts` is [`Value::of`](dp_data::table::Value::of) for short
+/// it. What this does in rows of `texts` is [`Value::of`](dp_table::Value::of) for short
 /// numbers.
 pub(super) fn positions(graph: &mut Graph, column: &str, texts: &str, position: &str, known: &[(f64, i64)]) -> String {
     let name = |what: &str| format!("{column}: {what}");

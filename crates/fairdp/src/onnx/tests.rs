@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs;
 
-use dp_data::table::{BadRows, Bins, Column, Label, Schema, TableFiles, Value};
+use dp_table::{BadRows, Bins, Column, Label, Schema, TableFiles, Value};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
@@ -77,7 +77,7 @@ fn model(columns: Vec<(&str, Column)>, classes: &[&str], hidden: &[usize], rng: 
         bad_rows: BadRows::Drop,
         missing: ["", "NA", "99"].map(str::to_owned).to_vec(),
     };
-    let width = dp_data::table::Encoding::new(&schema).unwrap().width();
+    let width = dp_table::Encoding::new(&schema).unwrap().width();
     let n_outputs = if classes.len() == 2 { 1 } else { classes.len() };
     let sizes = [&[width], hidden, &[n_outputs]].concat();
     let mut random = |n: usize| (0..n).map(|_| rng.random_range(-3.0..3.0)).collect::<Vec<f32>>();

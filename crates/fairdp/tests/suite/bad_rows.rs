@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use dp_data::table::example::Example;
+use dp_table::example::Example;
 
 use crate::program::{done, json, program, text};
 
@@ -23,7 +23,7 @@ fn prepared(here: &Path, unit: &[&str]) -> (String, Vec<String>) {
     (header, rows)
 }
 
-/// The defects of `dp-data`'s test of bad rows, by the program: each changes one row, and the
+/// The defects of `dp-table`'s test of bad rows, by the program: each changes one row, and the
 /// statement's numbers are the same, or there is no release.
 #[test]
 fn no_defect_in_a_record_shows_in_the_numbers_of_records() {

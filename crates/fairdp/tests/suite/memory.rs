@@ -4,8 +4,8 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use dp_data::table::example::Example;
-use dp_data::table::{MemoryColumn, MemoryTable, TableFiles};
+use dp_table::example::Example;
+use dp_table::{MemoryColumn, MemoryTable, TableFiles};
 use fairdp::{FairdpError, FitOptions, InitOptions, Model, Predictor, Progress, fit, fit_table, init};
 
 /// The example as CSV, a configuration for it, and its columns in memory: numbers as numbers, the

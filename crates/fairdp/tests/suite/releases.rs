@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::program::{declared, done, json, private_bounds, program, refused};
-use dp_data::table::{Row, TableFiles};
+use dp_table::{Row, TableFiles};
 
 #[test]
 fn from_a_table_to_a_release_that_holds() {
@@ -417,7 +417,7 @@ fn outputs_and_options_are_refused_before_any_work() {
         ("run/release/model.onnx", 2, "outside of a release"),
         ("run/release/p.csv", 2, "outside of a release"),
         ("records.csv", 1, "a database"),
-        ("folder.csv", 1, "not a regular file"),
+        ("folder.csv", 1, "is a directory"),
         ("records.db", 2, "ends in .csv or .parquet"),
         ("run", 2, "ends in .csv or .parquet"),
     ] {

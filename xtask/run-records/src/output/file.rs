@@ -1,15 +1,11 @@
 //! One file.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, BufWriter, Read as _, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
-
-use super::part::Part;
-
-/// How an SQLite database begins.
-const DATABASE: &[u8] = b"SQLite format 3\0";
+use anyhow::{Context, anyhow, bail};
+use whole_file::{Readers, WholeFile};
 
 /// A file that is about to be written: beside its place first, and moved there when it is complete.
 ///
@@ -21,11 +17,8 @@ const DATABASE: &[u8] = b"SQLite format 3\0";
 /// output.write(|file| export(&database, file))   // whole, or not at all
 /// ```
 pub struct Output {
-    /// Links followed.
-    target: PathBuf,
-    /// What is there.
-    earlier: Option<Metadata>,
-    part: Part,
+    path: PathBuf,
+    file: WholeFile,
 }
 
 impl Output {
@@ -35,43 +28,28 @@ impl Output {
     /// If `path` is a directory, a device or a database, one of `inputs`, or cannot be written; the
     /// message names it.
     pub fn new(path: &Path, inputs: &[&Path]) -> anyhow::Result<Self> {
-        let named = || path.display().to_string();
-        let (target, earlier) = match fs::metadata(path) {
-            Ok(earlier) => {
-                refuse_kind(path, &earlier)?;
-                for input in inputs {
-                    if is_same(path, &earlier, input) {
-                        bail!("{} is read by this command, so it cannot be written, too", path.display());
-                    }
-                }
-                (fs::canonicalize(path).with_context(named)?, Some(earlier))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if fs::symlink_metadata(path).is_ok() {
-                    bail!("{} is a link that leads nowhere", path.display());
-                }
-                (path.to_owned(), None)
-            }
-            Err(error) => return Err(error).with_context(named),
-        };
-        let name = target.file_name().with_context(|| format!("{} names no file", path.display()))?;
-        let folder = parent(&target);
-        let part = Part::file(folder, &name.to_string_lossy())
-            .with_context(|| format!("{}: cannot write to its folder", path.display()))?;
-        Ok(Self { target, earlier, part })
+        Self::for_readers(path, inputs, Readers::Default)
     }
 
     /// The same, readable by its owner alone.
     ///
     /// # Errors
-    /// If the system refuses.
-    pub fn private(self) -> anyhow::Result<Self> {
-        #[cfg(unix)]
+    /// As [`new`](Self::new).
+    pub fn private(path: &Path) -> anyhow::Result<Self> {
+        Self::for_readers(path, &[], Readers::Owner)
+    }
+
+    fn for_readers(path: &Path, inputs: &[&Path], readers: Readers) -> anyhow::Result<Self> {
+        if let Ok(earlier) = fs::metadata(path)
+            && inputs.iter().any(|input| is_same(path, &earlier, input))
         {
-            let owner = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-            self.part.handle().set_permissions(owner).with_context(|| self.writing())?;
+            bail!("{} is read by this command, so it cannot be written, too", path.display());
         }
-        Ok(Self { earlier: None, ..self })
+        let file = WholeFile::create(path, readers).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => anyhow!("{} {error}", path.display()),
+            _ => anyhow!("{}: cannot write to its folder: {error}", path.display()),
+        })?;
+        Ok(Self { path: path.to_owned(), file })
     }
 
     /// Writes the file and moves it to its place.
@@ -79,9 +57,7 @@ impl Output {
     /// # Errors
     /// As `fill`, or if the disk refuses. What was there before is then still there.
     pub fn write(self, fill: impl FnOnce(&mut BufWriter<&File>) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        self.fill(fill)?;
-        let (writing, folder) = (self.writing(), parent(&self.target).to_owned());
-        self.part.finish(&self.target).and_then(|()| sync_folder(&folder)).context(writing)
+        self.file.write(fill).with_context(|| writing(&self.path))
     }
 
     /// Writes these bytes.
@@ -89,7 +65,7 @@ impl Output {
     /// # Errors
     /// As [`Self::write`].
     pub fn write_bytes(self, bytes: &[u8]) -> anyhow::Result<()> {
-        self.write(|file| Ok(file.write_all(bytes)?))
+        self.file.write_bytes(bytes).with_context(|| writing(&self.path))
     }
 
     /// Writes these bytes unless the file has appeared meanwhile; returns whether it has not.
@@ -97,67 +73,12 @@ impl Output {
     /// # Errors
     /// As [`Self::write`].
     pub fn write_if_absent(self, bytes: &[u8]) -> anyhow::Result<bool> {
-        self.fill(|file| Ok(file.write_all(bytes)?))?;
-        match fs::hard_link(self.part.path(), &self.target) {
-            Ok(()) => sync_folder(parent(&self.target)).map(|()| true).with_context(|| self.writing()),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(error).with_context(|| self.writing()),
-        }
-    }
-
-    fn fill(&self, fill: impl FnOnce(&mut BufWriter<&File>) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        let handle = self.part.handle();
-        if let Some(earlier) = &self.earlier {
-            handle.set_permissions(earlier.permissions()).with_context(|| self.writing())?;
-        }
-        let mut file = BufWriter::new(handle);
-        fill(&mut file).and_then(|()| Ok(file.flush()?)).with_context(|| self.writing())?;
-        handle.sync_all().with_context(|| self.writing())
-    }
-
-    fn writing(&self) -> String {
-        format!("writing {}", self.target.display())
+        self.file.write_if_absent(bytes).with_context(|| writing(&self.path))
     }
 }
 
-/// The folder of a path.
-pub(super) fn parent(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Makes the names in a folder durable.
-#[cfg(unix)]
-pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-#[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "the Unix version can fail")]
-pub(super) fn sync_folder(_: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-fn refuse_kind(path: &Path, earlier: &Metadata) -> anyhow::Result<()> {
-    if earlier.is_dir() {
-        bail!("{} is a directory, expected the name of a file", path.display());
-    }
-    if !earlier.is_file() {
-        bail!("{} is a device or a pipe, expected the name of a file", path.display());
-    }
-    if earlier.permissions().readonly() {
-        bail!("{} is write-protected", path.display());
-    }
-    if is_database(path).with_context(|| format!("{} is there and cannot be read", path.display()))? {
-        bail!("{} is a database, which is not replaced", path.display());
-    }
-    Ok(())
-}
-
-/// Whether this file is an SQLite database.
-pub(crate) fn is_database(path: &Path) -> io::Result<bool> {
-    let mut head = Vec::new();
-    File::open(path)?.take(DATABASE.len() as u64).read_to_end(&mut head)?;
-    Ok(head == DATABASE)
+fn writing(path: &Path) -> String {
+    format!("writing {}", path.display())
 }
 
 /// Whether both names lead to one file.
@@ -177,6 +98,8 @@ fn is_same(path: &Path, _: &Metadata, input: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     fn refusal(path: &Path, inputs: &[&Path]) -> String {
@@ -203,7 +126,7 @@ mod tests {
     fn inputs_databases_devices_and_directories_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        fs::write(at("r.db"), [DATABASE, &[0; 100]].concat()).unwrap();
+        fs::write(at("r.db"), [b"SQLite format 3\0".as_slice(), &[0; 100]].concat()).unwrap();
         fs::write(at("r.json"), "{}").unwrap();
         fs::hard_link(at("r.json"), at("same.json")).unwrap();
         assert!(refusal(&at("r.db"), &[]).ends_with("r.db is a database, which is not replaced"));
@@ -213,29 +136,5 @@ mod tests {
         assert!(refusal(&at("no/such/folder.csv"), &[]).contains("cannot write to its folder"));
         assert!(!refusal(&at(&"x".repeat(300)), &[]).is_empty());
         assert_eq!(fs::read(at("r.json")).unwrap(), b"{}");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_link_is_followed_and_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        fs::write(at("real.csv"), "old").unwrap();
-        std::os::unix::fs::symlink(at("real.csv"), at("link.csv")).unwrap();
-        std::os::unix::fs::symlink(at("nowhere"), at("broken.csv")).unwrap();
-        Output::new(&at("link.csv"), &[]).unwrap().write_bytes(b"new").unwrap();
-        assert!(fs::symlink_metadata(at("link.csv")).unwrap().is_symlink());
-        assert_eq!(fs::read(at("real.csv")).unwrap(), b"new");
-        assert!(refusal(&at("broken.csv"), &[]).ends_with("is a link that leads nowhere"));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn what_is_private_is_the_owners_alone() {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("key");
-        assert!(Output::new(&path, &[]).unwrap().private().unwrap().write_if_absent(b"secret").unwrap());
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 }

@@ -12,9 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
-
-use super::file::sync_folder;
-use super::part::Part;
+use whole_file::{Part, Readers, sync_folder};
 
 /// A committed report whose files are on their way to their places.
 const READY: &str = ".report.ready";
@@ -242,7 +240,7 @@ impl ReportFolder {
 
     /// Finds out about rights and room before a long study does.
     fn ensure_room(&self) -> io::Result<()> {
-        let probe = Part::file(&self.folder, "report")?;
+        let probe = Part::file(&self.folder, "report", Readers::Default)?;
         let mut file = probe.handle();
         file.write_all(&vec![0; ROOM])?;
         file.sync_all()

@@ -8,8 +8,6 @@
 
 mod file;
 mod folder;
-mod part;
 
 pub use self::file::Output;
-pub(crate) use self::file::is_database;
 pub use self::folder::{Contents, ReportFolder};

@@ -72,7 +72,7 @@ impl FeatureFile {
     fn write_after(&self, compute: impl FnOnce() -> anyhow::Result<Array2<f32>>) -> anyhow::Result<Array2<f32>> {
         let folder = self.path.parent().context("no folder")?;
         fs::create_dir_all(folder)?;
-        let output = Output::new(&self.path, &[])?.private()?;
+        let output = Output::private(&self.path)?;
         let features = compute()?;
         ensure!(features.dim() == self.shape.into(), "computed features of another shape");
         let data: Vec<u8> = features.iter().flat_map(|value| value.to_le_bytes()).collect();

@@ -1,0 +1,49 @@
+//! Whether the parts of a schema fit each other.
+
+use std::collections::HashSet;
+
+use crate::error::TableError;
+use crate::schema::{Column, GroupColumn, Schema};
+
+impl Schema {
+    /// Names of the columns whose values become features.
+    pub fn inputs(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().filter(|(_, column)| *column != Column::Dropped).map(|(name, _)| name.as_str())
+    }
+
+    /// # Errors
+    /// [`TableError::Schema`] for a column that is named twice, no input at all, the label or the
+    /// unit among the inputs, and a group among them unless that is asked for.
+    pub(crate) fn check(&self) -> Result<(), TableError> {
+        let refuse = |column: &str, reason: &str| TableError::Schema { column: column.into(), reason: reason.into() };
+        let mut seen = HashSet::new();
+        if let Some((twice, _)) = self.columns.iter().find(|(name, _)| !seen.insert(name.as_str())) {
+            return Err(refuse(twice, "is declared twice"));
+        }
+        let mut seen = HashSet::new();
+        if let Some(twice) = self.groups.iter().find(|group| !seen.insert(group.column.as_str())) {
+            return Err(refuse(&twice.column, "is among the groups twice"));
+        }
+        let inputs: HashSet<&str> = self.inputs().collect();
+        if inputs.is_empty() {
+            return Err(refuse(&self.label.column, "is to be predicted from no column at all"));
+        }
+        if inputs.contains(self.label.column.as_str()) {
+            return Err(refuse(&self.label.column, "is the label and cannot be an input"));
+        }
+        if let Some(unit) = self.unit.as_deref() {
+            if inputs.contains(unit) {
+                return Err(refuse(unit, "is the unit of privacy and cannot be an input"));
+            }
+            if unit == self.label.column {
+                return Err(refuse(unit, "is the label and cannot be the unit of privacy"));
+            }
+        }
+        for GroupColumn { column, .. } in &self.groups {
+            if !self.group_as_input && inputs.contains(column.as_str()) {
+                return Err(refuse(column, "is a group and an input; drop it, or set group_as_input"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! How an encoded row is laid out in bytes.
+
+use std::ops::Range;
+
+/// The label of a row that was dropped.
+pub(crate) const BLANK: u16 = u16::MAX;
+
+/// More classes, groups or categories than this are refused.
+pub(crate) const MOST_CODES: usize = u16::MAX as usize - 1;
+
+/// What is stored of an input.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Code {
+    /// A position between knots, or missing.
+    Position(Option<f32>),
+    /// A category.
+    Index(u16),
+}
+
+/// Where in a row's bytes its parts are: label, group, unit if there is one, then the inputs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Layout {
+    unit: Option<usize>,
+    inputs: Vec<Place>,
+    stride: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Place {
+    at: usize,
+    width: Width,
+}
+
+/// How much room an input takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Width {
+    /// A position in single precision.
+    Single,
+    /// An index below 256.
+    Byte,
+    /// A larger index.
+    Two,
+}
+
+const LABEL: Range<usize> = 0..2;
+const GROUP: Range<usize> = 2..4;
+
+impl Layout {
+    pub(crate) fn new(has_unit: bool, widths: impl IntoIterator<Item = Width>) -> Self {
+        let mut stride = GROUP.end;
+        let mut take = |bytes| {
+            stride += bytes;
+            stride - bytes
+        };
+        let unit = has_unit.then(|| take(8));
+        let inputs = widths
+            .into_iter()
+            .map(|width| {
+                let bytes = match width {
+                    Width::Single => 4,
+                    Width::Byte => 1,
+                    Width::Two => 2,
+                };
+                Place { at: take(bytes), width }
+            })
+            .collect();
+        Self { unit, inputs, stride }
+    }
+
+    /// Bytes of a row.
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    pub(crate) fn label(row: &[u8]) -> u16 {
+        u16::from_le_bytes([row[0], row[1]])
+    }
+
+    pub(crate) fn group(row: &[u8]) -> u16 {
+        u16::from_le_bytes([row[2], row[3]])
+    }
+
+    pub(crate) fn unit(&self, row: &[u8]) -> Option<u64> {
+        self.unit.map(|at| u64::from_le_bytes(bytes(row, at)))
+    }
+
+    pub(crate) fn input(&self, row: &[u8], input: usize) -> Code {
+        let Place { at, width } = self.inputs[input];
+        match width {
+            Width::Single => {
+                let position = f32::from_le_bytes(bytes(row, at));
+                Code::Position((!position.is_nan()).then_some(position))
+            }
+            Width::Byte => Code::Index(u16::from(row[at])),
+            Width::Two => Code::Index(u16::from_le_bytes(bytes(row, at))),
+        }
+    }
+
+    /// A row without label, group, unit and inputs.
+    pub(crate) fn blank(row: &mut [u8]) {
+        row.fill(0);
+        Self::set_label(row, BLANK);
+    }
+
+    pub(crate) fn set_label(row: &mut [u8], label: u16) {
+        row[LABEL].copy_from_slice(&label.to_le_bytes());
+    }
+
+    pub(crate) fn set_group(row: &mut [u8], group: u16) {
+        row[GROUP].copy_from_slice(&group.to_le_bytes());
+    }
+
+    pub(crate) fn set_unit(&self, row: &mut [u8], unit: u64) {
+        if let Some(at) = self.unit {
+            row[at..at + 8].copy_from_slice(&unit.to_le_bytes());
+        }
+    }
+
+    pub(crate) fn set_input(&self, row: &mut [u8], input: usize, code: Code) {
+        let Place { at, width } = self.inputs[input];
+        match (width, code) {
+            (Width::Single, Code::Position(position)) => {
+                row[at..at + 4].copy_from_slice(&position.unwrap_or(f32::NAN).to_le_bytes());
+            }
+            (Width::Byte, Code::Index(index)) => row[at] = index as u8,
+            (Width::Two, Code::Index(index)) => row[at..at + 2].copy_from_slice(&index.to_le_bytes()),
+            // A column's code has the column's width.
+            (Width::Single, Code::Index(_)) | (Width::Byte | Width::Two, Code::Position(_)) => {}
+        }
+    }
+}
+
+fn bytes<const N: usize>(row: &[u8], at: usize) -> [u8; N] {
+    std::array::from_fn(|offset| row[at + offset])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let layout = Layout::new(true, [Width::Byte, Width::Single, Width::Two, Width::Single]);
+        assert_eq!(layout.stride(), 4 + 8 + 1 + 4 + 2 + 4);
+        let mut row = vec![0; layout.stride()];
+        let codes = [Code::Index(255), Code::Position(Some(3.5)), Code::Index(700), Code::Position(None)];
+        Layout::set_label(&mut row, 3);
+        Layout::set_group(&mut row, 9);
+        layout.set_unit(&mut row, 1 << 60);
+        for (input, code) in codes.into_iter().enumerate() {
+            layout.set_input(&mut row, input, code);
+        }
+        assert_eq!((Layout::label(&row), Layout::group(&row), layout.unit(&row)), (3, 9, Some(1 << 60)));
+        assert_eq!([0, 1, 2, 3].map(|input| layout.input(&row, input)), codes);
+        Layout::blank(&mut row);
+        assert_eq!((Layout::label(&row), Layout::group(&row), layout.unit(&row)), (BLANK, 0, Some(0)));
+        assert_eq!(layout.input(&row, 0), Code::Index(0));
+    }
+}

@@ -1,0 +1,511 @@
+//! A checked schema: what each column's features are, and how a row becomes them.
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::codes::{Code, Layout, MOST_CODES, Width};
+use crate::error::TableError;
+use crate::group::Group;
+use crate::parse::{self, Classes, Groups, Input, Markers};
+use crate::reader::Row;
+use crate::schema::{Column, Schema};
+use crate::tally::{Met, TableCounts};
+
+/// Takes from every feature what rounding could add to a row's norm.
+const ROUNDING: f64 = 1.0 / 65_536.0;
+
+/// The features of a schema.
+///
+/// Every feature is multiplied by [`scale`](Self::scale), which depends on the schema alone, so
+/// that no row has a norm above 1:
+///
+/// - a number with bins has its scaled value `2z/k − 1`, where the position `z` counts the bins
+///   below it and the share of its own, and `k + 1` hat functions, one per edge: 1 at its edge and
+///   falling linearly to 0 at the two next to it. Squares add up to at most 2;
+/// - a number in one bin has its scaled value alone;
+/// - a missing number has the scaled value of the declared constant, no hats, and an indicator;
+/// - a category has one feature per listed value, then `other`, then `missing`, where declared; one
+///   of them is 1;
+/// - the last feature is 1 for every row.
+#[derive(Debug, Clone)]
+pub struct Encoding {
+    schema: Schema,
+    blocks: Vec<FeatureBlock>,
+    inputs: Vec<Input>,
+    classes: Classes,
+    markers: Markers,
+    group_columns: Vec<Groups>,
+    groups: Vec<Group>,
+    layout: Layout,
+    width: usize,
+    scale: f32,
+}
+
+/// The features of one column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeatureBlock {
+    /// The column; empty for the constant.
+    pub column: String,
+    /// Positions of its features.
+    pub features: Range<usize>,
+    /// What they are.
+    pub kind: BlockKind,
+}
+
+/// What the features of a column are, in their order and before they are scaled.
+#[derive(Debug, Clone, PartialEq)]
+pub enum BlockKind {
+    /// The scaled value; with more than two knots a hat function per knot; with `missing` an
+    /// indicator.
+    Number {
+        /// The edges of the bins, both bounds included.
+        knots: Vec<f32>,
+        /// The position, from 0 to the number of bins, that stands for a missing value.
+        missing: Option<f32>,
+    },
+    /// One feature per value, then `other`, then `missing`.
+    Category {
+        /// The listed values.
+        values: Vec<String>,
+        /// Whether there is a feature for all other texts.
+        other: bool,
+        /// Whether there is a feature for missing values.
+        missing: bool,
+    },
+    /// Always 1.
+    Constant,
+}
+
+impl Encoding {
+    /// Checks a schema.
+    ///
+    /// # Errors
+    /// [`TableError::Schema`], naming the column, for parts that contradict each other and for
+    /// values out of range.
+    pub fn new(schema: &Schema) -> Result<Self, TableError> {
+        schema.check()?;
+        let markers = Markers::new(&schema.missing);
+        let (mut blocks, mut inputs, mut widths) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut width, mut square) = (0, 0.0);
+        for (name, column) in &schema.columns {
+            let Some(input) = Input::new(name, column, &markers)? else { continue };
+            let kind = BlockKind::new(column, &input);
+            let features = width..width + kind.n_features();
+            width = features.end;
+            square += kind.largest_square();
+            widths.push(match kind {
+                BlockKind::Number { .. } | BlockKind::Constant => Width::Single,
+                BlockKind::Category { .. } if features.len() <= 256 => Width::Byte,
+                BlockKind::Category { .. } => Width::Two,
+            });
+            blocks.push(FeatureBlock { column: name.clone(), features, kind });
+            inputs.push(input);
+        }
+        blocks.push(FeatureBlock { column: String::new(), features: width..width + 1, kind: BlockKind::Constant });
+        let classes = Classes::new(&schema.label, &markers)?;
+        let group_columns =
+            schema.groups.iter().map(|group| Groups::new(group, &markers)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Self {
+            groups: intersections(schema, &group_columns)?,
+            layout: Layout::new(schema.unit.is_some(), widths),
+            width: width + 1,
+            scale: ((1.0 - ROUNDING) / (square + 1.0_f64).sqrt()) as f32,
+            schema: schema.clone(),
+            blocks,
+            inputs,
+            classes,
+            markers,
+            group_columns,
+        })
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Number of features.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Which features belong to which column, in order; the constant is last.
+    pub fn blocks(&self) -> &[FeatureBlock] {
+        &self.blocks
+    }
+
+    /// What every feature is multiplied by.
+    pub fn scale(&self) -> f32 {
+        self.scale
+    }
+
+    /// A name for every feature, such as `age`, `age @ 30`, `job = clerk`, `job other`, `age
+    /// missing`, `constant`.
+    pub fn feature_names(&self) -> Vec<String> {
+        self.blocks.iter().flat_map(FeatureBlock::names).collect()
+    }
+
+    /// The groups, of several columns their intersections. Without a column of groups there is one,
+    /// [`Group::all`].
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// The most features of a row that are not zero.
+    pub fn most_entries(&self) -> usize {
+        self.blocks.iter().map(|block| block.kind.most_entries()).sum()
+    }
+
+    /// Whether a text, without blanks around it, stands for a missing value.
+    pub fn is_missing(&self, text: &str) -> bool {
+        self.markers.contain(text)
+    }
+
+    /// Finds the inputs in a table's columns, whatever else there is. For prediction: label and unit
+    /// are not looked for, and groups only by [`RowEncoder::with_groups`].
+    ///
+    /// # Errors
+    /// [`TableError::MissingColumn`]; `file` is for the message.
+    pub fn encoder(&self, columns: &[String], file: &Path) -> Result<RowEncoder<'_>, TableError> {
+        let inputs = self.schema.inputs().map(|name| find(columns, name, file)).collect::<Result<_, _>>()?;
+        Ok(RowEncoder {
+            encoding: self,
+            inputs,
+            groups: Vec::new(),
+            row: vec![0; self.layout.stride()],
+            counts: TableCounts::new(self.schema.inputs(), std::iter::empty()),
+        })
+    }
+
+    /// Checks the rows of a table for training, whatever becomes of them.
+    ///
+    /// # Errors
+    /// [`TableError::MissingColumn`], and [`TableError::File`] for a column that is not declared;
+    /// `file` is for the message.
+    pub fn checker(&self, columns: &[String], file: &Path) -> Result<RowChecker<'_>, TableError> {
+        let binding = self.bind(columns, file)?;
+        Ok(RowChecker { encoding: self, binding, row: vec![0; self.layout.stride()] })
+    }
+
+    /// Finds every column that training needs, and refuses those that are declared nowhere.
+    pub(crate) fn bind(&self, columns: &[String], file: &Path) -> Result<Binding, TableError> {
+        let schema = &self.schema;
+        let find = |name: &str| find(columns, name, file);
+        let declared = |name: &String| {
+            *name == schema.label.column
+                || schema.unit.as_ref() == Some(name)
+                || schema.groups.iter().any(|group| group.column == *name)
+                || schema.columns.iter().any(|(column, _)| column == name)
+        };
+        if let Some(unknown) = columns.iter().find(|name| !declared(name)) {
+            let reason = format!("has a column `{unknown}` that is not declared; declare it, or declare it as dropped");
+            return Err(TableError::File { path: file.into(), reason });
+        }
+        Ok(Binding {
+            inputs: schema.inputs().map(find).collect::<Result<_, _>>()?,
+            label: find(&schema.label.column)?,
+            groups: self.find_groups(columns, file)?,
+            unit: schema.unit.as_deref().map(find).transpose()?,
+            n_columns: columns.len(),
+        })
+    }
+
+    fn find_groups(&self, columns: &[String], file: &Path) -> Result<Vec<usize>, TableError> {
+        self.schema.groups.iter().map(|group| find(columns, &group.column, file)).collect()
+    }
+
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(crate) fn counts(&self) -> TableCounts {
+        TableCounts::new(self.schema.inputs(), self.schema.groups.iter().map(|group| &*group.column))
+    }
+
+    /// Writes what is stored of a row. Returns what its inputs and its groups are.
+    pub(crate) fn store(&self, row: &Row, binding: &Binding, out: &mut [u8]) -> Result<[Vec<Met>; 2], TableError> {
+        let at = row.position();
+        let schema = &self.schema;
+        // First: a row that is dropped for what follows stays with its unit.
+        if let (Some(index), Some(column)) = (binding.unit, &schema.unit) {
+            let text = row.field(index);
+            if text.chars().any(char::is_control) {
+                return Err(at.unlisted(column, text, "texts without control characters"));
+            }
+            let unit = self.unit(text).ok_or_else(|| at.missing_value(column))?;
+            self.layout.set_unit(out, unit);
+        }
+        let label = row.field(binding.label);
+        let class = self.classes.code(at, &schema.label.column, label, self.is_missing(label))?;
+        let (group, groups) = self.group_of(row, &binding.groups)?;
+        let inputs = self.store_inputs(row, &binding.inputs, out)?;
+        Layout::set_label(out, class);
+        Layout::set_group(out, group as u16);
+        Ok([inputs, groups])
+    }
+
+    /// The position of a row's group among all intersections, and what the values in these columns
+    /// are.
+    fn group_of(&self, row: &Row, columns: &[usize]) -> Result<(usize, Vec<Met>), TableError> {
+        let (mut group, mut met) = (0, Vec::with_capacity(columns.len()));
+        for ((column, groups), index) in self.schema.groups.iter().zip(&self.group_columns).zip(columns) {
+            let text = row.field(*index);
+            let (code, found) = groups.code(row.position(), &column.column, text, self.is_missing(text))?;
+            group = group * groups.levels().len() + code;
+            met.push(found);
+        }
+        Ok((group, met))
+    }
+
+    /// The number of a unit; `None` if the text names none.
+    fn unit(&self, text: &str) -> Option<u64> {
+        let is_name = !text.is_empty() && !self.is_missing(text) && !text.chars().any(char::is_control);
+        is_name.then(|| parse::unit(text))
+    }
+
+    /// Writes what is stored of a row that does not fit, and hands back why it does not.
+    ///
+    /// It keeps its unit. Which records are of one unit is public, and decides the part of each: if
+    /// a defect in a record moved it to another unit, the public numbers of records would tell of
+    /// it. So a row whose unit cannot be read for certain is refused.
+    pub(crate) fn blank(
+        &self,
+        row: &Row,
+        binding: &Binding,
+        out: &mut [u8],
+        wrong: TableError,
+    ) -> Result<TableError, TableError> {
+        Layout::blank(out);
+        let (Some(index), Some(column)) = (binding.unit, &self.schema.unit) else { return Ok(wrong) };
+        let text = row.field(index);
+        let is_there = match &wrong {
+            // Which of the fields are missing, or too many, is not known.
+            TableError::WrongArity { .. } | TableError::EmptyLine { .. } => false,
+            // Bytes that are no text were replaced.
+            TableError::NotUtf8 { .. } => {
+                row.fields().count() == binding.n_columns && !text.contains(char::REPLACEMENT_CHARACTER)
+            }
+            _ => true,
+        };
+        match self.unit(text).filter(|_| is_there) {
+            Some(unit) => {
+                self.layout.set_unit(out, unit);
+                Ok(wrong)
+            }
+            None => Err(TableError::NoUnit { column: column.clone(), reason: Box::new(wrong) }),
+        }
+    }
+
+    fn store_inputs(&self, row: &Row, columns: &[usize], out: &mut [u8]) -> Result<Vec<Met>, TableError> {
+        let mut met = Vec::with_capacity(columns.len());
+        for (input, (parser, index)) in self.inputs.iter().zip(columns).enumerate() {
+            let text = row.field(*index);
+            let column = &self.blocks[input].column;
+            let (code, found) = parser.code(row.position(), column, text, self.is_missing(text))?;
+            self.layout.set_input(out, input, code);
+            met.push(found);
+        }
+        Ok(met)
+    }
+
+    /// Calls `feature` with the position and value of every feature that is not zero, in ascending
+    /// order.
+    pub(crate) fn expand(&self, row: &[u8], mut feature: impl FnMut(usize, f32)) {
+        let scale = self.scale;
+        for (input, block) in self.blocks.iter().enumerate() {
+            let first = block.features.start;
+            match &block.kind {
+                BlockKind::Number { knots, missing } => {
+                    let n_bins = knots.len() - 1;
+                    let Code::Position(position) = self.layout.input(row, input) else { continue };
+                    let z = position.or(*missing).unwrap_or(0.0);
+                    feature(first, (2.0 * z / n_bins as f32 - 1.0) * scale);
+                    if position.is_none() {
+                        feature(block.features.end - 1, scale);
+                    } else if n_bins > 1 {
+                        let bin = (z as usize).min(n_bins - 1);
+                        let share = z - bin as f32;
+                        feature(first + 1 + bin, (1.0 - share) * scale);
+                        feature(first + 2 + bin, share * scale);
+                    }
+                }
+                BlockKind::Category { .. } => {
+                    if let Code::Index(index) = self.layout.input(row, input) {
+                        feature(first + usize::from(index).min(block.features.len() - 1), scale);
+                    }
+                }
+                BlockKind::Constant => feature(first, scale),
+            }
+        }
+    }
+}
+
+/// Positions of the columns that training needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Binding {
+    inputs: Vec<usize>,
+    label: usize,
+    groups: Vec<usize>,
+    unit: Option<usize>,
+    n_columns: usize,
+}
+
+/// Encodes rows one by one, by the same arithmetic as [`EncodedTable`](crate::EncodedTable).
+#[derive(Debug, Clone)]
+pub struct RowEncoder<'a> {
+    encoding: &'a Encoding,
+    inputs: Vec<usize>,
+    /// Columns of groups; empty where they are not looked for.
+    groups: Vec<usize>,
+    row: Vec<u8>,
+    counts: TableCounts,
+}
+
+impl RowEncoder<'_> {
+    /// Finds the columns of groups too.
+    ///
+    /// # Errors
+    /// [`TableError::MissingColumn`]; `file` is for the message.
+    pub fn with_groups(self, columns: &[String], file: &Path) -> Result<Self, TableError> {
+        let groups = self.encoding.find_groups(columns, file)?;
+        Ok(Self { groups, counts: self.encoding.counts(), ..self })
+    }
+
+    /// Fills the features of a row. Returns its group, as a position in [`Encoding::groups`]; 0
+    /// where groups are not looked for.
+    ///
+    /// **Shapes.** `features`: [`Encoding::width`].
+    ///
+    /// # Errors
+    /// [`TableError::InvalidNumber`], [`TableError::UnknownCategory`], [`TableError::MissingValue`],
+    /// with file and line; [`TableError::InvalidParameter`] for a slice of another length.
+    pub fn encode(&mut self, row: &Row, features: &mut [f32]) -> Result<usize, TableError> {
+        if features.len() != self.encoding.width {
+            return Err(TableError::InvalidParameter {
+                parameter: "number of features",
+                value: features.len().to_string(),
+                expected: self.encoding.width.to_string(),
+            });
+        }
+        let found = self.encoding.group_of(row, &self.groups).and_then(|(group, groups)| {
+            let inputs = self.encoding.store_inputs(row, &self.inputs, &mut self.row)?;
+            self.counts.accept(&inputs, &groups);
+            Ok(group)
+        });
+        let group = found.inspect_err(|error| self.counts.refuse(error))?;
+        features.fill(0.0);
+        self.encoding.expand(&self.row, |feature, value| features[feature] = value);
+        Ok(group)
+    }
+
+    /// Counts a row that could not be read, and is passed over.
+    pub fn pass_over(&mut self, reason: &TableError) {
+        self.counts.refuse(reason);
+    }
+
+    /// What was met so far. Exact counts of private records.
+    pub fn counts(&self) -> &TableCounts {
+        &self.counts
+    }
+}
+
+/// Says of rows whether they fit a schema: with label, groups and unit.
+#[derive(Debug, Clone)]
+pub struct RowChecker<'a> {
+    encoding: &'a Encoding,
+    binding: Binding,
+    row: Vec<u8>,
+}
+
+impl RowChecker<'_> {
+    /// Whether a row fits.
+    ///
+    /// # Errors
+    /// Those of a row, as [`EncodedTable::create`](crate::EncodedTable::create).
+    pub fn check(&mut self, row: &Row) -> Result<(), TableError> {
+        self.encoding.store(row, &self.binding, &mut self.row).map(drop)
+    }
+}
+
+impl BlockKind {
+    fn new(column: &Column, input: &Input) -> Self {
+        match (column, input) {
+            (Column::Category { values, other, missing }, _) => {
+                Self::Category { values: values.clone(), other: *other, missing: *missing }
+            }
+            (_, Input::Number { knots, missing, .. }) => {
+                Self::Number { knots: knots.as_slice().to_vec(), missing: *missing }
+            }
+            // An input is a number or a category.
+            (_, Input::Category(_)) => Self::Constant,
+        }
+    }
+
+    fn n_features(&self) -> usize {
+        match self {
+            Self::Number { knots, missing } => {
+                1 + if knots.len() > 2 { knots.len() } else { 0 } + usize::from(missing.is_some())
+            }
+            Self::Category { values, other, missing } => values.len() + usize::from(*other) + usize::from(*missing),
+            Self::Constant => 1,
+        }
+    }
+
+    /// The largest sum of squares before scaling.
+    fn largest_square(&self) -> f64 {
+        match self {
+            Self::Number { knots, missing } if knots.len() > 2 || missing.is_some() => 2.0,
+            Self::Number { .. } | Self::Category { .. } | Self::Constant => 1.0,
+        }
+    }
+
+    fn most_entries(&self) -> usize {
+        match self {
+            Self::Number { knots, .. } if knots.len() > 2 => 3,
+            Self::Number { missing: Some(_), .. } => 2,
+            Self::Number { .. } | Self::Category { .. } | Self::Constant => 1,
+        }
+    }
+}
+
+impl FeatureBlock {
+    fn names(&self) -> Vec<String> {
+        let column = &self.column;
+        match &self.kind {
+            BlockKind::Number { knots, missing } => {
+                let hats = if knots.len() > 2 { &knots[..] } else { &[] };
+                let mut names = vec![column.clone()];
+                names.extend(hats.iter().map(|knot| format!("{column} @ {knot}")));
+                names.extend(missing.map(|_| format!("{column} missing")));
+                names
+            }
+            BlockKind::Category { values, other, missing } => {
+                let mut names: Vec<String> = values.iter().map(|value| format!("{column} = {value}")).collect();
+                names.extend(other.then(|| format!("{column} other")));
+                names.extend(missing.then(|| format!("{column} missing")));
+                names
+            }
+            BlockKind::Constant => vec!["constant".into()],
+        }
+    }
+}
+
+/// All intersections, the last column's group changing fastest.
+fn intersections(schema: &Schema, groups: &[Groups]) -> Result<Vec<Group>, TableError> {
+    let n = groups.iter().try_fold(1_usize, |n, groups| n.checked_mul(groups.levels().len()));
+    if n.is_none_or(|n| n > MOST_CODES) {
+        let column = schema.groups.iter().map(|group| group.column.as_str()).collect::<Vec<_>>().join(" × ");
+        return Err(TableError::Schema { column, reason: format!("more than {MOST_CODES} groups") });
+    }
+    Ok(groups.iter().fold(vec![Group::all()], |list, groups| {
+        list.iter().flat_map(|group| groups.levels().iter().map(move |level| group.and(level))).collect()
+    }))
+}
+
+fn find(columns: &[String], name: &str, file: &Path) -> Result<usize, TableError> {
+    columns.iter().position(|column| column == name).ok_or_else(|| TableError::MissingColumn {
+        path: file.into(),
+        line: 1,
+        column: name.into(),
+    })
+}

@@ -1,0 +1,260 @@
+//! Every way in which a table can be unusable, with the file and the line.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Why a table could not be used. File errors name the path, row errors also the line (1-based).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// The operating system refused to read or write.
+    #[error("cannot {action} `{}`: {reason}", path.display())]
+    Io {
+        /// What was tried, for example `read`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The system's answer; in the message, so that it is no source besides.
+        reason: std::io::Error,
+    },
+    /// The file has no content, or no record in it.
+    #[error("`{}` has no records", path.display())]
+    EmptyFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A gzip stream ends before its end mark, or is damaged.
+    #[error("`{}` is not a complete gzip file: {reason} (after line {line})", path.display())]
+    BrokenGzip {
+        /// The file.
+        path: PathBuf,
+        /// Complete lines that could be decompressed.
+        line: usize,
+        /// The decoder's answer.
+        reason: String,
+    },
+    /// A header lacks a column of the schema.
+    #[error("{}:{line}: column `{column}` is missing from the header", path.display())]
+    MissingColumn {
+        /// The file.
+        path: PathBuf,
+        /// The header's line.
+        line: usize,
+        /// The absent column.
+        column: String,
+    },
+    /// A row has too few or too many fields.
+    #[error("{}:{line}: {found} fields, expected {expected}", path.display())]
+    WrongArity {
+        /// The file.
+        path: PathBuf,
+        /// The row's line.
+        line: usize,
+        /// Fields found.
+        found: usize,
+        /// Fields of the schema.
+        expected: usize,
+    },
+    /// A value is not in its column's fixed list.
+    #[error("{}:{line}: column `{column}`: `{value}` is not one of {accepted}", path.display())]
+    UnknownCategory {
+        /// The file.
+        path: PathBuf,
+        /// The row's line.
+        line: usize,
+        /// The column.
+        column: String,
+        /// What was found, shortened if long.
+        value: String,
+        /// The list.
+        accepted: String,
+    },
+    /// A value is not a number, not finite, or out of range.
+    #[error("{}:{line}: column `{column}`: `{value}` is not {accepted}", path.display())]
+    InvalidNumber {
+        /// The file.
+        path: PathBuf,
+        /// The row's line.
+        line: usize,
+        /// The column.
+        column: String,
+        /// What was found, shortened if long.
+        value: String,
+        /// What is accepted, in words.
+        accepted: &'static str,
+    },
+    /// The file breaks its format in another way.
+    #[error("{}:{line}: {reason}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A row's text is not UTF-8.
+    #[error("{}:{line}: not UTF-8 text", path.display())]
+    NotUtf8 {
+        /// The file.
+        path: PathBuf,
+        /// The row's line.
+        line: usize,
+    },
+    /// A value is missing where the schema has no place for that.
+    #[error("{}:{line}: column `{column}`: the value is missing, and nothing is declared for that", path.display())]
+    MissingValue {
+        /// The file.
+        path: PathBuf,
+        /// The row's line.
+        line: usize,
+        /// The column.
+        column: String,
+    },
+    /// An empty line where a row was expected.
+    #[error("{}:{line}: an empty line; it counts as a row: remove it", path.display())]
+    EmptyLine {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+    },
+    /// A row that would be dropped does not say whose record it is.
+    #[error("{reason}; no row without a readable `{column}`, the unit of privacy, is dropped")]
+    NoUnit {
+        /// The column of units.
+        column: String,
+        /// Why the row does not fit.
+        reason: Box<TableError>,
+    },
+    /// A table is not what an earlier pass over it read.
+    #[error("`{}` was changed while it was read: two passes over it read different rows", path.display())]
+    Changed {
+        /// The first file.
+        path: PathBuf,
+    },
+    /// A file cannot be a part of a table.
+    #[error("`{}` {reason}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why, in words that follow the file's name.
+        reason: String,
+    },
+    /// A declaration contradicts itself or another one.
+    #[error("column `{column}`: {reason}")]
+    Schema {
+        /// The column.
+        column: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An option is out of range.
+    #[error("{parameter} = {value}: expected {expected}")]
+    InvalidParameter {
+        /// The option.
+        parameter: &'static str,
+        /// What was given.
+        value: String,
+        /// The range.
+        expected: String,
+    },
+}
+
+impl TableError {
+    /// Whether it is about one row of a table, and the next rows can be read.
+    pub fn is_of_one_row(&self) -> bool {
+        matches!(
+            self,
+            Self::WrongArity { .. }
+                | Self::UnknownCategory { .. }
+                | Self::InvalidNumber { .. }
+                | Self::NotUtf8 { .. }
+                | Self::EmptyLine { .. }
+                | Self::MissingValue { .. }
+        )
+    }
+
+    /// The column whose value does not fit, of an error of one row.
+    pub fn column(&self) -> Option<&str> {
+        match self {
+            Self::UnknownCategory { column, .. }
+            | Self::InvalidNumber { column, .. }
+            | Self::MissingValue { column, .. } => Some(column),
+            _ => None,
+        }
+    }
+
+    /// Opens a regular file for reading.
+    pub(crate) fn open(path: &Path) -> Result<File, Self> {
+        whole_file::open(path).map_err(Self::io("read", path))
+    }
+
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.into();
+        move |reason| Self::Io { action, path, reason }
+    }
+}
+
+/// A place in a text file, from which row errors are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Position<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) line: usize,
+}
+
+impl Position<'_> {
+    pub(crate) fn wrong_arity(self, found: usize, expected: usize) -> TableError {
+        TableError::WrongArity { path: self.path.into(), line: self.line, found, expected }
+    }
+
+    /// `accepted` is the list in words.
+    pub(crate) fn unlisted(self, column: &str, value: &str, accepted: &str) -> TableError {
+        TableError::UnknownCategory {
+            path: self.path.into(),
+            line: self.line,
+            column: column.into(),
+            value: printable(value),
+            accepted: accepted.into(),
+        }
+    }
+
+    pub(crate) fn not_a_number(self, column: &str, value: &str) -> TableError {
+        TableError::InvalidNumber {
+            path: self.path.into(),
+            line: self.line,
+            column: column.into(),
+            value: printable(value),
+            accepted: "a finite number",
+        }
+    }
+
+    pub(crate) fn missing_value(self, column: &str) -> TableError {
+        TableError::MissingValue { path: self.path.into(), line: self.line, column: column.into() }
+    }
+
+    pub(crate) fn malformed(self, reason: impl Into<String>) -> TableError {
+        TableError::Malformed { path: self.path.into(), line: self.line, reason: reason.into() }
+    }
+}
+
+/// At most 40 characters, control characters escaped: a broken file must not flood a terminal.
+pub(crate) fn printable(value: &str) -> String {
+    let mut short: String = value.chars().take(40).flat_map(char::escape_debug).collect();
+    if value.chars().nth(40).is_some() {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_and_unprintable_values_are_shortened() {
+        assert_eq!(printable("abc"), "abc");
+        assert_eq!(printable("a\u{7}b"), "a\\u{7}b");
+        assert_eq!(printable(&"x".repeat(50)), format!("{}…", "x".repeat(40)));
+    }
+}

@@ -1,0 +1,233 @@
+//! Which files make up a table, and in which format; or a table in memory.
+
+use std::collections::HashSet;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::TableError;
+use crate::memory_source::MemoryTable;
+use crate::reader::TableReader;
+use crate::row_index::RowIndex;
+
+/// The files of one table, in the order in which they are read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableFiles {
+    paths: Vec<PathBuf>,
+    format: TableFormat,
+}
+
+/// How a table's files are written.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TableFormat {
+    /// Text with a delimiter; each file may be compressed by gzip (`.gz`) or Zstandard (`.zst`).
+    Csv(Csv),
+    /// Apache Parquet: flat columns, uncompressed or by Snappy, gzip, Zstandard or LZ4.
+    Parquet,
+    /// No file: a table that is in memory.
+    Memory(Arc<MemoryTable>),
+}
+
+/// Details of a delimited text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Csv {
+    /// Between two fields. `None`: a comma, or where the first line has none outside of quotes, the
+    /// first semicolon, tab or bar in it.
+    pub delimiter: Option<u8>,
+    /// Around a field that holds delimiters or line breaks; doubled inside. `None` if a quote is a
+    /// character like any other.
+    pub quote: Option<u8>,
+}
+
+impl Default for Csv {
+    fn default() -> Self {
+        Self { delimiter: None, quote: Some(b'"') }
+    }
+}
+
+impl TableFiles {
+    /// Paths, and patterns with `*`, `?`, `[…]`, `**`: those of a pattern are sorted. A path that
+    /// exists is never taken for a pattern. Endings decide the format: `.csv`, `.tsv`, `.txt` (tabs
+    /// for `.tsv`), each also with `.gz` or `.zst`, and `.parquet`.
+    ///
+    /// # Errors
+    /// [`TableError::Io`] if a path does not exist, [`TableError::File`] for a pattern that is
+    /// broken or that matches nothing, an ending that is not in the list, and files of different
+    /// formats.
+    pub fn new<S: AsRef<str>>(patterns: &[S]) -> Result<Self, TableError> {
+        let mut paths = Vec::new();
+        for pattern in patterns {
+            expand(pattern.as_ref(), &mut paths)?;
+        }
+        let Some(first) = paths.first() else {
+            return Err(TableError::InvalidParameter {
+                parameter: "files of a table",
+                value: "none".into(),
+                expected: "at least one".into(),
+            });
+        };
+        let format = format_of(first)?;
+        for path in &paths[1..] {
+            if format_of(path)? != format {
+                let reason = format!("is not in the format of `{}`, the table's first file", first.display());
+                return Err(TableError::File { path: path.clone(), reason });
+            }
+        }
+        let mut identities = HashSet::new();
+        for path in &paths {
+            if !identities.insert(identity(path).map_err(TableError::io("read", path))?) {
+                let reason = "is among the table's files twice: its rows would be twice in the table".into();
+                return Err(TableError::File { path: path.clone(), reason });
+            }
+        }
+        Ok(Self { paths, format })
+    }
+
+    /// No files: a table that is in memory, whose name stands for a path in errors.
+    pub fn in_memory(table: MemoryTable) -> Self {
+        Self { paths: vec![table.name().to_path_buf()], format: TableFormat::Memory(Arc::new(table)) }
+    }
+
+    /// The same files, read as delimited text with these details.
+    #[must_use]
+    pub fn with_csv(self, csv: Csv) -> Self {
+        Self { format: TableFormat::Csv(csv), ..self }
+    }
+
+    /// The files in order.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// Their format.
+    pub fn format(&self) -> &TableFormat {
+        &self.format
+    }
+
+    /// The first of these files that is also among those of another table, whatever its name there.
+    pub fn shared_with(&self, other: &Self) -> Option<&Path> {
+        let identities: HashSet<_> = other.paths.iter().filter_map(|path| identity(path).ok()).collect();
+        let is_shared = |path: &&PathBuf| identity(path).is_ok_and(|identity| identities.contains(&identity));
+        self.paths.iter().find(is_shared).map(PathBuf::as_path)
+    }
+
+    /// Begins to read. The header of every file is compared with the first one's when its turn
+    /// comes.
+    ///
+    /// # Errors
+    /// As [`TableReader::read`], for the first file's header; [`TableError::File`] if two columns
+    /// have one name.
+    pub fn open(&self) -> Result<TableReader, TableError> {
+        TableReader::new(self.clone())
+    }
+
+    /// Begins to read these rows alone: with the same lines and errors, and nothing of what is
+    /// before or behind them.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); those of the file that holds the first of the rows.
+    pub fn open_rows(&self, index: &RowIndex, rows: Range<usize>) -> Result<TableReader, TableError> {
+        TableReader::of_rows(self.clone(), index, rows)
+    }
+}
+
+/// What a file has in common with its other names, those of hard links too.
+#[cfg(unix)]
+fn identity(path: &Path) -> io::Result<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let metadata = std::fs::metadata(path)?;
+    Ok((metadata.dev(), metadata.ino()))
+}
+
+/// What a file has in common with its other names.
+#[cfg(not(unix))]
+fn identity(path: &Path) -> io::Result<PathBuf> {
+    std::fs::canonicalize(path)
+}
+
+fn expand(pattern: &str, paths: &mut Vec<PathBuf>) -> Result<(), TableError> {
+    let path = Path::new(pattern);
+    if path.exists() || !pattern.contains(['*', '?', '[']) {
+        std::fs::metadata(path).map_err(TableError::io("read", path))?;
+        paths.push(path.into());
+        return Ok(());
+    }
+    let refuse = |reason: String| TableError::File { path: path.into(), reason };
+    let found = glob::glob(pattern).map_err(|error| refuse(format!("is not a pattern of files: {error}")))?;
+    let before = paths.len();
+    for entry in found {
+        paths.push(entry.map_err(|error| {
+            let path = error.path().to_path_buf();
+            TableError::Io { action: "read", path, reason: error.into() }
+        })?);
+    }
+    if paths.len() == before {
+        return Err(refuse("is a pattern that no file matches".into()));
+    }
+    paths[before..].sort();
+    Ok(())
+}
+
+/// The format by a file's ending, upper or lower case.
+fn format_of(path: &Path) -> Result<TableFormat, TableError> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+    match name.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("csv" | "txt") => Ok(TableFormat::Csv(Csv::default())),
+        Some("tsv") => Ok(TableFormat::Csv(Csv { delimiter: Some(b'\t'), ..Csv::default() })),
+        Some("parquet") => Ok(TableFormat::Parquet),
+        _ => Err(TableError::File {
+            path: path.into(),
+            reason: "has an ending that no format has: .csv, .tsv, .txt (also .gz, .zst), .parquet".into(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_expanded_and_sorted() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b.csv", "a.csv", "c.tsv", "x[1].csv"] {
+            std::fs::write(folder.path().join(name), "a\n1\n").unwrap();
+        }
+        let at = |pattern: &str| format!("{}/{pattern}", folder.path().display());
+        let names = |patterns: &[String]| -> Result<Vec<String>, TableError> {
+            let files = TableFiles::new(patterns)?;
+            Ok(files.paths().iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect())
+        };
+        assert_eq!(names(&[at("?.csv")]).unwrap(), ["a.csv", "b.csv"]);
+        if std::fs::hard_link(at("a.csv"), at("linked.csv")).is_ok() {
+            let message = names(&[at("a.csv"), at("linked.csv")]).unwrap_err().to_string();
+            assert!(message.ends_with("its rows would be twice in the table"), "{message}");
+            std::fs::remove_file(at("linked.csv")).unwrap();
+        }
+        assert_eq!(names(&[at("x[1].csv"), at("a.csv")]).unwrap(), ["x[1].csv", "a.csv"]);
+        let message = |pattern: &str| {
+            names(&[at(pattern)]).unwrap_err().to_string().replace(&folder.path().display().to_string(), "")
+        };
+        insta::assert_snapshot!(message("*.json"), @"`/*.json` is a pattern that no file matches");
+        insta::assert_snapshot!(message("?.?sv"), @"`/c.tsv` is not in the format of `/a.csv`, the table's first file");
+        insta::assert_snapshot!(message("d.csv"), @"cannot read `/d.csv`: No such file or directory (os error 2)");
+        insta::assert_snapshot!(
+            TableFiles::new::<&str>(&[]).unwrap_err(),
+            @"files of a table = none: expected at least one"
+        );
+    }
+
+    #[test]
+    fn endings_decide_the_format() {
+        let format = |name: &str| format_of(Path::new(name));
+        assert_eq!(format("a.CSV.gz").unwrap(), TableFormat::Csv(Csv::default()));
+        assert_eq!(format("a.tsv.zst").unwrap(), TableFormat::Csv(Csv { delimiter: Some(b'\t'), quote: Some(b'"') }));
+        assert_eq!(format("a.parquet").unwrap(), TableFormat::Parquet);
+        insta::assert_snapshot!(
+            format("table.xlsx").unwrap_err(),
+            @"`table.xlsx` has an ending that no format has: .csv, .tsv, .txt (also .gz, .zst), .parquet"
+        );
+    }
+}

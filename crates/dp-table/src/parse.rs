@@ -1,0 +1,280 @@
+//! From a column's text to what is stored of it.
+
+use sha2::{Digest, Sha256};
+
+use crate::codes::{Code, MOST_CODES};
+use crate::error::{Position, TableError};
+use crate::group::Level;
+use crate::knots::Knots;
+use crate::schema::{Column, GroupColumn, GroupValues, Label};
+use crate::tally::Met;
+use crate::value::Value;
+use crate::value_list::ValueList;
+
+/// What stands for a missing value.
+#[derive(Debug, Clone)]
+pub(crate) struct Markers(ValueList);
+
+impl Markers {
+    pub(crate) fn new(markers: &[String]) -> Self {
+        Self(ValueList::of_markers(markers))
+    }
+
+    /// Whether a text stands for a missing value.
+    pub(crate) fn contain(&self, text: &str) -> bool {
+        self.0.find(text).is_some()
+    }
+}
+
+/// A list of values with their positions, and where other values and missing ones go.
+#[derive(Debug, Clone)]
+pub(crate) struct Categories {
+    list: ValueList,
+    other: Option<u16>,
+    missing: Option<u16>,
+    accepted: String,
+}
+
+impl Categories {
+    /// # Errors
+    /// [`TableError::Schema`] for two texts of one value, one that stands for a missing value, blanks
+    /// around one, and too many or none.
+    fn new(column: &str, values: &[String], other: bool, missing: bool, markers: &Markers) -> Result<Self, TableError> {
+        let refuse = |reason: String| TableError::Schema { column: column.into(), reason };
+        for value in values {
+            if value.trim() != value {
+                return Err(refuse(format!("`{value}` has blanks around it, which are removed when a table is read")));
+            }
+            if markers.contain(value) {
+                return Err(refuse(format!("`{value}` stands for a missing value and cannot be a category")));
+            }
+        }
+        let n = values.len() + usize::from(other) + usize::from(missing);
+        if n == 0 || n > MOST_CODES {
+            return Err(refuse(format!("categories = {n}: expected 1 to {MOST_CODES}")));
+        }
+        let list = ValueList::new(values).map_err(|(earlier, later)| {
+            let (earlier, later) = (&values[earlier], &values[later]);
+            if earlier == later {
+                return refuse(format!("`{later}` is listed twice"));
+            }
+            refuse(format!("`{earlier}` and `{later}` are two spellings of one value; list it once"))
+        })?;
+        let after = values.len() as u16;
+        Ok(Self {
+            list,
+            other: other.then_some(after),
+            missing: missing.then_some(after + u16::from(other)),
+            accepted: listed(values),
+        })
+    }
+
+    /// The position of a value, and whether it is missing or another one than those of the list.
+    fn find(&self, at: Position<'_>, column: &str, text: &str, is_missing: bool) -> Result<(u16, Met), TableError> {
+        if is_missing {
+            let found = self.missing.or(self.other).map(|code| (code, Met::Missing));
+            return found.ok_or_else(|| at.missing_value(column));
+        }
+        if let Some(code) = self.list.find(text) {
+            return Ok((code, Met::Declared));
+        }
+        self.other.map(|code| (code, Met::Other)).ok_or_else(|| at.unlisted(column, text, &self.accepted))
+    }
+}
+
+/// At most eight texts of a list.
+fn listed(values: &[String]) -> String {
+    let mut list = values.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if values.len() > 8 {
+        list.push_str(&format!(" and {} more", values.len() - 8));
+    }
+    list
+}
+
+/// A number that is finite in single precision. Where truth values are numbers, `true` is 1.
+fn number(at: Position<'_>, column: &str, text: &str, has_truth: bool) -> Result<f32, TableError> {
+    match (text.parse::<f64>(), Value::of(text)) {
+        (Ok(number), _) if number.is_finite() => Ok(number.clamp(f64::from(f32::MIN), f64::from(f32::MAX)) as f32),
+        (_, Value::Truth(truth)) if has_truth => Ok(f32::from(u8::from(truth))),
+        _ => Err(at.not_a_number(column, text)),
+    }
+}
+
+/// How an input is read.
+#[derive(Debug, Clone)]
+pub(crate) enum Input {
+    Number { knots: Knots, missing: Option<f32>, has_truth: bool },
+    Category(Categories),
+}
+
+impl Input {
+    /// `None` for a column that is not used.
+    ///
+    /// # Errors
+    /// [`TableError::Schema`].
+    pub(crate) fn new(name: &str, column: &Column, markers: &Markers) -> Result<Option<Self>, TableError> {
+        match column {
+            Column::Number { low, high, bins, missing } => {
+                let knots = Knots::new(name, *low, *high, bins)?;
+                if let Some(constant) = missing.filter(|constant| !knots.contain(*constant as f32)) {
+                    let reason = format!("the value for missing ones, {constant}, is not from {low} to {high}");
+                    return Err(TableError::Schema { column: name.into(), reason });
+                }
+                let missing = missing.map(|constant| knots.position(constant as f32));
+                Ok(Some(Self::Number { knots, missing, has_truth: (*low, *high) == (0.0, 1.0) }))
+            }
+            Column::Category { values, other, missing } => {
+                Categories::new(name, values, *other, *missing, markers).map(|list| Some(Self::Category(list)))
+            }
+            Column::Dropped => Ok(None),
+        }
+    }
+
+    pub(crate) fn code(
+        &self,
+        at: Position<'_>,
+        column: &str,
+        text: &str,
+        is_missing: bool,
+    ) -> Result<(Code, Met), TableError> {
+        match self {
+            Self::Number { missing: None, .. } if is_missing => Err(at.missing_value(column)),
+            Self::Number { .. } if is_missing => Ok((Code::Position(None), Met::Missing)),
+            Self::Number { knots, has_truth, .. } => {
+                let value = number(at, column, text, *has_truth)?;
+                let met = if knots.contain(value) { Met::Declared } else { Met::Clamped };
+                Ok((Code::Position(Some(knots.position(value))), met))
+            }
+            Self::Category(list) => {
+                let (code, met) = list.find(at, column, text, is_missing)?;
+                Ok((Code::Index(code), met))
+            }
+        }
+    }
+}
+
+/// How the label is read.
+#[derive(Debug, Clone)]
+pub(crate) struct Classes(Categories);
+
+impl Classes {
+    /// # Errors
+    /// [`TableError::Schema`].
+    pub(crate) fn new(label: &Label, markers: &Markers) -> Result<Self, TableError> {
+        if label.classes.len() < 2 {
+            let reason = format!("classes = {}: expected at least 2", label.classes.len());
+            return Err(TableError::Schema { column: label.column.clone(), reason });
+        }
+        if label.classes.iter().any(String::is_empty) {
+            let reason = "a class has an empty name, which stands for no answer".into();
+            return Err(TableError::Schema { column: label.column.clone(), reason });
+        }
+        Categories::new(&label.column, &label.classes, false, false, markers).map(Self)
+    }
+
+    pub(crate) fn code(&self, at: Position<'_>, column: &str, text: &str, is_missing: bool) -> Result<u16, TableError> {
+        self.0.find(at, column, text, is_missing).map(|(code, _)| code)
+    }
+}
+
+/// How one column of the groups is read.
+#[derive(Debug, Clone)]
+pub(crate) enum Groups {
+    Values { list: Categories, levels: Vec<Level> },
+    Bands { edges: Vec<f64>, missing: bool, levels: Vec<Level> },
+}
+
+impl Groups {
+    /// # Errors
+    /// [`TableError::Schema`].
+    pub(crate) fn new(group: &GroupColumn, markers: &Markers) -> Result<Self, TableError> {
+        match &group.groups {
+            GroupValues::Values { values, other, missing } => {
+                let list = Categories::new(&group.column, values, *other, *missing, markers)?;
+                let rest = other.then_some(Level::Other).into_iter().chain(missing.then_some(Level::Missing));
+                let levels = values.iter().cloned().map(Level::Value).chain(rest).collect();
+                Ok(Self::Values { list, levels })
+            }
+            GroupValues::Bands { edges, missing } => {
+                let ascends = edges.iter().all(|edge| edge.is_finite()) && edges.is_sorted_by(|a, b| a < b);
+                if edges.is_empty() || !ascends {
+                    let reason = "the edges of its groups are not one or more finite numbers in ascending order".into();
+                    return Err(TableError::Schema { column: group.column.clone(), reason });
+                }
+                let ends = || edges.iter().copied().map(Some);
+                let bands = std::iter::once(None).chain(ends()).zip(ends().chain([None]));
+                let bands = bands.map(|(from, below)| Level::Band { from, below });
+                let levels = bands.chain(missing.then_some(Level::Missing)).collect();
+                Ok(Self::Bands { edges: edges.clone(), missing: *missing, levels })
+            }
+        }
+    }
+
+    pub(crate) fn levels(&self) -> &[Level] {
+        match self {
+            Self::Values { levels, .. } | Self::Bands { levels, .. } => levels,
+        }
+    }
+
+    pub(crate) fn code(
+        &self,
+        at: Position<'_>,
+        column: &str,
+        text: &str,
+        is_missing: bool,
+    ) -> Result<(usize, Met), TableError> {
+        match self {
+            Self::Values { list, .. } => {
+                list.find(at, column, text, is_missing).map(|(code, met)| (usize::from(code), met))
+            }
+            Self::Bands { edges, missing: true, .. } if is_missing => Ok((edges.len() + 1, Met::Missing)),
+            Self::Bands { .. } if is_missing => Err(at.missing_value(column)),
+            Self::Bands { edges, .. } => match text.parse::<f64>() {
+                Ok(value) if value.is_finite() => Ok((edges.partition_point(|edge| *edge <= value), Met::Declared)),
+                _ => Err(at.not_a_number(column, text)),
+            },
+        }
+    }
+}
+
+/// A number for the value that identifies a unit: the first eight bytes of the sha256 of a text
+/// that all its spellings share. Two of 10⁷ units share one with probability 3e-6; they would be
+/// taken for one unit, which bounds both.
+pub(crate) fn unit(text: &str) -> u64 {
+    let digest = Sha256::digest(Value::of_identifier(text).canonical());
+    digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_one_value_name_one_unit() {
+        for texts in [&["17", "17.0", "+17", "017", "1.7e1", "17."][..], &["0", "-0.0", ".0", "0e5"], &["True", "true"]]
+        {
+            assert!(texts.iter().all(|text| unit(text) == unit(texts[0])), "{texts:?}");
+        }
+        let different = [
+            "17",
+            "-17",
+            "1.7",
+            "170",
+            "a17",
+            "17e",
+            "1e999",
+            ".",
+            "-",
+            "e1",
+            "",
+            "1.2.3",
+            "0",
+            "true",
+            "1",
+            "12345678901234567890123",
+            "12345678901234567890124",
+        ];
+        let numbers: std::collections::HashSet<u64> = different.iter().map(|text| unit(text)).collect();
+        assert_eq!(numbers.len(), different.len());
+    }
+}

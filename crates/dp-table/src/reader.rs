@@ -1,0 +1,217 @@
+//! Rows of several files, one after another.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use csv::StringRecord;
+
+use crate::csv_source::CsvSource;
+use crate::error::{Position, TableError};
+use crate::files::{TableFiles, TableFormat};
+use crate::header;
+use crate::memory_source::MemorySource;
+use crate::parquet_source::ParquetSource;
+use crate::row_index::{Mark, RowIndex};
+
+/// Bytes of a record; what is longer is no record.
+pub(crate) const LONGEST_RECORD: u64 = 64 << 20;
+
+/// Reads a table as a stream: memory does not grow with its length.
+pub struct TableReader {
+    files: TableFiles,
+    columns: Vec<String>,
+    /// Position of the file that is read.
+    current: usize,
+    source: Source,
+    /// Rows still to be read, at most.
+    left: usize,
+}
+
+/// One open file.
+enum Source {
+    Csv(Box<CsvSource>),
+    Parquet(Box<ParquetSource>),
+    Memory(MemorySource),
+}
+
+/// One row: a text per column, without blanks around it.
+#[derive(Debug, Clone)]
+pub struct Row {
+    pub(crate) file: Arc<Path>,
+    pub(crate) line: usize,
+    pub(crate) fields: StringRecord,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Self { file: Path::new("").into(), line: 0, fields: StringRecord::new() }
+    }
+}
+
+impl Row {
+    /// The file that it is from.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Its line in that file, counted from 1; in a Parquet file the number of the row.
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    /// The text of a column, by position; empty if there is no such column.
+    pub fn field(&self, column: usize) -> &str {
+        self.fields.get(column).unwrap_or_default().trim()
+    }
+
+    /// All texts in the order of the columns.
+    pub fn fields(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(str::trim)
+    }
+
+    pub(crate) fn position(&self) -> Position<'_> {
+        Position { path: &self.file, line: self.line }
+    }
+}
+
+impl TableReader {
+    pub(crate) fn new(files: TableFiles) -> Result<Self, TableError> {
+        let source = Source::open(&files, 0)?;
+        let columns = source.columns().to_vec();
+        let mut sorted: Vec<&String> = columns.iter().collect();
+        sorted.sort_unstable();
+        if let Some([twice, _]) = sorted.array_windows().find(|[a, b]| a == b) {
+            return Err(TableError::File {
+                path: files.paths()[0].clone(),
+                reason: format!("has two columns with the name `{twice}`{}", header::why_doubled(&columns)),
+            });
+        }
+        Ok(Self { files, columns, current: 0, source, left: usize::MAX })
+    }
+
+    /// Reads these rows alone.
+    pub(crate) fn of_rows(files: TableFiles, index: &RowIndex, rows: Range<usize>) -> Result<Self, TableError> {
+        let mut reader = Self::new(files)?;
+        if rows.is_empty() {
+            return Ok(Self { left: 0, ..reader });
+        }
+        let Mark { row, file, place } = index.mark(rows.start);
+        if file != reader.current {
+            reader.current = file;
+            reader.source = Source::open(&reader.files, file)?;
+            reader.compare_header()?;
+        }
+        let n = rows.start - row as usize;
+        reader.source = match (reader.source, place) {
+            (Source::Csv(source), Some(place)) => Source::Csv(Box::new(source.begun_at(place)?)),
+            (source, _) => source,
+        };
+        reader.source.skip(n)?;
+        reader.left = rows.len();
+        Ok(reader)
+    }
+
+    /// Names of the columns.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// Reads the next row; false at the end.
+    ///
+    /// After an error for which [`TableError::is_of_one_row`] holds, the next call goes on with the
+    /// next row.
+    ///
+    /// # Errors
+    /// - of one row: [`TableError::WrongArity`] and [`TableError::NotUtf8`], where `row` has the fields
+    ///   that are there, with U+FFFD for bytes that are no text; [`TableError::EmptyLine`];
+    /// - [`TableError::Malformed`] for a file that ends within quotes and for a record of more than
+    ///   64 MiB;
+    /// - [`TableError::BrokenGzip`], [`TableError::Io`];
+    /// - [`TableError::File`] for a file with another header than the first, and for Parquet
+    ///   columns that are not flat or damaged;
+    /// - [`TableError::EmptyFile`] for a file without a header.
+    pub fn read(&mut self, row: &mut Row) -> Result<bool, TableError> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        let found = self.next(row);
+        self.left -= 1;
+        found
+    }
+
+    fn next(&mut self, row: &mut Row) -> Result<bool, TableError> {
+        loop {
+            let found = match &mut self.source {
+                Source::Csv(source) => source.read(row),
+                Source::Parquet(source) => source.read(row),
+                Source::Memory(source) => Ok(source.read(row)),
+            };
+            if found? {
+                return Ok(true);
+            }
+            if self.current + 1 == self.files.paths().len() {
+                return Ok(false);
+            }
+            self.current += 1;
+            self.source = Source::open(&self.files, self.current)?;
+            self.compare_header()?;
+        }
+    }
+
+    fn compare_header(&self) -> Result<(), TableError> {
+        let [first, current] = [0, self.current].map(|at| &self.files.paths()[at]);
+        let columns = self.source.columns();
+        if columns == self.columns {
+            return Ok(());
+        }
+        let reason = match columns.iter().zip(&self.columns).position(|(found, expected)| found != expected) {
+            Some(at) => format!("column {} is `{}`, expected `{}`", at + 1, columns[at], self.columns[at]),
+            None => format!("{} columns, expected {}", columns.len(), self.columns.len()),
+        };
+        Err(TableError::File {
+            path: current.clone(),
+            reason: format!("has another header than `{}`: {reason}", first.display()),
+        })
+    }
+}
+
+impl Source {
+    fn open(files: &TableFiles, index: usize) -> Result<Self, TableError> {
+        let path = &files.paths()[index];
+        match files.format() {
+            TableFormat::Csv(csv) => CsvSource::open(path, *csv).map(|source| Self::Csv(Box::new(source))),
+            TableFormat::Parquet => ParquetSource::open(path).map(|source| Self::Parquet(Box::new(source))),
+            TableFormat::Memory(table) => Ok(Self::Memory(MemorySource::new(Arc::clone(table)))),
+        }
+    }
+
+    /// Passes over rows of the file.
+    fn skip(&mut self, n: usize) -> Result<(), TableError> {
+        match self {
+            Self::Csv(source) => {
+                let mut row = Row::default();
+                for _ in 0..n {
+                    match source.read(&mut row) {
+                        Err(error) if !error.is_of_one_row() => return Err(error),
+                        _ => {}
+                    }
+                }
+                Ok(())
+            }
+            Self::Parquet(source) => source.skip(n),
+            Self::Memory(source) => {
+                source.skip(n);
+                Ok(())
+            }
+        }
+    }
+
+    fn columns(&self) -> &[String] {
+        match self {
+            Self::Csv(source) => source.columns(),
+            Self::Parquet(source) => source.columns(),
+            Self::Memory(source) => source.columns(),
+        }
+    }
+}

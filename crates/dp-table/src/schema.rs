@@ -1,0 +1,152 @@
+//! What is declared of a table before any record is read.
+
+use serde::{Deserialize, Serialize};
+
+/// Every column of a table and what it is for.
+///
+/// All of it is a constant that shapes every record's features: declared, or paid for by whoever
+/// wrote it. The order of `columns` is the order of the features; the order of the table's columns
+/// does not matter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schema {
+    /// Inputs by name, in order. A column of the table that is named nowhere in the schema is
+    /// refused in training.
+    pub columns: Vec<(String, Column)>,
+    /// The column to predict.
+    pub label: Label,
+    /// Columns whose values make up the groups; several make their intersections.
+    pub groups: Vec<GroupColumn>,
+    /// Whether a group's column may be among the inputs too.
+    pub group_as_input: bool,
+    /// The column that says whose record it is, where a person may have several.
+    pub unit: Option<String>,
+    /// What happens to a row that does not fit.
+    pub bad_rows: BadRows,
+    /// Values that stand for a missing one, after blanks around them were removed; mostly the empty
+    /// text. Each is meant in every spelling ([`Value`](crate::Value)).
+    pub missing: Vec<String>,
+}
+
+/// How a column becomes features.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Column {
+    /// A number. Values outside the bounds are set to the nearest bound, and counted. Between bounds
+    /// of 0 and 1 a truth value is a number too.
+    Number {
+        /// Lower bound.
+        low: f64,
+        /// Upper bound.
+        high: f64,
+        /// Where the range is cut.
+        bins: Bins,
+        /// The value that stands for a missing one, beside an indicator; `None` if a missing value
+        /// is an error.
+        missing: Option<f64>,
+    },
+    /// One of a list of values, each in every spelling ([`Value`](crate::Value)).
+    Category {
+        /// The list. In a list of truth values, or of 1 and 0 alone, `true` is 1 and `false` is 0.
+        values: Vec<String>,
+        /// Whether all other values share a feature; otherwise they are errors.
+        other: bool,
+        /// Whether a missing value has a feature; otherwise it is an error, or `other`.
+        missing: bool,
+    },
+    /// Not used.
+    Dropped,
+}
+
+/// How a number's range is divided. A linear model is piecewise linear in the number, with a bend
+/// at every edge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bins {
+    /// This many of equal width. With one, the scaled number is the only feature.
+    Equal(usize),
+    /// This many whose width grows by a constant factor from the lower bound on: the last begins at
+    /// about two thirds of the range. For amounts.
+    Log(usize),
+    /// Between these edges, which lie strictly within the bounds and ascend: for example released
+    /// quantiles.
+    Edges(Vec<f64>),
+}
+
+/// The column to predict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Label {
+    /// Its name.
+    pub column: String,
+    /// Its values in order; of two, the last is the positive one.
+    pub classes: Vec<String>,
+}
+
+/// A column whose values are groups.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupColumn {
+    /// Its name.
+    pub column: String,
+    /// Its groups.
+    pub groups: GroupValues,
+}
+
+/// The groups of one column, in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "by", rename_all = "snake_case", deny_unknown_fields)]
+pub enum GroupValues {
+    /// One per value of a list, in every spelling, as of a category.
+    Values {
+        /// The list.
+        values: Vec<String>,
+        /// Whether all other values are a group; otherwise they are errors.
+        other: bool,
+        /// Whether missing values are a group; otherwise they are errors, or other texts.
+        missing: bool,
+    },
+    /// Bands of a number: below the first edge, from each edge to below the next, from the last
+    /// edge on.
+    Bands {
+        /// The edges, ascending.
+        edges: Vec<f64>,
+        /// Whether missing values are a group, named `missing`; otherwise they are errors.
+        missing: bool,
+    },
+}
+
+/// What happens to a row that does not fit the schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BadRows {
+    /// The first one is an error.
+    #[default]
+    Refuse,
+    /// It keeps its place and has no features: all zeros, so that no other row moves and the number
+    /// of rows stays what it is.
+    Drop,
+}
+
+impl Bins {
+    /// A division of a number's declared range that needs no look at the data: 16 bins; one per
+    /// step for integers of at most 48 values; growing widths where the range begins near 0 and
+    /// spans more than 1,000.
+    ///
+    /// ```
+    /// use dp_table::Bins;
+    /// assert_eq!(Bins::for_bounds(17.0, 90.0, true), Bins::Equal(16));
+    /// assert_eq!(Bins::for_bounds(1.0, 16.0, true), Bins::Equal(15));
+    /// assert_eq!(Bins::for_bounds(0.0, 99_999.0, true), Bins::Log(16));
+    /// ```
+    pub fn for_bounds(low: f64, high: f64, integer: bool) -> Self {
+        let width = high - low;
+        if integer && (1.0..48.0).contains(&width) {
+            Self::Equal(width as usize)
+        } else if low >= 0.0 && width > 1_000.0 && low < 0.001 * high {
+            Self::Log(16)
+        } else {
+            Self::Equal(16)
+        }
+    }
+}

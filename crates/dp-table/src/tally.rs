@@ -1,0 +1,187 @@
+//! What was met while a table was read. Exact counts of private records: diagnostics, not for
+//! release.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{TableError, printable};
+use crate::schema::{Column, GroupValues, Schema};
+
+/// Rows that are reported with their reason.
+const EXAMPLES: usize = 10;
+
+/// Counts over a whole table, for the person who may see its records.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableCounts {
+    /// Rows, dropped ones included.
+    pub rows: u64,
+    /// Rows that did not fit and have no features.
+    pub dropped: u64,
+    /// Why the first ten of them were dropped.
+    pub examples: Vec<String>,
+    /// By input column, in the schema's order.
+    pub columns: Vec<ColumnTally>,
+    /// By column of groups, in the schema's order; empty where groups were not looked for.
+    pub groups: Vec<ColumnTally>,
+}
+
+/// What was met in one column, in the rows that fit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ColumnTally {
+    /// Its name.
+    pub column: String,
+    /// Numbers outside the declared bounds, set to the nearest one.
+    pub clamped: u64,
+    /// Missing values.
+    pub missing: u64,
+    /// Values that are none of those declared, taken as `other`.
+    pub other: u64,
+    /// Rows that were dropped for this column's value: missing, no number or none of those
+    /// declared, where nothing is declared for that.
+    pub refused: u64,
+}
+
+/// What a value turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Met {
+    /// One that is declared, or a number within its bounds.
+    Declared,
+    Clamped,
+    Missing,
+    Other,
+}
+
+impl TableCounts {
+    /// None yet of these inputs and groups.
+    pub(crate) fn new<'a>(columns: impl Iterator<Item = &'a str>, groups: impl Iterator<Item = &'a str>) -> Self {
+        let tally = |column: &str| ColumnTally { column: column.into(), ..ColumnTally::default() };
+        Self { columns: columns.map(tally).collect(), groups: groups.map(tally).collect(), ..Self::default() }
+    }
+
+    /// Adds the counts of rows that come after these.
+    pub(crate) fn add(&mut self, later: &Self) {
+        self.rows += later.rows;
+        self.dropped += later.dropped;
+        let room = EXAMPLES - self.examples.len();
+        self.examples.extend(later.examples.iter().take(room).cloned());
+        let later = later.columns.iter().chain(&later.groups);
+        for (column, later) in self.columns.iter_mut().chain(&mut self.groups).zip(later) {
+            column.clamped += later.clamped;
+            column.missing += later.missing;
+            column.other += later.other;
+            column.refused += later.refused;
+        }
+    }
+
+    /// A row that fits: what its inputs and its groups are.
+    pub(crate) fn accept(&mut self, inputs: &[Met], groups: &[Met]) {
+        self.rows += 1;
+        let tallies = self.columns.iter_mut().zip(inputs).chain(self.groups.iter_mut().zip(groups));
+        for (tally, met) in tallies {
+            match met {
+                Met::Declared => {}
+                Met::Clamped => tally.clamped += 1,
+                Met::Missing => tally.missing += 1,
+                Met::Other => tally.other += 1,
+            }
+        }
+    }
+
+    /// A row that does not fit.
+    pub(crate) fn refuse(&mut self, reason: &TableError) {
+        self.rows += 1;
+        self.dropped += 1;
+        if self.examples.len() < EXAMPLES {
+            self.examples.push(reason.to_string());
+        }
+        let column = reason.column();
+        if let Some(tally) =
+            self.columns.iter_mut().chain(&mut self.groups).find(|tally| Some(&*tally.column) == column)
+        {
+            tally.refused += 1;
+        }
+    }
+
+    /// What a table holds that its schema does not foresee: a line for each column and kind, such as
+    /// `column job: 2,000 of 2,000 values are none of those declared`, and one for rows that do not
+    /// fit. Empty if there is nothing of the kind.
+    pub fn remarks(&self, schema: &Schema) -> Vec<String> {
+        let mut remarks = Vec::new();
+        for tally in &self.columns {
+            let column = schema.columns.iter().find(|(name, _)| *name == tally.column).map(|(_, column)| column);
+            let is_foreseen = match column {
+                Some(Column::Category { missing, .. }) => *missing,
+                _ => true,
+            };
+            self.remark("column", tally, is_foreseen, &mut remarks);
+            if let Some(Column::Number { low, high, .. }) = column.filter(|_| tally.clamped > 0) {
+                let of = self.of(tally.clamped, tally);
+                let name = printable(&tally.column);
+                remarks.push(format!("column {name}: {of} beyond [{low}, {high}], taken as the nearer end"));
+            }
+        }
+        for (tally, group) in self.groups.iter().zip(&schema.groups) {
+            let is_foreseen = match &group.groups {
+                GroupValues::Values { missing, .. } | GroupValues::Bands { missing, .. } => *missing,
+            };
+            self.remark("group", tally, is_foreseen, &mut remarks);
+        }
+        if let Some(first) = self.examples.first() {
+            let of = format!("{} of {}", thousands(self.dropped), thousands(self.rows));
+            let verb = if self.dropped == 1 { "does" } else { "do" };
+            remarks.push(format!("{of} rows {verb} not fit; the first: {first}"));
+        }
+        remarks
+    }
+
+    /// Values that are not declared, or missing where that is not declared.
+    fn remark(&self, what: &str, tally: &ColumnTally, is_missing_foreseen: bool, remarks: &mut Vec<String>) {
+        let name = printable(&tally.column);
+        let are = |count: u64| if count == 1 { "is" } else { "are" };
+        if tally.other > 0 {
+            let (of, are) = (self.of(tally.other, tally), are(tally.other));
+            remarks.push(format!("{what} {name}: {of} values {are} none of those declared"));
+        }
+        if tally.missing > 0 && !is_missing_foreseen {
+            let of = format!("{} of {}", thousands(tally.missing), thousands(self.rows - self.dropped));
+            let are = are(tally.missing);
+            let taken = "and nothing is declared for that: taken as none of those declared";
+            remarks.push(format!("{what} {name}: {of} values {are} missing, {taken}"));
+        }
+        if tally.refused > 0 {
+            let of = format!("{} of {}", thousands(tally.refused), thousands(self.rows));
+            remarks.push(format!(
+                "{what} {name}: {of} values cannot be read, or are missing, and nothing is declared for that"
+            ));
+        }
+    }
+
+    /// So many of the values that are there, in the rows that fit.
+    fn of(&self, count: u64, tally: &ColumnTally) -> String {
+        format!("{} of {}", thousands(count), thousands(self.rows - self.dropped - tally.missing))
+    }
+}
+
+/// A count with a comma between every three digits.
+pub fn thousands(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_come_in_threes() {
+        let counts = [0, 7, 999, 1_000, 12_345, 123_456, 1_234_567];
+        let texts = ["0", "7", "999", "1,000", "12,345", "123,456", "1,234,567"];
+        assert_eq!(counts.map(thousands), texts);
+    }
+}

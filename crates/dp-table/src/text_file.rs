@@ -1,0 +1,138 @@
+//! A file of text as it is once it is unpacked, from any place on.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read, Seek as _, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use flate2::read::MultiGzDecoder;
+use serde::{Deserialize, Serialize};
+
+use crate::error::TableError;
+
+/// A place in a text: bytes before it, and its line, counted from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) offset: u64,
+    pub(crate) line: u64,
+}
+
+/// A file that may be compressed, by gzip (`.gz`) or Zstandard (`.zst`). Offsets are those of the
+/// text.
+#[derive(Debug, Clone)]
+pub(crate) struct TextFile {
+    path: Arc<Path>,
+    compression: Option<Compression>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Compression {
+    Gzip,
+    Zstandard,
+}
+
+impl TextFile {
+    pub(crate) fn new(path: &Path) -> Self {
+        let ending = path.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+        let compression = match ending.as_deref() {
+            Some("gz") => Some(Compression::Gzip),
+            Some("zst") => Some(Compression::Zstandard),
+            _ => None,
+        };
+        Self { path: path.into(), compression }
+    }
+
+    /// The text from this offset on. A compressed file is unpacked from its beginning for it.
+    pub(crate) fn open(&self, offset: u64) -> Result<Box<dyn Read + Send>, TableError> {
+        let mut file = TableError::open(&self.path)?;
+        let mut text: Box<dyn Read + Send> = match self.compression {
+            None => {
+                if offset > 0 {
+                    file.seek(SeekFrom::Start(offset)).map_err(TableError::io("read", &*self.path))?;
+                }
+                return Ok(Box::new(buffered(file)));
+            }
+            Some(Compression::Gzip) => Box::new(MultiGzDecoder::new(buffered(file))),
+            Some(Compression::Zstandard) => {
+                let decoder = zstd::Decoder::with_buffer(buffered(file));
+                Box::new(decoder.map_err(TableError::io("read", &*self.path))?)
+            }
+        };
+        self.count(&mut (&mut text).take(offset))?;
+        Ok(text)
+    }
+
+    /// Bytes of the text.
+    pub(crate) fn length(&self) -> Result<u64, TableError> {
+        match self.compression {
+            None => TableError::open(&self.path)?
+                .metadata()
+                .map(|data| data.len())
+                .map_err(TableError::io("read", &*self.path)),
+            Some(_) => self.count(&mut self.open(0)?),
+        }
+    }
+
+    /// The first line that begins at this offset or behind it; the end of the text if none does.
+    pub(crate) fn line_from(&self, offset: u64) -> Result<u64, TableError> {
+        let Some(before) = offset.checked_sub(1) else { return Ok(0) };
+        let mut text = BufReader::new(self.open(before)?);
+        let passed = text.skip_until(b'\n').map_err(|reason| self.unreadable(1, reason))?;
+        Ok(before + passed as u64)
+    }
+
+    /// An error of reading, after this line.
+    pub(crate) fn unreadable(&self, line: usize, reason: io::Error) -> TableError {
+        let compression = match self.compression {
+            None => return TableError::Io { action: "read", path: self.path.to_path_buf(), reason },
+            Some(Compression::Gzip) => "gzip",
+            Some(Compression::Zstandard) => "Zstandard",
+        };
+        let reason = match reason.kind() {
+            io::ErrorKind::UnexpectedEof => "it is cut short".to_owned(),
+            _ => reason.to_string(),
+        };
+        let reason = format!("is not a complete {compression} file: {reason} (after line {line})");
+        TableError::File { path: self.path.to_path_buf(), reason }
+    }
+
+    fn count(&self, text: &mut impl Read) -> Result<u64, TableError> {
+        io::copy(text, &mut io::sink()).map_err(|reason| self.unreadable(1, reason))
+    }
+}
+
+fn buffered(file: File) -> BufReader<File> {
+    BufReader::with_capacity(1 << 16, file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_from_any_place_whether_compressed_or_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "a,b\n1,2\n33,44\n";
+        let write = |name: &str, contents: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, contents).unwrap();
+            TextFile::new(&path)
+        };
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(text.as_bytes()).unwrap();
+        let files = [
+            write("t.csv", text.as_bytes()),
+            write("t.csv.gz", &gzip.finish().unwrap()),
+            write("t.csv.zst", &zstd::encode_all(text.as_bytes(), 0).unwrap()),
+        ];
+        for file in files {
+            assert_eq!(file.length().unwrap(), 14);
+            assert_eq!([0, 1, 3, 4, 5, 13, 14].map(|at| file.line_from(at).unwrap()), [0, 4, 4, 4, 8, 14, 14]);
+            let mut rest = String::new();
+            file.open(8).unwrap().read_to_string(&mut rest).unwrap();
+            assert_eq!(rest, "33,44\n");
+        }
+    }
+}

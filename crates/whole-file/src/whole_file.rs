@@ -1,0 +1,160 @@
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use crate::part::Part;
+use crate::readers::Readers;
+use crate::target::{Target, parent, sync_folder};
+
+/// A file that is about to be written: beside its place first, and moved there when it is complete.
+///
+/// Until then, and if anything fails or the process is killed, an earlier file stays as it is.
+pub struct WholeFile {
+    target: Target,
+    part: Part,
+    readers: Readers,
+}
+
+impl WholeFile {
+    /// Takes the place.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::InvalidInput`] if `path` is a directory, a device, a database,
+    /// write-protected, a link that leads nowhere or no name of a file; the system's if its folder
+    /// cannot be written.
+    pub fn create(path: &Path, readers: Readers) -> io::Result<Self> {
+        let target = Target::of(path)?;
+        let name = target
+            .path
+            .file_name()
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "is not the name of a file"))?;
+        let part = Part::file(parent(&target.path), &name.to_string_lossy(), readers)?;
+        Ok(Self { target, part, readers })
+    }
+
+    /// Where its content is until it is complete.
+    pub fn part(&self) -> &Path {
+        self.part.path()
+    }
+
+    /// Writes the file and moves it to its place.
+    ///
+    /// # Errors
+    /// As `fill`, or if the disk refuses. What was there before is then still there.
+    pub fn write<E: From<io::Error>>(self, fill: impl FnOnce(&mut BufWriter<&File>) -> Result<(), E>) -> Result<(), E> {
+        self.fill(fill)?;
+        self.part.finish(&self.target.path)?;
+        Ok(sync_folder(parent(&self.target.path))?)
+    }
+
+    /// Writes these bytes.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_bytes(self, bytes: &[u8]) -> io::Result<()> {
+        self.write(|file| file.write_all(bytes))
+    }
+
+    /// Writes these bytes unless the file has appeared meanwhile; returns whether it has not.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn write_if_absent(self, bytes: &[u8]) -> io::Result<bool> {
+        self.fill(|file| file.write_all(bytes))?;
+        match fs::hard_link(self.part.path(), &self.target.path) {
+            Ok(()) => sync_folder(parent(&self.target.path)).map(|()| true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn fill<E: From<io::Error>>(&self, fill: impl FnOnce(&mut BufWriter<&File>) -> Result<(), E>) -> Result<(), E> {
+        let handle = self.part.handle();
+        if self.readers == Readers::Default
+            && let Some(earlier) = &self.target.earlier
+        {
+            handle.set_permissions(earlier.permissions())?;
+        }
+        let mut file = BufWriter::new(handle);
+        fill(&mut file)?;
+        file.flush()?;
+        Ok(handle.sync_all()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(path: &Path) -> String {
+        WholeFile::create(path, Readers::Default).err().unwrap().to_string()
+    }
+
+    fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+        WholeFile::create(path, Readers::Default)?.write_bytes(bytes)
+    }
+
+    #[test]
+    fn a_file_appears_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        write(&path, b"first").unwrap();
+        let failed = WholeFile::create(&path, Readers::Default).unwrap().write(|file| {
+            file.write_all(b"half")?;
+            Err(io::Error::other("stopped"))
+        });
+        assert_eq!(failed.unwrap_err().to_string(), "stopped");
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
+        assert!(!WholeFile::create(&path, Readers::Default).unwrap().write_if_absent(b"second").unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        write(&path, b"").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"");
+    }
+
+    #[test]
+    fn databases_devices_and_directories_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("r.db"), [b"SQLite format 3\0".as_slice(), &[0; 100]].concat()).unwrap();
+        assert_eq!(refusal(&at("r.db")), "is a database, which is not replaced");
+        assert_eq!(refusal(folder.path()), "is a directory, expected the name of a file");
+        assert_eq!(refusal(Path::new("/dev/null")), "is a device or a pipe, expected the name of a file");
+        assert!(!refusal(&at("no/such/folder.csv")).is_empty());
+        assert!(!refusal(&at(&"x".repeat(300))).is_empty());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_followed_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("real.csv"), "old").unwrap();
+        std::os::unix::fs::symlink(at("real.csv"), at("link.csv")).unwrap();
+        std::os::unix::fs::symlink(at("nowhere"), at("broken.csv")).unwrap();
+        write(&at("link.csv"), b"new").unwrap();
+        assert!(fs::symlink_metadata(at("link.csv")).unwrap().is_symlink());
+        assert_eq!(fs::read(at("real.csv")).unwrap(), b"new");
+        assert_eq!(refusal(&at("broken.csv")), "is a link that leads nowhere");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn readers_are_the_owner_alone_or_those_of_the_earlier_file() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let mode = |name: &str| fs::metadata(at(name)).unwrap().permissions().mode() & 0o777;
+        let key = WholeFile::create(&at("key"), Readers::Owner).unwrap();
+        assert_eq!(fs::metadata(key.part()).unwrap().permissions().mode() & 0o777, 0o600);
+        assert!(key.write_if_absent(b"secret").unwrap());
+        assert_eq!(mode("key"), 0o600);
+
+        write(&at("open"), b"").unwrap();
+        fs::set_permissions(at("open"), fs::Permissions::from_mode(0o664)).unwrap();
+        write(&at("open"), b"again").unwrap();
+        assert_eq!(mode("open"), 0o664);
+        WholeFile::create(&at("open"), Readers::Owner).unwrap().write_bytes(b"closed").unwrap();
+        assert_eq!(mode("open"), 0o600);
+    }
+}
