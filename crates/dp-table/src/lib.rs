@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod alike;
+#[cfg(test)]
+mod bad_rows;
 mod check;
 mod codes;
 mod csv_source;

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
-mod bad_rows;
 mod bytes;
 mod csv_files;
 mod encoded;

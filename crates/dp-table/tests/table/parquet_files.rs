@@ -12,6 +12,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
+use dp_table::{BadRows, Schema, TableError};
+
 use super::{Placed, read_bytes, schema};
 
 pub(super) fn column(name: &str, physical: Physical, logical: Option<LogicalType>) -> TypePtr {
@@ -155,4 +157,41 @@ fn nested_columns_and_other_files_are_refused() {
         let text = read_bytes("t.parquet", contents, None);
         assert!(text.starts_with("`t.parquet` cannot be read as Parquet: "), "{text}");
     }
+}
+
+/// A null is no unit, and a missing value like any other elsewhere.
+#[test]
+fn nulls_of_parquet_are_missing_values() {
+    let fields = vec![
+        column("age", Physical::INT32, None),
+        column("patient", Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        column("job", Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        column("ill", Physical::BYTE_ARRAY, Some(LogicalType::String)),
+    ];
+    let schema = Schema { bad_rows: BadRows::Drop, unit: Some("patient".into()), ..schema() };
+    let root = Arc::new(Type::group_type_builder("people").with_fields(fields).build().unwrap());
+    // A null in this column of the second of three rows.
+    let encoded = |null: Option<usize>| {
+        let mut file = SerializedFileWriter::new(Vec::new(), root.clone(), Arc::new(WriterProperties::new())).unwrap();
+        let mut group = file.next_row_group().unwrap();
+        let levels = |place: usize| [1, i16::from(null != Some(place)), 1];
+        let present = |place: usize, values: [&'static str; 3]| -> Vec<ByteArray> {
+            let rows = values.into_iter().zip(levels(place));
+            rows.filter(|(_, level)| *level == 1).map(|(text, _)| text.into()).collect()
+        };
+        let ages = [30, 40, 50].into_iter().zip(levels(0)).filter(|(_, level)| *level == 1).map(|(age, _)| age);
+        write::<Int32Type>(&mut group, &ages.collect::<Vec<_>>(), &levels(0));
+        for (place, values) in [["a", "b", "b"], ["clerk"; 3], ["no"; 3]].into_iter().enumerate() {
+            write::<ByteArrayType>(&mut group, &present(place + 1, values), &levels(place + 1));
+        }
+        group.close().unwrap();
+        let placed = Placed::new("t.parquet", file.into_inner().unwrap());
+        placed.encode(&schema).map(|(table, _)| [0, 1, 2].map(|row| (table.unit(row), table.is_blank(row))))
+    };
+    let whole = encoded(None).unwrap();
+    assert!(whole[0].0 != whole[1].0 && whole[1].0 == whole[2].0);
+    for place in [0, 2, 3] {
+        assert_eq!(encoded(Some(place)).unwrap(), [whole[0], (whole[1].0, true), whole[2]]);
+    }
+    assert!(matches!(encoded(Some(1)), Err(TableError::NoUnit { .. })));
 }
