@@ -1,7 +1,7 @@
 //! A whole table as codes in a memory-mapped file.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, Write};
+use std::io::{BufWriter, Seek, Write};
 use std::ops::Range;
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use csv::StringRecord;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use whole_file::{Readers, WholeFile};
+use whole_file::{Readers, WholeFile, parent};
 
 use crate::codes::{BLANK, Layout};
 use crate::encoding::{Binding, Encoding};
@@ -38,8 +38,9 @@ const PIECE: usize = 1_024;
 pub enum EncodedFile<'a> {
     /// In this folder, under no name: nothing of it is left when the process ends, however it ends.
     Temporary(&'a Path),
-    /// In this file, which appears whole or not at all and stays; for this user alone (mode 0600).
-    /// It is a copy of private records.
+    /// The same, and a copy in this file, which appears whole or not at all and stays; for this user
+    /// alone (mode 0600). It is a copy of private records. The table that was made does not read it:
+    /// whatever becomes of the file, every pass over the table has the rows as they were read.
     Kept(&'a Path),
 }
 
@@ -185,39 +186,26 @@ impl EncodedTable {
     ) -> Result<(Self, Part), TableError> {
         let encoding = Encoding::new(schema)?;
         let binding = encoding.bind(reader.columns(), path)?;
-        let mut written = None;
-        let mut encode = |file: &File| -> Result<(), TableError> {
-            let part = write(&encoding, &binding, &mut reader, first, file)?;
-            accept(&part.counts)?;
-            let map = Map::new(file).map_err(TableError::io("map", path))?;
-            written = Some((part, map));
-            Ok(())
+        let folder = match place {
+            EncodedFile::Temporary(folder) => folder,
+            EncodedFile::Kept(path) => parent(path),
         };
-        match place {
-            EncodedFile::Temporary(folder) => {
-                let file = tempfile::tempfile_in(folder).map_err(TableError::io("write to", folder))?;
-                encode(&file)?;
-            }
-            EncodedFile::Kept(path) => {
-                let place = WholeFile::create(path, Readers::Owner).map_err(TableError::io("write", path))?;
-                place.write(|file| encode(file.get_ref()).map_err(Unwritten::Encoding)).map_err(
-                    |error| match error {
-                        Unwritten::Encoding(error) => error,
-                        Unwritten::Disk(error) => TableError::io("write", path)(error),
-                    },
-                )?;
-            }
+        let file = tempfile::tempfile_in(folder).map_err(TableError::io("write to", folder))?;
+        let part = write(&encoding, &binding, &mut reader, first, &file)?;
+        accept(&part.counts)?;
+        let map = Map::new(&file).map_err(TableError::io("map", path))?;
+        if let EncodedFile::Kept(path) = place {
+            let kept = WholeFile::create(path, Readers::Owner).and_then(|place| place.write_bytes(&map));
+            kept.map_err(TableError::io("write", path))?;
         }
-        let Some((part, map)) = written else {
-            return Err(TableError::EmptyFile { path: path.into() });
-        };
         let rows = part.counts.rows as usize;
         let digest = identity(schema, part.sum);
         let rows_digest = Some(part.rows);
         Ok((Self { encoding, map, rows, held: first..first + rows, digest, rows_digest }, part))
     }
 
-    /// Opens a file that was kept, for the schema with which it was written.
+    /// Opens a file that was kept, for the schema with which it was written. Nobody may change it
+    /// while the table is in use: its digest is compared here alone.
     ///
     /// # Errors
     /// [`TableError::Io`]; [`TableError::File`] for a file of another schema or version, and for a
@@ -339,18 +327,6 @@ impl EncodedTable {
         let stride = self.encoding.layout().stride();
         let place = row - self.held.start;
         &self.map[HEADER + place * stride..HEADER + (place + 1) * stride]
-    }
-}
-
-/// Why a kept file was not written.
-enum Unwritten {
-    Encoding(TableError),
-    Disk(io::Error),
-}
-
-impl From<io::Error> for Unwritten {
-    fn from(error: io::Error) -> Self {
-        Self::Disk(error)
     }
 }
 

@@ -15,9 +15,9 @@ impl Map {
     /// The caller has made the file itself, with access for this user alone, or has opened one that
     /// it had made.
     pub(crate) fn new(file: &File) -> io::Result<Self> {
-        // SAFETY: the file is private to this user (mode 0600) and mostly has no name any more, so
-        // nobody cuts it short or changes it while it is mapped. Its bytes are plain numbers:
-        // whatever they are, reading them is defined.
+        // SAFETY: the file has no name, or is a kept one of this user (mode 0600) that is opened to
+        // be read, so nobody cuts it short or changes it while it is mapped. Its bytes are plain
+        // numbers: whatever they are, reading them is defined.
         unsafe { Mmap::map(file) }.map(Self)
     }
 }

@@ -1,6 +1,7 @@
 //! What a table becomes.
 
 use std::fs;
+use std::io::Write as _;
 
 use dp_table::TableError;
 use dp_table::example::Example;
@@ -197,6 +198,22 @@ fn a_kept_file_opens_again_and_only_whole_with_its_schema() {
     insta::assert_snapshot!(refusal(&schema()), @"`codes` is damaged: its rows do not have their digest");
     fs::write(&path, "short").unwrap();
     insta::assert_snapshot!(refusal(&schema()), @"`codes` is not an encoded table of this version");
+}
+
+/// A table has the rows as they were read, whatever is done to the copy of it that is kept.
+#[test]
+fn a_kept_file_that_is_changed_in_place_changes_no_table() {
+    let placed = Placed::new("t.csv", PEOPLE);
+    let path = placed.folder.path().join("codes");
+    let (table, _) = EncodedTable::create(&placed.files(), &schema(), EncodedFile::Kept(&path)).unwrap();
+    let (whole, _) = placed.encode(&schema()).unwrap();
+    let found = |table: &EncodedTable| (features(table, &[0, 1]), [0, 1].map(|row| table.label(row)));
+    // Other codes in the same file, then none.
+    let kept = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    (&kept).write_all(&vec![1; fs::metadata(&path).unwrap().len() as usize]).unwrap();
+    assert_eq!(found(&table), found(&whole));
+    kept.set_len(0).unwrap();
+    assert_eq!(found(&table), found(&whole));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Two runs that have one key, and tables that differ in one label.
 
 use std::fs;
+use std::io::Write as _;
 use std::ops::{ControlFlow, RangeInclusive};
 use std::path::Path;
 
@@ -207,4 +208,34 @@ fn a_table_that_changes_is_refused() {
         let continued = fit(&config, &options, &mut |_| ControlFlow::Continue(()));
         assert_eq!(continued.is_err(), is_bound, "{continued:?}");
     }
+}
+
+/// The copy of the encoded table that a run keeps is not what it reads: whoever turns all labels in
+/// it, at every stage and after every step, changes no bit of the release.
+#[test]
+fn a_kept_table_that_changes_has_no_effect() {
+    let folder = prepared(str::to_owned);
+    let here = folder.path();
+    planted::COPIED_KEY.set(Some(DrawnKey::new(None).unwrap()));
+    let expected = release(here, "whole").files;
+    let options = FitOptions { keep_encoded: true, ..FitOptions::new(here.join("changed")) };
+    let kept = options.out.join("private/encoded");
+    let mut n_changed = 0;
+    fit(&here.join("fairdp.toml"), &options, &mut |_| {
+        if let Ok(mut codes) = fs::read(&kept) {
+            for byte in &mut codes {
+                *byte ^= 1;
+            }
+            // In place: the file stays the one that it was.
+            fs::OpenOptions::new().write(true).open(&kept).unwrap().write_all(&codes).unwrap();
+            n_changed += 1;
+        }
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    planted::COPIED_KEY.set(None);
+    assert!(n_changed > 100, "{n_changed}");
+    let found =
+        ["model.safetensors", "pipeline.json"].map(|name| fs::read(options.out.join("release").join(name)).unwrap());
+    assert!(found == expected);
 }
