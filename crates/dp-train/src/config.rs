@@ -203,11 +203,23 @@ fn resolve_batches(batches: &Batches, facts: PublicFacts) -> Result<BatchPlan> {
         (Some(steps), None) => (steps, ((steps as f64 * sampling_rate.get()).round() as u64).clamp(1, steps.max(1))),
         (None, Some(epochs)) => match batches.expected_size {
             Some(size) => (BatchPlan::exact(n, size, epochs)?.steps, epochs),
-            None => ((epochs as f64 / sampling_rate.get()).floor() as u64, epochs),
+            None => (steps_at(sampling_rate, epochs)?, epochs),
         },
         (None, None) => return Err(one_of("batches", "neither", "epochs and steps, or both")),
     };
     Ok(BatchPlan { sampling_rate, steps, epochs })
+}
+
+/// Steps of so many epochs, each of as many records as there are, on average.
+fn steps_at(rate: SamplingRate, epochs: u64) -> Result<u64> {
+    const TOO_MANY: f64 = 18_446_744_073_709_551_616.0;
+    let steps = (epochs as f64 / rate.get()).floor();
+    if steps < TOO_MANY {
+        return Ok(steps as u64);
+    }
+    let least = epochs as f64 / TOO_MANY;
+    let expected = format!("above {least:e}, for 64 bits to count the steps of {epochs} epochs");
+    Err(TrainError::invalid("batches.sampling_rate", format!("{:e}", rate.get()), expected))
 }
 
 /// The privacy of a run, and the ε that its noise is yet to be found for, if it is.
