@@ -45,7 +45,7 @@ pub fn table(files: &[PathBuf]) -> (String, Vec<anyhow::Error>) {
         return ("No records. `cargo xtask reproduce STUDY` makes some.\n".to_owned(), Vec::new());
     }
     let mut text =
-        format!("{:<32} {:>6} {:>12} {:>20}  {:<20} file\n", "study", "runs", "experiments", "seed", "last run (UTC)");
+        format!("{:<32} {:>6} {:>12} {:>33}  {:<20} file\n", "study", "runs", "experiments", "seed", "last run (UTC)");
     let mut bad = Vec::new();
     for file in files {
         // One that cannot be read does not keep the others from being listed.
@@ -71,9 +71,9 @@ fn line(file: &Path) -> anyhow::Result<String> {
     )?;
     let (runs, experiments, last, mark) = counts.into_iter().next().unwrap_or_default();
     let mark = mark.map_or_else(String::new, |mark| format!(" ({})", mark.label()));
-    let seed = source.seed.map_or_else(|| "from the system".to_owned(), |seed| seed.to_string());
+    let seed = source.seed.map_or_else(|| "from the system".to_owned(), |seed| format!("{seed}, not private"));
     Ok(format!(
-        "{:<32} {runs:>6} {experiments:>12} {seed:>20}  {last:<20} {}\n",
+        "{:<32} {runs:>6} {experiments:>12} {seed:>33}  {last:<20} {}\n",
         format!("{}{mark}", source.study),
         shell::path(file)
     ))
@@ -82,6 +82,7 @@ fn line(file: &Path) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Source;
     use crate::fixture::{fill, source};
 
     #[test]
@@ -96,10 +97,14 @@ mod tests {
         let found = databases(root.path()).unwrap();
         assert_eq!(found, ["adult/records.db", "dutch/records.db"].map(|name| root.path().join(name)));
         let not_one = root.path().join("adult/report.md");
-        let (text, bad) = table(&[not_one, found[0].clone()]);
+        let unseeded = root.path().join("records.unseeded.db");
+        fill(&unseeded, &Source { seed: None, ..source() }, &crate::made_up::study());
+        let (text, bad) = table(&[not_one, found[0].clone(), unseeded]);
         assert!(bad.len() == 1 && format!("{:#}", bad[0]).contains("adult/report.md"), "{bad:?}");
-        let line: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
-        assert_eq!(line[..4], ["adult", "25", "1", "18446744073709551615"]);
+        let lines: Vec<&str> = text.lines().collect();
+        let column = |line: usize| lines[line].split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(column(1).starts_with("adult 25 1 18446744073709551615, not private 2"), "{text}");
+        assert!(column(2).starts_with("adult 25 1 from the system 2"), "{text}");
         assert!(table(&[]).0.starts_with("No records."));
     }
 }
