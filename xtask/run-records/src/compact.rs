@@ -1,30 +1,34 @@
 //! The records of a study in one small file: what its report can be rendered from without training.
 //!
-//! The file is a [`StudyResults`] as JSON, compressed with gzip. Metrics of models, privacy and
-//! settings are kept exactly, since tests and verdicts depend on them. Diagnostics of training
-//! (curves over epochs, thresholds, steps taken apart) are rounded to six significant digits, which
-//! no table or plot shows. At the points of a searched grid they are left out: no report draws
-//! them.
+//! The file is a [`StudyResults`] by columns (`columns.rs`), compressed with zstd. Metrics of models,
+//! privacy and settings are kept exactly, since tests and verdicts depend on them. Diagnostics of
+//! training (curves over epochs, thresholds, steps taken apart) are rounded to six significant
+//! digits, which no table or plot shows. Where no report draws them, only the end of training is
+//! kept: the last epoch, and at the points of a searched grid nothing of it but its number.
 
 use std::io::{Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use flate2::Compression;
 use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use serde_json::Value;
+use zstd::{Decoder, Encoder};
 
-use crate::coordinate::is_grid;
+use crate::columns;
+use crate::coordinate::{has_curves, is_grid};
 use crate::import;
 use crate::ledger::refuse_other_data;
-use crate::record::{EpochRecord, StudyResults};
+use crate::record::{EpochRecord, RunRecord, StudyResults};
 
 /// Significant digits of diagnostics.
 const DIGITS: usize = 6;
 
-/// The first bytes of a gzip file.
+/// The first bytes of a file in zstd's format.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// How hard zstd tries: more takes longer and saves nothing.
+const LEVEL: i32 = 19;
 
 /// No file of records is larger than this once unpacked, in bytes: a damaged or hostile one must
 /// not fill the memory.
@@ -36,13 +40,10 @@ const MAX_BYTES: u64 = 4 << 30;
 /// If the records cannot be serialised.
 pub fn pack(results: &StudyResults) -> anyhow::Result<Vec<u8>> {
     let mut results = results.clone();
-    for experiment in results.experiments.iter_mut().filter(|experiment| is_grid(experiment)) {
+    for experiment in results.experiments.iter_mut().filter(|experiment| !has_curves(experiment)) {
+        let is_grid = is_grid(experiment);
         for run in experiment.methods.iter_mut().flat_map(|method| &mut method.runs) {
-            run.thresholds.clear();
-            run.group_epsilons.clear();
-            for epoch in &mut run.epochs {
-                *epoch = EpochRecord { epoch: epoch.epoch, step: epoch.step, ..EpochRecord::default() };
-            }
+            leave_out_curves(run, is_grid);
         }
     }
     let mut tree = serde_json::to_value(&results).context("serialising the records")?;
@@ -53,14 +54,31 @@ pub fn pack(results: &StudyResults) -> anyhow::Result<Vec<u8>> {
             }
         }
     });
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    serde_json::to_writer(&mut encoder, &tree).context("packing the records")?;
-    encoder.write_all(b"\n").context("packing the records")?;
+    let mut encoder = Encoder::new(Vec::new(), LEVEL).context("packing the records")?;
+    // A damaged file is noticed.
+    encoder.include_checksum(true).context("packing the records")?;
+    encoder.write_all(columns::write(&tree)?.as_bytes()).context("packing the records")?;
     encoder.finish().context("packing the records")
 }
 
+/// Leaves out what is drawn over epochs and steps. Means over epochs cannot be taken any more, and
+/// are undefined rather than those of the last.
+fn leave_out_curves(run: &mut RunRecord, is_grid: bool) {
+    run.thresholds.clear();
+    if is_grid {
+        run.group_epsilons.clear();
+    }
+    let Some(last) = run.epochs.pop() else { return };
+    let ending = EpochRecord { epoch: last.epoch, step: last.step, ..EpochRecord::default() };
+    run.epochs = vec![if is_grid {
+        ending
+    } else {
+        EpochRecord { loss: last.loss, mean_gradient_norm: last.mean_gradient_norm, ..ending }
+    }];
+}
+
 /// Records of a study from a compact file, from the `results.json` of a report, or as far as it
-/// goes from its `metrics.csv`. Each of them may be compressed with gzip.
+/// goes from its `metrics.csv`.
 ///
 /// # Errors
 /// Names the file, and in it the line.
@@ -77,17 +95,22 @@ pub fn read(path: &Path, study: &str) -> anyhow::Result<StudyResults> {
 }
 
 fn unpack(bytes: &[u8], study: &str) -> anyhow::Result<StudyResults> {
-    let mut text = Vec::new();
-    let text = if bytes.starts_with(&GZIP) {
-        GzDecoder::new(bytes).take(MAX_BYTES + 1).read_to_end(&mut text).context("unpacking")?;
-        if text.len() as u64 > MAX_BYTES {
-            bail!("more than {MAX_BYTES} bytes once unpacked");
-        }
-        &text
-    } else {
-        bytes
-    };
-    if text.starts_with(import::HEADER) { import::study(study, text) } else { Ok(serde_json::from_slice(text)?) }
+    if bytes.starts_with(&ZSTD) {
+        let decoder = Decoder::new(bytes).context("unpacking")?;
+        let tree = columns::read(&unpacked(decoder)?)?;
+        return serde_json::from_value(tree).context("the columns");
+    }
+    if bytes.starts_with(&GZIP) {
+        return Ok(serde_json::from_str(&unpacked(GzDecoder::new(bytes))?)?);
+    }
+    if bytes.starts_with(import::HEADER) { import::study(study, bytes) } else { Ok(serde_json::from_slice(bytes)?) }
+}
+
+fn unpacked(from: impl Read) -> anyhow::Result<String> {
+    let mut text = String::new();
+    from.take(MAX_BYTES + 1).read_to_string(&mut text).context("unpacking")?;
+    ensure!(text.len() as u64 <= MAX_BYTES, "more than {MAX_BYTES} bytes once unpacked");
+    Ok(text)
 }
 
 fn for_each_run(tree: &mut Value, mut change: impl FnMut(&mut Value)) {
@@ -127,7 +150,9 @@ fn round(value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coordinate::RATE;
     use crate::made_up as fixture;
+    use crate::record::{Coordinate, MethodResults};
 
     #[test]
     fn metrics_come_back_exactly_and_diagnostics_to_six_digits() {
@@ -145,6 +170,50 @@ mod tests {
         assert_eq!(pack(&back).unwrap(), packed, "packing again changes nothing");
     }
 
+    /// More methods than are drawn, and points of a grid.
+    #[test]
+    fn where_nothing_is_drawn_the_end_of_training_is_kept() {
+        let mut study = fixture::study();
+        let methods = &mut study.experiments[0].methods;
+        let template = methods[1].clone();
+        while methods.len() <= 30 {
+            methods.push(MethodResults { method: format!("dpsgd-{}", methods.len()), ..template.clone() });
+        }
+        let before = study.experiments[0].methods[1].runs[0].clone();
+        let packed = |study: &StudyResults| {
+            unpack(&pack(study).unwrap(), "adult").unwrap().experiments[0].methods[1].runs[0].clone()
+        };
+        let run = packed(&study);
+        let last = before.epochs.last().unwrap();
+        let rounded = |values: &[Option<f64>]| -> Vec<String> {
+            values.iter().map(|value| format!("{:.5e}", value.unwrap())).collect()
+        };
+        assert_eq!((run.epochs.len(), run.epochs[0].epoch, run.epochs[0].step), (1, last.epoch, last.step));
+        assert_eq!(rounded(&run.epochs[0].loss), rounded(&last.loss));
+        assert!(run.epochs[0].gradient_norm.is_empty() && run.thresholds.is_empty());
+        assert_eq!((run.test, run.group_epsilons), (before.test.clone(), before.group_epsilons));
+
+        for method in &mut study.experiments[0].methods {
+            method.coordinates = vec![Coordinate { name: RATE.to_owned(), value: 0.5 }];
+        }
+        let run = packed(&study);
+        assert_eq!(run.epochs, [EpochRecord { epoch: last.epoch, step: last.step, ..EpochRecord::default() }]);
+        assert_eq!((run.test, run.group_epsilons.len()), (before.test, 0));
+    }
+
+    #[test]
+    fn a_damaged_file_is_noticed() {
+        let packed = pack(&fixture::study()).unwrap();
+        let whole = unpack(&packed, "adult").unwrap();
+        for place in (0..packed.len()).step_by(29) {
+            let mut damaged = packed.clone();
+            damaged[place] ^= 0x10;
+            // A bit that the format does not use changes nothing.
+            assert!(unpack(&damaged, "adult").map_or(true, |read| read == whole), "byte {place}");
+            assert!(unpack(&packed[..place], "adult").is_err(), "{place} bytes");
+        }
+    }
+
     #[test]
     fn a_report_file_is_read_too_and_anything_else_is_named() {
         let folder = tempfile::tempdir().unwrap();
@@ -155,7 +224,7 @@ mod tests {
             format!("{:#}", read(&path, "dutch").unwrap_err()),
             format!("{}: records of the study adult, not of dutch", path.display())
         );
-        for bytes in [&b"{}"[..], &[0x1f, 0x8b, 0, 0], b""] {
+        for bytes in [&b"{}"[..], &[0x28, 0xb5, 0x2f, 0xfd, 0, 0], b""] {
             std::fs::write(&path, bytes).unwrap();
             let error = format!("{:#}", read(&path, "adult").unwrap_err());
             assert!(error.contains("results.json: not the records of a study"), "{error}");

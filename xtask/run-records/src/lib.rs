@@ -5,6 +5,7 @@
 //! ([`show`]) and exported as tables ([`export`]). [`compact`] is the whole of a study in one small
 //! file. [`output`] writes files and folders whole or not at all, and [`shell`] quotes words.
 
+mod columns;
 pub mod compact;
 pub mod coordinate;
 pub mod database;

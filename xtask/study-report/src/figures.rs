@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use fair_metrics::Estimate;
 use fair_report::plot::{Dot, DotPanel, DotSeries, LinePanel, Panel, Plot, Point, Series, y_range};
+use run_records::coordinate::has_curves;
 use run_records::mark::{Mark, marked};
 use run_records::{EpochRecord, ExperimentResults, MethodResults};
 
@@ -23,9 +24,6 @@ pub struct DrawnFigure {
 
 /// Most points of a line: more than the pixels can show only make the file large.
 const MAX_POINTS: usize = 120;
-
-/// Of more methods, curves over epochs are not drawn: nobody compares so many panels.
-const MAX_PANELS: usize = 30;
 
 /// Every plot of an experiment that its records can fill.
 pub(crate) fn figures(
@@ -145,7 +143,7 @@ fn over_epochs(
     quantity: &EpochQuantity,
 ) -> anyhow::Result<Option<DrawnFigure>> {
     let mut panels = Vec::new();
-    if experiment.methods.len() > MAX_PANELS {
+    if !has_curves(experiment) {
         return Ok(None);
     }
     for method in &experiment.methods {
@@ -192,7 +190,7 @@ fn epoch_series(
 /// Thresholds of the methods whose threshold moves; the others have nothing to show.
 fn thresholds(experiment: &ExperimentResults, mark: Option<Mark>) -> anyhow::Result<Option<DrawnFigure>> {
     let mut panels = Vec::new();
-    if experiment.methods.len() > MAX_PANELS {
+    if !has_curves(experiment) {
         return Ok(None);
     }
     for method in &experiment.methods {

@@ -110,7 +110,7 @@ fn runs(experiment: &ExperimentResults, mark: Option<Mark>) -> Table {
         .map(|method| {
             let n = method.runs.len();
             let seconds: f64 = method.runs.iter().map(|run| run.seconds).sum();
-            let epochs = method.runs.iter().map(|run| run.epochs.len());
+            let epochs = method.runs.iter().map(|run| run.epochs.last().map_or(0, |last| last.epoch));
             let epochs = match (epochs.clone().min(), epochs.max()) {
                 (Some(least), Some(most)) if least < most => format!("{least} to {most}"),
                 (Some(least), _) => least.to_string(),
