@@ -8,7 +8,12 @@ pub(crate) fn reports_root() -> PathBuf {
     workspace_root().join("target/reproduce")
 }
 
-/// Where small exports of records are committed.
+/// Where reports from committed records go unless the command line says otherwise.
+pub(crate) fn whole_reports_root() -> PathBuf {
+    workspace_root().join("target/results")
+}
+
+/// Where reports and their records are committed.
 pub(crate) fn exports_folder() -> PathBuf {
     workspace_root().join("docs/results")
 }

@@ -102,6 +102,7 @@ fn code() -> Vec<(String, String)> {
             "made_up.rs",
             "resume_tests.rs",
             "cuda/testing.rs",
+            "dp-table/src/bad_rows.rs",
             "fit/tests.rs",
             "onnx/tests.rs",
         ];

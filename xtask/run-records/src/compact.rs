@@ -10,7 +10,6 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
-use flate2::read::GzDecoder;
 use serde_json::Value;
 use zstd::{Decoder, Encoder};
 
@@ -25,7 +24,6 @@ const DIGITS: usize = 6;
 
 /// The first bytes of a file in zstd's format.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// How hard zstd tries: more takes longer and saves nothing.
 const LEVEL: i32 = 19;
@@ -99,9 +97,6 @@ fn unpack(bytes: &[u8], study: &str) -> anyhow::Result<StudyResults> {
         let decoder = Decoder::new(bytes).context("unpacking")?;
         let tree = columns::read(&unpacked(decoder)?)?;
         return serde_json::from_value(tree).context("the columns");
-    }
-    if bytes.starts_with(&GZIP) {
-        return Ok(serde_json::from_str(&unpacked(GzDecoder::new(bytes))?)?);
     }
     if bytes.starts_with(import::HEADER) { import::study(study, bytes) } else { Ok(serde_json::from_slice(bytes)?) }
 }

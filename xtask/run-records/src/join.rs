@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::record::{ExperimentResults, MethodResults, RunRecord, StudyResults};
 
 /// How a compact file's name ends.
-pub const SUFFIX: &str = ".json.gz";
+pub const SUFFIX: &str = ".runs.zst";
 
 /// Adds the runs of `inputs` to the compact file `out`, which is made if there is none. Experiments
 /// that are new come last.
@@ -137,33 +137,33 @@ mod tests {
         first.experiments[0].methods.truncate(3);
         second.experiments[0].methods.drain(..2);
         second.experiments[0].methods[0].runs.truncate(1);
-        write("first.json.gz", &first);
-        write("second.json.gz", &second);
-        let inputs = [at("first.json.gz"), at("second.json.gz")];
-        let merged = join(&at("out.json.gz"), &inputs, "adult").unwrap();
+        write("first.runs.zst", &first);
+        write("second.runs.zst", &second);
+        let inputs = [at("first.runs.zst"), at("second.runs.zst")];
+        let merged = join(&at("out.runs.zst"), &inputs, "adult").unwrap();
         assert_eq!((merged.added, merged.equal), (25, 1));
-        let joined = compact::read(&at("out.json.gz"), "adult").unwrap();
+        let joined = compact::read(&at("out.runs.zst"), "adult").unwrap();
         assert_eq!(n_runs(&joined), n_runs(&whole));
         assert_eq!(joined.sessions, whole.sessions);
-        let again = join(&at("out.json.gz"), &inputs, "adult").unwrap();
+        let again = join(&at("out.runs.zst"), &inputs, "adult").unwrap();
         assert_eq!((again.added, again.equal), (0, 26));
 
         let mut other = whole.clone();
         other.experiments[0].methods[1].runs[2].test.overall.accuracy = Some(0.1);
-        write("other.json.gz", &other);
-        let error = join(&at("out.json.gz"), &[at("other.json.gz")], "adult").unwrap_err();
+        write("other.runs.zst", &other);
+        let error = join(&at("out.runs.zst"), &[at("other.runs.zst")], "adult").unwrap_err();
         assert!(
-            format!("{error:#}").ends_with("other.json.gz: esipova-adult: dpsgd, seed 3: two results"),
+            format!("{error:#}").ends_with("other.runs.zst: esipova-adult: dpsgd, seed 3: two results"),
             "{error:#}"
         );
         // One method, two ledgers: its ε would be shown for both.
         let mut other = whole.clone();
         let entry = &mut other.experiments[0].methods[1].privacy.as_mut().unwrap().ledger["entries"][0];
         entry["count"] = 1.into();
-        write("other.json.gz", &other);
-        let error = format!("{:#}", join(&at("out.json.gz"), &[at("other.json.gz")], "adult").unwrap_err());
+        write("other.runs.zst", &other);
+        let error = format!("{:#}", join(&at("out.runs.zst"), &[at("other.runs.zst")], "adult").unwrap_err());
         assert!(
-            error.contains("other.json.gz: esipova-adult: dpsgd: its ledger is not the one that its ε is composed of"),
+            error.contains("other.runs.zst: esipova-adult: dpsgd: its ledger is not the one that its ε is composed of"),
             "{error}"
         );
         // A run on other data than its experiment's.
@@ -176,14 +176,14 @@ mod tests {
             code_revision: "0123456789ab".to_owned(),
             numerics: 3,
         });
-        write("other.json.gz", &other);
-        for inputs in [vec![at("other.json.gz")], vec![at("first.json.gz"), at("other.json.gz")]] {
-            let error = format!("{:#}", join(&at("new.json.gz"), &inputs, "adult").unwrap_err());
+        write("other.runs.zst", &other);
+        for inputs in [vec![at("other.runs.zst")], vec![at("first.runs.zst"), at("other.runs.zst")]] {
+            let error = format!("{:#}", join(&at("new.runs.zst"), &inputs, "adult").unwrap_err());
             assert!(error.contains("dpsgd, seed 1: trained on files of digest of other files"), "{error}");
         }
         other = StudyResults { seed: Some(8), ..whole };
-        write("other.json.gz", &other);
-        assert!(join(&at("out.json.gz"), &[at("other.json.gz")], "adult").is_err());
-        assert_eq!(n_runs(&compact::read(&at("out.json.gz"), "adult").unwrap()), 25);
+        write("other.runs.zst", &other);
+        assert!(join(&at("out.runs.zst"), &[at("other.runs.zst")], "adult").is_err());
+        assert_eq!(n_runs(&compact::read(&at("out.runs.zst"), "adult").unwrap()), 25);
     }
 }

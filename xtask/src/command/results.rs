@@ -15,7 +15,7 @@ use run_records::shell;
 use run_records::table::Table;
 use run_records::{list, show};
 
-use crate::paths::{exports_folder, reports_root};
+use crate::paths::{exports_folder, reports_root, whole_reports_root};
 use crate::studies::committed::CommittedReport;
 use crate::terminal;
 
@@ -56,13 +56,18 @@ enum ResultsCommand {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Render the reports under docs/results again, from the records that are committed with them
+    /// Render reports from the records that are committed in docs/results/records
     ///
-    /// Nothing is trained. To commit a new report, copy its `runs.json.gz` to
-    /// docs/results/records/STUDY.json.gz first.
+    /// Nothing is trained. What is committed of a report is renewed in docs/results/STUDY: its text
+    /// without long tables and lists, and the plots that a page shows. The whole report is written to
+    /// OUT/STUDY, and the table of its metrics to OUT/STUDY-metrics.csv. To commit a new report,
+    /// copy its `runs.zst` to docs/results/records/STUDY.runs.zst first.
     Render {
         /// Studies [default: all whose records are there]
         studies: Vec<String>,
+        /// Folder of the whole reports [default: target/results]
+        #[arg(long, value_name = "OUT")]
+        out: Option<PathBuf>,
     },
     /// Write one page over all reports under target/reproduce: target/reproduce/index.html
     Index,
@@ -83,12 +88,12 @@ enum ResultsCommand {
     /// A run that several of them hold must have the same result in all, the time it took aside; it
     /// is kept once. If two disagree, nothing is changed and the first difference is shown. A file
     /// of records, which is named after its study, takes the runs of databases, finished or not,
-    /// and of other such files (a report's `runs.json.gz`). `--resume --from` goes on with it where
+    /// and of other such files (a report's `runs.zst`). `--resume --from` goes on with it where
     /// no database is left.
     Merge {
-        /// Database to add to; it is made if there is none. Or STUDY.json.gz
+        /// Database to add to; it is made if there is none. Or STUDY.runs.zst
         out: PathBuf,
-        /// Databases to read; for STUDY.json.gz also files of records
+        /// Databases to read; for STUDY.runs.zst also files of records
         #[arg(required = true, value_name = "IN")]
         inputs: Vec<PathBuf>,
     },
@@ -148,7 +153,7 @@ fn ensure_database(option: &str, path: &Path) -> anyhow::Result<()> {
         "{option} {}: expected a name that ends in .db{}",
         path.display(),
         match option {
-            "OUT" => ", or in .json.gz for a file of records",
+            "OUT" => ", or in .runs.zst for a file of records",
             _ => "",
         }
     );
@@ -192,15 +197,17 @@ pub(crate) fn run(args: &ResultsArgs) -> anyhow::Result<()> {
                 out.write_all(&text)?;
             }
         }
-        ResultsCommand::Render { studies } => {
+        ResultsCommand::Render { studies, out: folder } => {
+            let folder = folder.clone().unwrap_or_else(whole_reports_root);
             let reports = CommittedReport::all()?;
             if let Some(unknown) = studies.iter().find(|study| reports.iter().all(|report| report.study != **study)) {
                 let known: Vec<&str> = reports.iter().map(|report| report.study.as_str()).collect();
                 bail!("{unknown}: expected some of {}", known.join(", "));
             }
             for report in reports.iter().filter(|report| studies.is_empty() || studies.contains(&report.study)) {
-                report.render()?;
-                writeln!(out, "{}", report.study)?;
+                report.renew()?;
+                let whole = report.write_whole(&folder)?;
+                writeln!(out, "{}: {}", report.study, shell::path(&whole.join("report.html")))?;
             }
         }
         ResultsCommand::Index => {

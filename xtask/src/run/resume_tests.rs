@@ -180,7 +180,7 @@ fn a_resumed_study_equals_one_that_was_not_interrupted() {
 #[test]
 fn runs_of_a_file_are_not_trained_again() {
     let first = tempfile::tempdir().unwrap();
-    let file = first.path().join("line.json.gz");
+    let file = first.path().join("line.runs.zst");
     run(first.path(), &["dpsgd-f"], "--seed 7").unwrap();
     join(&file, &[first.path().join("records.db")], "line").unwrap();
     let whole = run(first.path(), &ALL, "--seed 7 --resume").unwrap().unwrap();
@@ -220,7 +220,7 @@ fn one_step_more(privacy: Option<&mut PrivacyRecord>) {
 #[test]
 fn given_runs_with_another_ledger_are_refused() {
     let first = tempfile::tempdir().unwrap();
-    let file = first.path().join("line.json.gz");
+    let file = first.path().join("line.runs.zst");
     let mut results = run(first.path(), &["dpsgd"], "--seed 7").unwrap().unwrap();
     one_step_more(results.experiments[0].methods[0].privacy.as_mut());
     std::fs::write(&file, compact::pack(&results).unwrap()).unwrap();

@@ -1,29 +1,29 @@
 //! The reports under `docs/results`, rendered from the records that are committed with them.
 //!
-//! `docs/results/records/STUDY.json.gz` holds the records of `docs/results/STUDY`. A rule of a
+//! `docs/results/records/STUDY.runs.zst` holds the records of `docs/results/STUDY`. A rule of a
 //! report can so be changed, and every report with it, without training anything again; a test
 //! compares the reports with what their records give.
+//!
+//! Committed is what is read: the text without long tables and lists, the plots that it shows
+//! outside its details, and those that another page shows. The rest is in the whole report, which follows from
+//! the same records.
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Parser;
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use run_records::output::Output;
-use run_records::{compact, metrics_csv};
+use run_records::join::SUFFIX;
+use run_records::output::{Contents, Output, ReportFolder};
+use run_records::{StudyResults, compact, metrics_csv};
 use study_report::StudyPresentation;
 
+use super::pages::{page_texts, plots_in};
 use super::study::{Protocol, StudyArgs};
 use super::table;
 use crate::paths::exports_folder;
 use crate::studies::analyse;
-
-/// The end of the name of a file of records.
-const SUFFIX: &str = ".json.gz";
-/// A table of metrics above this size is committed compressed, in bytes.
-const MAX_PLAIN: usize = 1 << 20;
 
 /// The options of a study when none is given.
 #[derive(Parser)]
@@ -39,6 +39,8 @@ pub struct CommittedReport {
     /// Where it is.
     pub folder: PathBuf,
     records: PathBuf,
+    /// Names of the plots that pages show, without extension.
+    shown: BTreeSet<String>,
 }
 
 /// A file of a report: its path in the report's folder, and what is in it.
@@ -48,13 +50,14 @@ impl CommittedReport {
     /// Every report with committed records, by name; none where there is no such folder.
     ///
     /// # Errors
-    /// If the folder cannot be read.
+    /// If the folder or a page of the documentation cannot be read.
     pub fn all() -> anyhow::Result<Vec<Self>> {
         let folder = exports_folder().join("records");
         let mut reports = Vec::new();
         if !folder.is_dir() {
             return Ok(reports);
         }
+        let pages = page_texts()?;
         for entry in fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
             let path = entry.with_context(|| format!("reading {}", folder.display()))?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -63,6 +66,7 @@ impl CommittedReport {
                     study: study.to_owned(),
                     folder: exports_folder().join(study),
                     records: path.clone(),
+                    shown: pages.iter().flat_map(|page| plots_in(page, study)).collect(),
                 });
             }
         }
@@ -70,27 +74,24 @@ impl CommittedReport {
         Ok(reports)
     }
 
-    /// Its files as the records give them: text, plots and metrics.
+    fn read(&self) -> anyhow::Result<(StudyResults, StudyPresentation)> {
+        Ok((compact::read(&self.records, &self.study)?, presentation(&self.study)?))
+    }
+
+    /// Its files as the records give them.
     ///
     /// # Errors
     /// If the records are not those of the study, or do not fit its presentation.
     pub fn files(&self) -> anyhow::Result<Vec<ReportFile>> {
-        let results = compact::read(&self.records, &self.study)?;
-        let mut files = study_report::committed(&results, &presentation(&self.study)?)?;
-        let metrics = metrics_csv(&results)?;
-        files.push(if metrics.len() > MAX_PLAIN {
-            ("metrics.csv.gz".to_owned(), gzip(&metrics)?)
-        } else {
-            ("metrics.csv".to_owned(), metrics)
-        });
-        Ok(files)
+        let (results, presentation) = self.read()?;
+        study_report::committed(&results, &presentation, &self.shown)
     }
 
     /// Writes its files in the place of the earlier ones.
     ///
     /// # Errors
     /// As [`Self::files`], and if the folder cannot be written.
-    pub fn render(&self) -> anyhow::Result<()> {
+    pub(crate) fn renew(&self) -> anyhow::Result<()> {
         let files = self.files()?;
         let plots = self.folder.join("plots");
         fs::create_dir_all(&plots).with_context(|| format!("creating {}", plots.display()))?;
@@ -107,6 +108,21 @@ impl CommittedReport {
         }
         Ok(())
     }
+
+    /// Writes the whole report to a folder in `out` that is named after the study, and the table of
+    /// its metrics beside it. Returns the folder.
+    ///
+    /// # Errors
+    /// As [`Self::files`], and if `out` holds something else or cannot be written.
+    pub fn write_whole(&self, out: &Path) -> anyhow::Result<PathBuf> {
+        let (results, presentation) = self.read()?;
+        let path = out.join(&self.study);
+        let folder = ReportFolder::claim(&path, &self.study, &presentation.title, Contents::Report)?;
+        let metrics = Output::new(&out.join(format!("{}-metrics.csv", self.study)), &[&self.records])?;
+        study_report::write(&results, &presentation, &folder)?;
+        metrics.write_bytes(&metrics_csv(&results)?)?;
+        Ok(path)
+    }
 }
 
 /// What a study's report says beyond its records, with the study's usual options.
@@ -122,13 +138,6 @@ pub fn presentation(study: &str) -> anyhow::Result<StudyPresentation> {
     }
     let known = table::find(study).with_context(|| format!("records of {study}: no such study"))?;
     Ok((known.make)(&args)?.presentation)
-}
-
-fn gzip(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
-    use std::io::Write;
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(bytes).context("packing the metrics")?;
-    encoder.finish().context("packing the metrics")
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub(crate) mod grid;
 pub(crate) mod income;
 pub(crate) mod mimic;
 pub(crate) mod mnist;
+mod pages;
 pub(crate) mod pixels;
 pub(crate) mod resnet;
 pub(crate) mod soleymani;

@@ -54,10 +54,10 @@ pub(crate) struct StudyArgs {
     /// texts go through. Without it inputs are counts of hashed words (mimic).
     #[arg(long, value_name = "DIR")]
     pub(crate) encoder: Option<PathBuf>,
-    /// Instead of training, render the report from the records of an earlier run: `runs.json.gz` or
+    /// Instead of training, render the report from the records of an earlier run: `runs.zst` or
     /// `results.json` of its report, or its `metrics.csv`, from which follows what needs accuracy
     /// and loss of final models alone. With `--resume`, train all but the runs that such a
-    /// `runs.json.gz` has, in the same settings and on the same data.
+    /// `runs.zst` has, in the same settings and on the same data.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["slurm", "kubernetes", "plan"])]
     from: Option<PathBuf>,
 }

@@ -34,10 +34,13 @@ mod release;
 mod search;
 mod setting;
 mod shares;
+mod short;
 mod side_by_side;
 mod summary;
 mod terminal;
 pub mod verdict;
+
+use std::collections::BTreeSet;
 
 use anyhow::Context;
 use fair_report::plot;
@@ -61,7 +64,7 @@ pub use self::terminal::short;
 use self::verdict::Verdict;
 
 /// Writes `report.md`, `report.html`, `release.json` (what ε covers), `results.json` (everything,
-/// most of it not for release), `runs.json.gz`, `fairness.json`, `summary.json` and `plots/` to the
+/// most of it not for release), `runs.zst`, `fairness.json`, `summary.json` and `plots/` to the
 /// directory `out`, replacing an earlier report there as one step at the end; see
 /// [`ReportFolder::replace`].
 ///
@@ -73,7 +76,7 @@ pub fn write(results: &StudyResults, presentation: &StudyPresentation, out: &Rep
     out.replace(|staging| {
         let mut write = |name: &str, bytes: &[u8]| staging.write(name, bytes);
         write("results.json", &serde_json::to_vec_pretty(results).context("serialising the records")?)?;
-        write("runs.json.gz", &compact::pack(results)?)?;
+        write("runs.zst", &compact::pack(results)?)?;
         write("release.json", &serde_json::to_vec_pretty(&Release::of(results)).context("serialising the release")?)?;
         write("fairness.json", &serde_json::to_vec_pretty(&statements(results)?).context("serialising statements")?)?;
         write("report.md", fair_report::markdown(&document)?.as_bytes())?;
@@ -88,14 +91,22 @@ pub fn write(results: &StudyResults, presentation: &StudyPresentation, out: &Rep
     })
 }
 
-/// The parts of a report that are committed: its text and its plots, as paths and contents.
+/// The parts of a report that are committed, as paths and contents: its text without long tables
+/// and lists, and the plots in it. Those of the details are there if their names, without extension, are among
+/// `shown`.
 ///
 /// # Errors
 /// As [`write()`], but that no file is written.
-pub fn committed(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-    let (document, figures) = compose(results, presentation)?;
+pub fn committed(
+    results: &StudyResults,
+    presentation: &StudyPresentation,
+    shown: &BTreeSet<String>,
+) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    let (mut document, figures) = compose(results, presentation)?;
+    short::shorten(&mut document, &results.study, shown);
+    let in_text = short::shown(&document);
     let mut files = vec![("report.md".to_owned(), fair_report::markdown(&document)?.into_bytes())];
-    for figure in &figures {
+    for figure in figures.iter().filter(|figure| in_text.contains(figure.stem.as_str())) {
         let svg = figure.plot.svg().with_context(|| format!("drawing {}", figure.stem))?;
         files.push((format!("plots/{}.svg", figure.stem), svg.into_bytes()));
     }

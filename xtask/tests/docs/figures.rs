@@ -19,7 +19,6 @@
 //! comment of their own.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use anyhow::{Context, bail, ensure};
 use fair_report::number;
@@ -41,14 +40,8 @@ struct Records(BTreeMap<String, (StudyResults, StudyPresentation)>);
 impl Records {
     fn study(&mut self, name: &str) -> anyhow::Result<&(StudyResults, StudyPresentation)> {
         if !self.0.contains_key(name) {
-            let folder = docs().join("results");
-            let candidates: [PathBuf; 3] = [
-                folder.join(format!("records/{name}.json.gz")),
-                folder.join(name).join("metrics.csv"),
-                folder.join(name).join("metrics.csv.gz"),
-            ];
-            let path = candidates.iter().find(|path| path.exists()).with_context(|| format!("no records of {name}"))?;
-            self.0.insert(name.to_owned(), (compact::read(path, name)?, presentation(name)?));
+            let path = docs().join(format!("results/records/{name}.runs.zst"));
+            self.0.insert(name.to_owned(), (compact::read(&path, name)?, presentation(name)?));
         }
         self.0.get(name).context("just inserted")
     }

@@ -82,6 +82,32 @@ fn every_committed_report_has_its_records() {
     }
 }
 
+/// The whole report of a study, which is not committed, has what is committed and the rest.
+#[test]
+fn a_whole_report_has_every_plot_that_it_shows() {
+    let reports = CommittedReport::all().unwrap();
+    let report = reports.iter().find(|report| report.study == "direction-vs-magnitude").unwrap();
+    let out = tempfile::tempdir().unwrap();
+    let whole = report.write_whole(out.path()).unwrap();
+    let text = fs::read_to_string(whole.join("report.md")).unwrap();
+    let plots: Vec<&str> = text.split("](plots/").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    assert_eq!(plots.len(), 4);
+    let committed: Vec<_> =
+        report.files().unwrap().into_iter().filter(|(name, _)| name.starts_with("plots/")).collect();
+    assert!(!committed.is_empty() && committed.len() < plots.len());
+    for (name, bytes) in &committed {
+        assert!(plots.contains(&name.trim_start_matches("plots/")), "{name}");
+        assert_eq!(&fs::read(whole.join(name)).unwrap(), bytes, "{name}");
+    }
+    for plot in plots {
+        assert!(fs::read_to_string(whole.join("plots").join(plot)).unwrap().starts_with("<svg "), "{plot}");
+    }
+    let records = docs().join("results/records/direction-vs-magnitude.runs.zst");
+    assert_eq!(fs::read(whole.join("runs.zst")).unwrap(), fs::read(records).unwrap(), "packed again");
+    let metrics = fs::read_to_string(out.path().join("direction-vs-magnitude-metrics.csv")).unwrap();
+    assert!(metrics.starts_with("experiment,method,"));
+}
+
 /// Whoever changes a rule of the reports renders them again: `cargo xtask results render`.
 #[test]
 fn committed_reports_are_what_their_records_give() {

@@ -8,7 +8,7 @@ use run_records::as_csv;
 
 fuzz_target!(|bytes: &[u8]| {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let name = if bytes.starts_with(b"SQLite format 3") { "toy.db" } else { "toy.json.gz" };
+    let name = if bytes.starts_with(b"SQLite format 3") { "toy.db" } else { "toy.runs.zst" };
     let path = folder.path().join(name);
     fs::write(&path, bytes).expect("writable");
     if let Ok(csv) = as_csv(&path) {

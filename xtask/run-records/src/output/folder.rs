@@ -19,8 +19,7 @@ const READY: &str = ".report.ready";
 /// Says whose report it is.
 const SUMMARY: &str = "summary.json";
 /// Files of a report from before [`SUMMARY`] named them; of `plots`, drawings.
-const EARLIER: [&str; 6] =
-    ["report.md", "report.html", "release.json", "results.json", "runs.json.gz", "fairness.json"];
+const EARLIER: [&str; 6] = ["report.md", "report.html", "release.json", "results.json", "runs.zst", "fairness.json"];
 const PLOTS: &str = "plots";
 /// A report needs about so much room, in bytes.
 const ROOM: usize = 4 << 20;

@@ -131,7 +131,7 @@ fn stored(program: &Program, root: &Path, o: &Path) -> anyhow::Result<Vec<Stored
     };
     let records = folder("records", &[("r.db", read(&o.join("records.db"))?)])?;
     let results = folder("results", &[("results.json", read(&o.join("results.json"))?)])?;
-    let packed = folder("packed", &[("runs.json.gz", read(&o.join("runs.json.gz"))?)])?;
+    let packed = folder("packed", &[("runs.zst", read(&o.join("runs.zst"))?)])?;
     let table = program.run(o, &words("results export records.db"))?.output().to_vec();
     let metrics = folder("metrics", &[("metrics.csv", table)])?;
     let summary = folder("summary", &[])?;
@@ -149,14 +149,7 @@ fn stored(program: &Program, root: &Path, o: &Path) -> anyhow::Result<Vec<Stored
     let event = folder("event", &[("event.json", EVENT.as_bytes().to_vec())])?;
     let mut all = vec![
         entry("records.db", records, "r.db", "results export r.db", None, true),
-        entry(
-            "runs.json.gz",
-            packed,
-            "runs.json.gz",
-            "reproduce adult --from runs.json.gz --out o",
-            Some("o/report.md"),
-            true,
-        ),
+        entry("runs.zst", packed, "runs.zst", "reproduce adult --from runs.zst --out o", Some("o/report.md"), true),
         entry(
             "checkpoint",
             checkpoint,
