@@ -23,8 +23,10 @@ impl RunFolder {
     pub(super) fn take(out: &Path, resume: bool) -> Result<Self> {
         let private = out.join(PRIVATE);
         let has_ended = out.join(RELEASE).exists() && private.join(LEDGER).exists();
-        if has_ended && !Checkpoints::is_unspent(&private) {
-            // A process that ended between the release and its last act left the key behind.
+        let is_left = !Checkpoints::is_unspent(&private) || private.join(LOCK).exists();
+        if has_ended && is_left {
+            // A process that ended between the release and its last act left the key behind, or the
+            // lock alone.
             let lock = hold(out, &private)?;
             Checkpoints::forget(&private)?;
             lock.remove()?;
