@@ -102,7 +102,7 @@ const COMMAS: &str = "# its values look like numbers with commas, which are text
 /// A configuration for a table, as text.
 ///
 /// # Errors
-/// [`FairdpError::Data`] if the table cannot be read; [`FairdpError::InvalidParameter`] for options
+/// [`FairdpError::Table`] if the table cannot be read; [`FairdpError::InvalidParameter`] for options
 /// out of range or that contradict each other, before the table is read, for columns that it does
 /// not have, and for a label that is no category.
 pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {

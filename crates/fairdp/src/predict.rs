@@ -36,7 +36,7 @@ pub struct Predicted {
 ///
 /// # Errors
 /// [`FairdpError::File`] for a release that is damaged, or a model other than that of its statement;
-/// [`FairdpError::Data`] with file, line and column for a row that does not fit;
+/// [`FairdpError::Table`] with file, line and column for a row that does not fit;
 /// [`FairdpError::Refused`] with every remark; [`FairdpError::InvalidParameter`] for an output that
 /// is a file of the table, or in a release.
 pub fn predict(folder: &Path, tables: &[String], out: &Path, is_strict: bool) -> Result<Predicted> {

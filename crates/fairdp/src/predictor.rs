@@ -20,7 +20,7 @@ impl<'a> Predictor<'a> {
     /// Begins to read.
     ///
     /// # Errors
-    /// [`FairdpError::Data`] for a column that is missing, [`FairdpError::File`] for one of groups
+    /// [`FairdpError::Table`] for a column that is missing, [`FairdpError::File`] for one of groups
     /// on which decisions depend.
     pub fn new(model: &'a Model, files: &TableFiles) -> Result<Self> {
         let reader = files.open()?;
@@ -49,7 +49,7 @@ impl<'a> Predictor<'a> {
     /// all; `None` at the end.
     ///
     /// # Errors
-    /// [`FairdpError::Data`] with file, line and column for a row that does not fit. After one for
+    /// [`FairdpError::Table`] with file, line and column for a row that does not fit. After one for
     /// which [`TableError::is_of_one_row`] holds, the next call goes on with the next row.
     pub fn answer(&mut self) -> Result<Option<(usize, &[f64])>> {
         loop {

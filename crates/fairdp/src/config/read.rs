@@ -305,7 +305,7 @@ impl Config {
     /// A table's files.
     ///
     /// # Errors
-    /// [`FairdpError::Data`] for files that are not there or of no known format.
+    /// [`FairdpError::Table`] for files that are not there or of no known format.
     pub fn files(&self, patterns: &[String]) -> Result<TableFiles> {
         let files = TableFiles::new(patterns)?;
         match *files.format() {

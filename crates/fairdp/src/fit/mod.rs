@@ -227,7 +227,7 @@ fn bounds_of(column: &str) -> String {
 /// and may end the run.
 ///
 /// # Errors
-/// Those of [`FitPlan::new`]; [`FairdpError::Data`] for a table that does not fit its schema;
+/// Those of [`FitPlan::new`]; [`FairdpError::Table`] for a table that does not fit its schema;
 /// [`FairdpError::Refused`] for a budget that would drown the model in noise, and for a folder that
 /// is not empty; [`FairdpError::InvalidParameter`] for a device that this program cannot use, or
 /// that nothing would be trained on; [`FairdpError::Interrupted`] if `progress` ended it.
