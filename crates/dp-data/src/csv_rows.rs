@@ -7,6 +7,7 @@ use csv::{ReaderBuilder, StringRecord};
 use flate2::read::MultiGzDecoder;
 
 use crate::error::{DataError, Position};
+use crate::file;
 
 /// A CSV file whose first row names the columns; read row by row, so that size does not matter.
 pub(crate) struct CsvRows<R> {
@@ -24,7 +25,7 @@ impl CsvRows<Box<dyn Read>> {
     /// # Errors
     /// [`DataError::Io`]; as [`new`](Self::new).
     pub(crate) fn open(path: &Path) -> Result<Self, DataError> {
-        let file = BufReader::new(DataError::open(path)?);
+        let file = BufReader::new(file::open(path)?);
         let zipped = path.extension().is_some_and(|extension| extension == "gz");
         let reader: Box<dyn Read> = if zipped { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
         Self::new(reader, path)

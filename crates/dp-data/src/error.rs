@@ -1,10 +1,7 @@
 //! Every way in which data can be unusable, with the file and the line.
 
 use std::fmt;
-use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-
-use whole_file::{Readers, WholeFile};
 
 /// Why data could not be used. File errors name the path, row errors also the line (1-based).
 #[derive(Debug, thiserror::Error)]
@@ -213,23 +210,6 @@ pub enum DataError {
 }
 
 impl DataError {
-    /// Opens a regular file for reading.
-    pub(crate) fn open(path: &Path) -> Result<File, Self> {
-        whole_file::open(path).map_err(Self::io("read", path))
-    }
-
-    /// The place of a file that appears whole or not at all; its folder is made if there is none.
-    pub(crate) fn create(path: &Path) -> Result<WholeFile, Self> {
-        let folder = whole_file::parent(path);
-        fs::create_dir_all(folder).map_err(Self::io("create", folder))?;
-        WholeFile::create(path, Readers::Default).map_err(Self::io("write", path))
-    }
-
-    /// Writes a file as a whole.
-    pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Self> {
-        Self::create(path)?.write_bytes(bytes).map_err(Self::io("write", path))
-    }
-
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.into();
         move |reason| Self::Io { action, path, reason }

@@ -13,6 +13,7 @@ mod download_progress;
 pub mod dutch;
 pub mod eicu;
 mod error;
+mod file;
 mod hospital;
 mod locator;
 mod manifest;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use crate::error::{Attempt, DataError};
+use crate::file;
 use crate::locator::{DataLocator, noting};
 use crate::manifest::Manifest;
 use crate::provenance::{FileRecord, Provenance};
@@ -59,7 +60,7 @@ impl PlacedFiles {
     /// [`DataError::Io`].
     pub(crate) fn digest(&self, path: &Path) -> Result<(FileRecord, bool), DataError> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let mut file = DataError::open(path)?;
+        let mut file = file::open(path)?;
         let mut hasher = Sha256::new();
         let mut buffer = vec![0; 1 << 20];
         let mut bytes = 0;

@@ -8,6 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::error::DataError;
+use crate::file;
 use crate::manifest::Manifest;
 use crate::placed_files::SYNTHETIC_MARK;
 
@@ -34,7 +35,7 @@ impl Manifest {
             if !folder.join(SYNTHETIC_MARK).exists() {
                 refuse_other(&path, &contents)?;
             }
-            DataError::write(&path, &contents)?;
+            file::write(&path, &contents)?;
             paths.push(path);
         }
         Ok(paths)
@@ -48,7 +49,7 @@ pub(crate) fn claim(folder: &Path) -> Result<(), DataError> {
     if mark.exists() {
         return Ok(());
     }
-    let written = DataError::create(&mark)?;
+    let written = file::create(&mark)?;
     let mut entries = fs::read_dir(folder).map_err(DataError::io("read", folder))?;
     if entries.any(|entry| entry.is_ok_and(|entry| entry.path() != written.part())) {
         return Err(DataError::NotReplaced {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 
 use crate::error::DataError;
+use crate::file;
 use crate::manifest::ManifestFile;
 use crate::provenance::sha256_hex;
 
@@ -50,7 +51,7 @@ impl VerifiedFile {
 
 /// The whole file, through gzip if its name is that of the published file with `.gz` appended.
 pub(crate) fn read_plain(path: &Path, published: &str) -> Result<Vec<u8>, DataError> {
-    let file = DataError::open(path)?;
+    let file = file::open(path)?;
     let zipped = path.file_name().is_some_and(|name| name.to_str() == Some(&format!("{published}.gz")));
     if zipped {
         return gunzip(file, path);

@@ -186,17 +186,20 @@ impl EncodedTable {
     ) -> Result<(Self, Part), TableError> {
         let encoding = Encoding::new(schema)?;
         let binding = encoding.bind(reader.columns(), path)?;
-        let folder = match place {
-            EncodedFile::Temporary(folder) => folder,
-            EncodedFile::Kept(path) => parent(path),
+        let (folder, kept) = match place {
+            EncodedFile::Temporary(folder) => (folder, None),
+            EncodedFile::Kept(path) => {
+                // Refused before any work.
+                let file = WholeFile::create(path, Readers::Owner).map_err(TableError::io("write", path))?;
+                (parent(path), Some((path, file)))
+            }
         };
         let file = tempfile::tempfile_in(folder).map_err(TableError::io("write to", folder))?;
         let part = write(&encoding, &binding, &mut reader, first, &file)?;
         accept(&part.counts)?;
         let map = Map::new(&file).map_err(TableError::io("map", path))?;
-        if let EncodedFile::Kept(path) = place {
-            let kept = WholeFile::create(path, Readers::Owner).and_then(|place| place.write_bytes(&map));
-            kept.map_err(TableError::io("write", path))?;
+        if let Some((path, file)) = kept {
+            file.write_bytes(&map).map_err(TableError::io("write", path))?;
         }
         let rows = part.counts.rows as usize;
         let digest = identity(schema, part.sum);
@@ -213,7 +216,7 @@ impl EncodedTable {
     pub fn open(path: &Path, schema: &Schema) -> Result<Self, TableError> {
         let refuse = |reason: &str| TableError::File { path: path.into(), reason: reason.into() };
         let encoding = Encoding::new(schema)?;
-        let file = TableError::open(path)?;
+        let file = whole_file::open(path).map_err(TableError::io("read", path))?;
         let map = Map::new(&file).map_err(TableError::io("map", path))?;
         if map.len() < HEADER || map[..8] != MAGIC {
             return Err(refuse("is not an encoded table of this version"));

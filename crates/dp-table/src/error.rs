@@ -1,6 +1,5 @@
 //! Every way in which a table can be unusable, with the file and the line.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Why a table could not be used. File errors name the path, row errors also the line (1-based).
@@ -183,11 +182,6 @@ impl TableError {
             | Self::MissingValue { column, .. } => Some(column),
             _ => None,
         }
-    }
-
-    /// Opens a regular file for reading.
-    pub(crate) fn open(path: &Path) -> Result<File, Self> {
-        whole_file::open(path).map_err(Self::io("read", path))
     }
 
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {

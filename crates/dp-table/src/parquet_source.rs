@@ -51,7 +51,7 @@ enum Meaning {
 
 impl ParquetSource {
     pub(crate) fn open(path: &Path) -> Result<Self, TableError> {
-        let file = TableError::open(path)?;
+        let file = whole_file::open(path).map_err(TableError::io("read", path))?;
         let refuse = |reason: String| TableError::File { path: path.into(), reason };
         let reader = caught(|| SerializedFileReader::new(ParquetFile(file)).map_err(|error| unreadable(&error)))
             .map_err(refuse)?;

@@ -42,9 +42,13 @@ impl TextFile {
         Self { path: path.into(), compression }
     }
 
+    fn file(&self) -> Result<File, TableError> {
+        whole_file::open(&self.path).map_err(TableError::io("read", &*self.path))
+    }
+
     /// The text from this offset on. A compressed file is unpacked from its beginning for it.
     pub(crate) fn open(&self, offset: u64) -> Result<Box<dyn Read + Send>, TableError> {
-        let mut file = TableError::open(&self.path)?;
+        let mut file = self.file()?;
         let mut text: Box<dyn Read + Send> = match self.compression {
             None => {
                 if offset > 0 {
@@ -65,10 +69,7 @@ impl TextFile {
     /// Bytes of the text.
     pub(crate) fn length(&self) -> Result<u64, TableError> {
         match self.compression {
-            None => TableError::open(&self.path)?
-                .metadata()
-                .map(|data| data.len())
-                .map_err(TableError::io("read", &*self.path)),
+            None => self.file()?.metadata().map(|data| data.len()).map_err(TableError::io("read", &*self.path)),
             Some(_) => self.count(&mut self.open(0)?),
         }
     }

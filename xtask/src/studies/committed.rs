@@ -5,8 +5,8 @@
 //! compares the reports with what their records give.
 //!
 //! Committed is what is read: the text without long tables and lists, the plots that it shows
-//! outside its details, and those that another page shows. The rest is in the whole report, which follows from
-//! the same records.
+//! outside its details, and those that another page shows. The rest is in the whole report, which
+//! follows from the same records.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -92,8 +92,8 @@ pub fn write(results: &StudyResults, presentation: &StudyPresentation, out: &Rep
 }
 
 /// The parts of a report that are committed, as paths and contents: its text without long tables
-/// and lists, and the plots in it. Those of the details are there if their names, without extension, are among
-/// `shown`.
+/// and lists, and the plots in it. Those of the details are there if their names, without extension,
+/// are among `shown`.
 ///
 /// # Errors
 /// As [`write()`], but that no file is written.

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use super::lists::Listed;
 use super::{IMAGE_BYTES, SIDE};
 use crate::error::DataError;
+use crate::file;
 
 /// First bytes of the cache file; the number rises with its format.
 const MAGIC: &[u8; 16] = b"dp-data celeba 1";
@@ -36,7 +37,7 @@ pub(super) fn pixels(listed: &[Listed], images: &Path, cache: &Path) -> Result<V
 /// writes red, green, blue by pixel.
 fn decode(path: &Path, target: &mut [u8]) -> Result<(), DataError> {
     let mut bytes = Vec::new();
-    DataError::open(path)?.read_to_end(&mut bytes).map_err(DataError::io("read", path))?;
+    file::open(path)?.read_to_end(&mut bytes).map_err(DataError::io("read", path))?;
     let image = image::load_from_memory_with_format(&bytes, ImageFormat::Jpeg)
         .map_err(|error| DataError::BrokenImage { path: path.into(), reason: error.to_string() })?
         .into_rgb8();
@@ -56,7 +57,7 @@ pub(super) fn encode(pixels: &[u8], path: &Path) -> Result<(), DataError> {
     imageops::resize(&image, 178, 218, FilterType::Triangle)
         .write_to(&mut bytes, ImageFormat::Jpeg)
         .map_err(|error| DataError::BrokenImage { path: path.into(), reason: error.to_string() })?;
-    DataError::write(path, bytes.get_ref())
+    file::write(path, bytes.get_ref())
 }
 
 /// Changes when an image is added, removed, renamed or has another size.
@@ -91,5 +92,5 @@ fn read_cache(path: &Path, key: &[u8; 32], n_bytes: usize) -> Option<Vec<u8>> {
 }
 
 fn write_cache(path: &Path, key: &[u8; 32], pixels: &[u8]) -> Result<(), DataError> {
-    DataError::write(path, &[MAGIC.as_slice(), key, &Sha256::digest(pixels), pixels].concat())
+    file::write(path, &[MAGIC.as_slice(), key, &Sha256::digest(pixels), pixels].concat())
 }

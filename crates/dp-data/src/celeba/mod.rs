@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 pub use self::lists::Part;
 use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
+use crate::file;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
 use crate::placed_files::PlacedFiles;
@@ -154,7 +155,7 @@ fn read(placed: &PlacedFiles, manifest: &Manifest, locator: &DataLocator) -> Res
     let mut text = |names: &[&str]| {
         let path = placed.any_of(names, &manifest.name)?;
         let mut text = String::new();
-        DataError::open(&path)?.read_to_string(&mut text).map_err(DataError::io("read", &path))?;
+        file::open(&path)?.read_to_string(&mut text).map_err(DataError::io("read", &path))?;
         files.push(placed.digest(&path)?);
         Ok((text, path))
     };
@@ -199,7 +200,7 @@ impl Faces {
             .enumerate()
             .try_for_each(|(index, pixels)| decode::encode(pixels, &images.join(format!("{:06}.jpg", index + 1))))?;
         for (name, text) in [(ATTRIBUTES[0], attributes), (PARTITION[0], partition)] {
-            DataError::write(&folder.join(name), text.as_bytes())?;
+            file::write(&folder.join(name), text.as_bytes())?;
         }
         Ok(())
     }

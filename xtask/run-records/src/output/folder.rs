@@ -18,8 +18,10 @@ use whole_file::{Part, Readers, sync_folder};
 const READY: &str = ".report.ready";
 /// Says whose report it is.
 const SUMMARY: &str = "summary.json";
-/// Files of a report from before [`SUMMARY`] named them; of `plots`, drawings.
-const EARLIER: [&str; 6] = ["report.md", "report.html", "release.json", "results.json", "runs.zst", "fairness.json"];
+/// Files of a report from before [`SUMMARY`] named them, and what they are called today; of `plots`,
+/// drawings.
+const EARLIER: [&str; 7] =
+    ["report.md", "report.html", "release.json", "results.json", "runs.json.gz", "runs.zst", "fairness.json"];
 const PLOTS: &str = "plots";
 /// A report needs about so much room, in bytes.
 const ROOM: usize = 4 << 20;
