@@ -17,8 +17,9 @@ const WRITERS: [&str; 6] = [
 ];
 
 /// Our crates from top to bottom: one names those below it, and no other. The last are leaves.
-const FLOORS: [&[&str]; 7] = [
+const FLOORS: [&[&str]; 8] = [
     &["xtask"],
+    &["simulations"],
     &["benchmarks", "study-report", "fairdp-python"],
     &["run-records", "fairdp"],
     &["dp-train"],

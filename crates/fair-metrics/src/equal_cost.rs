@@ -6,9 +6,6 @@ use crate::error::check_finite;
 use crate::gap::{PairGap, gaps_over_seeds, pairwise_gaps};
 use crate::{Alternative, Estimate, MetricError, t_test};
 
-/// The tolerance Xu uses.
-pub const XU_TOLERANCE: f64 = 0.05;
-
 /// Whether privacy costs every group about the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EqualCost {
@@ -44,13 +41,11 @@ impl EqualCost {
 /// non-finite tolerance.
 ///
 /// # Source
-/// Xu 2021, section 6.1.4, with τ = 0.05 ([`XU_TOLERANCE`]).
+/// Xu 2021, section 6.1.4, with τ = 0.05.
 ///
 /// # Example
 /// ```
-/// use fair_metrics::{XU_TOLERANCE, equal_cost};
-///
-/// let test = equal_cost(&[Some(0.074), Some(0.028)], XU_TOLERANCE)?; // Xu's DPSGD on Adult: 0.046 apart
+/// let test = fair_metrics::equal_cost(&[Some(0.074), Some(0.028)], 0.05)?; // Xu's DPSGD on Adult: 0.046 apart
 /// assert_eq!(test.holds, Some(true));
 /// # Ok::<(), fair_metrics::MetricError>(())
 /// ```

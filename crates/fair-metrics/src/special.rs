@@ -30,8 +30,13 @@ pub(crate) fn t_upper_tail(t: f64, degrees: f64) -> f64 {
     0.5 * incomplete_beta(x, degrees / 2.0, 0.5)
 }
 
-/// The `t ≥ 0` with `P(T > t) = tail`, for `0 < tail ≤ ½`.
-pub(crate) fn t_quantile(tail: f64, degrees: f64) -> f64 {
+/// The `t ≥ 0` with `P(T > t) = tail` of Student's distribution with `degrees` of freedom, for `0 <
+/// tail ≤ ½`. Degrees need not be whole.
+///
+/// ```
+/// assert!((fair_metrics::t_quantile(0.025, 9.0) - 2.262).abs() < 1e-3);
+/// ```
+pub fn t_quantile(tail: f64, degrees: f64) -> f64 {
     let log_scale = libm::lgamma(f64::midpoint(degrees, 1.0)) - libm::lgamma(degrees / 2.0) - 0.5 * (degrees * PI).ln();
     let density = |t: f64| (log_scale - f64::midpoint(degrees, 1.0) * (t * (t / degrees)).ln_1p()).exp();
     // The normal quantile is the smaller one: Newton's steps start left of the solution.

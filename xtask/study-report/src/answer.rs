@@ -1,6 +1,6 @@
 //! The opening of a report: what came out of each experiment, in a sentence and a figure.
 
-use fair_metrics::{SIGNIFICANCE, SeedValues, p_smaller_by_t_test};
+use fair_metrics::{SeedValues, p_smaller_by_t_test};
 use fair_report::{Block, Figure, Section, number};
 use run_records::coordinate::is_grid;
 use run_records::mark::{Mark, marked};
@@ -10,6 +10,7 @@ use super::fairness::{Cost, cost_of};
 use super::figures::{ACCURACY, DrawnFigure};
 use super::label::label;
 use super::metric::{REFERENCE, privacy_costs};
+use super::statistics::SIGNIFICANCE;
 
 /// The method that others are compared with.
 const BASELINE: &str = "dpsgd";

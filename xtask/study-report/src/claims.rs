@@ -9,14 +9,11 @@
 //! - *not decidable* otherwise, or if a run of a method failed.
 //!
 //! Beside that stands the size: our difference with its interval, and the paper's where it prints
-//! one ([`fair_metrics::EffectAnswer`]).
+//! one ([`EffectAnswer`]).
 
 use std::fmt;
 
-use fair_metrics::{
-    Compared, Direction, EffectAnswer, Estimate, Interval, SIGNIFICANCE, Size, TestedClaim, compare, holm,
-    resampled_t_interval,
-};
+use fair_metrics::{Compared, Estimate, Interval, compare, holm, resampled_t_interval};
 use fair_report::number;
 use fair_report::{Block, Cell, Row, Section, Table, Tone};
 use run_records::mark::{Mark, marked};
@@ -27,6 +24,7 @@ use super::label::label;
 use super::metric::{Column, paired};
 use super::presentation::StudyPresentation;
 use super::published_difference::{PublishedEffect, published_effect};
+use super::statistics::{Direction, EffectAnswer, SIGNIFICANCE, Size, TestedClaim};
 
 /// Coverage of the intervals.
 const LEVEL: f64 = 0.95;

@@ -1,6 +1,6 @@
 //! Published tables with our figures beside them.
 
-use fair_metrics::{Compared, Estimate, SIGNIFICANCE};
+use fair_metrics::{Compared, Estimate};
 use fair_report::number;
 use fair_report::{Block, Cell, Row, Section, Table, Tone};
 use run_records::mark::{Mark, marked};
@@ -11,6 +11,7 @@ use super::label::label;
 use super::metric::{Column, paired};
 use super::presentation::TablePresentation;
 use super::published::{Printed, PublishedCell, PublishedTable};
+use super::statistics::SIGNIFICANCE;
 use super::verdict::{Agreement, Comparison, MAX_RELATIVE, Ours, Verdict, absolute_tolerance, compare, judge};
 
 /// A published table answered by an experiment.

@@ -1,9 +1,6 @@
 //! Who pays for privacy, how much, and whether the seeds can tell.
 
-use fair_metrics::{
-    EqualCostAnswer, Estimate, FairnessStatement, PairedRuns, SIGNIFICANCE, XU_TOLERANCE, compare, macro_accuracy,
-    worst_class_accuracy,
-};
+use fair_metrics::{EqualCostAnswer, Estimate, compare, macro_accuracy, worst_class_accuracy};
 use fair_report::number;
 use fair_report::{Block, Cell, Row, Table, Tone};
 use run_records::mark::{Mark, marked};
@@ -14,6 +11,7 @@ use super::decomposition;
 use super::estimate::mean_and_error;
 use super::label::label;
 use super::metric::{Column, REFERENCE, excessive_risks, paired, privacy_costs, reference_run, widest_gap};
+use super::statistics::{FairnessStatement, PairedRuns, SIGNIFICANCE, XU_TOLERANCE};
 
 /// The method that others are tested against.
 const BASELINE: &str = "dpsgd";

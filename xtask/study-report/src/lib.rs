@@ -36,6 +36,7 @@ mod setting;
 mod shares;
 mod short;
 mod side_by_side;
+pub mod statistics;
 mod summary;
 mod terminal;
 pub mod verdict;

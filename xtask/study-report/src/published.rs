@@ -1,9 +1,9 @@
 //! Tables as the papers print them.
 
 use anyhow::{Context, bail};
-use fair_metrics::PublishedFigure;
 
 use super::metric::Column;
+use super::statistics::PublishedFigure;
 
 /// A number with the rounding its printed digits imply.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,11 +1,11 @@
 //! The difference that a paper prints between two quantities of a claim.
 
-use fair_metrics::PublishedFigure;
 use run_records::ExperimentResults;
 
 use super::metric::{Column, Metric, Subject};
 use super::presentation::TablePresentation;
 use super::published::PublishedCell;
+use super::statistics::PublishedFigure;
 
 /// A printed figure, or what follows from printed figures, and the table it is from.
 struct Found<'a> {

@@ -15,10 +15,11 @@
 
 use std::fmt;
 
-use fair_metrics::{Compared, Estimate, PublishedDifference, SIGNIFICANCE};
+use fair_metrics::{Compared, Estimate};
 
 use super::metric::{Column, Metric, Subject};
 use super::published::{PublishedCell, PublishedTable};
+use super::statistics::{PublishedDifference, SIGNIFICANCE};
 
 /// No difference of more than this share of the published figure counts as none: gaps and costs are
 /// small figures, and an absolute tolerance alone would call a cost of 0.1 points and one of 0.5

@@ -3,9 +3,9 @@
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use dp_accounting::{Delta, Epsilon, analytic_gaussian_noise_multiplier};
-use fair_metrics::simulation::fairness::{FairnessAudit, Finding, Method, audit, settings};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use simulations::fairness::{FairnessAudit, Finding, Method, audit, settings};
 
 use crate::terminal;
 

@@ -2,9 +2,9 @@
 
 use anyhow::bail;
 use clap::Args;
-use fair_metrics::simulation::{ErrorRate, error_rates};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use simulations::verdicts::{ErrorRate, error_rates};
 
 use crate::terminal;
 

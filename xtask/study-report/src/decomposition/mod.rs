@@ -4,11 +4,12 @@ mod plots;
 mod tables;
 
 use dp_train::analysis::GroupTerms;
-use fair_metrics::RiskTerm;
 
 pub(super) use self::plots::figures;
 pub(super) use self::tables::blocks;
 use run_records::{AnalysisRecord, ExperimentResults, MethodResults};
+
+use super::statistics::RiskTerm;
 
 /// What a group's terms say at a step.
 type OfGroup = fn(&GroupTerms) -> f64;

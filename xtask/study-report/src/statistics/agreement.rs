@@ -1,12 +1,10 @@
 //! A figure of ours beside a published one: does it agree, and if not, is the published size
 //! excluded?
 
+use fair_metrics::{Compared, Estimate, Interval, MetricError, t_interval, t_quantile};
 use serde::{Deserialize, Serialize};
 
-use crate::claim::Direction;
-use crate::interval::Interval;
-use crate::special::t_quantile;
-use crate::{Estimate, MetricError};
+use super::{Direction, TestedClaim};
 
 /// A difference counts as of the published size if it is at least this share of it and at most the
 /// same share more than it.
@@ -66,7 +64,9 @@ impl PublishedDifference {
             value if value.is_finite() && value >= 0.0 => Ok(()),
             value => Err(MetricError::OutOfRange { name, value, accepted: "a finite number of at least 0" }),
         };
-        crate::error::check_finite("published", &[value])?;
+        if !value.is_finite() {
+            return Err(MetricError::NotFinite { name: "published", index: 0, value });
+        }
         not_negative("rounding", rounding)?;
         not_negative("standard_error", theirs.unwrap_or(0.0))?;
         if runs == 0 {
@@ -97,7 +97,13 @@ impl PublishedDifference {
     /// # Errors
     /// [`MetricError::OutOfRange`] unless `0 < significance < 1`.
     pub fn half_width(&self, significance: f64) -> Result<f64, MetricError> {
-        crate::interval::check_level(significance)?;
+        if !(significance > 0.0 && significance < 1.0) {
+            return Err(MetricError::OutOfRange {
+                name: "significance",
+                value: significance,
+                accepted: "a number between 0 and 1",
+            });
+        }
         Ok(t_quantile(significance / 2.0, self.degrees_of_freedom) * self.standard_error + self.rounding)
     }
 
@@ -132,7 +138,7 @@ pub struct EffectAnswer {
     /// Ours: mean and standard error over seeds.
     pub difference: Estimate,
     /// Interval of ours; `None` below two seeds, and for gaps of more than two groups
-    /// ([`Compared::is_chosen`](crate::Compared::is_chosen)).
+    /// ([`Compared::is_chosen`](Compared::is_chosen)).
     pub interval: Option<Interval>,
     /// Whether ours has the published direction.
     pub direction: Direction,
@@ -169,7 +175,8 @@ impl EffectAnswer {
     ///
     /// # Example
     /// ```
-    /// use fair_metrics::{Direction, EffectAnswer, PublishedFigure, SeedValues, Size, compare};
+    /// use fair_metrics::{SeedValues, compare};
+    /// use study_report::statistics::{Direction, EffectAnswer, PublishedFigure, Size};
     ///
     /// // Ten seeds with a difference around 0.22 points; the paper prints 1.09.
     /// let larger = SeedValues::plain(&[0.20, 0.25, 0.21, 0.24, 0.19, 0.23, 0.22, 0.26, 0.18, 0.22])?;
@@ -180,7 +187,7 @@ impl EffectAnswer {
     /// # Ok::<(), fair_metrics::MetricError>(())
     /// ```
     pub fn new(
-        compared: &crate::Compared,
+        compared: &Compared,
         published: Option<&PublishedFigure>,
         significance: f64,
     ) -> Result<Self, MetricError> {
@@ -191,8 +198,8 @@ impl EffectAnswer {
                 accepted: "a number between 0 and 1/2",
             });
         }
-        let interval = crate::t_interval(&compared.difference, 1.0 - significance)?.filter(|_| !compared.is_chosen);
-        let direction = crate::TestedClaim::new(std::slice::from_ref(compared)).direction(significance);
+        let interval = t_interval(&compared.difference, 1.0 - significance)?.filter(|_| !compared.is_chosen);
+        let direction = TestedClaim::new(std::slice::from_ref(compared)).direction(significance);
         let published = published.filter(|_| !compared.is_chosen);
         let size =
             published.map(|published| size(&compared.difference, published, significance)).transpose()?.flatten();

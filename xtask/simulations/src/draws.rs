@@ -3,18 +3,18 @@
 use rand::{Rng, RngCore};
 
 /// A source of normal numbers.
-pub(super) struct Draws<'a> {
+pub(crate) struct Draws<'a> {
     rng: &'a mut dyn RngCore,
     spare: Option<f64>,
 }
 
 impl<'a> Draws<'a> {
-    pub(super) fn new(rng: &'a mut impl Rng) -> Self {
+    pub(crate) fn new(rng: &'a mut impl Rng) -> Self {
         Self { rng, spare: None }
     }
 
     /// A standard normal number (Box and Muller 1958).
-    pub(super) fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
         }
@@ -26,13 +26,13 @@ impl<'a> Draws<'a> {
     }
 
     /// Normal numbers with this mean and standard deviation.
-    pub(super) fn normals(&mut self, n: usize, mean: f64, deviation: f64) -> Vec<f64> {
+    pub(crate) fn normals(&mut self, n: usize, mean: f64, deviation: f64) -> Vec<f64> {
         (0..n).map(|_| mean + deviation * self.normal()).collect()
     }
 
     /// Runs of groups whose costs have these means and vary with this deviation: half of it is
     /// shared by the groups of a run.
-    pub(super) fn costs(&mut self, n_runs: usize, means: &[f64], deviation: f64) -> Vec<Vec<Option<f64>>> {
+    pub(crate) fn costs(&mut self, n_runs: usize, means: &[f64], deviation: f64) -> Vec<Vec<Option<f64>>> {
         let part = deviation / std::f64::consts::SQRT_2;
         (0..n_runs)
             .map(|_| {
@@ -43,13 +43,13 @@ impl<'a> Draws<'a> {
     }
 
     /// How many of `n` records a rate of `rate` takes.
-    pub(super) fn binomial(&mut self, n: usize, rate: f64) -> usize {
+    pub(crate) fn binomial(&mut self, n: usize, rate: f64) -> usize {
         (0..n).filter(|_| self.rng.random::<f64>() < rate).count()
     }
 
     /// The same by the distances between the rarer ones, which are geometric: fewer draws where
     /// there are many records.
-    pub(super) fn binomial_of_many(&mut self, n: usize, rate: f64) -> usize {
+    pub(crate) fn binomial_of_many(&mut self, n: usize, rate: f64) -> usize {
         if rate > 0.5 {
             return n - self.binomial_of_many(n, 1.0 - rate);
         }

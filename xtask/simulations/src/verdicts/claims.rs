@@ -1,8 +1,10 @@
 //! Claims over seeds: one or several comparisons, of plain quantities and of gaps.
 
-use super::draws::Draws;
-use super::{SIGNIFICANCE, Scenario, Sink};
-use crate::{Compared, Direction, MetricError, SeedValues, TestedClaim, compare, holm, resampled_t_test};
+use fair_metrics::{Alternative, Compared, Estimate, MetricError, SeedValues, compare, holm, resampled_t_test};
+use study_report::statistics::{Direction, SIGNIFICANCE, TestedClaim};
+
+use super::{Scenario, Sink};
+use crate::draws::Draws;
 
 const SEEDS: usize = 10;
 
@@ -54,7 +56,7 @@ fn new_records(draws: &mut Draws<'_>, n_train: usize, n_test: usize) -> Result<b
     let shared = correlation.sqrt() * draws.normal();
     let differences: Vec<f64> =
         draws.normals(SEEDS, 0.0, (1.0 - correlation).sqrt()).iter().map(|own| own + shared).collect();
-    let test = resampled_t_test(&crate::Estimate::of(&differences)?, n_train, n_test, crate::Alternative::TwoSided)?;
+    let test = resampled_t_test(&Estimate::of(&differences)?, n_train, n_test, Alternative::TwoSided)?;
     Ok(test.is_some_and(|test| test.p_value <= SIGNIFICANCE))
 }
 

@@ -1,8 +1,7 @@
 //! Whether a claim holds: several comparisons that all have to come out as claimed.
 
+use fair_metrics::Compared;
 use serde::{Deserialize, Serialize};
-
-use crate::seed_values::Compared;
 
 /// What a test says about a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +22,7 @@ pub struct TestedClaim {
     pub p_claim: f64,
     /// P-value of its contradiction.
     pub p_contradiction: f64,
-    /// The least `p_claim` that so many seeds can give.
+    /// The least `p_claim` that this number of seeds can give.
     pub least_p_claim: f64,
     /// The least `p_contradiction`.
     pub least_p_contradiction: f64,
@@ -41,7 +40,7 @@ impl TestedClaim {
     ///
     /// Two equal methods are then called better or worse with probability α each; by the sign of a
     /// mean it would be one half. P-values are those of this claim alone; a report of many claims
-    /// adjusts them by [`holm`](crate::holm), or says so.
+    /// adjusts them by [`holm`](fair_metrics::holm), or says so.
     ///
     /// # Edge cases
     /// Without comparisons nothing is known: p-values of 1.
@@ -78,8 +77,9 @@ impl TestedClaim {
 
 #[cfg(test)]
 mod tests {
+    use fair_metrics::Estimate;
+
     use super::*;
-    use crate::Estimate;
 
     fn compared(p_smaller: f64, p_larger: f64) -> Compared {
         let difference = Estimate { mean: Some(0.0), standard_error: Some(1.0), n: 10, n_undefined: 0 };

@@ -1,9 +1,9 @@
 //! The planted fault: what fairdp 0.1.0 printed of balanced accuracy.
 
-use crate::noisy::{NoisyCounts, NoisyFigures, NoisyRate};
+use fair_metrics::noisy::{NoisyCounts, NoisyFigures, NoisyRate};
 
 /// Half-widths of clamped recalls, added in quadrature, and the lowest estimate by name.
-pub(super) fn plant(counts: &NoisyCounts, figures: &mut NoisyFigures) {
+pub(super) fn replace(counts: &NoisyCounts, figures: &mut NoisyFigures) {
     let recalls = |groups: &[usize]| -> Vec<NoisyRate> {
         (0..counts.n_classes())
             .map(|class| {

@@ -1,8 +1,10 @@
 //! Who pays, and whether costs are equal.
 
-use super::draws::Draws;
-use super::{SIGNIFICANCE, Scenario, Sink};
-use crate::{EqualCostAnswer, FairnessStatement, MetricError, PairedRuns, Payer, XU_TOLERANCE, equal_cost_over_runs};
+use fair_metrics::{EqualCostAnswer, MetricError, equal_cost_over_runs};
+use study_report::statistics::{FairnessStatement, PairedRuns, Payer, SIGNIFICANCE, XU_TOLERANCE};
+
+use super::{Scenario, Sink};
+use crate::draws::Draws;
 
 const RUNS: usize = 10;
 const DEVIATION: f64 = 0.01;

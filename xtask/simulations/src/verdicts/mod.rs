@@ -1,4 +1,4 @@
-//! How often the rules of this crate are wrong, by simulation.
+//! How often the rules of the reports are wrong, by simulation.
 //!
 //! A rule that names a winner, a payer or a contradiction promises to be wrong in at most 5 % of
 //! cases. [`error_rates`] draws studies in which the truth is known, on the border where the rule
@@ -8,7 +8,7 @@
 //! use rand::SeedableRng;
 //!
 //! let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-//! for row in fair_metrics::simulation::error_rates(20, &mut rng)? {
+//! for row in simulations::verdicts::error_rates(20, &mut rng)? {
 //!     println!("{} | {} | {} | {}", row.rule, row.truth, row.nominal, row.simulated);
 //! }
 //! # Ok::<(), fair_metrics::MetricError>(())
@@ -16,18 +16,14 @@
 
 mod claims;
 mod costs;
-mod draws;
-pub mod fairness;
 mod intervals;
 mod published;
 
+use fair_metrics::MetricError;
 use rand::Rng;
+use study_report::statistics::SIGNIFICANCE;
 
-use self::draws::Draws;
-use crate::MetricError;
-
-/// The level of every rule that is simulated.
-const SIGNIFICANCE: f64 = 0.05;
+use crate::draws::Draws;
 
 /// How often a rule is wrong.
 #[derive(Debug, Clone, Copy, PartialEq)]

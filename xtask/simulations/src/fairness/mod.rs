@@ -3,9 +3,9 @@
 //!
 //! A [`Setting`] is a population: groups with their sizes, base rates, true- and false-positive
 //! rates, and the noise of the counts. [`audit`] draws releases of each, computes
-//! [`NoisyFigures`](crate::noisy::NoisyFigures), and compares them with the truth.
+//! [`NoisyFigures`](fair_metrics::noisy::NoisyFigures), and compares them with the truth.
 
-mod clamp;
+mod clamped;
 mod releases;
 mod settings;
 mod tally;
@@ -13,6 +13,7 @@ mod tally;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use fair_metrics::MetricError;
 use rand::Rng;
 use serde::Serialize;
 
@@ -20,7 +21,6 @@ pub use self::releases::Method;
 pub use self::settings::{Setting, TrueGroup, settings};
 use self::tally::Tally;
 pub use self::tally::{FIGURES, Figure};
-use crate::MetricError;
 
 /// Confidence of what is printed.
 const LEVEL: f64 = 0.95;

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use fair_metrics::{Alternative, Estimate, MetricError, t_test};
 use serde::{Deserialize, Serialize};
 
-use crate::error::check_len;
-use crate::statement::SIGNIFICANCE;
-use crate::{Alternative, Estimate, MetricError, t_test};
+use super::SIGNIFICANCE;
+use super::statement::check_len;
 
 /// One term of a decomposition of the excessive risk, run by run.
 ///
@@ -23,7 +23,7 @@ pub struct RiskTerm {
 /// What sets two groups apart, as far as the runs can tell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cause {
+pub enum RiskCause {
     /// All terms together make one group's excessive risk the higher, and this one adds most to
     /// that: both significantly by one-sided t-tests over runs at [`SIGNIFICANCE`], the second in
     /// every comparison with another term and divided by the number of terms, since the runs choose
@@ -41,13 +41,13 @@ pub enum Cause {
     Unclear,
 }
 
-impl Cause {
+impl RiskCause {
     /// Compares the terms for the groups `higher` and `lower`, by their positions.
     ///
     /// # Errors
     /// [`MetricError::LengthMismatch`] if terms differ in their runs or a run does not have
     /// `n_groups` groups; [`MetricError::NotFinite`].
-    pub(crate) fn among(
+    pub(super) fn among(
         terms: &[RiskTerm],
         n_groups: usize,
         (higher, lower): (usize, usize),
@@ -80,7 +80,7 @@ impl Cause {
     }
 }
 
-/// Whether the runs tell a value from 0, if it was chosen among so many.
+/// Whether a value that was chosen among `n_choices` is significantly above 0.
 fn is_positive(estimate: &Estimate, n_choices: usize) -> bool {
     t_test(estimate, Alternative::Greater).is_some_and(|test| test.p_value * n_choices as f64 <= SIGNIFICANCE)
 }
@@ -89,7 +89,7 @@ fn estimate(by_run: &[f64]) -> Result<Estimate, MetricError> {
     Estimate::over_seeds(&by_run.iter().copied().map(Some).collect::<Vec<_>>())
 }
 
-impl fmt::Display for Cause {
+impl fmt::Display for RiskCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Term { name, difference, of } = self else { return f.write_str("none stands out") };
         write!(f, "{name}, {} of {}", scientific(difference), scientific(of))
@@ -118,15 +118,17 @@ mod tests {
     fn by_hand() {
         let terms =
             [term("a", &[[5.0, 1.0], [6.0, 1.0], [7.0, 1.0]]), term("b", &[[0.0, 1.0], [1.0, 2.0], [0.5, 1.5]])];
-        let Cause::Term { name, difference, of } = Cause::among(&terms, 2, (0, 1)).unwrap() else { panic!("a term") };
+        let RiskCause::Term { name, difference, of } = RiskCause::among(&terms, 2, (0, 1)).unwrap() else {
+            panic!("a term")
+        };
         assert_eq!((name.as_str(), difference.mean, of.mean), ("a", Some(5.0), Some(4.0)));
-        assert_eq!(Cause::among(&terms, 2, (0, 1)).unwrap().to_string(), "a, 5.00e0 ± 6e-1 of 4.00e0 ± 6e-1");
-        assert_eq!(Cause::among(&terms, 2, (1, 0)).unwrap().to_string(), "none stands out");
+        assert_eq!(RiskCause::among(&terms, 2, (0, 1)).unwrap().to_string(), "a, 5.00e0 ± 6e-1 of 4.00e0 ± 6e-1");
+        assert_eq!(RiskCause::among(&terms, 2, (1, 0)).unwrap().to_string(), "none stands out");
     }
 
     #[test]
     fn what_the_runs_cannot_tell_is_unclear() {
-        let unclear = |terms: &[RiskTerm]| Cause::among(terms, 2, (0, 1)).unwrap() == Cause::Unclear;
+        let unclear = |terms: &[RiskTerm]| RiskCause::among(terms, 2, (0, 1)).unwrap() == RiskCause::Unclear;
         let clear = term("a", &[[5.0, 0.0], [5.5, 0.0]]);
         assert!(!unclear(std::slice::from_ref(&clear)));
         // As large, but ahead by 4 and −3 only.
@@ -140,7 +142,7 @@ mod tests {
     #[test]
     fn lists_must_match() {
         let a = term("a", &[[5.0, 0.0], [5.5, 0.0]]);
-        assert!(Cause::among(&[a.clone(), term("b", &[[1.0, 0.0]])], 2, (0, 1)).is_err());
-        assert!(Cause::among(&[a], 3, (0, 1)).is_err());
+        assert!(RiskCause::among(&[a.clone(), term("b", &[[1.0, 0.0]])], 2, (0, 1)).is_err());
+        assert!(RiskCause::among(&[a], 3, (0, 1)).is_err());
     }
 }

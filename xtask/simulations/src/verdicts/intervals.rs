@@ -1,8 +1,10 @@
 //! Intervals, and tests over records.
 
-use super::draws::Draws;
-use super::{SIGNIFICANCE, Scenario, Sink};
-use crate::{Alternative, Estimate, MetricError, clopper_pearson, resampled_t_interval, t_interval, t_test};
+use fair_metrics::{Alternative, Estimate, MetricError, clopper_pearson, resampled_t_interval, t_interval, t_test};
+use study_report::statistics::SIGNIFICANCE;
+
+use super::{Scenario, Sink};
+use crate::draws::Draws;
 
 const LEVEL: f64 = 1.0 - SIGNIFICANCE;
 

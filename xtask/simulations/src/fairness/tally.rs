@@ -1,13 +1,13 @@
 //! What was printed of many releases of one setting, beside the truth.
 
+use fair_metrics::MetricError;
+use fair_metrics::noisy::{GroupFigures, NoisyRate};
 use rand::Rng;
 
 use super::Seen;
 use super::releases::{Method, Release};
 use super::settings::{Setting, TrueGroup};
-use crate::MetricError;
-use crate::noisy::{GroupFigures, NoisyRate};
-use crate::simulation::draws::Draws;
+use crate::draws::Draws;
 
 /// Two-sided normal quantile of Wald's interval.
 const Z: f64 = 1.959_964;

@@ -2,15 +2,13 @@
 
 use std::fmt;
 
+use fair_metrics::{
+    Alternative, EqualCostAnswer, EqualCostOverRuns, Estimate, MetricError, PairGapEstimate, TTest,
+    equal_cost_over_runs, excessive_risk, gaps_over_seeds, holm, privacy_cost, t_test,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::equal_cost::{EqualCostAnswer, EqualCostOverRuns, XU_TOLERANCE, equal_cost_over_runs};
-use crate::error::check_len;
-use crate::gap::{PairGapEstimate, gaps_over_seeds};
-use crate::{Alternative, Cause, Estimate, MetricError, RiskTerm, TTest, excessive_risk, holm, privacy_cost, t_test};
-
-/// The level of every test of a statement.
-pub const SIGNIFICANCE: f64 = 0.05;
+use super::{RiskCause, RiskTerm, SIGNIFICANCE, XU_TOLERANCE};
 
 /// Outcomes of the runs with and without privacy. Run `i` with privacy is compared with run `i`
 /// without.
@@ -74,7 +72,8 @@ pub struct WidestGap {
 ///
 /// # Example
 /// ```
-/// use fair_metrics::{EqualCostAnswer, FairnessStatement, PairedRuns, Payer};
+/// use fair_metrics::EqualCostAnswer;
+/// use study_report::statistics::{FairnessStatement, PairedRuns, Payer};
 ///
 /// let runs = |a: f64, b: f64| -> Vec<Vec<Option<f64>>> {
 ///     (0..5).map(|run| vec![Some(a + 0.01 * f64::from(run % 2)), Some(b)]).collect()
@@ -105,7 +104,7 @@ pub struct FairnessStatement {
     /// The term that adds most to the excessive risk of the group with the higher cost over the
     /// other; `None` unless terms were given to [`explained_by`](Self::explained_by) and there are
     /// two groups to compare.
-    pub cause: Option<Cause>,
+    pub cause: Option<RiskCause>,
 }
 
 impl FairnessStatement {
@@ -162,7 +161,7 @@ impl FairnessStatement {
         let index = |name: &str| self.groups.iter().position(|group| group.group == name);
         let pair = self.widest_gap.as_ref().and_then(|gap| index(&gap.higher).zip(index(&gap.lower)));
         self.cause = match pair {
-            Some(pair) if !terms.is_empty() => Some(Cause::among(terms, self.groups.len(), pair)?),
+            Some(pair) if !terms.is_empty() => Some(RiskCause::among(terms, self.groups.len(), pair)?),
             _ => None,
         };
         Ok(self)
@@ -179,6 +178,15 @@ fn paired(
 ) -> Result<Vec<Vec<Option<f64>>>, MetricError> {
     check_len(name, private.len(), "the runs without privacy", reference.len())?;
     reference.iter().zip(private).map(|(reference, private)| difference(reference, private)).collect()
+}
+
+pub(super) fn check_len(
+    name: &'static str,
+    found: usize,
+    reference: &'static str,
+    expected: usize,
+) -> Result<(), MetricError> {
+    if found == expected { Ok(()) } else { Err(MetricError::LengthMismatch { name, found, reference, expected }) }
 }
 
 fn over_runs(by_run: &[Vec<Option<f64>>], group: usize) -> Result<Estimate, MetricError> {

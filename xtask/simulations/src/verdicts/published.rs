@@ -1,8 +1,10 @@
 //! Figures and differences beside published ones.
 
-use super::draws::Draws;
-use super::{SIGNIFICANCE, Scenario, Sink};
-use crate::{EffectAnswer, Estimate, MetricError, PublishedDifference, PublishedFigure, SeedValues, Size, compare};
+use fair_metrics::{Estimate, MetricError, SeedValues, compare};
+use study_report::statistics::{EffectAnswer, PublishedDifference, PublishedFigure, SIGNIFICANCE, Size};
+
+use super::{Scenario, Sink};
+use crate::draws::Draws;
 
 /// A figure over `n` seeds of ours and, printed, over `runs` of a paper, of the same quantity.
 fn figures(

@@ -1,11 +1,12 @@
 //! One release: counts of drawn records with noise, and what is printed of them.
 
+use fair_metrics::MetricError;
+use fair_metrics::noisy::{Gap, NoisyCounts, NoisyFigures, Share, least_ratio};
+
 use super::LEVEL;
-use super::clamp;
+use super::clamped;
 use super::settings::Setting;
-use crate::MetricError;
-use crate::noisy::{Gap, NoisyCounts, NoisyFigures, Share, least_ratio};
-use crate::simulation::draws::Draws;
+use crate::draws::Draws;
 
 /// How figures are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Release {
         let counts = NoisyCounts::new(values, (n_groups, 2), setting.noise_std)?;
         let mut figures = NoisyFigures::of(&counts, LEVEL)?;
         if method == Method::Clamped {
-            clamp::plant(&counts, &mut figures);
+            clamped::replace(&counts, &mut figures);
         }
         let selected =
             |group: usize| -> Vec<Share> { vec![counts.share(&[group], |_, _| true, |_, answer| answer == 1)] };
