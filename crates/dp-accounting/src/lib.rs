@@ -15,6 +15,9 @@ mod gaussian;
 mod gdp;
 mod group;
 mod group_events;
+#[cfg(feature = "audit")]
+#[doc(hidden)]
+pub mod hook;
 mod ledger;
 mod limits;
 mod log_sum;

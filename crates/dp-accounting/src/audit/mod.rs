@@ -39,9 +39,3 @@ pub fn check(seed: u64, index: u64) -> Finding {
 pub fn check_further(seed: u64, index: u64) -> Finding {
     further::random(seed, index).map_or_else(|error| Finding::unanswered(&error), |case| case.check())
 }
-
-/// From now on, in this program, Rényi moments are too low where nearly every record is in the
-/// batch: a fault that was once there, and that an audit must find.
-pub fn plant_low_rdp() {
-    crate::rdp::plant::low_rdp();
-}

@@ -14,8 +14,6 @@ mod sampled_gaussian;
 
 pub use conversion::Conversion;
 pub use orders::Orders;
-#[cfg(feature = "audit")]
-pub(crate) use sampled_gaussian::plant;
 pub(crate) use sampled_gaussian::sampled_gaussian_rdp;
 
 use crate::composition::Composition;

@@ -238,7 +238,7 @@ impl Sum {
             return;
         }
         #[cfg(feature = "audit")]
-        if plant::skips(self.integrand.q, first as f64 * self.step) {
+        if crate::hook::leaves_out(self.integrand.q, first as f64 * self.step) {
             return;
         }
         let bound = self.integrand.log_block_bound(first as f64 * self.step, last as f64 * self.step)
@@ -261,7 +261,7 @@ impl Sum {
         // On the right the slope of α·ln w is at most αμ, and g at most w^α.
         let right = last as f64 * self.step;
         #[cfg(feature = "audit")]
-        if plant::skips(self.integrand.q, right) {
+        if crate::hook::leaves_out(self.integrand.q, right) {
             return;
         }
         let rate = right - order * mu;
@@ -277,25 +277,6 @@ impl Sum {
         let rounding = EPSILON * (self.logs.len() as f64 + 64.0);
         let value = largest + libm::log(sum) + rounding + 2.0 * EPSILON * largest.abs();
         value.is_finite().then_some(value)
-    }
-}
-
-/// A known fault that an audit can put back.
-#[cfg(feature = "audit")]
-pub(crate) mod plant {
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    static LOW: AtomicBool = AtomicBool::new(false);
-
-    /// From now on the upper hump of the integrand is not found where nearly every record is in the
-    /// batch.
-    pub(crate) fn low_rdp() {
-        LOW.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the planted fault leaves out nodes from here on.
-    pub(super) fn skips(q: f64, u: f64) -> bool {
-        LOW.load(Ordering::Relaxed) && 1.0 - q < 3e-9 && u > 10.0
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use dp_accounting::audit::{self, Evidence, Finding};
+use dp_accounting::hook;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -67,7 +68,7 @@ struct Summary {
 /// If any bound does not hold.
 pub(crate) fn run(args: &AccountingArgs) -> anyhow::Result<()> {
     match args.plant {
-        Some(Plant::RdpLow) => audit::plant_low_rdp(),
+        Some(Plant::RdpLow) => hook::miss_upper_hump(),
         None => {}
     }
     let check = match args.kinds {
