@@ -2,7 +2,7 @@
 //! more private.
 
 use crate::gaussian::log_gaussian_delta;
-use crate::normal::{log_density, log_survival, survival};
+use crate::normal::normal_quantile;
 use crate::{Accountant, AccountingError, Certainty, DeltaBound, NeighbouringRelation};
 
 /// The trade-off between false positives and false negatives of every test for one record, for
@@ -250,7 +250,7 @@ impl<'a> TradeOff<'a> {
                     let missed = self.false_negative_rate(smallest_rate)?;
                     let detected = missed.possible.filter(|missed| *missed >= smallest_rate).map(|missed| 1.0 - missed);
                     let at_the_end =
-                        detected.map_or(0.0, |power| normal_quantile(smallest_rate) - normal_quantile(power));
+                        detected.map_or(0.0, |power| normal_quantile(power) - normal_quantile(smallest_rate));
                     lower = lower.max(at_the_end * (1.0 - 1e-9));
                 }
                 let bound = trust.bound(upper, known.then(|| lower.min(upper)));
@@ -318,7 +318,7 @@ fn mu_of_polygon(tangents: &[Tangent], smallest_rate: f64) -> (f64, usize) {
         } else {
             (alpha, power)
         };
-        let mu = normal_quantile(alpha) - normal_quantile(power.min(1.0));
+        let mu = normal_quantile(power.min(1.0)) - normal_quantile(alpha);
         if mu > worst.0 {
             worst = (mu, i);
         }
@@ -329,7 +329,7 @@ fn mu_of_polygon(tangents: &[Tangent], smallest_rate: f64) -> (f64, usize) {
     // Beyond the last tangent it alone bounds the curve.
     if let [.., last] = tangents {
         let power = last.upper + libm::exp(last.epsilon) * smallest_rate;
-        let mu = normal_quantile(smallest_rate) - normal_quantile(power.min(1.0));
+        let mu = normal_quantile(power.min(1.0)) - normal_quantile(smallest_rate);
         if mu > worst.0 {
             worst = (mu, tangents.len().saturating_sub(2));
         }
@@ -356,32 +356,6 @@ fn mu_of(epsilon: f64, delta: f64) -> f64 {
         }
     }
     libm::exp(high)
-}
-
-/// The `x` that a standard normal exceeds with probability `p`.
-fn normal_quantile(p: f64) -> f64 {
-    if p <= 0.0 {
-        return f64::INFINITY;
-    }
-    if p >= 1.0 {
-        return f64::NEG_INFINITY;
-    }
-    if p > 0.5 {
-        return -normal_quantile(1.0 - p);
-    }
-    // ln p is concave in x, so Newton's method from the far side converges.
-    let (target, mut x) = (libm::log(p), (-2.0 * libm::log(p)).sqrt());
-    for _ in 0..60 {
-        let log = log_survival(x);
-        let next = x + (log - target) * libm::exp(log - log_density(x));
-        if (next - x).abs() <= 1e-15 * x.abs().max(1e-3) {
-            return next;
-        }
-        x = next;
-    }
-    // Newton's steps no longer change more than rounding does.
-    debug_assert!((survival(x) / p - 1.0).abs() < 1e-9);
-    x
 }
 
 /// Bound on the maximum of a concave function, from bounds on its values at some points: between

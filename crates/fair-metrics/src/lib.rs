@@ -48,6 +48,6 @@ pub use multiple_testing::{bonferroni, holm};
 pub use privacy_cost::{excessive_risk, privacy_cost};
 pub use score::{log_loss, roc_auc, roc_auc_by_group};
 pub use seed_values::{Compared, SeedValues, compare, p_smaller_by_t_test};
-pub use special::{normal_quantile, t_quantile};
+pub use special::t_quantile;
 pub use student::{TTest, resampled_t_test, t_test};
 pub use wilcoxon::{Alternative, EXACT_LIMIT, Wilcoxon, WilcoxonMethod, wilcoxon_signed_rank};

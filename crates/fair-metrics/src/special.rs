@@ -12,10 +12,9 @@ pub(crate) fn normal_upper_tail(z: f64) -> f64 {
 
 /// The `z ≥ 0` with `P(Z > z) = tail` of the standard normal distribution, for `0 < tail ≤ ½`.
 ///
-/// ```
-/// assert!((fair_metrics::normal_quantile(0.025) - 1.959_964).abs() < 1e-6);
-/// ```
-pub fn normal_quantile(tail: f64) -> f64 {
+/// `dp_accounting::normal_quantile` is the same function of the other tail. A leaf crate does not
+/// depend on another, and here it is three lines on Newton's method, which Student's t needs anyway.
+pub(crate) fn normal_quantile(tail: f64) -> f64 {
     let density = |z: f64| (-0.5 * z * z).exp() / (2.0 * PI).sqrt();
     newton(0.0, |z| normal_upper_tail(z) - tail, density)
 }
