@@ -129,14 +129,14 @@ impl Account {
     /// Whether both chains hold and say what the releases say.
     ///
     /// # Errors
-    /// [`FairdpError::Refused`] with what differs.
+    /// [`FairdpError::LedgerDiffers`].
     pub fn verify(&self) -> Result<()> {
         let again = Self::of(self.releases.iter().cloned())?;
         for part in Part::ALL {
-            let (ours, theirs, name) = (self.ledger(part), again.ledger(part), part.name());
+            let (ours, theirs) = (self.ledger(part), again.ledger(part));
             ours.verify()?;
             if ours != theirs {
-                return Err(FairdpError::Refused(format!("the {name} ledger is not that of the releases beside it")));
+                return Err(FairdpError::LedgerDiffers { part: part.name() });
             }
         }
         Ok(())
@@ -170,7 +170,7 @@ impl Account {
         let lower = bounds.iter().filter_map(|bound| bound.lower).max_by(|a, b| a.get().total_cmp(&b.get()));
         // The first of equals: training.
         let largest = bounds.into_iter().reduce(|a, b| if b.epsilon.get() > a.epsilon.get() { b } else { a });
-        let largest = largest.ok_or_else(|| FairdpError::Refused("an account without parts".into()))?;
+        let largest = largest.ok_or_else(|| FairdpError::Internal("an account without parts".into()))?;
         Ok(EpsilonBound { lower, ..largest })
     }
 

@@ -198,9 +198,7 @@ pub(crate) fn release(
         }
     }
     if total <= 0.0 || edges.len() < 2 {
-        return Err(FairdpError::Refused(format!(
-            "column `{name}`: too few records, or a column of one value, to release its bounds: declare them"
-        )));
+        return Err(FairdpError::NoBounds { column: name.to_owned() });
     }
     Ok(edges)
 }

@@ -109,7 +109,7 @@ fn compare(accounted: &DpEvent, trained: &DpEvent) -> Result<()> {
     if accounted == inner {
         return Ok(());
     }
-    Err(FairdpError::Refused(format!("a step would release {inner}, and {accounted} was accounted for")))
+    Err(FairdpError::NotAccounted { released: Box::new(inner.clone()), accounted: Box::new(accounted.clone()) })
 }
 
 fn config(rows: &PartRows<'_>, prepared: &Prepared, facts: FeatureFacts, run: &Run<'_>) -> Result<TrainConfig> {
@@ -188,15 +188,17 @@ impl Inputs {
         let width = facts.n_inputs;
         let needed = held.len().saturating_mul(rows.width()).saturating_mul(size_of::<f32>());
         if needed > MOST_BYTES {
-            return Err(FairdpError::Refused(format!(
-                "{} records of {} features are {:.1} GiB in memory, as `{}` needs them: at most {:.0} GiB; fewer columns or \
-                 bins, more processes, or the additive model with method \"auto\", which reads them again in every step",
-                held.len(),
-                rows.width(),
-                needed as f64 / 2f64.powi(30),
-                run.named.name,
-                MOST_BYTES as f64 / 2f64.powi(30)
-            )));
+            let gib = |bytes: usize| bytes as f64 / 2f64.powi(30);
+            return Err(FairdpError::NotForThisTable {
+                parameter: "features in memory",
+                value: format!("{:.1} GiB, {} records of {}", gib(needed), held.len(), rows.width()),
+                expected: format!(
+                    "at most {:.0} GiB for method `{}`: use fewer columns or bins, more processes, or the additive model with \
+                     method \"auto\", which reads them again in every step",
+                    gib(MOST_BYTES),
+                    run.named.name
+                ),
+            });
         }
         let mut features = vec![0.0_f32; held.len() * width];
         let mut labels = vec![0; held.len()];
@@ -250,7 +252,7 @@ impl Inputs {
         let mut rest = &values[..];
         for pair in parameters.specs().chunks_exact(2) {
             let [outputs, inputs] = pair[0].shape[..] else {
-                return Err(FairdpError::Refused(format!("{} is no matrix", pair[0].name)));
+                return Err(FairdpError::Internal(format!("parameter `{}` is no matrix", pair[0].name)));
             };
             let (weights, after) = rest.split_at(outputs * inputs);
             let (biases, after) = after.split_at(outputs);

@@ -3,12 +3,13 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use dp_accounting::AccountingError;
+use dp_accounting::{AccountingError, DpEvent};
 use dp_table::TableError;
 use dp_train::TrainError;
 
 use crate::exit::Exit;
 use crate::plain::plain;
+use crate::statement::rounded_up;
 
 /// Why a table was refused, a run stopped or a release does not hold.
 #[derive(Debug, thiserror::Error)]
@@ -42,9 +43,129 @@ pub enum FairdpError {
         /// One line per entry.
         entries: Vec<String>,
     },
-    /// What was asked for would not hold, or would not be worth having.
-    #[error("{0}")]
-    Refused(String),
+    /// An entry of a configuration without a file is out of range or contradicts another one.
+    #[error("{message}")]
+    Entry {
+        /// Keys and positions from the top: `column.3.low`.
+        key: String,
+        /// Key, value and what is accepted.
+        message: String,
+    },
+    /// A value is accepted in general and not for this table.
+    #[error("{parameter} = {value}: expected {expected}")]
+    NotForThisTable {
+        /// Its name in the configuration, or what was measured.
+        parameter: &'static str,
+        /// Value received.
+        value: String,
+        /// Range that is accepted for this table.
+        expected: String,
+    },
+    /// The noise would drown what the training records say.
+    #[error("{n_training} training records{used} are too few for {purpose} at ε = {epsilon}: {reason}. {} would do", advice.join(", or "))]
+    TooFewRecords {
+        /// Number of training records.
+        n_training: usize,
+        /// How many records of each unit are used, in parentheses; empty without units.
+        used: String,
+        /// What they would be used for.
+        purpose: String,
+        /// ε of the whole run.
+        epsilon: f64,
+        /// How far they fall short.
+        reason: String,
+        /// Changes, each of which would be enough.
+        advice: Vec<String>,
+    },
+    /// The noisy counts of a column are not enough for bounds.
+    #[error("column `{column}`: too few records, or a column of one value, to release its bounds: declare them")]
+    NoBounds {
+        /// The column.
+        column: String,
+    },
+    /// A step of training would release another event than the account has.
+    #[error("a step would release {released}, and {accounted} was accounted for")]
+    NotAccounted {
+        /// Event of the training step.
+        released: Box<DpEvent>,
+        /// Event in the account.
+        accounted: Box<DpEvent>,
+    },
+    /// A ledger of an account does not hold the releases that are listed beside it.
+    #[error("the {part} ledger is not that of the releases beside it")]
+    LedgerDiffers {
+        /// `training`, `test` or `validation`.
+        part: &'static str,
+    },
+    /// The fits of a shared ledger would exceed its cap.
+    #[error(
+        "{}: {n_fits} fits have spent ε = {}, and this one would make it {}, beyond the cap of {cap}",
+        ledger.display(), rounded_up(*spent), rounded_up(*total)
+    )]
+    BeyondCap {
+        /// The ledger file.
+        ledger: PathBuf,
+        /// Number of fits in it.
+        n_fits: usize,
+        /// ε of these fits.
+        spent: f64,
+        /// ε with the new fit.
+        total: f64,
+        /// ε that all fits may have together.
+        cap: f64,
+    },
+    /// A shared ledger is for another δ or for other units.
+    #[error("{}: {kept}, and the configuration {configured}: ε of one says nothing of the other", ledger.display())]
+    OtherLedger {
+        /// The ledger file.
+        ledger: PathBuf,
+        /// What the ledger is kept for.
+        kept: String,
+        /// What the configuration has in its place.
+        configured: String,
+    },
+    /// A shared ledger has a fit with the same key on other records or by another configuration.
+    #[error(
+        "{}: has a fit under the key of this one, on another table or by another configuration: is its folder a copy of \
+         that fit's? Two fits with one key are not independent",
+        ledger.display()
+    )]
+    CopiedKey {
+        /// The ledger file.
+        ledger: PathBuf,
+    },
+    /// A run cannot have this folder.
+    #[error("{} {problem}: {advice}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// What is in the way.
+        problem: &'static str,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// A run cannot be continued with other inputs.
+    #[error(
+        "the {input} is not the one that the run began with: continue it with the same, or begin another in another folder"
+    )]
+    OtherInput {
+        /// `configuration`, `seed` or another input of the run.
+        input: &'static str,
+    },
+    /// The processes of a run have different inputs.
+    #[error("rank {rank} has another {input} than rank 0")]
+    RanksDiffer {
+        /// The rank that differs.
+        rank: usize,
+        /// `configuration` or another input of the run.
+        input: &'static str,
+    },
+    /// A table for a strict prediction holds what the model does not know.
+    #[error("the model does not know all that is in the table:\n  {}", remarks.join("\n  "))]
+    UnknownToModel {
+        /// One line for each kind of value.
+        remarks: Vec<String>,
+    },
     /// A release does not hold: one line per problem, each of which names the file.
     #[error("{}", lines(problems))]
     NotVerified {
@@ -72,6 +193,25 @@ pub enum FairdpError {
         /// What is wrong with it.
         problem: String,
     },
+    /// The operating system refused threads or random numbers.
+    #[error("the operating system gives no {what}: {reason}")]
+    System {
+        /// What was asked for.
+        what: &'static str,
+        /// Its answer.
+        reason: String,
+    },
+    /// A document or a message between ranks cannot be written or read.
+    #[error("{what}: {source}")]
+    Json {
+        /// The document or the message.
+        what: &'static str,
+        /// Why it failed.
+        source: serde_json::Error,
+    },
+    /// A fault of this program: the run stops before it releases anything on wrong grounds.
+    #[error("a fault of this program: {0}")]
+    Internal(String),
     /// A table cannot be read or does not fit its schema.
     #[error("{0}")]
     Table(#[from] TableError),
@@ -99,6 +239,7 @@ impl FairdpError {
         match self {
             Self::Config { .. }
             | Self::InvalidParameter { .. }
+            | Self::Entry { .. }
             | Self::Table(TableError::Schema { .. } | TableError::InvalidParameter { .. })
             | Self::Accounting(
                 AccountingError::OutOfRange { .. }
@@ -107,7 +248,19 @@ impl FairdpError {
                 | AccountingError::Conflicting { .. },
             )
             | Self::Train(TrainError::InvalidParameter { .. }) => Exit::Usage,
-            Self::Uncovered { .. } | Self::Refused(_) => Exit::Refused,
+            Self::Uncovered { .. }
+            | Self::NotForThisTable { .. }
+            | Self::TooFewRecords { .. }
+            | Self::NoBounds { .. }
+            | Self::NotAccounted { .. }
+            | Self::LedgerDiffers { .. }
+            | Self::BeyondCap { .. }
+            | Self::OtherLedger { .. }
+            | Self::CopiedKey { .. }
+            | Self::Folder { .. }
+            | Self::OtherInput { .. }
+            | Self::RanksDiffer { .. }
+            | Self::UnknownToModel { .. } => Exit::Refused,
             Self::NotVerified { .. } => Exit::NotVerified,
             _ => Exit::Failed,
         }
@@ -120,6 +273,18 @@ impl FairdpError {
 
     pub(crate) fn file(path: &Path, problem: impl ToString) -> Self {
         Self::File { path: path.to_path_buf(), problem: problem.to_string() }
+    }
+
+    pub(crate) fn folder(path: &Path, problem: &'static str, advice: &'static str) -> Self {
+        Self::Folder { path: path.to_path_buf(), problem, advice }
+    }
+
+    pub(crate) fn json(what: &'static str) -> impl Fn(serde_json::Error) -> Self {
+        move |source| Self::Json { what, source }
+    }
+
+    pub(crate) fn system(what: &'static str, reason: impl ToString) -> Self {
+        Self::System { what, reason: reason.to_string() }
     }
 
     pub(crate) fn invalid(parameter: impl Into<String>, value: impl ToString, expected: impl Into<String>) -> Self {
@@ -149,4 +314,54 @@ fn uncovered(path: &Path, entries: &[String]) -> String {
          line what is not covered.",
     );
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts() {
+        let path = || PathBuf::from("ledger.json");
+        let errors = [
+            FairdpError::NotForThisTable {
+                parameter: "privacy.delta",
+                value: "1e-3".into(),
+                expected: "below one over the number of records, 1.0e-4".into(),
+            },
+            FairdpError::TooFewRecords {
+                n_training: 40,
+                used: " (of each value of `patient` at most 2 are used)".into(),
+                purpose: "12 features".into(),
+                epsilon: 1.0,
+                reason: "the noise would be 30 times a logit".into(),
+                advice: vec!["About 60 training records".into(), "ε = 1.5".into()],
+            },
+            FairdpError::NoBounds { column: "age".into() },
+            FairdpError::BeyondCap { ledger: path(), n_fits: 2, spent: 1.0, total: 1.5, cap: 1.2 },
+            FairdpError::OtherLedger {
+                ledger: path(),
+                kept: "is kept at δ = 1e-5".into(),
+                configured: "has 1e-6".into(),
+            },
+            FairdpError::folder(Path::new("run"), "is not empty", "give another folder"),
+            FairdpError::OtherInput { input: "configuration" },
+            FairdpError::RanksDiffer { rank: 1, input: "configuration" },
+            FairdpError::UnknownToModel { remarks: vec!["column `job`: 2 of 9 values are not declared".into()] },
+            FairdpError::system("threads", "too many"),
+        ];
+        insta::assert_snapshot!(errors.map(|error| error.to_string()).join("\n"), @r"
+        privacy.delta = 1e-3: expected below one over the number of records, 1.0e-4
+        40 training records (of each value of `patient` at most 2 are used) are too few for 12 features at ε = 1: the noise would be 30 times a logit. About 60 training records, or ε = 1.5 would do
+        column `age`: too few records, or a column of one value, to release its bounds: declare them
+        ledger.json: 2 fits have spent ε = 1.000, and this one would make it 1.500, beyond the cap of 1.2
+        ledger.json: is kept at δ = 1e-5, and the configuration has 1e-6: ε of one says nothing of the other
+        run is not empty: give another folder
+        the configuration is not the one that the run began with: continue it with the same, or begin another in another folder
+        rank 1 has another configuration than rank 0
+        the model does not know all that is in the table:
+          column `job`: 2 of 9 values are not declared
+        the operating system gives no threads: too many
+        ");
+    }
 }

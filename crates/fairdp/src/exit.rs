@@ -87,7 +87,8 @@ mod tests {
             (FairdpError::Interrupted, Exit::Failed),
             (config, Exit::Usage),
             (FairdpError::invalid("--out", "x", "y"), Exit::Usage),
-            (FairdpError::Refused(String::new()), Exit::Refused),
+            (FairdpError::folder(path, "is not empty", "give another one"), Exit::Refused),
+            (FairdpError::system("threads", "none is left"), Exit::Failed),
             (FairdpError::Uncovered { path: path.into(), entries: Vec::new() }, Exit::Refused),
             (FairdpError::NotVerified { problems: Vec::new() }, Exit::NotVerified),
         ] {

@@ -42,9 +42,7 @@ impl DrawnKey {
         let mut bits = [0; 32];
         match seed {
             Some(seed) => ChaCha20Rng::seed_from_u64(seed).fill_bytes(&mut bits),
-            None => OsRng.try_fill_bytes(&mut bits).map_err(|error| {
-                FairdpError::Refused(format!("the operating system has no random numbers: {error}"))
-            })?,
+            None => OsRng.try_fill_bytes(&mut bits).map_err(|error| FairdpError::system("random numbers", error))?,
         }
         Ok(Self { bits: hex::encode(bits), seed })
     }

@@ -156,11 +156,11 @@ pub(crate) fn split(
 fn refuse_long(table: &EncodedTable) -> Result<()> {
     match u32::try_from(table.rows()) {
         Ok(_) => Ok(()),
-        Err(_) => Err(FairdpError::Refused(format!(
-            "the table has {} rows: at most {} can be divided",
-            table.rows(),
-            u32::MAX
-        ))),
+        Err(_) => Err(FairdpError::NotForThisTable {
+            parameter: "rows of a table that is divided",
+            value: table.rows().to_string(),
+            expected: format!("at most {}", u32::MAX),
+        }),
     }
 }
 

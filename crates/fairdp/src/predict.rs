@@ -37,7 +37,7 @@ pub struct Predicted {
 /// # Errors
 /// [`FairdpError::File`] for a release that is damaged, or a model other than that of its statement;
 /// [`FairdpError::Table`] with file, line and column for a row that does not fit;
-/// [`FairdpError::Refused`] with every remark; [`FairdpError::InvalidParameter`] for an output that
+/// [`FairdpError::UnknownToModel`] with every remark; [`FairdpError::InvalidParameter`] for an output that
 /// is a file of the table, or in a release.
 pub fn predict(folder: &Path, tables: &[String], out: &Path, is_strict: bool) -> Result<Predicted> {
     let whole = folder.join(RELEASE);
@@ -65,8 +65,7 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path, is_strict: bool) ->
         }
         let remarks = predictor.remarks();
         if is_strict && !remarks.is_empty() {
-            let message = format!("the model does not know all that is in the table:\n  {}", remarks.join("\n  "));
-            failed = Some(FairdpError::Refused(message));
+            failed = Some(FairdpError::UnknownToModel { remarks });
             return Err(std::io::Error::other("the table is refused"));
         }
         predictions.end()

@@ -63,7 +63,7 @@ impl Files {
         };
         let (release, private) = (folder.join(RELEASE), folder.join(PRIVATE));
         if release.exists() {
-            return Err(FairdpError::Refused(format!("{} holds a release: it is not replaced", folder.display())));
+            return Err(FairdpError::folder(folder, "holds a release", "it is not replaced"));
         }
         let (part, place) = (private.join(PART), private.join(LEDGER));
         let placed = self

@@ -17,8 +17,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 
 /// The text of an object, sealed. Its first line is `{ "first key": value,`.
 pub(crate) fn sealed(document: &impl Serialize) -> Result<String> {
-    let refuse = |error: serde_json::Error| FairdpError::Refused(format!("a document cannot be written: {error}"));
-    let text = serde_json::to_string_pretty(document).map_err(refuse)?;
+    let text = serde_json::to_string_pretty(document).map_err(FairdpError::json("a document cannot be written"))?;
     let body = text.strip_suffix("\n}").unwrap_or(&text).replacen("{\n  ", "{ ", 1);
     let digest = sha256(body.as_bytes());
     Ok(format!("{body}{SEAL}{digest}{END}"))

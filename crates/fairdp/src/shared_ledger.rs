@@ -12,7 +12,6 @@ use crate::input;
 use crate::key::{DrawnKey, NoiseKey};
 use crate::output::{self, Readers};
 use crate::seal::{sealed, unsealed};
-use crate::statement::rounded_up;
 
 /// A ledger file. It names fits and their releases, and nothing of the records.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -107,11 +106,7 @@ fn entered(
     let is_seeded = fit.bound_to.is_none();
     let is_new = !(ledger.fits.iter().any(|known| fit.is_same(known)) && (is_continued || !is_seeded));
     if is_new && !is_seeded && ledger.fits.iter().any(|known| known.name == fit.name) {
-        return Err(FairdpError::Refused(format!(
-            "{}: has a fit under the key of this one, on another table or by another configuration: is its folder a copy of \
-             that fit's? Two fits with one key are not independent",
-            path.display()
-        )));
+        return Err(FairdpError::CopiedKey { ledger: path.to_path_buf() });
     }
     if is_new {
         ledger.fits.push(fit);
@@ -120,14 +115,8 @@ fn entered(
     let cap = asked.map_or(ledger.cap, |asked| asked.min(ledger.cap));
     // Rounding of the calibration.
     if total > cap * (1.0 + 1e-9) {
-        return Err(FairdpError::Refused(format!(
-            "{}: {} fits have spent ε = {}, and this one would make it {}, beyond the cap of {}",
-            path.display(),
-            ledger.fits.len() - usize::from(is_new),
-            rounded_up(before),
-            rounded_up(total),
-            cap
-        )));
+        let n_fits = ledger.fits.len() - usize::from(is_new);
+        return Err(FairdpError::BeyondCap { ledger: path.to_path_buf(), n_fits, spent: before, total, cap });
     }
     Ok((ledger, is_new, total))
 }
@@ -144,14 +133,19 @@ fn read(path: &Path, delta: f64, unit: Option<&str>) -> Result<Option<SharedLedg
     }
     let ledger: SharedLedger = unsealed(path, &input::text(path)?)?;
     if ledger.delta != delta {
-        let problem = format!("is kept at δ = {:e}, and the configuration has {delta:e}", ledger.delta);
-        return Err(FairdpError::Refused(format!("{}: {problem}", path.display())));
+        return Err(FairdpError::OtherLedger {
+            ledger: path.to_path_buf(),
+            kept: format!("is kept at δ = {:e}", ledger.delta),
+            configured: format!("has {delta:e}"),
+        });
     }
     if ledger.unit.as_deref() != unit {
         let name = |unit: Option<&str>| unit.map_or("rows".to_owned(), |column| format!("the values of `{column}`"));
-        let (kept, asked) = (name(ledger.unit.as_deref()), name(unit));
-        let problem = format!("protects {kept}, and the configuration {asked}: ε of one says nothing of the other");
-        return Err(FairdpError::Refused(format!("{}: {problem}", path.display())));
+        return Err(FairdpError::OtherLedger {
+            ledger: path.to_path_buf(),
+            kept: format!("protects {}", name(ledger.unit.as_deref())),
+            configured: name(unit),
+        });
     }
     Ok(Some(ledger))
 }

@@ -66,9 +66,9 @@ impl Source {
 
     /// The digest of all rows, from that of this rank's.
     pub(crate) fn sum(&self, mine: RowsDigest) -> Result<RowsDigest> {
-        let failed = |error: serde_json::Error| FairdpError::Refused(format!("a digest of rows: {error}"));
-        let all = self.ranks.gather(serde_json::to_vec(&mine).map_err(failed)?)?;
-        let mut all = all.iter().map(|digest| serde_json::from_slice(digest).map_err(failed));
+        let failed = FairdpError::json("a digest of rows");
+        let all = self.ranks.gather(serde_json::to_vec(&mine).map_err(&failed)?)?;
+        let mut all = all.iter().map(|digest| serde_json::from_slice(digest).map_err(&failed));
         all.try_fold(RowsDigest::default(), |sum, digest| Ok(sum.plus(digest?)))
     }
 

@@ -60,9 +60,8 @@ impl Fault {
 }
 
 impl From<Fault> for FairdpError {
-    /// Of a configuration whose text is not at hand.
     fn from(fault: Fault) -> Self {
-        Self::Refused(fault.message)
+        Self::Entry { key: fault.place, message: fault.message }
     }
 }
 

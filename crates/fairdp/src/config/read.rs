@@ -270,7 +270,7 @@ impl Config {
     /// bounds were paid for.
     ///
     /// # Errors
-    /// [`FairdpError::Refused`] for keys that do not fit a column's kind, in a configuration that
+    /// [`FairdpError::Entry`] for keys that do not fit a column's kind, in a configuration that
     /// was not read.
     pub fn schema(&self, released: &dyn Fn(&str) -> Option<Vec<f64>>) -> Result<Schema> {
         Ok(self.declared(released)?)

@@ -91,7 +91,7 @@ impl Checkpoints {
         let text = String::from_utf8_lossy(&ranks.broadcast(Vec::new())?).into_owned();
         let start: Start = unsealed(Path::new("checkpoint of rank 0"), &text)?;
         if let Some(what) = inputs.differ_from(&start.inputs) {
-            return Err(FairdpError::Refused(format!("rank {} has another {what} than rank 0", ranks.rank())));
+            return Err(FairdpError::RanksDiffer { rank: ranks.rank(), input: what });
         }
         Ok(Self { path: None, key: start.key, inputs, checkpoint: start.checkpoint, written: Instant::now() })
     }
@@ -105,9 +105,8 @@ impl Checkpoints {
                     None if seed.is_some() && known.key.seed != seed => Some("seed"),
                     differs => differs,
                 };
-                if let Some(what) = differs {
-                    let path = path.display();
-                    return Err(FairdpError::Refused(format!("{path} is of another {what}: it cannot be continued")));
+                if let Some(input) = differs {
+                    return Err(FairdpError::OtherInput { input });
                 }
                 known.key.clone()
             }
@@ -132,8 +131,7 @@ impl Checkpoints {
         let name = self.key.name_of(bound);
         match &self.checkpoint {
             Some(known) if known.bound_to != name => {
-                let problem = "the training or the test table is not the one that the run began with";
-                return Err(FairdpError::Refused(problem.into()));
+                return Err(FairdpError::OtherInput { input: "training or the test table" });
             }
             Some(_) => {}
             None => {
@@ -195,7 +193,7 @@ impl Checkpoints {
 }
 
 fn unbound() -> FairdpError {
-    FairdpError::Refused("the key of the run is bound to no table yet".into())
+    FairdpError::Internal("the key of the run is bound to no table yet".into())
 }
 
 impl Checkpoint {
@@ -234,7 +232,7 @@ mod tests {
         let bound = |config| Bound::new(RowsDigest::default(), None, config);
         begin("one", false).unwrap().bind(&bound("training")).unwrap();
         let refusal = |found: Result<()>| found.unwrap_err().to_string();
-        assert!(refusal(begin("another", true).map(drop)).contains("of another program, device or kind of processor"));
+        assert!(refusal(begin("another", true).map(drop)).contains("the program, device or kind of processor is not"));
         let mut resumed = begin("one", true).unwrap();
         assert!(refusal(resumed.bind(&bound("other")).map(drop)).contains("the test table is not the one"));
         resumed.bind(&bound("training")).unwrap();

@@ -63,24 +63,22 @@ impl RunFolder {
 /// Refuses a folder that a fit could not take.
 pub(super) fn check(out: &Path, resume: bool) -> Result<()> {
     if out.join(RELEASE).exists() {
-        return Err(FairdpError::Refused(format!("{} holds a release: give another folder", out.display())));
+        return Err(FairdpError::folder(out, "holds a release", "give another folder"));
     }
     if resume && !out.join(PRIVATE).is_dir() {
         let problem = if out.exists() { "holds no run" } else { "does not exist" };
         let advice = "there is nothing to continue; without --resume a run begins";
-        return Err(FairdpError::Refused(format!("--resume {}: {problem}: {advice}", out.display())));
+        return Err(FairdpError::folder(out, problem, advice));
     }
     let is_taken = out.exists() && fs::read_dir(out).map_err(FairdpError::io("read", out))?.next().is_some();
     if is_taken && !resume { Err(not_empty(out)) } else { Ok(()) }
 }
 
 fn hold(out: &Path, private: &Path) -> Result<Lock> {
-    Lock::try_hold(&private.join(LOCK))?.ok_or_else(|| {
-        FairdpError::Refused(format!("{} is in use: another process fits in it, which has it locked", out.display()))
-    })
+    let locked = || FairdpError::folder(out, "is in use", "another process fits in it, which has it locked");
+    Lock::try_hold(&private.join(LOCK))?.ok_or_else(locked)
 }
 
 fn not_empty(out: &Path) -> FairdpError {
-    let advice = "give another folder, or --resume to continue the run in it";
-    FairdpError::Refused(format!("{} is not empty: {advice}", out.display()))
+    FairdpError::folder(out, "is not empty", "give another folder, or --resume to continue the run in it")
 }

@@ -131,7 +131,7 @@ impl FitPlan {
     ///
     /// # Errors
     /// [`FairdpError::Uncovered`] for constants that were read from the records;
-    /// [`FairdpError::Refused`] for a δ of one over the number of records and more.
+    /// [`FairdpError::NotForThisTable`] for a δ of one over the number of records and more.
     pub fn new(config: &Config, path: &Path, n_records: usize) -> Result<Self> {
         let mut uncovered = config.uncovered();
         if !uncovered.is_empty() && !config.accept_uncovered {
@@ -180,8 +180,7 @@ impl FitPlan {
     /// What a fit of this table releases: the one function behind plans and fits.
     ///
     /// # Errors
-    /// As [`new`](Self::new); [`FairdpError::Refused`] for a table with too few records, or as many
-    /// as one over δ.
+    /// As [`new`](Self::new); [`FairdpError::TooFewRecords`] for a table whose model would be noise.
     pub fn of_table(config: &Config, path: &Path, table: TableSize) -> Result<Self> {
         let mut plan = Self::new(config, path, table.n_training(config))?;
         table.check((config, path), &plan)?;
@@ -202,7 +201,7 @@ impl FitPlan {
     /// A release by its purpose.
     fn release(&self, purpose: &str) -> Result<&Planned> {
         let found = self.releases.iter().find(|release| release.purpose == purpose);
-        found.ok_or_else(|| FairdpError::Refused(format!("{purpose}: not in the plan")))
+        found.ok_or_else(|| FairdpError::Internal(format!("{purpose}: not in the plan")))
     }
 }
 
@@ -211,11 +210,14 @@ fn refuse_delta(delta: f64, n_records: usize) -> Result<()> {
     if n_records == 0 || delta < 1.0 / n_records as f64 {
         return Ok(());
     }
-    Err(FairdpError::Refused(format!(
-        "privacy.delta = {delta:e}: expected below one over the number of records, {:.1e}; a δ as large allows a mechanism that \
-         publishes a random record",
-        1.0 / n_records as f64
-    )))
+    Err(FairdpError::NotForThisTable {
+        parameter: "privacy.delta",
+        value: format!("{delta:e}"),
+        expected: format!(
+            "below one over the number of records, {:.1e}; a δ as large allows a mechanism that publishes a random record",
+            1.0 / n_records as f64
+        ),
+    })
 }
 
 /// The purpose of a column's bounds.
@@ -228,8 +230,8 @@ fn bounds_of(column: &str) -> String {
 ///
 /// # Errors
 /// Those of [`FitPlan::new`]; [`FairdpError::Table`] for a table that does not fit its schema;
-/// [`FairdpError::Refused`] for a budget that would drown the model in noise, and for a folder that
-/// is not empty; [`FairdpError::InvalidParameter`] for a device that this program cannot use, or
+/// [`FairdpError::TooFewRecords`] for a budget that would drown the model in noise;
+/// [`FairdpError::Folder`] for a folder that is not empty; [`FairdpError::InvalidParameter`] for a device that this program cannot use, or
 /// that nothing would be trained on; [`FairdpError::Interrupted`] if `progress` ended it.
 pub fn fit(
     config: &Path,

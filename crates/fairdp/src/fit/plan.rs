@@ -50,7 +50,7 @@ pub fn plan(
         journal.stage(format!("reading {}", config.table.files.join(", ")))?;
         let place = (EncodedFile::Temporary(&folder), &*folder);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.get()).build();
-        let pool = pool.map_err(|error| FairdpError::Refused(format!("no threads: {error}")))?;
+        let pool = pool.map_err(|error| FairdpError::system("threads", error))?;
         pool.install(|| Tables::read(config, &schema, source, place, (shares, &key), &ranks))?.size(config)?
     };
     let plan = FitPlan::of_table(config, path, table)?;

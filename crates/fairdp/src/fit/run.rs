@@ -22,6 +22,7 @@ use crate::card;
 use crate::config::{Config, Fairness, TuningEntry};
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
+use crate::exit::Exit;
 use crate::fairness::{FairnessReport, release_counts};
 use crate::input;
 use crate::key::{Bound, DrawnKey, NoiseKey};
@@ -105,7 +106,7 @@ fn run(
     let is_first = ranks.rank() == 0;
     let mut journal = Journal::new(progress);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.get()).build();
-    let pool = pool.map_err(|error| FairdpError::Refused(format!("no threads: {error}")))?;
+    let pool = pool.map_err(|error| FairdpError::system("threads", error))?;
     let program = program(options.program.as_deref())?;
     let arithmetic = format!("{NUMERICS}, {}, {}, {}", platform(), program.sha256, device::kind(options.device));
     let mut checkpoints = Checkpoints::of_ranks(private, (text, &arithmetic), options.seed, options.resume, &**ranks)?;
@@ -304,7 +305,7 @@ fn enter_ledger(
         let is_continued = checkpoints.note_entry(true)?;
         let fit = shared_ledger::Fit::new(key, &account_of(plan)?);
         let total = shared_ledger::enter(file, fit, is_continued, &config.privacy, config.unit_column());
-        if matches!(total, Err(FairdpError::Refused(_))) && !is_continued {
+        if total.as_ref().is_err_and(|error| error.exit() == Exit::Refused) && !is_continued {
             checkpoints.withdraw()?;
         }
         total?
@@ -443,5 +444,5 @@ fn program(path: Option<&Path>) -> Result<Program> {
 
 fn json(value: &impl serde::Serialize) -> Result<String> {
     let text = serde_json::to_string_pretty(value);
-    text.map(|text| text + "\n").map_err(|error| FairdpError::Refused(format!("a document cannot be written: {error}")))
+    text.map(|text| text + "\n").map_err(FairdpError::json("a document cannot be written"))
 }

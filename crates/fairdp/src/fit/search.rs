@@ -39,15 +39,15 @@ pub(super) fn search<'a>(
         let alone = Search { training: &training.alone(), prepared: &prepared, schema, key };
         let mine = (ranks.rank() as u64..trials).step_by(ranks.size());
         let best = alone.best([&rows.alone(), &validation.alone()], mine, journal)?;
-        let all = ranks.gather(serde_json::to_vec(&best).map_err(|error| FairdpError::Refused(error.to_string()))?)?;
+        let all = ranks.gather(serde_json::to_vec(&best).map_err(FairdpError::json("the trials of a rank"))?)?;
         let all =
             all.iter().map(|best| serde_json::from_slice(best)).collect::<serde_json::Result<Vec<Option<Trial>>>>();
-        let all = all.map_err(|error| FairdpError::Refused(format!("the trials of another rank: {error}")))?;
+        let all = all.map_err(FairdpError::json("the trials of a rank"))?;
         all.into_iter().flatten().reduce(Trial::better)
     } else {
         Search { training, prepared: &prepared, schema, key }.best([rows, validation], 0..trials, journal)?
     };
-    let best = found.ok_or_else(|| FairdpError::Refused("a search without trials".into()))?;
+    let best = found.ok_or_else(|| FairdpError::Internal("a search without trials".into()))?;
     let layers = best.layers.into_iter().map(|[weights, biases]| {
         let values = |bits: Vec<u32>| bits.into_iter().map(f32::from_bits).collect();
         Layer { weights: values(weights), biases: values(biases) }

@@ -70,14 +70,14 @@ impl TableSize {
         if features >= FEWEST_FEATURES {
             advice.push(format!("{features:.0} features (fewer columns or bins)"));
         }
-        Err(FairdpError::Refused(format!(
-            "{} training records{} are too few for {} features at ε = {}: the noise would be {noise:.0} times a logit. {} would do",
-            plan.n_training,
-            of_units(place.0),
-            self.features,
-            plan.epsilon,
-            advice.join(", or ")
-        )))
+        Err(FairdpError::TooFewRecords {
+            n_training: plan.n_training,
+            used: of_units(place.0),
+            purpose: format!("{} features", self.features),
+            epsilon: plan.epsilon,
+            reason: format!("the noise would be {noise:.0} times a logit"),
+            advice,
+        })
     }
 
     /// Refuses thresholds by group where no group could have one of its own, and says what would
@@ -91,16 +91,17 @@ impl TableSize {
         if n >= needed {
             return Ok(());
         }
-        let mut advice = vec!["So many".to_owned()];
+        let mut advice = vec![format!("{needed} training records")];
         advice.extend(least_epsilon(place, n, &|plan| least(plan).is_ok_and(|needed| n >= needed)));
         advice.push("fairness = \"none\"".to_owned());
-        Err(FairdpError::Refused(format!(
-            "fairness: {n} training records{} are too few for thresholds by group at ε = {}: two groups need {needed} at least. \
-             {} would do",
-            of_units(place.0),
-            plan.epsilon,
-            advice.join(", or ")
-        )))
+        Err(FairdpError::TooFewRecords {
+            n_training: n,
+            used: of_units(place.0),
+            purpose: "thresholds by group".into(),
+            epsilon: plan.epsilon,
+            reason: format!("two groups need {needed} at least"),
+            advice,
+        })
     }
 
     /// The noise of the gradients in a logit, of the worst candidate.

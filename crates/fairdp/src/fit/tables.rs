@@ -50,7 +50,7 @@ impl Tables {
     /// What the noise on them is bound to.
     pub(super) fn bound(&self, config: &str) -> Result<Bound> {
         let of = |table: &EncodedTable| {
-            let missing = || FairdpError::Refused("a table that was not read has no digest of its rows".into());
+            let missing = || FairdpError::Internal("a table that was not read has no digest of its rows".into());
             table.rows_digest().ok_or_else(missing)
         };
         let test = self.test.as_ref().map(|(table, ..)| of(table)).transpose()?;

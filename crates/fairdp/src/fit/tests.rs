@@ -154,7 +154,7 @@ fn a_folder_is_one_runs() {
                 for resume in [true, false] {
                     let options = FitOptions { resume, ..options.clone() };
                     let error = fit(&config, &options, &mut |_| ControlFlow::Continue(())).unwrap_err();
-                    assert!(matches!(error, FairdpError::Refused(_)), "{error}");
+                    assert!(matches!(error, FairdpError::Folder { .. }), "{error}");
                     assert!(!resume || error.to_string().contains("is in use"), "{error}");
                     n_refused += 1;
                 }

@@ -1,5 +1,7 @@
 //! Accelerated descent with noisy gradients over all records, and the mean of its later half.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use super::exact::{Grid, sum_rows};
@@ -32,11 +34,12 @@ impl State {
     fn checked(self, n_parameters: usize, n_steps: u64) -> crate::Result<Self> {
         let lengths = [&self.parameters, &self.before, &self.sum].map(Vec::len);
         if lengths != [n_parameters; 3] || self.step > n_steps {
-            return Err(FairdpError::Refused(format!(
-                "checkpoint.json is of another model: {lengths:?} parameters after step {}, and this run has {n_parameters} and \
-                 {n_steps} steps; start it again in another folder",
+            let problem = format!(
+                "is of another model: {lengths:?} parameters after step {}, and this run has {n_parameters} and {n_steps} \
+                 steps; start it again in another folder",
                 self.step
-            )));
+            );
+            return Err(FairdpError::file(Path::new("checkpoint.json"), problem));
         }
         Ok(self)
     }
