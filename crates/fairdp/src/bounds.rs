@@ -45,9 +45,11 @@ pub(crate) struct Counts {
     pub(crate) by_column: HashMap<String, Vec<f64>>,
 }
 
-/// Counts the records, and the numbers of training records by column and bin.
+/// Counts the records, and the numbers of training records by column and bin. `text` is the text of
+/// the configuration, to which the noise is bound.
 pub(crate) fn count(
-    (text, config): (&str, &Config),
+    config: &Config,
+    text: &str,
     source: &mut Source,
     is_training: &dyn Fn(u64) -> bool,
 ) -> Result<Counts> {

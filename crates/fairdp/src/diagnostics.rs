@@ -99,10 +99,19 @@ impl Answers {
     }
 }
 
+/// How many records a model was trained and tested on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RecordCounts {
+    pub(crate) training: usize,
+    pub(crate) test: usize,
+    /// Whether the run has a test part.
+    pub(crate) has_test: bool,
+}
+
 impl Diagnostics {
     pub(crate) fn of(
         answers: &Answers,
-        ((training_records, test_records), has_test): ((usize, usize), bool),
+        records: RecordCounts,
         groups: &[Group],
         n_classes: usize,
         table: TableCounts,
@@ -122,9 +131,9 @@ impl Diagnostics {
         let is_binary = n_classes == 2 && both;
         let positive: Vec<bool> = answers.labels.iter().map(|&label| label == 1).collect();
         Ok(Self {
-            training_records,
-            test_records,
-            measured_on: if has_test { "test" } else { "training" },
+            training_records: records.training,
+            test_records: records.test,
+            measured_on: if records.has_test { "test" } else { "training" },
             accuracy: overall.accuracy,
             auc: if is_binary { roc_auc(&positive, &answers.scores)?.value } else { None },
             balanced_accuracy: overall.balanced_accuracy,

@@ -62,16 +62,11 @@ impl Members {
         }
     }
 
-    /// Those that are to be kept, of a table that these ranks hold together.
-    fn filtered(
-        &self,
-        table: &EncodedTable,
-        is_kept: &mut dyn FnMut(usize) -> bool,
-        ranks: &dyn Collective,
-    ) -> Result<Self> {
-        refuse_long(table)?;
+    /// Those of a table that are to be kept.
+    fn filtered(&self, held: HeldTable<'_>, is_kept: &mut dyn FnMut(usize) -> bool) -> Result<Self> {
+        refuse_long(held.table)?;
         let rows = self.held().map(|index| self.row(index)).filter(|&row| is_kept(row));
-        let [members] = gathered([rows.map(|row| row as u32).collect()], ranks)?;
+        let [members] = gathered([rows.map(|row| row as u32).collect()], held.ranks)?;
         Ok(members)
     }
 
@@ -113,13 +108,20 @@ pub(crate) struct Shares {
     pub(crate) validation: f64,
 }
 
-impl Shares {
-    /// The part of the record of this number, or of the unit: by a keyed hash, so that no record
+/// How the records are divided: the shares of the parts, and the key that draws them.
+#[derive(Clone, Copy)]
+pub(crate) struct Division<'a> {
+    pub(crate) shares: Shares,
+    pub(crate) key: &'a DrawnKey,
+}
+
+impl Division<'_> {
+    /// The part of a record, by its number or its unit. A keyed hash decides, so that no record
     /// moves another.
-    pub(crate) fn part(self, number: u64, key: &DrawnKey) -> Part {
-        if is_drawn("test part", number, self.test, key) {
+    pub(crate) fn part(self, number: u64) -> Part {
+        if is_drawn("test part", number, self.shares.test, self.key) {
             Part::Test
-        } else if is_drawn("validation part", number, self.validation, key) {
+        } else if is_drawn("validation part", number, self.shares.validation, self.key) {
             Part::Validation
         } else {
             Part::Training
@@ -127,15 +129,16 @@ impl Shares {
     }
 }
 
-/// Training, test and validation records, by their public numbers or their units. `ranks` are those
-/// that hold the table together.
-pub(crate) fn split(
-    table: &EncodedTable,
-    has_units: bool,
-    shares: Shares,
-    key: &DrawnKey,
-    ranks: &dyn Collective,
-) -> Result<[Members; 3]> {
+/// A table and the ranks that hold its rows together.
+#[derive(Clone, Copy)]
+pub(crate) struct HeldTable<'a> {
+    pub(crate) table: &'a EncodedTable,
+    pub(crate) ranks: &'a dyn Collective,
+}
+
+/// Training, test and validation records, by their public numbers or their units.
+pub(crate) fn split(held: HeldTable<'_>, has_units: bool, division: Division<'_>) -> Result<[Members; 3]> {
+    let (table, shares) = (held.table, division.shares);
     if shares.test <= 0.0 && shares.validation <= 0.0 {
         let none = || Members { len: 0, first: 0, rows: Rows::Some(Vec::new()) };
         return Ok([Members::all(table), none(), none()]);
@@ -144,12 +147,12 @@ pub(crate) fn split(
     let mut parts = [const { Vec::new() }; 3];
     for row in table.held() {
         let number = if has_units { table.unit(row) } else { row as u64 };
-        let part = shares.part(number, key);
+        let part = division.part(number);
         if let Some(place) = Part::ALL.iter().position(|one| *one == part) {
             parts[place].push(row as u32);
         }
     }
-    gathered(parts, ranks)
+    gathered(parts, held.ranks)
 }
 
 /// Rows are listed by numbers of 32 bits.
@@ -168,15 +171,10 @@ fn is_drawn(purpose: &str, number: u64, fraction: f64, key: &DrawnKey) -> bool {
     (key.hash(purpose, number) as f64) < fraction * 2f64.powi(64)
 }
 
-/// The members without records beyond the most of a unit: the first ones of the table are used,
-/// those that were dropped among them. So how many are used is as public as which of them are of
-/// one unit. `ranks` are those that hold the table together.
-pub(crate) fn within_most(
-    table: &EncodedTable,
-    members: &Members,
-    most: u64,
-    ranks: &dyn Collective,
-) -> Result<Members> {
+/// The members without records beyond the most of a unit. The first ones of the table are used, and
+/// records that were dropped count. So the number of used records is as public as the units are.
+pub(crate) fn within_most(held: HeldTable<'_>, members: &Members, most: u64) -> Result<Members> {
+    let HeldTable { table, ranks } = held;
     let rows = || members.held().map(|index| members.row(index));
     let mut seen: HashMap<u64, u64> = HashMap::new();
     if ranks.size() > 1 {
@@ -201,23 +199,18 @@ pub(crate) fn within_most(
         *count += 1;
         *count <= most
     };
-    members.filtered(table, &mut is_used, ranks)
+    members.filtered(held, &mut is_used)
 }
 
-/// The members whose units have no records in another table: in the training table, where a unit is
-/// already used. Each table is given with the ranks that hold it together.
-pub(crate) fn not_in(
-    (other, of_other): (&EncodedTable, &dyn Collective),
-    (table, ranks): (&EncodedTable, &dyn Collective),
-    members: &Members,
-) -> Result<Members> {
-    let here = other.held().map(|row| other.unit(row));
+/// The members of a table whose units have no records in another table.
+pub(crate) fn not_in(other: HeldTable<'_>, held: HeldTable<'_>, members: &Members) -> Result<Members> {
+    let here = other.table.held().map(|row| other.table.unit(row));
     let message = here.flat_map(u64::to_le_bytes).collect();
     let mut units = HashSet::new();
-    for bytes in of_other.gather(message)? {
+    for bytes in other.ranks.gather(message)? {
         units.extend(bytes.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)));
     }
-    members.filtered(table, &mut |row| !units.contains(&table.unit(row)), ranks)
+    members.filtered(held, &mut |row| !units.contains(&held.table.unit(row)))
 }
 
 /// A part's records for a solver.

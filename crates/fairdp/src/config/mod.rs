@@ -7,6 +7,8 @@ pub(crate) mod nearest;
 pub(crate) mod read;
 mod tuning;
 
+use std::path::Path;
+
 use serde::Deserialize;
 
 pub use self::columns::{BinsEntry, Bounds, ColumnEntry, ColumnKind, GroupEntry, Missing};
@@ -62,6 +64,15 @@ pub struct Config {
     /// Every other column.
     #[serde(default)]
     pub column: Vec<ColumnEntry>,
+}
+
+/// A configuration with the text that it was read from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConfigText<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) config: &'a Config,
+    /// For messages.
+    pub(crate) path: &'a Path,
 }
 
 /// `[table]`.

@@ -145,17 +145,16 @@ impl Config {
 
     /// What is trained, and how.
     pub(crate) fn choice(&self) -> Result<Choice, Fault> {
-        let records_per_unit = self.unit.as_ref().map_or(1, |unit| unit.max_records);
-        Choice::new(&self.model, &self.method, !self.group.is_empty(), records_per_unit)
+        Choice::new(&self.model, &self.method, !self.group.is_empty(), self.records_per_unit())
     }
 
     /// What a search may train.
     pub(crate) fn candidates(&self, tuning: &TuningEntry) -> Result<Vec<Choice>, Fault> {
-        let records_per_unit = self.unit.as_ref().map_or(1, |unit| unit.max_records);
         let candidates = tuning.candidate.iter().enumerate();
         candidates
             .map(|(index, entry)| {
-                let choice = Choice::new(&entry.model(), &entry.method, !self.group.is_empty(), records_per_unit);
+                let choice =
+                    Choice::new(&entry.model(), &entry.method, !self.group.is_empty(), self.records_per_unit());
                 choice.map_err(|fault| fault.of_candidate(index))
             })
             .collect()
@@ -184,6 +183,11 @@ impl Config {
             );
         }
         given
+    }
+
+    /// The most records of one unit that are used.
+    pub(crate) fn records_per_unit(&self) -> u64 {
+        self.unit.as_ref().map_or(1, |unit| unit.max_records)
     }
 
     /// The column whose values are the units, where these are not rows.

@@ -83,8 +83,7 @@ impl Limits<'_> {
     }
 
     fn named_step(&self, named: &Named, sigma: NoiseMultiplier) -> Result<DpEvent> {
-        let units = self.config.unit.as_ref().map_or(1, |unit| unit.max_records);
-        named.event(sigma, self.config.n_groups(), units)
+        named.event(sigma, self.config.n_groups(), self.config.records_per_unit())
     }
 
     /// All candidates of a search, its training and its comparisons.

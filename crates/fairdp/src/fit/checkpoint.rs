@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use dp_train::ranks::Collective;
 use serde::{Deserialize, Serialize};
 
+use super::FitOptions;
 use crate::error::{FairdpError, Result};
 use crate::input;
 use crate::key::{Bound, DrawnKey, NoiseKey};
@@ -70,13 +70,9 @@ pub(crate) struct Checkpoints {
 
 impl Checkpoints {
     /// A new run, or the one that was killed: on every rank that of rank 0.
-    pub(crate) fn of_ranks(
-        private: &Path,
-        (config, arithmetic): (&str, &str),
-        seed: Option<u64>,
-        resume: bool,
-        ranks: &dyn Collective,
-    ) -> Result<Self> {
+    pub(crate) fn of_ranks(private: &Path, config: &str, arithmetic: &str, options: &FitOptions) -> Result<Self> {
+        let FitOptions { seed, resume, .. } = *options;
+        let ranks = &*options.ranks;
         let inputs = Inputs { config: sha256(config.as_bytes()), arithmetic: arithmetic.to_owned() };
         if ranks.size() == 1 {
             return Self::begin(private, inputs, seed, resume);

@@ -12,6 +12,7 @@ mod size;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod texts;
 mod training;
 
 use std::num::NonZeroUsize;
@@ -28,10 +29,10 @@ use self::candidates::{Candidate, Limits};
 pub use self::journal::Progress;
 pub use self::plan::{plan, plan_without_data};
 pub use self::size::TableSize;
-use crate::account::Part;
+use crate::account::{Account, Part};
 use crate::bounds;
 use crate::budget::{Budget, Planned};
-use crate::config::{Config, Fairness};
+use crate::config::{Config, ConfigText, Fairness};
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
@@ -183,9 +184,18 @@ impl FitPlan {
     /// As [`new`](Self::new); [`FairdpError::TooFewRecords`] for a table whose model would be noise.
     pub fn of_table(config: &Config, path: &Path, table: TableSize) -> Result<Self> {
         let mut plan = Self::new(config, path, table.n_training(config))?;
-        table.check((config, path), &plan)?;
+        table.check(config, path, &plan)?;
         plan.table = Some(table);
         Ok(plan)
+    }
+
+    /// What a run of this plan releases.
+    fn account(&self) -> Result<Account> {
+        let mut account = Account::default();
+        for release in &self.releases {
+            account.record(release)?;
+        }
+        Ok(account)
     }
 
     /// Whether there is a release on test records.
@@ -239,7 +249,7 @@ pub fn fit(
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
     let text = input::text(config)?;
-    run::fit((&text, &Config::read(config)?, config), options, progress)
+    run::fit(ConfigText { text: &text, config: &Config::read(config)?, path: config }, options, progress)
 }
 
 /// The same for a table in memory: `config` is the text of a configuration whose `table.files` play
@@ -259,5 +269,5 @@ pub fn fit_table(
     let table = TableFiles::in_memory(table);
     parsed.table.files = table.paths().iter().map(|name| name.to_string_lossy().into_owned()).collect();
     parsed.in_memory = Some(table);
-    run::fit((config, &parsed, path), options, progress)
+    run::fit(ConfigText { text: config, config: &parsed, path }, options, progress)
 }

@@ -8,13 +8,14 @@ use dp_table::EncodedFile;
 use dp_train::ranks::{Alone, Collective};
 
 use super::journal::{Journal, Progress};
-use super::run::{account_of, check, shares};
+use super::run::{check, shares, threads};
 use super::tables::Tables;
 use super::{FitOptions, FitPlan, folder};
 use crate::bounds;
 use crate::config::Config;
-use crate::error::{FairdpError, Result};
+use crate::error::Result;
 use crate::key::DrawnKey;
+use crate::parts::Division;
 use crate::shared_ledger;
 use crate::source::Source;
 
@@ -40,22 +41,21 @@ pub fn plan(
     let mut source = Source::new(config.training_files()?, &ranks, false)?;
     // Which records a part has depends on the key; how many records there are does not.
     let key = DrawnKey::new(options.seed)?;
-    let shares = shares(config);
+    let division = Division { shares: shares(config), key: &key };
     let table = if bounds::paid_for(config).next().is_some() {
         journal.stage("reading the table")?;
-        bounds::count(("", config), &mut source, &|_| true)?.table
+        bounds::count(config, "", &mut source, &|_| true)?.table
     } else {
         let schema = config.schema(&|_| None)?;
         let folder = std::env::temp_dir();
         journal.stage(format!("reading {}", config.table.files.join(", ")))?;
-        let place = (EncodedFile::Temporary(&folder), &*folder);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.get()).build();
-        let pool = pool.map_err(|error| FairdpError::system("threads", error))?;
-        pool.install(|| Tables::read(config, &schema, source, place, (shares, &key), &ranks))?.size(config)?
+        let place = EncodedFile::Temporary(&folder);
+        let read = || Tables::read(config, &schema, source, place, &folder, division, &ranks);
+        threads(options)?.install(read)?.size(config)?
     };
     let plan = FitPlan::of_table(config, path, table)?;
     if let Some(ledger) = &options.ledger {
-        let fit = shared_ledger::Fit::planned(&key, &account_of(&plan)?);
+        let fit = shared_ledger::Fit::planned(&key, &plan.account()?);
         shared_ledger::would_enter(ledger, fit, &config.privacy, config.unit_column())?;
     }
     Ok(plan)

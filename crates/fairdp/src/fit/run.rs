@@ -4,55 +4,57 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use dp_table::{BadRows, EncodedFile, EncodedTable, TableFiles};
+use dp_table::{EncodedFile, EncodedTable, Schema, TableFiles};
 use dp_train::{Device, DeviceName, NUMERICS, platform};
+use rayon::ThreadPool;
 
-use super::candidates::trials;
+use super::candidates::{Candidate, trials};
 use super::checkpoint::{Checkpoints, TRAINER_CHECKPOINT};
 use super::device;
 use super::folder::RunFolder;
 use super::journal::{Journal, Progress};
 use super::search::search;
-use super::tables::{Tables, can_share};
-use super::training::Training;
+use super::tables::{TableSubset, Tables, can_share};
+use super::texts;
+use super::training::{Continuation, Trained, Training};
 use super::{FitOptions, FitPlan, Fitted, bounds_of};
 use crate::account::{Account, Part};
 use crate::bounds;
 use crate::card;
-use crate::config::{Config, Fairness, TuningEntry};
-use crate::diagnostics::Diagnostics;
+use crate::config::{Config, ConfigText, Fairness, TuningEntry};
+use crate::diagnostics::{Answers, Diagnostics};
 use crate::error::{FairdpError, Result};
 use crate::exit::Exit;
 use crate::fairness::{FairnessReport, release_counts};
 use crate::input;
-use crate::key::{Bound, DrawnKey, NoiseKey};
+use crate::key::NoiseKey;
 use crate::model::{Model, PIPELINE, Pipeline, WEIGHTS};
 use crate::onnx::onnx;
 use crate::output::{self, Readers};
-use crate::parts::{Shares, feature_facts};
+use crate::parts::{Division, Shares, feature_facts};
 use crate::release::{FAIRNESS, Files};
 use crate::seal::sha256;
 use crate::shared_ledger;
 use crate::solver::Streams as _;
 use crate::solver::exact::of_ranks;
 use crate::source::Source;
-use crate::statement::{Facts, Program, Statement, Unit};
-use crate::thresholds::{Edges, Scores, offsets};
+use crate::statement::{Facts, Program, Statement};
+use crate::thresholds::{Edges, Scores, Thresholds, offsets};
 
 /// More threads than any machine has cores.
 const MOST_THREADS: usize = 1_024;
 
 pub(super) fn fit(
-    (text, config, path): (&str, &Config, &Path),
+    document: ConfigText<'_>,
     options: &FitOptions,
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
-    let device = check(config, path, options)?;
+    let device = check(document.config, document.path, options)?;
     if options.ranks.rank() > 0 {
-        return run((text, config, path), (options, device), &std::env::temp_dir(), progress);
+        return run(document, options, device, &std::env::temp_dir(), progress);
     }
     let folder = RunFolder::take(&options.out, options.resume)?;
-    match run((text, config, path), (options, device), folder.private(), progress) {
+    match run(document, options, device, folder.private(), progress) {
         Ok(fitted) => {
             folder.close()?;
             Ok(fitted)
@@ -67,7 +69,7 @@ pub(super) fn fit(
     }
 }
 
-/// Everything that can be refused without a record, before one is read.
+/// Refuses what can be refused before a record is read.
 pub(super) fn check(config: &Config, path: &Path, options: &FitOptions) -> Result<Device> {
     let plan = FitPlan::new(config, path, 0)?;
     if options.threads.get() > MOST_THREADS {
@@ -93,252 +95,332 @@ pub(super) fn shares(config: &Config) -> Shares {
     }
 }
 
-/// `private` is the run's private folder, and on other ranks than the first a folder for what is
-/// temporary.
-#[expect(clippy::too_many_lines, reason = "the stages of a run, one after another")]
+/// Threads of a run.
+pub(super) fn threads(options: &FitOptions) -> Result<ThreadPool> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.get()).build();
+    pool.map_err(|error| FairdpError::system("threads", error))
+}
+
+/// Everything from the key to the release. `private` is the run's private folder, and on other ranks
+/// than the first a folder for temporary files.
 fn run(
-    (text, config, path): (&str, &Config, &Path),
-    (options, device): (&FitOptions, Device),
+    document: ConfigText<'_>,
+    options: &FitOptions,
+    device: Device,
     private: &Path,
     progress: &mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
 ) -> Result<Fitted> {
-    let ranks = &options.ranks;
-    let is_first = ranks.rank() == 0;
     let mut journal = Journal::new(progress);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.get()).build();
-    let pool = pool.map_err(|error| FairdpError::system("threads", error))?;
+    let pool = &threads(options)?;
     let program = program(options.program.as_deref())?;
     let arithmetic = format!("{NUMERICS}, {}, {}, {}", platform(), program.sha256, device::kind(options.device));
-    let mut checkpoints = Checkpoints::of_ranks(private, (text, &arithmetic), options.seed, options.resume, &**ranks)?;
+    let mut checkpoints = Checkpoints::of_ranks(private, document.text, &arithmetic, options)?;
     let drawn = checkpoints.drawn().clone();
+    let division = Division { shares: shares(document.config), key: &drawn };
+    let run = Run { document, options, private, pool, division };
 
-    let shares = shares(config);
-    let chosen = FitPlan::new(config, path, 0)?;
-    let files = config.training_files()?;
-    let is_shared = can_share(config, &chosen.candidates[0].choice, options);
-    let mut source = Source::new(files, ranks, is_shared)?;
-    let mut bind = |bound: &Bound, plan: &FitPlan| {
-        let key = checkpoints.bind(bound)?;
-        enter_ledger(config, options, &mut checkpoints, &key, plan)?;
+    let (schema, mut tables) = run.read_tables(&mut checkpoints, &mut journal)?;
+    let plan = FitPlan::of_table(document.config, document.path, tables.size(document.config)?)?;
+    let remarks = describe(&tables, &schema, &mut journal)?;
+    let key = run.bind(&tables, &mut checkpoints)?;
+    pool.install(|| tables.share_out(document.config, &plan.candidates[0].choice, division, private))?;
+    let account = plan.account()?;
+    let total_epsilon = run.enter_ledger(&mut checkpoints, &key, &plan)?;
+
+    let training = run.training(&plan, &tables, &schema, device);
+    let (mut model, candidate) = run.train(&training, &tables, schema, &key, &mut checkpoints, &mut journal)?;
+    let thresholds = run.choose_thresholds(&mut model, &plan, &tables, &key, &mut journal)?;
+    let measured = if plan.has_test() { tables.test() } else { tables.training() };
+    if plan.has_test() {
+        journal.stage("testing")?;
+    }
+    let answers = measured.answers(&model)?;
+    let mut fairness = run.fairness(&model, &answers, &plan, &key)?;
+    fairness.thresholds = thresholds;
+    let mut diagnostics = tables.diagnostics(&model, &answers, plan.has_test())?;
+    (diagnostics.test_table, diagnostics.remarks) = (tables.test_counts.clone(), remarks);
+    if options.reference {
+        let reference = run.reference(&training, &tables, measured, candidate, &model, &key, &mut journal)?;
+        diagnostics.reference = Some(Box::new(reference));
+    }
+
+    let statement = run.statement(&account, &plan, &tables, candidate, &fairness, total_epsilon, program)?;
+    let weights = model.safetensors()?;
+    options.ranks.agree("the model", sha256(&weights).as_bytes())?;
+    let fitted = Fitted { statement, fairness, diagnostics };
+    if options.ranks.rank() == 0 {
+        run.publish(&model, weights, &fitted, &account, &mut journal)?;
+    }
+    Ok(fitted)
+}
+
+/// What every stage needs.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    document: ConfigText<'a>,
+    options: &'a FitOptions,
+    private: &'a Path,
+    pool: &'a ThreadPool,
+    division: Division<'a>,
+}
+
+impl Run<'_> {
+    fn config(&self) -> &Config {
+        self.document.config
+    }
+
+    /// Reads and encodes the tables, after their private bounds are released.
+    fn read_tables(&self, checkpoints: &mut Checkpoints, journal: &mut Journal<'_>) -> Result<(Schema, Tables)> {
+        let (config, options) = (self.config(), self.options);
+        let planned = FitPlan::new(config, self.document.path, 0)?;
+        let is_shared = can_share(config, &planned.candidates[0].choice, options);
+        let mut source = Source::new(config.training_files()?, &options.ranks, is_shared)?;
+        let released = self.release_bounds(&mut source, checkpoints, journal)?;
+        let schema = config.schema(&|name| released.get(name).cloned())?;
+        journal.stage(format!("reading {}", config.table.files.join(", ")))?;
+        let place = self.private.join("encoded");
+        let is_kept = options.keep_encoded && options.ranks.rank() == 0;
+        let place = if is_kept { EncodedFile::Kept(&place) } else { EncodedFile::Temporary(self.private) };
+        let tables = self
+            .pool
+            .install(|| Tables::read(config, &schema, source, place, self.private, self.division, &options.ranks))?;
+        Ok((schema, tables))
+    }
+
+    /// Bounds that are paid for, by column: made after the key is bound and the fit has entered the
+    /// ledger.
+    fn release_bounds(
+        &self,
+        source: &mut Source,
+        checkpoints: &mut Checkpoints,
+        journal: &mut Journal<'_>,
+    ) -> Result<HashMap<String, Vec<f64>>> {
+        let ConfigText { text, config, path } = self.document;
+        if bounds::paid_for(config).next().is_none() {
+            return Ok(HashMap::new());
+        }
+        journal.stage("releasing bounds")?;
+        let counts = bounds::count(config, text, source, &|row| self.division.part(row) == Part::Training)?;
+        let plan = FitPlan::of_table(config, path, counts.table)?;
+        let key = checkpoints.bind(&counts.bound)?;
+        self.enter_ledger(checkpoints, &key, &plan)?;
+        let release = |(name, counts): (String, Vec<f64>)| {
+            let purpose = bounds_of(&name);
+            let sigma = plan.release(&purpose)?.noise_multiplier;
+            let edges = bounds::release(&name, counts, sigma, &mut key.stream(&purpose, 0))?;
+            Ok((name, edges))
+        };
+        counts.by_column.into_iter().map(release).collect()
+    }
+
+    /// Binds the key of the noise to the tables, on all ranks before one goes on.
+    fn bind(&self, tables: &Tables, checkpoints: &mut Checkpoints) -> Result<NoiseKey> {
+        let key = checkpoints.bind(&tables.bound(self.document.text)?)?;
+        let encoded: Vec<&str> = tables.all().map(EncodedTable::digest).collect();
+        let digest = sha256(format!("{} {encoded:?}", key.bound_to()).as_bytes());
+        self.options.ranks.agree("the table", digest.as_bytes())?;
         Ok(key)
-    };
-    let released = release_bounds((text, config, path), &mut source, (shares, &drawn), &mut bind, &mut journal)?;
-    let schema = config.schema(&|name| released.get(name).cloned())?;
-    journal.stage(format!("reading {}", config.table.files.join(", ")))?;
-    let place = private.join("encoded");
-    let is_kept = options.keep_encoded && is_first;
-    let place = if is_kept { EncodedFile::Kept(&place) } else { EncodedFile::Temporary(private) };
-    let mut tables =
-        pool.install(|| Tables::read(config, &schema, source, (place, private), (shares, &drawn), ranks))?;
-    let [n, n_test, n_validation] = tables.sizes();
-    let plan = FitPlan::of_table(config, path, tables.size(config)?)?;
+    }
+
+    /// Enters a fit into the ledger file, if there is one, and says the ε of all its fits on every
+    /// rank. It may be asked again.
+    fn enter_ledger(&self, checkpoints: &mut Checkpoints, key: &NoiseKey, plan: &FitPlan) -> Result<Option<f64>> {
+        let Some(file) = &self.options.ledger else { return Ok(None) };
+        let (config, ranks) = (self.config(), &self.options.ranks);
+        let total = if ranks.rank() == 0 {
+            let is_continued = checkpoints.note_entry(true)?;
+            let fit = shared_ledger::Fit::new(key, &plan.account()?);
+            let total = shared_ledger::enter(file, fit, is_continued, &config.privacy, config.unit_column());
+            if total.as_ref().is_err_and(|error| error.exit() == Exit::Refused) && !is_continued {
+                checkpoints.withdraw()?;
+            }
+            total?
+        } else {
+            0.0
+        };
+        let bits = ranks.broadcast(total.to_bits().to_le_bytes().to_vec())?;
+        Ok(bits.first_chunk().map(|bits| f64::from_le_bytes(*bits)))
+    }
+
+    fn training<'a>(&'a self, plan: &'a FitPlan, tables: &Tables, schema: &Schema, device: Device) -> Training<'a> {
+        Training {
+            plan,
+            records_per_unit: self.config().records_per_unit(),
+            n_classes: schema.label.classes.len(),
+            n_groups: tables.training.encoding().groups().len(),
+            threads: self.options.threads,
+            device,
+            pool: self.pool,
+            facts: feature_facts(&tables.training),
+            ranks: self.options.ranks.clone(),
+        }
+    }
+
+    /// Trains the one candidate, or the best of a search.
+    fn train<'a>(
+        &self,
+        training: &Training<'a>,
+        tables: &Tables,
+        schema: Schema,
+        key: &NoiseKey,
+        checkpoints: &mut Checkpoints,
+        journal: &mut Journal<'_>,
+    ) -> Result<(Model, &'a Candidate)> {
+        if self.options.device != DeviceName::Cpu {
+            journal.stage(format!("training on {}", self.options.device))?;
+        }
+        let rows = tables.training().rows(self.options.ranks.clone());
+        let (trained, candidate) = match &self.config().tuning {
+            None => {
+                let candidate = &training.plan.candidates[0];
+                let place = self.private.join(TRAINER_CHECKPOINT);
+                let continuation = Continuation { state: checkpoints.take_state(), checkpoints, trainer: &place };
+                let prepared = training.prepare(candidate, &rows, key)?;
+                (training.run(candidate, &rows, &prepared, key, Some(continuation), journal)?, candidate)
+            }
+            Some(tuning) => {
+                let validation = tables.validation().rows(self.options.ranks.clone());
+                search(training, trials(tuning)?, [&rows, &validation], &schema, key, journal)?
+            }
+        };
+        Ok((self.model(trained, schema)?, candidate))
+    }
+
+    fn model(&self, trained: Trained, schema: Schema) -> Result<Model> {
+        Model::new(Pipeline::new(schema, trained.priors, self.config().model.decision), trained.layers)
+    }
+
+    /// Gives a model thresholds by group, from noisy counts of its scores, where these are asked for.
+    fn choose_thresholds(
+        &self,
+        model: &mut Model,
+        plan: &FitPlan,
+        tables: &Tables,
+        key: &NoiseKey,
+        journal: &mut Journal<'_>,
+    ) -> Result<Option<Thresholds>> {
+        let mode = self.config().fairness;
+        if mode == Fairness::None {
+            return Ok(None);
+        }
+        journal.stage("choosing thresholds")?;
+        let planned = plan.release("scores by group and class")?;
+        let groups = model.encoding().groups().to_vec();
+        let common = &model.pipeline().offsets[0];
+        let edges = Edges::around(common[0] - common[1]);
+        let training = tables.training();
+        let counts = of_ranks(training.scores_here(model, &edges), training.ranks())?;
+        let mut rng = key.stream("scores", 0);
+        let records_per_unit = self.config().records_per_unit();
+        let scores = Scores::release(counts, planned.noise_multiplier, records_per_unit, &mut rng);
+        let chosen = scores.choose(mode, &edges, &groups, model.classes());
+        model.pipeline_mut().fairness = mode;
+        model.pipeline_mut().offsets = chosen.by_group.iter().map(|&edge| offsets(edge).to_vec()).collect();
+        Ok(Some(chosen))
+    }
+
+    /// Rates by group from noisy counts of the answers on test records, if there are any.
+    fn fairness(&self, model: &Model, answers: &Answers, plan: &FitPlan, key: &NoiseKey) -> Result<FairnessReport> {
+        let (groups, classes) = (model.encoding().groups(), model.classes());
+        if !plan.has_test() {
+            return Ok(FairnessReport::unmeasured(classes));
+        }
+        let planned = plan.release("answers by group and class")?;
+        let shape = (groups.len(), classes.len());
+        let mut rng = key.stream("answers", 0);
+        let exact = answers.counts(shape.0, shape.1);
+        let records_per_unit = self.config().records_per_unit();
+        let counts = release_counts(exact, shape, planned.noise_multiplier, records_per_unit, &mut rng)?;
+        FairnessReport::of(&counts, groups, classes)
+    }
+
+    /// Exact figures of a model that is trained without privacy, for comparison.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one computation, each of another origin")]
+    fn reference(
+        &self,
+        training: &Training<'_>,
+        tables: &Tables,
+        measured: TableSubset<'_>,
+        candidate: &Candidate,
+        model: &Model,
+        key: &NoiseKey,
+        journal: &mut Journal<'_>,
+    ) -> Result<Diagnostics> {
+        journal.stage("training without privacy")?;
+        let rows = tables.training().rows(self.options.ranks.clone());
+        let trained = training.without_privacy(candidate, &rows, key, journal)?;
+        let reference = self.model(trained, model.encoding().schema().clone())?;
+        let answers = measured.answers(&reference)?;
+        tables.diagnostics(&reference, &answers, training.plan.has_test())
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one document, each of another origin")]
+    fn statement(
+        &self,
+        account: &Account,
+        plan: &FitPlan,
+        tables: &Tables,
+        candidate: &Candidate,
+        fairness: &FairnessReport,
+        total_epsilon: Option<f64>,
+        program: Program,
+    ) -> Result<Statement> {
+        let config = self.config();
+        Statement::of(Facts {
+            account,
+            delta: plan.delta,
+            seed: self.division.key.seed,
+            uncovered: plan.uncovered.clone(),
+            existence: texts::existence(config),
+            covers: texts::covers(plan.has_test()),
+            unit: texts::unit(config),
+            records: tables.sizes(),
+            test_figures: texts::test_figures(fairness),
+            tuning: texts::settings(config, plan, self.options.known_of_settings.as_deref()),
+            model: candidate.model.clone(),
+            method: candidate.method.clone(),
+            sampling: texts::sampling(plan),
+            total_epsilon,
+            program,
+        })
+    }
+
+    /// Writes the private files, then the release.
+    fn publish(
+        &self,
+        model: &Model,
+        weights: Vec<u8>,
+        fitted: &Fitted,
+        account: &Account,
+        journal: &mut Journal<'_>,
+    ) -> Result<()> {
+        let Fitted { statement, fairness, diagnostics } = fitted;
+        let mut files = Files::default();
+        files.add(WEIGHTS, weights);
+        files.add("model.onnx", onnx(model));
+        files.add(PIPELINE, json(model.pipeline())?);
+        files.add(FAIRNESS, json(fairness)?);
+        files.add("card.html", card::html(model, statement, fairness));
+        let write = |name: &str, text: &str| output::write(&self.private.join(name), text.as_bytes(), Readers::Owner);
+        write("diagnostics.json", &json(diagnostics)?)?;
+        write("config.toml", self.document.text)?;
+        journal.stage("done")?;
+        write("log.txt", &journal.text())?;
+        files.publish(&self.options.out, statement.clone(), account)
+    }
+}
+
+/// Tells the journal how large the tables are, and what they hold that is not declared: the remarks.
+fn describe(tables: &Tables, schema: &Schema, journal: &mut Journal<'_>) -> Result<Vec<String>> {
+    let [n, n_test, _] = tables.sizes();
     journal.stage(format!(
         "{} records of {} features; {n} to train on, {n_test} to test on",
         tables.training.rows(),
         tables.training.width(),
     ))?;
-    let mut remarks = tables.counts.remarks(&schema);
-    if let Some(counts) = &tables.test_counts {
-        remarks.extend(counts.remarks(&schema).into_iter().map(|remark| format!("test table: {remark}")));
-    }
-    for remark in &remarks {
-        journal.stage(remark)?;
-    }
-    let max_records = config.unit.as_ref().map_or(1, |unit| unit.max_records);
-    let key = checkpoints.bind(&tables.bound(text)?)?;
-    // Nobody goes on before all have bound the key, to the same records.
-    let encoded: Vec<&str> = tables.all().map(EncodedTable::digest).collect();
-    ranks.agree("the table", sha256(format!("{} {encoded:?}", key.bound_to()).as_bytes()).as_bytes())?;
-
-    pool.install(|| tables.share_out((config, &plan.candidates[0].choice), (shares, &drawn), private))?;
-    let account = account_of(&plan)?;
-    let total_epsilon = enter_ledger(config, options, &mut checkpoints, &key, &plan)?;
-    let classes = schema.label.classes.clone();
-    let training = Training {
-        plan: &plan,
-        records_per_unit: max_records,
-        n_classes: classes.len(),
-        n_groups: tables.training.encoding().groups().len(),
-        threads: options.threads,
-        device,
-        pool: &pool,
-        facts: feature_facts(&tables.training),
-        ranks: ranks.clone(),
-    };
-    if options.device != DeviceName::Cpu {
-        journal.stage(format!("training on {}", options.device))?;
-    }
-    let training_part = tables.training();
-    let rows = training_part.rows(ranks.clone());
-    let place = private.join(TRAINER_CHECKPOINT);
-    let (trained, candidate) = match &config.tuning {
-        None => {
-            let candidate = &plan.candidates[0];
-            let kept = Some((checkpoints.take_state(), &mut checkpoints, &*place));
-            let prepared = training.prepare(candidate, &rows, &key)?;
-            (training.run(candidate, &rows, &prepared, &key, kept, &mut journal)?, candidate)
-        }
-        Some(tuning) => {
-            let validation = tables.validation().rows(ranks.clone());
-            search(&training, trials(tuning)?, [&rows, &validation], &schema, &key, &mut journal)?
-        }
-    };
-    let pipeline = Pipeline::new(schema, trained.priors, config.model.decision);
-    let mut model = Model::new(pipeline, trained.layers)?;
-
-    let groups = model.encoding().groups().to_vec();
-    let thresholds = match config.fairness {
-        Fairness::None => None,
-        mode => {
-            journal.stage("choosing thresholds")?;
-            let planned = plan.release("scores by group and class")?;
-            let common = &model.pipeline().offsets[0];
-            let edges = Edges::around(common[0] - common[1]);
-            let counts = of_ranks(training_part.scores_here(&model, &edges), training_part.ranks())?;
-            let mut rng = key.stream("scores", 0);
-            let scores = Scores::release(counts, planned.noise_multiplier, max_records, &mut rng);
-            let chosen = scores.choose(mode, &edges, &groups, &classes);
-            model.pipeline_mut().fairness = mode;
-            model.pipeline_mut().offsets = chosen.by_group.iter().map(|&edge| offsets(edge).to_vec()).collect();
-            Some(chosen)
-        }
-    };
-    let has_test = plan.has_test();
-    let measured = if has_test { tables.test() } else { tables.training() };
-    if has_test {
-        journal.stage("testing")?;
-    }
-    let answers = measured.answers(&model)?;
-    let mut fairness = if has_test {
-        let planned = plan.release("answers by group and class")?;
-        let shape = (groups.len(), classes.len());
-        let mut rng = key.stream("answers", 0);
-        let exact = answers.counts(shape.0, shape.1);
-        let counts = release_counts(exact, shape, planned.noise_multiplier, max_records, &mut rng)?;
-        FairnessReport::of(&counts, &groups, &classes)?
-    } else {
-        FairnessReport::unmeasured(&classes)
-    };
-    fairness.thresholds = thresholds;
-    let sizes = (n, n_test);
-    let mut diagnostics = Diagnostics::of(&answers, (sizes, has_test), &groups, classes.len(), tables.counts.clone())?;
-    (diagnostics.test_table, diagnostics.remarks) = (tables.test_counts.clone(), remarks);
-    if options.reference {
-        journal.stage("training without privacy")?;
-        let trained = training.without_privacy(candidate, &rows, &key, &mut journal)?;
-        let pipeline = Pipeline::new(model.encoding().schema().clone(), trained.priors, config.model.decision);
-        let reference = Model::new(pipeline, trained.layers)?;
-        let answers = measured.answers(&reference)?;
-        let found = Diagnostics::of(&answers, (sizes, has_test), &groups, classes.len(), tables.counts.clone())?;
-        diagnostics.reference = Some(Box::new(found));
-    }
-
-    let statement = Statement::of(Facts {
-        account: &account,
-        delta: plan.delta,
-        seed: drawn.seed,
-        uncovered: plan.uncovered.clone(),
-        existence: existence(config),
-        covers: covers(has_test),
-        unit: match &config.unit {
-            None => Unit {
-                what: "one record (a row of the table; a person with several rows, say in a bootstrap sample, has \
-                       less protection)"
-                    .into(),
-                max_records: 1,
-            },
-            Some(unit) => {
-                let what =
-                    format!("all records with one value of `{}` (which records share one is public)", unit.column);
-                Unit { what, max_records: unit.max_records }
-            }
-        },
-        records: [sizes.0, sizes.1, n_validation],
-        test_figures: test_figures(&fairness),
-        tuning: settings(config, &plan, options.known_of_settings.as_deref()),
-        model: candidate.model.clone(),
-        method: candidate.method.clone(),
-        sampling: sampling(&plan),
-        total_epsilon,
-        program,
-    })?;
-    let weights = model.safetensors()?;
-    ranks.agree("the model", sha256(&weights).as_bytes())?;
-    if !is_first {
-        return Ok(Fitted { statement, fairness, diagnostics });
-    }
-    let mut files = Files::default();
-    files.add(WEIGHTS, weights);
-    files.add("model.onnx", onnx(&model));
-    files.add(PIPELINE, json(model.pipeline())?);
-    files.add(FAIRNESS, json(&fairness)?);
-    files.add("card.html", card::html(&model, &statement, &fairness));
-    output::write(&private.join("diagnostics.json"), json(&diagnostics)?.as_bytes(), Readers::Owner)?;
-    output::write(&private.join("config.toml"), text.as_bytes(), Readers::Owner)?;
-    journal.stage("done")?;
-    output::write(&private.join("log.txt"), journal.text().as_bytes(), Readers::Owner)?;
-    files.publish(&options.out, statement.clone(), &account)?;
-    Ok(Fitted { statement, fairness, diagnostics })
-}
-
-/// What a run of this plan releases.
-pub(super) fn account_of(plan: &FitPlan) -> Result<Account> {
-    let mut account = Account::default();
-    for release in &plan.releases {
-        account.record(release)?;
-    }
-    Ok(account)
-}
-
-/// Enters a fit into the ledger file, if there is one, and says the ε of all its fits on every
-/// rank. It may be asked again.
-fn enter_ledger(
-    config: &Config,
-    options: &FitOptions,
-    checkpoints: &mut Checkpoints,
-    key: &NoiseKey,
-    plan: &FitPlan,
-) -> Result<Option<f64>> {
-    let Some(file) = &options.ledger else { return Ok(None) };
-    let ranks = &options.ranks;
-    let total = if ranks.rank() == 0 {
-        let is_continued = checkpoints.note_entry(true)?;
-        let fit = shared_ledger::Fit::new(key, &account_of(plan)?);
-        let total = shared_ledger::enter(file, fit, is_continued, &config.privacy, config.unit_column());
-        if total.as_ref().is_err_and(|error| error.exit() == Exit::Refused) && !is_continued {
-            checkpoints.withdraw()?;
-        }
-        total?
-    } else {
-        0.0
-    };
-    let bits = ranks.broadcast(total.to_bits().to_le_bytes().to_vec())?;
-    Ok(bits.first_chunk().map(|bits| f64::from_le_bytes(*bits)))
-}
-
-/// Bounds that are paid for, by column: made after the key is bound and the fit has entered the
-/// ledger, which is what `bind` does.
-fn release_bounds(
-    (text, config, path): (&str, &Config, &Path),
-    source: &mut Source,
-    (shares, drawn): (Shares, &DrawnKey),
-    bind: &mut dyn FnMut(&Bound, &FitPlan) -> Result<NoiseKey>,
-    journal: &mut Journal<'_>,
-) -> Result<HashMap<String, Vec<f64>>> {
-    if bounds::paid_for(config).next().is_none() {
-        return Ok(HashMap::new());
-    }
-    journal.stage("releasing bounds")?;
-    let counts = bounds::count((text, config), source, &|row| shares.part(row, drawn) == Part::Training)?;
-    let plan = FitPlan::of_table(config, path, counts.table)?;
-    let key = bind(&counts.bound, &plan)?;
-    let release = |(name, counts): (String, Vec<f64>)| {
-        let purpose = bounds_of(&name);
-        let sigma = plan.release(&purpose)?.noise_multiplier;
-        let edges = bounds::release(&name, counts, sigma, &mut key.stream(&purpose, 0))?;
-        Ok((name, edges))
-    };
-    counts.by_column.into_iter().map(release).collect()
+    let remarks = tables.remarks(schema);
+    remarks.iter().try_for_each(|remark| journal.stage(remark))?;
+    Ok(remarks)
 }
 
 /// Refuses a file that would be trained on and tested on.
@@ -350,86 +432,6 @@ fn refuse_test_on_training(config: &Config, training: &TableFiles) -> Result<()>
         return Err(FairdpError::invalid("test.files", path.display(), expected));
     }
     Ok(())
-}
-
-fn covers(has_test: bool) -> Vec<String> {
-    let mut covers = vec!["the model".to_owned(), "its pipeline".to_owned(), "its card".to_owned()];
-    if has_test {
-        covers.push("the fairness figures".to_owned());
-    }
-    covers
-}
-
-/// What a release tells by being there: a run that refuses its table has none.
-fn existence(config: &Config) -> String {
-    let says = match (config.table.bad_rows, &config.unit) {
-        (BadRows::Refuse, _) => "every record fitted the configuration (`bad_rows = \"refuse\"`)",
-        (BadRows::Drop, None) => "the table could be read to its end (`bad_rows = \"drop\"`)",
-        (BadRows::Drop, Some(_)) => {
-            "the table could be read to its end, and the unit of every record (`bad_rows = \"drop\"`)"
-        }
-    };
-    format!("that this release exists: it says that {says}")
-}
-
-/// Where the test figures come from, and who may be served worst.
-fn test_figures(fairness: &FairnessReport) -> String {
-    if !fairness.measured {
-        return "none: all records were trained on".into();
-    }
-    let lowest = fairness.lowest().map_or(String::new(), |lowest| format!("; {lowest}"));
-    format!(
-        "from counts by group, class and answer on records that were not trained on, each with Gaussian noise of standard \
-         deviation {:.2}; a record is in one part alone, so ε is the largest of the parts'{lowest}",
-        fairness.noise_std
-    )
-}
-
-/// How settings were chosen.
-fn settings(config: &Config, plan: &FitPlan, known: Option<&str>) -> String {
-    let Some(tuning) = &config.tuning else {
-        let given = config.given_settings();
-        if let Some(known) = known {
-            let given = if given.is_empty() { String::new() } else { format!(", with {}", given.join(", ")) };
-            return format!(
-                "none within this fit{given}. Whether its settings were chosen by a look at these records, or by earlier fits, is not \
-                 known here, and no ε here covers it: {known}"
-            );
-        }
-        if given.is_empty() {
-            return "none: every setting follows from public numbers and from the releases below".into();
-        }
-        return format!(
-            "{}, as the configuration has them. Choosing them by a look at these records costs privacy, and no ε here covers it",
-            given.join(", ")
-        );
-    };
-    format!(
-        "the best of a random number of trials, {} expected, each a candidate out of {} that was drawn without a look at the \
-         records; compared by the noisy sum of 1 less the Brier score over records that were neither trained nor tested on \
-         (Papernot and Steinke 2022); the other trials and their number stay secret",
-        tuning.mean_trials,
-        plan.candidates.len()
-    )
-}
-
-/// How records came into batches and parts.
-fn sampling(plan: &FitPlan) -> String {
-    let mut rates: Vec<f64> = plan.candidates.iter().map(|candidate| candidate.choice.sampling_rate()).collect();
-    rates.retain(|rate| *rate < 1.0);
-    let batches = if rates.is_empty() {
-        "none: every step uses all training records, so nothing is amplified and nothing assumed of a sampler".into()
-    } else {
-        format!(
-            "Poisson: this program drew every record into every batch with probability {}, independently, by ChaCha20; which \
-             records a batch has is not released",
-            rates.iter().map(f64::to_string).collect::<Vec<_>>().join(" or ")
-        )
-    };
-    format!(
-        "{batches}; the parts of the records were divided by this program, by the record's number or by a keyed hash of its \
-         unit"
-    )
 }
 
 /// The program that runs.

@@ -47,15 +47,15 @@ impl TableSize {
     }
 
     /// Refuses what would not be private, or not be worth having, of a plan for this table.
-    pub(super) fn check(&self, place: (&Config, &Path), plan: &FitPlan) -> Result<()> {
+    pub(super) fn check(&self, config: &Config, path: &Path, plan: &FitPlan) -> Result<()> {
         refuse_delta(plan.delta, self.records.max(self.test_records.unwrap_or(0)))?;
-        self.refuse_drowned(place, plan)?;
-        if place.0.fairness == Fairness::None { Ok(()) } else { Self::refuse_short(place, plan) }
+        self.refuse_drowned(config, path, plan)?;
+        if config.fairness == Fairness::None { Ok(()) } else { Self::refuse_short(config, path, plan) }
     }
 
     /// Refuses a run whose model would be noise, and says what would do.
-    fn refuse_drowned(&self, place: (&Config, &Path), plan: &FitPlan) -> Result<()> {
-        let noise = self.in_logits(place.0, plan);
+    fn refuse_drowned(&self, config: &Config, path: &Path, plan: &FitPlan) -> Result<()> {
+        let noise = self.in_logits(config, plan);
         if noise <= DROWNED {
             return Ok(());
         }
@@ -65,14 +65,14 @@ impl TableSize {
         if plan.delta >= 1.0 / n {
             advice[0].push_str(&format!(" with privacy.delta below {:.0e}", 1.0 / n));
         }
-        advice.extend(least_epsilon(place, plan.n_training, &|plan| self.in_logits(place.0, plan) <= DROWNED));
+        advice.extend(least_epsilon(config, path, plan.n_training, &|plan| self.in_logits(config, plan) <= DROWNED));
         let features = (self.features as f64 / factor).floor();
         if features >= FEWEST_FEATURES {
             advice.push(format!("{features:.0} features (fewer columns or bins)"));
         }
         Err(FairdpError::TooFewRecords {
             n_training: plan.n_training,
-            used: of_units(place.0),
+            used: of_units(config),
             purpose: format!("{} features", self.features),
             epsilon: plan.epsilon,
             reason: format!("the noise would be {noise:.0} times a logit"),
@@ -82,21 +82,21 @@ impl TableSize {
 
     /// Refuses thresholds by group where no group could have one of its own, and says what would
     /// do.
-    fn refuse_short(place: (&Config, &Path), plan: &FitPlan) -> Result<()> {
+    fn refuse_short(config: &Config, path: &Path, plan: &FitPlan) -> Result<()> {
         let least = |plan: &FitPlan| -> Result<usize> {
             let planned = plan.release("scores by group and class")?;
-            Ok(least_records(planned.noise_multiplier, max_records(place.0)))
+            Ok(least_records(planned.noise_multiplier, config.records_per_unit()))
         };
         let (needed, n) = (least(plan)?, plan.n_training);
         if n >= needed {
             return Ok(());
         }
         let mut advice = vec![format!("{needed} training records")];
-        advice.extend(least_epsilon(place, n, &|plan| least(plan).is_ok_and(|needed| n >= needed)));
+        advice.extend(least_epsilon(config, path, n, &|plan| least(plan).is_ok_and(|needed| n >= needed)));
         advice.push("fairness = \"none\"".to_owned());
         Err(FairdpError::TooFewRecords {
             n_training: n,
-            used: of_units(place.0),
+            used: of_units(config),
             purpose: "thresholds by group".into(),
             epsilon: plan.epsilon,
             reason: format!("two groups need {needed} at least"),
@@ -111,14 +111,10 @@ impl TableSize {
             let one = candidate.noise_multiplier.get() / (candidate.steps as f64).sqrt() / rate;
             // A row's length is about the root of the number of features; a balanced class has a
             // variance of a quarter, halved.
-            one * max_records(config) as f64 * self.features as f64 / (plan.n_training.max(1) as f64 * 0.125)
+            one * config.records_per_unit() as f64 * self.features as f64 / (plan.n_training.max(1) as f64 * 0.125)
         };
         plan.candidates.iter().map(of).fold(0.0, f64::max)
     }
-}
-
-fn max_records(config: &Config) -> u64 {
-    config.unit.as_ref().map_or(1, |unit| unit.max_records)
 }
 
 /// Which records of a unit count.
@@ -129,7 +125,8 @@ fn of_units(config: &Config) -> String {
 
 /// An ε at which a plan would do, in words: to a tenth, upwards; nothing beyond the largest.
 fn least_epsilon(
-    (config, path): (&Config, &Path),
+    config: &Config,
+    path: &Path,
     n_records: usize,
     is_enough: &dyn Fn(&FitPlan) -> bool,
 ) -> Option<String> {

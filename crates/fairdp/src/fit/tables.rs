@@ -11,11 +11,11 @@ use super::size::TableSize;
 use crate::bounds;
 use crate::choice::{Choice, Method};
 use crate::config::{Config, UnitEntry};
-use crate::diagnostics::Answers;
+use crate::diagnostics::{Answers, Diagnostics, RecordCounts};
 use crate::error::{FairdpError, Result};
-use crate::key::{Bound, DrawnKey};
+use crate::key::Bound;
 use crate::model::Model;
-use crate::parts::{Members, PartRows, Shares, not_in, split, within_most};
+use crate::parts::{Division, HeldTable, Members, PartRows, not_in, split, within_most};
 use crate::solver::rows::RowSource as _;
 use crate::source::Source;
 use crate::thresholds::{Counts, Edges};
@@ -63,8 +63,9 @@ impl Tables {
         config: &Config,
         schema: &Schema,
         mut source: Source,
-        (place, folder): (EncodedFile<'_>, &Path),
-        (shares, key): (Shares, &DrawnKey),
+        place: EncodedFile<'_>,
+        folder: &Path,
+        division: Division<'_>,
         ranks: &Arc<dyn Collective>,
     ) -> Result<Self> {
         let (training, counts) = source.encode(schema, place, folder)?;
@@ -74,19 +75,21 @@ impl Tables {
             Some(files) => {
                 let mut of_test = Source::new(config.files(files)?, ranks, source.is_shared())?;
                 let (table, counts) = of_test.encode(schema, EncodedFile::Temporary(folder), folder)?;
-                let members = tested((&table, of_test.ranks()), (&training, source.ranks()), unit)?;
+                let held = HeldTable { table: &table, ranks: of_test.ranks() };
+                let members = tested(held, HeldTable { table: &training, ranks: source.ranks() }, unit)?;
                 (Some((table, of_test, members)), Some(counts))
             }
         };
-        let members = divided(&training, unit, shares, key, source.ranks())?;
+        let members = divided(HeldTable { table: &training, ranks: source.ranks() }, unit, division)?;
         Ok(Self { training, counts, test_counts, source, test, members })
     }
 
     /// Gives each rank the training records that it sums: of a method by name, whole blocks.
     pub(super) fn share_out(
         &mut self,
-        (config, choice): (&Config, &Choice),
-        (shares, key): (Shares, &DrawnKey),
+        config: &Config,
+        choice: &Choice,
+        division: Division<'_>,
         folder: &Path,
     ) -> Result<()> {
         let Method::Named(named) = &choice.method else { return Ok(()) };
@@ -100,7 +103,8 @@ impl Tables {
         let Some(&[start, end]) = rows.get(rank..rank + 2) else { return Ok(()) };
         if let Some(other) = self.source.other_rows(&self.training, start..end, folder)? {
             self.training = other;
-            self.members = divided(&self.training, config.unit.as_ref(), shares, key, self.source.ranks())?;
+            let held = HeldTable { table: &self.training, ranks: self.source.ranks() };
+            self.members = divided(held, config.unit.as_ref(), division)?;
         }
         Ok(())
     }
@@ -109,6 +113,22 @@ impl Tables {
     pub(super) fn sizes(&self) -> [usize; 3] {
         let [training, test, validation] = &self.members;
         [training.len(), self.test.as_ref().map_or(test.len(), |(.., test)| test.len()), validation.len()]
+    }
+
+    /// What the tables hold that is not declared, a line each.
+    pub(super) fn remarks(&self, schema: &Schema) -> Vec<String> {
+        let mut remarks = self.counts.remarks(schema);
+        if let Some(counts) = &self.test_counts {
+            remarks.extend(counts.remarks(schema).into_iter().map(|remark| format!("test table: {remark}")));
+        }
+        remarks
+    }
+
+    /// Exact figures of a model's answers. **Not private.**
+    pub(super) fn diagnostics(&self, model: &Model, answers: &Answers, has_test: bool) -> Result<Diagnostics> {
+        let [training, test, _] = self.sizes();
+        let records = RecordCounts { training, test, has_test };
+        Diagnostics::of(answers, records, model.encoding().groups(), model.classes().len(), self.counts.clone())
     }
 
     /// What a plan needs to know of them.
@@ -120,61 +140,51 @@ impl Tables {
         })
     }
 
-    pub(super) fn training(&self) -> Portion<'_> {
-        Portion { table: &self.training, source: &self.source, members: &self.members[0] }
+    pub(super) fn training(&self) -> TableSubset<'_> {
+        TableSubset { table: &self.training, source: &self.source, members: &self.members[0] }
     }
 
-    pub(super) fn validation(&self) -> Portion<'_> {
-        Portion { table: &self.training, source: &self.source, members: &self.members[2] }
+    pub(super) fn validation(&self) -> TableSubset<'_> {
+        TableSubset { table: &self.training, source: &self.source, members: &self.members[2] }
     }
 
-    pub(super) fn test(&self) -> Portion<'_> {
+    pub(super) fn test(&self) -> TableSubset<'_> {
         match &self.test {
-            None => Portion { table: &self.training, source: &self.source, members: &self.members[1] },
-            Some((table, source, members)) => Portion { table, source, members },
+            None => TableSubset { table: &self.training, source: &self.source, members: &self.members[1] },
+            Some((table, source, members)) => TableSubset { table, source, members },
         }
     }
 }
 
 /// Records of a table that are used, by part.
-fn divided(
-    table: &EncodedTable,
-    unit: Option<&UnitEntry>,
-    shares: Shares,
-    key: &DrawnKey,
-    ranks: &dyn Collective,
-) -> Result<[Members; 3]> {
-    let mut parts = split(table, unit.is_some(), shares, key, ranks)?;
+fn divided(held: HeldTable<'_>, unit: Option<&UnitEntry>, division: Division<'_>) -> Result<[Members; 3]> {
+    let mut parts = split(held, unit.is_some(), division)?;
     if let Some(unit) = unit {
         for part in &mut parts {
-            *part = within_most(table, part, unit.max_records, ranks)?;
+            *part = within_most(held, part, unit.max_records)?;
         }
     }
     Ok(parts)
 }
 
-/// Records of a test table of its own that are used: of a unit with training records none, since a
-/// unit is in one part alone.
-fn tested(
-    (table, ranks): (&EncodedTable, &dyn Collective),
-    training: (&EncodedTable, &dyn Collective),
-    unit: Option<&UnitEntry>,
-) -> Result<Members> {
-    let members = Members::all(table);
+/// Records of a separate test table that are used. A unit with training records has none: a unit is
+/// in one part alone.
+fn tested(held: HeldTable<'_>, training: HeldTable<'_>, unit: Option<&UnitEntry>) -> Result<Members> {
+    let members = Members::all(held.table);
     let Some(unit) = unit else { return Ok(members) };
-    let members = not_in(training, (table, ranks), &members)?;
-    within_most(table, &members, unit.max_records, ranks)
+    let members = not_in(training, held, &members)?;
+    within_most(held, &members, unit.max_records)
 }
 
 /// The records of one part.
 #[derive(Clone, Copy)]
-pub(super) struct Portion<'a> {
+pub(super) struct TableSubset<'a> {
     table: &'a EncodedTable,
     source: &'a Source,
     members: &'a Members,
 }
 
-impl<'a> Portion<'a> {
+impl<'a> TableSubset<'a> {
     /// They, for a solver on these ranks.
     pub(super) fn rows(self, ranks: Arc<dyn Collective>) -> PartRows<'a> {
         PartRows::new(self.table, self.members, ranks, self.source.is_shared())

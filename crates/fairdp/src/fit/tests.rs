@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::error::FairdpError;
 use crate::init::{InitOptions, init};
 use crate::key::{DrawnKey, planted};
+use crate::parts::Division;
 
 const N_ROWS: u64 = 3_000;
 const TUNING: &str = "\n[tuning]\nmean_trials = 1.5\nvalidation = 0.2\n\n[[tuning.candidate]]\n\n\
@@ -86,8 +87,9 @@ fn release(here: &Path, out: &str) -> Released {
 /// A key under which the first record is one to train on.
 fn copied_key(here: &Path) -> DrawnKey {
     let shares = shares(&Config::read(&here.join("fairdp.toml")).unwrap());
+    let is_training = |key: &DrawnKey| Division { shares, key }.part(0) == Part::Training;
     let mut keys = std::iter::repeat_with(|| DrawnKey::new(None).unwrap());
-    keys.find(|key| shares.part(0, key) == Part::Training).unwrap()
+    keys.find(is_training).unwrap()
 }
 
 /// Whether a turned label shows as a difference of 1 between the counts that two runs under one key

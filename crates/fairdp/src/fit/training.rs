@@ -40,8 +40,13 @@ pub(super) struct Trained {
     pub(super) priors: Vec<f64>,
 }
 
-/// Where a run was, and where it is kept.
-pub(super) type Kept<'a> = (Option<State>, &'a mut Checkpoints, &'a Path);
+/// Where a run was that is continued, and where it keeps its checkpoints.
+pub(super) struct Continuation<'a> {
+    pub(super) state: Option<State>,
+    pub(super) checkpoints: &'a mut Checkpoints,
+    /// The file of `dp_train`'s trainer.
+    pub(super) trainer: &'a Path,
+}
 
 impl Training<'_> {
     /// The same for this process alone.
@@ -72,11 +77,11 @@ impl Training<'_> {
         rows: &PartRows<'_>,
         prepared: &Prepared,
         key: &NoiseKey,
-        kept: Option<Kept<'_>>,
+        continuation: Option<Continuation<'_>>,
         journal: &mut Journal<'_>,
     ) -> Result<Trained> {
         let settings = self.settings(candidate)?;
-        self.with(candidate, &settings, true, rows, prepared, key, kept, journal)
+        self.with(candidate, &settings, true, rows, prepared, key, continuation, journal)
     }
 
     /// The same next to without noise: for comparison, never for release.
@@ -101,11 +106,11 @@ impl Training<'_> {
         rows: &PartRows<'_>,
         prepared: &Prepared,
         key: &NoiseKey,
-        kept: Option<Kept<'_>>,
+        continuation: Option<Continuation<'_>>,
         journal: &mut Journal<'_>,
     ) -> Result<Trained> {
-        let (saved, mut checkpoints, place) = match kept {
-            Some((saved, checkpoints, place)) => (saved, Some(checkpoints), Some(place)),
+        let (saved, mut checkpoints, trainer) = match continuation {
+            Some(Continuation { state, checkpoints, trainer }) => (state, Some(checkpoints), Some(trainer)),
             None => (None, None, None),
         };
         let layers = match &candidate.choice.method {
@@ -129,7 +134,7 @@ impl Training<'_> {
                     n_groups: self.n_groups,
                     threads: self.threads,
                     device: self.device.clone(),
-                    checkpoint: place.map(Path::to_path_buf),
+                    checkpoint: trainer.map(Path::to_path_buf),
                     ranks: self.ranks.clone(),
                 };
                 by_method::train(rows, prepared, self.facts, &run, key, &mut |done| journal.step(done, named.steps))?

@@ -194,15 +194,21 @@ fn joined(a: &Data, b: &Data) -> Data {
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "an operator after another")]
 fn apply(operator: &str, inputs: &[&Tensor], attributes: &HashMap<String, Vec<Field<'_>>>) -> Tensor {
+    elementwise(operator, inputs)
+        .or_else(|| of_texts(operator, inputs[0], attributes))
+        .unwrap_or_else(|| across_elements(operator, inputs, attributes))
+}
+
+/// Operators whose results have the shape of their inputs.
+fn elementwise(operator: &str, inputs: &[&Tensor]) -> Option<Tensor> {
     let first = inputs[0];
     let same = |data: Data| Tensor { shape: first.shape.clone(), data };
     let map = |f: &dyn Fn(f32) -> f32| same(Data::Floats(floats(first).iter().map(|x| f(*x)).collect()));
     let broadcast = |data: Data| Tensor { shape: common(inputs), data };
     let arithmetic =
         |f: &dyn Fn(f32, f32) -> f32| broadcast(Data::Floats(pairs(floats(first), floats(inputs[1]), inputs, f)));
-    match operator {
+    Some(match operator {
         "Add" => arithmetic(&|a, b| a + b),
         "Sub" => arithmetic(&|a, b| a - b),
         "Div" => arithmetic(&|a, b| a / b),
@@ -233,6 +239,34 @@ fn apply(operator: &str, inputs: &[&Tensor], attributes: &HashMap<String, Vec<Fi
             let picked: Vec<usize> = (0..condition.len()).map(pick).collect();
             broadcast(selected(&both, &picked))
         }
+        _ => return None,
+    })
+}
+
+/// Operators on texts.
+fn of_texts(operator: &str, first: &Tensor, attributes: &HashMap<String, Vec<Field<'_>>>) -> Option<Tensor> {
+    let data = match operator {
+        "LabelEncoder" => {
+            let keys = all(&attributes["keys_strings"], 9).into_iter().map(text);
+            let values: HashMap<String, i64> = keys.zip(integers(&attributes["values_int64s"], 8)).collect();
+            let default = integers(&attributes["default_int64"], 3)[0];
+            Data::Integers(texts(first).iter().map(|text| *values.get(text).unwrap_or(&default)).collect())
+        }
+        "RegexFullMatch" => {
+            let pattern = text(all(&attributes["pattern"], 4)[0]);
+            let regex = Regex::new(&format!("^(?:{pattern})$")).unwrap();
+            Data::Bools(texts(first).iter().map(|text| regex.is_match(text)).collect())
+        }
+        "Cast" => Data::Doubles(texts(first).iter().map(|text| text.parse().unwrap()).collect()),
+        _ => return None,
+    };
+    Some(Tensor { shape: first.shape.clone(), data })
+}
+
+/// Operators that combine elements of a row, or move elements.
+fn across_elements(operator: &str, inputs: &[&Tensor], attributes: &HashMap<String, Vec<Field<'_>>>) -> Tensor {
+    let first = inputs[0];
+    match operator {
         "MatMul" => product(first, inputs[1], false),
         "Gemm" => {
             let product = product(first, inputs[1], attributes.contains_key("transB"));
@@ -245,7 +279,8 @@ fn apply(operator: &str, inputs: &[&Tensor], attributes: &HashMap<String, Vec<Fi
                 let powers: Vec<f32> = row.iter().map(|x| (x - largest).exp()).collect();
                 powers.iter().map(|power| power / powers.iter().sum::<f32>()).collect()
             };
-            same(Data::Floats(floats(first).chunks(width).flat_map(softmax).collect()))
+            let data = Data::Floats(floats(first).chunks(width).flat_map(softmax).collect());
+            Tensor { shape: first.shape.clone(), data }
         }
         "Concat" => {
             let rows = first.shape[0];
@@ -284,18 +319,6 @@ fn apply(operator: &str, inputs: &[&Tensor], attributes: &HashMap<String, Vec<Fi
             let shape = [&inputs[1].shape[..], &first.shape[1..]].concat();
             Tensor { shape, data: selected(&first.data, &places.collect::<Vec<_>>()) }
         }
-        "LabelEncoder" => {
-            let keys = all(&attributes["keys_strings"], 9).into_iter().map(text);
-            let values: HashMap<String, i64> = keys.zip(integers(&attributes["values_int64s"], 8)).collect();
-            let default = integers(&attributes["default_int64"], 3)[0];
-            same(Data::Integers(texts(first).iter().map(|text| *values.get(text).unwrap_or(&default)).collect()))
-        }
-        "RegexFullMatch" => {
-            let pattern = text(all(&attributes["pattern"], 4)[0]);
-            let regex = Regex::new(&format!("^(?:{pattern})$")).unwrap();
-            same(Data::Bools(texts(first).iter().map(|text| regex.is_match(text)).collect()))
-        }
-        "Cast" => same(Data::Doubles(texts(first).iter().map(|text| text.parse().unwrap()).collect())),
         other => panic!("{other} has no evaluation"),
     }
 }

@@ -1,0 +1,106 @@
+//! What a statement says in words: whom it protects, what it covers, how settings and batches came
+//! about.
+
+use dp_table::BadRows;
+
+use super::FitPlan;
+use crate::config::Config;
+use crate::fairness::FairnessReport;
+use crate::statement::Unit;
+
+/// Whose records are protected together.
+pub(super) fn unit(config: &Config) -> Unit {
+    match &config.unit {
+        None => Unit {
+            what: "one record (a row of the table; a person with several rows, say in a bootstrap sample, has less \
+                   protection)"
+                .into(),
+            max_records: 1,
+        },
+        Some(unit) => Unit {
+            what: format!("all records with one value of `{}` (which records share one is public)", unit.column),
+            max_records: unit.max_records,
+        },
+    }
+}
+
+/// Parts of the release that ε covers.
+pub(super) fn covers(has_test: bool) -> Vec<String> {
+    let mut covers = vec!["the model".to_owned(), "its pipeline".to_owned(), "its card".to_owned()];
+    if has_test {
+        covers.push("the fairness figures".to_owned());
+    }
+    covers
+}
+
+/// What a release tells by being there: a run that refuses its table has none.
+pub(super) fn existence(config: &Config) -> String {
+    let says = match (config.table.bad_rows, &config.unit) {
+        (BadRows::Refuse, _) => "every record fitted the configuration (`bad_rows = \"refuse\"`)",
+        (BadRows::Drop, None) => "the table could be read to its end (`bad_rows = \"drop\"`)",
+        (BadRows::Drop, Some(_)) => {
+            "the table could be read to its end, and the unit of every record (`bad_rows = \"drop\"`)"
+        }
+    };
+    format!("that this release exists: it says that {says}")
+}
+
+/// Where the test figures come from, and who may be served worst.
+pub(super) fn test_figures(fairness: &FairnessReport) -> String {
+    if !fairness.measured {
+        return "none: all records were trained on".into();
+    }
+    let lowest = fairness.lowest().map_or(String::new(), |lowest| format!("; {lowest}"));
+    format!(
+        "from counts by group, class and answer on records that were not trained on, each with Gaussian noise of standard \
+         deviation {:.2}; a record is in one part alone, so ε is the largest of the parts'{lowest}",
+        fairness.noise_std
+    )
+}
+
+/// How settings were chosen.
+pub(super) fn settings(config: &Config, plan: &FitPlan, known: Option<&str>) -> String {
+    let Some(tuning) = &config.tuning else {
+        let given = config.given_settings();
+        if let Some(known) = known {
+            let given = if given.is_empty() { String::new() } else { format!(", with {}", given.join(", ")) };
+            return format!(
+                "none within this fit{given}. Whether its settings were chosen by a look at these records, or by earlier fits, is not \
+                 known here, and no ε here covers it: {known}"
+            );
+        }
+        if given.is_empty() {
+            return "none: every setting follows from public numbers and from the releases below".into();
+        }
+        return format!(
+            "{}, as the configuration has them. Choosing them by a look at these records costs privacy, and no ε here covers it",
+            given.join(", ")
+        );
+    };
+    format!(
+        "the best of a random number of trials, {} expected, each a candidate out of {} that was drawn without a look at the \
+         records; compared by the noisy sum of 1 less the Brier score over records that were neither trained nor tested on \
+         (Papernot and Steinke 2022); the other trials and their number stay secret",
+        tuning.mean_trials,
+        plan.candidates.len()
+    )
+}
+
+/// How records came into batches and parts.
+pub(super) fn sampling(plan: &FitPlan) -> String {
+    let mut rates: Vec<f64> = plan.candidates.iter().map(|candidate| candidate.choice.sampling_rate()).collect();
+    rates.retain(|rate| *rate < 1.0);
+    let batches = if rates.is_empty() {
+        "none: every step uses all training records, so nothing is amplified and nothing assumed of a sampler".into()
+    } else {
+        format!(
+            "Poisson: this program drew every record into every batch with probability {}, independently, by ChaCha20; which \
+             records a batch has is not released",
+            rates.iter().map(f64::to_string).collect::<Vec<_>>().join(" or ")
+        )
+    };
+    format!(
+        "{batches}; the parts of the records were divided by this program, by the record's number or by a keyed hash of its \
+         unit"
+    )
+}
