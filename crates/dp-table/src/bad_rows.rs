@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::encoding::planted;
+use crate::hook;
 use crate::{BadRows, Bins, Column, EncodedFile, EncodedTable, Label, Schema, TableCounts, TableError, TableFiles};
 
 const HEADER: &str = "age,patient,job,ill\n";
@@ -188,7 +188,7 @@ fn a_defect_moves_no_row_to_another_number_or_unit() {
 fn a_row_that_leaves_its_unit_is_found() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let outcome = pool.install(|| {
-        planted::LEAVES_ITS_UNIT.set(true);
+        hook::LEAVES_ITS_UNIT.set(true);
         compare()
     });
     assert_eq!(outcome, Outcome { read: [36 * 10; 2], without_unit: 24 * 10, moved: 36 * 10 });

@@ -277,7 +277,7 @@ impl Encoding {
     ) -> Result<TableError, TableError> {
         Layout::blank(out);
         #[cfg(test)]
-        if planted::LEAVES_ITS_UNIT.get() {
+        if crate::hook::LEAVES_ITS_UNIT.get() {
             return Ok(wrong);
         }
         let (Some(index), Some(column)) = (binding.unit, &self.schema.unit) else { return Ok(wrong) };
@@ -512,15 +512,4 @@ fn find(columns: &[String], name: &str, file: &Path) -> Result<usize, TableError
         line: 1,
         column: name.into(),
     })
-}
-
-/// What tests do to the rows that their thread encodes.
-#[cfg(test)]
-pub(crate) mod planted {
-    use std::cell::Cell;
-
-    thread_local! {
-        /// A fault: a row that does not fit is in unit 0.
-        pub(crate) static LEAVES_ITS_UNIT: Cell<bool> = const { Cell::new(false) };
-    }
 }

@@ -14,6 +14,8 @@ mod files;
 mod group;
 mod guess;
 mod header;
+#[cfg(test)]
+mod hook;
 mod knots;
 mod map;
 mod memory_source;

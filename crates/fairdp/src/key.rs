@@ -36,7 +36,7 @@ pub(crate) struct DrawnKey {
 impl DrawnKey {
     pub(crate) fn new(seed: Option<u64>) -> Result<Self> {
         #[cfg(test)]
-        if let Some(key) = planted::COPIED_KEY.with_borrow(Clone::clone) {
+        if let Some(key) = crate::hook::COPIED_KEY.with_borrow(Clone::clone) {
             return Ok(key);
         }
         let mut bits = [0; 32];
@@ -70,7 +70,7 @@ impl DrawnKey {
         let bits = match self.seed {
             Some(_) => self.bits.clone(),
             #[cfg(test)]
-            None if planted::KEY_BEFORE_DIGEST.get() => self.bits.clone(),
+            None if crate::hook::KEY_BEFORE_DIGEST.get() => self.bits.clone(),
             None => {
                 let digest = Sha256::new().chain_update(digest(&self.bits, "noise", 0)).chain_update(bound.0);
                 hex::encode(digest.finalize())
@@ -141,19 +141,4 @@ fn digest(bits: &str, purpose: &str, number: u64) -> [u8; 32] {
         .chain_update(Sha256::digest(purpose))
         .chain_update(number.to_le_bytes());
     digest.finalize().into()
-}
-
-/// What tests do to the keys of their thread.
-#[cfg(test)]
-pub(crate) mod planted {
-    use std::cell::{Cell, RefCell};
-
-    use super::DrawnKey;
-
-    thread_local! {
-        /// A fault: the key is whole before the records are read, and noise follows from it alone.
-        pub(crate) static KEY_BEFORE_DIGEST: Cell<bool> = const { Cell::new(false) };
-        /// An attack: every run has this key, as if it were copied from one to the next.
-        pub(crate) static COPIED_KEY: RefCell<Option<DrawnKey>> = const { RefCell::new(None) };
-    }
 }

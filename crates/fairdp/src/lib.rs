@@ -12,6 +12,8 @@ mod error;
 mod exit;
 mod fairness;
 mod fit;
+#[cfg(test)]
+mod hook;
 mod init;
 mod input;
 mod key;

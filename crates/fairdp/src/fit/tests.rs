@@ -14,8 +14,9 @@ use super::{FitOptions, Fitted, Progress, fit};
 use crate::account::Part;
 use crate::config::Config;
 use crate::error::FairdpError;
+use crate::hook;
 use crate::init::{InitOptions, init};
-use crate::key::{DrawnKey, planted};
+use crate::key::DrawnKey;
 use crate::parts::Division;
 
 const N_ROWS: u64 = 3_000;
@@ -101,11 +102,11 @@ fn attack(change: fn(&str) -> String) -> (bool, bool) {
     let folder = prepared(change);
     let here = folder.path();
     let once = |number: usize| {
-        planted::COPIED_KEY.set(Some(copied_key(here)));
+        hook::COPIED_KEY.set(Some(copied_key(here)));
         let [one, again] = ["one", "again"].map(|out| release(here, &format!("{out}{number}")));
         turn_a_label(here);
         let other = release(here, &format!("other{number}"));
-        planted::COPIED_KEY.set(None);
+        hook::COPIED_KEY.set(None);
         (one.one.contains(&(one.count - other.count).abs()), one.files == again.files)
     };
     let times = [1, 2, 3].map(once);
@@ -134,11 +135,11 @@ fn two_tables_have_unlike_noise_under_one_key() {
 
 #[test]
 fn a_key_before_the_digest_is_found() {
-    planted::KEY_BEFORE_DIGEST.set(true);
+    hook::KEY_BEFORE_DIGEST.set(true);
     for change in CHANGES {
         assert_eq!(attack(change), (true, true));
     }
-    planted::KEY_BEFORE_DIGEST.set(false);
+    hook::KEY_BEFORE_DIGEST.set(false);
 }
 
 /// At every stage of a run: another fit of its folder is refused, with and without `resume`, before
@@ -218,7 +219,7 @@ fn a_table_that_changes_is_refused() {
 fn a_kept_table_that_changes_has_no_effect() {
     let folder = prepared(str::to_owned);
     let here = folder.path();
-    planted::COPIED_KEY.set(Some(DrawnKey::new(None).unwrap()));
+    hook::COPIED_KEY.set(Some(DrawnKey::new(None).unwrap()));
     let expected = release(here, "whole").files;
     let options = FitOptions { keep_encoded: true, ..FitOptions::new(here.join("changed")) };
     let kept = options.out.join("private/encoded");
@@ -235,7 +236,7 @@ fn a_kept_table_that_changes_has_no_effect() {
         ControlFlow::Continue(())
     })
     .unwrap();
-    planted::COPIED_KEY.set(None);
+    hook::COPIED_KEY.set(None);
     assert!(n_changed > 100, "{n_changed}");
     let found =
         ["model.safetensors", "pipeline.json"].map(|name| fs::read(options.out.join("release").join(name)).unwrap());

@@ -1,0 +1,12 @@
+//! Faults and attacks that a test puts on the keys of its thread.
+
+use std::cell::{Cell, RefCell};
+
+use crate::key::DrawnKey;
+
+thread_local! {
+    /// A fault: the key is whole before the records are read, and noise follows from it alone.
+    pub(crate) static KEY_BEFORE_DIGEST: Cell<bool> = const { Cell::new(false) };
+    /// An attack: every run has this key, as if it were copied from one to the next.
+    pub(crate) static COPIED_KEY: RefCell<Option<DrawnKey>> = const { RefCell::new(None) };
+}
