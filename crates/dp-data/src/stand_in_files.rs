@@ -51,7 +51,7 @@ pub(crate) fn claim(folder: &Path) -> Result<(), DataError> {
     }
     let written = file::create(&mark)?;
     let mut entries = fs::read_dir(folder).map_err(DataError::io("read", folder))?;
-    if entries.any(|entry| entry.is_ok_and(|entry| entry.path() != written.part())) {
+    if entries.any(|entry| entry.is_ok_and(|entry| entry.path() != written.unfinished())) {
         return Err(DataError::NotReplaced {
             path: folder.into(),
             reason: "is not empty, and its files are not marked",

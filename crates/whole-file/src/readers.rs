@@ -3,6 +3,6 @@
 pub enum Readers {
     /// Its owner alone, from the moment that it exists (mode 0600).
     Owner,
-    /// Whoever may read the file that is replaced, or whom the system lets by default.
+    /// The readers of the file that is replaced, or of a new file by default.
     Default,
 }

@@ -1,13 +1,13 @@
-//! Where a file goes, and what may not be replaced there.
+//! The target of a file, and targets that are never replaced.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// How an SQLite database begins.
+/// First bytes of an SQLite database.
 const DATABASE: &[u8] = b"SQLite format 3\0";
 
-/// The place of a file, links followed, and what is there.
+/// The target of a file, with links followed, and the metadata of an earlier file there.
 pub(crate) struct Target {
     pub(crate) path: PathBuf,
     pub(crate) earlier: Option<Metadata>,
@@ -53,20 +53,20 @@ fn refusal(reason: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, reason)
 }
 
-/// Whether this file is an SQLite database.
+/// Whether a file is an SQLite database.
 ///
 /// # Errors
-/// The system's, if it cannot be read.
+/// An error of the system if it cannot be read.
 pub fn is_database(path: &Path) -> io::Result<bool> {
     let mut head = Vec::new();
     File::open(path)?.take(DATABASE.len() as u64).read_to_end(&mut head)?;
     Ok(head == DATABASE)
 }
 
-/// Opens a regular file for reading; a pipe or a device could keep its reader for ever.
+/// Opens a regular file for reading. A pipe or a device could block its reader for ever.
 ///
 /// # Errors
-/// The system's; [`io::ErrorKind::InvalidInput`] for anything but a regular file.
+/// An error of the system; [`io::ErrorKind::InvalidInput`] for anything but a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
         return Err(refusal("is not a regular file"));
@@ -74,24 +74,26 @@ pub fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// The folder of a path.
+/// The folder of a path; `.` for a bare name.
 pub fn parent(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Flushes the names in a folder to the disk.
+/// Flushes the entries of a folder to the disk. On systems where a folder cannot be opened as a file,
+/// nothing is done.
 ///
 /// # Errors
-/// The system's. Where a folder cannot be opened as a file, nothing is done.
+/// An error of the system.
 #[cfg(unix)]
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Flushes the names in a folder to the disk.
+/// Flushes the entries of a folder to the disk. On systems where a folder cannot be opened as a file,
+/// nothing is done.
 ///
 /// # Errors
-/// The system's. Where a folder cannot be opened as a file, nothing is done.
+/// An error of the system.
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "the Unix version can fail")]
 pub fn sync_folder(_: &Path) -> io::Result<()> {

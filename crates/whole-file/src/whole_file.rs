@@ -2,52 +2,53 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use crate::part::Part;
 use crate::readers::Readers;
 use crate::target::{Target, parent, sync_folder};
+use crate::unfinished::Unfinished;
 
-/// A file that is about to be written: beside its place first, and moved there when it is complete.
+/// A file that is written under a hidden name beside its target and renamed when it is complete.
 ///
-/// Until then, and if anything fails or the process is killed, an earlier file stays as it is.
+/// An earlier file stays as it is until then. It also stays if anything fails or the process is
+/// killed.
 pub struct WholeFile {
     target: Target,
-    part: Part,
+    unfinished: Unfinished,
     readers: Readers,
 }
 
 impl WholeFile {
-    /// Takes the place.
+    /// Checks the target and creates the hidden file.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if `path` is a directory, a device, a database,
-    /// write-protected, a link that leads nowhere or no name of a file; the system's if its folder
-    /// cannot be written.
+    /// write-protected, a link that leads nowhere or no name of a file; an error of the system if its
+    /// folder cannot be written.
     pub fn create(path: &Path, readers: Readers) -> io::Result<Self> {
         let target = Target::of(path)?;
         let name = target
             .path
             .file_name()
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "is not the name of a file"))?;
-        let part = Part::file(parent(&target.path), &name.to_string_lossy(), readers)?;
-        Ok(Self { target, part, readers })
+        let unfinished = Unfinished::file(parent(&target.path), &name.to_string_lossy(), readers)?;
+        Ok(Self { target, unfinished, readers })
     }
 
-    /// Where its content is until it is complete.
-    pub fn part(&self) -> &Path {
-        self.part.path()
+    /// The hidden path of the unfinished file.
+    pub fn unfinished(&self) -> &Path {
+        self.unfinished.path()
     }
 
-    /// Writes the file and moves it to its place.
+    /// Writes the file with `fill` and renames it to its target.
     ///
     /// # Errors
-    /// As `fill`, or if the disk refuses. What was there before is then still there.
+    /// The error of `fill`, or one of the system. An earlier file is then unchanged.
     pub fn write<E: From<io::Error>>(self, fill: impl FnOnce(&mut BufWriter<&File>) -> Result<(), E>) -> Result<(), E> {
         self.fill(fill)?;
-        self.part.finish(&self.target.path)?;
+        self.unfinished.finish(&self.target.path)?;
         Ok(sync_folder(parent(&self.target.path))?)
     }
 
-    /// Writes these bytes.
+    /// Writes `bytes` and renames the file to its target.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -55,13 +56,14 @@ impl WholeFile {
         self.write(|file| file.write_all(bytes))
     }
 
-    /// Writes these bytes unless the file has appeared meanwhile; returns whether it has not.
+    /// Writes `bytes` unless another process has created the target meanwhile; returns whether they
+    /// were written.
     ///
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_if_absent(self, bytes: &[u8]) -> io::Result<bool> {
         self.fill(|file| file.write_all(bytes))?;
-        match fs::hard_link(self.part.path(), &self.target.path) {
+        match fs::hard_link(self.unfinished.path(), &self.target.path) {
             Ok(()) => sync_folder(parent(&self.target.path)).map(|()| true),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(error) => Err(error),
@@ -69,7 +71,7 @@ impl WholeFile {
     }
 
     fn fill<E: From<io::Error>>(&self, fill: impl FnOnce(&mut BufWriter<&File>) -> Result<(), E>) -> Result<(), E> {
-        let handle = self.part.handle();
+        let handle = self.unfinished.handle();
         if self.readers == Readers::Default
             && let Some(earlier) = &self.target.earlier
         {
@@ -146,7 +148,7 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         let mode = |name: &str| fs::metadata(at(name)).unwrap().permissions().mode() & 0o777;
         let key = WholeFile::create(&at("key"), Readers::Owner).unwrap();
-        assert_eq!(fs::metadata(key.part()).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(key.unfinished()).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(key.write_if_absent(b"secret").unwrap());
         assert_eq!(mode("key"), 0o600);
 

@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use serde::{Deserialize, Serialize};
-use whole_file::{Part, Readers, sync_folder};
+use whole_file::{Readers, Unfinished, sync_folder};
 
 /// A committed report whose files are on their way to their places.
 const READY: &str = ".report.ready";
@@ -97,8 +97,8 @@ impl ReportFolder {
     /// the report is in the way of one that is the user's.
     pub fn replace<S: Serialize>(&self, fill: impl FnOnce(&mut Staging) -> anyhow::Result<S>) -> anyhow::Result<()> {
         let context = || format!("writing the report to {}", self.path.display());
-        let part = Part::folder(&self.folder, "report").with_context(context)?;
-        let mut staging = Staging { folder: part.path().to_owned(), files: Vec::new() };
+        let unfinished = Unfinished::folder(&self.folder, "report").with_context(context)?;
+        let mut staging = Staging { folder: unfinished.path().to_owned(), files: Vec::new() };
         let summary = fill(&mut staging)?;
         let mut summary = serde_json::to_value(summary).context("serialising the summary")?;
         summary["study"] = self.study.as_str().into();
@@ -107,7 +107,7 @@ impl ReportFolder {
         let _lock = self.lock()?;
         self.refuse_collisions(&staging.files)?;
         self.finish_committed()?;
-        part.finish(&self.folder.join(READY)).and_then(|()| sync_folder(&self.folder)).with_context(context)?;
+        unfinished.finish(&self.folder.join(READY)).and_then(|()| sync_folder(&self.folder)).with_context(context)?;
         self.finish_committed()
     }
 
@@ -241,7 +241,7 @@ impl ReportFolder {
 
     /// Finds out about rights and room before a long study does.
     fn ensure_room(&self) -> io::Result<()> {
-        let probe = Part::file(&self.folder, "report", Readers::Default)?;
+        let probe = Unfinished::file(&self.folder, "report", Readers::Default)?;
         let mut file = probe.handle();
         file.write_all(&vec![0; ROOM])?;
         file.sync_all()

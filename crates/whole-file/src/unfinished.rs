@@ -1,4 +1,4 @@
-//! Names for what is not finished yet, and what processes that were killed left under such names.
+//! Hidden names for unfinished files and folders, and the removal of those that killed processes left.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -13,18 +13,18 @@ const MAX_NAME: usize = 200;
 /// An unfinished file or folder `.NAME.partial-N`. It is locked as long as its process lives, and
 /// removed when it is dropped.
 #[derive(Debug)]
-pub struct Part {
+pub struct Unfinished {
     path: PathBuf,
     handle: File,
     is_finished: bool,
 }
 
-impl Part {
-    /// A new file in `folder`, on its way to `name`. What dead processes left on the way there is
-    /// removed.
+impl Unfinished {
+    /// Creates a file in `folder` that will become `name`. Unfinished files of dead processes for
+    /// the same name are removed.
     ///
     /// # Errors
-    /// The system's.
+    /// An error of the system.
     pub fn file(folder: &Path, name: &str, readers: Readers) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
@@ -35,10 +35,10 @@ impl Part {
         Self::new(folder, name, |path| options.open(path))
     }
 
-    /// A new folder in `folder`.
+    /// Creates a folder in `folder` that will become `name`.
     ///
     /// # Errors
-    /// The system's.
+    /// An error of the system.
     pub fn folder(folder: &Path, name: &str) -> io::Result<Self> {
         Self::new(folder, name, |path| {
             fs::create_dir(path)?;
@@ -56,8 +56,8 @@ impl Part {
                 Ok(handle) => {
                     // Some network file systems have no locks; leftovers then stay.
                     let _ = handle.try_lock();
-                    // Between creation and lock it looked like a dead process's, and another may
-                    // have removed it.
+                    // Until it was locked, another process could take it for a leftover and remove
+                    // it.
                     if path.exists() {
                         return Ok(Self { path, handle, is_finished: false });
                     }
@@ -68,7 +68,7 @@ impl Part {
         }
     }
 
-    /// Where it is until it is finished.
+    /// The hidden path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -78,10 +78,10 @@ impl Part {
         &self.handle
     }
 
-    /// Moves it to its place.
+    /// Renames it to `target`.
     ///
     /// # Errors
-    /// The system's; the unfinished file or folder is then removed.
+    /// An error of the system; the unfinished file or folder is then removed.
     pub fn finish(mut self, target: &Path) -> io::Result<()> {
         fs::rename(&self.path, target)?;
         self.is_finished = true;
@@ -89,10 +89,10 @@ impl Part {
     }
 }
 
-impl Drop for Part {
+impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.is_finished {
-            // What cannot be removed now is removed as a leftover.
+            // If this fails, the next process removes it as a leftover.
             let _ = remove(&self.path);
         }
     }
@@ -103,9 +103,9 @@ fn prefix(name: &str) -> String {
     format!(".{}.partial-", &name[..end])
 }
 
-/// Removes what begins with `prefix` and whose lock nobody holds.
+/// Removes files and folders whose name begins with `prefix` and whose lock nobody holds.
 fn remove_leftovers(folder: &Path, prefix: &str) -> io::Result<()> {
-    // Whoever may write to a folder may still not list it.
+    // A folder that can be written cannot always be listed.
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries {
         let entry = entry?;
@@ -143,9 +143,9 @@ mod tests {
         fs::create_dir(at(".a.csv.partial-8")).unwrap();
         fs::write(at(".a.csv.partial-mine"), "a user's").unwrap();
         fs::write(at(".b.csv.partial-7"), "on the way to another name").unwrap();
-        let living = Part::file(folder.path(), "a.csv", Readers::Default).unwrap();
+        let living = Unfinished::file(folder.path(), "a.csv", Readers::Default).unwrap();
         assert!(!at(".a.csv.partial-7").exists() && !at(".a.csv.partial-8").exists());
-        let second = Part::file(folder.path(), "a.csv", Readers::Default).unwrap();
+        let second = Unfinished::file(folder.path(), "a.csv", Readers::Default).unwrap();
         assert!(living.path().exists() && living.path() != second.path());
         drop((living, second));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "what was not ours");
@@ -155,8 +155,8 @@ mod tests {
     fn long_names_are_cut() {
         let folder = tempfile::tempdir().unwrap();
         let name = "ε".repeat(127);
-        let part = Part::file(folder.path(), &name, Readers::Default).unwrap();
-        part.finish(&folder.path().join(&name)).unwrap();
+        let unfinished = Unfinished::file(folder.path(), &name, Readers::Default).unwrap();
+        unfinished.finish(&folder.path().join(&name)).unwrap();
         assert!(folder.path().join(&name).exists());
     }
 }
