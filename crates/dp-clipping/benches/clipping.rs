@@ -5,12 +5,9 @@ use std::{hint::black_box, num::NonZeroUsize};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use dp_clipping::{
-    PresetParams, PublicContext,
-    bound::cap,
-    clip_gradients,
+    AdvanceScale, PresetParams, PublicContext, ScaleRule, clip_gradients,
     kernels::{Execution, Gradients, add_noise, clip_and_sum, norms, scale_and_sum, stream_read},
     registry,
-    rules::hard,
 };
 use ndarray::{Array1, Array2, Axis};
 use rand::{Rng, SeedableRng};
@@ -39,7 +36,8 @@ fn kernels(c: &mut Criterion) {
     let (array, threshold) = gradients(n_params);
     let view = Gradients::from_view(&array).expect("row-major");
     let execution = Execution::with_threads(std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN));
-    let scale = |_: usize, norm: f64| cap(hard::scale(norm, threshold), norm, threshold);
+    let hard = AdvanceScale { rule: ScaleRule::Hard, threshold };
+    let scale = |_: usize, norm: f64| hard.scale(norm);
     let mut sum = vec![0.0_f32; n_params];
 
     let (_, scales) = clip_and_sum(&view, scale, &mut sum, &execution).expect("lengths fit");

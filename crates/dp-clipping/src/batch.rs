@@ -1,6 +1,10 @@
 //! What goes into a method and what comes out.
 
-use crate::{CountQuery, error::ClipError};
+use crate::{
+    CountQuery,
+    bound::{MAX_SCALE, MIN_SCALE},
+    error::ClipError,
+};
 
 /// One Poisson batch as a method sees it: never the gradients, only their norms, and the group of
 /// each record.
@@ -47,8 +51,9 @@ pub(crate) fn is_valid_norm(norm: f64) -> bool {
 /// A method's answer to one batch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Clipped {
-    /// `s_i`, `[batch]`. `s_i‖g_i‖ ≤ bound` for every `i`, with the headroom of
-    /// [`crate::bound::HEADROOM`]; exactly 0 for a norm that is not finite.
+    /// `s_i`, `[batch]`: 0, or between [`Self::MIN_SCALE`] and [`Self::MAX_SCALE`]. `s_i‖g_i‖ ≤
+    /// bound·(1 − 2⁻¹⁸)` for every `i`: the headroom covers the rounding of norms, scales and
+    /// products in f32. Exactly 0 for a norm that is not finite.
     pub scales: Vec<f64>,
     /// `S`: the sensitivity of `Σ s_i g_i` when one record is added or removed. The noise is `N(0,
     /// (σS)²)`.
@@ -64,4 +69,11 @@ pub struct Clipped {
     /// Records whose norm was not a finite number: they contribute nothing to the sum and to the
     /// counts. A diagnostic without noise, not to be released.
     pub n_non_finite: usize,
+}
+
+impl Clipped {
+    /// Smallest scale but 0: the smallest normal f32, 2⁻¹²⁶.
+    pub const MIN_SCALE: f64 = MIN_SCALE;
+    /// Largest scale, 2⁹⁶: finite in f32, with room for the product.
+    pub const MAX_SCALE: f64 = MAX_SCALE;
 }

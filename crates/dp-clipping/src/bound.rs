@@ -20,20 +20,20 @@ use std::ops::RangeInclusive;
 use crate::error::{ClipError, check};
 
 /// Largest share of the bound that a record may reach: `1 − 2⁻¹⁸`.
-pub const HEADROOM: f64 = 1.0 - 1.0 / 262_144.0;
+pub(crate) const HEADROOM: f64 = 1.0 - 1.0 / 262_144.0;
 
 /// Largest scale, 2⁹⁶: finite in f32 with room for the product. A larger one arises only for
 /// vanishing gradients.
-pub const MAX_SCALE: f64 = (1_u128 << 96) as f64;
+pub(crate) const MAX_SCALE: f64 = (1_u128 << 96) as f64;
 
 /// Smallest non-zero scale, 2⁻¹²⁶, the smallest normal f32. Below it the cast to f32 may round up
 /// by a large factor and break the bound, so the scale becomes 0.
-pub const MIN_SCALE: f64 = f32::MIN_POSITIVE as f64;
+pub(crate) const MIN_SCALE: f64 = f32::MIN_POSITIVE as f64;
 
 /// Range of every threshold and clipping norm, 2⁻⁶⁰ to 2⁶⁰ (8.7e-19 to 1.2e18), so that neither
 /// they nor their squares leave the normal range of f32. A controller that would run to 0 or ∞
 /// stops here; stopping is post-processing.
-pub const THRESHOLD_RANGE: RangeInclusive<f64> = 1.0 / ((1_u64 << 60) as f64)..=(1_u64 << 60) as f64;
+pub(crate) const THRESHOLD_RANGE: RangeInclusive<f64> = 1.0 / ((1_u64 << 60) as f64)..=(1_u64 << 60) as f64;
 
 /// `scale`, lowered where needed so that `scale·norm` stays below `bound` in floating point.
 ///
@@ -43,15 +43,8 @@ pub const THRESHOLD_RANGE: RangeInclusive<f64> = 1.0 / ((1_u64 << 60) as f64)..=
 ///
 /// **Edge cases.** A norm that is NaN, infinite or negative gives 0. A zero norm leaves the scale
 /// as it is, up to [`MAX_SCALE`].
-///
-/// ```
-/// use dp_clipping::bound::{HEADROOM, cap};
-/// assert_eq!(cap(1.0, 0.5, 1.0), 1.0);
-/// assert_eq!(cap(1.0, 4.0, 1.0), HEADROOM / 4.0);
-/// assert_eq!(cap(1.0, f64::NAN, 1.0), 0.0);
-/// ```
 #[inline]
-pub fn cap(scale: f64, norm: f64, bound: f64) -> f64 {
+pub(crate) fn cap(scale: f64, norm: f64, bound: f64) -> f64 {
     if !crate::batch::is_valid_norm(norm) {
         return 0.0;
     }
@@ -76,6 +69,13 @@ pub(crate) fn clamp_threshold(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn by_hand() {
+        assert_eq!(cap(1.0, 0.5, 1.0), 1.0);
+        assert_eq!(cap(1.0, 4.0, 1.0), HEADROOM / 4.0);
+        assert_eq!(cap(1.0, f64::NAN, 1.0), 0.0);
+    }
 
     #[test]
     fn extreme_norms_stay_bounded() {

@@ -1,13 +1,13 @@
-//! Any cell of the grid, as plain data.
+//! A clipping method as plain data.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     ClipBatch, ClipError, ClipMethod, Clipped, Controller, CountQuery, Coupling, MethodState, PublicContext, ScaleRule,
     Weights,
+    combined::{self, CombinedMethod},
     count::NOISE_MULTIPLIER_RANGE,
     error::check,
-    grid::{self, GridMethod},
 };
 
 /// A scale rule, a threshold controller and sample weights, with everything they need but the
@@ -89,7 +89,7 @@ impl ClipConfig {
         for multiplier in self.count_noise_multipliers(context) {
             check("count noise multiplier", multiplier, NOISE_MULTIPLIER_RANGE, "0 to 2^60")?;
         }
-        Ok(Box::new(GridMethod::new(*self, *context)))
+        Ok(Box::new(CombinedMethod::new(*self, *context)))
     }
 
     /// A step under counts that were released before: everything of [`ClipMethod::clip`] that
@@ -111,9 +111,9 @@ impl ClipConfig {
     ) -> Result<Clipped, ClipError> {
         self.validate()?;
         context.validate()?;
-        let mut method = GridMethod::new(*self, *context);
+        let mut method = CombinedMethod::new(*self, *context);
         method.restore(state)?;
-        grid::replay(self, context, state.threshold, batch, released)
+        combined::replay(self, context, state.threshold, batch, released)
     }
 
     /// Noise multipliers of the count queries of every step, known before the first one, so that a
@@ -132,7 +132,7 @@ impl ClipConfig {
 
     /// The count queries of every step, known before the first one; their `released` is empty.
     pub fn queries(&self, context: &PublicContext) -> Vec<CountQuery> {
-        grid::planned_queries(self, context)
+        combined::planned_queries(self, context)
     }
 
     /// Whether the declared bound is a proven sensitivity. If not, an ε computed from it is

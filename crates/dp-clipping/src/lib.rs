@@ -1,25 +1,26 @@
 #![doc = include_str!("../README.md")]
 
-pub mod batch;
-pub mod bound;
-pub mod config;
-pub mod context;
-pub mod controllers;
-pub mod count;
-pub mod coupling;
-pub mod error;
+mod batch;
+mod bound;
+mod combined;
+mod config;
+mod context;
+mod controllers;
+mod count;
+mod coupling;
+mod error;
 mod gradients;
-mod grid;
+#[doc(hidden)]
+pub mod internal;
 pub mod kernels;
-pub mod method;
-pub mod methods;
+mod method;
+mod method_entry;
+mod methods;
 pub mod noise;
-pub mod per_layer;
 pub mod registry;
-pub mod rules;
-pub mod simd;
-pub mod threshold;
-pub mod weights;
+mod rules;
+mod simd;
+mod weights;
 
 /// The version whose generators the methods take: `dp_clipping::rand::CryptoRng`.
 pub use rand;
@@ -27,13 +28,13 @@ pub use rand;
 pub use batch::{ClipBatch, Clipped};
 pub use config::ClipConfig;
 pub use context::PublicContext;
-pub use controllers::{Controller, Counted};
+pub use controllers::{Bits, Controller, Counted, ShareOf};
 pub use count::{CountNoise, CountQuery};
 pub use coupling::{Coupling, FairlensForm};
 pub use error::ClipError;
 pub use gradients::clip_gradients;
 pub use method::{AdvanceScale, ClipMethod, MethodState};
-pub use registry::{MethodEntry, PresetParams};
+pub use method_entry::{MethodEntry, PresetParams};
 pub use rules::ScaleRule;
 pub use weights::Weights;
 

@@ -40,7 +40,16 @@ pub trait ClipMethod: Send {
     fn restore(&mut self, state: &MethodState) -> Result<(), ClipError>;
 }
 
-/// A scale that is known before the batch.
+/// A rule at a threshold: the scale of a record where it does not depend on the other records of the
+/// batch.
+///
+/// ```
+/// use dp_clipping::{AdvanceScale, ScaleRule};
+/// let hard = AdvanceScale { rule: ScaleRule::Hard, threshold: 1.0 };
+/// assert_eq!(hard.scale(0.5), 1.0);
+/// assert!(hard.scale(4.0) * 4.0 <= 1.0 && hard.scale(4.0) > 0.2499);
+/// assert_eq!(hard.scale(f64::NAN), 0.0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AdvanceScale {
     /// The rule.
@@ -50,7 +59,9 @@ pub struct AdvanceScale {
 }
 
 impl AdvanceScale {
-    /// The scale of a record, bounded in floating point.
+    /// The scale of a record with this norm, bounded in floating point: for every norm, NaN and ∞
+    /// included, `scale·norm` is at most the rule's bound.
+    #[inline]
     pub fn scale(&self, norm: f64) -> f64 {
         cap(self.rule.scale(norm, self.threshold), norm, self.rule.bound(self.threshold))
     }

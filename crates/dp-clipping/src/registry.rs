@@ -4,119 +4,7 @@
 
 use std::fmt::Write as _;
 
-use serde::{Deserialize, Serialize};
-
-use crate::{ClipConfig, ClipError, CountNoise, FairlensForm, PublicContext, controllers::ShareOf, methods};
-
-/// The settings a study varies. A preset reads those it needs; `None` means the value of the
-/// method's paper.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct PresetParams {
-    /// Clipping norm: `C`, `C0`, or the first threshold of an adaptive method.
-    pub clip_norm: f64,
-    /// First (or constant) upper bound `Z` of the global methods; 50 by default.
-    pub upper_bound: Option<f64>,
-    /// Tolerance τ of the geometric controllers.
-    pub tolerance: Option<f64>,
-    /// Rate η_C of the geometric controllers.
-    pub rate: Option<f64>,
-    /// Target γ of the geometric controllers; η_Z of Global-Adapt.
-    pub target: Option<f64>,
-    /// Lower bound `C_LB` of the bounded methods, a tenth of the first threshold by default; of
-    /// `adaptive` and `soft-adaptive`, which have none by default.
-    pub lower_bound: Option<f64>,
-    /// Noise of every count.
-    pub count_noise: CountNoise,
-    /// What DPSGD-F divides a group's share of clipped gradients by.
-    pub share_of: ShareOf,
-    /// FairLens's γ1 and γ2; both 1 by default.
-    pub fairlens_weights: Option<[f64; 2]>,
-    /// Whose FairLens.
-    pub fairlens_form: FairlensForm,
-}
-
-impl Default for PresetParams {
-    fn default() -> Self {
-        Self {
-            clip_norm: 1.0,
-            upper_bound: None,
-            tolerance: None,
-            rate: None,
-            target: None,
-            lower_bound: None,
-            count_noise: CountNoise::default(),
-            share_of: ShareOf::default(),
-            fairlens_weights: None,
-            fairlens_form: FairlensForm::default(),
-        }
-    }
-}
-
-/// A named method.
-#[derive(Debug, Clone, Copy)]
-pub struct MethodEntry {
-    /// Its one name everywhere, for example `dpsgd-f`.
-    pub name: &'static str,
-    /// As papers and tables write it, for example `DPSGD-F`.
-    pub label: &'static str,
-    /// What it does, in one line.
-    pub summary: &'static str,
-    /// Where it was published.
-    pub source: &'static str,
-    /// Where this implementation differs from the published text or code, and why; empty if
-    /// nowhere.
-    pub differs: &'static str,
-    /// Its cell of the grid.
-    pub preset: fn(&PresetParams) -> ClipConfig,
-}
-
-impl MethodEntry {
-    /// The configuration under these settings. It is checked when it is built.
-    pub fn config(&self, params: &PresetParams) -> ClipConfig {
-        (self.preset)(params)
-    }
-
-    /// The settings that differ from the default and that this method does not read.
-    pub fn unread(&self, params: &PresetParams) -> Vec<&'static str> {
-        let default = PresetParams::default();
-        // Whether two values of a setting make two configurations.
-        let reads = |change: &dyn Fn(f64, &mut PresetParams)| {
-            let [one, other] = [0.25, 0.75].map(|value| {
-                let mut params = default;
-                change(value, &mut params);
-                self.config(&params)
-            });
-            one != other
-        };
-        let unread = |name, is_given: bool, change: &dyn Fn(f64, &mut PresetParams)| {
-            (is_given && !reads(change)).then_some(name)
-        };
-        [
-            unread("clip_norm", params.clip_norm != default.clip_norm, &|value, params| params.clip_norm = value),
-            unread("upper_bound", params.upper_bound.is_some(), &|value, params| params.upper_bound = Some(value)),
-            unread("tolerance", params.tolerance.is_some(), &|value, params| params.tolerance = Some(value)),
-            unread("rate", params.rate.is_some(), &|value, params| params.rate = Some(value)),
-            unread("target", params.target.is_some(), &|value, params| params.target = Some(value)),
-            unread("lower_bound", params.lower_bound.is_some(), &|value, params| params.lower_bound = Some(value)),
-            unread("count_noise", params.count_noise != default.count_noise, &|value, params| {
-                params.count_noise = CountNoise::Multiplier(value);
-            }),
-            unread("share_of", params.share_of != default.share_of, &|value, params| {
-                params.share_of = if value < 0.5 { ShareOf::Batch } else { ShareOf::Groups };
-            }),
-            unread("fairlens_weights", params.fairlens_weights.is_some(), &|value, params| {
-                params.fairlens_weights = Some([value; 2]);
-            }),
-            unread("fairlens_form", params.fairlens_form != default.fairlens_form, &|value, params| {
-                params.fairlens_form = if value < 0.5 { FairlensForm::Paper } else { FairlensForm::Code };
-            }),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
-    }
-}
+use crate::{ClipError, MethodEntry, PresetParams, PublicContext, methods};
 
 /// Every named method, in the order of the tables.
 pub fn methods() -> &'static [MethodEntry] {
@@ -206,6 +94,7 @@ pub fn markdown() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{CountNoise, FairlensForm, ShareOf};
 
     #[test]
     fn the_table_in_the_crate_is_current() {

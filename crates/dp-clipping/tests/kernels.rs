@@ -4,18 +4,22 @@
 use std::num::NonZeroUsize;
 
 use dp_clipping::{
-    bound::cap,
+    AdvanceScale, ScaleRule,
     kernels::{
         Element, Execution, Gradients, InstructionSet, SumOrder, add_noise, clip_and_sum, norms, scale_and_sum,
         stream_read,
     },
-    rules::hard,
 };
 use ndarray::{Array2, ArrayView2, Axis};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use rand_distr::{Distribution, StandardNormal};
+
+/// Hard clipping at this threshold.
+fn hard(threshold: f64) -> AdvanceScale {
+    AdvanceScale { rule: ScaleRule::Hard, threshold }
+}
 
 /// All ways to run a kernel on this machine.
 fn executions() -> Vec<Execution> {
@@ -70,7 +74,7 @@ fn check_shape<T: Element>(n_records: usize, n_params: usize, tolerance: f64) {
     let array = gradients::<T>(n_records, n_params, (n_records * 1000 + n_params) as u64);
     let view = Gradients::from_view(&array).unwrap();
     let expected_norms = reference_norms(&array);
-    let scales: Vec<f64> = expected_norms.iter().map(|&norm| cap(hard::scale(norm, 3.0), norm, 3.0)).collect();
+    let scales: Vec<f64> = expected_norms.iter().map(|&norm| hard(3.0).scale(norm)).collect();
     let mut first: Option<(Vec<u64>, Vec<u64>)> = None;
     for execution in executions() {
         let actual = norms(&view, &execution);
@@ -88,7 +92,7 @@ fn check_shape<T: Element>(n_records: usize, n_params: usize, tolerance: f64) {
         assert_eq!((bits, norm_bits), *first, "{execution:?}");
 
         let mut fused = vec![T::from_f64(f64::NAN); n_params];
-        let scale = |_: usize, norm: f64| cap(hard::scale(norm, 3.0), norm, 3.0);
+        let scale = |_: usize, norm: f64| hard(3.0).scale(norm);
         let (fused_norms, fused_scales) = clip_and_sum(&view, scale, &mut fused, &execution).unwrap();
         assert_eq!(fused_norms, actual);
         check_sum(&fused, &array, &fused_scales, tolerance * 8.0);
@@ -121,7 +125,7 @@ fn fixed_order_gives_the_same_bits_for_any_number_of_threads() {
     let view = Gradients::from_view(&array).unwrap();
     let run = |execution: &Execution| {
         let mut sum = vec![0.0; 20_000];
-        clip_and_sum(&view, |_, norm| cap(hard::scale(norm, 1.0), norm, 1.0), &mut sum, execution).unwrap();
+        clip_and_sum(&view, |_, norm| hard(1.0).scale(norm), &mut sum, execution).unwrap();
         sum.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
     };
     let fixed: Vec<_> = executions().iter().filter(|e| e.sum_order == SumOrder::Fixed).map(run).collect();
@@ -174,7 +178,7 @@ fn special_values_reach_nothing() {
         assert!(norms[5] > 0.0);
 
         let mut sum = vec![0.0; 20];
-        let scale = |_, norm| cap(hard::scale(norm, 1.0), norm, 1.0);
+        let scale = |_, norm| hard(1.0).scale(norm);
         let (_, scales) = clip_and_sum(&view, scale, &mut sum, &execution).unwrap();
         assert_eq!((scales[1], scales[2]), (0.0, 0.0));
         // The scale of 1e200 would be below the smallest f32 and is 0; the last row reaches the
@@ -279,7 +283,7 @@ proptest! {
     fn a_clipped_record_is_within_the_bound(bits in prop::collection::vec(any::<f32>(), 1..200), bound in 1e-6..1e6) {
         let view = Gradients::from_slice(&bits, bits.len()).unwrap();
         let mut sum = vec![0.0_f32; bits.len()];
-        clip_and_sum(&view, |_, norm| cap(hard::scale(norm, bound), norm, bound), &mut sum, &Execution::default()).unwrap();
+        clip_and_sum(&view, |_, norm| hard(bound).scale(norm), &mut sum, &Execution::default()).unwrap();
         let length = sum.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
         prop_assert!(length <= bound, "{length} > {bound}");
     }

@@ -1,13 +1,10 @@
-//! Laws that hold for every registered method and every cell of the grid.
+//! Laws that hold for every registered method and every combination.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
 use dp_clipping::{
-    ClipBatch, ClipConfig, Clipped, MethodState, PublicContext,
-    bound::{MAX_SCALE, MIN_SCALE, THRESHOLD_RANGE},
-    noise::GRID,
-    registry,
+    ClipBatch, ClipConfig, Clipped, Controller, MethodState, PresetParams, PublicContext, noise::GRID, registry,
 };
 use proptest::prelude::*;
 use rand::SeedableRng;
@@ -133,11 +130,11 @@ proptest! {
         for _ in 0..10 {
             let clipped = method.clip(&ClipBatch { norms: &norms, groups: &groups }, &mut rng).unwrap();
             prop_assert!(clipped.bound.is_finite() && clipped.bound > 0.0);
-            prop_assert!(clipped.thresholds.iter().all(|threshold| THRESHOLD_RANGE.contains(threshold)));
+            prop_assert!(clipped.thresholds.iter().all(|threshold| Controller::THRESHOLD_RANGE.contains(threshold)));
             prop_assert_eq!(clipped.group_bounds.len(), context.n_groups);
             let mut n_non_finite = 0;
             for ((&scale, &norm), &group) in clipped.scales.iter().zip(&norms).zip(&groups) {
-                prop_assert!(scale == 0.0 || (MIN_SCALE..=MAX_SCALE).contains(&scale));
+                prop_assert!(scale == 0.0 || (Clipped::MIN_SCALE..=Clipped::MAX_SCALE).contains(&scale));
                 if norm.is_finite() && norm >= 0.0 {
                     // In f64, and after the cast to f32 with a norm that was 1e-6 too small.
                     prop_assert!(scale * norm <= clipped.group_bounds[group]);
@@ -228,7 +225,7 @@ fn a_million_norms_per_method() {
     let context = PublicContext { n_groups: 2, expected_batch_size: 1000.0, noise_multiplier: 1.0 };
     let special = [0.0, 5e-324, f64::MIN_POSITIVE, 1.0, 50.0, f64::MAX, f64::INFINITY, f64::NAN];
     for entry in registry::methods() {
-        let mut method = entry.config(&registry::PresetParams::default()).build(&context).unwrap();
+        let mut method = entry.config(&PresetParams::default()).build(&context).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(11);
         for _ in 0..1000 {
             let norms: Vec<f64> = (0..1000)
@@ -237,7 +234,11 @@ fn a_million_norms_per_method() {
             let groups: Vec<usize> = (0..1000).map(|_| rng.random_range(0..2)).collect();
             let clipped = method.clip(&ClipBatch { norms: &norms, groups: &groups }, &mut rng).unwrap();
             for ((&scale, &norm), &group) in clipped.scales.iter().zip(&norms).zip(&groups) {
-                assert!(scale == 0.0 || (MIN_SCALE..=MAX_SCALE).contains(&scale), "{}: {scale}", entry.name);
+                assert!(
+                    scale == 0.0 || (Clipped::MIN_SCALE..=Clipped::MAX_SCALE).contains(&scale),
+                    "{}: {scale}",
+                    entry.name
+                );
                 assert!(scale == 0.0 || scale * norm <= clipped.group_bounds[group], "{}: {norm}", entry.name);
             }
         }

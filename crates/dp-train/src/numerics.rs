@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use dp_clipping::simd::instruction_set;
+use dp_clipping::internal::instruction_set;
 use sha2::{Digest as _, Sha256};
 
 /// Version of the arithmetic: two programs of the same version, on processors with the same

@@ -11,7 +11,7 @@
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
 )]
 
-pub(crate) use dp_clipping::simd::vectorise;
+pub(crate) use dp_clipping::internal::vectorise;
 
 /// Adding and subtracting it rounds an `f32` of magnitude below 2²² to an integer.
 const ROUND: f32 = 12_582_912.0;

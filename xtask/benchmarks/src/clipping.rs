@@ -8,9 +8,8 @@ use std::{num::NonZeroUsize, time::Instant};
 use anyhow::{Context, ensure};
 use candle_core::{D, Device, Tensor};
 use dp_clipping::{
-    bound::cap,
+    AdvanceScale, ScaleRule,
     kernels::{Execution, Gradients, InstructionSet, clip_and_sum, norms, scale_and_sum, stream_read},
-    rules::hard,
 };
 use serde::Serialize;
 
@@ -69,7 +68,8 @@ pub fn measure(settings: &Settings) -> anyhow::Result<Measured> {
     let tensor = Tensor::from_slice(&data, (batch, params), &Device::Cpu)?;
     // About half of the records lie above the middle record's norm.
     let threshold = norms(&view, &execution)[batch / 2];
-    let scale = |_: usize, norm: f64| cap(hard::scale(norm, threshold), norm, threshold);
+    let hard = AdvanceScale { rule: ScaleRule::Hard, threshold };
+    let scale = |_: usize, norm: f64| hard.scale(norm);
     let mut sum = vec![0.0_f32; params];
     let (_, scales) = clip_and_sum(&view, scale, &mut sum, &execution)?;
     check(&sum, ndarray_naive(&matrix, threshold as f32).as_slice().unwrap_or_default(), "ndarray")?;

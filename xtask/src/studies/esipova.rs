@@ -1,8 +1,7 @@
 //! What the experiments of Esipova et al. 2023 have in common (settings: appendix B.2).
 
 use dp_accounting::{Delta, NoiseMultiplier};
-use dp_clipping::controllers::ShareOf;
-use dp_clipping::{FairlensForm, PresetParams};
+use dp_clipping::{FairlensForm, PresetParams, ShareOf};
 use dp_train::{LearningRate, Loss, ModelConfig};
 use study_report::{Cause, Claim, TablePresentation};
 

@@ -1,8 +1,7 @@
 //! What the experiments of Xu et al. 2020 and 2021 have in common (settings: 6.1).
 
 use dp_accounting::{Delta, NoiseMultiplier};
-use dp_clipping::PresetParams;
-use dp_clipping::controllers::ShareOf;
+use dp_clipping::{PresetParams, ShareOf};
 use dp_data::mnist::Collection;
 use dp_data::{ScalingFit, adult, dutch};
 use dp_train::{LearningRate, Loss, ModelConfig, OptimiserConfig};

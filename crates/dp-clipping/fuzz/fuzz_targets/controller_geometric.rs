@@ -1,10 +1,7 @@
 //! The geometric controller under arbitrary rules, weights and norms.
 #![no_main]
 
-use dp_clipping::{
-    Controller, CountNoise,
-    controllers::{Bits, Counted},
-};
+use dp_clipping::{Bits, Controller, CountNoise, Counted};
 use dp_clipping_fuzz::{Surroundings, check};
 use libfuzzer_sys::fuzz_target;
 

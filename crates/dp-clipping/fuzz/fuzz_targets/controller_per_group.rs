@@ -1,8 +1,7 @@
 //! The per-group controller under arbitrary rules, weights and norms.
 #![no_main]
 
-use dp_clipping::controllers::ShareOf;
-use dp_clipping::{Controller, CountNoise};
+use dp_clipping::{Controller, CountNoise, ShareOf};
 use dp_clipping_fuzz::{Surroundings, check};
 use libfuzzer_sys::fuzz_target;
 

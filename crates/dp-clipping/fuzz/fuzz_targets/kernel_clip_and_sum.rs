@@ -3,9 +3,8 @@
 #![no_main]
 
 use dp_clipping::{
-    bound::cap,
+    AdvanceScale, ScaleRule,
     kernels::{Element, Gradients, clip_and_sum, norms, scale_and_sum},
-    rules::hard,
 };
 use dp_clipping_fuzz::{execution, stretch};
 use libfuzzer_sys::fuzz_target;
@@ -13,7 +12,8 @@ use libfuzzer_sys::fuzz_target;
 fn check<T: Element>(values: &[T], n_params: usize, bound: f64, epsilon: f64, threads: u8, choices: u8) {
     let execution = execution(threads, choices);
     let gradients = Gradients::from_slice(values, n_params).expect("whole rows");
-    let scale = |_: usize, norm: f64| cap(hard::scale(norm, bound), norm, bound);
+    let hard = AdvanceScale { rule: ScaleRule::Hard, threshold: bound };
+    let scale = |_: usize, norm: f64| hard.scale(norm);
     let mut fused = vec![T::from_f64(1.0); n_params];
     let (fused_norms, scales) = clip_and_sum(&gradients, scale, &mut fused, &execution).expect("lengths fit");
     let plain_norms = norms(&gradients, &execution);

@@ -4,8 +4,7 @@ use std::num::NonZeroUsize;
 
 use arbitrary::Arbitrary;
 use dp_clipping::{
-    ClipBatch, ClipConfig, Controller, CountNoise, PublicContext, ScaleRule, Weights,
-    bound::{MAX_SCALE, MIN_SCALE, THRESHOLD_RANGE},
+    ClipBatch, ClipConfig, Clipped, Controller, CountNoise, PublicContext, ScaleRule, Weights,
     kernels::{Execution, InstructionSet, SumOrder},
 };
 use rand::SeedableRng;
@@ -24,7 +23,7 @@ pub struct Surroundings {
     seed: u64,
 }
 
-/// Builds the cell of the grid and takes some steps. Parameters that are refused are fine;
+/// Builds the combination and takes some steps. Parameters that are refused are fine;
 /// everything accepted must keep its promises.
 pub fn check(controller: Controller, s: &Surroundings) {
     let rule = match s.rule % 7 {
@@ -52,9 +51,9 @@ pub fn check(controller: Controller, s: &Surroundings) {
         let clipped =
             method.clip(&ClipBatch { norms: &norms, groups: &groups }, &mut rng).expect("the batch is well formed");
         assert!(clipped.bound.is_finite() && clipped.bound > 0.0);
-        assert!(clipped.thresholds.iter().all(|threshold| THRESHOLD_RANGE.contains(threshold)));
+        assert!(clipped.thresholds.iter().all(|threshold| Controller::THRESHOLD_RANGE.contains(threshold)));
         for ((&scale, &norm), &group) in clipped.scales.iter().zip(&norms).zip(&groups) {
-            assert!(scale == 0.0 || (MIN_SCALE..=MAX_SCALE).contains(&scale));
+            assert!(scale == 0.0 || (Clipped::MIN_SCALE..=Clipped::MAX_SCALE).contains(&scale));
             if norm.is_finite() && norm >= 0.0 {
                 assert!(f64::from(scale as f32) * norm <= clipped.group_bounds[group]);
                 assert!(clipped.group_bounds[group] <= clipped.bound);

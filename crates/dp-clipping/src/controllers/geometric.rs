@@ -1,24 +1,4 @@
-//! Geometric updates that steer a noisy fraction of the batch towards a target.
-//!
-//! Counting the norms above `τC`: `C ← max(C_LB, C·exp(η(b̃ − γ)))`. Counting those within: `C ←
-//! max(C_LB, C·exp(−η(b̃ − γ)))`. The released fraction is `b̃ = (Σ bits + noise)/B` with the
-//! public expected batch size `B`.
-//!
-//! | method | counted | τ | η | γ |
-//! |---|---|---|---|---|
-//! | Andrew 2021; SoftAdaClip | within | 1 | η_C | γ |
-//! | Esipova 2023 (Global-Adapt, threshold `Z`) | above | τ | 1 | η_Z |
-//! | Zhao 2025 | above | τ | η_C | γ |
-//!
-//! **Raw or centred bits.** A raw bit is 0 or 1, so the count has sensitivity 1. A centred bit is
-//! −½ or ½, so the sum has sensitivity ½ and, at the same noise multiplier, half the noise; `b̃`
-//! gets the constant ½ back. But centred bits see the random size of a Poisson batch as `(½ −
-//! b/|B|)` of its deviation, raw ones as `b/|B|`: centring pays where the fraction is near ½ and
-//! the batch is small against the noise (Andrew's median), and harms where the fraction is near 0
-//! (Esipova's upper bound).
-//!
-//! **Edge cases.** An empty batch moves the threshold by noise alone. The threshold stays in
-//! [`crate::bound::THRESHOLD_RANGE`].
+//! The geometric update; see [`Controller::Geometric`](super::Controller::Geometric).
 
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +15,17 @@ pub enum Counted {
 }
 
 /// How one record enters the count.
+///
+/// At the same noise multiplier a centred count gets half the noise of a raw one. But centred bits
+/// see the random size of a Poisson batch as `(½ − b/|B|)` of its deviation, raw ones as `b/|B|`.
+/// Centring pays where the fraction is near ½ and the batch is small against the noise (Andrew's
+/// median), and harms where the fraction is near 0 (Esipova's upper bound).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bits {
     /// 0 or 1: sensitivity 1.
     Raw,
-    /// −½ or ½: sensitivity ½.
+    /// −½ or ½: sensitivity ½; the released fraction gets the constant ½ back.
     Centred,
 }
 
@@ -71,7 +56,7 @@ pub(super) fn release_fraction(
 }
 
 /// The threshold after a released fraction.
-pub(crate) fn next_threshold(
+pub(super) fn next_threshold(
     current: f64,
     fraction: f64,
     counted: Counted,

@@ -1,28 +1,47 @@
 //! Threshold controllers: the threshold in force at each step.
 
-pub mod constant;
-pub mod geometric;
-pub mod per_group;
+mod constant;
+mod geometric;
+mod per_group;
 
 pub use geometric::{Bits, Counted};
 pub use per_group::ShareOf;
 
+use std::ops::RangeInclusive;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ClipBatch, ClipError, CountNoise, CountQuery, PublicContext, bound::check_threshold, count::Release, error::check,
+    ClipBatch, ClipError, CountNoise, CountQuery, PublicContext,
+    bound::{THRESHOLD_RANGE, check_threshold},
+    count::Release,
+    error::check,
 };
 
 /// How the threshold moves between steps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Controller {
-    /// The same threshold at every step; see [`constant`].
+    /// The same public threshold at every step, without a count.
     Constant {
         /// `C` or `Z`.
         threshold: f64,
     },
-    /// A geometric update from one noisy count per step; see [`geometric`].
+    /// A geometric update from one noisy count per step, which steers a fraction of the batch
+    /// towards a target.
+    ///
+    /// If the norms above `τC` are counted, `C ← max(C_LB, C·exp(η(b̃ − γ)))`; if those within, `C ←
+    /// max(C_LB, C·exp(−η(b̃ − γ)))`. The released fraction is `b̃ = (Σ bits + noise)/B` with the
+    /// public expected batch size `B`.
+    ///
+    /// | method | counted | τ | η | γ |
+    /// |---|---|---|---|---|
+    /// | Andrew 2021; SoftAdaClip | within | 1 | η_C | γ |
+    /// | Esipova 2023 (Global-Adapt, threshold `Z`) | above | τ | 1 | η_Z |
+    /// | Zhao 2025 | above | τ | η_C | γ |
+    ///
+    /// **Edge cases.** An empty batch moves the threshold by noise alone. The threshold stays in
+    /// [`Self::THRESHOLD_RANGE`].
     Geometric {
         /// Threshold of the first step.
         initial: f64,
@@ -41,7 +60,24 @@ pub enum Controller {
         /// Noise of the count.
         count_noise: CountNoise,
     },
-    /// One threshold per group from this step's noisy counts; see [`per_group`].
+    /// One threshold per group, from the noisy counts of the same step.
+    ///
+    /// `m_k` records of group `k` have a norm above `C0`, `o_k` do not. From the noisy `m̃_k, õ_k`:
+    /// `C_k = C0·(1 + (m̃_k/b̃_k)/(m̃/B))` with `b̃_k = m̃_k + õ_k`, `m̃ = Σ m̃_k` and the public
+    /// expected batch size `B`.
+    ///
+    /// **Guarantee.** One record changes one of the `2K` counts by one: L2 sensitivity 1. The
+    /// thresholds are post-processing, so the gradient's noise must scale with `max_k C_k` over
+    /// *all* groups.
+    ///
+    /// **Edge cases.** Negative noisy counts are clamped as the authors' code does, `max(⌊·⌋, 0)`;
+    /// a group whose `b̃_k` is 0, and every group when `m̃` is 0, gets `C_k = C0`
+    /// ([`ShareOf::Groups`] differs). `C_k ≤ C0·(1 + B)` follows.
+    ///
+    /// **Source.** Xu 2021, Algorithm 2. Esipova 2023, Algorithm 3 prints noise `σ2·C0`, which is
+    /// too little; Esipova's code uses the largest `C_k` among groups present in the batch, which
+    /// is private, and the unweighted mean of the groups' ratios in place of `m̃/B`
+    /// ([`ShareOf::Groups`]).
     PerGroup {
         /// `C0`.
         base: f64,
@@ -64,6 +100,11 @@ pub(crate) struct Control {
 }
 
 impl Controller {
+    /// Range of every threshold and clipping norm, 2⁻⁶⁰ to 2⁶⁰, so that neither they nor their squares
+    /// leave the normal range of f32. A controller that would run to 0 or ∞ stops here; stopping is
+    /// post-processing.
+    pub const THRESHOLD_RANGE: RangeInclusive<f64> = THRESHOLD_RANGE;
+
     /// Threshold of the first step, for controllers with memory.
     pub(crate) fn initial_threshold(&self) -> Option<f64> {
         match *self {

@@ -1,20 +1,4 @@
-//! One threshold per group, from the noisy counts of the same step.
-//!
-//! `m_k` records of group `k` have a norm above `C0`, `o_k` do not. From the noisy `m̃_k, õ_k`:
-//! `C_k = C0·(1 + (m̃_k/b̃_k)/(m̃/B))` with `b̃_k = m̃_k + õ_k`, `m̃ = Σ m̃_k` and the public
-//! expected batch size `B`.
-//!
-//! **Guarantee.** One record changes one of the `2K` counts by one: L2 sensitivity 1. The
-//! thresholds are post-processing, so the gradient's noise must scale with `max_k C_k` over *all*
-//! groups.
-//!
-//! **Edge cases.** Negative noisy counts are clamped as the authors' code does, `max(⌊·⌋, 0)`; a
-//! group whose `b̃_k` is 0, and every group when `m̃` is 0, gets `C_k = C0` ([`ShareOf::Groups`]
-//! differs). `C_k ≤ C0·(1 + B)` follows.
-//!
-//! **Source.** Xu 2021, Algorithm 2. Esipova 2023, Algorithm 3 prints noise `σ2·C0`, which is too
-//! little; Esipova's code uses the largest `C_k` among groups present in the batch, which is
-//! private, and the unweighted mean of the groups' ratios in place of `m̃/B` ([`ShareOf::Groups`]).
+//! Thresholds of the groups; see [`Controller::PerGroup`](super::Controller::PerGroup).
 
 use serde::{Deserialize, Serialize};
 

@@ -20,10 +20,10 @@ const FIXED_PARTS: usize = 8;
 /// **Shapes.** `out`: `[params]`, overwritten. Returns norms and scales, `[batch]` each.
 ///
 /// **Edge cases.** `scale(i, norm)` is called for every record, also for a norm that is not finite,
-/// and must then give 0 (as [`crate::bound::cap`] does); a row with scale 0 is not added.
+/// and must then give 0 (as [`AdvanceScale`](crate::AdvanceScale) does); a row with scale 0 is not added.
 ///
-/// **Headroom.** Nothing here bounds a row: the scale does. [`crate::bound::cap`] leaves 2⁻¹⁸ (four
-/// millionths) of the bound free, which covers the rounding of the norm, of the scale and of each
+/// **Headroom.** Nothing here bounds a row: the scale does. [`AdvanceScale`](crate::AdvanceScale) leaves
+/// 2⁻¹⁸ (four millionths) of the bound free, which covers the rounding of the norm, of the scale and of each
 /// product three times over, so a capped row's contribution stays within the bound in f32 too.
 /// Compared with exact clipping, sums are smaller by that share.
 ///
@@ -31,11 +31,11 @@ const FIXED_PARTS: usize = 8;
 /// [`ClipError::LengthMismatch`] if a length does not fit.
 ///
 /// ```
-/// use dp_clipping::{bound::cap, kernels::{Execution, Gradients, clip_and_sum}, rules::hard};
+/// use dp_clipping::{AdvanceScale, ScaleRule, kernels::{Execution, Gradients, clip_and_sum}};
 /// let gradients = Gradients::from_slice(&[3.0, 4.0, 0.3, 0.4], 2)?;
 /// let mut sum = [0.0_f64; 2];
-/// let scale = |_, norm| cap(hard::scale(norm, 1.0), norm, 1.0);
-/// let (norms, scales) = clip_and_sum(&gradients, scale, &mut sum, &Execution::default())?;
+/// let hard = AdvanceScale { rule: ScaleRule::Hard, threshold: 1.0 };
+/// let (norms, scales) = clip_and_sum(&gradients, |_, norm| hard.scale(norm), &mut sum, &Execution::default())?;
 /// assert_eq!((norms[0], scales[1]), (5.0, 1.0));
 /// assert!((sum[0] - 0.9).abs() < 1e-5 && (sum[1] - 1.2).abs() < 1e-5);
 /// # Ok::<(), dp_clipping::ClipError>(())

@@ -9,7 +9,7 @@ use super::published_controllers;
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};
 
 /// `adaptive`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "adaptive",
     label: "Adaptive",
     summary: "hard clipping at a threshold that follows a noisy quantile of the norms",

@@ -6,7 +6,7 @@
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 
 /// `automatic`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "automatic",
     label: "Automatic",
     summary: "every gradient normalised, with a stability constant",

@@ -8,7 +8,7 @@ use super::published_controllers::{esipova, lower_bound, upper_bound};
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};
 
 /// `bounded-global-adapt`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "bounded-global-adapt",
     label: "Bounded Global-Adapt",
     summary: "Global-Adapt whose Z stops at a lower bound",

@@ -8,7 +8,7 @@ use super::published_controllers::{lower_bound, zhao};
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};
 
 /// `bounded-soft-adaptive`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "bounded-soft-adaptive",
     label: "Bounded soft adaptive",
     summary: "normalised tanh scaling at a threshold that follows a noisy count down to a lower bound",

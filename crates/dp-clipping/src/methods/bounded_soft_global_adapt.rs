@@ -8,7 +8,7 @@ use super::published_controllers::{esipova, lower_bound, upper_bound};
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};
 
 /// `bounded-soft-global-adapt`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "bounded-soft-global-adapt",
     label: "Bounded soft Global-Adapt",
     summary: "Global-Adapt with a tanh limit whose Z stops at a lower bound",

@@ -9,7 +9,7 @@
 use crate::{ClipConfig, Controller, Coupling, MethodEntry, ScaleRule, Weights};
 
 /// `direction-only`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "direction-only",
     label: "Direction error only",
     summary: "an analysis of clipping's effect on the direction of the sum alone",

@@ -7,7 +7,7 @@
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 
 /// `dpsgd`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "dpsgd",
     label: "DPSGD",
     summary: "hard clipping at a constant threshold",

@@ -10,7 +10,7 @@
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 
 /// `dpsgd-f`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "dpsgd-f",
     label: "DPSGD-F",
     summary: "hard clipping with a threshold per group from noisy counts of clipped gradients",

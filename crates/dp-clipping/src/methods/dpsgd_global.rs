@@ -9,7 +9,7 @@ use super::published_controllers;
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 
 /// `dpsgd-global`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "dpsgd-global",
     label: "DPSGD-Global",
     summary: "all gradients scaled by C0/Z, those above Z dropped",

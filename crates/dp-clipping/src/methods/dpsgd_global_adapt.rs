@@ -9,7 +9,7 @@ use super::published_controllers;
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};
 
 /// `dpsgd-global-adapt`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "dpsgd-global-adapt",
     label: "DPSGD-Global-Adapt",
     summary: "all gradients scaled by C0/Z, those above Z clipped to C0, with Z following a noisy count",

@@ -7,7 +7,7 @@
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 
 /// `dpsgd-normalised`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "dpsgd-normalised",
     label: "DPSGD normalised",
     summary: "every gradient scaled by min(1/C, 1/norm)",

@@ -11,7 +11,7 @@
 use crate::{ClipConfig, Controller, Coupling, MethodEntry, ScaleRule, Weights};
 
 /// `fairlens`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "fairlens",
     label: "FairLens",
     summary: "hard clipping of the gradient of a loss with two fairness regularisers",

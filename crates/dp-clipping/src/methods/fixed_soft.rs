@@ -8,7 +8,7 @@
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 
 /// `fixed-soft`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "fixed-soft",
     label: "Fixed soft clipping",
     summary: "tanh scaling at a constant threshold",

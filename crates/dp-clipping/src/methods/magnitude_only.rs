@@ -9,7 +9,7 @@
 use crate::{ClipConfig, Controller, Coupling, MethodEntry, ScaleRule, Weights};
 
 /// `magnitude-only`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "magnitude-only",
     label: "Magnitude error only",
     summary: "an analysis of clipping's effect on the length of the sum alone",

@@ -1,25 +1,25 @@
 //! The named methods, one file each; [`crate::registry`] lists them.
 
-pub mod adaptive;
-pub mod automatic;
-pub mod bounded_adaptive;
-pub mod bounded_global_adapt;
-pub mod bounded_soft_adaptive;
-pub mod bounded_soft_global_adapt;
-pub mod direction_only;
-pub mod dpsgd;
-pub mod dpsgd_f;
-pub mod dpsgd_global;
-pub mod dpsgd_global_adapt;
-pub mod dpsgd_normalised;
-pub mod fairlens;
-pub mod fixed_soft;
-pub mod magnitude_only;
-pub mod naive;
-pub mod soft_adaptive;
-pub mod soft_dpsgd_f;
-pub mod soft_global_adapt;
-pub mod unbounded_adaptive;
+pub(crate) mod adaptive;
+pub(crate) mod automatic;
+pub(crate) mod bounded_adaptive;
+pub(crate) mod bounded_global_adapt;
+pub(crate) mod bounded_soft_adaptive;
+pub(crate) mod bounded_soft_global_adapt;
+pub(crate) mod direction_only;
+pub(crate) mod dpsgd;
+pub(crate) mod dpsgd_f;
+pub(crate) mod dpsgd_global;
+pub(crate) mod dpsgd_global_adapt;
+pub(crate) mod dpsgd_normalised;
+pub(crate) mod fairlens;
+pub(crate) mod fixed_soft;
+pub(crate) mod magnitude_only;
+pub(crate) mod naive;
+pub(crate) mod soft_adaptive;
+pub(crate) mod soft_dpsgd_f;
+pub(crate) mod soft_global_adapt;
+pub(crate) mod unbounded_adaptive;
 
 mod published_controllers;
 

@@ -8,7 +8,7 @@
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 
 /// `naive`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "naive",
     label: "Naive",
     summary: "hard clipping with every group weighted by its inverse noisy size",

@@ -9,7 +9,7 @@ use super::published_controllers;
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};
 
 /// `soft-adaptive`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "soft-adaptive",
     label: "SoftAdaClip",
     summary: "tanh scaling at a threshold that follows a noisy quantile of the norms",

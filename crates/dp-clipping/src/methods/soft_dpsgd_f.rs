@@ -5,7 +5,7 @@
 use crate::{ClipConfig, Controller, MethodEntry, ScaleRule, Weights};
 
 /// `soft-dpsgd-f`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "soft-dpsgd-f",
     label: "Soft DPSGD-F",
     summary: "tanh scaling with a threshold per group from noisy counts",

@@ -8,7 +8,7 @@ use super::published_controllers;
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};
 
 /// `soft-global-adapt`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "soft-global-adapt",
     label: "Soft Global-Adapt",
     summary: "all gradients scaled by C0/Z with a tanh limit, with Z following a noisy count",

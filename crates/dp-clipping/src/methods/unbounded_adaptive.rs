@@ -10,7 +10,7 @@ use super::published_controllers;
 use crate::{ClipConfig, MethodEntry, ScaleRule, Weights};
 
 /// `unbounded-adaptive`
-pub const ENTRY: MethodEntry = MethodEntry {
+pub(crate) const ENTRY: MethodEntry = MethodEntry {
     name: "unbounded-adaptive",
     label: "Unbounded adaptive",
     summary: "normalised clipping at a threshold that follows a noisy count and may vanish",

@@ -40,6 +40,7 @@
 
 mod box_muller;
 mod exact;
+pub(crate) mod grid;
 mod keystream;
 #[cfg(test)]
 mod normality;
@@ -50,6 +51,7 @@ use rand::CryptoRng;
 
 use self::box_muller::{minus_two_ln, sin_cos_turn};
 use self::exact::{Coordinate, Pair};
+use self::grid::at_most;
 use self::keystream::{Keystream, LANES, WORDS};
 use crate::simd::vectorise;
 
@@ -221,6 +223,7 @@ impl StepNoise {
 
     /// Grid steps of the values of a pair of the step's vector, from all its bits: for the rare
     /// pair that a device leaves in doubt.
+    #[doc(hidden)]
     pub fn round_pair(&self, number: u64, factor: f64, values: [f64; 2]) -> [f64; 2] {
         let (block, i) = (number / PAIRS as u64, (number % PAIRS as u64) as usize);
         let (mut leading, mut further) = ([0; WORDS], [0; WORDS]);
@@ -335,13 +338,6 @@ const ROUND: f32 = 12_582_912.0;
 const FEW_BITS: u32 = 1 << 20;
 /// Pairs that are looked at together: most runs have none that is undecided.
 const RUN: usize = 8;
-
-/// The single-precision number next to `x`, not above it: a grid no finer and noise no smaller than
-/// asked for.
-pub fn at_most(x: f64) -> f32 {
-    let near = x as f32;
-    if f64::from(near) > x { near.next_down() } else { near }
-}
 
 #[cfg(test)]
 mod tests {

@@ -2,18 +2,12 @@
 //!
 //! Every gradient is normalised; γ keeps the order of small ones. With `C = 1` this is AUTO-S with
 //! its default γ = 0.01, with γ = 0 it is AUTO-V, which at norm 0 is capped at
-//! [`crate::bound::MAX_SCALE`].
+//! [`MAX_SCALE`](crate::bound::MAX_SCALE).
 //!
 //! **Source.** Bu et al. 2023, "Automatic clipping".
 
 /// `C/(‖g‖ + γ)`.
-///
-/// ```
-/// use dp_clipping::rules::automatic;
-/// assert_eq!(automatic::scale(0.75, 1.0, 0.25), 1.0);
-/// assert_eq!(automatic::scale(3.75, 1.0, 0.25), 0.25);
-/// ```
 #[inline]
-pub fn scale(norm: f64, threshold: f64, stability: f64) -> f64 {
+pub(super) fn scale(norm: f64, threshold: f64, stability: f64) -> f64 {
     threshold / (norm + stability)
 }

@@ -5,13 +5,7 @@
 //! small groups, are kept.
 
 /// `C0/Z` if `‖g‖ ≤ Z`, else `C0/‖g‖`.
-///
-/// ```
-/// use dp_clipping::rules::global_clip;
-/// assert_eq!(global_clip::scale(3.0, 50.0, 0.5), 0.01);
-/// assert_eq!(global_clip::scale(100.0, 50.0, 0.5), 0.005);
-/// ```
 #[inline]
-pub fn scale(norm: f64, threshold: f64, clip_norm: f64) -> f64 {
+pub(super) fn scale(norm: f64, threshold: f64, clip_norm: f64) -> f64 {
     clip_norm / norm.max(threshold)
 }

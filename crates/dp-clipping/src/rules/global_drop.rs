@@ -6,13 +6,7 @@
 //! **Source.** Bu et al. 2021; Esipova 2023, Algorithm 2 (without the parentheses).
 
 /// `C0/Z` if `‖g‖ ≤ Z`, else 0.
-///
-/// ```
-/// use dp_clipping::rules::global_drop;
-/// assert_eq!(global_drop::scale(50.0, 50.0, 0.5), 0.01);
-/// assert_eq!(global_drop::scale(50.1, 50.0, 0.5), 0.0);
-/// ```
 #[inline]
-pub fn scale(norm: f64, threshold: f64, clip_norm: f64) -> f64 {
+pub(super) fn scale(norm: f64, threshold: f64, clip_norm: f64) -> f64 {
     if norm <= threshold { clip_norm / threshold } else { 0.0 }
 }

@@ -3,14 +3,8 @@
 //! **Source.** Abadi et al. 2016; Xu 2021, Algorithms 1 to 3.
 
 /// `min(1, C/‖g‖)`.
-///
-/// ```
-/// use dp_clipping::rules::hard;
-/// assert_eq!(hard::scale(4.0, 1.0), 0.25);
-/// assert_eq!(hard::scale(0.5, 1.0), 1.0);
-/// ```
 #[inline]
-pub fn scale(norm: f64, threshold: f64) -> f64 {
+pub(super) fn scale(norm: f64, threshold: f64) -> f64 {
     // 0/0 cannot arise (thresholds are positive) and C/0 = ∞ loses against 1.
     (threshold / norm).min(1.0)
 }

@@ -1,54 +1,63 @@
 //! Scale rules: `s` from a gradient's norm and a threshold, with the bound on `s‖g‖`.
 //!
-//! The modules give each formula in real arithmetic; [`crate::bound::cap`] makes its bound hold in
-//! floating point.
+//! The modules give each formula in real arithmetic; [`cap`](crate::bound::cap) makes its bound hold
+//! in floating point.
 
-pub mod automatic;
-pub mod global_clip;
-pub mod global_drop;
-pub mod global_tanh;
-pub mod hard;
-pub mod normalised;
-pub mod tanh;
+mod automatic;
+mod global_clip;
+mod global_drop;
+mod global_tanh;
+mod hard;
+mod normalised;
+mod tanh;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{ClipError, bound::check_threshold, error::check};
 
-/// How a record's scale follows from its norm and the threshold in force.
+/// How a record's scale follows from its norm and the threshold in force, a clipping norm `C` or an
+/// upper bound `Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum ScaleRule {
-    /// `min(1, C/‖g‖)`, bound `C`; see [`hard`].
+    /// `min(1, C/‖g‖)`, bound `C` (Abadi et al. 2016).
     Hard,
-    /// `min(1/C, 1/‖g‖)`, bound 1; see [`normalised`].
+    /// `min(1/C, 1/‖g‖)`, bound 1 whatever the threshold: hard clipping divided by `C`, so that the
+    /// learning rate does not have to follow the threshold (De et al. 2022).
     Normalised,
-    /// `C0/Z` up to norm `Z`, nothing above; bound `C0`; see [`global_drop`].
+    /// `C0/Z` up to norm `Z`, 0 above; bound `C0`. All kept gradients are scaled alike, so their
+    /// sum keeps the unclipped direction (Bu et al. 2021).
     GlobalDrop {
         /// `C0`.
         clip_norm: f64,
     },
-    /// `C0/Z` up to norm `Z`, `C0/‖g‖` above; bound `C0`; see [`global_clip`].
+    /// `C0/Z` up to norm `Z`, `C0/‖g‖` above; bound `C0`. Gradients above `Z`, often those of small
+    /// groups, are kept (Esipova 2023, Algorithm 2).
     GlobalClip {
         /// `C0`.
         clip_norm: f64,
     },
-    /// `(C0/Z)·tanh(Z/(‖g‖ + 1e-6))`, bound `C0`; see [`global_tanh`].
+    /// `(C0/Z)·tanh(Z/(‖g‖ + 1e-6))`, bound `C0`: as `GlobalClip`, but large gradients tend to norm
+    /// `C0` without becoming equal (new here).
     GlobalTanh {
         /// `C0`.
         clip_norm: f64,
     },
-    /// `tanh(C/(‖g‖ + 1e-6))`, bound `C`; see [`mod@tanh`].
+    /// `tanh(C/(‖g‖ + 1e-6))`, bound `C`. Two large gradients keep their order, where hard clipping
+    /// makes them equal (Soleymani 2025, Algorithms 2 and 3).
     Tanh,
-    /// `C/(‖g‖ + γ)`, bound `C`; see [`automatic`].
+    /// `C/(‖g‖ + γ)`, bound `C`. Every gradient is normalised; γ keeps the order of small ones (Bu
+    /// et al. 2023).
     Automatic {
-        /// Stability constant γ.
+        /// Stability constant γ: 0.01 in AUTO-S, 0 in AUTO-V.
         stability: f64,
     },
 }
 
 impl ScaleRule {
-    /// `s` for a finite norm. Not yet capped.
+    /// `s` for a finite norm, by the formula alone. [`AdvanceScale::scale`](crate::AdvanceScale::scale)
+    /// lowers it so that the bound holds in floating point.
+    #[inline]
     pub fn scale(&self, norm: f64, threshold: f64) -> f64 {
         match *self {
             Self::Hard => hard::scale(norm, threshold),
@@ -62,6 +71,7 @@ impl ScaleRule {
     }
 
     /// Bound on `s‖g‖` under a threshold.
+    #[inline]
     pub fn bound(&self, threshold: f64) -> f64 {
         match *self {
             Self::Hard | Self::Tanh | Self::Automatic { .. } => threshold,
@@ -93,5 +103,30 @@ impl ScaleRule {
             }
             Self::Automatic { stability } => check("stability", stability, 0.0.., "a finite number of at least 0"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of `tanh` the paper's example, norms 1.1 and 1.2 at C = 1: its tanh(0.91) ≈ 0.72 and
+    /// tanh(0.83) ≈ 0.68.
+    #[test]
+    fn formulas_by_hand() {
+        assert_eq!(automatic::scale(0.75, 1.0, 0.25), 1.0);
+        assert_eq!(automatic::scale(3.75, 1.0, 0.25), 0.25);
+        assert_eq!(global_clip::scale(3.0, 50.0, 0.5), 0.01);
+        assert_eq!(global_clip::scale(100.0, 50.0, 0.5), 0.005);
+        assert_eq!(global_drop::scale(50.0, 50.0, 0.5), 0.01);
+        assert_eq!(global_drop::scale(50.1, 50.0, 0.5), 0.0);
+        assert!((global_tanh::scale(0.1, 50.0, 0.5) - 0.01).abs() < 1e-12);
+        assert!((global_tanh::scale(1e6, 50.0, 0.5) * 1e6 - 0.5).abs() < 1e-8);
+        assert_eq!(hard::scale(4.0, 1.0), 0.25);
+        assert_eq!(hard::scale(0.5, 1.0), 1.0);
+        assert_eq!(normalised::scale(4.0, 0.5), 0.25);
+        assert_eq!(normalised::scale(0.25, 0.5), 2.0);
+        assert!((tanh::scale(1.1, 1.0) - 0.7207).abs() < 5e-5);
+        assert!((tanh::scale(1.2, 1.0) - 0.6823).abs() < 5e-5);
     }
 }

@@ -7,13 +7,7 @@
 //! 1e-6), 1/C)`; the 1e-6 is not in the text and not here (a zero norm gives `1/C`).
 
 /// `min(1/C, 1/‖g‖)`.
-///
-/// ```
-/// use dp_clipping::rules::normalised;
-/// assert_eq!(normalised::scale(4.0, 0.5), 0.25);
-/// assert_eq!(normalised::scale(0.25, 0.5), 2.0);
-/// ```
 #[inline]
-pub fn scale(norm: f64, threshold: f64) -> f64 {
+pub(super) fn scale(norm: f64, threshold: f64) -> f64 {
     1.0 / norm.max(threshold)
 }

@@ -1,6 +1,6 @@
 //! Sample weights: a factor per group on every scale.
 
-pub mod naive;
+mod naive;
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,16 @@ pub enum Weights {
     /// 1 for every record.
     #[default]
     Uniform,
-    /// `θ_k = (B/K)/b̃_k` from this step's noisy group sizes; see [`naive`].
+    /// Naive re-weighting: `θ_k = (B/K)/b̃_k` from the noisy group sizes `b̃_k = b_k + N(0, σ1²)` of
+    /// the same step.
+    ///
+    /// **Guarantee.** One record changes one group size by one: L2 sensitivity 1. The bound of group
+    /// `k` becomes `θ_k` times the rule's, and the noise scales with the largest over *all* groups.
+    ///
+    /// **Edge cases.** A `b̃_k` below 1 is clamped to 1, so `θ_k ≤ B/K`; Xu leaves this open. Weights
+    /// stay within 2⁻³⁰ to 2³⁰.
+    ///
+    /// **Source.** Xu 2021, Algorithm 3, with the expected batch size for `b`.
     Naive {
         /// Noise of the group sizes.
         count_noise: CountNoise,

@@ -1,13 +1,4 @@
-//! Naive re-weighting: `θ_k = (B/K)/b̃_k` from the noisy group sizes `b̃_k = b_k + N(0, σ1²)` of
-//! the same step.
-//!
-//! **Guarantee.** One record changes one group size by one: L2 sensitivity 1. The bound of group
-//! `k` becomes `θ_k` times the rule's, and the noise scales with the largest over *all* groups.
-//!
-//! **Edge cases.** A `b̃_k` below 1 is clamped to 1, so `θ_k ≤ B/K`; Xu leaves this open. Weights
-//! stay in [`WEIGHT_RANGE`].
-//!
-//! **Source.** Xu 2021, Algorithm 3, with the expected batch size for `b`.
+//! Weights from noisy group sizes; see [`Weights::Naive`](super::Weights::Naive).
 
 use std::ops::RangeInclusive;
 
@@ -16,7 +7,7 @@ use crate::{ClipBatch, PublicContext, count::Release};
 
 /// Range of every weight, 2⁻³⁰ to 2³⁰, so that a weighted bound is neither 0 nor ∞. Only absurd
 /// counts come near it.
-pub const WEIGHT_RANGE: RangeInclusive<f64> = 1.0 / ((1_u64 << 30) as f64)..=(1_u64 << 30) as f64;
+const WEIGHT_RANGE: RangeInclusive<f64> = 1.0 / ((1_u64 << 30) as f64)..=(1_u64 << 30) as f64;
 
 pub(super) fn step(
     noise_multiplier: f64,

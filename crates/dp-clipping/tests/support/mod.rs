@@ -1,9 +1,7 @@
-//! Strategies: any cell of the grid, any norm.
+//! Strategies: any combination of rule, controller and weights, any norm.
 
 use dp_clipping::{
-    ClipConfig, Controller, CountNoise, PresetParams, ScaleRule, Weights,
-    controllers::{Bits, Counted, ShareOf},
-    registry,
+    Bits, ClipConfig, Controller, CountNoise, Counted, PresetParams, ScaleRule, ShareOf, Weights, registry,
 };
 use proptest::prelude::*;
 
@@ -59,7 +57,7 @@ fn weights() -> impl Strategy<Value = Weights> {
     prop_oneof![Just(Weights::Uniform), count_noise().prop_map(|count_noise| Weights::Naive { count_noise })]
 }
 
-/// A registered method under random settings, or a random cell of the grid.
+/// A registered method under random settings, or a random combination.
 pub(crate) fn config() -> impl Strategy<Value = ClipConfig> {
     let named = (0..registry::methods().len(), magnitude(), proptest::option::of(magnitude())).prop_map(
         |(index, clip_norm, upper_bound)| {

@@ -2,7 +2,9 @@
 
 mod source;
 
-pub(crate) use dp_clipping::noise::{BLOCK, StepNoise};
 #[cfg(feature = "cuda")]
-pub(crate) use dp_clipping::noise::{GRID, at_most};
+pub(crate) use dp_clipping::internal::at_most;
+#[cfg(feature = "cuda")]
+pub(crate) use dp_clipping::noise::GRID;
+pub(crate) use dp_clipping::noise::{BLOCK, StepNoise};
 pub use source::NoiseSource;

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use dp_clipping::simd::instruction_set;
+use dp_clipping::internal::instruction_set;
 use dp_train::{
     Activation, DType, Device, Engine, ImageShape, InputShape, LayerConfig, Loss, ModelConfig, NUMERICS, Normalisation,
     Pooling, Records,

@@ -32,7 +32,7 @@ impl MethodEntry {
 /// Every named method, in the order of the tables.
 #[pyfunction]
 pub(crate) fn methods() -> Vec<MethodEntry> {
-    let entry = |entry: &registry::MethodEntry| {
+    let entry = |entry: &dp_clipping::MethodEntry| {
         let config = entry.config(&PresetParams::default());
         MethodEntry {
             name: entry.name,

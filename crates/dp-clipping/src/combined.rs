@@ -1,4 +1,4 @@
-//! One method for the whole grid: rule × controller × weights.
+//! One method for every combination of rule, controller and weights.
 
 use rand::CryptoRng;
 
@@ -12,14 +12,14 @@ use crate::{
 
 /// A configuration at work.
 #[derive(Debug)]
-pub(crate) struct GridMethod {
+pub(crate) struct CombinedMethod {
     config: ClipConfig,
     context: PublicContext,
     steps: u64,
     threshold: Option<f64>,
 }
 
-impl GridMethod {
+impl CombinedMethod {
     pub(crate) fn new(config: ClipConfig, context: PublicContext) -> Self {
         Self { config, context, steps: 0, threshold: config.controller.initial_threshold() }
     }
@@ -91,7 +91,7 @@ pub(crate) fn planned_queries(config: &ClipConfig, context: &PublicContext) -> V
     clipped.queries.into_iter().map(|query| CountQuery { released: Vec::new(), ..query }).collect()
 }
 
-impl ClipMethod for GridMethod {
+impl ClipMethod for CombinedMethod {
     fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn CryptoRng) -> Result<Clipped, ClipError> {
         batch.validate(self.context.n_groups)?;
         let (clipped, next) = step(&self.config, &self.context, self.threshold, batch, &mut Fresh(rng));
