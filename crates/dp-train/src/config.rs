@@ -9,12 +9,12 @@ use toml::de::{DeTable, DeValue};
 
 use crate::early_stopping::EarlyStopping;
 use crate::error::{Result, TrainError};
-use crate::loss::Loss;
-use crate::models::ModelConfig;
-use crate::optimiser::OptimiserConfig;
 use crate::plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
-use crate::records::PublicFacts;
 use crate::schedule::LearningRate;
+use dp_engine::Loss;
+use dp_engine::ModelConfig;
+use dp_engine::OptimiserConfig;
+use dp_engine::PublicFacts;
 
 /// The document, before what depends on the data is worked out.
 #[derive(Deserialize)]

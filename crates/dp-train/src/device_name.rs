@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use candle_core::Device;
 
-use crate::cuda_device::{cuda_device, cuda_device_in_tf32};
 use crate::error::{Result, TrainError};
 use crate::ranks::local_rank;
+use dp_engine::{cuda_device, cuda_device_in_tf32};
 
 /// Where the arithmetic of a run is done, by name: `cpu`, `cuda:N` or `cuda-tf32:N`.
 ///
@@ -41,8 +41,8 @@ impl DeviceName {
     pub fn open(self) -> Result<Device> {
         match self {
             Self::Cpu => Ok(Device::Cpu),
-            Self::Cuda(number) => cuda_device(number),
-            Self::CudaInTf32(number) => cuda_device_in_tf32(number),
+            Self::Cuda(number) => Ok(cuda_device(number)?),
+            Self::CudaInTf32(number) => Ok(cuda_device_in_tf32(number)?),
         }
     }
 }

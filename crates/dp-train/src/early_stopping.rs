@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::Evaluation;
 use crate::error::{Result, TrainError};
-use crate::records::Records;
+use dp_engine::Evaluation;
+use dp_engine::Records;
 
 /// Stops a run when what it says of the validation records has not become better for some epochs,
 /// and takes it back to its best epoch.

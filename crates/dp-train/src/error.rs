@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use dp_engine::EngineError;
+
 use crate::randomness::Purpose;
 
 /// Why a plan was refused or a run stopped.
@@ -62,7 +64,6 @@ pub enum TrainError {
     },
     /// A file of a text encoder is missing or broken, does not fit the others, or gives no features
     /// of a text.
-    #[cfg(feature = "bert")]
     #[error("{}: {problem}", path.display())]
     Encoder {
         /// The file.
@@ -118,12 +119,28 @@ pub enum TrainError {
     Tensor(#[from] candle_core::Error),
 }
 
+impl From<EngineError> for TrainError {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::InvalidParameter { parameter, value, expected } => {
+                Self::InvalidParameter { parameter, value, expected }
+            }
+            EngineError::Mismatch { what, expected, got } => Self::Mismatch { what, expected, got },
+            EngineError::Weights { path, problem } => Self::Weights { path, problem },
+            EngineError::Encoder { path, problem } => Self::Encoder { path, problem },
+            EngineError::Ranks(problem) => Self::Ranks(problem),
+            EngineError::Tensor(error) => Self::Tensor(error),
+        }
+    }
+}
+
 #[expect(
     clippy::needless_pass_by_value,
     reason = "values are turned into text at once; `&` at every call says nothing"
 )]
 impl TrainError {
-    pub(crate) fn invalid(parameter: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
+    /// A setting that is out of range.
+    pub fn invalid(parameter: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
         Self::InvalidParameter { parameter, value: value.to_string(), expected: expected.into() }
     }
 
@@ -135,7 +152,8 @@ impl TrainError {
         Self::Weights { path: path.to_path_buf(), problem: problem.to_string() }
     }
 
-    pub(crate) fn mismatch(what: impl Into<String>, expected: impl ToString, got: impl ToString) -> Self {
+    /// Two inputs that do not fit each other.
+    pub fn mismatch(what: impl Into<String>, expected: impl ToString, got: impl ToString) -> Self {
         Self::Mismatch { what: what.into(), expected: expected.to_string(), got: got.to_string() }
     }
 }

@@ -3,8 +3,8 @@
 use dp_clipping::MethodState;
 use serde_json::Value;
 
-use crate::engine::Evaluation;
 use crate::error::{Result, TrainError};
+use dp_engine::Evaluation;
 
 /// The state of a run before a step: copies, so that nothing done to them changes the run.
 ///

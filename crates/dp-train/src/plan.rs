@@ -10,16 +10,16 @@ use dp_accounting::{
 use dp_clipping::{ClipConfig, Coupling, PublicContext};
 use serde::{Deserialize, Serialize};
 
-use crate::blocks::Blocks;
 use crate::early_stopping::EarlyStopping;
 use crate::error::{Result, TrainError};
-use crate::loss::Loss;
-use crate::models::ModelConfig;
-use crate::optimiser::OptimiserConfig;
 use crate::ranks::held_by;
-use crate::records::PublicFacts;
 use crate::schedule::{LearningRate, warm_up};
 use crate::trainer::{adds_noise, check_coupling};
+use dp_engine::Blocks;
+use dp_engine::Loss;
+use dp_engine::ModelConfig;
+use dp_engine::OptimiserConfig;
+use dp_engine::PublicFacts;
 
 /// How often and how many records are drawn.
 ///

@@ -117,7 +117,8 @@ impl RandomStreams {
 
     /// The same streams again: for faults that an audit plants, and for ranks that are threads.
     #[cfg(feature = "audit")]
-    pub(crate) fn duplicate(&self) -> Self {
+    #[must_use]
+    pub fn duplicate(&self) -> Self {
         Self {
             initialisation: self.initialisation.clone(),
             sampling: self.sampling.clone(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use dp_accounting::{AccountingError, DpEvent};
 use dp_table::TableError;
-use dp_train::TrainError;
+use dp_train::{EngineError, TrainError};
 
 use crate::exit::Exit;
 use crate::plain::plain;
@@ -228,6 +228,12 @@ pub enum FairdpError {
 
 /// `Result` with this crate's error.
 pub type Result<T, E = FairdpError> = std::result::Result<T, E>;
+
+impl From<EngineError> for FairdpError {
+    fn from(error: EngineError) -> Self {
+        Self::Train(error.into())
+    }
+}
 
 #[expect(
     clippy::needless_pass_by_value,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dp_train::Result;
+use dp_engine::Result;
 use dp_train::ranks::{Collective, Exchange, Exchanged};
 
 /// Ranks whose messages are counted: the bytes that this one gives.

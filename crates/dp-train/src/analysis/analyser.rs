@@ -18,10 +18,10 @@ use super::work::{Outcome, Subject, Task, choose};
 use super::worker::Worker;
 use crate::error::{Result, TrainError};
 use crate::observer::StepState;
-use crate::optimiser::OptimiserConfig;
 use crate::plan::Plan;
-use crate::records::Records;
 use crate::sampler::PoissonSampler;
+use dp_engine::OptimiserConfig;
+use dp_engine::Records;
 
 /// Takes steps of a private run apart.
 ///

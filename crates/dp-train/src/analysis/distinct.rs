@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use crate::error::Result;
-use crate::records::Records;
+use dp_engine::Records;
 
 /// The different records of a group. Records with the same features and label have the same
 /// gradient, so a sum over the group needs each kind once: of the Dutch census a third is left.

@@ -1,6 +1,6 @@
 //! Arithmetic on vectors of parameters in `f64`.
 
-use crate::vector_math::vectorise;
+use dp_engine::vector_math::vectorise;
 
 /// `⟨a, b⟩`, over the shorter length.
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {

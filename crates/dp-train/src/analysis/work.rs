@@ -16,9 +16,9 @@ use super::vector::{add_scaled, mean, scale};
 use super::worker::Worker;
 use crate::error::Result;
 use crate::plan::Plan;
-use crate::records::Records;
 use crate::sampler::PoissonSampler;
 use crate::trainer::Usable;
+use dp_engine::Records;
 
 /// Pieces that a group's exact gradient is computed in, so that threads share the work; sums do not
 /// depend on who did what.

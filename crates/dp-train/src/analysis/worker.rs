@@ -5,12 +5,12 @@ use dp_clipping::ClipMethod;
 
 use super::curvature::Curvature;
 use super::vector::add_scaled;
-use crate::engine::Engine;
 use crate::error::{Result, TrainError};
-use crate::parameters::ParameterVector;
 use crate::plan::Plan;
-use crate::records::Records;
 use crate::trainer::{FairLens, Regularised, Usable};
+use dp_engine::Engine;
+use dp_engine::ParameterVector;
+use dp_engine::Records;
 
 /// An engine for gradients in the number type of the records, and one for curvature in `f64`.
 pub(super) struct Worker {

@@ -7,13 +7,13 @@ use dp_clipping::MethodState;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::cuda_device::device_model;
 use crate::early_stopping::Patience;
 use crate::error::{Result, TrainError};
-use crate::numerics::{NUMERICS, platform};
-use crate::records::PublicFacts;
 use crate::stream_state::StreamState;
 use crate::trainer::{Execution, RunCounts};
+use dp_engine::PublicFacts;
+use dp_engine::device_model;
+use dp_engine::{NUMERICS, platform};
 
 /// Version of the format. A change of what is stored, or of what it means, is a new version; there
 /// is no reading of old ones, since a run that continues under other code is not the run that was

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::header::{Header, VERSION};
 use crate::error::{Result, TrainError};
-use crate::parameters::ParameterVector;
+use dp_engine::ParameterVector;
 
 /// The key under which the header is kept among the file's metadata.
 const HEADER: &str = "dp-train checkpoint";

@@ -12,9 +12,9 @@ use super::grid::Grid;
 use super::release::{add_noise, record};
 use super::triangular::Lower;
 use crate::error::{Result, TrainError};
-use crate::ops::{self, Operand};
 use crate::scattering::scale_to_unit;
-use crate::threads::Threads;
+use dp_engine::Threads;
+use dp_engine::ops::{self, Operand};
 
 /// Ridge over the edge of the noise's spectrum.
 const RIDGE: f64 = 2.0;
@@ -188,6 +188,17 @@ impl Conditioning {
     /// The configuration.
     pub fn config(&self) -> &ConditioningConfig {
         &self.config
+    }
+
+    /// The mean as it was released, `[n_features]`; `None` without centring.
+    pub fn mean(&self) -> Option<&[f64]> {
+        self.mean.as_deref()
+    }
+
+    /// Row-major `[n_features, n_features]`: the lower triangular `L` whose `L Lᵀ` is the released
+    /// covariance with its ridge; `None` without whitening.
+    pub fn covariance_factor(&self) -> Option<&[f64]> {
+        self.factor.as_ref().map(|factor| &factor.values[..])
     }
 
     /// Length of a row.

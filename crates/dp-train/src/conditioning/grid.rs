@@ -12,8 +12,8 @@ use std::num::NonZeroUsize;
 use candle_core::{DType, Device, Tensor};
 
 use crate::error::{Result, TrainError};
-use crate::ops::{self, Operand};
-use crate::threads::Threads;
+use dp_engine::Threads;
+use dp_engine::ops::{self, Operand};
 
 /// Bits of a double-precision number's significand.
 const SIGNIFICAND: u32 = f64::MANTISSA_DIGITS;

@@ -54,9 +54,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-#[cfg(test)]
-#[cfg(feature = "audit")]
-mod audit;
 mod budget;
 mod class_counts;
 mod file;

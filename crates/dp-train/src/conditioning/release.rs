@@ -4,7 +4,7 @@ use dp_accounting::{DpEvent, Ledger, NoiseMultiplier};
 use rand_chacha::ChaCha20Rng;
 
 use crate::error::Result;
-use crate::noise::StepNoise;
+use dp_engine::noise::StepNoise;
 
 /// Notes a Gaussian release in the ledger: before it is made, so that what cannot be noted is not
 /// released.

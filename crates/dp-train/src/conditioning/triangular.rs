@@ -1,6 +1,6 @@
 //! Cholesky factors and their inverses.
 
-use crate::vector_math::vectorise;
+use dp_engine::vector_math::vectorise;
 
 /// Values that are multiplied and added side by side.
 const LANES: usize = 8;

@@ -5,29 +5,12 @@
 //! a checkpoint with its key. Digests are compared, and only what is public anyway is named.
 
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+
+use dp_engine::EngineError;
 
 use super::Collective;
 use crate::checkpoint::difference;
 use crate::error::{Result, TrainError};
-
-/// [`Collective::agree`].
-pub(super) fn agree<C: Collective + ?Sized>(ranks: &C, what: &str, value: &[u8]) -> Result<()> {
-    if ranks.size() == 1 {
-        return Ok(());
-    }
-    let place: [u8; 32] = Sha256::digest(what).into();
-    let all = ranks.gather([place, Sha256::digest(value).into()].concat())?;
-    for (rank, message) in all.iter().enumerate() {
-        if message.len() != 2 * place.len() || !message.starts_with(&place) {
-            return Err(elsewhere(what, rank));
-        }
-    }
-    match all.iter().position(|message| *message != all[0]) {
-        None => Ok(()),
-        Some(rank) => Err(TrainError::Ranks(format!("{what}: rank {rank} differs from rank 0"))),
-    }
-}
 
 /// An error unless all ranks gave the same value, which is public: every field that differs is
 /// named, with the values of both ranks.
@@ -44,7 +27,7 @@ pub(crate) fn agree_on(ranks: &dyn Collective, what: &str, value: &Value) -> Res
     for (rank, message) in ranks.gather(message.to_string().into_bytes())?.iter().enumerate() {
         match serde_json::from_slice::<Value>(message) {
             Ok(mut message) if message["agree on"] == what => values.push(message["value"].take()),
-            _ => return Err(elsewhere(what, rank)),
+            _ => return Err(EngineError::elsewhere(what, rank).into()),
         }
     }
     match values.iter().position(|value| *value != values[0]) {
@@ -55,10 +38,6 @@ pub(crate) fn agree_on(ranks: &dyn Collective, what: &str, value: &Value) -> Res
             Err(TrainError::Differences { what: format!("rank {rank} differs from rank 0"), differences })
         }
     }
-}
-
-fn elsewhere(what: &str, rank: usize) -> TrainError {
-    TrainError::Ranks(format!("{what}: rank {rank} is at another place of its run"))
 }
 
 #[cfg(test)]
@@ -79,7 +58,7 @@ mod tests {
             } else {
                 let error = ranks.agree("parameters", b"secret").unwrap_err();
                 ranks.gather(LOSSES.to_vec())?;
-                error
+                error.into()
             };
             Ok(error.to_string())
         })
@@ -99,7 +78,7 @@ mod tests {
             let what = ["one", "two"][ranks.rank()];
             let error = ranks.agree(what, b"x").unwrap_err();
             let other = agree_on(&*ranks, what, &json!("x")).unwrap_err();
-            Ok([error, other].map(|error| error.to_string()))
+            Ok([error.to_string(), other.to_string()])
         })
         .unwrap();
         assert_eq!(errors[0], ["ranks: one: rank 1 is at another place of its run"; 2]);

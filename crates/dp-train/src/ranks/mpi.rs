@@ -10,7 +10,7 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Equivalence};
 
 use super::{Collective, Exchange, Exchanged};
-use crate::error::{Result, TrainError};
+use dp_engine::{EngineError, Result};
 
 /// All processes of the launcher.
 ///
@@ -50,8 +50,8 @@ impl Mpi {
                     serve(&world, &received);
                 }
             })
-            .map_err(|error| TrainError::Ranks(format!("no thread for MPI: {error}")))?;
-        let (rank, size) = found.recv().map_err(|_| TrainError::Ranks("MPI was started before".to_owned()))?;
+            .map_err(|error| EngineError::Ranks(format!("no thread for MPI: {error}")))?;
+        let (rank, size) = found.recv().map_err(|_| EngineError::Ranks("MPI was started before".to_owned()))?;
         let (rank, size) = (unsigned(rank)?, unsigned(size)?);
         Ok(Self { rank, size, requests: Some(requests), thread: Some(thread) })
     }
@@ -70,12 +70,12 @@ impl Mpi {
     }
 }
 
-fn gone() -> TrainError {
-    TrainError::Ranks("MPI has ended".to_owned())
+fn gone() -> EngineError {
+    EngineError::Ranks("MPI has ended".to_owned())
 }
 
 fn unsigned(number: i32) -> Result<usize> {
-    usize::try_from(number).map_err(|_| TrainError::Ranks(format!("MPI says {number}")))
+    usize::try_from(number).map_err(|_| EngineError::Ranks(format!("MPI says {number}")))
 }
 
 impl Drop for Mpi {
@@ -163,7 +163,7 @@ const LONGEST: usize = 1 << 24;
 /// Lengths as MPI counts them, and where each begins behind those before.
 fn counts_and_starts(lengths: &[usize]) -> Result<(Vec<i32>, Vec<i32>)> {
     let number = |elements: usize| {
-        let too_many = |_| TrainError::Ranks(format!("{elements} elements of a message: at most {}", i32::MAX));
+        let too_many = |_| EngineError::Ranks(format!("{elements} elements of a message: at most {}", i32::MAX));
         i32::try_from(elements).map_err(too_many)
     };
     let (mut counts, mut starts, mut end) = (Vec::new(), Vec::new(), 0);

@@ -10,7 +10,7 @@ use candle_core::cuda::cudarc::nccl::result::NcclError;
 use candle_core::cuda::cudarc::nccl::{Comm, Id, ReduceOp};
 
 use super::{Collective, Exchange, Exchanged};
-use crate::error::{Result, TrainError};
+use dp_engine::{EngineError, Result};
 
 /// Sums of integers over NCCL, all else over the ranks that it was made from.
 #[derive(Debug)]
@@ -38,17 +38,17 @@ impl Nccl {
         let name = host.broadcast(bytemuck::cast_vec::<c_char, u8>(name))?;
         let name: [c_char; NAME] = *bytemuck::cast_slice::<u8, c_char>(&name)
             .first_chunk()
-            .ok_or_else(|| TrainError::Ranks(format!("NCCL's name has {} bytes: expected {NAME}", name.len())))?;
+            .ok_or_else(|| EngineError::Ranks(format!("NCCL's name has {} bytes: expected {NAME}", name.len())))?;
         let stream = device.cuda_stream();
         let bound = stream.context().bind_to_thread();
-        bound.map_err(|error| TrainError::Ranks(format!("a device for NCCL: {error}")))?;
+        bound.map_err(|error| EngineError::Ranks(format!("a device for NCCL: {error}")))?;
         let comm = Comm::from_rank(stream, host.rank(), host.size(), Id::uninit(name)).map_err(refused)?;
         Ok(Self { host, communicator: Mutex::new(Communicator(ManuallyDrop::new(comm))) })
     }
 }
 
-fn refused(NcclError(code): NcclError) -> TrainError {
-    TrainError::Ranks(format!("NCCL: {code:?}; each rank needs a card of its own, and NCCL_DEBUG=WARN says more"))
+fn refused(NcclError(code): NcclError) -> EngineError {
+    EngineError::Ranks(format!("NCCL: {code:?}; each rank needs a card of its own, and NCCL_DEBUG=WARN says more"))
 }
 
 impl Collective for Nccl {

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::transform::{Scattering, ScatteringConfig};
 use crate::error::{Result, TrainError};
-use crate::models::ImageShape;
-use crate::vector_math::vectorise;
+use dp_engine::ImageShape;
+use dp_engine::vector_math::vectorise;
 
 /// What is added to a variance before its root is taken, as in PyTorch's `GroupNorm`.
 const EPSILON: f64 = 1e-5;

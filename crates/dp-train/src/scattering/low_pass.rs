@@ -4,7 +4,7 @@ use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
 use super::filters::low_pass_axis;
-use crate::vector_math::vectorise;
+use dp_engine::vector_math::vectorise;
 
 /// Columns of results that are formed side by side, in one register.
 const LANES: usize = 8;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustfft::num_complex::Complex32;
 use rustfft::{Fft, FftPlanner};
 
-use crate::vector_math::vectorise;
+use dp_engine::vector_math::vectorise;
 
 /// Transforms of maps of one size, and the memory they take.
 ///

@@ -10,9 +10,9 @@ use super::filters::Transfer;
 use super::low_pass::LowPass;
 use super::spectrum::Spectrum;
 use crate::error::{Result, TrainError};
-use crate::models::ImageShape;
-use crate::threads::Threads;
-use crate::vector_math::vectorise;
+use dp_engine::ImageShape;
+use dp_engine::Threads;
+use dp_engine::vector_math::vectorise;
 
 /// Options of a scattering transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

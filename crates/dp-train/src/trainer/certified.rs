@@ -4,18 +4,17 @@ use std::ops::Range;
 
 use candle_core::{Device, Tensor};
 use dp_clipping::AdvanceScale;
+use dp_engine::hook;
 
 use super::gradient::{Pass, Weighting};
 use super::{StepSum, Trainer};
-#[cfg(feature = "audit")]
-use crate::audit::{Fault, planted};
-use crate::cuda_device::kept_bytes;
-use crate::engine::{ClippedSum, Grid, Way, rounding_of_piece, sensitivity};
 use crate::error::{Result, TrainError};
+use dp_engine::kept_bytes;
 #[cfg(feature = "cuda")]
-use crate::noise::NoiseSource;
-use crate::noise::StepNoise;
-use crate::ops::{self, FromIntegers};
+use dp_engine::noise::NoiseSource;
+use dp_engine::noise::StepNoise;
+use dp_engine::ops::{self, FromIntegers};
+use dp_engine::{ClippedSum, Grid, Way, rounding_of_piece, sensitivity};
 
 /// Records of a chunk on the CPU where each is computed once: small ones cost no more than a pass
 /// over the weights, and what a whole micro-batch needs leaves the cache: 1,024 records at once
@@ -32,8 +31,8 @@ impl Trainer<'_> {
         // Of several ranks, each looks at its own records.
         let (share, n_drawn) = (self.share_of(rows), rows.len());
         let rows = &rows[share.clone()];
-        #[cfg(feature = "audit")]
-        if planted(Fault::SkippedPart) && rows.is_empty() && self.execution.ranks.size() > 1 {
+        let n_ranks = self.execution.ranks.size();
+        if hook::ask(|other| other.skips_step(rows.len(), n_ranks).then_some(())).is_some() {
             let pass = self.pass_of(rows);
             let weighting = self.weighting(&pass)?;
             self.begin_sum(weighting.bound)?;
@@ -160,7 +159,7 @@ impl Trainer<'_> {
         let StepSum::Clipped(sum) = &mut self.sum else { return Err(not_certified()) };
         let ranks = &*self.execution.ranks;
         let overlaps = is_last && sum.way(ranks)? == Way::Divided { overlaps: true };
-        self.engine.add_pieces(scales, pieces, sum, overlaps.then_some(ranks))
+        Ok(self.engine.add_pieces(scales, pieces, sum, overlaps.then_some(ranks))?)
     }
 
     pub(super) fn clipped(&mut self) -> Result<&mut ClippedSum> {
@@ -200,8 +199,8 @@ impl Trainer<'_> {
             return Err(TrainError::invalid("noise_std", std, "a finite number above 0"));
         }
         #[cfg(feature = "audit")]
-        if planted(Fault::RankNoise) || planted(Fault::RankStream) {
-            return self.privatise_with_fault(std);
+        if hook::ask(|other| other.makes_noise().then_some(())).is_some() {
+            return self.privatise_by_hook(std);
         }
         let noise = StepNoise::draw(&mut self.streams.noise, std);
         let normaliser = self.plan.expected_batch_size();
@@ -216,7 +215,7 @@ impl Trainer<'_> {
                 let share = gradient.narrow(0, range.start, range.len())?;
                 finite &= ops::from_integers(&share, &sum.summands(number, &range)?, &from(range.start))?;
             }
-            sum.complete(gradient, finite, ranks)
+            Ok(sum.complete(gradient, finite, ranks)?)
         };
         let finite = match self.execution.device {
             Device::Cpu => on_host(&sum.gradient()?.flat().clone(), sum)?,

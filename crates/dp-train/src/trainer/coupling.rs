@@ -64,7 +64,7 @@ impl Trainer<'_> {
         }
         self.second_pass(rows, pass, &ones, false)?;
         coupling.recombine(&mut sum, &self.plain()?.to_vec()?);
-        self.plain()?.set(&sum)
+        Ok(self.plain()?.set(&sum)?)
     }
 }
 

@@ -6,11 +6,12 @@ use candle_core::Tensor;
 use dp_clipping::{AdvanceScale, ClipBatch, Clipped};
 
 use super::{StepSum, Trainer, adds_noise};
-use crate::engine::WeightedSum;
 use crate::error::{Result, TrainError};
-use crate::noise::StepNoise;
-use crate::ops::{self, Privatise};
-use crate::parameters::ParameterVector;
+use dp_engine::EngineError;
+use dp_engine::ParameterVector;
+use dp_engine::WeightedSum;
+use dp_engine::noise::StepNoise;
+use dp_engine::ops::{self, Privatise};
 
 /// How much of each record enters the sum, and how much noise that takes.
 #[derive(Default)]
@@ -187,7 +188,8 @@ impl Trainer<'_> {
     pub(super) fn begin_groups(&mut self) -> Result<()> {
         if self.group_gradients.is_empty() {
             let n_groups = self.records.facts().n_groups;
-            self.group_gradients = (0..n_groups).map(|_| self.engine.zero_gradient()).collect::<Result<_>>()?;
+            self.group_gradients =
+                (0..n_groups).map(|_| self.engine.zero_gradient()).collect::<Result<_, EngineError>>()?;
         }
         for gradient in &self.group_gradients {
             ops::fill(gradient.flat(), 0.0)?;

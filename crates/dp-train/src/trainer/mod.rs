@@ -1,10 +1,12 @@
 //! The training loop: batch, per-sample norms, clipping, noise, update, ledger.
 
 #[cfg(feature = "audit")]
-mod audit;
+mod before_noise;
 mod certified;
 mod coupling;
 mod fairlens;
+#[cfg(feature = "audit")]
+mod fixed_counts;
 mod gradient;
 mod in_advance;
 mod micro_batch;
@@ -20,25 +22,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[cfg(feature = "audit")]
-pub use self::audit::{BeforeNoise, FixedStep};
+pub use self::before_noise::{BeforeNoise, FixedStep};
 pub(crate) use self::coupling::{adds_noise, check_coupling};
 pub(crate) use self::fairlens::{FairLens, Regularised, Usable};
-use crate::blocks::Blocks;
 use crate::checkpoint::{Checkpoints, DataDigests};
-use crate::dropout::DropoutKey;
 use crate::early_stopping::Patience;
-use crate::engine::{ClippedSum, Engine, WeightedSum};
 use crate::error::{Result, TrainError};
-use crate::noise::NoiseSource;
 use crate::observer::{Observer, StepState, StepView};
-use crate::ops;
-use crate::optimiser::Optimiser;
-use crate::parameters::ParameterVector;
 use crate::plan::Plan;
 use crate::random_streams::RandomStreams;
 use crate::ranks::{Alone, Collective, with_device};
-use crate::records::{PublicFacts, Records};
 use crate::sampler::PoissonSampler;
+use dp_engine::Blocks;
+use dp_engine::DropoutKey;
+use dp_engine::Optimiser;
+use dp_engine::ParameterVector;
+use dp_engine::noise::NoiseSource;
+use dp_engine::ops;
+use dp_engine::{ClippedSum, Engine, WeightedSum};
+use dp_engine::{PublicFacts, Records};
 
 /// Options that change only how fast a run is. They cannot change its privacy, nor its result: that
 /// of a certified run not in a bit, that of another not beyond rounding.
@@ -154,7 +156,7 @@ impl StepSum {
     /// The vector that holds the step's gradient once noise is added.
     fn gradient(&mut self) -> Result<&ParameterVector> {
         match self {
-            Self::Clipped(sum) => sum.gradient(),
+            Self::Clipped(sum) => Ok(sum.gradient()?),
             Self::Plain(sum) => Ok(sum.gather()?.0),
         }
     }
@@ -465,6 +467,6 @@ impl<'a> Trainer<'a> {
                 ops::scale_add(gradient, parameter, 1.0, config.l2, threads)?;
             }
         }
-        self.optimiser.step(parameters, gradient, (self.plan.learning_rate(step), step), threads)
+        Ok(self.optimiser.step(parameters, gradient, (self.plan.learning_rate(step), step), threads)?)
     }
 }

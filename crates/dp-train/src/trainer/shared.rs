@@ -13,7 +13,7 @@ use crate::error::{Result, TrainError};
 use crate::plan::Plan;
 use crate::random_streams::RandomStreams;
 use crate::ranks::{Alone, Collective, agree_on};
-use crate::records::Records;
+use dp_engine::Records;
 
 /// Steps from one comparison of the ranks to the next.
 const STEPS_PER_COMPARISON: u64 = 64;
@@ -40,7 +40,7 @@ pub(super) fn agree(plan: &Plan, records: &Records, streams: &RandomStreams, exe
         return Ok(());
     }
     agree_on(ranks, "run", &of_all_ranks(plan, records, execution)?)?;
-    ranks.agree("random streams", streams.digest().as_bytes())
+    Ok(ranks.agree("random streams", streams.digest().as_bytes())?)
 }
 
 /// What of a run is public and the same on all ranks.
@@ -129,7 +129,7 @@ impl Trainer<'_> {
     /// Ends the run if a rank is about to take another step than rank 0, or none: it would meet the
     /// others in the middle of theirs.
     pub(super) fn agree_to_step(&self) -> Result<()> {
-        self.execution.ranks.agree("a step", &self.counts.steps.to_le_bytes())
+        Ok(self.execution.ranks.agree("a step", &self.counts.steps.to_le_bytes())?)
     }
 
     /// The same before steps in a row, which may stop early.
@@ -173,6 +173,6 @@ impl Trainer<'_> {
             self.patience.stopped
         ));
         let what = format!("parameters, thresholds, ledger and random streams after step {steps}");
-        ranks.agree(&what, &hasher.finalize())
+        Ok(ranks.agree(&what, &hasher.finalize())?)
     }
 }

@@ -6,9 +6,9 @@ use std::num::NonZeroU16;
 use anyhow::{Context, bail};
 use clap::Args;
 use dp_accounting::{Rounding, decimal};
+use dp_audit::privacy::{AuditOutcome, AuditSettings, Plant, audit};
 use dp_clipping::{PresetParams, registry};
 use dp_train::Randomness;
-use dp_train::privacy_audit::{AuditOutcome, AuditSettings, Plant, audit};
 
 /// Options of `cargo xtask audit privacy`.
 #[derive(Args)]

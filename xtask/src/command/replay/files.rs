@@ -6,10 +6,11 @@ use std::num::NonZeroUsize;
 
 use anyhow::Context;
 use dp_accounting::{Delta, NoiseMultiplier};
+use dp_audit::FixedStep;
+use dp_audit::replay::{LayerKind, Neighbours, Report};
 use dp_clipping::{MethodEntry, PresetParams, registry};
 use dp_data::adult::{self, Adult, AdultOptions, AdultTable, Encoding, Number};
 use dp_data::{Dataset, PublishedSet, ScalingFit};
-use dp_train::audit::{FixedStep, LayerKind, Neighbours, Report};
 use dp_train::{
     Activation, BatchPlan, DType, Device, Execution, LearningRate, Loss, Model, ModelConfig, Plan, PrivacyConfig,
     PublicFacts, Records, TrainConfig,

@@ -1,4 +1,4 @@
-//! `cargo xtask replay`: does one record move only itself? The engine is [`dp_train::audit`].
+//! `cargo xtask replay`: does one record move only itself? The engine is [`dp_audit::replay`].
 
 mod files;
 
@@ -6,8 +6,9 @@ use std::num::{NonZeroU16, NonZeroUsize};
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use dp_audit::Fault;
+use dp_audit::replay::{CAUSES, KNOWN, LayerKind, Replay, Report};
 use dp_train::DeviceName;
-use dp_train::audit::{CAUSES, Fault, KNOWN, LayerKind, Replay, Report};
 
 use crate::device;
 use crate::terminal::say;

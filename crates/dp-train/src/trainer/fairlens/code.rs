@@ -12,8 +12,8 @@ use super::Exact;
 use super::groups::{members, pair_weights};
 use super::network::{Network, Summed, Tape, flat};
 use crate::error::Result;
-use crate::ops::Element;
-use crate::records::Records;
+use dp_engine::Records;
+use dp_engine::ops::Element;
 
 /// A batch and the regularised `d'` of its records, by layer.
 pub(super) struct Shares<T> {
@@ -90,10 +90,10 @@ mod tests {
     use candle_core::{DType, Device};
 
     use super::*;
-    use crate::ops::Activation;
     use crate::plan::{BatchPlan, TrainConfig};
     use crate::schedule::LearningRate;
     use crate::{Loss, ModelConfig, PublicFacts};
+    use dp_engine::ops::Activation;
 
     const N: usize = 5;
 

@@ -13,9 +13,9 @@ use self::code::Shares;
 use self::differences::Differences;
 use self::network::Network;
 use crate::error::{Result, TrainError};
-use crate::ops::Element;
 use crate::plan::TrainConfig;
-use crate::records::Records;
+use dp_engine::Records;
+use dp_engine::ops::Element;
 
 /// FairLens's regularisers, and their derivatives.
 ///
@@ -182,10 +182,10 @@ mod tests {
     use rand_chacha::ChaCha20Rng;
 
     use super::*;
-    use crate::ops::Activation;
     use crate::plan::BatchPlan;
     use crate::schedule::LearningRate;
     use crate::{Engine, Loss, ModelConfig, PublicFacts};
+    use dp_engine::ops::Activation;
 
     /// Three groups, a fourth without a record; the last group's mean gradient is that of one
     /// record.

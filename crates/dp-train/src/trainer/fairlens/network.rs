@@ -2,9 +2,9 @@
 //! derivatives of a function of them.
 
 use crate::error::Result;
-use crate::loss::Loss;
-use crate::models::ModelConfig;
-use crate::ops::{Activation, Element, Matrix, product};
+use dp_engine::Loss;
+use dp_engine::ModelConfig;
+use dp_engine::ops::{Activation, Element, Matrix, product};
 
 /// The parameters of a linear layer, or a vector of their shape.
 pub(super) struct Affine<T> {

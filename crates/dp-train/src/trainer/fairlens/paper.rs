@@ -10,8 +10,8 @@ use super::groups::{group_means, members, pair_weights};
 use super::network::{Network, Summed, flat};
 use super::{Addition, Exact};
 use crate::error::Result;
-use crate::ops::Element;
-use crate::records::Records;
+use dp_engine::Records;
+use dp_engine::ops::Element;
 
 impl<T: Element> Exact<T> {
     /// The addition for a batch of these rows, clipped by these factors, at these parameters.

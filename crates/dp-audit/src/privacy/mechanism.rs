@@ -1,0 +1,347 @@
+//! Runs of the real trainer on records among which there is a canary, or a blank in its place, and
+//! what an attacker makes of them.
+
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
+use dp_clipping::{ClipBatch, MethodEntry, PresetParams};
+use dp_engine::{DType, Device};
+use rand::{CryptoRng, Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+use super::plant::{Plant, Seen, Watched};
+use crate::plant::with_planted;
+use dp_engine::Loss;
+use dp_engine::ModelConfig;
+use dp_engine::{PublicFacts, Records};
+use dp_train::LearningRate;
+use dp_train::RandomStreams;
+use dp_train::Result;
+use dp_train::ranks::on_threads;
+use dp_train::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
+use dp_train::{Execution, Trainer};
+use dp_train::{Observer, StepState, StepView};
+
+/// Others of group 0 whose gradients are within the base threshold.
+const WITHIN: usize = 20;
+/// Others with the canary's gradient and the opposite label, by group.
+const ABOVE: [usize; 2] = [10, 20];
+/// Groups.
+pub(super) const N_GROUPS: usize = 2;
+/// Base threshold.
+const CLIP_NORM: f64 = 2.0;
+/// So small that parameters stay at 0 as far as gradients go.
+const RATE: f64 = 1e-9;
+/// Steps of a run among many.
+const STEPS: u64 = 2;
+/// μ of the gradient queries of a run.
+const MU: f64 = 1.0;
+
+/// Settings of the presets, the same for all methods.
+pub(super) fn params() -> PresetParams {
+    PresetParams { clip_norm: CLIP_NORM, ..PresetParams::default() }
+}
+
+/// A plan of full batches, whose gradient queries together have μ = [`MU`].
+fn plan(
+    entry: &MethodEntry,
+    facts: PublicFacts,
+    steps: u64,
+    sigma_factor: f64,
+    ranks: NonZeroUsize,
+    delta: Delta,
+) -> Result<Plan> {
+    let sigma = NoiseMultiplier::new(sigma_factor * (steps as f64).sqrt() / MU)?;
+    let privacy =
+        PrivacyConfig { allow_large_delta: true, ..PrivacyConfig::new(entry.config(&params()), sigma, delta) };
+    let batches = BatchPlan { sampling_rate: SamplingRate::new(1.0)?, steps, epochs: 1 };
+    let config = TrainConfig {
+        privacy: Some(privacy),
+        // Two blocks for each of several ranks.
+        block_records: (ranks.get() > 1).then(|| facts.n_records.div_ceil(2 * ranks.get())),
+        ..TrainConfig::new(ModelConfig::LogisticRegression, Loss::BceWithLogits, batches, LearningRate::Constant(RATE))
+    };
+    Plan::new(config, facts)
+}
+
+/// The input of a canary whose gradient adds the most to the sum, in units of the bound: the
+/// largest of those that add as much, which a missing cap then shows, but within a threshold beyond
+/// which a method drops gradients.
+fn canary_input(entry: &MethodEntry, plan: &Plan) -> Result<f32> {
+    const INPUTS: [f32; 6] = [6.0, 20.0, 60.0, 98.0, 1_000.0, 30_000.0];
+    // A hard cap leaves 1 of 2¹⁸ to rounding.
+    const AS_MUCH: f64 = 1.0 - 1e-5;
+    let mut best = (0.0, INPUTS[0]);
+    for x in INPUTS {
+        let norm = 0.5 * (f64::from(x).powi(2) + 1.0).sqrt();
+        let mut method = entry.config(&params()).build(plan.context())?;
+        let mut rng = ChaCha20Rng::seed_from_u64(0);
+        let clipped = method.clip(&ClipBatch { norms: &[norm], groups: &[0] }, &mut rng)?;
+        let share = clipped.scales[0] * norm / clipped.group_bounds[0];
+        if share >= best.0 * AS_MUCH {
+            best = (share.max(best.0), x);
+        }
+    }
+    Ok(best.1)
+}
+
+/// What is known of a step: its state before, and what the method saw and said.
+#[derive(Default)]
+struct Transcript {
+    parameters: Vec<Vec<f64>>,
+    norms: Vec<Vec<f64>>,
+    scales: Vec<Vec<f64>>,
+}
+
+impl Observer for Transcript {
+    fn wants_state(&self, _step: u64) -> bool {
+        true
+    }
+
+    fn before_step(&mut self, state: &StepState<'_>) -> Result<()> {
+        self.parameters.push(state.parameters.to_vec());
+        Ok(())
+    }
+
+    fn on_step(&mut self, view: &StepView<'_>) {
+        self.norms.push(view.norms.to_vec());
+        self.scales.push(view.scales.to_vec());
+    }
+}
+
+/// One run: the noisy sums of its steps as they can be read off the parameters, and what the method
+/// released.
+struct Played {
+    /// `[steps][params]`.
+    sums: Vec<Vec<f64>>,
+    transcript: Transcript,
+    seen: Vec<Seen>,
+}
+
+fn play(
+    entry: &MethodEntry,
+    plan: &Plan,
+    records: &Records,
+    streams: RandomStreams,
+    plant: Option<Plant>,
+    ranks: NonZeroUsize,
+) -> Result<Played> {
+    if ranks == NonZeroUsize::MIN {
+        return play_rank(entry, plan, records, streams, plant, Execution::default());
+    }
+    let played = on_threads(ranks.get(), |ranks| {
+        let held = records.held_part(plan.held_by(ranks.rank(), ranks.size()))?;
+        let execution = Execution { ranks, ..Execution::default() };
+        let fault = plant.and_then(Plant::of_ranks);
+        with_planted(fault, || play_rank(entry, plan, &held, streams.duplicate(), plant, execution))
+    });
+    Ok(played?.swap_remove(0))
+}
+
+/// The run as one of its ranks plays it.
+fn play_rank(
+    entry: &MethodEntry,
+    plan: &Plan,
+    records: &Records,
+    streams: RandomStreams,
+    plant: Option<Plant>,
+    execution: Execution,
+) -> Result<Played> {
+    let mut trainer = Trainer::new(plan, records, streams, execution)?;
+    let parameters = trainer.engine_mut().model().parameters();
+    let n_parameters = parameters.to_vec()?.len();
+    parameters.set(&vec![0.0; n_parameters])?;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    trainer.replace_method(Box::new(Watched::new(entry, &params(), plan.context(), plant, Arc::clone(&seen))?));
+    let mut transcript = Transcript::default();
+    trainer.run(&mut transcript)?;
+    transcript.parameters.push(trainer.engine_mut().model().parameters().to_vec()?);
+    let sums = transcript
+        .parameters
+        .windows(2)
+        .zip(&transcript.norms)
+        .map(|(pair, norms)| {
+            let mut factor = plan.expected_batch_size() / RATE;
+            if plant == Some(Plant::PrivateDivisor) {
+                let n = norms.iter().filter(|norm| norm.is_finite()).count().max(1);
+                factor *= plan.expected_batch_size() / n as f64;
+            }
+            pair[0].iter().zip(&pair[1]).map(|(before, after)| (before - after) * factor).collect()
+        })
+        .collect();
+    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok(Played { sums, transcript, seen })
+}
+
+/// Many small runs against one canary: 50 others, of which the attacker knows everything.
+pub(super) struct OneCanary<'a> {
+    entry: &'a MethodEntry,
+    pub(super) plan: Plan,
+    /// The same with twice the noise: the second release where streams are used again.
+    pub(super) second: Plan,
+    facts: PublicFacts,
+    input: f32,
+    group: usize,
+    plant: Option<Plant>,
+    ranks: NonZeroUsize,
+}
+
+/// What an attacker computes from one run; the larger, the more likely the canary was there, or the
+/// less: that is learned.
+pub(super) type Statistics = [f64; 4];
+
+impl<'a> OneCanary<'a> {
+    pub(super) fn new(
+        entry: &'a MethodEntry,
+        group: usize,
+        plant: Option<Plant>,
+        ranks: NonZeroUsize,
+        delta: Delta,
+    ) -> Result<Self> {
+        let n_records = WITHIN + ABOVE.iter().sum::<usize>() + 1;
+        let facts = PublicFacts { n_records, n_inputs: 1, n_classes: 2, n_groups: N_GROUPS };
+        let plan_with = |factor| plan(entry, facts, STEPS, factor, ranks, delta);
+        let (plan, second) = (plan_with(1.0)?, plan_with(2.0)?);
+        let input = canary_input(entry, &plan)?;
+        Ok(Self { entry, plan, second, facts, input, group, plant, ranks })
+    }
+
+    fn records(&self, present: bool) -> Result<Records> {
+        let mut features = vec![1.0; WITHIN];
+        let mut groups = vec![0; WITHIN];
+        for (group, n) in ABOVE.into_iter().enumerate() {
+            features.extend(vec![self.input; n]);
+            groups.extend(vec![group; n]);
+        }
+        let mut labels = vec![0; features.len()];
+        let scaled = self.plant == Some(Plant::DataScaling);
+        // A canary far from all others where constants follow the records.
+        let canary = if scaled { 1_000.0 * self.input } else { self.input };
+        features.push(if present { canary } else { f32::NAN });
+        groups.push(self.group);
+        labels.push(1);
+        if scaled {
+            let largest = features.iter().copied().filter(|x| x.is_finite()).fold(0.0, f32::max);
+            for x in &mut features {
+                *x *= self.input / largest;
+            }
+        }
+        Ok(Records::new(&features, &labels, &groups, self.facts, DType::F32, &Device::Cpu)?)
+    }
+
+    /// Runs once and looks.
+    pub(super) fn attack(&self, present: bool, streams: RandomStreams) -> Result<Statistics> {
+        let records = self.records(present)?;
+        let reuse = self.plant == Some(Plant::SeedReuse);
+        let again = reuse.then(|| streams.duplicate());
+        let first = play(self.entry, &self.plan, &records, streams, self.plant, self.ranks)?;
+        let mut statistics = self.look(&first, &self.plan);
+        if let Some(streams) = again {
+            // The same noise in two releases of different scale: their difference has none.
+            let second = play(self.entry, &self.second, &records, streams, self.plant, self.ranks)?;
+            let residue = |played, plan| self.residue(played, plan, self.direction());
+            statistics[3] = residue(&first, &self.plan) - residue(&second, &self.second);
+        } else if self.plant == Some(Plant::RankStream) {
+            // The same noise in the weight and in the constant: their difference has none.
+            statistics[3] = self.residue(&first, &self.plan, [1.0, -1.0]);
+        }
+        Ok(statistics)
+    }
+
+    /// Where the canary's gradient points, but for its sign.
+    fn direction(&self) -> [f64; 2] {
+        let length = f64::from(self.input).hypot(1.0);
+        [f64::from(self.input) / length, 1.0 / length]
+    }
+
+    /// The sum of a step along a vector, less what the others are known to add.
+    fn without_others(&self, played: &Played, step: usize, u: [f64; 2]) -> f64 {
+        let along = |sum: &[f64]| sum.iter().zip(u).map(|(sum, u)| sum * u).sum::<f64>();
+        let (norms, scales) = (&played.transcript.norms[step], &played.transcript.scales[step]);
+        // A record within points to (1, 1).
+        let (within, above) = (along(&[std::f64::consts::FRAC_1_SQRT_2; 2]), along(&self.direction()));
+        let others: f64 =
+            (0..self.facts.n_records - 1).map(|i| norms[i] * scales[i] * if i < WITHIN { within } else { above }).sum();
+        along(&played.sums[step]) - others
+    }
+
+    /// In units of the noise, over all steps.
+    fn residue(&self, played: &Played, plan: &Plan, u: [f64; 2]) -> f64 {
+        let sigma = plan.context().noise_multiplier;
+        (0..played.sums.len())
+            .map(|step| -self.without_others(played, step, u) / (sigma * played.seen[step].bound))
+            .sum()
+    }
+
+    fn look(&self, played: &Played, plan: &Plan) -> Statistics {
+        let sigma = plan.context().noise_multiplier;
+        // One of the others of the canary's group has its norm, hence its scale.
+        let twin = WITHIN + if self.group == 0 { 0 } else { ABOVE[0] };
+        let (mut likelihood, mut plain, mut counts) = (0.0, 0.0, 0.0);
+        for (step, seen) in played.seen.iter().enumerate() {
+            let (norms, scales) = (&played.transcript.norms[step], &played.transcript.scales[step]);
+            let share = norms[twin] * scales[twin] / seen.bound;
+            let x = -self.without_others(played, step, self.direction()) / seen.bound;
+            likelihood += (share * x - 0.5 * share * share) / (sigma * sigma);
+            let sum: f64 = played.sums[step].iter().zip(self.direction()).map(|(sum, u)| sum * u).sum();
+            plain += sum / (sigma * CLIP_NORM);
+            counts += seen.counts;
+        }
+        [likelihood, plain, counts, 0.0]
+    }
+}
+
+/// One run with many canaries, each with an input of its own, each there with probability ½.
+pub(super) struct ManyCanaries<'a> {
+    entry: &'a MethodEntry,
+    pub(super) plan: Plan,
+    facts: PublicFacts,
+    input: f32,
+    plant: Option<Plant>,
+    ranks: NonZeroUsize,
+}
+
+/// A canary: whether it was there, and by how much the attacker thinks so.
+pub(super) struct Guess {
+    pub(super) present: bool,
+    /// Above 0: there.
+    pub(super) score: f64,
+}
+
+impl<'a> ManyCanaries<'a> {
+    pub(super) fn new(
+        entry: &'a MethodEntry,
+        n: usize,
+        plant: Option<Plant>,
+        ranks: NonZeroUsize,
+        delta: Delta,
+    ) -> Result<Self> {
+        let facts = PublicFacts { n_records: n, n_inputs: n, n_classes: 2, n_groups: N_GROUPS };
+        let plan = plan(entry, facts, 1, 1.0, ranks, delta)?;
+        let input = canary_input(entry, &plan)?;
+        Ok(Self { entry, plan, facts, input, plant, ranks })
+    }
+
+    /// Runs once and guesses every canary.
+    pub(super) fn attack(&self, coins: &mut impl CryptoRng, streams: RandomStreams) -> Result<Vec<Guess>> {
+        let n = self.facts.n_records;
+        let present: Vec<bool> = (0..n).map(|_| coins.random()).collect();
+        let mut features = vec![0.0; n * n];
+        for (i, present) in present.iter().enumerate() {
+            features[i * n + i] = if *present { self.input } else { f32::NAN };
+        }
+        let groups: Vec<usize> = (0..n).map(|i| i % N_GROUPS).collect();
+        let records = Records::new(&features, &vec![1; n], &groups, self.facts, DType::F32, &Device::Cpu)?;
+        let played = play(self.entry, &self.plan, &records, streams, self.plant, self.ranks)?;
+        let (norms, scales) = (&played.transcript.norms[0], &played.transcript.scales[0]);
+        // What a canary of a group adds is the same for all of them.
+        let addition = |group: usize| {
+            let twin = (0..n).find(|&i| present[i] && groups[i] == group);
+            twin.map_or(0.0, |i| norms[i] * scales[i])
+        };
+        let additions: Vec<f64> = (0..N_GROUPS).map(addition).collect();
+        let score = |i: usize| -played.sums[0][i] - 0.5 * additions[groups[i]];
+        Ok((0..n).map(|i| Guess { present: present[i], score: score(i) }).collect())
+    }
+}

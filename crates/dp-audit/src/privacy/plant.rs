@@ -1,0 +1,164 @@
+//! Faults that an audit must find, and the eye that watches a method.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dp_clipping::{
+    ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountNoise, MethodEntry, MethodState,
+    PresetParams, PublicContext, Weights,
+};
+use rand::CryptoRng;
+use strum::{IntoStaticStr, VariantArray};
+
+use crate::plant::Fault;
+use dp_train::{Result, TrainError};
+
+/// A fault that breaks the guarantee.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
+pub enum Plant {
+    /// Scales without a cap: a record enters the sum with its whole gradient, up to many times the
+    /// bound.
+    NoCap,
+    /// Division by the number of drawn records that are not blank, in place of the expected batch
+    /// size.
+    PrivateDivisor,
+    /// A count that is released without its noise.
+    SilentCount,
+    /// Inputs divided by the largest among the records.
+    DataScaling,
+    /// Noise for the base threshold in place of the largest of the groups'.
+    SmallNoise,
+    /// Two releases under the same random streams.
+    SeedReuse,
+    /// Each of several ranks adds noise of its own, its share of the standard deviation in place of
+    /// the variance.
+    RankNoise,
+    /// Each of several ranks makes the noise of its range of parameters, all from the beginning of
+    /// one stream.
+    RankStream,
+}
+
+impl Plant {
+    /// Every fault.
+    pub const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// Name on the command line.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The fault with this name.
+    ///
+    /// # Errors
+    /// [`TrainError::InvalidParameter`] naming all of them.
+    pub fn find(name: &str) -> Result<Self> {
+        Self::ALL.iter().copied().find(|plant| plant.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = Self::ALL.iter().map(|plant| plant.name()).collect();
+            TrainError::invalid("plant", name, format!("one of {}", names.join(", ")))
+        })
+    }
+
+    /// Whether a method can have it.
+    pub fn applies_to(self, config: &ClipConfig) -> bool {
+        let per_group =
+            matches!(config.controller, Controller::PerGroup { .. }) || matches!(config.weights, Weights::Naive { .. });
+        match self {
+            Self::SilentCount => per_group || matches!(config.controller, Controller::Geometric { .. }),
+            Self::SmallNoise => per_group,
+            Self::NoCap
+            | Self::PrivateDivisor
+            | Self::DataScaling
+            | Self::SeedReuse
+            | Self::RankNoise
+            | Self::RankStream => true,
+        }
+    }
+
+    /// The fault of the trainer that it is, if it takes several ranks to have it.
+    pub(super) fn of_ranks(self) -> Option<Fault> {
+        match self {
+            Self::RankNoise => Some(Fault::RankNoise),
+            Self::RankStream => Some(Fault::RankStream),
+            _ => None,
+        }
+    }
+}
+
+/// What one step of a method released, besides the noisy gradient.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Seen {
+    /// The bound that the noise is scaled to.
+    pub(super) bound: f64,
+    /// Sum of the noisy counts.
+    pub(super) counts: f64,
+}
+
+/// A method whose releases are noted, with a fault or without.
+pub(super) struct Watched {
+    inner: Box<dyn ClipMethod>,
+    plant: Option<Plant>,
+    announced: Vec<f64>,
+    base_bound: f64,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+impl Watched {
+    /// The method of a registry entry; what it releases is pushed to `seen`.
+    pub(super) fn new(
+        entry: &MethodEntry,
+        params: &PresetParams,
+        context: &PublicContext,
+        plant: Option<Plant>,
+        seen: Arc<Mutex<Vec<Seen>>>,
+    ) -> Result<Self> {
+        let config = entry.config(params);
+        let silent = PresetParams { count_noise: CountNoise::Multiplier(0.0), ..*params };
+        let inner = if plant == Some(Plant::SilentCount) { entry.config(&silent) } else { config };
+        let (Controller::Constant { threshold: base }
+        | Controller::Geometric { initial: base, .. }
+        | Controller::PerGroup { base, .. }) = config.controller;
+        Ok(Self {
+            inner: inner.build(context)?,
+            plant,
+            announced: config.count_noise_multipliers(context),
+            base_bound: config.rule.bound(base),
+            seen,
+        })
+    }
+}
+
+/// How many bounds a record without a cap adds at most. The sum of all canaries must stay within
+/// the range of its integers, 2,048 bounds: a step beyond it stops the run, which is not what the
+/// attack is to find.
+const BEYOND: f64 = 16.0;
+
+impl ClipMethod for Watched {
+    fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn CryptoRng) -> Result<Clipped, ClipError> {
+        let mut clipped = self.inner.clip(batch, rng)?;
+        for (query, &announced) in clipped.queries.iter_mut().zip(&self.announced) {
+            query.noise_multiplier = announced;
+        }
+        match self.plant {
+            Some(Plant::NoCap) => {
+                for (scale, norm) in clipped.scales.iter_mut().zip(batch.norms) {
+                    let within_range = BEYOND * clipped.bound / norm;
+                    *scale = if norm.is_finite() { within_range.min(1.0) } else { 0.0 };
+                }
+            }
+            Some(Plant::SmallNoise) => clipped.bound = self.base_bound,
+            _ => {}
+        }
+        let counts = clipped.queries.iter().flat_map(|query| &query.released).sum();
+        let seen = Seen { bound: clipped.bound, counts };
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+        Ok(clipped)
+    }
+
+    fn state(&self) -> MethodState {
+        self.inner.state()
+    }
+
+    fn restore(&mut self, state: &MethodState) -> Result<(), ClipError> {
+        self.inner.restore(state)
+    }
+}

@@ -1,0 +1,91 @@
+//! An attack on what is released before a training: does anybody learn more of a record than the
+//! ledger says?
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::num::NonZeroUsize;
+
+use dp_accounting::{Ledger, NeighbouringRelation, NoiseMultiplier};
+use rand_chacha::ChaCha20Rng;
+
+use dp_audit::privacy::mu_of_many_runs;
+use dp_train::conditioning::{ClassCounts, Conditioning, ConditioningConfig, unit_rows};
+use dp_train::{Purpose, Randomness};
+
+const N_FEATURES: usize = 3;
+/// Blanked records beside the canary: the attacker knows all of them.
+const OTHERS: usize = 40;
+const RUNS: u32 = 30_000;
+/// Probability that a bound found here is wrong.
+const FAILURE: f64 = 1e-6;
+
+/// Noise multipliers of mean, covariance and counts.
+type Noise = [f64; 3];
+
+/// The logarithm of how much likelier mean, covariance and counts are with the canary than without,
+/// up to a constant: the best test there is.
+fn evidence(noise: Noise, is_there: bool, rng: &mut ChaCha20Rng) -> f64 {
+    let [mean, covariance, counts] = noise.map(|sigma| NoiseMultiplier::new(sigma).unwrap());
+    let config = ConditioningConfig { mean: Some(mean), covariance: Some(covariance), ..ConditioningConfig::default() };
+    let mut canary = [0.6, -0.64, 0.48_f32];
+    unit_rows(&mut canary, N_FEATURES);
+    let mut rows = vec![0.0; OTHERS * N_FEATURES];
+    let mut labels = vec![0; OTHERS];
+    rows.extend(if is_there { canary } else { [0.0; N_FEATURES] });
+    if is_there {
+        labels.push(1);
+    }
+    let mut ledger = Ledger::new(NeighbouringRelation::ZeroOut);
+    let fitted = Conditioning::fit(&config, &rows, N_FEATURES, NonZeroUsize::MIN, rng, &mut ledger).unwrap();
+    let counted = ClassCounts::fit(&labels, 2, counts, rng, &mut ledger).unwrap();
+
+    let n = (OTHERS + 1) as f64;
+    let released = fitted.mean().unwrap();
+    let of_mean: f64 = released.iter().zip(&canary).map(|(m, x)| n * m * f64::from(*x)).sum();
+    // The row that a covariance with the canary holds is known: it is centred by what was just
+    // released.
+    let mut centred: [f32; N_FEATURES] = std::array::from_fn(|i| (f64::from(canary[i]) - released[i]) as f32);
+    unit_rows(&mut centred, N_FEATURES);
+    let factor = fitted.covariance_factor().unwrap();
+    // ⟨L Lᵀ, v vᵀ⟩ = ‖Lᵀ v‖²; the ridge adds a constant.
+    let of_covariance: f64 = (0..N_FEATURES)
+        .map(|column| {
+            let along = (0..N_FEATURES).map(|row| factor[row * N_FEATURES + column] * f64::from(centred[row]));
+            along.sum::<f64>().powi(2)
+        })
+        .sum();
+    let [mean, covariance, counts] = noise.map(|sigma| sigma * sigma);
+    of_mean / mean + n * of_covariance / covariance + counted.counts()[1] / counts
+}
+
+/// A lower bound on μ from guesses about many runs, half of them with the canary.
+fn audited(noise: Noise, seed: u64) -> f64 {
+    let mut rng = Randomness::from_seed(seed).stream(Purpose::Conditioning, 0, 0).unwrap();
+    let mut evidences = |is_there| -> Vec<f64> { (0..RUNS).map(|_| evidence(noise, is_there, &mut rng)).collect() };
+    let (with, without) = (evidences(true), evidences(false));
+    // The first half of the runs sets the threshold, the second is judged by it.
+    let (learnt, judged) = (RUNS as usize / 2, RUNS / 2);
+    let mut all = [&with[..learnt], &without[..learnt]].concat();
+    all.sort_by(f64::total_cmp);
+    let threshold = all[learnt];
+    let count = |evidences: &[f64], alarm: bool| {
+        evidences[learnt..].iter().filter(|&&evidence| (evidence > threshold) == alarm).count() as u32
+    };
+    mu_of_many_runs((count(&without, true), judged), (count(&with, false), judged), FAILURE)
+}
+
+/// Three releases of μ² = 3/4 each, μ = 1.5 together. The attack finds nearly all of it and no
+/// more; if any of the three has half the noise that its ledger says, it finds more than is
+/// claimed.
+#[test]
+fn an_attack_finds_what_is_claimed_and_no_more() {
+    let claimed = [(0.75_f64).sqrt().recip(); 3];
+    let mu = 1.5;
+    let found = audited(claimed, 1);
+    assert!(found <= mu && found > 0.8 * mu, "{found}");
+    for place in 0..claimed.len() {
+        let mut planted = claimed;
+        planted[place] /= 2.0;
+        let found = audited(planted, 2);
+        assert!(found > mu, "release {place}: {found}");
+    }
+}

@@ -1,0 +1,326 @@
+//! Sums of pieces as integers, and from there to a private gradient.
+
+#[cfg(feature = "cuda")]
+use candle_core::Error;
+use candle_core::{Result, Tensor, WithDType};
+
+#[cfg(feature = "cuda")]
+use super::cuda::{self, DeviceIntegers};
+use super::element::{Element, cpu, destination, dtype, for_float, same, source};
+#[cfg(feature = "cuda")]
+use super::in_place::Operands;
+use super::in_place::unary;
+use super::words;
+use crate::engine::CAPACITY;
+use crate::hook;
+use crate::noise::{BLOCK, StepNoise};
+use crate::threads::Threads;
+use crate::vector_math::vectorise;
+
+/// Adding it to a magnitude below 2⁵¹ rounds that to an integer, which is then in the trailing
+/// bits.
+const ROUND: f64 = 6_755_399_441_055_744.0;
+
+/// Adds the values of a vector, rounded to multiples of a public step, to integers, `[values]`. The
+/// vector stays as it is.
+///
+/// `grid` is the step, a power of two. Returns the largest magnitude in steps; NaN if a value is.
+///
+/// # Errors
+/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+pub fn add_to_integers(vector: &Tensor, steps: &mut [i64], grid: f64) -> Result<f64> {
+    let (storage, layout) = vector.storage_and_layout();
+    let storage = cpu(&storage)?;
+    for_float!(dtype(storage), "add-to-integers", T => {
+        let values = source::<T>((storage, layout))?;
+        same("integers of a sum", values.len(), steps.len())?;
+        if hook::ask(|other| other.add_values(steps, &mut values.iter().map(|value| value.to_f64()), grid)).is_some() {
+            return Ok(0.0);
+        }
+        let per_step = 1.0 / grid;
+        let mut largest = Largest::default();
+        vectorise(#[inline(always)] || {
+            for (steps, values) in steps.chunks_mut(LANES).zip(values.chunks(LANES)) {
+                for ((step, &value), lane) in steps.iter_mut().zip(values).zip(&mut largest.lanes) {
+                    let scaled = value.to_f64() * per_step;
+                    *lane = (*lane).max(magnitude_bits(scaled));
+                    *step = step.wrapping_add(to_integer(scaled));
+                }
+            }
+        });
+        Ok(largest.value())
+    })
+}
+
+const LANES: usize = 16;
+
+/// The largest of many magnitudes, as bits and in lanes so that it vectorises: those of what is not
+/// finite are larger than those of every number.
+#[derive(Default)]
+struct Largest {
+    lanes: [i64; LANES],
+}
+
+impl Largest {
+    fn value(&self) -> f64 {
+        f64::from_bits(self.lanes.iter().fold(0, |a, &b| a.max(b)).cast_unsigned())
+    }
+}
+
+/// The bits of a magnitude; of two numbers the larger has the larger ones.
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
+#[inline(always)]
+fn magnitude_bits(value: f64) -> i64 {
+    value.to_bits().cast_signed() & i64::MAX
+}
+
+/// The nearest integer of a magnitude below 2⁵¹, ties to even.
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
+#[inline(always)]
+fn to_integer(scaled: f64) -> i64 {
+    (scaled + ROUND).to_bits().wrapping_sub(ROUND.to_bits()).cast_signed()
+}
+
+/// The reverse, exact for magnitudes below 2⁵¹.
+#[expect(
+    clippy::inline_always,
+    reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
+)]
+#[inline(always)]
+fn from_integer(steps: i64) -> f64 {
+    f64::from_bits(steps.cast_unsigned().wrapping_add(ROUND.to_bits())) - ROUND
+}
+
+/// What is added to a sum.
+pub enum Summand<'a> {
+    /// Multiples of the grid.
+    Integers(&'a [i64]),
+    /// Values that are still to be rounded to the grid.
+    Vector(Tensor),
+    /// The same, from another rank.
+    Words(&'a [u64]),
+    /// The same, in the destination.
+    InPlace,
+}
+
+/// How integers become a gradient.
+pub struct FromIntegers<'a> {
+    /// The step of the integers: a power of two.
+    pub grid: f64,
+    /// Place of the first value among all that the noise is for: a multiple of [`BLOCK`].
+    pub start: usize,
+    /// The noise of the step.
+    pub noise: &'a StepNoise,
+    /// A public constant: the expected batch size.
+    pub normaliser: f64,
+    /// Who works on it.
+    pub threads: &'a Threads,
+}
+
+/// Values that go through all stages before the next ones: they stay in the first-level cache.
+const AT_ONCE: usize = 8 * BLOCK;
+/// Values below which one thread does it all.
+const FEW: usize = 32 * BLOCK;
+
+/// The summands on the CPU.
+struct Slices<'a, T> {
+    integers: Vec<&'a [i64]>,
+    vectors: Vec<&'a [T]>,
+    in_place: bool,
+}
+
+/// `out = (Σ summands · grid + N) / normaliser`, the sum taken in integers and rounded once, with
+/// its noise. Whether every value was finite and within the capacity of the grid.
+///
+/// **Guarantee.** Neither sum nor noise depend on how the sum is split into summands, nor on the
+/// threads.
+///
+/// # Errors
+/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+pub fn from_integers(out: &Tensor, summands: &[Summand<'_>], how: &FromIntegers<'_>) -> Result<bool> {
+    let mut all_finite = false;
+    unary("from-integers", out, |operands| {
+        let (out, []) = operands.on_cpu("from-integers")?;
+        for_float!(dtype(out.0), "from-integers", T => {
+            let values = destination::<T>(out)?;
+            let tensors = summands.iter().filter_map(|summand| match summand {
+                Summand::Vector(tensor) => Some(tensor.storage_and_layout()),
+                _ => None,
+            });
+            let guards: Vec<_> = tensors.collect();
+            let mut slices = Slices { integers: Vec::new(), vectors: Vec::with_capacity(guards.len()), in_place: false };
+            for (storage, layout) in &guards {
+                let vector = source::<T>((cpu(storage)?, layout))?;
+                same("values of a part of a sum", values.len(), vector.len())?;
+                slices.vectors.push(vector);
+            }
+            for summand in summands {
+                match summand {
+                    Summand::Integers(steps) => {
+                        same("integers of a part of a sum", values.len(), steps.len())?;
+                        slices.integers.push(steps);
+                    }
+                    Summand::Vector(_) => {}
+                    Summand::Words(words) => slices.vectors.push(words::values::<T>(words, values.len())?),
+                    Summand::InPlace => slices.in_place = true,
+                }
+            }
+            let len = how.threads.part_len(values.len(), BLOCK, FEW);
+            let finite = how.threads.each(values.chunks_mut(len).enumerate(), |(i, values)| {
+                let mut finite = true;
+                for (j, values) in values.chunks_mut(AT_ONCE).enumerate() {
+                    finite &= how.block(i * len + j * AT_ONCE, values, &slices);
+                }
+                finite
+            });
+            all_finite = finite.iter().all(|&finite| finite);
+            Ok(())
+        })
+    })?;
+    Ok(all_finite)
+}
+
+/// [`from_integers`] for integers on a CUDA device, with the noise made there.
+#[cfg(feature = "cuda")]
+pub fn from_device_integers(out: &Tensor, integers: &DeviceIntegers, how: &FromIntegers<'_>) -> Result<bool> {
+    let mut all_finite = false;
+    unary("from-integers", out, |operands| match operands {
+        Operands::Cpu(..) => Err(Error::Msg("from-integers: expected tensors on a CUDA device".into())),
+        Operands::Cuda(out, []) => {
+            all_finite = cuda::privatise_integers(out, integers, how)?;
+            Ok(())
+        }
+    })?;
+    Ok(all_finite)
+}
+
+impl FromIntegers<'_> {
+    /// All stages for the values from `start` on; whether they were finite.
+    fn block<T: Element>(&self, start: usize, values: &mut [T], slices: &Slices<'_, T>) -> bool {
+        let range = start..start + values.len();
+        let per_step = 1.0 / self.grid;
+        let mut exact = [0.0; AT_ONCE];
+        let exact = &mut exact[..values.len()];
+        let mut largest = Largest::default();
+        let in_place = slices.in_place.then_some(&*values);
+        for vector in slices.vectors.iter().map(|vector| &vector[range.clone()]).chain(in_place) {
+            vectorise(
+                #[inline(always)]
+                || {
+                    for (exact, values) in exact.chunks_mut(LANES).zip(vector.chunks(LANES)) {
+                        for ((exact, &value), lane) in exact.iter_mut().zip(values).zip(&mut largest.lanes) {
+                            let scaled = value.to_f64() * per_step;
+                            *lane = (*lane).max(magnitude_bits(scaled));
+                            *exact += (scaled + ROUND) - ROUND;
+                        }
+                    }
+                },
+            );
+        }
+        for steps in &slices.integers {
+            vectorise(
+                #[inline(always)]
+                || {
+                    for (exact, &steps) in exact.iter_mut().zip(&steps[range.clone()]) {
+                        *exact += from_integer(steps);
+                    }
+                },
+            );
+        }
+        vectorise(
+            #[inline(always)]
+            || exact.iter_mut().for_each(|exact| *exact *= self.grid),
+        );
+        T::noisy(self.noise, ((self.start + start) / BLOCK) as u64, exact, values);
+        let factor = T::from_f64(1.0 / self.normaliser);
+        vectorise(
+            #[inline(always)]
+            || values.iter_mut().for_each(|value| *value *= factor),
+        );
+        // NaN fails the comparison.
+        largest.value() < CAPACITY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use candle_core::Device;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+
+    use super::*;
+
+    const N: usize = 2 * FEW + 71;
+
+    fn vector(seed: usize) -> Vec<f32> {
+        (0..N).map(|i| ((i * seed) % 103) as f32 * 0.25 - 11.0).collect()
+    }
+
+    fn tensor(values: &[f32]) -> Tensor {
+        Tensor::from_slice(values, values.len(), &Device::Cpu).unwrap()
+    }
+
+    fn steps_of(vectors: &[&[f32]], grid: f64) -> Vec<i64> {
+        let mut steps = vec![0; N];
+        for values in vectors {
+            assert!(add_to_integers(&tensor(values), &mut steps, grid).unwrap() < CAPACITY);
+        }
+        steps
+    }
+
+    fn gradient(dst: &[f32], summands: &[Summand<'_>], threads: usize) -> (Vec<f32>, bool) {
+        let threads = Threads::new(NonZeroUsize::new(threads).unwrap()).unwrap();
+        let noise = StepNoise::draw(&mut ChaCha20Rng::seed_from_u64(3), 0.5);
+        let how = FromIntegers { grid: GRID, start: 0, noise: &noise, normaliser: 8.0, threads: &threads };
+        let result = tensor(dst);
+        let finite = from_integers(&result, summands, &how).unwrap();
+        (result.to_vec1().unwrap(), finite)
+    }
+
+    const GRID: f64 = 1.0 / 1_073_741_824.0;
+
+    /// However a sum is split between integers and vectors, and between threads: the same bits.
+    #[test]
+    fn a_sum_does_not_depend_on_how_it_is_split() {
+        let (a, b, c) = (vector(7), vector(31), vector(53));
+        let all = steps_of(&[&a, &b, &c], GRID);
+        let whole = gradient(&a, &[Summand::Integers(&all)], 1);
+        assert!(whole.1);
+        let (first, later) = (steps_of(&[&c], GRID), steps_of(&[&b], GRID));
+        let other = tensor(&b);
+        for threads in [1, 2, 3] {
+            let split = [Summand::Integers(&first), Summand::InPlace, Summand::Vector(other.clone())];
+            assert!(gradient(&a, &split, threads) == whole, "{threads} threads");
+            let in_integers = [Summand::Integers(&first), Summand::InPlace, Summand::Integers(&later)];
+            assert!(gradient(&a, &in_integers, threads) == whole, "{threads} threads");
+        }
+    }
+
+    #[test]
+    fn integers_are_the_values_on_the_grid() {
+        let steps = steps_of(&[&vector(7), &vector(7)], 0.5);
+        for (value, steps) in vector(7).iter().zip(steps) {
+            assert_eq!(steps, 2 * (f64::from(*value) * 2.0).round_ties_even() as i64);
+            assert_eq!(from_integer(steps), steps as f64);
+        }
+    }
+
+    #[test]
+    fn what_is_not_finite_or_too_large_is_seen() {
+        for (place, value) in [(0, f32::NAN), (FEW, f32::INFINITY), (N - 1, 1e30), (17, -1e30)] {
+            let mut values = vector(5);
+            values[place] = value;
+            assert!(!gradient(&values, &[Summand::InPlace], 2).1, "{place}: {value}");
+            let largest = add_to_integers(&tensor(&values), &mut vec![0; N], GRID).unwrap();
+            assert!(largest.is_nan() || largest >= CAPACITY, "{place}: {value}");
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! The parameters of a model, or a gradient of the same layout: one flat tensor and named views
+//! into it.
+
+use std::ops::Range;
+
+use candle_core::{DType, Device, Result, Tensor};
+use rand::{CryptoRng, Rng};
+use rand_distr::StandardNormal;
+
+use crate::layers::{Initial, ParameterSpec};
+
+/// Parameters, or a gradient: a flat vector `[n_params]` with one view per parameter tensor, in
+/// layer order.
+///
+/// The sum of clipped gradients, its noise and the optimiser's update are single passes over the
+/// flat vector.
+#[derive(Debug)]
+pub struct ParameterVector {
+    flat: Tensor,
+    specs: Vec<ParameterSpec>,
+    views: Vec<Tensor>,
+}
+
+impl ParameterVector {
+    /// All zeros.
+    pub(crate) fn zeros(specs: &[ParameterSpec], dtype: DType, device: &Device) -> Result<Self> {
+        let n_params: usize = specs.iter().map(ParameterSpec::len).sum();
+        let flat = Tensor::zeros(n_params, dtype, device)?;
+        let mut start = 0;
+        let mut views = Vec::with_capacity(specs.len());
+        for spec in specs {
+            views.push(flat.narrow(0, start, spec.len())?.reshape(spec.shape.as_slice())?);
+            start += spec.len();
+        }
+        Ok(Self { flat, specs: specs.to_vec(), views })
+    }
+
+    /// The same values under another name: what changes one changes both.
+    pub(crate) fn shared(&self) -> Self {
+        Self { flat: self.flat.clone(), specs: self.specs.clone(), views: self.views.clone() }
+    }
+
+    /// Draws every value from the distribution its specification names.
+    pub(crate) fn initialise(&self, rng: &mut dyn CryptoRng) -> Result<()> {
+        let mut values: Vec<f64> = Vec::with_capacity(self.len());
+        for spec in &self.specs {
+            let n = 0..spec.len();
+            match spec.initial {
+                Initial::Uniform { fan_in } => {
+                    let bound = 1.0 / (fan_in.max(1) as f64).sqrt();
+                    values.extend(n.map(|_| rng.random_range(-bound..=bound)));
+                }
+                Initial::Normal => values.extend(n.map(|_| rng.sample::<f64, _>(StandardNormal))),
+                Initial::Ones => values.extend(n.map(|_| 1.0)),
+                Initial::Zeros => values.extend(n.map(|_| 0.0)),
+            }
+        }
+        self.set(&values)
+    }
+
+    /// Overwrites all values, in order.
+    ///
+    /// # Errors
+    /// If there are not as many values as parameters.
+    pub fn set(&self, values: &[f64]) -> Result<()> {
+        let source = Tensor::from_slice(values, values.len(), self.flat.device())?.to_dtype(self.flat.dtype())?;
+        if values.len() != self.len() {
+            return Err(candle_core::Error::Msg(format!("expected {} parameters, got {}", self.len(), values.len())));
+        }
+        self.flat.slice_set(&source, 0, 0)
+    }
+
+    /// A copy of all values, in order.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn to_vec(&self) -> Result<Vec<f64>> {
+        self.flat.to_dtype(DType::F64)?.to_vec1()
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.flat.elem_count()
+    }
+
+    /// Whether there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The flat vector, `[n_params]`.
+    pub fn flat(&self) -> &Tensor {
+        &self.flat
+    }
+
+    /// Some of the values, `[range]`.
+    pub(crate) fn range(&self, range: &Range<usize>) -> Result<Tensor> {
+        self.flat.narrow(0, range.start, range.len())
+    }
+
+    /// Views of the parameter tensors, in order, each of the shape in [`Self::specs`]. They share
+    /// the vector's storage.
+    pub fn views(&self) -> &[Tensor] {
+        &self.views
+    }
+
+    /// Names and shapes, in order.
+    pub fn specs(&self) -> &[ParameterSpec] {
+        &self.specs
+    }
+}

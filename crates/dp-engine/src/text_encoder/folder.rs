@@ -1,0 +1,30 @@
+//! The files of an encoder.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crate::error::{EngineError, Result};
+
+pub(super) const CONFIG: &str = "config.json";
+pub(super) const TOKENIZER: &str = "tokenizer.json";
+pub(super) const WEIGHTS: &str = "model.safetensors";
+
+/// What the files above hold, in this order.
+pub(super) fn read(folder: &Path) -> Result<[Vec<u8>; 3]> {
+    let file = |name: &str| {
+        let path = folder.join(name);
+        fs::read(&path).map_err(|error| {
+            let problem = if error.kind() == ErrorKind::NotFound { missing() } else { error.to_string() };
+            EngineError::Encoder { path, problem }
+        })
+    };
+    Ok([file(CONFIG)?, file(TOKENIZER)?, file(WEIGHTS)?])
+}
+
+fn missing() -> String {
+    format!(
+        "no such file; an encoder is a folder with {CONFIG}, {TOKENIZER} and {WEIGHTS}. Python's `transformers` writes them: \
+         `AutoTokenizer.from_pretrained(NAME).save_pretrained(DIR)`, `AutoModel.from_pretrained(NAME).save_pretrained(DIR)`"
+    )
+}

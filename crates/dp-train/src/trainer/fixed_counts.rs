@@ -1,0 +1,156 @@
+//! A clipping method whose noisy counts were released before.
+
+use dp_clipping::{
+    AdvanceScale, ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountNoise, CountQuery,
+    MethodState, PublicContext, Weights,
+};
+use dp_engine::DropoutKey;
+use rand::{CryptoRng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+use super::before_noise::FixedStep;
+use crate::error::{Result, TrainError};
+use crate::plan::Plan;
+
+/// The method of a configuration in a given state, at a step whose counts were released before: the
+/// sensitivity of the sum is a statement given these.
+pub(super) struct FixedCounts {
+    context: PublicContext,
+    state: MethodState,
+    released: Vec<Vec<f64>>,
+    /// Knows the scales that need no counts.
+    method: Box<dyn ClipMethod>,
+}
+
+impl FixedCounts {
+    /// # Errors
+    /// [`TrainError::Clipping`](crate::TrainError::Clipping) if the threshold is out of range, or
+    /// given to a method without memory.
+    pub(super) fn new(context: &PublicContext, state: &MethodState, released: &[Vec<f64>]) -> Result<Self> {
+        let mut method = state.config.build(context)?;
+        method.restore(state)?;
+        Ok(Self { context: *context, state: state.clone(), released: released.to_vec(), method })
+    }
+}
+
+impl ClipMethod for FixedCounts {
+    fn clip(&mut self, batch: &ClipBatch<'_>, _: &mut dyn CryptoRng) -> Result<Clipped, ClipError> {
+        self.state.config.replay(&self.context, &self.state, batch, &self.released)
+    }
+
+    fn scale_in_advance(&self, group: usize) -> Option<AdvanceScale> {
+        self.method.scale_in_advance(group)
+    }
+
+    fn state(&self) -> MethodState {
+        self.state.clone()
+    }
+
+    fn restore(&mut self, state: &MethodState) -> Result<(), ClipError> {
+        self.method.restore(state)?;
+        self.state = state.clone();
+        Ok(())
+    }
+}
+
+/// The counts that a method makes on a batch, exact, each with its declared sensitivity.
+///
+/// # Errors
+/// Those of [`ClipMethod::clip`].
+pub(super) fn exact_counts(
+    context: &PublicContext,
+    state: &MethodState,
+    norms: &[f64],
+    groups: &[usize],
+) -> Result<Vec<CountQuery>> {
+    let config = without_count_noise(state.config);
+    let mut method = config.build(context)?;
+    method.restore(&MethodState { config, ..*state })?;
+    // Multiplied by 0: what is drawn does not matter.
+    let mut rng = ChaCha20Rng::seed_from_u64(0);
+    Ok(method.clip(&ClipBatch { norms, groups }, &mut rng)?.queries)
+}
+
+impl FixedStep {
+    /// The first step of a plan: its method's initial threshold, `value()` for every count, and
+    /// masks that follow from `dropout`.
+    ///
+    /// # Errors
+    /// [`TrainError::Mismatch`] if the plan is not private; [`TrainError::Clipping`] if the method
+    /// was refused.
+    pub fn first(plan: &Plan, dropout: u64, value: impl FnMut() -> f64) -> Result<Self> {
+        let Some(privacy) = &plan.config().privacy else {
+            return Err(TrainError::mismatch("plan of an audited step", "a private one", "one without privacy"));
+        };
+        let threshold = privacy.clipping.build(plan.context())?.state().threshold;
+        Self::at(plan, privacy.clipping, threshold, dropout, value)
+    }
+
+    /// [`Self::first`] with another configuration of the method and another threshold.
+    ///
+    /// # Errors
+    /// [`TrainError::Clipping`] if the method was refused.
+    pub fn at(
+        plan: &Plan,
+        config: ClipConfig,
+        threshold: Option<f64>,
+        dropout: u64,
+        mut value: impl FnMut() -> f64,
+    ) -> Result<Self> {
+        let state = MethodState { config, steps: 0, threshold };
+        let shapes = exact_counts(plan.context(), &state, &[], &[])?;
+        let released = shapes.iter().map(|query| query.released.iter().map(|_| value()).collect()).collect();
+        let dropout = DropoutKey::draw(&mut ChaCha20Rng::seed_from_u64(dropout));
+        Ok(Self { threshold, released, dropout })
+    }
+}
+
+fn without_count_noise(mut config: ClipConfig) -> ClipConfig {
+    const NONE: CountNoise = CountNoise::Multiplier(0.0);
+    match &mut config.controller {
+        Controller::Constant { .. } => {}
+        Controller::Geometric { count_noise, .. } | Controller::PerGroup { count_noise, .. } => *count_noise = NONE,
+    }
+    match &mut config.weights {
+        Weights::Uniform => {}
+        Weights::Naive { count_noise } => *count_noise = NONE,
+    }
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use dp_clipping::{PresetParams, registry};
+
+    use super::*;
+
+    /// DPSGD-F at base threshold 1, norms 0.5 and 3 in group 0, 2 in group 1: one within and one
+    /// above, none and one.
+    #[test]
+    fn exact_counts_by_hand() {
+        let config = registry::find("dpsgd-f").unwrap().config(&PresetParams::default());
+        let context = PublicContext { n_groups: 2, expected_batch_size: 3.0, noise_multiplier: 1.0 };
+        let state = MethodState { config, steps: 0, threshold: None };
+        let counts = exact_counts(&context, &state, &[0.5, 3.0, 2.0], &[0, 0, 1]).unwrap();
+        let mut released: Vec<f64> = counts.iter().flat_map(|query| query.released.clone()).collect();
+        released.sort_by(f64::total_cmp);
+        assert_eq!(released, [0.0, 1.0, 1.0, 1.0]);
+        assert_eq!(counts[0].l2_sensitivity, 1.0);
+    }
+
+    /// The scales are those of the method when it released these counts.
+    #[test]
+    fn fixed_counts_give_the_scales_of_the_step_that_released_them() {
+        let context = PublicContext { n_groups: 2, expected_batch_size: 3.0, noise_multiplier: 1.0 };
+        let batch = ClipBatch { norms: &[0.5, 3.0, f64::NAN, 2.0], groups: &[0, 1, 1, 0] };
+        let mut rng = ChaCha20Rng::seed_from_u64(4);
+        for entry in registry::methods() {
+            let mut method = entry.config(&PresetParams::default()).build(&context).unwrap();
+            let state = method.state();
+            let clipped = method.clip(&batch, &mut rng).unwrap();
+            let released: Vec<Vec<f64>> = clipped.queries.iter().map(|query| query.released.clone()).collect();
+            let mut fixed = FixedCounts::new(&context, &state, &released).unwrap();
+            assert_eq!(fixed.clip(&batch, &mut rng).unwrap(), clipped, "{}", entry.name);
+        }
+    }
+}
