@@ -5,7 +5,7 @@ mod accountant;
 pub mod audit;
 mod calibration;
 mod canonical;
-mod case;
+pub mod case;
 mod composition;
 mod decimal;
 mod error;
@@ -37,9 +37,6 @@ mod trials;
 
 pub use accountant::{Accountant, Certainty, DeltaBound, EpsilonBound, Method};
 pub use calibration::{Calibration, LEAST_NOISE_MULTIPLIER, MOST_STEPS};
-pub use case::{
-    Answer, Answered, Asked, Bound, Case, Found, OrdersChoice, Outcome, Resolved, Sampler, Unknown, WhichAccountant,
-};
 pub use decimal::{Rounding, decimal, scientific};
 pub use error::AccountingError;
 pub use events::DpEvent;

@@ -54,7 +54,7 @@ impl NeighbouringRelation {
     }
 
     /// Whether the number of records may be published with the result.
-    pub const fn record_count_is_public(self) -> bool {
+    pub(crate) const fn record_count_is_public(self) -> bool {
         matches!(self, Self::ReplaceOne | Self::ZeroOut)
     }
 }

@@ -4,10 +4,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
+use dp_accounting::case::{Case, Outcome};
 use dp_accounting::{
-    Accountant, Calibration, Case, Certainty, Delta, DpEvent, Epsilon, Ledger, MixtureOfGaussians,
-    NeighbouringRelation, NoiseMultiplier, Outcome, PldAccountant, RdpAccountant, Rho, SamplingRate, TradeOff,
-    TrialCount,
+    Accountant, Calibration, Certainty, Delta, DpEvent, Epsilon, Ledger, MixtureOfGaussians, NeighbouringRelation,
+    NoiseMultiplier, PldAccountant, RdpAccountant, Rho, SamplingRate, TradeOff, TrialCount,
 };
 
 /// Answers take a second at most on an idle core; this leaves room for a busy machine.

@@ -3,9 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a failing test may panic")]
 
 use dp_accounting::NeighbouringRelation::{Add, AddRemove, Remove, ReplaceOne, ZeroOut};
+use dp_accounting::case::{Case, Outcome};
 use dp_accounting::{
-    Accountant, Case, Conversion, Delta, DpEvent, Epsilon, GdpAccountant, MixtureOfGaussians, NeighbouringRelation,
-    NoiseMultiplier, Outcome, PldAccountant, RdpAccountant, SamplingRate, TradeOff,
+    Accountant, Conversion, Delta, DpEvent, Epsilon, GdpAccountant, MixtureOfGaussians, NeighbouringRelation,
+    NoiseMultiplier, PldAccountant, RdpAccountant, SamplingRate, TradeOff,
 };
 
 fn sigma(value: f64) -> NoiseMultiplier {

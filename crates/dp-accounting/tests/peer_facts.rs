@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use dp_accounting::{Accountant, Case, Outcome};
+use dp_accounting::Accountant;
+use dp_accounting::case::{Case, Outcome};
 
 /// What one fact came to.
 struct Judged {
@@ -21,9 +22,9 @@ fn judge(line: &str) -> Judged {
     let (expected, tolerance): (f64, f64) = (expected.parse().unwrap(), tolerance.parse().unwrap());
     let case = Case::from_json(json).unwrap();
     let (found, text) = if let Some(order) = quantity.strip_prefix("rdp:") {
-        let resolved = case.resolve().unwrap();
-        let mut accountant = resolved.rdp();
-        accountant.compose(&resolved.event().unwrap(), resolved.steps).unwrap();
+        let checked = case.check().unwrap();
+        let mut accountant = checked.rdp();
+        accountant.compose(&checked.event().unwrap(), checked.steps()).unwrap();
         (accountant.rdp(order.parse().unwrap()).ok(), String::new())
     } else {
         let outcome = serde_json::to_value(Outcome::of_case(&case, &Case::default())).unwrap();

@@ -2,7 +2,7 @@
 //! bound without an answer.
 #![no_main]
 
-use dp_accounting::{Case, Outcome};
+use dp_accounting::case::{Case, Outcome};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|line: &[u8]| {

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::{Asked, Resolved, Source, Unknown, WhichAccountant};
+use super::{CheckedCase, OpenParameter, Question, StepEvent, WhichAccountant};
 use crate::{
     Accountant, AccountingError, Calibration, Conversion, Delta, DeltaBound, DpEvent, Epsilon, EpsilonBound,
-    GdpAccountant, NeighbouringRelation, NoiseMultiplier, Orders, PldAccountant, RdpAccountant, SamplingRate,
+    GdpAccountant, NoiseMultiplier, Orders, PldAccountant, RdpAccountant, SamplingRate,
 };
 
 /// One accountant's answer.
@@ -31,10 +31,10 @@ pub enum Bound {
     Delta(DeltaBound),
 }
 
-/// The parameter that was sought.
+/// A parameter that keeps a target, by calibration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Found {
+pub enum Parameter {
     /// Smallest noise multiplier of the gradient query, rounded up.
     NoiseMultiplier(f64),
     /// Largest sampling rate, rounded down.
@@ -45,45 +45,47 @@ pub enum Found {
     Steps(u64),
 }
 
-/// Everything that is known of a case.
+/// The answers to a case.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answered {
-    /// The question, with the parameter that was found in its place.
-    pub case: Resolved,
+pub struct Answers {
+    /// The case, with the parameter that was found in its place.
+    pub case: CheckedCase,
     /// The parameter, if one was sought.
-    pub found: Option<Found>,
+    pub parameter: Option<Parameter>,
     /// One per accountant, RDP first; RDP has two, by the improved and the classic conversion,
     /// unless the case chooses.
-    pub answers: Vec<Answer>,
+    pub by_accountant: Vec<Answer>,
 }
 
 /// Orders of the classic conversion's answer, and its name.
 const CLASSIC: &str = "RDP, classic conversion, orders 2 to 64";
 
-impl Resolved {
+impl CheckedCase {
     /// Finds the parameter if one is sought, and asks the accountants.
     ///
     /// # Errors
     /// Those of the accountants, and [`AccountingError::Unreachable`] for a target that no
     /// parameter meets.
-    pub fn answer(&self) -> Result<Answered, AccountingError> {
+    pub fn answer(&self) -> Result<Answers, AccountingError> {
         let mut case = self.clone();
-        let mut found = None;
-        if let Asked::Parameter { target, delta, unknown } = self.asked {
-            let parameter = self.find(target, delta, unknown)?;
-            case = self.with(parameter);
-            found = Some(parameter);
+        let mut parameter = None;
+        if let Question::Parameter { target, delta, open } = self.question {
+            let found = self.find(target, delta, open)?;
+            case = self.with(found);
+            parameter = Some(found);
         }
         let event = case.event()?;
-        let mut answers = Vec::new();
+        let mut by_accountant = Vec::new();
         let mut ask = |mut accountant: Box<dyn Accountant>, which, name: Option<&str>| -> Result<(), AccountingError> {
             accountant.compose(&event, case.steps)?;
-            let bound = match case.asked {
-                Asked::Delta { epsilon } => Bound::Delta(accountant.privacy_profile(epsilon)?),
-                Asked::Epsilon { delta } | Asked::Parameter { delta, .. } => Bound::Epsilon(accountant.epsilon(delta)?),
+            let bound = match case.question {
+                Question::Delta { epsilon } => Bound::Delta(accountant.privacy_profile(epsilon)?),
+                Question::Epsilon { delta } | Question::Parameter { delta, .. } => {
+                    Bound::Epsilon(accountant.epsilon(delta)?)
+                }
             };
             let accountant = name.map_or_else(|| accountant.name(), str::to_owned);
-            answers.push(Answer { accountant, which, bound });
+            by_accountant.push(Answer { accountant, which, bound });
             Ok(())
         };
         let includes = |which| case.accountant == WhichAccountant::All || case.accountant == which;
@@ -106,7 +108,7 @@ impl Resolved {
                 other => other?,
             }
         }
-        Ok(Answered { case, found, answers })
+        Ok(Answers { case, parameter, by_accountant })
     }
 
     /// The Rényi accountant of the case, with nothing composed.
@@ -126,18 +128,16 @@ impl Resolved {
         PldAccountant::new(self.relation).with_relative_width(self.relative_width)
     }
 
-    fn find(&self, target: Epsilon, delta: Delta, unknown: Unknown) -> Result<Found, AccountingError> {
+    fn find(&self, target: Epsilon, delta: Delta, open: OpenParameter) -> Result<Parameter, AccountingError> {
         match self.accountant {
-            WhichAccountant::Rdp => {
-                self.find_by(&Calibration::of_remaining_budget(self.rdp(), target, delta)?, unknown)
-            }
+            WhichAccountant::Rdp => self.find_by(&Calibration::of_remaining_budget(self.rdp(), target, delta)?, open),
             WhichAccountant::Gdp => Err(AccountingError::Conflicting {
                 first: "the GDP estimate, which is no guarantee,",
                 second: "`target_epsilon`",
             }),
             WhichAccountant::Pld | WhichAccountant::All => {
                 let calibration = Calibration::of_remaining_budget(self.pld()?, target, delta)?;
-                self.find_by(&calibration, unknown)
+                self.find_by(&calibration, open)
             }
         }
     }
@@ -145,56 +145,57 @@ impl Resolved {
     fn find_by<A: Accountant + Clone>(
         &self,
         calibration: &Calibration<A>,
-        unknown: Unknown,
-    ) -> Result<Found, AccountingError> {
-        let (noise, rate) = match &self.source {
-            Source::Batches { noise_multiplier, rate, .. } => (*noise_multiplier, *rate),
-            Source::Event(_) => (1.0, 1.0),
+        open: OpenParameter,
+    ) -> Result<Parameter, AccountingError> {
+        let (noise, rate) = match &self.step_event {
+            StepEvent::Batches { noise_multiplier, rate, .. } => (*noise_multiplier, *rate),
+            StepEvent::Event(_) => (1.0, 1.0),
         };
         // Parameters within the range of the search make sound events; should one not, it is no
         // guarantee.
         let or_non_private = |event: Result<DpEvent, AccountingError>| event.unwrap_or(DpEvent::NonPrivate);
         let with_noise = |sigma: NoiseMultiplier| or_non_private(self.step(sigma.get(), rate)).repeated(self.steps);
         let with_rate = |rate: SamplingRate| or_non_private(self.step(noise, rate.get())).repeated(self.steps);
-        Ok(match unknown {
-            Unknown::NoiseMultiplier => Found::NoiseMultiplier(calibration.noise_multiplier(with_noise)?.get()),
-            Unknown::SamplingRate => Found::SamplingRate(calibration.sampling_rate(with_rate)?.get()),
-            Unknown::BatchSize { n_records } => Found::BatchSize(calibration.batch_size(n_records, with_rate)?),
-            Unknown::Steps => {
+        Ok(match open {
+            OpenParameter::NoiseMultiplier => {
+                Parameter::NoiseMultiplier(calibration.noise_multiplier(with_noise)?.get())
+            }
+            OpenParameter::SamplingRate => Parameter::SamplingRate(calibration.sampling_rate(with_rate)?.get()),
+            OpenParameter::BatchSize { n_records } => {
+                Parameter::BatchSize(calibration.batch_size(n_records, with_rate)?)
+            }
+            OpenParameter::Steps => {
                 let event = self.event()?;
                 match calibration.steps(&event)? {
                     0 => {
                         let of_one = calibration.epsilon_of(&event, 1)?.get();
                         return Err(calibration.unreachable("number of steps", "[1, 2^40]", of_one));
                     }
-                    steps => Found::Steps(steps),
+                    steps => Parameter::Steps(steps),
                 }
             }
         })
     }
 
     /// This case with the parameter that was found.
-    fn with(&self, found: Found) -> Self {
+    fn with(&self, found: Parameter) -> Self {
         let mut case = self.clone();
-        match (found, &mut case.source, self.asked) {
-            (Found::NoiseMultiplier(sigma), Source::Batches { noise_multiplier, .. }, _) => *noise_multiplier = sigma,
-            (Found::SamplingRate(found), Source::Batches { rate, .. }, _) => *rate = found,
+        match (found, &mut case.step_event, self.question) {
+            (Parameter::NoiseMultiplier(sigma), StepEvent::Batches { noise_multiplier, .. }, _) => {
+                *noise_multiplier = sigma;
+            }
+            (Parameter::SamplingRate(found), StepEvent::Batches { rate, .. }, _) => *rate = found,
             (
-                Found::BatchSize(size),
-                Source::Batches { rate, population, .. },
-                Asked::Parameter { unknown: Unknown::BatchSize { n_records }, .. },
+                Parameter::BatchSize(size),
+                StepEvent::Batches { rate, population, .. },
+                Question::Parameter { open: OpenParameter::BatchSize { n_records }, .. },
             ) => {
                 *rate = size as f64 / n_records as f64;
                 *population = Some((n_records, size));
             }
-            (Found::Steps(steps), ..) => case.steps = steps,
+            (Parameter::Steps(steps), ..) => case.steps = steps,
             _ => {}
         }
         case
-    }
-
-    /// Which data sets are neighbours.
-    pub const fn relation(&self) -> NeighbouringRelation {
-        self.relation
     }
 }

@@ -1,8 +1,9 @@
 //! A case in, one line of JSON out.
 
 use serde::Serialize;
+use serde_json::Value;
 
-use super::{Answer, Bound, Case, Found, WhichAccountant, without_byte_order_mark};
+use super::{Answer, Bound, Case, Parameter, WhichAccountant, without_byte_order_mark};
 use crate::{AccountingError, Certainty};
 
 /// Longest line that is read, in bytes.
@@ -12,12 +13,9 @@ const MAX_LINE: usize = 1 << 20;
 #[derive(Debug, Default, Clone, PartialEq, Serialize)]
 pub struct Outcome {
     /// The case's.
-    pub id: serde_json::Value,
-    /// The parameter that was sought.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
-    pub found: Option<FoundField>,
+    pub id: Value,
     #[serde(flatten)]
-    answers: Numbers,
+    fields: Fields,
     /// Time that the answer took.
     pub seconds: f64,
     /// What the numbers do not say.
@@ -28,27 +26,13 @@ pub struct Outcome {
     pub is_answered: bool,
 }
 
-/// The parameter that was sought, under its name.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FoundField {
-    /// Noise multiplier of the gradient query.
-    NoiseMultiplier(f64),
-    /// Sampling rate.
-    SamplingRate(f64),
-    /// Expected batch size.
-    BatchSize(u64),
-    /// Steps.
-    Steps(u64),
-}
-
-/// ε or δ by each accountant, in that order.
+/// The parameter that was sought, then ε or δ by each accountant, by their names and in this order.
 #[derive(Debug, Default, Clone, PartialEq)]
-struct Numbers(Vec<(&'static str, Option<f64>)>);
+struct Fields(Vec<(&'static str, Value)>);
 
-impl Serialize for Numbers {
+impl Serialize for Fields {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().copied())
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
@@ -66,8 +50,7 @@ impl Outcome {
             Ok(case) => Self::of_case(&case, defaults),
             Err(error) => {
                 // Whose line it was is known even where the rest is not.
-                let value =
-                    serde_json::from_str::<serde_json::Value>(without_byte_order_mark(text)).unwrap_or_default();
+                let value = serde_json::from_str::<Value>(without_byte_order_mark(text)).unwrap_or_default();
                 let id = value.get("id").cloned().unwrap_or_default();
                 Self { id, ..Self::refused(&error.to_string()) }
             }
@@ -81,22 +64,22 @@ impl Outcome {
     /// Answers one case.
     pub fn of_case(case: &Case, defaults: &Case) -> Self {
         let start = std::time::Instant::now();
-        let answered = case.or(defaults).and_then(|case| case.resolve()).and_then(|resolved| resolved.answer());
-        let mut outcome = match answered {
-            Ok(answered) => {
-                let found = answered.found.map(|found| match found {
-                    Found::NoiseMultiplier(value) => FoundField::NoiseMultiplier(value),
-                    Found::SamplingRate(value) => FoundField::SamplingRate(value),
-                    Found::BatchSize(value) => FoundField::BatchSize(value),
-                    Found::Steps(value) => FoundField::Steps(value),
-                });
-                let (mut numbers, mut notes) = (Vec::new(), Vec::new());
+        let answers = case.or(defaults).and_then(|case| case.check()).and_then(|case| case.answer());
+        let mut outcome = match answers {
+            Ok(answers) => {
+                let (mut fields, mut notes) = (Vec::new(), Vec::new());
+                fields.extend(answers.parameter.map(|parameter| match parameter {
+                    Parameter::NoiseMultiplier(value) => ("noise_multiplier", Value::from(value)),
+                    Parameter::SamplingRate(value) => ("sampling_rate", Value::from(value)),
+                    Parameter::BatchSize(value) => ("batch_size", Value::from(value)),
+                    Parameter::Steps(value) => ("steps", Value::from(value)),
+                }));
                 let mut has_classic = false;
-                for answer in &answered.answers {
-                    push(answer, &mut has_classic, &mut numbers, &mut notes);
+                for answer in &answers.by_accountant {
+                    push(answer, &mut has_classic, &mut fields, &mut notes);
                 }
                 let note = (!notes.is_empty()).then(|| notes.join("; "));
-                Self { found, answers: Numbers(numbers), note, is_answered: true, ..Self::default() }
+                Self { fields: Fields(fields), note, is_answered: true, ..Self::default() }
             }
             Err(error) => Self::refused(&error.to_string()),
         };
@@ -108,11 +91,11 @@ impl Outcome {
     /// A number of the answer, by its name: `epsilon_rdp`, `epsilon_rdp_classic`,
     /// `epsilon_pld_lower`, `epsilon_pld_upper`, `epsilon_gdp`, or the same of `delta`.
     pub fn number(&self, name: &str) -> Option<f64> {
-        self.answers.0.iter().find(|(known, _)| *known == name).and_then(|(_, value)| *value)
+        self.fields.0.iter().find(|(known, _)| *known == name).and_then(|(_, value)| value.as_f64())
     }
 }
 
-fn push(answer: &Answer, seen_rdp: &mut bool, numbers: &mut Vec<(&'static str, Option<f64>)>, notes: &mut Vec<String>) {
+fn push(answer: &Answer, seen_rdp: &mut bool, fields: &mut Vec<(&'static str, Value)>, notes: &mut Vec<String>) {
     let (value, lower, certainty) = match &answer.bound {
         Bound::Epsilon(bound) => (bound.epsilon.get(), bound.lower.map(crate::Epsilon::get), &bound.certainty),
         Bound::Delta(bound) => (bound.delta, bound.lower, &bound.certainty),
@@ -121,24 +104,24 @@ fn push(answer: &Answer, seen_rdp: &mut bool, numbers: &mut Vec<(&'static str, O
     let name = |epsilon: &'static str, delta: &'static str| if is_epsilon { epsilon } else { delta };
     let mut finite = |value: f64| {
         if value.is_finite() {
-            return Some(value);
+            return Value::from(value);
         }
         notes.push(format!("{}: epsilon is infinite", answer.accountant));
-        None
+        Value::Null
     };
     match answer.which {
         WhichAccountant::Rdp if *seen_rdp => {
-            numbers.push((name("epsilon_rdp_classic", "delta_rdp_classic"), finite(value)));
+            fields.push((name("epsilon_rdp_classic", "delta_rdp_classic"), finite(value)));
         }
         WhichAccountant::Rdp => {
             *seen_rdp = true;
-            numbers.push((name("epsilon_rdp", "delta_rdp"), finite(value)));
+            fields.push((name("epsilon_rdp", "delta_rdp"), finite(value)));
         }
-        WhichAccountant::Gdp => numbers.push((name("epsilon_gdp", "delta_gdp"), finite(value))),
+        WhichAccountant::Gdp => fields.push((name("epsilon_gdp", "delta_gdp"), finite(value))),
         WhichAccountant::Pld | WhichAccountant::All => {
             let lower = lower.filter(|lower| lower.is_finite());
-            numbers.push((name("epsilon_pld_lower", "delta_pld_lower"), lower));
-            numbers.push((name("epsilon_pld_upper", "delta_pld_upper"), finite(value)));
+            fields.push((name("epsilon_pld_lower", "delta_pld_lower"), lower.into()));
+            fields.push((name("epsilon_pld_upper", "delta_pld_upper"), finite(value)));
         }
     }
     if let Certainty::FallBack { reason } = certainty {

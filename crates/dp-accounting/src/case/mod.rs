@@ -1,9 +1,13 @@
-//! Questions as data: what was done or planned, what is asked, and by whom it is to be answered.
+//! Accounting questions as data: the fields of a command line, of a JSON line or of keyword
+//! arguments, checked together and answered by every accountant.
+//!
+//! A [`Case`] is what was written, a [`CheckedCase`] what it means. [`Outcome`] answers a line of
+//! JSON with a line of JSON.
 
 mod answer;
 mod line;
 
-pub use answer::{Answer, Answered, Bound, Found};
+pub use answer::{Answer, Answers, Bound, Parameter};
 pub use line::Outcome;
 
 use serde::{Deserialize, Serialize};
@@ -47,7 +51,7 @@ pub enum OrdersChoice {
 }
 
 /// One question: fields as a command line or a JSON object gives them, checked by
-/// [`resolve`](Self::resolve).
+/// [`check`](Self::check).
 ///
 /// What was done is `event` (`steps` times), or Gaussian queries on batches: `sampling_rate`, or
 /// `records` with `batch_size`; `steps`, or `epochs` with `records`; `noise_multiplier` and
@@ -60,10 +64,10 @@ pub enum OrdersChoice {
 ///
 /// **Example**
 /// ```
-/// use dp_accounting::Case;
+/// use dp_accounting::case::Case;
 /// let case = Case::from_json(r#"{"sampling_rate":0.01,"noise_multiplier":1,"steps":1000,"delta":1e-5}"#)?;
-/// let answered = case.resolve()?.answer()?;
-/// assert!(answered.answers.iter().any(|answer| answer.accountant == "PLD"));
+/// let answers = case.check()?.answer()?;
+/// assert!(answers.by_accountant.iter().any(|answer| answer.accountant == "PLD"));
 /// // A misspelt field is an error, not a default.
 /// assert!(Case::from_json(r#"{"sampling_rate":0.01,"noise":1}"#).is_err());
 /// # Ok::<(), dp_accounting::AccountingError>(())
@@ -133,7 +137,7 @@ pub struct Case {
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Asked {
+enum Question {
     /// ε at a δ.
     Epsilon {
         /// δ.
@@ -151,13 +155,13 @@ pub enum Asked {
         /// δ.
         delta: Delta,
         /// Which parameter.
-        unknown: Unknown,
+        open: OpenParameter,
     },
 }
 
 /// The parameter that is sought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unknown {
+enum OpenParameter {
     /// The smallest noise multiplier of the gradient query.
     NoiseMultiplier,
     /// The largest sampling rate.
@@ -171,20 +175,15 @@ pub enum Unknown {
     Steps,
 }
 
-/// A question without contradictions and gaps.
+/// A case without contradictions and gaps. It displays as a sentence.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Resolved {
-    /// Which data sets are neighbours.
-    pub relation: NeighbouringRelation,
-    /// What is asked.
-    pub asked: Asked,
-    /// How often the event happened; 1 where that is sought.
-    pub steps: u64,
-    /// Which accountants answer.
-    pub accountant: WhichAccountant,
-    /// Relative width of the PLD bracket.
-    pub relative_width: f64,
-    source: Source,
+pub struct CheckedCase {
+    relation: NeighbouringRelation,
+    question: Question,
+    steps: u64,
+    accountant: WhichAccountant,
+    relative_width: f64,
+    step_event: StepEvent,
     user_records: u32,
     orders: Option<Orders>,
     conversion: Option<Conversion>,
@@ -192,7 +191,7 @@ pub struct Resolved {
 
 /// Where a step's event comes from.
 #[derive(Debug, Clone, PartialEq)]
-enum Source {
+enum StepEvent {
     Event(DpEvent),
     Batches {
         sampler: Sampler,
@@ -282,36 +281,36 @@ impl Case {
     /// # Errors
     /// [`AccountingError::Conflicting`] and [`AccountingError::Incomplete`] for fields that exclude
     /// each other and for missing ones, [`AccountingError::OutOfRange`] for values.
-    pub fn resolve(&self) -> Result<Resolved, AccountingError> {
-        let unknown = self.unknown()?;
-        let asked = self.asked(unknown)?;
+    pub fn check(&self) -> Result<CheckedCase, AccountingError> {
+        let open = self.open_parameter()?;
+        let question = self.question(open)?;
         let sampler = self.sampler.unwrap_or(Sampler::Poisson);
         let relation = self.relation.unwrap_or(match sampler {
             Sampler::Poisson => NeighbouringRelation::AddRemove,
             Sampler::FixedSize => NeighbouringRelation::ReplaceOne,
         });
-        let (source, steps) = match &self.event {
-            Some(event) => (Source::Event(event.clone()), self.steps.unwrap_or(1)),
-            None => self.batches(sampler, unknown)?,
+        let (step_event, steps) = match &self.event {
+            Some(event) => (StepEvent::Event(event.clone()), self.steps.unwrap_or(1)),
+            None => self.batches(sampler, open)?,
         };
-        let orders = self.orders.as_ref().map(OrdersChoice::resolve).transpose()?;
-        let resolved = Resolved {
+        let orders = self.orders.as_ref().map(OrdersChoice::orders).transpose()?;
+        let checked = CheckedCase {
             relation,
-            asked,
+            question,
             steps,
             accountant: self.accountant.unwrap_or(WhichAccountant::All),
             relative_width: self.relative_width.unwrap_or(RELATIVE_WIDTH),
-            source,
+            step_event,
             user_records: self.user_records.unwrap_or(1),
             orders,
             conversion: self.conversion,
         };
-        resolved.check()?;
-        Ok(resolved)
+        checked.refuse_early()?;
+        Ok(checked)
     }
 
     /// The parameter that a target leaves open.
-    fn unknown(&self) -> Result<Option<Unknown>, AccountingError> {
+    fn open_parameter(&self) -> Result<Option<OpenParameter>, AccountingError> {
         if let Some(_event) = &self.event {
             let given = [
                 ("`sampler`", self.sampler.is_some()),
@@ -340,7 +339,7 @@ impl Case {
         }
         if self.event.is_some() {
             return match self.steps {
-                None => Ok(Some(Unknown::Steps)),
+                None => Ok(Some(OpenParameter::Steps)),
                 Some(_) => {
                     Err(AccountingError::Conflicting { first: "`target_epsilon`", second: "`event` with `steps`" })
                 }
@@ -348,38 +347,38 @@ impl Case {
         }
         let rate = match (self.sampling_rate, self.records, self.batch_size) {
             (Some(_), ..) | (None, Some(_), Some(_)) => None,
-            (None, Some(n_records), None) => Some(Unknown::BatchSize { n_records }),
-            (None, None, _) => Some(Unknown::SamplingRate),
+            (None, Some(n_records), None) => Some(OpenParameter::BatchSize { n_records }),
+            (None, None, _) => Some(OpenParameter::SamplingRate),
         };
-        let noise = self.noise_multiplier.is_none().then_some(Unknown::NoiseMultiplier);
-        let steps = (self.steps.is_none() && self.epochs.is_none()).then_some(Unknown::Steps);
+        let noise = self.noise_multiplier.is_none().then_some(OpenParameter::NoiseMultiplier);
+        let steps = (self.steps.is_none() && self.epochs.is_none()).then_some(OpenParameter::Steps);
         let mut open = [noise, rate, steps].into_iter().flatten();
         match (open.next(), open.next()) {
-            (Some(unknown), None) => Ok(Some(unknown)),
+            (Some(parameter), None) => Ok(Some(parameter)),
             _ => Err(AccountingError::Incomplete {
                 needed: "with `target_epsilon`, exactly two of `noise_multiplier`, `sampling_rate` and `steps`",
             }),
         }
     }
 
-    fn asked(&self, unknown: Option<Unknown>) -> Result<Asked, AccountingError> {
+    fn question(&self, open: Option<OpenParameter>) -> Result<Question, AccountingError> {
         let delta = || match self.delta {
             Some(delta) => Delta::new(delta),
             None => Err(AccountingError::Incomplete { needed: "`delta`, or `epsilon` to ask for δ" }),
         };
-        Ok(match (unknown, self.target_epsilon, self.epsilon) {
-            (Some(unknown), Some(target), _) => {
-                Asked::Parameter { target: Epsilon::new(target)?, delta: delta()?, unknown }
+        Ok(match (open, self.target_epsilon, self.epsilon) {
+            (Some(open), Some(target), _) => {
+                Question::Parameter { target: Epsilon::new(target)?, delta: delta()?, open }
             }
             (_, _, Some(epsilon)) if epsilon.is_nan() => {
                 return Err(AccountingError::OutOfRange { parameter: "epsilon", value: epsilon, accepted: "a number" });
             }
-            (_, _, Some(epsilon)) => Asked::Delta { epsilon },
-            _ => Asked::Epsilon { delta: delta()? },
+            (_, _, Some(epsilon)) => Question::Delta { epsilon },
+            _ => Question::Epsilon { delta: delta()? },
         })
     }
 
-    fn batches(&self, sampler: Sampler, unknown: Option<Unknown>) -> Result<(Source, u64), AccountingError> {
+    fn batches(&self, sampler: Sampler, open: Option<OpenParameter>) -> Result<(StepEvent, u64), AccountingError> {
         let missing = |needed| Err(AccountingError::Incomplete { needed });
         let (rate, population) = match (self.sampling_rate, self.records, self.batch_size) {
             (Some(rate), ..) => (rate, None),
@@ -391,7 +390,7 @@ impl Case {
                 return Err(AccountingError::OutOfRange { parameter: "batch size", value: size as f64, accepted });
             }
             (None, Some(records), Some(size)) => (size as f64 / records as f64, Some((records, size))),
-            _ if matches!(unknown, Some(Unknown::SamplingRate | Unknown::BatchSize { .. })) => (1.0, None),
+            _ if matches!(open, Some(OpenParameter::SamplingRate | OpenParameter::BatchSize { .. })) => (1.0, None),
             _ => return missing("`sampling_rate`, or `records` with `batch_size`"),
         };
         let steps = match (self.steps, self.epochs, population) {
@@ -419,12 +418,12 @@ impl Case {
                 steps_at_rate(epochs, rate)
             }
             (None, Some(_), None) => return missing("`records` with `batch_size`, for `epochs`"),
-            (None, None, _) if unknown == Some(Unknown::Steps) => 1,
+            (None, None, _) if open == Some(OpenParameter::Steps) => 1,
             (None, None, _) => return missing("`steps`, or `epochs` with `records` and `batch_size`"),
         };
         let noise_multiplier = match self.noise_multiplier {
             Some(sigma) => sigma,
-            None if unknown == Some(Unknown::NoiseMultiplier) => 1.0,
+            None if open == Some(OpenParameter::NoiseMultiplier) => 1.0,
             None => return missing("`noise_multiplier`, or `target_epsilon` to find it"),
         };
         let counts = self.count_noise_multipliers.iter().flatten().map(|sigma| NoiseMultiplier::new(*sigma));
@@ -432,7 +431,7 @@ impl Case {
         if sampler == Sampler::FixedSize && population.is_none() {
             return missing("`records` with `batch_size`, for batches of fixed size");
         }
-        Ok((Source::Batches { sampler, rate, population, noise_multiplier, counts }, steps))
+        Ok((StepEvent::Batches { sampler, rate, population, noise_multiplier, counts }, steps))
     }
 }
 
@@ -467,10 +466,10 @@ impl OrdersChoice {
     pub fn parse(text: &str) -> Result<Self, AccountingError> {
         let list: Result<Vec<f64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
         let choice = list.map_or_else(|_| Self::Named(text.to_owned()), Self::List);
-        choice.resolve().map(|_| choice)
+        choice.orders().map(|_| choice)
     }
 
-    fn resolve(&self) -> Result<Orders, AccountingError> {
+    fn orders(&self) -> Result<Orders, AccountingError> {
         match self {
             Self::List(orders) => {
                 if orders.is_empty() || orders.len() > 10_000 {
@@ -508,16 +507,47 @@ impl OrdersChoice {
     }
 }
 
-impl Resolved {
+impl CheckedCase {
+    /// Which data sets are neighbours.
+    pub const fn relation(&self) -> NeighbouringRelation {
+        self.relation
+    }
+
+    /// How often the event happened; 1 where that is sought.
+    pub const fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Which accountants answer.
+    pub const fn accountant(&self) -> WhichAccountant {
+        self.accountant
+    }
+
+    /// The δ at which ε, or a parameter for an ε, is asked for; `None` where δ is asked for.
+    pub const fn delta(&self) -> Option<Delta> {
+        match self.question {
+            Question::Epsilon { delta } | Question::Parameter { delta, .. } => Some(delta),
+            Question::Delta { .. } => None,
+        }
+    }
+
+    /// The ε at which δ is asked for, which may be negative; `None` where ε is asked for.
+    pub const fn epsilon(&self) -> Option<f64> {
+        match self.question {
+            Question::Delta { epsilon } => Some(epsilon),
+            Question::Epsilon { .. } | Question::Parameter { .. } => None,
+        }
+    }
+
     /// One step, or the event, as it is for all records that come and go together.
     ///
     /// # Errors
     /// [`AccountingError::OutOfRange`] for parameters out of range,
     /// [`AccountingError::NotRepresentable`] for what several records together have no analysis of.
     pub fn event(&self) -> Result<DpEvent, AccountingError> {
-        match &self.source {
-            Source::Event(event) => event.for_user(self.user_records),
-            Source::Batches { rate, noise_multiplier, .. } => self.step(*noise_multiplier, *rate),
+        match &self.step_event {
+            StepEvent::Event(event) => event.for_user(self.user_records),
+            StepEvent::Batches { rate, noise_multiplier, .. } => self.step(*noise_multiplier, *rate),
         }
     }
 
@@ -527,7 +557,7 @@ impl Resolved {
     }
 
     fn step_of_one_record(&self, noise_multiplier: f64, rate: f64) -> Result<DpEvent, AccountingError> {
-        let Source::Batches { sampler, population, counts, .. } = &self.source else {
+        let StepEvent::Batches { sampler, population, counts, .. } = &self.step_event else {
             return Ok(DpEvent::nothing());
         };
         let queries = match DpEvent::gaussian_at(noise_multiplier)? {
@@ -551,19 +581,19 @@ impl Resolved {
         }
     }
 
-    /// Everything that can be refused without an accountant's work.
-    fn check(&self) -> Result<(), AccountingError> {
+    /// Makes every check that takes no accountant's work.
+    fn refuse_early(&self) -> Result<(), AccountingError> {
         let event = self.event()?;
         crate::composition::Composition::new(self.relation).add(&event, self.steps)?;
         crate::PldAccountant::new(self.relation).with_relative_width(self.relative_width).map(|_| ())
     }
 }
 
-impl std::fmt::Display for Resolved {
+impl std::fmt::Display for CheckedCase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match &self.source {
-            Source::Event(event) => write!(f, "{} × {event}", self.steps)?,
-            Source::Batches { sampler, rate, noise_multiplier, counts, .. } => {
+        match &self.step_event {
+            StepEvent::Event(event) => write!(f, "{} × {event}", self.steps)?,
+            StepEvent::Batches { sampler, rate, noise_multiplier, counts, .. } => {
                 let sampler = match sampler {
                     Sampler::Poisson => "Poisson batches",
                     Sampler::FixedSize => "batches of fixed size",
@@ -579,9 +609,9 @@ impl std::fmt::Display for Resolved {
                 }
             }
         }
-        match self.asked {
-            Asked::Epsilon { delta } | Asked::Parameter { delta, .. } => write!(f, ", delta {:e}", delta.get())?,
-            Asked::Delta { epsilon } => write!(f, ", epsilon {epsilon}")?,
+        match self.question {
+            Question::Epsilon { delta } | Question::Parameter { delta, .. } => write!(f, ", delta {:e}", delta.get())?,
+            Question::Delta { epsilon } => write!(f, ", epsilon {epsilon}")?,
         }
         if self.user_records > 1 {
             write!(f, ", users with {} records", self.user_records)?;
@@ -595,8 +625,8 @@ mod tests {
     use super::*;
 
     fn refused(json: &str) -> String {
-        match Case::from_json(json).and_then(|case| case.resolve()) {
-            Ok(resolved) => panic!("accepted: {resolved}"),
+        match Case::from_json(json).and_then(|case| case.check()) {
+            Ok(checked) => panic!("accepted: {checked}"),
             Err(error) => error.to_string(),
         }
     }
@@ -648,13 +678,13 @@ mod tests {
             delta: Some(1e-5),
             ..Case::default()
         };
-        let alone = case.resolve().unwrap();
+        let alone = case.check().unwrap();
         insta::assert_snapshot!(alone.to_string(), @"Poisson batches at rate 0.1, 3 steps, infinite noise, so no gradient is released, delta 1e-5, add-remove neighbours");
         assert_eq!(alone.event().unwrap(), DpEvent::nothing());
-        let counts = Case { count_noise_multipliers: Some(vec![5.0]), ..case }.resolve().unwrap();
+        let counts = Case { count_noise_multipliers: Some(vec![5.0]), ..case }.check().unwrap();
         insta::assert_snapshot!(counts.event().unwrap().to_string(), @"Poisson-sampled (rate 0.1) joint Gaussian (noise multipliers 5)");
-        insta::assert_snapshot!(Case { noise_multiplier: Some(-1.0), ..case_of_a_step() }.resolve().unwrap_err(), @"noise multiplier is -1, but must be positive, finite and at least 1e-6");
-        insta::assert_snapshot!(Case { noise_multiplier: Some(f64::NAN), ..case_of_a_step() }.resolve().unwrap_err(), @"noise multiplier is NaN, but must be positive, finite and at least 1e-6");
+        insta::assert_snapshot!(Case { noise_multiplier: Some(-1.0), ..case_of_a_step() }.check().unwrap_err(), @"noise multiplier is -1, but must be positive, finite and at least 1e-6");
+        insta::assert_snapshot!(Case { noise_multiplier: Some(f64::NAN), ..case_of_a_step() }.check().unwrap_err(), @"noise multiplier is NaN, but must be positive, finite and at least 1e-6");
     }
 
     fn case_of_a_step() -> Case {
@@ -665,7 +695,7 @@ mod tests {
     fn defaults_fill_gaps_and_contradictions_are_errors() {
         let line = Case::from_json(r#"{"sampling_rate":0.1,"noise_multiplier":1,"steps":3}"#).unwrap();
         let defaults = Case { delta: Some(1e-6), count_noise_multipliers: Some(vec![5.0]), ..Case::default() };
-        let merged = line.or(&defaults).unwrap().resolve().unwrap();
+        let merged = line.or(&defaults).unwrap().check().unwrap();
         insta::assert_snapshot!(merged.to_string(), @"Poisson batches at rate 0.1, 3 steps, noise multiplier 1, count noise multiplier 5, delta 1e-6, add-remove neighbours");
         let contradicting = Case { steps: Some(4), ..defaults };
         insta::assert_snapshot!(line.or(&contradicting).unwrap_err(), @"`steps` of the case and another `steps` that was given for all cases cannot be given together");

@@ -1,6 +1,7 @@
 //! Questions by their fields, as on the command line.
 
-use dp_accounting::{Asked, Bound as Either, Case, Found, OrdersChoice, Outcome, Resolved};
+use dp_accounting::Delta;
+use dp_accounting::case::{Answers, Bound as Either, Case, OrdersChoice, Outcome, Parameter};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -94,25 +95,21 @@ pub(crate) fn answer(
         conversion: conversion.map(|name| named("conversion", name)).transpose()?,
         relative_width,
     };
-    let resolved = case.resolve().map_err(errors::accounting_error)?;
-    let asked = resolved.asked;
-    let answered = interruptible::run(py, progress, move || resolved.answer())?.map_err(errors::accounting_error)?;
-    python(py, asked, answered)
+    let case = case.check().map_err(errors::accounting_error)?;
+    let answers = interruptible::run(py, progress, move || case.answer())?.map_err(errors::accounting_error)?;
+    python(py, answers)
 }
 
-fn python(py: Python<'_>, asked: Asked, answered: dp_accounting::Answered) -> PyResult<Answered> {
-    let found = answered.found.map(|found| match found {
-        Found::NoiseMultiplier(value) => Ok(("noise_multiplier", value.into_pyobject(py)?.into_any().unbind())),
-        Found::SamplingRate(value) => Ok(("sampling_rate", value.into_pyobject(py)?.into_any().unbind())),
-        Found::BatchSize(value) => Ok(("batch_size", value.into_pyobject(py)?.into_any().unbind())),
-        Found::Steps(value) => Ok::<_, PyErr>(("steps", value.into_pyobject(py)?.into_any().unbind())),
+fn python(py: Python<'_>, all: Answers) -> PyResult<Answered> {
+    let found = all.parameter.map(|parameter| match parameter {
+        Parameter::NoiseMultiplier(value) => Ok(("noise_multiplier", value.into_pyobject(py)?.into_any().unbind())),
+        Parameter::SamplingRate(value) => Ok(("sampling_rate", value.into_pyobject(py)?.into_any().unbind())),
+        Parameter::BatchSize(value) => Ok(("batch_size", value.into_pyobject(py)?.into_any().unbind())),
+        Parameter::Steps(value) => Ok::<_, PyErr>(("steps", value.into_pyobject(py)?.into_any().unbind())),
     });
-    let at = match asked {
-        Asked::Delta { epsilon } => epsilon,
-        Asked::Epsilon { delta } | Asked::Parameter { delta, .. } => delta.get(),
-    };
+    let at = all.case.epsilon().or_else(|| all.case.delta().map(Delta::get)).unwrap_or(f64::NAN);
     let answers = PyList::empty(py);
-    for answer in answered.answers {
+    for answer in all.by_accountant {
         match answer.bound {
             Either::Epsilon(bound) => {
                 answers.append(Bound::new(py, EpsilonBound::new(answer.accountant, at, &bound))?)?;
@@ -120,7 +117,7 @@ fn python(py: Python<'_>, asked: Asked, answered: dp_accounting::Answered) -> Py
             Either::Delta(bound) => answers.append(Bound::new(py, DeltaBound::new(answer.accountant, at, &bound))?)?,
         }
     }
-    let question = Resolved::to_string(&answered.case);
+    let question = all.case.to_string();
     Ok(Answered { question, found: found.transpose()?, answers: answers.unbind() })
 }
 

@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use dp_accounting::case::{Answer, Bound, Case, Parameter};
 use dp_accounting::{
-    AccountingError, Answer, Bound, Case, EpsilonBound, Found, LEAST_NOISE_MULTIPLIER, MOST_STEPS, Mark, MarkedEpsilon,
-    Rounding, Scope, decimal, scientific,
+    AccountingError, EpsilonBound, LEAST_NOISE_MULTIPLIER, MOST_STEPS, Mark, MarkedEpsilon, Rounding, Scope, decimal,
+    scientific,
 };
 use fairdp::{FairdpError, default_delta};
 
@@ -63,27 +64,27 @@ impl AccountArgs {
             target_epsilon: self.target_epsilon,
             ..Case::default()
         };
-        let answered = case.resolve().and_then(|case| case.answer()).map_err(refused)?;
+        let answers = case.check().and_then(|case| case.answer()).map_err(refused)?;
         if self.json {
             let answer = serde_json::json!({
-                "case": answered.case.to_string(),
-                "found": answered.found,
-                "answers": answered.answers.iter().map(marked).collect::<Vec<_>>(),
+                "case": answers.case.to_string(),
+                "found": answers.parameter,
+                "answers": answers.by_accountant.iter().map(marked).collect::<Vec<_>>(),
             });
             return Ok(writeln!(out, "{answer}")?);
         }
-        writeln!(out, "{}", answered.case)?;
-        if let Some(found) = answered.found {
-            write_found(out, found)?;
+        writeln!(out, "{}", answers.case)?;
+        if let Some(parameter) = answers.parameter {
+            write_parameter(out, parameter)?;
         }
-        for answer in &answered.answers {
-            let answered = match &answer.bound {
+        for answer in &answers.by_accountant {
+            let bound = match &answer.bound {
                 Bound::Epsilon(bound) => format!("epsilon {:.4}", of_one_record(bound)),
                 Bound::Delta(bound) => {
                     format!("delta {} ({})", scientific(bound.delta, 3, Rounding::Up), mark(&answer.bound))
                 }
             };
-            writeln!(out, "{:<45} {answered}", answer.accountant)?;
+            writeln!(out, "{:<45} {bound}", answer.accountant)?;
         }
         Ok(())
     }
@@ -122,19 +123,19 @@ fn refused(error: AccountingError) -> Failure {
     }
 }
 
-fn write_found(out: &mut impl Write, found: Found) -> io::Result<()> {
-    match found {
+fn write_parameter(out: &mut impl Write, parameter: Parameter) -> io::Result<()> {
+    match parameter {
         // Towards privacy: what is printed meets the target, too.
-        Found::NoiseMultiplier(value) => {
+        Parameter::NoiseMultiplier(value) => {
             let limit = if value <= LEAST_NOISE_MULTIPLIER { ", the least that is tried" } else { "" };
             writeln!(out, "noise multiplier {}{limit}", decimal(value, 6, Rounding::Up))
         }
-        Found::SamplingRate(value) => {
+        Parameter::SamplingRate(value) => {
             let places = (6.0 - value.log10().floor()) as usize;
             writeln!(out, "sampling rate {}", decimal(value, places, Rounding::Down))
         }
-        Found::BatchSize(value) => writeln!(out, "batch size {value}"),
-        Found::Steps(value) => {
+        Parameter::BatchSize(value) => writeln!(out, "batch size {value}"),
+        Parameter::Steps(value) => {
             let limit = if value == MOST_STEPS { ", the most that are tried" } else { "" };
             writeln!(out, "steps {value}{limit}")
         }

@@ -4,7 +4,7 @@ use std::io::{BufRead, Read as _, Write};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use dp_accounting::{Case, Outcome};
+use dp_accounting::case::{Case, Outcome};
 use rayon::prelude::*;
 
 /// Lines are worked on in parallel and written in order, so that a pipe can be watched.

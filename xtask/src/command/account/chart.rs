@@ -4,7 +4,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use anyhow::ensure;
-use dp_accounting::{Accountant, Asked, Delta, Epsilon, Resolved};
+use dp_accounting::case::CheckedCase;
+use dp_accounting::{Accountant, Delta, Epsilon};
 use fair_report::plot::{LinePanel, Panel, Plot, Point, Series, png};
 use run_records::output::Output;
 
@@ -12,19 +13,16 @@ use run_records::output::Output;
 const POINTS: u64 = 24;
 
 /// Draws the RDP bound and the PLD bracket from the first step to the last.
-pub(super) fn draw(case: &Resolved, path: &Path) -> anyhow::Result<()> {
+pub(super) fn draw(case: &CheckedCase, path: &Path) -> anyhow::Result<()> {
     let is_drawing = |extension: &OsStr| extension == "svg" || extension == "png";
     ensure!(path.extension().is_some_and(is_drawing), "--plot {} must end in .svg or .png", path.display());
     let output = Output::new(path, &[])?;
-    let delta = match case.asked {
-        Asked::Epsilon { delta } | Asked::Parameter { delta, .. } => delta,
-        Asked::Delta { .. } => Delta::new(super::DELTA)?,
-    };
+    let delta = case.delta().map_or_else(|| Delta::new(super::DELTA), Ok)?;
     let event = case.event()?;
     let mut rdp = Series { name: "RDP".to_owned(), points: Vec::new() };
     let mut pld = Series { name: "PLD bracket".to_owned(), points: Vec::new() };
     for i in 0..=POINTS {
-        let steps = (u128::from(case.steps) * u128::from(i)).div_ceil(u128::from(POINTS)) as u64;
+        let steps = (u128::from(case.steps()) * u128::from(i)).div_ceil(u128::from(POINTS)) as u64;
         let mut accountant = case.rdp();
         accountant.compose(&event, steps)?;
         let bound = accountant.epsilon(delta)?.epsilon.get();

@@ -9,9 +9,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
+use dp_accounting::case::{
+    Answer, Answers, Bound, Case, CheckedCase, OrdersChoice, Parameter, Sampler, WhichAccountant,
+};
 use dp_accounting::{
-    Answer, Answered, Asked, Bound, Case, Certainty, Conversion, Delta, DpEvent, Epsilon, Found, Ledger, MarkedEpsilon,
-    Method, NeighbouringRelation, OrdersChoice, Resolved, Sampler, Scope, Statement, WhichAccountant,
+    Certainty, Conversion, Delta, DpEvent, Epsilon, Ledger, MarkedEpsilon, Method, NeighbouringRelation, Scope,
+    Statement,
 };
 use serde::Serialize;
 
@@ -150,7 +153,7 @@ struct Report<'a> {
     case: &'a Case,
     setting: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    found: Option<Found>,
+    found: Option<Parameter>,
     answers: Vec<Marked<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     statement: Option<Statement>,
@@ -216,19 +219,19 @@ pub(crate) fn run(args: &AccountArgs) -> anyhow::Result<()> {
     if case.delta.is_none() && case.epsilon.is_none() {
         case.delta = Some(DELTA);
     }
-    let answered = case.resolve()?.answer()?;
-    let statement = args.statement.then(|| statement(&answered, case.records)).transpose()?;
+    let answers = case.check()?.answer()?;
+    let statement = args.statement.then(|| statement(&answers, case.records)).transpose()?;
     if let Some(path) = &args.plot {
-        chart::draw(&answered.case, path)?;
+        chart::draw(&answers.case, path)?;
     }
     let mut out = std::io::stdout().lock();
     let printed = if args.json {
-        let (setting, found) = (answered.case.to_string(), answered.found);
-        let answers = answered.answers.iter().map(Marked::new).collect();
+        let (setting, found) = (answers.case.to_string(), answers.parameter);
+        let answers = answers.by_accountant.iter().map(Marked::new).collect();
         let report = Report { case: &case, setting, found, answers, statement };
         serde_json::to_string_pretty(&report)? + "\n"
     } else {
-        text::of(&answered, statement.as_ref())
+        text::of(&answers, statement.as_ref())
     };
     out.write_all(printed.as_bytes()).and_then(|()| out.flush()).context("writing to standard output")
 }
@@ -295,16 +298,13 @@ fn event(path: &Path) -> anyhow::Result<DpEvent> {
     event.with_context(|| format!("{} is no event", path.display()))
 }
 
-fn statement(answered: &Answered, n_records: Option<u64>) -> anyhow::Result<Statement> {
-    let case: &Resolved = &answered.case;
-    let delta = match case.asked {
-        Asked::Epsilon { delta } | Asked::Parameter { delta, .. } => delta,
-        Asked::Delta { .. } => Delta::new(DELTA)?,
-    };
-    let mut ledger = Ledger::new(case.relation);
-    ledger.record(&case.event()?, case.steps)?;
+fn statement(answers: &Answers, n_records: Option<u64>) -> anyhow::Result<Statement> {
+    let case: &CheckedCase = &answers.case;
+    let delta = case.delta().map_or_else(|| Delta::new(DELTA), Ok)?;
+    let mut ledger = Ledger::new(case.relation());
+    ledger.record(&case.event()?, case.steps())?;
     let scope = Scope { n_records, ..scope() };
-    Ok(match case.accountant {
+    Ok(match case.accountant() {
         WhichAccountant::Rdp => Statement::by(case.rdp(), &ledger, delta, scope)?,
         _ => Statement::by(case.pld()?, &ledger, delta, scope)?,
     })
@@ -324,7 +324,7 @@ mod tests {
 
     fn printed(line: &str) -> anyhow::Result<String> {
         let args = Cli::try_parse_from(line.split_whitespace()).unwrap().args;
-        Ok(text::of(&case(&args)?.resolve()?.answer()?, None))
+        Ok(text::of(&case(&args)?.check()?.answer()?, None))
     }
 
     #[test]

@@ -2,21 +2,22 @@
 
 use std::fmt::Write as _;
 
-use dp_accounting::{Answered, Bound, Certainty, Found, MarkedEpsilon, Rounding, Statement, decimal, scientific};
+use dp_accounting::case::{Answers, Bound, Parameter};
+use dp_accounting::{Certainty, MarkedEpsilon, Rounding, Statement, decimal, scientific};
 
 /// The setting, what was found, a line per accountant, and the statement.
-pub(super) fn of(answered: &Answered, statement: Option<&Statement>) -> String {
-    let mut out = format!("{}\n", answered.case);
-    out.push_str(match answered.found {
-        Some(Found::NoiseMultiplier(_)) => "The noise multiplier was calibrated to the target, rounded up.\n",
-        Some(Found::SamplingRate(_)) => "The sampling rate was calibrated to the target, rounded down.\n",
-        Some(Found::BatchSize(_)) => "The batch size is the largest that keeps the target.\n",
-        Some(Found::Steps(_)) => "The number of steps is the largest that keeps the target.\n",
+pub(super) fn of(answers: &Answers, statement: Option<&Statement>) -> String {
+    let mut out = format!("{}\n", answers.case);
+    out.push_str(match answers.parameter {
+        Some(Parameter::NoiseMultiplier(_)) => "The noise multiplier was calibrated to the target, rounded up.\n",
+        Some(Parameter::SamplingRate(_)) => "The sampling rate was calibrated to the target, rounded down.\n",
+        Some(Parameter::BatchSize(_)) => "The batch size is the largest that keeps the target.\n",
+        Some(Parameter::Steps(_)) => "The number of steps is the largest that keeps the target.\n",
         None => "",
     });
     out.push('\n');
-    let width = answered.answers.iter().map(|answer| answer.accountant.chars().count()).max().unwrap_or(0);
-    for answer in &answered.answers {
+    let width = answers.by_accountant.iter().map(|answer| answer.accountant.chars().count()).max().unwrap_or(0);
+    for answer in &answers.by_accountant {
         let bound = describe(&answer.bound);
         let _ = writeln!(out, "{:width$}  {bound}", answer.accountant);
     }
