@@ -4,7 +4,6 @@ use rand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::MetricError;
-use crate::error::check_len;
 use crate::interval::check_level;
 use crate::special::{normal_quantile, normal_upper_tail, t_quantile, t_upper_tail};
 
@@ -113,28 +112,7 @@ pub fn paired_bootstrap(
     }))
 }
 
-/// Bootstrap of several statistics of the same resamples.
-///
-/// `statistics` returns as many values for every resample; the intervals come in the same order.
-///
-/// # Edge cases
-/// `None` for a statistic that was undefined in every resample.
-///
-/// # Errors
-/// As [`bootstrap`]; [`MetricError::LengthMismatch`] if the number of statistics changes between
-/// resamples.
-pub fn bootstrap_all(
-    n_records: usize,
-    n_resamples: usize,
-    level: f64,
-    rng: &mut impl Rng,
-    statistics: impl FnMut(&[usize]) -> Result<Vec<Option<f64>>, MetricError>,
-) -> Result<Vec<Option<BootstrapInterval>>, MetricError> {
-    let columns = resample_all(n_records, n_resamples, level, rng, statistics)?;
-    Ok(columns.iter().map(|values| interval(values, n_records, n_resamples, level)).collect())
-}
-
-/// Defined values of one statistic in the resamples, sorted.
+/// Defined values of a statistic in the resamples, sorted.
 fn resample(
     n_records: usize,
     n_resamples: usize,
@@ -142,18 +120,6 @@ fn resample(
     rng: &mut impl Rng,
     mut statistic: impl FnMut(&[usize]) -> Result<Option<f64>, MetricError>,
 ) -> Result<Vec<f64>, MetricError> {
-    let mut columns = resample_all(n_records, n_resamples, level, rng, |rows| Ok(vec![statistic(rows)?]))?;
-    Ok(columns.pop().unwrap_or_default())
-}
-
-/// Defined values of each statistic in the resamples, sorted.
-fn resample_all(
-    n_records: usize,
-    n_resamples: usize,
-    level: f64,
-    rng: &mut impl Rng,
-    mut statistics: impl FnMut(&[usize]) -> Result<Vec<Option<f64>>, MetricError>,
-) -> Result<Vec<Vec<f64>>, MetricError> {
     if n_records < 2 {
         let accepted = "a whole number of at least 2";
         return Err(MetricError::OutOfRange { name: "n_records", value: n_records as f64, accepted });
@@ -167,26 +133,17 @@ fn resample_all(
     }
     check_level(level)?;
     let mut rows = vec![0; n_records];
-    let mut columns: Vec<Vec<f64>> = Vec::new();
+    let mut values = Vec::with_capacity(n_resamples);
     for index in 0..n_resamples {
         rows.fill_with(|| rng.random_range(0..n_records));
-        let values = statistics(&rows)?;
-        if index == 0 {
-            columns = vec![Vec::with_capacity(n_resamples); values.len()];
+        let Some(value) = statistic(&rows)? else { continue };
+        if !value.is_finite() {
+            return Err(MetricError::NotFinite { name: "statistic", index, value });
         }
-        check_len("statistics", values.len(), "the first resample's statistics", columns.len())?;
-        for (column, value) in columns.iter_mut().zip(values) {
-            let Some(value) = value else { continue };
-            if !value.is_finite() {
-                return Err(MetricError::NotFinite { name: "statistic", index, value });
-            }
-            column.push(value);
-        }
+        values.push(value);
     }
-    for column in &mut columns {
-        column.sort_by(f64::total_cmp);
-    }
-    Ok(columns)
+    values.sort_by(f64::total_cmp);
+    Ok(values)
 }
 
 /// `None` where no resample is defined, or the statistic is of one record, whose spread nobody

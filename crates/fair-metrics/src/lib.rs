@@ -25,7 +25,7 @@ mod student;
 mod wilcoxon;
 
 pub use accuracy::{accuracy, accuracy_by_group, class_recall, macro_accuracy, worst_class_accuracy};
-pub use bootstrap::{BootstrapInterval, PairedBootstrap, bootstrap, bootstrap_all, paired_bootstrap};
+pub use bootstrap::{BootstrapInterval, PairedBootstrap, bootstrap, paired_bootstrap};
 pub use calibration::{CalibrationBin, GroupCalibration, calibration_by_group};
 pub use columns::{Labels, Predictions};
 pub use confusion::Confusion;
@@ -50,4 +50,4 @@ pub use score::{log_loss, roc_auc, roc_auc_by_group};
 pub use seed_values::{Compared, SeedValues, compare, p_smaller_by_t_test};
 pub use special::t_quantile;
 pub use student::{TTest, resampled_t_test, t_test};
-pub use wilcoxon::{Alternative, EXACT_LIMIT, Wilcoxon, WilcoxonMethod, wilcoxon_signed_rank};
+pub use wilcoxon::{Alternative, Wilcoxon, WilcoxonMethod, wilcoxon_signed_rank};

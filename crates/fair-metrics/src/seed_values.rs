@@ -92,7 +92,7 @@ impl SeedValues {
 
     /// The form with the largest mean, one value per seed: signed, so that seeds on the other side
     /// count as such. Its mean is the gap of the means.
-    pub fn oriented(&self) -> &[f64] {
+    pub(crate) fn oriented(&self) -> &[f64] {
         let mean = |form: &[f64]| form.iter().sum::<f64>();
         self.forms
             .iter()

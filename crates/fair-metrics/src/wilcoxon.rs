@@ -8,7 +8,7 @@ use crate::error::{check_finite, check_len};
 /// Up to this many non-zero differences the null distribution is enumerated exactly.
 ///
 /// The recursion costs `n·n(n+1)` additions: 8 million at the limit.
-pub const EXACT_LIMIT: usize = 200;
+const EXACT_LIMIT: usize = 200;
 
 /// Share of the largest value below which differences are equal: far above rounding errors, far
 /// below what an experiment resolves.
@@ -70,7 +70,7 @@ pub struct Wilcoxon {
 /// and the p-value is 1. Differences tie, or are zero, when they are equal to nine digits of the
 /// largest value: `0.3 − 0.2` and `0.2 − 0.1` are equal in decimals and not as floating-point
 /// numbers, and a rank must not hang on that. With ties the exact distribution is that of the ranks
-/// at hand, where some packages switch to the normal approximation. Above [`EXACT_LIMIT`] non-zero
+/// at hand, where some packages switch to the normal approximation. Above 200 non-zero
 /// differences the normal approximation is used; [`Wilcoxon::method`] says which.
 ///
 /// # Errors

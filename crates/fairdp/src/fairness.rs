@@ -31,7 +31,8 @@ pub(crate) fn release_counts(
     rng: &mut ChaCha20Rng,
 ) -> Result<NoisyCounts> {
     let std = noise_multiplier.get() * records_per_unit as f64;
-    Ok(NoisyCounts::new(Grid::unit().release(exact, std, rng), shape, std)?)
+    let (n_groups, n_classes) = shape;
+    Ok(NoisyCounts::new(Grid::unit().release(exact, std, rng), n_groups, n_classes, std)?)
 }
 
 /// Rates of one group, or of all.
@@ -240,7 +241,7 @@ mod tests {
 
     fn report(values: Vec<f64>, names: &[&str], std: f64) -> FairnessReport {
         let groups: Vec<Group> = names.iter().map(|&name| Group::new(vec![Level::Value(name.into())])).collect();
-        let counts = NoisyCounts::new(values, (groups.len(), 2), std).unwrap();
+        let counts = NoisyCounts::new(values, groups.len(), 2, std).unwrap();
         FairnessReport::of(&counts, &groups, &["no".to_owned(), "yes".to_owned()]).unwrap()
     }
 

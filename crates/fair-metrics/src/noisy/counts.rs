@@ -20,12 +20,12 @@ impl NoisyCounts {
     /// Takes counts with Gaussian noise of standard deviation `noise_std`, rounded to whole numbers
     /// or not, or exact counts with 0.
     ///
-    /// **Shapes.** `values` are `[groups, classes, answers]`, with as many answers as classes.
+    /// **Shapes.** `values` are `[groups, classes, answers]`, with one answer for each class.
     ///
     /// # Errors
     /// [`MetricError::LengthMismatch`], [`MetricError::NotFinite`]; [`MetricError::OutOfRange`] for
     /// a standard deviation that is negative or not finite.
-    pub fn new(values: Vec<f64>, (n_groups, n_classes): (usize, usize), noise_std: f64) -> Result<Self, MetricError> {
+    pub fn new(values: Vec<f64>, n_groups: usize, n_classes: usize, noise_std: f64) -> Result<Self, MetricError> {
         check_len("values", values.len(), "groups × classes × answers", n_groups * n_classes * n_classes)?;
         check_finite("values", &values)?;
         if !(noise_std >= 0.0 && noise_std.is_finite()) {
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn cells_add_up_with_their_noise() {
-        let counts = NoisyCounts::new((1..=8).map(f64::from).collect(), (2, 2), 2.0).unwrap();
+        let counts = NoisyCounts::new((1..=8).map(f64::from).collect(), 2, 2, 2.0).unwrap();
         let accuracy = counts.share(&[0, 1], |_, _| true, |class, answer| class == answer);
         assert_eq!((accuracy.hits, accuracy.others), (1.0 + 4.0 + 5.0 + 8.0, 2.0 + 3.0 + 6.0 + 7.0));
         assert!((accuracy.noise_of_hits - 4.0 * (4.0 + 1.0 / 12.0)).abs() < 1e-12);
@@ -97,9 +97,9 @@ mod tests {
 
     #[test]
     fn what_is_no_count_is_refused() {
-        assert!(NoisyCounts::new(vec![1.0; 7], (2, 2), 1.0).is_err());
-        assert!(NoisyCounts::new(vec![f64::NAN; 8], (2, 2), 1.0).is_err());
-        assert!(NoisyCounts::new(vec![1.0; 8], (2, 2), f64::INFINITY).is_err());
-        assert!(NoisyCounts::new(vec![1.0; 8], (2, 2), 0.0).is_ok());
+        assert!(NoisyCounts::new(vec![1.0; 7], 2, 2, 1.0).is_err());
+        assert!(NoisyCounts::new(vec![f64::NAN; 8], 2, 2, 1.0).is_err());
+        assert!(NoisyCounts::new(vec![1.0; 8], 2, 2, f64::INFINITY).is_err());
+        assert!(NoisyCounts::new(vec![1.0; 8], 2, 2, 0.0).is_ok());
     }
 }

@@ -129,13 +129,13 @@ impl Shares {
 mod tests {
     use super::*;
 
-    fn figures(values: Vec<f64>, shape: (usize, usize), std: f64) -> NoisyFigures {
-        NoisyFigures::of(&NoisyCounts::new(values, shape, std).unwrap(), 0.95).unwrap()
+    fn figures(values: Vec<f64>, n_groups: usize, n_classes: usize, std: f64) -> NoisyFigures {
+        NoisyFigures::of(&NoisyCounts::new(values, n_groups, n_classes, std).unwrap(), 0.95).unwrap()
     }
 
     #[test]
     fn rates_are_those_of_the_counts() {
-        let found = figures(vec![700.0, 100.0, 50.0, 150.0, 600.0, 200.0, 40.0, 160.0], (2, 2), 3.0);
+        let found = figures(vec![700.0, 100.0, 50.0, 150.0, 600.0, 200.0, 40.0, 160.0], 2, 2, 3.0);
         let first = &found.groups[0];
         assert_eq!((first.records, first.too_few.len()), (1_000.0, 0));
         assert_eq!(first.accuracy.value, Some(0.85));
@@ -152,7 +152,7 @@ mod tests {
     /// of odds; the accuracy is not.
     #[test]
     fn a_group_without_positives_has_no_true_positive_rate() {
-        let found = figures(vec![2_900.0, 103.0, -2.0, 3.0, 1_400.0, 100.0, 300.0, 1_200.0], (2, 2), 3.7);
+        let found = figures(vec![2_900.0, 103.0, -2.0, 3.0, 1_400.0, 100.0, 300.0, 1_200.0], 2, 2, 3.7);
         let (first, odds) = (&found.groups[0], found.equalized_odds_difference.unwrap());
         assert_eq!(first.too_few, [1]);
         assert_eq!(first.true_positive_rate, Some(NoisyRate::UNKNOWN));
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn three_classes_have_no_binary_rates() {
-        let found = figures(vec![90.0, 5.0, 5.0, 10.0, 80.0, 10.0, 0.0, 0.0, 100.0], (1, 3), 1.0);
+        let found = figures(vec![90.0, 5.0, 5.0, 10.0, 80.0, 10.0, 0.0, 0.0, 100.0], 1, 3, 1.0);
         let group = &found.groups[0];
         assert_eq!(group.selection_rate.or(group.true_positive_rate).or(group.false_positive_rate), None);
         assert!((group.balanced_accuracy.value.unwrap() - 0.9).abs() < 1e-12);
@@ -175,9 +175,9 @@ mod tests {
 
     #[test]
     fn one_answer_for_nearly_everyone_is_noticed() {
-        assert_eq!(figures(vec![900.0, 1.0, 99.0, 0.0], (1, 2), 0.5).answers_one_class, Some(0));
-        assert_eq!(figures(vec![900.0, 1.0, 59.0, 40.0], (1, 2), 0.5).answers_one_class, None);
-        let counts = NoisyCounts::new(vec![1.0; 4], (1, 2), 1.0).unwrap();
+        assert_eq!(figures(vec![900.0, 1.0, 99.0, 0.0], 1, 2, 0.5).answers_one_class, Some(0));
+        assert_eq!(figures(vec![900.0, 1.0, 59.0, 40.0], 1, 2, 0.5).answers_one_class, None);
+        let counts = NoisyCounts::new(vec![1.0; 4], 1, 2, 1.0).unwrap();
         assert!(NoisyFigures::of(&counts, 1.0).is_err());
     }
 }

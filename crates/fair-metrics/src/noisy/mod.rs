@@ -10,7 +10,7 @@
 //!
 //! // Two groups; records by class and answer, with noise of standard deviation 3.7.
 //! let counts = vec![899.0, 104.0, 96.0, 905.0, 594.0, 403.0, 405.0, 601.0];
-//! let figures = NoisyFigures::of(&NoisyCounts::new(counts, (2, 2), 3.7)?, 0.95)?;
+//! let figures = NoisyFigures::of(&NoisyCounts::new(counts, 2, 2, 3.7)?, 0.95)?;
 //! assert_eq!(figures.lowest, [1]);
 //! let balanced = figures.groups[1].balanced_accuracy;
 //! assert!((balanced.value.unwrap() - 0.5966).abs() < 1e-4);

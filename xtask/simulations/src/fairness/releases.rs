@@ -39,7 +39,7 @@ impl Release {
                 values.push((count as f64 + noise).round());
             }
         }
-        let counts = NoisyCounts::new(values, (n_groups, 2), setting.noise_std)?;
+        let counts = NoisyCounts::new(values, n_groups, 2, setting.noise_std)?;
         let mut figures = NoisyFigures::of(&counts, LEVEL)?;
         if method == Method::Clamped {
             clamped::replace(&counts, &mut figures);
