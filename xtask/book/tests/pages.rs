@@ -85,6 +85,50 @@ fn every_link_leads_to_a_file_and_a_heading() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Every source file in this folder and below, one after the other.
+fn code(folder: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            text.push_str(&code(&path)?);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text.push_str(&fs::read_to_string(&path)?);
+        }
+    }
+    Ok(text)
+}
+
+/// Addresses on docs.rs of items of our crates: `CRATE/latest/MODULE/KIND.NAME.html`, or
+/// `CRATE/latest/…/MODULE/index.html`.
+#[test]
+fn every_item_that_is_linked_is_in_its_crate() -> Result<(), Failure> {
+    let (mut n_items, mut missing) = (0, Vec::new());
+    for source in sources()? {
+        let text = fs::read_to_string(&source)?;
+        for address in text.split("https://docs.rs/").skip(1) {
+            let address = address.split(['#', ')', '\n']).next().unwrap_or_default();
+            let Some((name, path)) = address.split_once("/latest/") else { continue };
+            let folder = root().join("crates").join(name).join("src");
+            let mut parts = path.rsplit('/');
+            let (Some(file), Some(module), true) = (parts.next(), parts.next(), folder.exists()) else { continue };
+            let item = match file.strip_suffix(".html").and_then(|item| item.split_once('.')) {
+                Some((kind, item)) => format!("pub {} {item}", kind.replace("constant", "const")),
+                None => format!("pub mod {module}"),
+            };
+            n_items += 1;
+            let text = code(&folder)?;
+            let is_whole = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+            if !text.split(&item).skip(1).any(is_whole) {
+                missing.push(format!("{}: {address}: no `{item}`", source.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "items that are not there:\n{}", missing.join("\n"));
+    assert!(n_items > 70, "only {n_items} items were found");
+    Ok(())
+}
+
 /// `crates/…`, `docs/…` and `xtask/…` in code spans; a name in capitals stands for any.
 #[test]
 fn every_file_that_is_named_is_there() -> Result<(), Failure> {
