@@ -16,7 +16,7 @@ use crate::published_set::{Counts, Loaded, PublishedSet};
 use crate::{adult, celeba, dutch, eicu, mimic, mnist};
 
 /// Every data set, one line each.
-static SETS: &[&dyn Listed] = &[
+static SETS: &[&dyn AnySet] = &[
     &adult::Adult,
     &dutch::Dutch,
     &mnist::Collection::Mnist,
@@ -36,10 +36,10 @@ static SETS: &[&dyn Listed] = &[
 /// # Ok::<(), dp_data::DataError>(())
 /// ```
 #[derive(Clone, Copy)]
-pub struct DatasetName(&'static dyn Listed);
+pub struct DatasetName(&'static dyn AnySet);
 
 /// A [`PublishedSet`] without its types.
-trait Listed: Send + Sync {
+trait AnySet: Send + Sync {
     fn name(&self) -> &'static str;
     fn manifest(&self) -> Result<Manifest, DataError>;
     fn counts(&self, locator: &DataLocator) -> Result<(Counts, Provenance), DataError>;
@@ -48,7 +48,7 @@ trait Listed: Send + Sync {
     fn write_stand_in(&self, folder: &Path, seed: u64) -> Result<Vec<PathBuf>, DataError>;
 }
 
-impl<S: PublishedSet> Listed for S {
+impl<S: PublishedSet> AnySet for S {
     fn name(&self) -> &'static str {
         PublishedSet::name(self)
     }

@@ -11,7 +11,7 @@ use crate::manifest::Manifest;
 use crate::numpy::LegacyRandom;
 use crate::provenance::Provenance;
 use crate::published_set::Loaded;
-use crate::split::{self, Keep, Stream, TestFraction};
+use crate::split::{self, GroupSample, Stream, TestFraction};
 
 /// A census whose files are pinned and read whole.
 pub(crate) struct Census<R: 'static> {
@@ -69,23 +69,23 @@ pub(crate) struct Draw<'a> {
     /// The sexes, for errors.
     pub(crate) names: &'a [&'a str],
     /// How many of each sex are drawn.
-    pub(crate) keep: [Keep; 2],
-    pub(crate) then: Then<'a>,
+    pub(crate) keep: [GroupSample; 2],
+    pub(crate) drawn_use: DrawnUse<'a>,
 }
 
 /// What becomes of the persons who were drawn.
-pub(crate) enum Then<'a> {
+pub(crate) enum DrawnUse<'a> {
     /// They are divided into training and test part.
     Divide,
     /// They are the training part; all others are the test part.
-    TrainOnThem,
+    TrainOnDrawn,
     /// The same, and it is numpy's generator, seeded with 1, that draws: from the persons of the
     /// first sex and then from those of the other, in the order of the file that begins at this
     /// place of the table and goes on at its start.
-    TrainOnNumpys { first: usize },
+    TrainOnNumpyDraw { first: usize },
     /// `copies` of those that are `positive` are drawn again with replacement, and then the whole
     /// is divided.
-    DrawAgain { positive: &'a dyn Fn(usize) -> bool, copies: usize },
+    Oversample { positive: &'a dyn Fn(usize) -> bool, copies: usize },
 }
 
 impl Draw<'_> {
@@ -101,19 +101,19 @@ impl Draw<'_> {
         notes: &mut Vec<String>,
     ) -> Result<[Vec<usize>; 2], DataError> {
         let mut rng = split::stream(seed, Stream::Sampling);
-        let mut rows = match self.then {
-            Then::TrainOnNumpys { first } => self.drawn_by_numpy(first, &mut rng)?,
+        let mut rows = match self.drawn_use {
+            DrawnUse::TrainOnNumpyDraw { first } => self.drawn_by_numpy(first, &mut rng)?,
             _ => split::sample_groups(self.n_positions, self.sexes, &self.keep, self.names, &mut rng)?,
         };
         let mut split_rng = split::stream(seed, Stream::Split);
-        let (train, test) = match self.then {
-            Then::Divide => test_fraction.divide(self.n_positions, &rows, &mut split_rng),
-            Then::TrainOnThem | Then::TrainOnNumpys { .. } => {
+        let (train, test) = match self.drawn_use {
+            DrawnUse::Divide => test_fraction.divide(self.n_positions, &rows, &mut split_rng),
+            DrawnUse::TrainOnDrawn | DrawnUse::TrainOnNumpyDraw { .. } => {
                 let all: Vec<usize> = self.sexes.iter().map(|&(position, _)| position).collect();
-                split::set_apart(self.n_positions, &rows, &all, &mut split_rng)
+                split::partition_chosen(self.n_positions, &rows, &all, &mut split_rng)
             }
-            Then::DrawAgain { positive, copies } => {
-                rows.extend(split::drawn_again(&rows, positive, copies, &mut rng));
+            DrawnUse::Oversample { positive, copies } => {
+                rows.extend(split::oversampled(&rows, positive, copies, &mut rng));
                 let places: Vec<usize> = (0..rows.len()).collect();
                 let (train, test) = test_fraction.divide(rows.len(), &places, &mut split_rng);
                 let row_of = |places: Vec<usize>| places.into_iter().map(|place| rows[place]).collect();

@@ -54,7 +54,7 @@ pub(crate) fn fetch(
     }
     let agent = agent();
     let mut failed = Vec::new();
-    let mut part = Part { file, handle: part };
+    let mut part = PartialFile { file, handle: part };
     let outcome = 'addresses: {
         for url in &file.urls {
             match part.complete_from(&agent, url, progress) {
@@ -96,12 +96,12 @@ impl From<io::Error> for Failure {
 }
 
 /// The file that grows.
-struct Part<'a> {
+struct PartialFile<'a> {
     file: &'a ManifestFile,
     handle: File,
 }
 
-impl Part<'_> {
+impl PartialFile<'_> {
     fn len(&self) -> io::Result<u64> {
         Ok(self.handle.metadata()?.len())
     }

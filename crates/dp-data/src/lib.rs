@@ -38,7 +38,7 @@ pub use manifest::{Manifest, ManifestColumn, ManifestFile, ManifestTable};
 pub use provenance::{FileRecord, Provenance};
 pub use published_set::{Counts, Loaded, PublishedSet};
 pub use scaling::ScalingFit;
-pub use split::{Keep, TestFraction};
+pub use split::{GroupSample, TestFraction};
 pub use verified_file::VerifiedFile;
 
 /// Pages of the book, whose examples are tests of this crate.

@@ -97,7 +97,7 @@ impl RealFiles {
 }
 
 /// A stand-in with one note per place that did not serve.
-pub(crate) fn noting<R>(stand_in: Loaded<R>, attempts: &[Attempt]) -> Loaded<R> {
+pub(crate) fn with_notes<R>(stand_in: Loaded<R>, attempts: &[Attempt]) -> Loaded<R> {
     let Loaded { records, provenance } = stand_in;
     Loaded { records, provenance: Provenance { notes: notes(attempts), ..provenance } }
 }
@@ -126,7 +126,7 @@ impl DataLocator {
                 let (records, n_records) = read(&real)?;
                 Ok(Loaded { records, provenance: real.provenance(manifest, n_records) })
             }
-            Located::Nowhere(attempts) => Ok(noting(stand_in()?, &attempts)),
+            Located::Nowhere(attempts) => Ok(with_notes(stand_in()?, &attempts)),
         }
     }
 

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Attempt, DataError};
 use crate::file;
-use crate::locator::{DataLocator, noting};
+use crate::locator::{DataLocator, with_notes};
 use crate::manifest::Manifest;
 use crate::provenance::{FileRecord, Provenance};
 use crate::published_set::Loaded;
@@ -141,7 +141,7 @@ impl DataLocator {
     ) -> Result<Loaded<R>, DataError> {
         match self.locate_placed(manifest, markers)? {
             Placed::Here(placed) => read(&placed),
-            Placed::Nowhere(attempts) => Ok(noting(stand_in()?, &attempts)),
+            Placed::Nowhere(attempts) => Ok(with_notes(stand_in()?, &attempts)),
         }
     }
 

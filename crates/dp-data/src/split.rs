@@ -26,7 +26,7 @@ pub(crate) fn stream(seed: u64, stream: Stream) -> ChaCha20Rng {
 /// How many records of a group take part.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Keep {
+pub enum GroupSample {
     /// All.
     #[default]
     All,
@@ -44,7 +44,7 @@ pub(crate) fn shuffled(n_positions: usize, rng: &mut ChaCha20Rng) -> Vec<usize> 
     order
 }
 
-impl Keep {
+impl GroupSample {
     /// The rows that stay, of those in random order; `group` is for the error.
     pub(crate) fn choose(
         self,
@@ -88,7 +88,7 @@ impl Keep {
 pub(crate) fn sample_groups(
     n_positions: usize,
     groups: &[(usize, usize)],
-    keep: &[Keep],
+    keep: &[GroupSample],
     names: &[&str],
     rng: &mut ChaCha20Rng,
 ) -> Result<Vec<usize>, DataError> {
@@ -103,7 +103,7 @@ pub(crate) fn sample_groups(
     for (group, keep) in keep.iter().enumerate() {
         let mut rows: Vec<usize> =
             order.iter().copied().filter(|&position| of_position[position] == Some(group)).collect();
-        if let Keep::Coin(probability @ 0.0..=1.0) = *keep {
+        if let GroupSample::Coin(probability @ 0.0..=1.0) = *keep {
             rows.retain(|&position| coins[position] < probability);
             chosen.extend(rows);
         } else {
@@ -115,7 +115,7 @@ pub(crate) fn sample_groups(
 }
 
 /// The `chosen` rows and the others of `rows`, each in the random order of all `n_positions`.
-pub(crate) fn set_apart(
+pub(crate) fn partition_chosen(
     n_positions: usize,
     chosen: &[usize],
     rows: &[usize],
@@ -130,7 +130,7 @@ pub(crate) fn set_apart(
 
 /// `n` of those `rows` that are `positive`, drawn again with replacement; nothing if there are
 /// none.
-pub(crate) fn drawn_again(
+pub(crate) fn oversampled(
     rows: &[usize],
     positive: impl Fn(usize) -> bool,
     n: usize,
@@ -266,7 +266,7 @@ mod tests {
             let size = 1 + n0 / 2;
             prop_assume!(size <= n0);
             let numbered: Vec<(usize, usize)> = groups.iter().copied().enumerate().collect();
-            let keep = [Keep::Exactly(size), Keep::All];
+            let keep = [GroupSample::Exactly(size), GroupSample::All];
             let mut rng = stream(seed, Stream::Sampling);
             let rows = sample_groups(groups.len(), &numbered, &keep, &["a", "b"], &mut rng).unwrap();
             prop_assert!(rows.is_sorted_by(|a, b| a < b));
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn a_record_moves_no_other() {
         let groups: Vec<(usize, usize)> = (0..200).map(|position| (position, position % 2)).collect();
-        let part_of = |groups: &[(usize, usize)], keep: Keep| {
+        let part_of = |groups: &[(usize, usize)], keep: GroupSample| {
             let rows = sample_groups(200, groups, &[keep; 2], &["a", "b"], &mut stream(3, Stream::Sampling)).unwrap();
             let (train, test) = TestFraction::default().divide(200, &rows, &mut stream(3, Stream::Split));
             let mut part = vec![0; 200];
@@ -314,7 +314,7 @@ mod tests {
             }
             (part, train)
         };
-        for keep in [Keep::All, Keep::Exactly(60), Keep::Coin(0.6)] {
+        for keep in [GroupSample::All, GroupSample::Exactly(60), GroupSample::Coin(0.6)] {
             let (before, train) = part_of(&groups, keep);
             for position in (0..200).step_by(7) {
                 let mut without = groups.clone();
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn coins_fall_as_often_as_asked_for() {
         let mut rng = stream(4, Stream::Sampling);
-        let kept = Keep::Coin(0.3).choose((0..10_000).collect(), "all", &mut rng).unwrap();
+        let kept = GroupSample::Coin(0.3).choose((0..10_000).collect(), "all", &mut rng).unwrap();
         assert!((2_725..=3_275).contains(&kept.len()), "{}", kept.len());
     }
 
@@ -348,11 +348,11 @@ mod tests {
     fn impossible_sizes() {
         let mut rng = stream(0, Stream::Sampling);
         insta::assert_snapshot!(
-            sample_groups(2, &[(0, 0), (1, 0)], &[Keep::Exactly(3)], &["male"], &mut rng).unwrap_err(),
+            sample_groups(2, &[(0, 0), (1, 0)], &[GroupSample::Exactly(3)], &["male"], &mut rng).unwrap_err(),
             @"records per group = 3: expected 1 to 2 for `male`"
         );
         insta::assert_snapshot!(
-            sample_groups(2, &[(0, 0), (1, 0)], &[Keep::Coin(1.5)], &["male"], &mut rng).unwrap_err(),
+            sample_groups(2, &[(0, 0), (1, 0)], &[GroupSample::Coin(1.5)], &["male"], &mut rng).unwrap_err(),
             @"probability to keep a record = 1.5: expected 0 to 1 for `male`"
         );
         insta::assert_snapshot!(

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use dp_data::celeba::{Celeba, CelebaOptions, Part};
+use dp_data::celeba::{Celeba, CelebaOptions, Subset};
 use dp_data::{DataError, DataLocator, PublishedSet};
 use image::{ImageFormat, Rgb, RgbImage};
 use tempfile::TempDir;
@@ -41,7 +41,7 @@ fn images_are_decoded_and_cached() {
     assert!(!table.provenance.synthetic);
     assert_eq!(table.records.male, [true, false, true, false, true, false]);
     assert_eq!(table.records.eyeglasses, [true, false, false, true, false, false]);
-    assert_eq!(table.records.parts[3..], [Part::Train, Part::Validation, Part::Test]);
+    assert_eq!(table.records.parts[3..], [Subset::Train, Subset::Validation, Subset::Test]);
     let split = Celeba.split(&table.records, &CelebaOptions::default(), 0).unwrap();
     assert_eq!((split.train.len(), split.validation.unwrap().len(), split.test.len()), (4, 1, 1));
     // JPEG is lossy: one colour stays within a few steps. Channels are innermost.

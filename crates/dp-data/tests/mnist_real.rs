@@ -1,7 +1,7 @@
 //! The published images, where `DP_DATA_DIR` has them.
 
 use dp_data::mnist::{Collection, MnistOptions, RareClass};
-use dp_data::{DataLocator, Keep, PublishedSet};
+use dp_data::{DataLocator, GroupSample, PublishedSet};
 
 #[test]
 fn counts_are_the_published_ones() {
@@ -19,7 +19,7 @@ fn counts_are_the_published_ones() {
         }
         assert_eq!((table.records.train.labels.len(), table.records.test.labels.len()), (60_000, 10_000));
         let rare = |keep| MnistOptions { rare: Some(RareClass { class: 8, keep }) };
-        let by_coin = collection.split(&table.records, &rare(Keep::Coin(0.09)), 1).unwrap();
+        let by_coin = collection.split(&table.records, &rare(GroupSample::Coin(0.09)), 1).unwrap();
         let sizes = by_coin.train.group_sizes();
         match collection {
             // 5,851·0.09 = 527 ± 22.
@@ -29,7 +29,10 @@ fn counts_are_the_published_ones() {
             }
             Collection::FashionMnist => assert_eq!(sizes[..4], [6_000; 4]),
         }
-        assert_eq!(collection.split(&table.records, &rare(Keep::Exactly(500)), 1).unwrap().train.group_sizes()[8], 500);
+        assert_eq!(
+            collection.split(&table.records, &rare(GroupSample::Exactly(500)), 1).unwrap().train.group_sizes()[8],
+            500
+        );
         let mean = by_coin.test.features.mean().unwrap();
         assert!((0.1..0.35).contains(&mean), "{mean}");
     }

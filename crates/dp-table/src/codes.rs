@@ -21,12 +21,12 @@ pub(crate) enum Code {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Layout {
     unit: Option<usize>,
-    inputs: Vec<Place>,
+    inputs: Vec<InputSlot>,
     stride: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Place {
+struct InputSlot {
     at: usize,
     width: Width,
 }
@@ -61,7 +61,7 @@ impl Layout {
                     Width::Byte => 1,
                     Width::Two => 2,
                 };
-                Place { at: take(bytes), width }
+                InputSlot { at: take(bytes), width }
             })
             .collect();
         Self { unit, inputs, stride }
@@ -85,7 +85,7 @@ impl Layout {
     }
 
     pub(crate) fn input(&self, row: &[u8], input: usize) -> Code {
-        let Place { at, width } = self.inputs[input];
+        let InputSlot { at, width } = self.inputs[input];
         match width {
             Width::Single => {
                 let position = f32::from_le_bytes(bytes(row, at));
@@ -117,7 +117,7 @@ impl Layout {
     }
 
     pub(crate) fn set_input(&self, row: &mut [u8], input: usize, code: Code) {
-        let Place { at, width } = self.inputs[input];
+        let InputSlot { at, width } = self.inputs[input];
         match (width, code) {
             (Width::Single, Code::Position(position)) => {
                 row[at..at + 4].copy_from_slice(&position.unwrap_or(f32::NAN).to_le_bytes());

@@ -13,31 +13,31 @@ use crate::files::Csv;
 use crate::header;
 use crate::quotes::Quotes;
 use crate::reader::{LONGEST_RECORD, Row};
-use crate::text_file::{Place, TextFile};
+use crate::text_file::{TextFile, TextPosition};
 
 /// Bytes of a first line that are looked at for a delimiter.
 const LONGEST_HEADER: u64 = 1 << 20;
 
 pub(crate) struct CsvSource {
-    reader: csv::Reader<Checked>,
+    reader: csv::Reader<CheckedText>,
     file: TextFile,
     path: Arc<Path>,
     /// With the delimiter that was found.
     csv: Csv,
     /// Where the reader's content begins.
-    begin: Place,
+    begin: TextPosition,
     columns: Vec<String>,
     /// Where the record that was read last begins.
     line: usize,
     /// What the reader has passed and nobody was told of.
-    ahead: Option<Ahead>,
+    ahead: Option<PassedLines>,
     is_done: bool,
 }
 
 /// Empty lines, which the reader passes over, and the record behind them.
-struct Ahead {
+struct PassedLines {
     /// Where the next of them is.
-    at: Place,
+    at: TextPosition,
     empty_lines: u64,
     record: Option<Line>,
 }
@@ -62,7 +62,7 @@ impl CsvSource {
         let csv = Csv { delimiter: Some(delimiter), ..csv };
         let content = io::Cursor::new(header).chain(content);
         let reader = reader(BufReader::with_capacity(1 << 16, Box::new(content)), csv);
-        let begin = Place { offset: 0, line: 1 };
+        let begin = TextPosition { offset: 0, line: 1 };
         let columns = Vec::new();
         let (path, ahead) = (path.into(), None);
         let mut source = Self { reader, file, path, csv, begin, columns, line: 1, ahead, is_done: false };
@@ -86,18 +86,18 @@ impl CsvSource {
     }
 
     /// The same file from this place on, where a record begins that is not the header.
-    pub(crate) fn begun_at(self, place: Place) -> Result<Self, TableError> {
+    pub(crate) fn begun_at(self, place: TextPosition) -> Result<Self, TableError> {
         // After a line break, so that no bytes are taken for the mark of byte order at the
         // beginning of a file.
         let content = io::Cursor::new("\n").chain(self.file.open(place.offset)?);
         let reader = reader(BufReader::with_capacity(1 << 16, Box::new(content)), self.csv);
-        let begin = Place { offset: place.offset - 1, line: place.line - 1 };
-        let ahead = Some(Ahead { at: place, empty_lines: 0, record: None });
+        let begin = TextPosition { offset: place.offset - 1, line: place.line - 1 };
+        let ahead = Some(PassedLines { at: place, empty_lines: 0, record: None });
         Ok(Self { reader, begin, ahead, is_done: false, ..self })
     }
 
     /// Behind what was read last.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> TextPosition {
         match &self.ahead {
             Some(ahead) => ahead.at,
             None => self.passed(),
@@ -105,9 +105,9 @@ impl CsvSource {
     }
 
     /// Behind what the reader has passed.
-    fn passed(&self) -> Place {
+    fn passed(&self) -> TextPosition {
         let position = self.reader.position();
-        Place { offset: self.begin.offset + position.byte(), line: self.begin.line + position.line() - 1 }
+        TextPosition { offset: self.begin.offset + position.byte(), line: self.begin.line + position.line() - 1 }
     }
 
     pub(crate) fn columns(&self) -> &[String] {
@@ -189,7 +189,7 @@ impl CsvSource {
         if empty_lines == 0 {
             return Ok(record);
         }
-        self.ahead = Some(Ahead { at: begin, empty_lines, record });
+        self.ahead = Some(PassedLines { at: begin, empty_lines, record });
         self.next_ahead().unwrap_or(Ok(None))
     }
 
@@ -203,7 +203,7 @@ impl CsvSource {
         }
         let line = ahead.at.line as usize;
         ahead.empty_lines -= 1;
-        ahead.at = Place { offset: ahead.at.offset + 1, line: ahead.at.line + 1 };
+        ahead.at = TextPosition { offset: ahead.at.offset + 1, line: ahead.at.line + 1 };
         self.line = line;
         Some(Err(self.empty_line(line)))
     }
@@ -226,7 +226,7 @@ impl CsvSource {
     }
 }
 
-fn reader(content: BufReader<Box<dyn Read + Send>>, csv: Csv) -> csv::Reader<Checked> {
+fn reader(content: BufReader<Box<dyn Read + Send>>, csv: Csv) -> csv::Reader<CheckedText> {
     let delimiter = csv.delimiter.unwrap_or(b',');
     let quotes = csv.quote.map(|quote| Quotes::new(delimiter, quote));
     ReaderBuilder::new()
@@ -238,7 +238,7 @@ fn reader(content: BufReader<Box<dyn Read + Send>>, csv: Csv) -> csv::Reader<Che
         .quote(csv.quote.unwrap_or(b'"'))
         .quoting(csv.quote.is_some())
         .buffer_capacity(1 << 16)
-        .from_reader(Checked { content, since_record: Cell::new(0), quotes, fault: None, has_ended: false })
+        .from_reader(CheckedText { content, since_record: Cell::new(0), quotes, fault: None, has_ended: false })
 }
 
 /// What is between the names of a header.
@@ -254,7 +254,7 @@ fn delimiter_of(begin: &[u8], quote: Option<u8>) -> u8 {
 }
 
 /// A text up to the first fault by which a record would hide others, or fill the memory.
-struct Checked {
+struct CheckedText {
     content: BufReader<Box<dyn Read + Send>>,
     since_record: Cell<u64>,
     /// `None` where a quote is a character like any other.
@@ -263,7 +263,7 @@ struct Checked {
     has_ended: bool,
 }
 
-impl Checked {
+impl CheckedText {
     /// How many of the bytes that were read next are without fault.
     fn pass(&mut self, text: &[u8]) -> usize {
         self.since_record.set(self.since_record.get() + text.len() as u64);
@@ -286,7 +286,7 @@ impl Checked {
     }
 }
 
-impl Read for Checked {
+impl Read for CheckedText {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some(fault) = self.fault {
             return Err(io::Error::other(fault));

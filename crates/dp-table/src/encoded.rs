@@ -12,16 +12,16 @@ use sha2::{Digest, Sha256};
 use whole_file::{Readers, WholeFile, parent};
 
 use crate::codes::{BLANK, Layout};
+use crate::counts::TableCounts;
 use crate::encoding::{Binding, Encoding};
 use crate::error::TableError;
 use crate::files::TableFiles;
 use crate::map::Map;
+use crate::peers::Peers;
 use crate::reader::{Row, TableReader};
 use crate::row_index::RowIndex;
 use crate::rows_digest::{DigestSum, RowHasher, RowsDigest};
 use crate::schema::{BadRows, Schema};
-use crate::share::Peers;
-use crate::tally::TableCounts;
 
 /// First bytes of a kept file, with the version of its layout.
 const MAGIC: [u8; 8] = *b"dptable3";
@@ -65,7 +65,7 @@ pub struct EncodedTable {
 
 /// What a process made of its part of a table.
 #[derive(Serialize, Deserialize)]
-struct Part {
+struct EncodedPart {
     counts: TableCounts,
     sum: DigestSum,
     rows: RowsDigest,
@@ -89,17 +89,18 @@ impl EncodedTable {
         schema: &Schema,
         place: EncodedFile<'_>,
     ) -> Result<(Self, TableCounts), TableError> {
-        let (table, Part { counts, .. }) = Self::read(files.open()?, schema, place, 0, &files.paths()[0], |counts| {
-            if counts.rows == 0 {
-                return Err(TableError::EmptyFile { path: files.paths()[0].clone() });
-            }
-            if counts.dropped == counts.rows {
-                let first = counts.examples.first().cloned().unwrap_or_default();
-                let reason = format!("has no row that fits its schema; the first one: {first}");
-                return Err(TableError::File { path: files.paths()[0].clone(), reason });
-            }
-            Ok(())
-        })?;
+        let (table, EncodedPart { counts, .. }) =
+            Self::read(files.open()?, schema, place, 0, &files.paths()[0], |counts| {
+                if counts.rows == 0 {
+                    return Err(TableError::EmptyFile { path: files.paths()[0].clone() });
+                }
+                if counts.dropped == counts.rows {
+                    let first = counts.examples.first().cloned().unwrap_or_default();
+                    let reason = format!("has no row that fits its schema; the first one: {first}");
+                    return Err(TableError::File { path: files.paths()[0].clone(), reason });
+                }
+                Ok(())
+            })?;
         Ok((table, counts))
     }
 
@@ -122,7 +123,7 @@ impl EncodedTable {
         let rows = index.part(peers);
         let read = Self::read_rows(files, schema, folder, index, rows.clone()).ok();
         let (mine, part) = read.filter(|(table, _)| table.held == rows).unzip();
-        let parts: Option<Vec<Part>> = peers.exchange(&part, &files.paths()[0])?.into_iter().collect();
+        let parts: Option<Vec<EncodedPart>> = peers.exchange(&part, &files.paths()[0])?.into_iter().collect();
         let (Some(mine), Some(parts)) = (mine, parts) else { return Ok(None) };
         let (mut counts, mut sum, mut rows) = (mine.encoding.counts(), DigestSum::default(), RowsDigest::default());
         for part in &parts {
@@ -169,7 +170,7 @@ impl EncodedTable {
         folder: &Path,
         index: &RowIndex,
         rows: Range<usize>,
-    ) -> Result<(Self, Part), TableError> {
+    ) -> Result<(Self, EncodedPart), TableError> {
         let first = rows.start;
         let reader = files.open_rows(index, rows)?;
         Self::read(reader, schema, EncodedFile::Temporary(folder), first, &files.paths()[0], |_| Ok(()))
@@ -183,7 +184,7 @@ impl EncodedTable {
         first: usize,
         path: &Path,
         accept: impl Fn(&TableCounts) -> Result<(), TableError>,
-    ) -> Result<(Self, Part), TableError> {
+    ) -> Result<(Self, EncodedPart), TableError> {
         let encoding = Encoding::new(schema)?;
         let binding = encoding.bind(reader.columns(), path)?;
         let (folder, kept) = match place {
@@ -340,7 +341,7 @@ fn write(
     reader: &mut TableReader,
     mut first: usize,
     file: &File,
-) -> Result<Part, TableError> {
+) -> Result<EncodedPart, TableError> {
     let failed = || TableError::io("write", "encoded table");
     let stride = encoding.layout().stride();
     let mut out = BufWriter::with_capacity(1 << 20, file);
@@ -354,13 +355,13 @@ fn write(
         let (n, is_last) = fill(reader, &mut chunk)?;
         let codes = &mut codes[..n * stride];
         let pieces = chunk[..n].par_chunks_mut(PIECE).zip(codes.par_chunks_mut(PIECE * stride)).enumerate();
-        let later: Vec<Result<Part, TableError>> = pieces
+        let later: Vec<Result<EncodedPart, TableError>> = pieces
             .map(|(piece, (read, codes))| {
                 let first = first + piece * PIECE;
                 let digests = read.iter().enumerate().map(|(at, (row, _))| hasher.digest((first + at) as u64, row));
                 let rows = digests.fold(RowsDigest::default(), RowsDigest::plus);
                 let counts = encode(encoding, binding, read, codes)?;
-                Ok(Part { counts, sum: DigestSum::of_codes(first, codes, stride), rows })
+                Ok(EncodedPart { counts, sum: DigestSum::of_codes(first, codes, stride), rows })
             })
             .collect();
         for later in later {
@@ -382,7 +383,7 @@ fn write(
     }
     out.flush().map_err(failed())?;
     drop(out);
-    Ok(Part { counts, sum, rows: as_read })
+    Ok(EncodedPart { counts, sum, rows: as_read })
 }
 
 /// A row, and why it could not be read.

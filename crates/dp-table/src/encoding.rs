@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::codes::{Code, Layout, MOST_CODES, Width};
+use crate::counts::{ReadOutcome, TableCounts};
 use crate::error::TableError;
 use crate::group::Group;
 use crate::parse::{self, Classes, Groups, Input, Markers};
 use crate::reader::Row;
 use crate::schema::{Column, Schema};
-use crate::tally::{Met, TableCounts};
 
 /// Takes from every feature what rounding could add to a row's norm.
 const ROUNDING: f64 = 1.0 / 65_536.0;
@@ -223,7 +223,12 @@ impl Encoding {
     }
 
     /// Writes what is stored of a row. Returns what its inputs and its groups are.
-    pub(crate) fn store(&self, row: &Row, binding: &Binding, out: &mut [u8]) -> Result<[Vec<Met>; 2], TableError> {
+    pub(crate) fn store(
+        &self,
+        row: &Row,
+        binding: &Binding,
+        out: &mut [u8],
+    ) -> Result<[Vec<ReadOutcome>; 2], TableError> {
         let at = row.position();
         let schema = &self.schema;
         // First: a row that is dropped for what follows stays with its unit.
@@ -246,7 +251,7 @@ impl Encoding {
 
     /// The position of a row's group among all intersections, and what the values in these columns
     /// are.
-    fn group_of(&self, row: &Row, columns: &[usize]) -> Result<(usize, Vec<Met>), TableError> {
+    fn group_of(&self, row: &Row, columns: &[usize]) -> Result<(usize, Vec<ReadOutcome>), TableError> {
         let (mut group, mut met) = (0, Vec::with_capacity(columns.len()));
         for ((column, groups), index) in self.schema.groups.iter().zip(&self.group_columns).zip(columns) {
             let text = row.field(*index);
@@ -300,7 +305,7 @@ impl Encoding {
         }
     }
 
-    fn store_inputs(&self, row: &Row, columns: &[usize], out: &mut [u8]) -> Result<Vec<Met>, TableError> {
+    fn store_inputs(&self, row: &Row, columns: &[usize], out: &mut [u8]) -> Result<Vec<ReadOutcome>, TableError> {
         let mut met = Vec::with_capacity(columns.len());
         for (input, (parser, index)) in self.inputs.iter().zip(columns).enumerate() {
             let text = row.field(*index);

@@ -52,7 +52,7 @@ pub enum Level {
 /// A text that names no group.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` names no group")]
-pub struct NoGroup(String);
+pub struct ParseGroupError(String);
 
 impl Group {
     /// The records that have all of these levels.
@@ -121,13 +121,13 @@ fn band(text: &str) -> Option<Level> {
 }
 
 impl FromStr for Group {
-    type Err = NoGroup;
+    type Err = ParseGroupError;
 
-    fn from_str(text: &str) -> Result<Self, NoGroup> {
+    fn from_str(text: &str) -> Result<Self, ParseGroupError> {
         if text == ALL {
             return Ok(Self::all());
         }
-        let refuse = || NoGroup(text.to_owned());
+        let refuse = || ParseGroupError(text.to_owned());
         let (mut levels, mut rest) = (Vec::new(), text);
         loop {
             let (level, after) = if let Some(quoted) = rest.strip_prefix('"') {
@@ -174,9 +174,9 @@ impl From<Group> for String {
 }
 
 impl TryFrom<String> for Group {
-    type Error = NoGroup;
+    type Error = ParseGroupError;
 
-    fn try_from(text: String) -> Result<Self, NoGroup> {
+    fn try_from(text: String) -> Result<Self, ParseGroupError> {
         text.parse()
     }
 }
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn texts_of_no_group_are_refused() {
         for text in ["", "(most)", "\"open", "a × ", "a× b", "\"a\"b"] {
-            assert_eq!(text.parse::<Group>(), Err(NoGroup(text.to_owned())));
+            assert_eq!(text.parse::<Group>(), Err(ParseGroupError(text.to_owned())));
         }
     }
 }

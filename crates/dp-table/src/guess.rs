@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 
-use crate::alike::{Alike, alike};
 use crate::error::TableError;
 use crate::header::counts_columns;
 use crate::knots::Knots;
+use crate::look_alikes::{LookAlikes, look_alikes};
 use crate::reader::{Row, TableReader};
 use crate::schema::{Bins, Column};
 use crate::value::Value;
@@ -59,11 +59,11 @@ pub struct ColumnGuess {
     /// How many different values there are; `None` if more than a thousand texts.
     pub distinct: Option<usize>,
     /// Its texts that look alike, those for one value among them.
-    pub alike: Vec<Alike>,
+    pub alike: Vec<LookAlikes>,
     /// The smallest and the largest number, if all values are numbers, or nearly all of many.
     pub range: Option<(f64, f64)>,
     /// Values that are no numbers, where nearly all are.
-    pub words: Option<Words>,
+    pub words: Option<StrayTexts>,
     /// Whether every value that is no number would be one without its commas, and there are such.
     pub has_commas: bool,
     /// Rows in which the value is missing.
@@ -74,7 +74,7 @@ pub struct ColumnGuess {
 
 /// Values among numbers that are none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Words {
+pub struct StrayTexts {
     /// How many.
     pub count: u64,
     /// Of so many values.
@@ -109,14 +109,14 @@ impl Guess {
     /// # Errors
     /// As [`TableReader::read`], except for those of one row, which are counted.
     pub fn of(reader: &mut TableReader) -> Result<Self, TableError> {
-        let mut columns: Vec<Seen> = reader.columns().iter().map(|_| Seen::nothing()).collect();
+        let mut columns: Vec<ColumnStats> = reader.columns().iter().map(|_| ColumnStats::new()).collect();
         let (mut rows, mut broken, mut not_utf8, mut first_broken) = (0, 0, 0, None);
         let mut row = Row::default();
         loop {
             match reader.read(&mut row) {
                 Ok(true) => {
                     rows += 1;
-                    columns.iter_mut().zip(row.fields()).for_each(|(seen, text)| seen.add(text, row.line()));
+                    columns.iter_mut().zip(row.fields()).for_each(|(stats, text)| stats.add(text, row.line()));
                 }
                 Ok(false) => break,
                 // Nothing can be read of it.
@@ -129,7 +129,7 @@ impl Guess {
                 Err(error) => return Err(error),
             }
         }
-        let columns = columns.into_iter().zip(reader.columns()).map(|(seen, name)| seen.guess(name)).collect();
+        let columns = columns.into_iter().zip(reader.columns()).map(|(stats, name)| stats.guess(name)).collect();
         Ok(Self { rows, broken, not_utf8, first_broken, columns })
     }
 
@@ -182,7 +182,7 @@ impl ColumnGuess {
 }
 
 /// What was met of a column so far.
-struct Seen {
+struct ColumnStats {
     /// Different texts with their counts; `None` once there were too many.
     texts: Option<HashMap<String, u64>>,
     /// Texts that may stand for missing values, by their position among the markers.
@@ -190,7 +190,7 @@ struct Seen {
     range: Option<(f64, f64)>,
     numbers: u64,
     has_fractions: bool,
-    words: Option<Words>,
+    words: Option<StrayTexts>,
     /// Of these, such as would be numbers without commas.
     with_commas: u64,
     /// The number read last, and whether some number was not the one before plus 1.
@@ -198,8 +198,8 @@ struct Seen {
     is_no_counter: bool,
 }
 
-impl Seen {
-    fn nothing() -> Self {
+impl ColumnStats {
+    fn new() -> Self {
         Self {
             texts: Some(HashMap::new()),
             markers: [0; MISSING_MARKERS.len()],
@@ -228,7 +228,8 @@ impl Seen {
                 self.last = Some(number);
             }
             _ => {
-                let words = self.words.get_or_insert_with(|| Words { count: 0, of: 0, first: text.to_owned(), line });
+                let words =
+                    self.words.get_or_insert_with(|| StrayTexts { count: 0, of: 0, first: text.to_owned(), line });
                 words.count += 1;
                 let is_number = text.contains(',') && text.replace(',', "").parse().is_ok_and(f64::is_finite);
                 self.with_commas += u64::from(is_number);
@@ -276,12 +277,12 @@ impl Seen {
             kind,
             values: values.unwrap_or_default(),
             distinct,
-            alike: alike(texts.keys().map(String::as_str)),
+            alike: look_alikes(texts.keys().map(String::as_str)),
             range,
             words: self
                 .words
                 .filter(|_| is_nearly_of_numbers)
-                .map(|words| Words { of: self.numbers + n_words, ..words }),
+                .map(|words| StrayTexts { of: self.numbers + n_words, ..words }),
             has_commas: n_words > 0 && self.with_commas == n_words,
             missing: self.markers.iter().sum(),
             markers: markers.map(|(marker, _)| (*marker).to_owned()).collect(),

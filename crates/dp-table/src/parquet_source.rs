@@ -30,7 +30,7 @@ pub(crate) struct ParquetSource {
     left: usize,
     open: Vec<ColumnReader>,
     /// Rows that were read ahead, by column; the next one to hand out.
-    ahead: Vec<Ahead>,
+    ahead: Vec<BatchColumn>,
     n_ahead: usize,
     next_ahead: usize,
     n_rows: usize,
@@ -75,7 +75,7 @@ impl ParquetSource {
         if columns.is_empty() {
             return Err(TableError::EmptyFile { path: path.into() });
         }
-        let ahead = columns.iter().map(|_| Ahead::Written(Texts::default())).collect();
+        let ahead = columns.iter().map(|_| BatchColumn::Written(Texts::default())).collect();
         Ok(Self {
             reader,
             path: path.into(),
@@ -273,14 +273,14 @@ fn meaning(column: &ColumnDescriptor) -> Option<Meaning> {
 }
 
 /// Values of one column that were read ahead.
-enum Ahead {
+enum BatchColumn {
     /// Numbers, written as texts.
     Written(Texts),
     /// Texts where the file has them: thousands of rows may share a long one.
     Shared(Vec<Option<ByteArray>>),
 }
 
-impl Ahead {
+impl BatchColumn {
     fn len(&self) -> usize {
         match self {
             Self::Written(texts) => texts.ends.len(),
@@ -331,7 +331,7 @@ fn skip(reader: &mut ColumnReader, n: usize) -> Result<usize, ParquetError> {
     }
 }
 
-fn read_column(reader: &mut ColumnReader, meaning: Meaning, n: usize) -> Result<Ahead, String> {
+fn read_column(reader: &mut ColumnReader, meaning: Meaning, n: usize) -> Result<BatchColumn, String> {
     match reader {
         ColumnReader::BoolColumnReader(reader) => written(reader, n, |value, text| {
             text.push_str(if *value { "true" } else { "false" });
@@ -371,7 +371,7 @@ fn read_column(reader: &mut ColumnReader, meaning: Meaning, n: usize) -> Result<
                 shared.push(value.cloned());
                 Ok(())
             })?;
-            Ok(Ahead::Shared(shared))
+            Ok(BatchColumn::Shared(shared))
         }
         ColumnReader::FixedLenByteArrayColumnReader(reader) => match meaning {
             Meaning::Decimal { scale } => written(reader, n, |value, text| long_decimal(value.data(), scale, text)),
@@ -385,7 +385,7 @@ fn written<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     n: usize,
     write: impl Fn(&T::T, &mut String) -> Result<(), String>,
-) -> Result<Ahead, String> {
+) -> Result<BatchColumn, String> {
     let mut texts = Texts::default();
     values(reader, n, |value| {
         if let Some(value) = value {
@@ -394,7 +394,7 @@ fn written<T: DataType>(
         texts.end();
         Ok(())
     })?;
-    Ok(Ahead::Written(texts))
+    Ok(BatchColumn::Written(texts))
 }
 
 /// Hands on `n` values, or all that there are; nulls are `None`.

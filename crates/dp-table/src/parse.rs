@@ -3,11 +3,11 @@
 use sha2::{Digest, Sha256};
 
 use crate::codes::{Code, MOST_CODES};
+use crate::counts::ReadOutcome;
 use crate::error::{Position, TableError};
 use crate::group::Level;
 use crate::knots::Knots;
 use crate::schema::{Column, GroupColumn, GroupValues, Label};
-use crate::tally::Met;
 use crate::value::Value;
 use crate::value_list::ValueList;
 
@@ -70,15 +70,21 @@ impl Categories {
     }
 
     /// The position of a value, and whether it is missing or another one than those of the list.
-    fn find(&self, at: Position<'_>, column: &str, text: &str, is_missing: bool) -> Result<(u16, Met), TableError> {
+    fn find(
+        &self,
+        at: Position<'_>,
+        column: &str,
+        text: &str,
+        is_missing: bool,
+    ) -> Result<(u16, ReadOutcome), TableError> {
         if is_missing {
-            let found = self.missing.or(self.other).map(|code| (code, Met::Missing));
+            let found = self.missing.or(self.other).map(|code| (code, ReadOutcome::Missing));
             return found.ok_or_else(|| at.missing_value(column));
         }
         if let Some(code) = self.list.find(text) {
-            return Ok((code, Met::Declared));
+            return Ok((code, ReadOutcome::Declared));
         }
-        self.other.map(|code| (code, Met::Other)).ok_or_else(|| at.unlisted(column, text, &self.accepted))
+        self.other.map(|code| (code, ReadOutcome::Other)).ok_or_else(|| at.unlisted(column, text, &self.accepted))
     }
 }
 
@@ -136,13 +142,13 @@ impl Input {
         column: &str,
         text: &str,
         is_missing: bool,
-    ) -> Result<(Code, Met), TableError> {
+    ) -> Result<(Code, ReadOutcome), TableError> {
         match self {
             Self::Number { missing: None, .. } if is_missing => Err(at.missing_value(column)),
-            Self::Number { .. } if is_missing => Ok((Code::Position(None), Met::Missing)),
+            Self::Number { .. } if is_missing => Ok((Code::Position(None), ReadOutcome::Missing)),
             Self::Number { knots, has_truth, .. } => {
                 let value = number(at, column, text, *has_truth)?;
-                let met = if knots.contain(value) { Met::Declared } else { Met::Clamped };
+                let met = if knots.contain(value) { ReadOutcome::Declared } else { ReadOutcome::Clamped };
                 Ok((Code::Position(Some(knots.position(value))), met))
             }
             Self::Category(list) => {
@@ -222,15 +228,17 @@ impl Groups {
         column: &str,
         text: &str,
         is_missing: bool,
-    ) -> Result<(usize, Met), TableError> {
+    ) -> Result<(usize, ReadOutcome), TableError> {
         match self {
             Self::Values { list, .. } => {
                 list.find(at, column, text, is_missing).map(|(code, met)| (usize::from(code), met))
             }
-            Self::Bands { edges, missing: true, .. } if is_missing => Ok((edges.len() + 1, Met::Missing)),
+            Self::Bands { edges, missing: true, .. } if is_missing => Ok((edges.len() + 1, ReadOutcome::Missing)),
             Self::Bands { .. } if is_missing => Err(at.missing_value(column)),
             Self::Bands { edges, .. } => match text.parse::<f64>() {
-                Ok(value) if value.is_finite() => Ok((edges.partition_point(|edge| *edge <= value), Met::Declared)),
+                Ok(value) if value.is_finite() => {
+                    Ok((edges.partition_point(|edge| *edge <= value), ReadOutcome::Declared))
+                }
                 _ => Err(at.not_a_number(column, text)),
             },
         }

@@ -12,7 +12,7 @@ use crate::files::{TableFiles, TableFormat};
 use crate::header;
 use crate::memory_source::MemorySource;
 use crate::parquet_source::ParquetSource;
-use crate::row_index::{Mark, RowIndex};
+use crate::row_index::{RowIndex, RowMark};
 
 /// Bytes of a record; what is longer is no record.
 pub(crate) const LONGEST_RECORD: u64 = 64 << 20;
@@ -23,13 +23,13 @@ pub struct TableReader {
     columns: Vec<String>,
     /// Position of the file that is read.
     current: usize,
-    source: Source,
+    source: OpenFile,
     /// Rows still to be read, at most.
     left: usize,
 }
 
 /// One open file.
-enum Source {
+enum OpenFile {
     Csv(Box<CsvSource>),
     Parquet(Box<ParquetSource>),
     Memory(MemorySource),
@@ -77,7 +77,7 @@ impl Row {
 
 impl TableReader {
     pub(crate) fn new(files: TableFiles) -> Result<Self, TableError> {
-        let source = Source::open(&files, 0)?;
+        let source = OpenFile::open(&files, 0)?;
         let columns = source.columns().to_vec();
         let mut sorted: Vec<&String> = columns.iter().collect();
         sorted.sort_unstable();
@@ -96,15 +96,15 @@ impl TableReader {
         if rows.is_empty() {
             return Ok(Self { left: 0, ..reader });
         }
-        let Mark { row, file, place } = index.mark(rows.start);
+        let RowMark { row, file, place } = index.mark(rows.start);
         if file != reader.current {
             reader.current = file;
-            reader.source = Source::open(&reader.files, file)?;
+            reader.source = OpenFile::open(&reader.files, file)?;
             reader.compare_header()?;
         }
         let n = rows.start - row as usize;
         reader.source = match (reader.source, place) {
-            (Source::Csv(source), Some(place)) => Source::Csv(Box::new(source.begun_at(place)?)),
+            (OpenFile::Csv(source), Some(place)) => OpenFile::Csv(Box::new(source.begun_at(place)?)),
             (source, _) => source,
         };
         reader.source.skip(n)?;
@@ -143,9 +143,9 @@ impl TableReader {
     fn next(&mut self, row: &mut Row) -> Result<bool, TableError> {
         loop {
             let found = match &mut self.source {
-                Source::Csv(source) => source.read(row),
-                Source::Parquet(source) => source.read(row),
-                Source::Memory(source) => Ok(source.read(row)),
+                OpenFile::Csv(source) => source.read(row),
+                OpenFile::Parquet(source) => source.read(row),
+                OpenFile::Memory(source) => Ok(source.read(row)),
             };
             if found? {
                 return Ok(true);
@@ -154,7 +154,7 @@ impl TableReader {
                 return Ok(false);
             }
             self.current += 1;
-            self.source = Source::open(&self.files, self.current)?;
+            self.source = OpenFile::open(&self.files, self.current)?;
             self.compare_header()?;
         }
     }
@@ -176,7 +176,7 @@ impl TableReader {
     }
 }
 
-impl Source {
+impl OpenFile {
     fn open(files: &TableFiles, index: usize) -> Result<Self, TableError> {
         let path = &files.paths()[index];
         match files.format() {

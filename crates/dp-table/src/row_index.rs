@@ -9,9 +9,9 @@ use crate::csv_source::CsvSource;
 use crate::error::TableError;
 use crate::files::{Csv, TableFiles, TableFormat};
 use crate::parquet_source::ParquetSource;
+use crate::peers::Peers;
 use crate::reader::Row;
-use crate::share::Peers;
-use crate::text_file::{Place, TextFile};
+use crate::text_file::{TextFile, TextPosition};
 
 /// Rows from one mark to the next.
 const ROWS_PER_MARK: u64 = 16_384;
@@ -24,31 +24,31 @@ const ROWS_PER_MARK: u64 = 16_384;
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowIndex {
     rows: u64,
-    marks: Vec<Mark>,
+    marks: Vec<RowMark>,
 }
 
 /// Where a row is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Mark {
+pub(crate) struct RowMark {
     pub(crate) row: u64,
     pub(crate) file: usize,
     /// In a text; `None` for a file's first row.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<TextPosition>,
 }
 
 /// What a process found in its part of one file. Rows and lines are counted from the part's
 /// beginning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Piece {
+struct FilePart {
     file: usize,
     /// Where the part begins, and where the next one was expected to.
     start: u64,
     end: u64,
-    found: Option<Found>,
+    found: Option<Survey>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Found {
+struct Survey {
     /// Where the next record begins.
     reached: u64,
     rows: u64,
@@ -74,7 +74,7 @@ impl RowIndex {
         Ok(rows.map(|of_files| {
             let (mut rows, mut marks) = (0, Vec::new());
             for (file, n) in of_files.into_iter().enumerate() {
-                marks.push(Mark { row: rows, file, place: None });
+                marks.push(RowMark { row: rows, file, place: None });
                 rows += n;
             }
             Self { rows, marks }
@@ -93,9 +93,9 @@ impl RowIndex {
     }
 
     /// The last mark that is not behind this row.
-    pub(crate) fn mark(&self, row: usize) -> Mark {
+    pub(crate) fn mark(&self, row: usize) -> RowMark {
         let after = self.marks.partition_point(|mark| mark.row <= row as u64);
-        self.marks.get(after.saturating_sub(1)).copied().unwrap_or(Mark { row: 0, file: 0, place: None })
+        self.marks.get(after.saturating_sub(1)).copied().unwrap_or(RowMark { row: 0, file: 0, place: None })
     }
 }
 
@@ -105,17 +105,17 @@ fn text(files: &TableFiles, csv: Csv, peers: &Peers<'_>) -> Result<Option<RowInd
     let lengths = lengths(&texts, peers, table)?;
     // A text without a header is an error.
     let Some(lengths) = lengths.filter(|lengths| !lengths.contains(&0)) else { return Ok(None) };
-    let survey = |piece: &mut Piece| {
-        let found = survey(&files.paths()[piece.file], csv, piece.start..piece.end);
-        piece.found = found.ok();
+    let survey = |part: &mut FilePart| {
+        let found = survey(&files.paths()[part.file], csv, part.start..part.end);
+        part.found = found.ok();
     };
     let mut mine = parts(&texts, &lengths, peers);
-    if let Ok(pieces) = &mut mine {
-        pieces.iter_mut().for_each(survey);
+    if let Ok(parts) = &mut mine {
+        parts.iter_mut().for_each(survey);
     }
     let mut mine = mine.ok();
     loop {
-        let all: Option<Vec<Vec<Piece>>> = peers.exchange(&mine, table)?.into_iter().collect();
+        let all: Option<Vec<Vec<FilePart>>> = peers.exchange(&mine, table)?.into_iter().collect();
         let Some(all) = all else { return Ok(None) };
         let again = match begun_elsewhere(&all) {
             None => return Ok(None),
@@ -124,10 +124,10 @@ fn text(files: &TableFiles, csv: Csv, peers: &Peers<'_>) -> Result<Option<RowInd
         };
         for (rank, place, start) in again {
             if rank == peers.rank()
-                && let Some(piece) = mine.as_mut().and_then(|pieces| pieces.get_mut(place))
+                && let Some(part) = mine.as_mut().and_then(|parts| parts.get_mut(place))
             {
-                piece.start = start;
-                survey(piece);
+                part.start = start;
+                survey(part);
             }
         }
     }
@@ -143,25 +143,25 @@ fn lengths(texts: &[TextFile], peers: &Peers<'_>, table: &Path) -> Result<Option
 }
 
 /// This process's part of all texts, one behind the other, as a part of each text.
-fn parts(texts: &[TextFile], lengths: &[u64], peers: &Peers<'_>) -> Result<Vec<Piece>, TableError> {
+fn parts(texts: &[TextFile], lengths: &[u64], peers: &Peers<'_>) -> Result<Vec<FilePart>, TableError> {
     let part = peers.part(lengths.iter().sum());
     let mut before = 0;
-    let mut pieces = Vec::new();
+    let mut parts = Vec::new();
     for (file, (text, &length)) in texts.iter().zip(lengths).enumerate() {
         let within = |at: u64| at.saturating_sub(before).min(length);
         let cut = |at: u64| if at == length { Ok(length) } else { text.line_from(at) };
         let (start, end) = (within(part.start), within(part.end));
         if start < end {
-            pieces.push(Piece { file, start: cut(start)?, end: cut(end)?, found: None });
+            parts.push(FilePart { file, start: cut(start)?, end: cut(end)?, found: None });
         }
         before += length;
     }
-    Ok(pieces)
+    Ok(parts)
 }
 
 /// Reads the records that begin in a range of a text.
-fn survey(path: &Path, csv: Csv, range: Range<u64>) -> Result<Found, TableError> {
-    let mut found = Found { reached: range.start, rows: 0, lines: 0, marks: Vec::new() };
+fn survey(path: &Path, csv: Csv, range: Range<u64>) -> Result<Survey, TableError> {
+    let mut found = Survey { reached: range.start, rows: 0, lines: 0, marks: Vec::new() };
     if range.start >= range.end {
         return Ok(found);
     }
@@ -169,7 +169,7 @@ fn survey(path: &Path, csv: Csv, range: Range<u64>) -> Result<Found, TableError>
     // Lines are counted from the part's beginning.
     let first = if range.start == 0 { 1 } else { 2 };
     if range.start > 0 {
-        source = source.begun_at(Place { offset: range.start, line: first })?;
+        source = source.begun_at(TextPosition { offset: range.start, line: first })?;
     }
     let mut row = Row::default();
     loop {
@@ -196,20 +196,20 @@ fn survey(path: &Path, csv: Csv, range: Range<u64>) -> Result<Found, TableError>
 /// Parts that do not begin where the records before them end: whose they are, their places in the
 /// list of that process, and where they begin. `None` if a part that does begin there cannot be
 /// read.
-fn begun_elsewhere(all: &[Vec<Piece>]) -> Option<Vec<(usize, usize, u64)>> {
+fn begun_elsewhere(all: &[Vec<FilePart>]) -> Option<Vec<(usize, usize, u64)>> {
     let mut again = Vec::new();
     let mut expected = (0, 0);
-    let pieces = all
+    let parts = all
         .iter()
         .enumerate()
-        .flat_map(|(rank, pieces)| pieces.iter().enumerate().map(move |(place, piece)| (rank, place, piece)));
-    for (rank, place, piece) in pieces {
-        let start = if piece.file == expected.0 { expected.1 } else { 0 };
-        if piece.start != start {
+        .flat_map(|(rank, parts)| parts.iter().enumerate().map(move |(place, part)| (rank, place, part)));
+    for (rank, place, part) in parts {
+        let start = if part.file == expected.0 { expected.1 } else { 0 };
+        if part.start != start {
             again.push((rank, place, start));
         }
-        match &piece.found {
-            Some(found) => expected = (piece.file, found.reached),
+        match &part.found {
+            Some(found) => expected = (part.file, found.reached),
             None if again.is_empty() => return None,
             // What is behind it cannot be judged yet.
             None => return Some(again),
@@ -219,22 +219,22 @@ fn begun_elsewhere(all: &[Vec<Piece>]) -> Option<Vec<(usize, usize, u64)>> {
 }
 
 /// Rows and lines counted on from part to part.
-fn index(all: &[Vec<Piece>]) -> RowIndex {
+fn index(all: &[Vec<FilePart>]) -> RowIndex {
     let (mut rows, mut marks) = (0, Vec::new());
     let (mut file, mut lines) = (0, 1);
-    for piece in all.iter().flatten() {
-        let Some(found) = &piece.found else { continue };
-        if piece.file != file {
-            (file, lines) = (piece.file, 1);
+    for part in all.iter().flatten() {
+        let Some(found) = &part.found else { continue };
+        if part.file != file {
+            (file, lines) = (part.file, 1);
         }
-        let place = (piece.start > 0).then_some(Place { offset: piece.start, line: lines });
+        let place = (part.start > 0).then_some(TextPosition { offset: part.start, line: lines });
         if found.rows > 0 || place.is_none() {
-            marks.push(Mark { row: rows, file, place });
+            marks.push(RowMark { row: rows, file, place });
         }
-        marks.extend(found.marks.iter().map(|&(row, offset, line)| Mark {
+        marks.extend(found.marks.iter().map(|&(row, offset, line)| RowMark {
             row: rows + row,
             file,
-            place: Some(Place { offset, line: lines + line }),
+            place: Some(TextPosition { offset, line: lines + line }),
         }));
         rows += found.rows;
         lines += found.lines;

@@ -12,7 +12,7 @@ use crate::error::TableError;
 
 /// A place in a text: bytes before it, and its line, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub(crate) struct TextPosition {
     pub(crate) offset: u64,
     pub(crate) line: u64,
 }

@@ -17,7 +17,7 @@ pub const RELATION: NeighbouringRelation = NeighbouringRelation::ZeroOut;
 /// Which records a release was made on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part {
+pub enum Subset {
     /// Those that the model learns from.
     Training,
     /// Those that it is tested on.
@@ -26,7 +26,7 @@ pub enum Part {
     Validation,
 }
 
-impl Part {
+impl Subset {
     /// All of them.
     pub(crate) const ALL: [Self; 3] = [Self::Training, Self::Test, Self::Validation];
 
@@ -45,7 +45,7 @@ impl Part {
 #[serde(deny_unknown_fields)]
 pub struct Release {
     /// On which records.
-    pub part: Part,
+    pub part: Subset,
     /// What it was for.
     pub purpose: String,
     /// What was done.
@@ -88,9 +88,9 @@ impl Account {
 
     fn add(&mut self, release: Release) -> Result<()> {
         let ledger = match release.part {
-            Part::Training => &mut self.training,
-            Part::Test => &mut self.test,
-            Part::Validation => &mut self.validation,
+            Subset::Training => &mut self.training,
+            Subset::Test => &mut self.test,
+            Subset::Validation => &mut self.validation,
         };
         ledger.record(&release.event, release.count)?;
         self.releases.push(release);
@@ -132,11 +132,11 @@ impl Account {
     /// [`FairdpError::LedgerDiffers`].
     pub fn verify(&self) -> Result<()> {
         let again = Self::of(self.releases.iter().cloned())?;
-        for part in Part::ALL {
-            let (ours, theirs) = (self.ledger(part), again.ledger(part));
+        for subset in Subset::ALL {
+            let (ours, theirs) = (self.ledger(subset), again.ledger(subset));
             ours.verify()?;
             if ours != theirs {
-                return Err(FairdpError::LedgerDiffers { part: part.name() });
+                return Err(FairdpError::LedgerDiffers { part: subset.name() });
             }
         }
         Ok(())
@@ -144,19 +144,19 @@ impl Account {
 
     /// What a record met: one of the parts.
     pub fn event(&self) -> DpEvent {
-        DpEvent::OneOf(Part::ALL.map(|part| self.event_of(part)).to_vec())
+        DpEvent::OneOf(Subset::ALL.map(|subset| self.event_of(subset)).to_vec())
     }
 
-    fn ledger(&self, part: Part) -> &Ledger {
-        match part {
-            Part::Training => &self.training,
-            Part::Test => &self.test,
-            Part::Validation => &self.validation,
+    fn ledger(&self, subset: Subset) -> &Ledger {
+        match subset {
+            Subset::Training => &self.training,
+            Subset::Test => &self.test,
+            Subset::Validation => &self.validation,
         }
     }
 
-    fn event_of(&self, part: Part) -> DpEvent {
-        let entries = self.ledger(part).entries().iter();
+    fn event_of(&self, subset: Subset) -> DpEvent {
+        let entries = self.ledger(subset).entries().iter();
         DpEvent::Composed(entries.map(|entry| entry.event().clone().repeated(entry.count())).collect())
     }
 
@@ -166,7 +166,7 @@ impl Account {
     /// # Errors
     /// The accountant's.
     pub fn epsilon(&self, delta: Delta) -> Result<EpsilonBound> {
-        let bounds = Part::ALL.iter().map(|&part| self.epsilon_of(part, delta)).collect::<Result<Vec<_>>>()?;
+        let bounds = Subset::ALL.iter().map(|&subset| self.epsilon_of(subset, delta)).collect::<Result<Vec<_>>>()?;
         let lower = bounds.iter().filter_map(|bound| bound.lower).max_by(|a, b| a.get().total_cmp(&b.get()));
         // The first of equals: training.
         let largest = bounds.into_iter().reduce(|a, b| if b.epsilon.get() > a.epsilon.get() { b } else { a });
@@ -187,8 +187,8 @@ impl Account {
     /// What arithmetic of 200 bits, with formulas of its own, says of an ε for every part: the
     /// weakest of its opinions.
     pub fn judge(&self, epsilon: Epsilon, delta: Delta) -> Opinion {
-        let opinions = Part::ALL.map(|part| {
-            let entries = self.ledger(part).entries().iter();
+        let opinions = Subset::ALL.map(|subset| {
+            let entries = self.ledger(subset).entries().iter();
             let released: Vec<_> = entries.map(|entry| (entry.event().clone(), entry.count())).collect();
             judge(&released, RELATION, epsilon, delta)
         });
@@ -199,13 +199,13 @@ impl Account {
     ///
     /// # Errors
     /// The accountant's.
-    pub fn epsilon_of(&self, part: Part, delta: Delta) -> Result<EpsilonBound> {
-        Ok(self.accountant(part)?.epsilon(delta)?)
+    pub fn epsilon_of(&self, subset: Subset, delta: Delta) -> Result<EpsilonBound> {
+        Ok(self.accountant(subset)?.epsilon(delta)?)
     }
 
     /// Digests of the chains of training, test and validation.
     pub fn digests(&self) -> [String; 3] {
-        Part::ALL.map(|part| self.ledger(part).digest())
+        Subset::ALL.map(|subset| self.ledger(subset).digest())
     }
 
     /// What an attacker can achieve.
@@ -237,12 +237,12 @@ impl Account {
         if whole.epsilon(delta)?.method.is_some() {
             return Ok(vec![whole]);
         }
-        Part::ALL.iter().map(|&part| self.accountant(part)).collect()
+        Subset::ALL.iter().map(|&subset| self.accountant(subset)).collect()
     }
 
-    fn accountant(&self, part: Part) -> Result<PldAccountant> {
+    fn accountant(&self, subset: Subset) -> Result<PldAccountant> {
         let mut accountant = PldAccountant::new(RELATION);
-        self.ledger(part).compose_into(&mut accountant)?;
+        self.ledger(subset).compose_into(&mut accountant)?;
         Ok(accountant)
     }
 }

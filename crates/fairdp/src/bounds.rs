@@ -15,9 +15,9 @@ use rand_chacha::ChaCha20Rng;
 use crate::config::{Bounds, ColumnEntry, ColumnKind, Config};
 use crate::error::{FairdpError, Result};
 use crate::fit::TableSize;
-use crate::key::Bound;
+use crate::key::NoiseBinding;
+use crate::rank_files::RankFiles;
 use crate::solver::exact::{Grid, of_ranks};
-use crate::source::Source;
 
 /// Smaller numbers count as zero.
 const LEAST: f64 = 1e-6;
@@ -32,14 +32,14 @@ const CERTAIN: f64 = 4.0;
 const QUANTILES: usize = 16;
 
 /// Columns whose bounds are paid for.
-pub(crate) fn paid_for(config: &Config) -> impl Iterator<Item = &ColumnEntry> {
+pub(crate) fn private_columns(config: &Config) -> impl Iterator<Item = &ColumnEntry> {
     config.column.iter().filter(|entry| entry.kind == ColumnKind::Number && entry.bounds == Some(Bounds::Private))
 }
 
 /// What the rows of all ranks say.
-pub(crate) struct Counts {
+pub(crate) struct BoundCounts {
     /// What the noise on them is bound to.
-    pub(crate) bound: Bound,
+    pub(crate) bound: NoiseBinding,
     pub(crate) table: TableSize,
     /// Exact counts by column. **Not private.**
     pub(crate) by_column: HashMap<String, Vec<f64>>,
@@ -50,15 +50,15 @@ pub(crate) struct Counts {
 pub(crate) fn count(
     config: &Config,
     text: &str,
-    source: &mut Source,
+    source: &mut RankFiles,
     is_training: &dyn Fn(u64) -> bool,
-) -> Result<Counts> {
+) -> Result<BoundCounts> {
     let table = source.path().to_path_buf();
     let test = match &config.test.files {
         Some(files) => Some(check_rows(config, config.files(files)?.open()?)?),
         None => None,
     };
-    let Counted { n_rows, columns, rows } =
+    let RankCounts { n_rows, columns, rows } =
         source.read(|reader, first| count_rows(config, reader, first as u64, &table, is_training))?;
     let n_rows = of_ranks(n_rows.map(|n| n as f64).to_vec(), source.ranks())?;
     let [records, blank] = [0, 1].map(|place| n_rows[place] as usize);
@@ -70,21 +70,21 @@ pub(crate) fn count(
     }
     let columns = columns.into_iter().map(|column| Ok((column.name, of_ranks(column.counts, source.ranks())?)));
     let by_column = columns.collect::<Result<_>>()?;
-    let bound = Bound::new(source.sum(rows)?, test.map(|(_, digest)| digest), text);
+    let bound = NoiseBinding::new(source.sum(rows)?, test.map(|(_, digest)| digest), text);
     let test_records = test.map(|(n_rows, _)| n_rows);
-    Ok(Counts { bound, table: TableSize { records, test_records, features: widest(config)?.width() }, by_column })
+    Ok(BoundCounts { bound, table: TableSize { records, test_records, features: widest(config)?.width() }, by_column })
 }
 
 /// What the rows of one rank say.
-struct Counted {
+struct RankCounts {
     /// All, and those that are blank.
     n_rows: [usize; 2],
-    columns: Vec<Binned>,
+    columns: Vec<BinnedColumn>,
     rows: RowsDigest,
 }
 
 /// A column's numbers by bin.
-struct Binned {
+struct BinnedColumn {
     name: String,
     place: usize,
     counts: Vec<f64>,
@@ -98,15 +98,15 @@ fn count_rows(
     first: u64,
     table: &Path,
     is_training: &dyn Fn(u64) -> bool,
-) -> Result<Counted> {
+) -> Result<RankCounts> {
     let mut columns = Vec::new();
     let (mut n_rows, mut rows) = ([0; 2], RowsDigest::default());
-    for entry in paid_for(config) {
+    for entry in private_columns(config) {
         let Some(place) = reader.columns().iter().position(|name| *name == entry.name) else {
             let problem = format!("has no column `{}`", entry.name);
             return Err(FairdpError::file(table, problem));
         };
-        columns.push(Binned { name: entry.name.clone(), place, counts: vec![0.0; 2 * SIDE + 1] });
+        columns.push(BinnedColumn { name: entry.name.clone(), place, counts: vec![0.0; 2 * SIDE + 1] });
     }
     let encoding = widest(config)?;
     let mut checker = encoding.checker(reader.columns(), table)?;
@@ -129,7 +129,7 @@ fn count_rows(
         n_rows[0] += 1;
         n_rows[1] += usize::from(is_blank);
         if !is_blank && is_training(number) {
-            for Binned { place, counts, .. } in &mut columns {
+            for BinnedColumn { place, counts, .. } in &mut columns {
                 let text = row.field(*place);
                 if encoding.is_missing(text) {
                     continue;
@@ -140,7 +140,7 @@ fn count_rows(
             }
         }
     }
-    Ok(Counted { n_rows, columns, rows })
+    Ok(RankCounts { n_rows, columns, rows })
 }
 
 /// The encoding with as many edges as can be released, which will take their place. Its bounds are

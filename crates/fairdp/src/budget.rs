@@ -3,14 +3,14 @@
 use dp_accounting::{Delta, DpEvent, Epsilon, NoiseMultiplier, analytic_gaussian_noise_multiplier};
 use serde::Serialize;
 
-use crate::account::Part;
+use crate::account::Subset;
 use crate::error::Result;
 
 /// A release that will be made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Planned {
     /// On which records.
-    pub part: Part,
+    pub part: Subset,
     /// What it is for.
     pub purpose: String,
     /// Share of the part's budget, of `μ²`.
@@ -39,7 +39,7 @@ impl Budget {
     }
 
     /// `count` releases that take this share together, rounded towards privacy.
-    pub(crate) fn planned(self, part: Part, purpose: &str, share: f64, count: u64) -> Result<Planned> {
+    pub(crate) fn planned(self, part: Subset, purpose: &str, share: f64, count: u64) -> Result<Planned> {
         let noise_multiplier = NoiseMultiplier::new(self.sigma * (count as f64 / share).sqrt() * (1.0 + 1e-9))?;
         let event = DpEvent::gaussian(noise_multiplier);
         Ok(Planned { part, purpose: purpose.to_owned(), share, count, noise_multiplier, event })

@@ -7,7 +7,7 @@ use dp_table::{BlockKind, FeatureBlock, Level};
 
 use crate::fairness::{Difference, FairnessReport, GroupRates, Rate};
 use crate::model::Model;
-use crate::plain::plain;
+use crate::printable::printable;
 use crate::statement::{Statement, capitalised, rounded_up};
 use crate::thresholds::Thresholds;
 
@@ -249,5 +249,5 @@ fn bars(names: &[String], effect: &[f64]) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    plain(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    printable(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

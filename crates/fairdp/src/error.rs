@@ -8,7 +8,7 @@ use dp_table::TableError;
 use dp_train::{EngineError, TrainError};
 
 use crate::exit::Exit;
-use crate::plain::plain;
+use crate::printable::printable;
 use crate::statement::rounded_up;
 
 /// Why a table was refused, a run stopped or a release does not hold.
@@ -300,18 +300,18 @@ impl FairdpError {
 
 /// One line each, whatever is in them.
 fn lines(texts: &[String]) -> String {
-    texts.iter().map(|text| plain(text)).collect::<Vec<_>>().join("\n")
+    texts.iter().map(|text| printable(text)).collect::<Vec<_>>().join("\n")
 }
 
 fn uncovered(path: &Path, entries: &[String]) -> String {
     let mut text = format!(
         "{}: {} entries were read from the records, and no ε covers them:\n",
-        plain(&path.to_string_lossy()),
+        printable(&path.to_string_lossy()),
         entries.len()
     );
     for entry in entries {
         text.push_str("  ");
-        text.push_str(&plain(entry));
+        text.push_str(&printable(entry));
         text.push('\n');
     }
     text.push_str(

@@ -4,17 +4,18 @@
 use std::fmt::Write as _;
 
 use dp_table::{
-    Bins, Column, ColumnGuess, Guess, GuessedKind, MISSING_MARKERS, TableFiles, Value, Words, is_invisible, thousands,
+    Bins, Column, ColumnGuess, Guess, GuessedKind, MISSING_MARKERS, StrayTexts, TableFiles, Value, is_invisible,
+    thousands,
 };
 
 use serde::Deserialize as _;
 use serde::de::value::StrDeserializer;
 
-use crate::choice::Choice;
 use crate::config::read::absolute;
 use crate::config::{LEAST_DELTA, MethodEntry, ModelEntry, ModelKind};
 use crate::error::{FairdpError, Result};
-use crate::plain::is_hidden;
+use crate::printable::is_hidden;
+use crate::recipe::Recipe;
 
 /// What a person says of the table.
 #[derive(Debug, Clone, Default)]
@@ -80,8 +81,8 @@ impl InitOptions {
         let model = ModelEntry { kind, ..ModelEntry::default() };
         let records = self.max_records_per_unit.unwrap_or(1);
         let name = self.method.as_deref().unwrap_or("auto");
-        Choice::new(&model, &method, !self.groups.is_empty(), records).map(drop).map_err(|fault| {
-            let reason = fault.message;
+        Recipe::new(&model, &method, !self.groups.is_empty(), records).map(drop).map_err(|error| {
+            let reason = error.message;
             let reason = reason.strip_prefix(&format!("method.name = \"{name}\": ")).unwrap_or(&reason);
             FairdpError::invalid("--method", name, format!("a method that fits: {reason}"))
         })
@@ -234,7 +235,7 @@ fn remarks_on_rows(text: &mut String, guess: &Guess) {
 
 /// What is odd about a column's texts.
 fn remarks(text: &mut String, found: &ColumnGuess) {
-    if let Some(Words { count, of, first, line }) = &found.words {
+    if let Some(StrayTexts { count, of, first, line }) = &found.words {
         let what = if *count == 1 {
             format!("is no number: {} in line {line}", shown(first))
         } else {

@@ -60,13 +60,13 @@ impl DrawnKey {
     }
 
     /// A name for what the key is bound to, which tells nothing of it without the key.
-    pub(crate) fn name_of(&self, bound: &Bound) -> String {
+    pub(crate) fn name_of(&self, bound: &NoiseBinding) -> String {
         let digest = Sha256::new().chain_update(digest(&self.bits, "table", 0)).chain_update(bound.0);
         hex::encode(digest.finalize())
     }
 
     /// The key of the noise on these records.
-    pub(crate) fn bind(&self, bound: &Bound) -> NoiseKey {
+    pub(crate) fn bind(&self, bound: &NoiseBinding) -> NoiseKey {
         let bits = match self.seed {
             Some(_) => self.bits.clone(),
             #[cfg(test)]
@@ -83,9 +83,9 @@ impl DrawnKey {
 /// What noise is bound to: the rows of the training table and of the test table, and the
 /// configuration. As private as the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bound([u8; 32]);
+pub(crate) struct NoiseBinding([u8; 32]);
 
-impl Bound {
+impl NoiseBinding {
     /// `test` is that of a test table of its own.
     pub(crate) fn new(training: RowsDigest, test: Option<RowsDigest>, config: &str) -> Self {
         let mut digest = Sha256::new().chain_update(training.bytes());

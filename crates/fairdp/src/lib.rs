@@ -3,9 +3,7 @@
 mod account;
 mod bounds;
 mod budget;
-mod by_method;
 mod card;
-mod choice;
 mod config;
 mod diagnostics;
 mod error;
@@ -21,28 +19,30 @@ mod methods;
 mod model;
 mod onnx;
 mod output;
-mod parts;
-mod plain;
 mod predict;
 mod predictions;
 mod predictor;
+mod printable;
+mod rank_files;
+mod recipe;
 mod release;
 mod seal;
+mod sgd;
 mod shared_ledger;
 mod solver;
-mod source;
 mod statement;
+mod subsets;
 mod thresholds;
 mod verify;
 
 pub use dp_train::{DeviceName, ranks};
 
-pub use account::{Account, Attacks, Part, RELATION, Release};
+pub use account::{Account, Attacks, RELATION, Release, Subset};
 pub use budget::Planned;
 pub use config::{
-    BinsEntry, Bounds, CONFIG_VERSION, CandidateEntry, ColumnEntry, ColumnKind, Config, Decision, Fairness, From,
-    GroupEntry, LabelEntry, MethodEntry, Missing, ModelEntry, ModelKind, PrivacyEntry, TableEntry, TestEntry,
-    TuningEntry, UnitEntry,
+    BinsEntry, Bounds, CONFIG_VERSION, CandidateEntry, ColumnEntry, ColumnKind, Config, Decision, Fairness, GroupEntry,
+    LabelEntry, MethodEntry, Missing, ModelEntry, ModelKind, Origin, PrivacyEntry, TableEntry, TestEntry, TuningEntry,
+    UnitEntry,
 };
 pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
@@ -52,9 +52,9 @@ pub use fit::{FitOptions, FitPlan, Fitted, Progress, TableSize, fit, fit_table, 
 pub use init::{InitOptions, default_delta, init};
 pub use methods::{MethodLine, methods};
 pub use model::{Layer, Model};
-pub use plain::{plain, plain_json};
 pub use predict::{Predicted, predict};
 pub use predictor::Predictor;
+pub use printable::{printable, printable_json};
 pub use statement::{Program, STATEMENT_VERSION, Statement, Unit};
 pub use thresholds::{Thresholds, WithoutClass};
 pub use verify::{Verified, verify};

@@ -18,12 +18,12 @@ const GROUP: usize = 65_536;
 /// answer all but the first are empty; in Parquet they are null.
 pub(crate) enum Predictions<'a, W: Write + Send> {
     Csv { lines: csv::Writer<W>, classes: &'a [String], fields: Vec<String> },
-    Parquet { file: SerializedFileWriter<W>, classes: &'a [String], kept: Kept },
+    Parquet { file: SerializedFileWriter<W>, classes: &'a [String], kept: RowGroup },
 }
 
 /// Rows of the row group that is filled.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct RowGroup {
     rows: Vec<i64>,
     /// For every row 1 if it has an answer, else 0.
     levels: Vec<i16>,
@@ -58,7 +58,7 @@ impl<'a, W: Write + Send> Predictions<'a, W> {
         let schema = Type::group_type_builder("predictions").with_fields(fields).build().map_err(refused)?;
         let properties = Arc::new(WriterProperties::builder().set_created_by("fairdp predict".to_owned()).build());
         let file = SerializedFileWriter::new(out, Arc::new(schema), properties).map_err(refused)?;
-        Ok(Self::Parquet { file, classes, kept: Kept::default() })
+        Ok(Self::Parquet { file, classes, kept: RowGroup::default() })
     }
 
     /// A row's class, as a position, and the probabilities of all; `None` if it has no answer.
@@ -104,7 +104,7 @@ impl<'a, W: Write + Send> Predictions<'a, W> {
     }
 }
 
-impl Kept {
+impl RowGroup {
     fn write<W: Write + Send>(&mut self, file: &mut SerializedFileWriter<W>) -> Result<(), ParquetError> {
         let mut group = file.next_row_group()?;
         column::<Int64Type, W>(&mut group, &self.rows, None)?;

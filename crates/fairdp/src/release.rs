@@ -36,9 +36,9 @@ pub(crate) struct LedgerFile {
 
 /// The files of a release while it is put together.
 #[derive(Debug, Default)]
-pub(crate) struct Files(BTreeMap<String, Vec<u8>>);
+pub(crate) struct ReleaseFiles(BTreeMap<String, Vec<u8>>);
 
-impl Files {
+impl ReleaseFiles {
     pub(crate) fn add(&mut self, name: &str, bytes: impl Into<Vec<u8>>) {
         self.0.insert(name.to_owned(), bytes.into());
     }

@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use dp_accounting::{Certainty, Delta, Mark, MarkedEpsilon, NeighbouringRelation, Scope};
 use serde::{Deserialize, Serialize};
 
-use crate::account::{Account, Attacks, Part, RELATION, Release};
+use crate::account::{Account, Attacks, RELATION, Release, Subset};
 use crate::error::Result;
-use crate::plain::plain;
+use crate::printable::printable;
 
 /// The version of statements that this program writes and reads.
 pub const STATEMENT_VERSION: u32 = 1;
@@ -112,7 +112,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) existence: String,
     pub(crate) covers: Vec<String>,
     pub(crate) unit: Unit,
-    /// By part, in the order of [`Part::ALL`].
+    /// By part, in the order of [`Subset::ALL`].
     pub(crate) records: [usize; 3],
     pub(crate) test_figures: String,
     pub(crate) model: String,
@@ -149,8 +149,8 @@ impl Statement {
             (_, None) => "privacy loss distributions".into(),
         };
         let mut epsilon_of_parts = BTreeMap::new();
-        for (part, n_records) in Part::ALL.into_iter().zip(records) {
-            if part != Part::Validation || n_records > 0 {
+        for (part, n_records) in Subset::ALL.into_iter().zip(records) {
+            if part != Subset::Validation || n_records > 0 {
                 epsilon_of_parts.insert(part.name().to_owned(), account.epsilon_of(part, delta)?.epsilon.get());
             }
         }
@@ -171,7 +171,7 @@ impl Statement {
             given: marked.given().to_vec(),
             unit: facts.unit,
             relation: RELATION,
-            records: Part::ALL.into_iter().zip(records).map(|(part, n)| (part.name().to_owned(), n)).collect(),
+            records: Subset::ALL.into_iter().zip(records).map(|(part, n)| (part.name().to_owned(), n)).collect(),
             events: account.releases().to_vec(),
             chain: account.digests(),
             trust:
@@ -216,7 +216,7 @@ impl Statement {
         if self.mark == Mark::Conditional {
             text.push_str(&format!(
                 "**Not covered by ε**, since it was read from the records: {}. ε is conditional on it.",
-                plain(&self.given.join("; "))
+                printable(&self.given.join("; "))
             ));
         }
         if !text.is_empty() {
@@ -226,11 +226,11 @@ impl Statement {
         let mark = self.mark;
         text.push_str(&format!(
             "# Privacy statement\n\n{} {} ({epsilon}, {delta:e})-differentially private ({mark}).\n\n",
-            capitalised(&plain(&self.covers.join(", "))),
+            capitalised(&printable(&self.covers.join(", "))),
             if self.covers.len() > 1 { "are together" } else { "is" },
         ));
         let mut item = |name: &str, value: String| {
-            let _ = writeln!(text, "- **{name}**: {}", plain(&value));
+            let _ = writeln!(text, "- **{name}**: {}", printable(&value));
         };
         item(
             "Unit of privacy",
@@ -243,12 +243,12 @@ impl Statement {
                 self.relation
             ),
         );
-        let n = |part: Part| self.records.get(part.name()).copied().unwrap_or_default();
-        let validation = match n(Part::Validation) {
+        let n = |part: Subset| self.records.get(part.name()).copied().unwrap_or_default();
+        let validation = match n(Subset::Validation) {
             0 => String::new(),
             n => format!(", {n} to compare trials on"),
         };
-        let (training, test) = (n(Part::Training), n(Part::Test));
+        let (training, test) = (n(Subset::Training), n(Subset::Test));
         item("Records", format!("{training} for training, {test} for the test{validation}"));
         item("Trust", self.trust.clone());
         item(
@@ -290,13 +290,13 @@ impl Statement {
         text.push_str("\n| records | release | what was done | times |\n|---|---|---|---|\n");
         for release in &self.events {
             let part = release.part.name();
-            let purpose = plain(&release.purpose);
+            let purpose = printable(&release.purpose);
             let _ = writeln!(text, "| {part} | {purpose} | {} | {} |", release.event, release.count);
         }
         let parts: Vec<String> = self
             .epsilon_of_parts
             .iter()
-            .map(|(part, epsilon)| format!("{} {}", plain(part), rounded_up(*epsilon)))
+            .map(|(part, epsilon)| format!("{} {}", printable(part), rounded_up(*epsilon)))
             .collect();
         let _ = writeln!(text, "\nε of the parts ({mark}), of which a record meets one: {}.", parts.join(", "));
         text

@@ -124,12 +124,12 @@ pub(crate) fn least_records(noise_multiplier: NoiseMultiplier, records_per_unit:
 }
 
 /// Exact counts by group, class and bin of the score. **Not private.**
-pub(crate) struct Counts<'a> {
+pub(crate) struct ScoreCounts<'a> {
     edges: &'a Edges,
     pub(crate) values: Vec<f64>,
 }
 
-impl<'a> Counts<'a> {
+impl<'a> ScoreCounts<'a> {
     pub(crate) fn new(edges: &'a Edges, n_groups: usize) -> Self {
         Self { edges, values: vec![0.0; n_groups * 2 * BINS] }
     }
@@ -282,7 +282,7 @@ mod tests {
 
     fn choose(records: &[Record], names: &[Group], (mode, common): (Fairness, f64), std: f64, seed: u64) -> Thresholds {
         let edges = Edges::around(common);
-        let mut counts = Counts::new(&edges, names.len());
+        let mut counts = ScoreCounts::new(&edges, names.len());
         for &(group, class, log_odds) in records {
             counts.add(group, class, &[sigmoid(-log_odds), sigmoid(log_odds)]);
         }

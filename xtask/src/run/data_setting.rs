@@ -7,12 +7,12 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
 use dp_data::adult::{self, Adult, AdultOptions};
-use dp_data::celeba::{Celeba, CelebaOptions, Part};
+use dp_data::celeba::{Celeba, CelebaOptions, Subset};
 use dp_data::dutch::{self, Dutch, DutchOptions};
 use dp_data::eicu::{self, Eicu, EicuOptions};
 use dp_data::mimic::{self, Mimic, MimicOptions};
 use dp_data::mnist::{Collection, MnistOptions, RareClass};
-use dp_data::{DataLocator, Keep, Loaded, Provenance, PublishedSet, ScalingFit, Split, TestFraction};
+use dp_data::{DataLocator, GroupSample, Loaded, Provenance, PublishedSet, ScalingFit, Split, TestFraction};
 use dp_train::{Purpose, Randomness};
 use ndarray::Array2;
 use rand::rngs::OsRng;
@@ -195,11 +195,11 @@ impl Tables {
             }
             Source::Celeba { share } => {
                 let parts = &self.celeba.read(at)?.records.parts;
-                let keep = |part: Part| {
+                let keep = |part: Subset| {
                     let n = parts.iter().filter(|candidate| **candidate == part).count();
-                    share.map_or(Keep::All, |share| Keep::Exactly((share * n as f64).ceil() as usize))
+                    share.map_or(GroupSample::All, |share| GroupSample::Exactly((share * n as f64).ceil() as usize))
                 };
-                self.celeba.split(at, &CelebaOptions { train: keep(Part::Train), held_out: keep(Part::Test) }, seed)
+                self.celeba.split(at, &CelebaOptions { train: keep(Subset::Train), held_out: keep(Subset::Test) }, seed)
             }
             Source::Eicu => {
                 let group_by = eicu::GroupBy::GenderAndAge;

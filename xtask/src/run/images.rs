@@ -1,6 +1,6 @@
 //! What studies of MNIST and Fashion-MNIST have in common.
 
-use dp_data::Keep;
+use dp_data::GroupSample;
 use dp_data::mnist::{Collection, RareClass, SIDE};
 use dp_train::ImageShape;
 
@@ -17,7 +17,7 @@ pub(crate) fn title(collection: Collection) -> &'static str {
 
 /// Class 8 with exactly this many images.
 pub(crate) fn few_eights(images: usize) -> RareClass {
-    RareClass { class: 8, keep: Keep::Exactly(images) }
+    RareClass { class: 8, keep: GroupSample::Exactly(images) }
 }
 
 /// A quick run trains on this share of the images.

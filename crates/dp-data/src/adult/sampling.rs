@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::{AdultRecord, GroupBy};
-use crate::census::{Draw, Then};
+use crate::census::{Draw, DrawnUse};
 use crate::constants::InputConstant;
 use crate::error::DataError;
-use crate::split::{self, Keep, TestFraction};
+use crate::split::{self, GroupSample, TestFraction};
 
 /// Records of `adult.data`, which come before those of `adult.test` in a table here, and after them
 /// in the widespread single file that Zhao's published code, which comes without it, is thought to
@@ -73,11 +73,11 @@ impl Sampling {
         let keep = match self {
             Self::Original => {
                 notes.push(format!("All {} remaining records take part.", records.len()));
-                [Keep::All; 2]
+                [GroupSample::All; 2]
             }
             Self::Balanced { per_group } => {
                 notes.push(format!("Balanced: exactly {per_group} records of each sex, drawn without replacement."));
-                [Keep::Exactly(per_group); 2]
+                [GroupSample::Exactly(per_group); 2]
             }
             Self::BalancedOnAverage { per_group } => {
                 notes.push(format!(
@@ -85,40 +85,44 @@ impl Sampling {
                 ));
                 [0, 1].map(|sex| {
                     let n = sexes.iter().filter(|&&(_, other)| other == sex).count();
-                    Keep::Coin(per_group as f64 / n as f64)
+                    GroupSample::Coin(per_group as f64 / n as f64)
                 })
             }
             Self::BalancedTraining { per_group } => {
                 notes.push(format!(
                     "Exactly {per_group} records of each sex to train on, every other record to test on."
                 ));
-                [Keep::Exactly(per_group); 2]
+                [GroupSample::Exactly(per_group); 2]
             }
             Self::BalancedTrainingAsPublished { per_group } => {
                 notes.push(format!(
                     "Exactly {per_group} records of each sex to train on, every other record to test on, drawn as in Zhao's \
                      published code, whatever the seed."
                 ));
-                [Keep::Exactly(per_group); 2]
+                [GroupSample::Exactly(per_group); 2]
             }
             Self::Oversampled { per_group, copies } => {
                 notes.push(format!(
                     "Exactly {per_group} records of each sex, drawn without replacement; then {copies} copies of incomes above 50,000, \
                      drawn with replacement. Copies of a record may be in both parts: test figures are too good."
                 ));
-                [Keep::Exactly(per_group); 2]
+                [GroupSample::Exactly(per_group); 2]
             }
         };
         let rich: HashSet<usize> =
             records.iter().filter(|(_, record)| record.over_50k).map(|&(position, _)| position).collect();
         let positive = |position: usize| rich.contains(&position);
-        let then = match self {
-            Self::Original | Self::Balanced { .. } | Self::BalancedOnAverage { .. } => Then::Divide,
-            Self::BalancedTraining { .. } => Then::TrainOnThem,
-            Self::BalancedTrainingAsPublished { .. } => Then::TrainOnNumpys { first: DATA_FILE },
-            Self::Oversampled { copies, .. } => Then::DrawAgain { positive: &positive, copies },
+        let drawn_use = match self {
+            Self::Original | Self::Balanced { .. } | Self::BalancedOnAverage { .. } => DrawnUse::Divide,
+            Self::BalancedTraining { .. } => DrawnUse::TrainOnDrawn,
+            Self::BalancedTrainingAsPublished { .. } => DrawnUse::TrainOnNumpyDraw { first: DATA_FILE },
+            Self::Oversampled { copies, .. } => DrawnUse::Oversample { positive: &positive, copies },
         };
-        Draw { n_positions, sexes: &sexes, names: GroupBy::Sex.groups(), keep, then }.parts(test_fraction, seed, notes)
+        Draw { n_positions, sexes: &sexes, names: GroupBy::Sex.groups(), keep, drawn_use }.parts(
+            test_fraction,
+            seed,
+            notes,
+        )
     }
 
     /// What depends on the records in the choice.

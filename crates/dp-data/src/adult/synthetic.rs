@@ -79,7 +79,7 @@ fn person(stratum: &Stratum, rng: &mut ChaCha20Rng, text: &mut String) {
     let capital_loss = amount(&margins::CAPITAL_LOSS[profile], rng);
     let final_weight = between_deciles(&margins::FINAL_WEIGHT, rng);
 
-    let unknown = if stratum.complete { Unknown::Nothing } else { Unknown::draw(rng) };
+    let unknown = if stratum.complete { UnknownFields::Nothing } else { UnknownFields::draw(rng) };
     let categories = [
         unknown.hides(Attribute::Workclass, workclass),
         Attribute::Education.categories()[education],
@@ -103,14 +103,14 @@ fn person(stratum: &Stratum, rng: &mut ChaCha20Rng, text: &mut String) {
 
 /// Which answers an incomplete record lacks.
 #[derive(Clone, Copy)]
-enum Unknown {
+enum UnknownFields {
     Nothing,
     Work,
     Country,
     Both,
 }
 
-impl Unknown {
+impl UnknownFields {
     /// In the shares of the published files.
     fn draw(rng: &mut ChaCha20Rng) -> Self {
         [Self::Work, Self::Country, Self::Both][pick(&[2_763, 811, 46], rng)]

@@ -9,7 +9,7 @@ use image::{ImageFormat, Rgb, RgbImage};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 
-use super::lists::Listed;
+use super::lists::ListedImage;
 use super::{IMAGE_BYTES, SIDE};
 use crate::error::DataError;
 use crate::file;
@@ -19,7 +19,7 @@ const MAGIC: &[u8; 16] = b"dp-data celeba 1";
 
 /// Pixels of every listed image, `[images, 64, 64, 3]`, from the cache file if it belongs to these
 /// images.
-pub(super) fn pixels(listed: &[Listed], images: &Path, cache: &Path) -> Result<Vec<u8>, DataError> {
+pub(super) fn pixels(listed: &[ListedImage], images: &Path, cache: &Path) -> Result<Vec<u8>, DataError> {
     let key = key(listed, images)?;
     if let Some(pixels) = read_cache(cache, &key, listed.len() * IMAGE_BYTES) {
         return Ok(pixels);
@@ -61,7 +61,7 @@ pub(super) fn encode(pixels: &[u8], path: &Path) -> Result<(), DataError> {
 }
 
 /// Changes when an image is added, removed, renamed or has another size.
-fn key(listed: &[Listed], images: &Path) -> Result<[u8; 32], DataError> {
+fn key(listed: &[ListedImage], images: &Path) -> Result<[u8; 32], DataError> {
     let sizes: Vec<u64> = listed
         .par_iter()
         .map(|listed| {

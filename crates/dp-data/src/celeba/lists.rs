@@ -6,7 +6,7 @@ use crate::error::{DataError, Position};
 
 /// The official part of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum Subset {
     /// About 80 %.
     Train,
     /// About 10 %.
@@ -17,11 +17,11 @@ pub enum Part {
 
 /// One image of the lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct ListedImage {
     pub(super) file: String,
     pub(super) male: bool,
     pub(super) eyeglasses: bool,
-    pub(super) part: Part,
+    pub(super) part: Subset,
 }
 
 /// Joins both lists, which must name the same files in the same order.
@@ -36,7 +36,7 @@ pub(super) struct Listed {
 pub(super) fn join(
     (attributes, attributes_path): (&str, &Path),
     (partition, partition_path): (&str, &Path),
-) -> Result<Vec<Listed>, DataError> {
+) -> Result<Vec<ListedImage>, DataError> {
     let mut parts = lines(partition, partition_path).filter(|(fields, _)| fields[0] != "image_id");
     let mut rows = lines(attributes, attributes_path);
     let mut header = rows.next().ok_or_else(|| DataError::EmptyFile { path: attributes_path.into() })?;
@@ -67,9 +67,9 @@ pub(super) fn join(
             return Err(part_at.malformed(format!("expected `{file}`, as in the attribute list")));
         }
         let part = match part[1] {
-            "0" => Part::Train,
-            "1" => Part::Validation,
-            "2" => Part::Test,
+            "0" => Subset::Train,
+            "1" => Subset::Validation,
+            "2" => Subset::Test,
             other => return Err(part_at.unknown_category("partition", other, &["0", "1", "2"])),
         };
         let is = |column: usize, name: &str| match fields[column] {
@@ -77,7 +77,7 @@ pub(super) fn join(
             "-1" => Ok(false),
             other => Err(at.unknown_category(name, other, &["-1", "1"])),
         };
-        listed.push(Listed { file, male: is(male, "Male")?, eyeglasses: is(eyeglasses, "Eyeglasses")?, part });
+        listed.push(ListedImage { file, male: is(male, "Male")?, eyeglasses: is(eyeglasses, "Eyeglasses")?, part });
     }
     if listed.is_empty() {
         return Err(DataError::EmptyFile { path: attributes_path.into() });
@@ -118,7 +118,7 @@ mod tests {
     const PUBLISHED: &str = "2\nEyeglasses Male Young \n000001.jpg -1  1  1\n000002.jpg  1 -1 -1\n";
     const PARTITION: &str = "000001.jpg 0\n000002.jpg 2\n";
 
-    fn read(attributes: &str, partition: &str) -> Result<Vec<Listed>, DataError> {
+    fn read(attributes: &str, partition: &str) -> Result<Vec<ListedImage>, DataError> {
         join((attributes, Path::new("attr.txt")), (partition, Path::new("part.txt")))
     }
 
@@ -128,8 +128,8 @@ mod tests {
         assert_eq!(
             listed,
             [
-                Listed { file: "000001.jpg".into(), male: true, eyeglasses: false, part: Part::Train },
-                Listed { file: "000002.jpg".into(), male: false, eyeglasses: true, part: Part::Test },
+                ListedImage { file: "000001.jpg".into(), male: true, eyeglasses: false, part: Subset::Train },
+                ListedImage { file: "000002.jpg".into(), male: false, eyeglasses: true, part: Subset::Test },
             ]
         );
         let kaggle = "image_id,Eyeglasses,Male,Young\n000001.jpg,-1,1,1\n000002.jpg,1,-1,-1\n";

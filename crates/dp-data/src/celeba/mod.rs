@@ -14,7 +14,7 @@ use ndarray::Array2;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub use self::lists::Part;
+pub use self::lists::Subset;
 use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
 use crate::file;
@@ -23,7 +23,7 @@ use crate::manifest::Manifest;
 use crate::placed_files::PlacedFiles;
 use crate::provenance::{FileRecord, sha256_hex};
 use crate::published_set::{Counts, Loaded, PublishedSet};
-use crate::split::{self, Keep, Stream};
+use crate::split::{self, GroupSample, Stream};
 use crate::stand_in_files::claim;
 
 /// Height and width after resizing.
@@ -48,7 +48,7 @@ pub struct Faces {
     /// One per image.
     pub eyeglasses: Vec<bool>,
     /// The official part of each image.
-    pub parts: Vec<Part>,
+    pub parts: Vec<Subset>,
 }
 
 /// Every image with where it came from.
@@ -112,23 +112,23 @@ impl PublishedSet for Celeba {
     fn split(&self, records: &Faces, options: &CelebaOptions, seed: u64) -> Result<Split, DataError> {
         let mut rng = split::stream(seed, Stream::Sampling);
         // The partition is published: numbers and places of each part are public.
-        let mut choose = |keep: Keep, part: Part, name: &str| {
+        let mut choose = |keep: GroupSample, part: Subset, name: &str| {
             let rows = records.rows(part);
             let order = split::shuffled(rows.len(), &mut rng).into_iter().map(|index| rows[index]).collect();
             keep.choose(order, name, &mut rng)
         };
-        let train = choose(options.train, Part::Train, "training part")?;
-        let validation = choose(options.held_out, Part::Validation, "validation part")?;
-        let test = choose(options.held_out, Part::Test, "test part")?;
+        let train = choose(options.train, Subset::Train, "training part")?;
+        let validation = choose(options.held_out, Subset::Validation, "validation part")?;
+        let test = choose(options.held_out, Subset::Test, "test part")?;
         let notes = vec![
             format!(
                 "Official partition: {} of {} training, {} of {} validation, {} of {} test images.",
                 train.len(),
-                records.rows(Part::Train).len(),
+                records.rows(Subset::Train).len(),
                 validation.len(),
-                records.rows(Part::Validation).len(),
+                records.rows(Subset::Validation).len(),
                 test.len(),
-                records.rows(Part::Test).len()
+                records.rows(Subset::Test).len()
             ),
             "Images are resized to 64x64 and scaled to [0, 1]; no statistic of the data is used.".into(),
         ];
@@ -220,7 +220,7 @@ impl Faces {
         features
     }
 
-    fn rows(&self, part: Part) -> Vec<usize> {
+    fn rows(&self, part: Subset) -> Vec<usize> {
         (0..self.parts.len()).filter(|&row| self.parts[row] == part).collect()
     }
 
@@ -246,9 +246,9 @@ impl Faces {
 #[serde(deny_unknown_fields)]
 pub struct CelebaOptions {
     /// Of the training part. All of CelebA's 162,770 need 8 GB as inputs.
-    pub train: Keep,
+    pub train: GroupSample,
     /// Of the validation part and of the test part.
-    pub held_out: Keep,
+    pub held_out: GroupSample,
 }
 
 #[cfg(test)]
@@ -265,7 +265,7 @@ mod tests {
     fn generated_faces_have_the_published_shares() {
         let table = Celeba.stand_in(SYNTHETIC_SEED).unwrap();
         let split = Celeba
-            .split(&table.records, &CelebaOptions { train: Keep::Exactly(500), ..CelebaOptions::default() }, 0)
+            .split(&table.records, &CelebaOptions { train: GroupSample::Exactly(500), ..CelebaOptions::default() }, 0)
             .unwrap();
         assert_eq!(split.train.features.dim(), (500, IMAGE_BYTES));
         assert!(split.train.features.iter().all(|value| (0.0..=1.0).contains(value)));

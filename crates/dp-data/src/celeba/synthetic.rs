@@ -5,7 +5,7 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-use super::{CHANNELS, CelebaTable, Faces, IMAGE_BYTES, Part, SIDE};
+use super::{CHANNELS, CelebaTable, Faces, IMAGE_BYTES, SIDE, Subset};
 use crate::provenance::Provenance;
 use crate::published_set::Loaded;
 
@@ -33,11 +33,11 @@ pub(super) fn faces(seed: u64) -> CelebaTable {
     }
     // 162,770 training, 19,867 validation and 19,962 test images.
     let (train, validation) = (share(162_770), share(19_867));
-    let parts: Vec<Part> = (0..N_FACES)
+    let parts: Vec<Subset> = (0..N_FACES)
         .map(|index| match index {
-            _ if index < train => Part::Train,
-            _ if index < train + validation => Part::Validation,
-            _ => Part::Test,
+            _ if index < train => Subset::Train,
+            _ if index < train + validation => Subset::Validation,
+            _ => Subset::Test,
         })
         .collect();
     let labels: Vec<u8> = people.iter().map(|&(male, glasses)| u8::from(male) | u8::from(glasses) << 1).collect();

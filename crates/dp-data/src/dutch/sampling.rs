@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::GroupBy;
 use super::arff::DutchRecord;
-use crate::census::{Draw, Then};
+use crate::census::{Draw, DrawnUse};
 use crate::constants::InputConstant;
 use crate::error::DataError;
-use crate::split::{self, Keep, TestFraction};
+use crate::split::{self, GroupSample, TestFraction};
 
 /// Which records take part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -49,17 +49,17 @@ impl Sampling {
         notes: &mut Vec<String>,
     ) -> Result<[Vec<usize>; 2], DataError> {
         let (keep, note) = match self {
-            Self::Original => ([Keep::All; 2], format!("All {} records take part.", records.len())),
+            Self::Original => ([GroupSample::All; 2], format!("All {} records take part.", records.len())),
             Self::Exactly { male, female } => (
-                [Keep::Exactly(male), Keep::Exactly(female)],
+                [GroupSample::Exactly(male), GroupSample::Exactly(female)],
                 format!("Exactly {male} men and {female} women, drawn without replacement."),
             ),
             Self::BalancedTraining { per_group } => (
-                [Keep::Exactly(per_group); 2],
+                [GroupSample::Exactly(per_group); 2],
                 format!("Exactly {per_group} records of each sex to train on, every other record to test on."),
             ),
             Self::BalancedTrainingAsPublished { per_group } => (
-                [Keep::Exactly(per_group); 2],
+                [GroupSample::Exactly(per_group); 2],
                 format!(
                     "Exactly {per_group} records of each sex to train on, every other record to test on, drawn as in Zhao's \
                      published code, whatever the seed."
@@ -69,12 +69,12 @@ impl Sampling {
         notes.push(note);
         let sexes: Vec<(usize, usize)> =
             records.iter().enumerate().map(|(row, record)| (row, GroupBy::Sex.group_of(record))).collect();
-        let then = match self {
-            Self::Original | Self::Exactly { .. } => Then::Divide,
-            Self::BalancedTraining { .. } => Then::TrainOnThem,
-            Self::BalancedTrainingAsPublished { .. } => Then::TrainOnNumpys { first: 0 },
+        let drawn_use = match self {
+            Self::Original | Self::Exactly { .. } => DrawnUse::Divide,
+            Self::BalancedTraining { .. } => DrawnUse::TrainOnDrawn,
+            Self::BalancedTrainingAsPublished { .. } => DrawnUse::TrainOnNumpyDraw { first: 0 },
         };
-        Draw { n_positions: records.len(), sexes: &sexes, names: GroupBy::Sex.groups(), keep, then }.parts(
+        Draw { n_positions: records.len(), sexes: &sexes, names: GroupBy::Sex.groups(), keep, drawn_use }.parts(
             test_fraction,
             seed,
             notes,
@@ -103,13 +103,13 @@ mod tests {
     fn numpy_draws_from_each_sex_in_turn() {
         let sexes = [(0, 0), (1, 1), (2, 0), (3, 0), (4, 1)];
         let draw = |first| {
-            let keep = [Keep::Exactly(1); 2];
+            let keep = [GroupSample::Exactly(1); 2];
             let draw = Draw {
                 n_positions: 5,
                 sexes: &sexes,
                 names: &["male", "female"],
                 keep,
-                then: Then::TrainOnNumpys { first },
+                drawn_use: DrawnUse::TrainOnNumpyDraw { first },
             };
             let mut train = draw.parts(TestFraction::default(), 3, &mut Vec::new()).unwrap()[0].clone();
             train.sort_unstable();

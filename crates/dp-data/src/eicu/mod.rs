@@ -16,7 +16,7 @@ use crate::hospital::{self, Hospital};
 use crate::locator::DataLocator;
 use crate::published_set::{Loaded, PublishedSet};
 use crate::scaling::{Affine, Scale, ScalingFit};
-use crate::split::{self, Keep, Stream};
+use crate::split::{self, GroupSample, Stream};
 
 /// The seed of the generated stays that stand in for the published files.
 pub const SYNTHETIC_SEED: u64 = 2022;
@@ -148,7 +148,7 @@ impl PublishedSet for Eicu {
         let rows = split::sample_groups(
             *n_records,
             &outcomes,
-            &[Keep::Exactly(n_deaths), Keep::All],
+            &[GroupSample::Exactly(n_deaths), GroupSample::All],
             &["survivors", "deaths"],
             &mut split::stream(seed, Stream::Sampling),
         )?;

@@ -16,7 +16,7 @@ use crate::error::DataError;
 use crate::locator::{DataLocator, RealFiles};
 use crate::provenance::Provenance;
 use crate::published_set::{Loaded, PublishedSet};
-use crate::split::{self, Keep, Stream};
+use crate::split::{self, GroupSample, Stream};
 use crate::stand_in_files::gzip;
 use crate::verified_file;
 
@@ -173,7 +173,7 @@ impl PublishedSet for Collection {
     /// asked for.
     fn split(&self, records: &Parts, options: &MnistOptions, seed: u64) -> Result<Split, DataError> {
         let names = records.collection.class_names();
-        let mut keep = [Keep::All; N_CLASSES];
+        let mut keep = [GroupSample::All; N_CLASSES];
         let mut notes = vec![
             "The published training and test parts; the test part stays as it is.".into(),
             "Pixels are scaled to [0, 1]; no statistic of the data is used.".into(),
@@ -194,9 +194,9 @@ impl PublishedSet for Collection {
         let train = dataset(records.collection, &records.train, &rows);
         if let Some(RareClass { class, keep }) = options.rare {
             let how = match keep {
-                Keep::All => "all are kept".into(),
-                Keep::Exactly(n) => format!("exactly {n} are kept"),
-                Keep::Coin(probability) => format!("each is kept with probability {probability}"),
+                GroupSample::All => "all are kept".into(),
+                GroupSample::Exactly(n) => format!("exactly {n} are kept"),
+                GroupSample::Coin(probability) => format!("each is kept with probability {probability}"),
             };
             let class = usize::from(class);
             let n = groups.iter().filter(|&&group| group == class).count();
@@ -208,7 +208,7 @@ impl PublishedSet for Collection {
         }
         let all: Vec<usize> = (0..records.test.labels.len()).collect();
         let constants = match options.rare {
-            Some(RareClass { keep: Keep::Exactly(_), .. }) => vec![split::drawn_by_group()],
+            Some(RareClass { keep: GroupSample::Exactly(_), .. }) => vec![split::drawn_by_group()],
             _ => Vec::new(),
         };
         Ok(Split { train, test: dataset(records.collection, &records.test, &all), validation: None, notes, constants })
@@ -242,15 +242,15 @@ fn read(real: &RealFiles, part: &str) -> Result<Images, DataError> {
 
 /// A class of which only a part is kept for training.
 ///
-/// Of MNIST's 5,851 images of class 8, Xu et al. keep 500 ([`Keep::Exactly`]), Esipova et al. each
-/// with probability 9 % ([`Keep::Coin`]).
+/// Of MNIST's 5,851 images of class 8, Xu et al. keep 500 ([`GroupSample::Exactly`]), Esipova et al. each
+/// with probability 9 % ([`GroupSample::Coin`]).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RareClass {
     /// Its label.
     pub class: u8,
     /// What stays.
-    pub keep: Keep,
+    pub keep: GroupSample,
 }
 
 /// How the images become a training and a test part.
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_rare_class_is_rare_in_training_only() {
-        let options = MnistOptions { rare: Some(RareClass { class: 8, keep: Keep::Exactly(2) }) };
+        let options = MnistOptions { rare: Some(RareClass { class: 8, keep: GroupSample::Exactly(2) }) };
         let split = Collection::Mnist.split(&tiny(), &options, 3).unwrap();
         assert_eq!(split.train.group_sizes()[8], 2);
         assert_eq!((split.train.len(), split.test.len()), (4, 2));
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_class_that_does_not_exist() {
-        let options = MnistOptions { rare: Some(RareClass { class: 10, keep: Keep::All }) };
+        let options = MnistOptions { rare: Some(RareClass { class: 10, keep: GroupSample::All }) };
         insta::assert_snapshot!(Collection::Mnist.split(&tiny(), &options, 3).unwrap_err(), @"rare class = 10: expected 0 to 9");
     }
 }

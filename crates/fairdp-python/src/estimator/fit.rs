@@ -43,7 +43,7 @@ pub(super) fn fit(
 ) -> PyResult<()> {
     let table = table(columns)?;
     let threads = NonZeroUsize::new(n_threads).unwrap_or(NonZeroUsize::MIN);
-    let options = FitOptions { seed, threads, program, ledger, known_of_settings: Some(known), ..FitOptions::new(out) };
+    let options = FitOptions { seed, threads, program, ledger, settings_note: Some(known), ..FitOptions::new(out) };
     let stop = AtomicBool::new(false);
     py.detach(|| {
         let (sender, receiver) = channel();

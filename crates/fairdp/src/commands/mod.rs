@@ -1,7 +1,7 @@
 //! The command line: a thin layer over the library.
 
 mod account;
-mod bar;
+mod progress;
 mod summary;
 
 use std::io::{self, BufWriter, Write};
@@ -11,13 +11,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use self::bar::Shown;
+use self::progress::ProgressDisplay;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 use dp_table::example::Example;
 use dp_train::DeviceName;
 use dp_train::ranks::{self, Collective};
-use fairdp::{Exit, FairdpError, FitOptions, InitOptions, plain};
+use fairdp::{Exit, FairdpError, FitOptions, InitOptions, printable};
 
 /// Private and fair models of one's own table.
 #[derive(Parser)]
@@ -199,8 +199,8 @@ impl Failure {
             Self::Library(error @ (FairdpError::Uncovered { .. } | FairdpError::NotVerified { .. })) => {
                 (error.to_string(), error.exit())
             }
-            Self::Library(error) => (plain(&error.to_string()).into_owned(), error.exit()),
-            Self::Usage(message) => (plain(message).into_owned(), Exit::Usage),
+            Self::Library(error) => (printable(&error.to_string()).into_owned(), error.exit()),
+            Self::Usage(message) => (printable(message).into_owned(), Exit::Usage),
             // Whoever read the output has had enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Done,
             Self::Output(error) => (format!("cannot write the output: {error}"), Exit::Failed),
@@ -295,10 +295,10 @@ fn fit(args: FitArgs, ranks: &Arc<dyn Collective>, out: &mut impl Write) -> Resu
         reference: args.reference,
         keep_encoded: args.keep_encoded,
         program: None,
-        known_of_settings: None,
+        settings_note: None,
         ranks: ranks.clone(),
     };
-    let shown = Shown::new(args.quiet || !is_first);
+    let shown = ProgressDisplay::new(args.quiet || !is_first);
     if args.plan {
         let plan = if args.no_data {
             fairdp::plan_without_data(&args.config, &options)

@@ -6,7 +6,8 @@ use std::path::Path;
 use dp_accounting::audit::Opinion;
 use dp_accounting::{DpEvent, Mark, Rounding, decimal};
 use fairdp::{
-    FairnessReport, FitPlan, Fitted, GroupRates, Predicted, Rate, Statement, Thresholds, Verified, plain, plain_json,
+    FairnessReport, FitPlan, Fitted, GroupRates, Predicted, Rate, Statement, Thresholds, Verified, printable,
+    printable_json,
 };
 
 /// Groups that are printed; the others are in the file.
@@ -25,10 +26,10 @@ pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
         )?,
     }
     for (model, method) in plan.candidates() {
-        writeln!(out, "model: {}\nmethod: {}", plain(model), plain(method))?;
+        writeln!(out, "model: {}\nmethod: {}", printable(model), printable(method))?;
     }
     for entry in &plan.uncovered {
-        writeln!(out, "not covered: {}", plain(entry))?;
+        writeln!(out, "not covered: {}", printable(entry))?;
     }
     writeln!(out, "{:<10} {:<32} {:>7} {:>6} {:>16}", "records", "release", "share", "times", "noise multiplier")?;
     for release in &plan.releases {
@@ -36,14 +37,14 @@ pub(super) fn plan(out: &mut impl Write, plan: &FitPlan) -> io::Result<()> {
         writeln!(
             out,
             "{part:<10} {:<32} {:>5.1} % {:>6} {:>16.4}",
-            plain(&release.purpose),
+            printable(&release.purpose),
             100.0 * release.share,
             release.count,
             release.noise_multiplier.get()
         )?;
     }
     for release in plan.releases.iter().filter(|release| !matches!(release.event, DpEvent::Gaussian { .. })) {
-        writeln!(out, "{}: each is {}", plain(&release.purpose), release.event)?;
+        writeln!(out, "{}: each is {}", printable(&release.purpose), release.event)?;
     }
     writeln!(
         out,
@@ -79,20 +80,20 @@ pub(super) fn methods(out: &mut impl Write, json: bool) -> io::Result<()> {
 /// What was written; on standard error, what the model did not know.
 pub(super) fn predicted(out: &mut impl Write, predicted: &Predicted, file: &Path, json: bool) -> io::Result<()> {
     for remark in &predicted.remarks {
-        writeln!(io::stderr(), "{}", plain(remark))?;
+        writeln!(io::stderr(), "{}", printable(remark))?;
     }
     if json {
         serde_json::to_writer_pretty(&mut *out, predicted)?;
         return writeln!(out);
     }
-    writeln!(out, "{} rows: {}", predicted.rows, plain(&file.to_string_lossy()))
+    writeln!(out, "{} rows: {}", predicted.rows, printable(&file.to_string_lossy()))
 }
 
 /// At most 25 lines.
 pub(super) fn fitted(out: &mut impl Write, fitted: &Fitted, folder: &Path, json: bool) -> io::Result<()> {
     let statement = &fitted.statement;
     if json {
-        return writeln!(out, "{}", plain_json(&serde_json::to_string_pretty(statement)?));
+        return writeln!(out, "{}", printable_json(&serde_json::to_string_pretty(statement)?));
     }
     privacy(out, statement)?;
     rates(out, &fitted.fairness)?;
@@ -111,14 +112,14 @@ fn privacy(out: &mut impl Write, statement: &Statement) -> io::Result<()> {
         decimal(statement.epsilon, 3, Rounding::Up),
         statement.delta,
         statement.mark,
-        plain(&statement.covers.join(", "))
+        printable(&statement.covers.join(", "))
     )?;
     if !statement.given.is_empty() {
         writeln!(out, "not covered: {} constants that were read from the records", statement.given.len())?;
     }
     let (training, test) = (statement.records["training"], statement.records["test"]);
-    writeln!(out, "model: {}\nmethod: {}", plain(&statement.model), plain(&statement.method))?;
-    writeln!(out, "unit: {}; {training} records for training, {test} for the test", plain(&statement.unit.what))
+    writeln!(out, "model: {}\nmethod: {}", printable(&statement.model), printable(&statement.method))?;
+    writeln!(out, "unit: {}; {training} records for training, {test} for the test", printable(&statement.unit.what))
 }
 
 /// Who the model works for.
@@ -128,10 +129,10 @@ pub(super) fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Resu
     };
     writeln!(out, "{:<20} {:>8} {:>22} {:>22}", "group", "records", "accuracy", "balanced accuracy")?;
     let mut row = |rates: &GroupRates| {
-        let small = rates.shortage().map_or(String::new(), |shortage| format!("  {}", plain(&shortage)));
+        let small = rates.shortage().map_or(String::new(), |shortage| format!("  {}", printable(&shortage)));
         let cells = (cell(rates.accuracy), cell(rates.balanced_accuracy));
         let (group, records) = (rates.group.to_string(), rates.records.max(0.0));
-        let group = plain(&group);
+        let group = printable(&group);
         writeln!(out, "{group:<20} {records:>8.0} {:>22} {:>22}{small}", cells.0, cells.1)
     };
     row(overall)?;
@@ -143,16 +144,16 @@ pub(super) fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Resu
         writeln!(out, "… {} more groups in fairness.json", fairness.groups.len() - GROUPS)?;
     }
     for remark in fairness.thresholds.iter().flat_map(Thresholds::remarks) {
-        writeln!(out, "{}", plain(&remark))?;
+        writeln!(out, "{}", printable(&remark))?;
     }
     if let Some(lowest) = fairness.lowest() {
-        writeln!(out, "{}", plain(&lowest))?;
+        writeln!(out, "{}", printable(&lowest))?;
     }
     if let Some(odds) = &fairness.equalized_odds_difference {
-        writeln!(out, "equalised odds: difference {}", plain(&odds.in_words(cell)))?;
+        writeln!(out, "equalised odds: difference {}", printable(&odds.in_words(cell)))?;
     }
     if let Some(class) = &fairness.answers_one_class {
-        writeln!(out, "WARNING: the model answers `{}` for nearly everyone", plain(class))?;
+        writeln!(out, "WARNING: the model answers `{}` for nearly everyone", printable(class))?;
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::fmt::Display;
 use dp_table::{Bins, Column, GroupColumn, GroupValues};
 use serde::Deserialize;
 
-use super::From;
-use super::fault::Fault;
+use super::Origin;
+use super::entry_error::EntryError;
 
 /// `[[column]]`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -32,7 +32,7 @@ pub struct ColumnEntry {
     /// Categories: whether all other texts share a feature.
     pub other: Option<bool>,
     /// Where the entry comes from.
-    pub from: Option<From>,
+    pub from: Option<Origin>,
     /// Whether somebody checked that it is known without the records.
     #[serde(default)]
     pub public: bool,
@@ -103,7 +103,7 @@ pub struct GroupEntry {
     #[serde(default)]
     pub missing: bool,
     /// Where the entry comes from.
-    pub from: Option<From>,
+    pub from: Option<Origin>,
     /// Whether somebody checked that it is known without the records.
     #[serde(default)]
     pub public: bool,
@@ -111,12 +111,12 @@ pub struct GroupEntry {
 
 impl ColumnEntry {
     /// The column; `released` are bounds that were paid for, and the edges between them.
-    pub(super) fn column(&self, released: Option<&[f64]>) -> Result<Column, Fault> {
+    pub(super) fn column(&self, released: Option<&[f64]>) -> Result<Column, EntryError> {
         let refuse = |key: &str, value: &dyn Display, expected: &str| {
-            Err(Fault::new(key, format!("column `{}`: {key} = {value}: expected {expected}", self.name)))
+            Err(EntryError::new(key, format!("column `{}`: {key} = {value}: expected {expected}", self.name)))
         };
         let unexpected = |keys: &[(&str, bool)], expected: &str| match keys.iter().find(|(_, is_given)| *is_given) {
-            Some((key, _)) => Err(Fault::new(*key, format!("column `{}`: {key}: expected {expected}", self.name))),
+            Some((key, _)) => Err(EntryError::new(*key, format!("column `{}`: {key}: expected {expected}", self.name))),
             None => Ok(()),
         };
         let range = [("low", self.low.is_some()), ("high", self.high.is_some()), ("bins", self.bins.is_some())];
@@ -147,7 +147,7 @@ impl ColumnEntry {
                             given.join(", "),
                             if given.len() == 1 { "it" } else { "them" }
                         );
-                        return Err(Fault::new(first, message));
+                        return Err(EntryError::new(first, message));
                     }
                 }
                 let missing = match self.missing {
@@ -191,7 +191,7 @@ impl ColumnEntry {
 impl ColumnEntry {
     /// Whether it is covered by no ε.
     pub(super) fn is_read_from_records(&self) -> bool {
-        From::is_open(self.from, self.public)
+        Origin::is_open(self.from, self.public)
     }
 }
 
@@ -205,19 +205,19 @@ impl GroupEntry {
         }
     }
 
-    pub(super) fn group(&self) -> Result<GroupColumn, Fault> {
+    pub(super) fn group(&self) -> Result<GroupColumn, EntryError> {
         let groups = match (&self.values, &self.edges) {
             (Some(values), None) => {
                 GroupValues::Values { values: values.clone(), other: self.other, missing: self.missing }
             }
             (None, Some(_)) if self.other => {
                 let message = format!("group `{}`: other: expected with values, not with edges", self.column);
-                return Err(Fault::new("other", message));
+                return Err(EntryError::new("other", message));
             }
             (None, Some(edges)) => GroupValues::Bands { edges: edges.clone(), missing: self.missing },
             _ => {
                 let message = format!("group `{}`: values and edges: expected one of the two", self.column);
-                return Err(Fault::new("column", message));
+                return Err(EntryError::new("column", message));
             }
         };
         Ok(GroupColumn { column: self.column.clone(), groups })

@@ -1,7 +1,7 @@
 //! What a person declares of a table and asks for: a TOML document, checked key by key.
 
 mod columns;
-pub(crate) mod fault;
+pub(crate) mod entry_error;
 mod method;
 pub(crate) mod nearest;
 pub(crate) mod read;
@@ -102,7 +102,7 @@ pub struct LabelEntry {
     /// Its values; of two, the last is the positive one.
     pub classes: Vec<String>,
     /// Where the classes come from.
-    pub from: Option<From>,
+    pub from: Option<Origin>,
     /// Whether somebody checked that they are known without the records.
     #[serde(default)]
     pub public: bool,
@@ -111,12 +111,12 @@ pub struct LabelEntry {
 /// Where an entry comes from, if not from a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum From {
+pub enum Origin {
     /// Read from the records.
     Data,
 }
 
-impl From {
+impl Origin {
     /// Whether an entry was read from the records and nobody checked that it is public.
     fn is_open(from: Option<Self>, public: bool) -> bool {
         from == Some(Self::Data) && !public

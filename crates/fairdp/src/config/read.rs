@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use dp_clipping::PresetParams;
 use dp_table::{Csv, Encoding, Label, Schema, TableError, TableFiles, TableFormat};
 
-use super::fault::Fault;
+use super::entry_error::EntryError;
 use super::nearest::explain;
 use super::{
-    BinsEntry, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Fairness, From, GroupEntry, LEAST_DELTA, MethodEntry,
-    Missing, ModelKind, PrivacyEntry, TuningEntry,
+    BinsEntry, CONFIG_VERSION, ColumnEntry, ColumnKind, Config, Fairness, GroupEntry, LEAST_DELTA, MethodEntry,
+    Missing, ModelKind, Origin, PrivacyEntry, TuningEntry,
 };
-use crate::choice::Choice;
 use crate::error::{FairdpError, Result};
 use crate::input;
+use crate::recipe::Recipe;
 
 /// Groups, of all intersections: a row's is stored in two bytes.
 const MOST_GROUPS: usize = 65_534;
@@ -61,56 +61,56 @@ impl Config {
             let error = error.into_inner();
             refuse(start(error.span()), format!("{place}{}", explain(error.message())))
         })?;
-        config.check().map_err(|fault| refuse(fault.start(text), fault.message))?;
+        config.check().map_err(|error| refuse(error.start(text), error.message))?;
         Ok(config)
     }
 
-    fn check(&self) -> Result<(), Fault> {
+    fn check(&self) -> Result<(), EntryError> {
         if self.version != CONFIG_VERSION {
-            return Err(Fault::value("version", self.version, CONFIG_VERSION));
+            return Err(EntryError::value("version", self.version, CONFIG_VERSION));
         }
         let PrivacyEntry { epsilon, delta, total_epsilon } = self.privacy;
         let is_epsilon = |epsilon: f64| epsilon.is_finite() && epsilon > 0.0;
         if !is_epsilon(epsilon) {
-            return Err(Fault::value("privacy.epsilon", epsilon, "a finite number above 0"));
+            return Err(EntryError::value("privacy.epsilon", epsilon, "a finite number above 0"));
         }
         if !(LEAST_DELTA..1.0).contains(&delta) {
             let expected = format!("a number from {LEAST_DELTA:e} to below 1");
-            return Err(Fault::value("privacy.delta", delta, expected));
+            return Err(EntryError::value("privacy.delta", delta, expected));
         }
         if let Some(total) = total_epsilon {
             if !is_epsilon(total) {
-                return Err(Fault::value("privacy.total_epsilon", total, "a finite number above 0"));
+                return Err(EntryError::value("privacy.total_epsilon", total, "a finite number above 0"));
             }
             if total < epsilon {
                 let expected = format!("at least epsilon, {epsilon}");
-                return Err(Fault::value("privacy.total_epsilon", total, expected));
+                return Err(EntryError::value("privacy.total_epsilon", total, expected));
             }
         }
         if let Some(fraction) = self.test.fraction {
             if !(0.0..=0.9).contains(&fraction) {
-                return Err(Fault::value("test.fraction", fraction, "0 to 0.9"));
+                return Err(EntryError::value("test.fraction", fraction, "0 to 0.9"));
             }
             if fraction > 0.0 && self.test.files.is_some() {
                 let message = "test.fraction and test.files: expected one of the two";
-                return Err(Fault::new("test.files", message));
+                return Err(EntryError::new("test.files", message));
             }
         }
         if self.unit.as_ref().is_some_and(|unit| unit.max_records == 0) {
-            return Err(Fault::value("unit.max_records", 0, "at least 1"));
+            return Err(EntryError::value("unit.max_records", 0, "at least 1"));
         }
         self.csv(Csv::default()).map(drop)?;
         self.check_counts()?;
         if self.fairness != Fairness::None && (self.group.is_empty() || self.label.classes.len() != 2) {
             let message = "fairness: thresholds by group need a [[group]] and two classes";
-            return Err(Fault::new("fairness", message));
+            return Err(EntryError::new("fairness", message));
         }
-        self.choice()?;
+        self.recipe()?;
         if let Some(tuning) = &self.tuning {
             tuning.check()?;
             if self.model.kind != ModelKind::Auto || self.model.hidden.is_some() || !self.method.is_auto() {
                 let message = "tuning: its candidates say what [model] and [method] would; leave these `auto`";
-                return Err(Fault::new("tuning", message));
+                return Err(EntryError::new("tuning", message));
             }
             self.candidates(tuning)?;
         }
@@ -118,12 +118,12 @@ impl Config {
     }
 
     /// Columns, groups, label and unit, each alone and together.
-    fn check_columns(&self) -> Result<(), Fault> {
+    fn check_columns(&self) -> Result<(), EntryError> {
         if self.unit.is_some()
             && let Some(index) = self.column.iter().position(|column| column.bounds.is_some())
         {
             let message = "bounds = \"private\": not with a [unit]; declare the bounds";
-            return Err(Fault::new(format!("column.{index}.bounds"), message));
+            return Err(EntryError::new(format!("column.{index}.bounds"), message));
         }
         // In the place of bounds that will be released.
         let some = |_: &str| Some(vec![0.0, 0.5, 1.0]);
@@ -132,7 +132,7 @@ impl Config {
                 TableError::Schema { column, .. } => self.place_of(column),
                 _ => "column".into(),
             };
-            Fault::new(place, error.to_string())
+            EntryError::new(place, error.to_string())
         })
     }
 
@@ -144,24 +144,24 @@ impl Config {
     }
 
     /// What is trained, and how.
-    pub(crate) fn choice(&self) -> Result<Choice, Fault> {
-        Choice::new(&self.model, &self.method, !self.group.is_empty(), self.records_per_unit())
+    pub(crate) fn recipe(&self) -> Result<Recipe, EntryError> {
+        Recipe::new(&self.model, &self.method, !self.group.is_empty(), self.records_per_unit())
     }
 
     /// What a search may train.
-    pub(crate) fn candidates(&self, tuning: &TuningEntry) -> Result<Vec<Choice>, Fault> {
+    pub(crate) fn candidates(&self, tuning: &TuningEntry) -> Result<Vec<Recipe>, EntryError> {
         let candidates = tuning.candidate.iter().enumerate();
         candidates
             .map(|(index, entry)| {
-                let choice =
-                    Choice::new(&entry.model(), &entry.method, !self.group.is_empty(), self.records_per_unit());
-                choice.map_err(|fault| fault.of_candidate(index))
+                let recipe =
+                    Recipe::new(&entry.model(), &entry.method, !self.group.is_empty(), self.records_per_unit());
+                recipe.map_err(|error| error.of_candidate(index))
             })
             .collect()
     }
 
     /// What a person set of the model and of how it is trained: one item each.
-    pub(crate) fn given_settings(&self) -> Vec<String> {
+    pub(crate) fn user_settings(&self) -> Vec<String> {
         let MethodEntry { name, sampling_rate, steps, learning_rate, settings } = &self.method;
         let mut given = Vec::new();
         if self.model.kind == ModelKind::Mlp {
@@ -202,11 +202,11 @@ impl Config {
 
     /// Answers are counted by group, class and answer: refuses more counts than a table has use
     /// for.
-    fn check_counts(&self) -> Result<(), Fault> {
+    fn check_counts(&self) -> Result<(), EntryError> {
         let n_classes = self.label.classes.len();
         if !(2..=MOST_CLASSES).contains(&n_classes) {
             let message = format!("label.classes has {n_classes} values: expected 2 to {MOST_CLASSES}");
-            return Err(Fault::new("label.classes", message));
+            return Err(EntryError::new("label.classes", message));
         }
         let (n_groups, most) = (self.n_groups(), (MOST_COUNTS / (n_classes * n_classes)).clamp(1, MOST_GROUPS));
         if n_groups <= most {
@@ -219,17 +219,17 @@ impl Config {
             "group: the intersections of {} are {product} groups: expected at most {most} with {n_classes} classes",
             columns.join(", ")
         );
-        Err(Fault::new("group.0", message))
+        Err(EntryError::new("group.0", message))
     }
 
     /// The constants that were read from the records and that nobody declared public or paid for:
     /// one line each.
     pub fn uncovered(&self) -> Vec<String> {
         let mut entries = Vec::new();
-        if From::is_open(self.label.from, self.label.public) {
+        if Origin::is_open(self.label.from, self.label.public) {
             entries.push(format!("label `{}`: classes {}", self.label.column, self.label.classes.join(", ")));
         }
-        for group in self.group.iter().filter(|group| From::is_open(group.from, group.public)) {
+        for group in self.group.iter().filter(|group| Origin::is_open(group.from, group.public)) {
             let edges = || format!("edges {}", shortened(group.edges.as_deref().unwrap_or_default()));
             let values = group.values.as_ref().map_or_else(edges, |values| shortened(values));
             let missing = if group.missing { ", missing values" } else { "" };
@@ -280,20 +280,20 @@ impl Config {
         Ok(self.declared(released)?)
     }
 
-    fn declared(&self, released: &dyn Fn(&str) -> Option<Vec<f64>>) -> Result<Schema, Fault> {
+    fn declared(&self, released: &dyn Fn(&str) -> Option<Vec<f64>>) -> Result<Schema, EntryError> {
         let column = |(index, entry): (usize, &ColumnEntry)| {
             let released = entry.bounds.and_then(|_| released(&entry.name));
             let column = entry.column(released.as_deref());
-            let column = column.map_err(|fault| fault.within(&format!("column.{index}")))?;
+            let column = column.map_err(|error| error.within(&format!("column.{index}")))?;
             Ok((entry.name.clone(), column))
         };
         let group = |(index, entry): (usize, &GroupEntry)| {
-            entry.group().map_err(|fault| fault.within(&format!("group.{index}")))
+            entry.group().map_err(|error| error.within(&format!("group.{index}")))
         };
         Ok(Schema {
-            columns: self.column.iter().enumerate().map(column).collect::<Result<_, Fault>>()?,
+            columns: self.column.iter().enumerate().map(column).collect::<Result<_, EntryError>>()?,
             label: Label { column: self.label.column.clone(), classes: self.label.classes.clone() },
-            groups: self.group.iter().enumerate().map(group).collect::<Result<_, Fault>>()?,
+            groups: self.group.iter().enumerate().map(group).collect::<Result<_, EntryError>>()?,
             group_as_input: self.group_as_input,
             unit: self.unit.as_ref().map(|unit| unit.column.clone()),
             bad_rows: self.table.bad_rows,
@@ -318,10 +318,10 @@ impl Config {
         }
     }
 
-    fn csv(&self, by_ending: Csv) -> Result<Csv, Fault> {
+    fn csv(&self, by_ending: Csv) -> Result<Csv, EntryError> {
         let byte = |key: &str, letter: char| {
             let byte = u8::try_from(letter).ok().filter(u8::is_ascii);
-            byte.ok_or_else(|| Fault::value(key, letter, "an ASCII character"))
+            byte.ok_or_else(|| EntryError::value(key, letter, "an ASCII character"))
         };
         let delimiter = match self.table.delimiter {
             Some(letter) => Some(byte("table.delimiter", letter)?),
@@ -334,7 +334,7 @@ impl Config {
                 let mut letters = text.chars();
                 match (letters.next(), letters.next()) {
                     (Some(letter), None) => Some(byte("table.quote", letter)?),
-                    _ => return Err(Fault::value("table.quote", text, "one character, or none")),
+                    _ => return Err(EntryError::value("table.quote", text, "one character, or none")),
                 }
             }
         };

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::fault::Fault;
+use super::entry_error::EntryError;
 use super::{MethodEntry, ModelEntry, ModelKind};
 
 /// `[tuning]`.
@@ -38,17 +38,17 @@ impl TuningEntry {
         self.validation.unwrap_or(0.1)
     }
 
-    pub(super) fn check(&self) -> Result<(), Fault> {
+    pub(super) fn check(&self) -> Result<(), EntryError> {
         let (mean, fraction) = (self.mean_trials, self.fraction());
         if !(mean > 1.0 && mean <= 1_000.0) {
-            return Err(Fault::value("tuning.mean_trials", mean, "above 1, at most 1000"));
+            return Err(EntryError::value("tuning.mean_trials", mean, "above 1, at most 1000"));
         }
         if !(fraction > 0.0 && fraction <= 0.5) {
-            return Err(Fault::value("tuning.validation", fraction, "above 0, at most 0.5"));
+            return Err(EntryError::value("tuning.validation", fraction, "above 0, at most 0.5"));
         }
         if self.candidate.len() < 2 {
             let message = format!("tuning.candidate has {} entries: expected at least 2", self.candidate.len());
-            return Err(Fault::new("tuning.candidate", message));
+            return Err(EntryError::new("tuning.candidate", message));
         }
         Ok(())
     }

@@ -4,17 +4,17 @@ use dp_accounting::{
     Accountant as _, Calibration, Delta, DpEvent, Epsilon, NoiseMultiplier, PldAccountant, RdpAccountant, TrialCount,
 };
 
-use crate::account::{Part, RELATION};
+use crate::account::{RELATION, Subset};
 use crate::budget::{Budget, Planned};
-use crate::choice::{Choice, Method, Named};
 use crate::config::{Config, TuningEntry};
 use crate::error::Result;
+use crate::recipe::{Method, Recipe, SgdMethod};
 use crate::solver::steps_for;
 
 /// Something that may be trained, with its noise.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidate {
-    pub(crate) choice: Choice,
+    pub(crate) recipe: Recipe,
     /// The model, for people, and why this one.
     pub(crate) model: String,
     /// The method, for people, and why this one.
@@ -39,27 +39,27 @@ impl Limits<'_> {
     /// The one thing that is trained, and its release.
     pub(super) fn single(&self) -> Result<(Candidate, Planned)> {
         let config = self.config;
-        let choice = config.choice()?;
-        let steps = self.steps(&choice);
-        let planned = match &choice.method {
-            Method::FullDescent => self.budget.planned(Part::Training, "gradients", self.share, steps)?,
-            Method::Named(named) => self.calibrated(named)?,
+        let recipe = config.recipe()?;
+        let steps = self.steps(&recipe);
+        let planned = match &recipe.method {
+            Method::FullDescent => self.budget.planned(Subset::Training, "gradients", self.share, steps)?,
+            Method::Sgd(named) => self.calibrated(named)?,
         };
-        let (model, method) = (choice.model_text(config.model.kind), choice.method_text());
-        let candidate = Candidate { choice, model, method, noise_multiplier: planned.noise_multiplier, steps };
+        let (model, method) = (recipe.model_text(config.model.kind), recipe.method_text());
+        let candidate = Candidate { recipe, model, method, noise_multiplier: planned.noise_multiplier, steps };
         Ok((candidate, planned))
     }
 
-    fn steps(&self, choice: &Choice) -> u64 {
-        match &choice.method {
+    fn steps(&self, recipe: &Recipe) -> u64 {
+        match &recipe.method {
             Method::FullDescent => steps_for(self.n_records),
-            Method::Named(named) => named.steps,
+            Method::Sgd(named) => named.steps,
         }
     }
 
     /// The steps of a method by name: with the least noise that keeps them and the other releases
     /// within the budget.
-    fn calibrated(&self, named: &Named) -> Result<Planned> {
+    fn calibrated(&self, named: &SgdMethod) -> Result<Planned> {
         let mut spent = PldAccountant::new(RELATION);
         self.others.iter().try_for_each(|release| spent.compose(&release.event, release.count))?;
         let step = |sigma| self.named_step(named, sigma);
@@ -69,7 +69,7 @@ impl Limits<'_> {
             step(sigma).map_or(DpEvent::NonPrivate, |event| event.repeated(named.steps))
         })?;
         Ok(Planned {
-            part: Part::Training,
+            part: Subset::Training,
             purpose: "gradients".into(),
             share: self.share,
             count: named.steps,
@@ -82,7 +82,7 @@ impl Limits<'_> {
         Ok((Epsilon::new(self.config.privacy.epsilon)?, Delta::new(self.config.privacy.delta)?))
     }
 
-    fn named_step(&self, named: &Named, sigma: NoiseMultiplier) -> Result<DpEvent> {
+    fn named_step(&self, named: &SgdMethod, sigma: NoiseMultiplier) -> Result<DpEvent> {
         named.event(sigma, self.config.n_groups(), self.config.records_per_unit())
     }
 
@@ -94,26 +94,26 @@ impl Limits<'_> {
     /// Steinke 2022, Theorem 2): each part may spend the whole budget. Every candidate's noise is
     /// what it would need alone, times a factor that all share.
     pub(super) fn search(&self, tuning: &TuningEntry) -> Result<(Vec<Candidate>, [Planned; 2])> {
-        let choices = self.config.candidates(tuning)?;
+        let recipes = self.config.candidates(tuning)?;
         let trials = trials(tuning)?;
         let (epsilon, delta) = self.target()?;
-        let alone = |choice: &Choice| -> Result<f64> {
+        let alone = |recipe: &Recipe| -> Result<f64> {
             let calibration = Calibration::new(RELATION, epsilon, delta)?.with_relative_tolerance(1e-4)?;
             let sigma =
-                calibration.noise_multiplier(|sigma| self.trial(choice, sigma).unwrap_or(DpEvent::NonPrivate))?;
+                calibration.noise_multiplier(|sigma| self.trial(recipe, sigma).unwrap_or(DpEvent::NonPrivate))?;
             Ok(sigma.get())
         };
-        let alone = choices.iter().map(alone).collect::<Result<Vec<f64>>>()?;
+        let alone = recipes.iter().map(alone).collect::<Result<Vec<f64>>>()?;
         let event = |factor: f64| -> Result<DpEvent> {
-            let one = |(choice, sigma): (&Choice, &f64)| self.trial(choice, NoiseMultiplier::new(sigma * factor)?);
-            Ok(DpEvent::OneOf(choices.iter().zip(&alone).map(one).collect::<Result<_>>()?).best_of(trials))
+            let one = |(recipe, sigma): (&Recipe, &f64)| self.trial(recipe, NoiseMultiplier::new(sigma * factor)?);
+            Ok(DpEvent::OneOf(recipes.iter().zip(&alone).map(one).collect::<Result<_>>()?).best_of(trials))
         };
         let mut spent = RdpAccountant::new(RELATION);
         self.others.iter().try_for_each(|release| spent.compose(&release.event, release.count))?;
         let calibration = Calibration::of_remaining_budget(spent, epsilon, delta)?.with_relative_tolerance(1e-6)?;
         let factor = calibration.noise_multiplier(|factor| event(factor.get()).unwrap_or(DpEvent::NonPrivate))?;
         let training = Planned {
-            part: Part::Training,
+            part: Subset::Training,
             purpose: "gradients of the best trial".into(),
             share: self.share,
             count: 1,
@@ -123,33 +123,33 @@ impl Limits<'_> {
         let compare = |sigma| DpEvent::gaussian(sigma).best_of(trials);
         let sigma = Calibration::new(RELATION, epsilon, delta)?.noise_multiplier(compare)?;
         let validation = Planned {
-            part: Part::Validation,
+            part: Subset::Validation,
             purpose: "score of the best trial".into(),
             share: 1.0,
             count: 1,
             noise_multiplier: sigma,
             event: compare(sigma),
         };
-        let candidate = |((choice, alone), entry): ((Choice, f64), &crate::config::CandidateEntry)| {
+        let candidate = |((recipe, alone), entry): ((Recipe, f64), &crate::config::CandidateEntry)| {
             Ok(Candidate {
-                model: format!("{}; one of {} candidates", choice.model_text(entry.kind), tuning.candidate.len()),
-                method: choice.method_text(),
+                model: format!("{}; one of {} candidates", recipe.model_text(entry.kind), tuning.candidate.len()),
+                method: recipe.method_text(),
                 noise_multiplier: NoiseMultiplier::new(alone * factor.get())?,
-                steps: self.steps(&choice),
-                choice,
+                steps: self.steps(&recipe),
+                recipe,
             })
         };
-        let candidates = choices.into_iter().zip(alone).zip(&tuning.candidate).map(candidate);
+        let candidates = recipes.into_iter().zip(alone).zip(&tuning.candidate).map(candidate);
         Ok((candidates.collect::<Result<_>>()?, [training, validation]))
     }
 
     /// All steps of one candidate.
-    fn trial(&self, choice: &Choice, sigma: NoiseMultiplier) -> Result<DpEvent> {
-        let step = match &choice.method {
+    fn trial(&self, recipe: &Recipe, sigma: NoiseMultiplier) -> Result<DpEvent> {
+        let step = match &recipe.method {
             Method::FullDescent => DpEvent::gaussian(sigma),
-            Method::Named(named) => self.named_step(named, sigma)?,
+            Method::Sgd(named) => self.named_step(named, sigma)?,
         };
-        Ok(step.repeated(self.steps(choice)))
+        Ok(step.repeated(self.steps(recipe)))
     }
 }
 

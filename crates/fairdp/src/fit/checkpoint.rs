@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::FitOptions;
 use crate::error::{FairdpError, Result};
 use crate::input;
-use crate::key::{Bound, DrawnKey, NoiseKey};
+use crate::key::{DrawnKey, NoiseBinding, NoiseKey};
 use crate::output::{self, Readers};
 use crate::seal::{sealed, sha256, unsealed};
 use crate::solver::State;
@@ -32,7 +32,7 @@ struct Checkpoint {
     key: DrawnKey,
     /// The name under the key of the records and the configuration.
     bound_to: String,
-    inputs: Inputs,
+    inputs: RunInputs,
     /// Whether the run has entered the ledger, or was about to.
     entered: bool,
     state: Option<State>,
@@ -41,7 +41,7 @@ struct Checkpoint {
 /// What a run that is continued must have in common with the one that began.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Inputs {
+struct RunInputs {
     /// sha256 of the configuration.
     config: String,
     /// What decides how sums are rounded: the same noise on figures that are rounded otherwise would
@@ -51,9 +51,9 @@ struct Inputs {
 
 /// What rank 0 tells the others.
 #[derive(Serialize, Deserialize)]
-struct Start {
+struct StartMessage {
     key: DrawnKey,
-    inputs: Inputs,
+    inputs: RunInputs,
     checkpoint: Option<Checkpoint>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Checkpoints {
     /// Of rank 0; the others write none.
     path: Option<PathBuf>,
     key: DrawnKey,
-    inputs: Inputs,
+    inputs: RunInputs,
     /// What is in the file, once the key is bound.
     checkpoint: Option<Checkpoint>,
     written: Instant,
@@ -73,26 +73,26 @@ impl Checkpoints {
     pub(crate) fn of_ranks(private: &Path, config: &str, arithmetic: &str, options: &FitOptions) -> Result<Self> {
         let FitOptions { seed, resume, .. } = *options;
         let ranks = &*options.ranks;
-        let inputs = Inputs { config: sha256(config.as_bytes()), arithmetic: arithmetic.to_owned() };
+        let inputs = RunInputs { config: sha256(config.as_bytes()), arithmetic: arithmetic.to_owned() };
         if ranks.size() == 1 {
             return Self::begin(private, inputs, seed, resume);
         }
         if ranks.rank() == 0 {
             let mut found = Self::begin(private, inputs, seed, resume)?;
-            let start = Start { key: found.key, inputs: found.inputs, checkpoint: found.checkpoint };
+            let start = StartMessage { key: found.key, inputs: found.inputs, checkpoint: found.checkpoint };
             ranks.broadcast(sealed(&start)?.into_bytes())?;
             (found.key, found.inputs, found.checkpoint) = (start.key, start.inputs, start.checkpoint);
             return Ok(found);
         }
         let text = String::from_utf8_lossy(&ranks.broadcast(Vec::new())?).into_owned();
-        let start: Start = unsealed(Path::new("checkpoint of rank 0"), &text)?;
+        let start: StartMessage = unsealed(Path::new("checkpoint of rank 0"), &text)?;
         if let Some(what) = inputs.differ_from(&start.inputs) {
             return Err(FairdpError::RanksDiffer { rank: ranks.rank(), input: what });
         }
         Ok(Self { path: None, key: start.key, inputs, checkpoint: start.checkpoint, written: Instant::now() })
     }
 
-    fn begin(private: &Path, inputs: Inputs, seed: Option<u64>, resume: bool) -> Result<Self> {
+    fn begin(private: &Path, inputs: RunInputs, seed: Option<u64>, resume: bool) -> Result<Self> {
         let path = private.join(NAME);
         let found = if resume && path.exists() { Some(Checkpoint::read(&path)?) } else { None };
         let key = match &found {
@@ -123,7 +123,7 @@ impl Checkpoints {
 
     /// Binds the key to the records, before the first draw; asked again, compares them with those
     /// that it is bound to.
-    pub(crate) fn bind(&mut self, bound: &Bound) -> Result<NoiseKey> {
+    pub(crate) fn bind(&mut self, bound: &NoiseBinding) -> Result<NoiseKey> {
         let name = self.key.name_of(bound);
         match &self.checkpoint {
             Some(known) if known.bound_to != name => {
@@ -203,7 +203,7 @@ impl Checkpoint {
     }
 }
 
-impl Inputs {
+impl RunInputs {
     fn differ_from(&self, other: &Self) -> Option<&'static str> {
         if self.config != other.config {
             return Some("configuration");
@@ -222,10 +222,10 @@ mod tests {
     fn a_run_goes_on_under_its_own_program_and_tables() {
         let folder = tempfile::tempdir().unwrap();
         let begin = |arithmetic: &str, resume| {
-            let inputs = Inputs { config: sha256(b"config"), arithmetic: arithmetic.to_owned() };
+            let inputs = RunInputs { config: sha256(b"config"), arithmetic: arithmetic.to_owned() };
             Checkpoints::begin(folder.path(), inputs, Some(1), resume)
         };
-        let bound = |config| Bound::new(RowsDigest::default(), None, config);
+        let bound = |config| NoiseBinding::new(RowsDigest::default(), None, config);
         begin("one", false).unwrap().bind(&bound("training")).unwrap();
         let refusal = |found: Result<()>| found.unwrap_err().to_string();
         assert!(refusal(begin("another", true).map(drop)).contains("the program, device or kind of processor is not"));

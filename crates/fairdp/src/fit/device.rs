@@ -3,8 +3,8 @@
 use dp_train::{Device, DeviceName, TrainError};
 
 use super::FitPlan;
-use crate::choice::Method;
 use crate::error::{FairdpError, Result};
+use crate::recipe::Method;
 
 /// The kind of device: each rounds in its own way.
 pub(super) fn kind(name: DeviceName) -> &'static str {
@@ -22,7 +22,7 @@ pub(super) fn kind(name: DeviceName) -> &'static str {
 /// this program cannot use.
 pub(super) fn open(name: DeviceName, plan: &FitPlan) -> Result<Device> {
     let invalid = |expected: String| FairdpError::invalid("device", name, expected);
-    let is_used = plan.candidates.iter().any(|candidate| matches!(candidate.choice.method, Method::Named(_)));
+    let is_used = plan.candidates.iter().any(|candidate| matches!(candidate.recipe.method, Method::Sgd(_)));
     if name != DeviceName::Cpu && !is_used {
         let expected = "cpu for the additive model with method \"auto\", whose sums are exact there; networks \
                         (model.kind = \"mlp\") and methods by name are trained on a GPU";

@@ -29,7 +29,7 @@ use self::candidates::{Candidate, Limits};
 pub use self::journal::Progress;
 pub use self::plan::{plan, plan_without_data};
 pub use self::size::TableSize;
-use crate::account::{Account, Part};
+use crate::account::{Account, Subset};
 use crate::bounds;
 use crate::budget::{Budget, Planned};
 use crate::config::{Config, ConfigText, Fairness};
@@ -72,7 +72,7 @@ pub struct FitOptions {
     pub program: Option<PathBuf>,
     /// What a caller that writes configurations itself knows of how their settings were chosen, say
     /// by earlier fits: the statement then does not say that they follow from public numbers.
-    pub known_of_settings: Option<String>,
+    pub settings_note: Option<String>,
     /// The processes that share the run: each sums its part of the records, and rank 0 writes. They
     /// change no bit of the result.
     pub ranks: Arc<dyn Collective>,
@@ -91,7 +91,7 @@ impl FitOptions {
             reference: false,
             keep_encoded: false,
             program: None,
-            known_of_settings: None,
+            settings_note: None,
             ranks: Arc::new(Alone),
         }
     }
@@ -143,19 +143,19 @@ impl FitPlan {
         refuse_delta(delta, n_records)?;
         let budget = Budget::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?;
         let thresholds = if config.fairness == Fairness::None { 0.0 } else { THRESHOLDS };
-        let n_bounds = bounds::paid_for(config).count();
+        let n_bounds = bounds::private_columns(config).count();
         let bounds = if n_bounds > 0 { BOUNDS } else { 0.0 };
         let mut releases = Vec::new();
-        for column in bounds::paid_for(config) {
-            releases.push(budget.planned(Part::Training, &bounds_of(&column.name), bounds / n_bounds as f64, 1)?);
+        for column in bounds::private_columns(config) {
+            releases.push(budget.planned(Subset::Training, &bounds_of(&column.name), bounds / n_bounds as f64, 1)?);
         }
         releases.extend([
-            budget.planned(Part::Training, "class counts", COUNTS, 1)?,
-            budget.planned(Part::Training, "mean squares of the features", SQUARES, 1)?,
+            budget.planned(Subset::Training, "class counts", COUNTS, 1)?,
+            budget.planned(Subset::Training, "mean squares of the features", SQUARES, 1)?,
         ]);
         let before = releases.len();
         if thresholds > 0.0 {
-            releases.push(budget.planned(Part::Training, "scores by group and class", thresholds, 1)?);
+            releases.push(budget.planned(Subset::Training, "scores by group and class", thresholds, 1)?);
         }
         let share = 1.0 - COUNTS - SQUARES - thresholds - bounds;
         let limits = Limits { config, budget, n_records, share, others: &releases };
@@ -173,7 +173,7 @@ impl FitPlan {
             }
         };
         if config.test.fraction.unwrap_or(0.0) > 0.0 || config.test.files.is_some() {
-            releases.push(budget.planned(Part::Test, "answers by group and class", 1.0, 1)?);
+            releases.push(budget.planned(Subset::Test, "answers by group and class", 1.0, 1)?);
         }
         Ok(Self { epsilon, delta, releases, uncovered, n_training: n_records, table: None, candidates })
     }
@@ -200,7 +200,7 @@ impl FitPlan {
 
     /// Whether there is a release on test records.
     fn has_test(&self) -> bool {
-        self.releases.iter().any(|release| release.part == Part::Test)
+        self.releases.iter().any(|release| release.part == Subset::Test)
     }
 
     /// The model and the method of everything that may be trained, each with its reason.

@@ -15,9 +15,9 @@ use crate::bounds;
 use crate::config::Config;
 use crate::error::Result;
 use crate::key::DrawnKey;
-use crate::parts::Division;
+use crate::rank_files::RankFiles;
 use crate::shared_ledger;
-use crate::source::Source;
+use crate::subsets::Division;
 
 /// Reads the table as [`fit`](super::fit) does, and says what it would release. Nothing is drawn
 /// and nothing is written; a folder that is named in the options must be one that the fit can take.
@@ -38,11 +38,11 @@ pub fn plan(
     }
     let mut journal = Journal::new(progress);
     let ranks: Arc<dyn Collective> = Arc::new(Alone);
-    let mut source = Source::new(config.training_files()?, &ranks, false)?;
+    let mut source = RankFiles::new(config.training_files()?, &ranks, false)?;
     // Which records a part has depends on the key; how many records there are does not.
     let key = DrawnKey::new(options.seed)?;
     let division = Division { shares: shares(config), key: &key };
-    let table = if bounds::paid_for(config).next().is_some() {
+    let table = if bounds::private_columns(config).next().is_some() {
         journal.stage("reading the table")?;
         bounds::count(config, "", &mut source, &|_| true)?.table
     } else {

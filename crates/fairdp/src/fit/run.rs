@@ -18,7 +18,7 @@ use super::tables::{TableSubset, Tables, can_share};
 use super::texts;
 use super::training::{Continuation, Trained, Training};
 use super::{FitOptions, FitPlan, Fitted, bounds_of};
-use crate::account::{Account, Part};
+use crate::account::{Account, Subset};
 use crate::bounds;
 use crate::card;
 use crate::config::{Config, ConfigText, Fairness, TuningEntry};
@@ -31,14 +31,14 @@ use crate::key::NoiseKey;
 use crate::model::{Model, PIPELINE, Pipeline, WEIGHTS};
 use crate::onnx::onnx;
 use crate::output::{self, Readers};
-use crate::parts::{Division, Shares, feature_facts};
-use crate::release::{FAIRNESS, Files};
+use crate::rank_files::RankFiles;
+use crate::release::{FAIRNESS, ReleaseFiles};
 use crate::seal::sha256;
 use crate::shared_ledger;
 use crate::solver::Streams as _;
 use crate::solver::exact::of_ranks;
-use crate::source::Source;
 use crate::statement::{Facts, Program, Statement};
+use crate::subsets::{Division, HeldOutShares, feature_facts};
 use crate::thresholds::{Edges, Scores, Thresholds, offsets};
 
 /// More threads than any machine has cores.
@@ -88,8 +88,8 @@ pub(super) fn check(config: &Config, path: &Path, options: &FitOptions) -> Resul
 }
 
 /// Shares of the parts of the training table.
-pub(super) fn shares(config: &Config) -> Shares {
-    Shares {
+pub(super) fn shares(config: &Config) -> HeldOutShares {
+    HeldOutShares {
         test: if config.test.files.is_some() { 0.0 } else { config.test.fraction.unwrap_or(0.0) },
         validation: config.tuning.as_ref().map_or(0.0, TuningEntry::fraction),
     }
@@ -123,7 +123,7 @@ fn run(
     let plan = FitPlan::of_table(document.config, document.path, tables.size(document.config)?)?;
     let remarks = describe(&tables, &schema, &mut journal)?;
     let key = run.bind(&tables, &mut checkpoints)?;
-    pool.install(|| tables.share_out(document.config, &plan.candidates[0].choice, division, private))?;
+    pool.install(|| tables.share_out(document.config, &plan.candidates[0].recipe, division, private))?;
     let account = plan.account()?;
     let total_epsilon = run.enter_ledger(&mut checkpoints, &key, &plan)?;
 
@@ -173,8 +173,8 @@ impl Run<'_> {
     fn read_tables(&self, checkpoints: &mut Checkpoints, journal: &mut Journal<'_>) -> Result<(Schema, Tables)> {
         let (config, options) = (self.config(), self.options);
         let planned = FitPlan::new(config, self.document.path, 0)?;
-        let is_shared = can_share(config, &planned.candidates[0].choice, options);
-        let mut source = Source::new(config.training_files()?, &options.ranks, is_shared)?;
+        let is_shared = can_share(config, &planned.candidates[0].recipe, options);
+        let mut source = RankFiles::new(config.training_files()?, &options.ranks, is_shared)?;
         let released = self.release_bounds(&mut source, checkpoints, journal)?;
         let schema = config.schema(&|name| released.get(name).cloned())?;
         journal.stage(format!("reading {}", config.table.files.join(", ")))?;
@@ -191,16 +191,16 @@ impl Run<'_> {
     /// ledger.
     fn release_bounds(
         &self,
-        source: &mut Source,
+        source: &mut RankFiles,
         checkpoints: &mut Checkpoints,
         journal: &mut Journal<'_>,
     ) -> Result<HashMap<String, Vec<f64>>> {
         let ConfigText { text, config, path } = self.document;
-        if bounds::paid_for(config).next().is_none() {
+        if bounds::private_columns(config).next().is_none() {
             return Ok(HashMap::new());
         }
         journal.stage("releasing bounds")?;
-        let counts = bounds::count(config, text, source, &|row| self.division.part(row) == Part::Training)?;
+        let counts = bounds::count(config, text, source, &|row| self.division.part(row) == Subset::Training)?;
         let plan = FitPlan::of_table(config, path, counts.table)?;
         let key = checkpoints.bind(&counts.bound)?;
         self.enter_ledger(checkpoints, &key, &plan)?;
@@ -376,7 +376,7 @@ impl Run<'_> {
             unit: texts::unit(config),
             records: tables.sizes(),
             test_figures: texts::test_figures(fairness),
-            tuning: texts::settings(config, plan, self.options.known_of_settings.as_deref()),
+            tuning: texts::settings(config, plan, self.options.settings_note.as_deref()),
             model: candidate.model.clone(),
             method: candidate.method.clone(),
             sampling: texts::sampling(plan),
@@ -395,7 +395,7 @@ impl Run<'_> {
         journal: &mut Journal<'_>,
     ) -> Result<()> {
         let Fitted { statement, fairness, diagnostics } = fitted;
-        let mut files = Files::default();
+        let mut files = ReleaseFiles::default();
         files.add(WEIGHTS, weights);
         files.add("model.onnx", onnx(model));
         files.add(PIPELINE, json(model.pipeline())?);

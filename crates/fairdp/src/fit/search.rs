@@ -12,10 +12,10 @@ use crate::config::Decision;
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
 use crate::model::{Layer, Model, Pipeline};
-use crate::parts::PartRows;
 use crate::solver::exact::{Grid, sum_rows};
 use crate::solver::rows::RowSource as _;
 use crate::solver::{Prepared, Streams as _};
+use crate::subsets::SubsetRows;
 
 /// Trains and compares; only the best trial's model and candidate leave.
 ///
@@ -25,7 +25,7 @@ use crate::solver::{Prepared, Streams as _};
 pub(super) fn search<'a>(
     training: &Training<'a>,
     trials: TrialCount,
-    [rows, validation]: [&PartRows<'_>; 2],
+    [rows, validation]: [&SubsetRows<'_>; 2],
     schema: &Schema,
     key: &NoiseKey,
     journal: &mut Journal<'_>,
@@ -84,7 +84,7 @@ impl Search<'_> {
     /// The best of the trials of these numbers.
     fn best(
         &self,
-        [rows, validation]: [&PartRows<'_>; 2],
+        [rows, validation]: [&SubsetRows<'_>; 2],
         numbers: impl Iterator<Item = u64>,
         journal: &mut Journal<'_>,
     ) -> Result<Option<Trial>> {
@@ -120,7 +120,7 @@ fn candidate<'a>(training: &Training<'a>, key: &NoiseKey) -> &'a Candidate {
 /// proper one.
 ///
 /// **Guarantee.** A record adds between 0 and 1, and one that was blanked nothing.
-fn score(trained: &Trained, prepared: &Prepared, schema: &Schema, rows: &PartRows<'_>) -> Result<f64> {
+fn score(trained: &Trained, prepared: &Prepared, schema: &Schema, rows: &SubsetRows<'_>) -> Result<f64> {
     let pipeline = Pipeline::new(schema.clone(), prepared.priors.clone(), Decision::default());
     let model = Model::new(pipeline, trained.layers.clone())?;
     let grid = Grid::new(1.0, rows.len());

@@ -107,7 +107,7 @@ impl TableSize {
     /// The noise of the gradients in a logit, of the worst candidate.
     fn in_logits(&self, config: &Config, plan: &FitPlan) -> f64 {
         let of = |candidate: &super::Candidate| {
-            let rate = candidate.choice.sampling_rate();
+            let rate = candidate.recipe.sampling_rate();
             let one = candidate.noise_multiplier.get() / (candidate.steps as f64).sqrt() / rate;
             // A row's length is about the root of the number of features; a balanced class has a
             // variance of a quarter, halved.

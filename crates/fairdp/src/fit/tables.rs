@@ -9,22 +9,22 @@ use dp_train::ranks::{Alone, Collective, held_by};
 use super::FitOptions;
 use super::size::TableSize;
 use crate::bounds;
-use crate::choice::{Choice, Method};
 use crate::config::{Config, UnitEntry};
 use crate::diagnostics::{Answers, Diagnostics, RecordCounts};
 use crate::error::{FairdpError, Result};
-use crate::key::Bound;
+use crate::key::NoiseBinding;
 use crate::model::Model;
-use crate::parts::{Division, HeldTable, Members, PartRows, not_in, split, within_most};
+use crate::rank_files::RankFiles;
+use crate::recipe::{Method, Recipe};
 use crate::solver::rows::RowSource as _;
-use crate::source::Source;
-use crate::thresholds::{Counts, Edges};
+use crate::subsets::{Division, HeldTable, RowList, SubsetRows, not_in, split, within_most};
+use crate::thresholds::{Edges, ScoreCounts};
 
 /// Whether each rank needs its own records alone. Trials are made side by side, each on all
 /// records; so is a network without privacy, whose sums depend on how they are split; and a table
 /// that is kept is kept whole.
-pub(super) fn can_share(config: &Config, choice: &Choice, options: &FitOptions) -> bool {
-    let trains_alone = options.reference && matches!(choice.method, Method::Named(_));
+pub(super) fn can_share(config: &Config, recipe: &Recipe, options: &FitOptions) -> bool {
+    let trains_alone = options.reference && matches!(recipe.method, Method::Sgd(_));
     config.tuning.is_none() && !trains_alone && !options.keep_encoded
 }
 
@@ -34,11 +34,11 @@ pub(super) struct Tables {
     pub(super) counts: TableCounts,
     /// Of a test table of its own.
     pub(super) test_counts: Option<TableCounts>,
-    source: Source,
+    source: RankFiles,
     /// A test table of its own, with the records of it that are used.
-    test: Option<(EncodedTable, Source, Members)>,
+    test: Option<(EncodedTable, RankFiles, RowList)>,
     /// Records of the training table that are used: for training, test, validation.
-    members: [Members; 3],
+    members: [RowList; 3],
 }
 
 impl Tables {
@@ -48,13 +48,13 @@ impl Tables {
     }
 
     /// What the noise on them is bound to.
-    pub(super) fn bound(&self, config: &str) -> Result<Bound> {
+    pub(super) fn bound(&self, config: &str) -> Result<NoiseBinding> {
         let of = |table: &EncodedTable| {
             let missing = || FairdpError::Internal("a table that was not read has no digest of its rows".into());
             table.rows_digest().ok_or_else(missing)
         };
         let test = self.test.as_ref().map(|(table, ..)| of(table)).transpose()?;
-        Ok(Bound::new(of(&self.training)?, test, config))
+        Ok(NoiseBinding::new(of(&self.training)?, test, config))
     }
 
     /// Reads the training table, and the test table if there is one; `place` is for a training
@@ -62,7 +62,7 @@ impl Tables {
     pub(super) fn read(
         config: &Config,
         schema: &Schema,
-        mut source: Source,
+        mut source: RankFiles,
         place: EncodedFile<'_>,
         folder: &Path,
         division: Division<'_>,
@@ -73,7 +73,7 @@ impl Tables {
         let (test, test_counts) = match &config.test.files {
             None => (None, None),
             Some(files) => {
-                let mut of_test = Source::new(config.files(files)?, ranks, source.is_shared())?;
+                let mut of_test = RankFiles::new(config.files(files)?, ranks, source.is_shared())?;
                 let (table, counts) = of_test.encode(schema, EncodedFile::Temporary(folder), folder)?;
                 let held = HeldTable { table: &table, ranks: of_test.ranks() };
                 let members = tested(held, HeldTable { table: &training, ranks: source.ranks() }, unit)?;
@@ -88,11 +88,11 @@ impl Tables {
     pub(super) fn share_out(
         &mut self,
         config: &Config,
-        choice: &Choice,
+        recipe: &Recipe,
         division: Division<'_>,
         folder: &Path,
     ) -> Result<()> {
-        let Method::Named(named) = &choice.method else { return Ok(()) };
+        let Method::Sgd(named) = &recipe.method else { return Ok(()) };
         let ranks = self.source.ranks();
         let (rank, size, n) = (ranks.rank(), ranks.size(), self.members[0].len());
         let starts: Vec<usize> =
@@ -134,7 +134,7 @@ impl Tables {
     /// What a plan needs to know of them.
     pub(super) fn size(&self, config: &Config) -> Result<TableSize> {
         Ok(TableSize {
-            records: self.members.iter().map(Members::len).sum(),
+            records: self.members.iter().map(RowList::len).sum(),
             test_records: self.test.as_ref().map(|(.., members)| members.len()),
             features: bounds::widest(config)?.width(),
         })
@@ -157,7 +157,7 @@ impl Tables {
 }
 
 /// Records of a table that are used, by part.
-fn divided(held: HeldTable<'_>, unit: Option<&UnitEntry>, division: Division<'_>) -> Result<[Members; 3]> {
+fn divided(held: HeldTable<'_>, unit: Option<&UnitEntry>, division: Division<'_>) -> Result<[RowList; 3]> {
     let mut parts = split(held, unit.is_some(), division)?;
     if let Some(unit) = unit {
         for part in &mut parts {
@@ -169,8 +169,8 @@ fn divided(held: HeldTable<'_>, unit: Option<&UnitEntry>, division: Division<'_>
 
 /// Records of a separate test table that are used. A unit with training records has none: a unit is
 /// in one part alone.
-fn tested(held: HeldTable<'_>, training: HeldTable<'_>, unit: Option<&UnitEntry>) -> Result<Members> {
-    let members = Members::all(held.table);
+fn tested(held: HeldTable<'_>, training: HeldTable<'_>, unit: Option<&UnitEntry>) -> Result<RowList> {
+    let members = RowList::all(held.table);
     let Some(unit) = unit else { return Ok(members) };
     let members = not_in(training, held, &members)?;
     within_most(held, &members, unit.max_records)
@@ -180,19 +180,19 @@ fn tested(held: HeldTable<'_>, training: HeldTable<'_>, unit: Option<&UnitEntry>
 #[derive(Clone, Copy)]
 pub(super) struct TableSubset<'a> {
     table: &'a EncodedTable,
-    source: &'a Source,
-    members: &'a Members,
+    source: &'a RankFiles,
+    members: &'a RowList,
 }
 
 impl<'a> TableSubset<'a> {
     /// They, for a solver on these ranks.
-    pub(super) fn rows(self, ranks: Arc<dyn Collective>) -> PartRows<'a> {
-        PartRows::new(self.table, self.members, ranks, self.source.is_shared())
+    pub(super) fn rows(self, ranks: Arc<dyn Collective>) -> SubsetRows<'a> {
+        SubsetRows::new(self.table, self.members, ranks, self.source.is_shared())
     }
 
     /// Calls `visit` with group, class and a model's probabilities of each of those that are here.
     fn visit_here(&self, model: &Model, visit: &mut dyn FnMut(u32, usize, &[f64])) {
-        let rows = PartRows::new(self.table, self.members, Arc::new(Alone), true);
+        let rows = SubsetRows::new(self.table, self.members, Arc::new(Alone), true);
         let mut probabilities = vec![0.0; model.classes().len()];
         rows.visit(self.members.held(), &mut |index, row| {
             if row.is_blank() {
@@ -218,7 +218,7 @@ impl<'a> TableSubset<'a> {
 
     /// Counts of those that are here, by group, class and bin of the score.
     pub(super) fn scores_here(&self, model: &Model, edges: &Edges) -> Vec<f64> {
-        let mut counts = Counts::new(edges, model.encoding().groups().len());
+        let mut counts = ScoreCounts::new(edges, model.encoding().groups().len());
         self.visit_here(model, &mut |group, label, probabilities| counts.add(group as usize, label, probabilities));
         counts.values
     }

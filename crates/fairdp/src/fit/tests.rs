@@ -11,13 +11,13 @@ use dp_table::example::Example;
 
 use super::run::shares;
 use super::{FitOptions, Fitted, Progress, fit};
-use crate::account::Part;
+use crate::account::Subset;
 use crate::config::Config;
 use crate::error::FairdpError;
 use crate::hook;
 use crate::init::{InitOptions, init};
 use crate::key::DrawnKey;
-use crate::parts::Division;
+use crate::subsets::Division;
 
 const N_ROWS: u64 = 3_000;
 const TUNING: &str = "\n[tuning]\nmean_trials = 1.5\nvalidation = 0.2\n\n[[tuning.candidate]]\n\n\
@@ -88,7 +88,7 @@ fn release(here: &Path, out: &str) -> Released {
 /// A key under which the first record is one to train on.
 fn copied_key(here: &Path) -> DrawnKey {
     let shares = shares(&Config::read(&here.join("fairdp.toml")).unwrap());
-    let is_training = |key: &DrawnKey| Division { shares, key }.part(0) == Part::Training;
+    let is_training = |key: &DrawnKey| Division { shares, key }.part(0) == Subset::Training;
     let mut keys = std::iter::repeat_with(|| DrawnKey::new(None).unwrap());
     keys.find(is_training).unwrap()
 }

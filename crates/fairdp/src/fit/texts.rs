@@ -61,7 +61,7 @@ pub(super) fn test_figures(fairness: &FairnessReport) -> String {
 /// How settings were chosen.
 pub(super) fn settings(config: &Config, plan: &FitPlan, known: Option<&str>) -> String {
     let Some(tuning) = &config.tuning else {
-        let given = config.given_settings();
+        let given = config.user_settings();
         if let Some(known) = known {
             let given = if given.is_empty() { String::new() } else { format!(", with {}", given.join(", ")) };
             return format!(
@@ -88,7 +88,7 @@ pub(super) fn settings(config: &Config, plan: &FitPlan, known: Option<&str>) -> 
 
 /// How records came into batches and parts.
 pub(super) fn sampling(plan: &FitPlan) -> String {
-    let mut rates: Vec<f64> = plan.candidates.iter().map(|candidate| candidate.choice.sampling_rate()).collect();
+    let mut rates: Vec<f64> = plan.candidates.iter().map(|candidate| candidate.recipe.sampling_rate()).collect();
     rates.retain(|rate| *rate < 1.0);
     let batches = if rates.is_empty() {
         "none: every step uses all training records, so nothing is amplified and nothing assumed of a sampler".into()

@@ -12,13 +12,13 @@ use super::FitPlan;
 use super::candidates::Candidate;
 use super::checkpoint::Checkpoints;
 use super::journal::Journal;
-use crate::by_method::{self, Run};
-use crate::choice::Method;
 use crate::error::Result;
 use crate::key::NoiseKey;
 use crate::model::Layer;
-use crate::parts::PartRows;
+use crate::recipe::Method;
+use crate::sgd::{self, SgdRun};
 use crate::solver::{self, FeatureFacts, Prepared, Settings, State};
+use crate::subsets::SubsetRows;
 
 /// What training needs besides records.
 pub(super) struct Training<'a> {
@@ -65,7 +65,7 @@ impl Training<'_> {
     }
 
     /// Releases what comes before the first gradient.
-    pub(super) fn prepare(&self, candidate: &Candidate, rows: &PartRows<'_>, key: &NoiseKey) -> Result<Prepared> {
+    pub(super) fn prepare(&self, candidate: &Candidate, rows: &SubsetRows<'_>, key: &NoiseKey) -> Result<Prepared> {
         let settings = self.settings(candidate)?;
         self.pool.install(|| solver::prepare(rows, self.n_classes, self.facts, &settings, key))
     }
@@ -74,7 +74,7 @@ impl Training<'_> {
     pub(super) fn run(
         &self,
         candidate: &Candidate,
-        rows: &PartRows<'_>,
+        rows: &SubsetRows<'_>,
         prepared: &Prepared,
         key: &NoiseKey,
         continuation: Option<Continuation<'_>>,
@@ -88,7 +88,7 @@ impl Training<'_> {
     pub(super) fn without_privacy(
         &self,
         candidate: &Candidate,
-        rows: &PartRows<'_>,
+        rows: &SubsetRows<'_>,
         key: &NoiseKey,
         journal: &mut Journal<'_>,
     ) -> Result<Trained> {
@@ -103,7 +103,7 @@ impl Training<'_> {
         candidate: &Candidate,
         settings: &Settings,
         is_private: bool,
-        rows: &PartRows<'_>,
+        rows: &SubsetRows<'_>,
         prepared: &Prepared,
         key: &NoiseKey,
         continuation: Option<Continuation<'_>>,
@@ -113,7 +113,7 @@ impl Training<'_> {
             Some(Continuation { state, checkpoints, trainer }) => (state, Some(checkpoints), Some(trainer)),
             None => (None, None, None),
         };
-        let layers = match &candidate.choice.method {
+        let layers = match &candidate.recipe.method {
             Method::FullDescent => {
                 let linear = self.pool.install(|| {
                     solver::train(rows, prepared, self.facts, settings, key, saved, &mut |state| {
@@ -123,9 +123,9 @@ impl Training<'_> {
                 })?;
                 vec![Layer::of(&linear)]
             }
-            Method::Named(named) => {
-                let run = Run {
-                    architecture: &candidate.choice.architecture,
+            Method::Sgd(named) => {
+                let run = SgdRun {
+                    architecture: &candidate.recipe.architecture,
                     named,
                     noise_multiplier: is_private.then_some(settings.gradients),
                     delta: Delta::new(self.plan.delta)?,
@@ -137,7 +137,7 @@ impl Training<'_> {
                     checkpoint: trainer.map(Path::to_path_buf),
                     ranks: self.ranks.clone(),
                 };
-                by_method::train(rows, prepared, self.facts, &run, key, &mut |done| journal.step(done, named.steps))?
+                sgd::train(rows, prepared, self.facts, &run, key, &mut |done| journal.step(done, named.steps))?
             }
         };
         Ok(Trained { layers, priors: prepared.priors.clone() })

@@ -81,7 +81,7 @@ fn number(
     let mapped = graph.apply("MatMul", &format!("{column}: mapped"), &[&passed, &map], &[]);
     let present = graph.apply("Add", &format!("{column}: present"), &[&mapped, &shift], &[]);
     let mut is_missing = vec![graph.apply("IsNaN", &format!("{column}: is absent"), &[column], &[])];
-    for (marker, _) in Known::new(&[], markers, 0).numbers {
+    for (marker, _) in ValuePositions::new(&[], markers, 0).numbers {
         let marker = graph.floats(&format!("{column}: marker"), &[1, 1], &[marker as f32]);
         is_missing.push(graph.apply("Equal", &format!("{column}: is marked"), &[column, &marker], &[]));
     }
@@ -117,7 +117,7 @@ fn category(
     rows.extend(vec![0.0; width]);
     let unlisted = if other { values.len() } else { width };
     let absent = if missing { width - 1 } else { unlisted };
-    let known = Known::new(values, markers, absent);
+    let known = ValuePositions::new(values, markers, absent);
     let (keys, positions): (Vec<String>, Vec<i64>) = known.texts.into_iter().unzip();
     let flat = graph.integers(&format!("{column}: flat"), &[-1]);
     let texts = graph.apply("Reshape", &format!("{column}: texts"), &[column, &flat], &[]);
@@ -145,12 +145,12 @@ fn category(
 }
 
 /// Declared values and markers with their positions: by text, and by number.
-struct Known {
+struct ValuePositions {
     texts: BTreeMap<String, i64>,
     numbers: Vec<(f64, i64)>,
 }
 
-impl Known {
+impl ValuePositions {
     fn new(values: &[String], markers: &[String], absent: usize) -> Self {
         let mut known = Self { texts: BTreeMap::new(), numbers: Vec::new() };
         let meanings = values.iter().zip(Value::all_of(values)).enumerate();

@@ -19,14 +19,14 @@ pub struct TableCounts {
     /// Why the first ten of them were dropped.
     pub examples: Vec<String>,
     /// By input column, in the schema's order.
-    pub columns: Vec<ColumnTally>,
+    pub columns: Vec<ColumnCounts>,
     /// By column of groups, in the schema's order; empty where groups were not looked for.
-    pub groups: Vec<ColumnTally>,
+    pub groups: Vec<ColumnCounts>,
 }
 
 /// What was met in one column, in the rows that fit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ColumnTally {
+pub struct ColumnCounts {
     /// Its name.
     pub column: String,
     /// Numbers outside the declared bounds, set to the nearest one.
@@ -42,7 +42,7 @@ pub struct ColumnTally {
 
 /// What a value turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Met {
+pub(crate) enum ReadOutcome {
     /// One that is declared, or a number within its bounds.
     Declared,
     Clamped,
@@ -53,7 +53,7 @@ pub(crate) enum Met {
 impl TableCounts {
     /// None yet of these inputs and groups.
     pub(crate) fn new<'a>(columns: impl Iterator<Item = &'a str>, groups: impl Iterator<Item = &'a str>) -> Self {
-        let tally = |column: &str| ColumnTally { column: column.into(), ..ColumnTally::default() };
+        let tally = |column: &str| ColumnCounts { column: column.into(), ..ColumnCounts::default() };
         Self { columns: columns.map(tally).collect(), groups: groups.map(tally).collect(), ..Self::default() }
     }
 
@@ -73,15 +73,15 @@ impl TableCounts {
     }
 
     /// A row that fits: what its inputs and its groups are.
-    pub(crate) fn accept(&mut self, inputs: &[Met], groups: &[Met]) {
+    pub(crate) fn accept(&mut self, inputs: &[ReadOutcome], groups: &[ReadOutcome]) {
         self.rows += 1;
         let tallies = self.columns.iter_mut().zip(inputs).chain(self.groups.iter_mut().zip(groups));
         for (tally, met) in tallies {
             match met {
-                Met::Declared => {}
-                Met::Clamped => tally.clamped += 1,
-                Met::Missing => tally.missing += 1,
-                Met::Other => tally.other += 1,
+                ReadOutcome::Declared => {}
+                ReadOutcome::Clamped => tally.clamped += 1,
+                ReadOutcome::Missing => tally.missing += 1,
+                ReadOutcome::Other => tally.other += 1,
             }
         }
     }
@@ -134,7 +134,7 @@ impl TableCounts {
     }
 
     /// Values that are not declared, or missing where that is not declared.
-    fn remark(&self, what: &str, tally: &ColumnTally, is_missing_foreseen: bool, remarks: &mut Vec<String>) {
+    fn remark(&self, what: &str, tally: &ColumnCounts, is_missing_foreseen: bool, remarks: &mut Vec<String>) {
         let name = printable(&tally.column);
         let are = |count: u64| if count == 1 { "is" } else { "are" };
         if tally.other > 0 {
@@ -156,7 +156,7 @@ impl TableCounts {
     }
 
     /// So many of the values that are there, in the rows that fit.
-    fn of(&self, count: u64, tally: &ColumnTally) -> String {
+    fn of(&self, count: u64, tally: &ColumnCounts) -> String {
         format!("{} of {}", thousands(count), thousands(self.rows - self.dropped - tally.missing))
     }
 }

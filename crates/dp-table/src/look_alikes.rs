@@ -26,7 +26,7 @@ pub enum Difference {
 
 /// Texts that differ in nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Alike {
+pub struct LookAlikes {
     /// The texts, sorted.
     pub texts: Vec<String>,
     /// In what they differ.
@@ -63,7 +63,7 @@ impl fmt::Display for Difference {
 }
 
 /// Those of different texts that look alike.
-pub(crate) fn alike<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Alike> {
+pub(crate) fn look_alikes<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<LookAlikes> {
     let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for text in texts {
         groups.entry(without(text, &ALL)).or_default().push(text);
@@ -86,7 +86,7 @@ pub(crate) fn alike<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<Alike> {
                 differ_by.extend(ALL.into_iter().find(is_all));
             }
             differ_by.sort_unstable();
-            Alike { texts: texts.into_iter().map(str::to_owned).collect(), differ_by }
+            LookAlikes { texts: texts.into_iter().map(str::to_owned).collect(), differ_by }
         })
         .collect()
 }
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn texts_that_look_alike_are_told_with_their_difference() {
         let found = |texts: &[&str]| {
-            let mut found = alike(texts.iter().copied()).into_iter().map(|alike| alike.differ_by);
+            let mut found = look_alikes(texts.iter().copied()).into_iter().map(|alike| alike.differ_by);
             (found.next(), found.next())
         };
         for (texts, expected) in [
@@ -135,7 +135,7 @@ mod tests {
         }
         let apart = ["a", "b", "ab", "1", "2", "10", "-1", "cafe", "caf\u{e9}", "", "clerk 1", "clerk 2"];
         assert_eq!(found(&apart), (None, None));
-        let two = alike(["b", "A", "B", "a", "c"].into_iter());
+        let two = look_alikes(["b", "A", "B", "a", "c"].into_iter());
         assert_eq!(two.iter().map(|alike| alike.texts.join(" ")).collect::<Vec<_>>(), ["A a", "B b"]);
     }
 }

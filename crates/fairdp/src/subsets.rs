@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dp_table::{BlockKind, EncodedTable};
 use dp_train::ranks::{Alone, Collective};
 
-use crate::account::Part;
+use crate::account::Subset;
 use crate::error::{FairdpError, Result};
 use crate::key::DrawnKey;
 use crate::solver::FeatureFacts;
@@ -19,7 +19,7 @@ const KEPT_VALUES: usize = 128 << 20;
 /// The records of a part, by their positions in it: how many there are on all ranks, and which of
 /// them are here.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Members {
+pub(crate) struct RowList {
     len: usize,
     /// Position of the first one that is here.
     first: usize,
@@ -33,7 +33,7 @@ enum Rows {
     Some(Vec<u32>),
 }
 
-impl Members {
+impl RowList {
     /// All rows of a table.
     pub(crate) fn all(table: &EncodedTable) -> Self {
         let held = table.held();
@@ -85,7 +85,7 @@ impl Members {
 
 /// Members that are here, rank after rank: how many there are of each part on all ranks, and where
 /// those of this rank begin.
-fn gathered<const N: usize>(here: [Vec<u32>; N], ranks: &dyn Collective) -> Result<[Members; N]> {
+fn gathered<const N: usize>(here: [Vec<u32>; N], ranks: &dyn Collective) -> Result<[RowList; N]> {
     let lengths: Vec<u8> = here.iter().flat_map(|rows| (rows.len() as u64).to_le_bytes()).collect();
     let lengths = ranks.gather(lengths)?;
     let length = |rank: usize, part: usize| {
@@ -95,7 +95,7 @@ fn gathered<const N: usize>(here: [Vec<u32>; N], ranks: &dyn Collective) -> Resu
     let mut part = 0;
     Ok(here.map(|rows| {
         let up_to = |rank: usize| (0..rank).map(|rank| length(rank, part)).sum();
-        let members = Members { len: up_to(lengths.len()), first: up_to(ranks.rank()), rows: Rows::Some(rows) };
+        let members = RowList { len: up_to(lengths.len()), first: up_to(ranks.rank()), rows: Rows::Some(rows) };
         part += 1;
         members
     }))
@@ -103,7 +103,7 @@ fn gathered<const N: usize>(here: [Vec<u32>; N], ranks: &dyn Collective) -> Resu
 
 /// Shares of the records: of all for the test, of the others for comparing trials.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Shares {
+pub(crate) struct HeldOutShares {
     pub(crate) test: f64,
     pub(crate) validation: f64,
 }
@@ -111,20 +111,20 @@ pub(crate) struct Shares {
 /// How the records are divided: the shares of the parts, and the key that draws them.
 #[derive(Clone, Copy)]
 pub(crate) struct Division<'a> {
-    pub(crate) shares: Shares,
+    pub(crate) shares: HeldOutShares,
     pub(crate) key: &'a DrawnKey,
 }
 
 impl Division<'_> {
     /// The part of a record, by its number or its unit. A keyed hash decides, so that no record
     /// moves another.
-    pub(crate) fn part(self, number: u64) -> Part {
+    pub(crate) fn part(self, number: u64) -> Subset {
         if is_drawn("test part", number, self.shares.test, self.key) {
-            Part::Test
+            Subset::Test
         } else if is_drawn("validation part", number, self.shares.validation, self.key) {
-            Part::Validation
+            Subset::Validation
         } else {
-            Part::Training
+            Subset::Training
         }
     }
 }
@@ -137,18 +137,18 @@ pub(crate) struct HeldTable<'a> {
 }
 
 /// Training, test and validation records, by their public numbers or their units.
-pub(crate) fn split(held: HeldTable<'_>, has_units: bool, division: Division<'_>) -> Result<[Members; 3]> {
+pub(crate) fn split(held: HeldTable<'_>, has_units: bool, division: Division<'_>) -> Result<[RowList; 3]> {
     let (table, shares) = (held.table, division.shares);
     if shares.test <= 0.0 && shares.validation <= 0.0 {
-        let none = || Members { len: 0, first: 0, rows: Rows::Some(Vec::new()) };
-        return Ok([Members::all(table), none(), none()]);
+        let none = || RowList { len: 0, first: 0, rows: Rows::Some(Vec::new()) };
+        return Ok([RowList::all(table), none(), none()]);
     }
     refuse_long(table)?;
     let mut parts = [const { Vec::new() }; 3];
     for row in table.held() {
         let number = if has_units { table.unit(row) } else { row as u64 };
         let part = division.part(number);
-        if let Some(place) = Part::ALL.iter().position(|one| *one == part) {
+        if let Some(place) = Subset::ALL.iter().position(|one| *one == part) {
             parts[place].push(row as u32);
         }
     }
@@ -173,7 +173,7 @@ fn is_drawn(purpose: &str, number: u64, fraction: f64, key: &DrawnKey) -> bool {
 
 /// The members without records beyond the most of a unit. The first ones of the table are used, and
 /// records that were dropped count. So the number of used records is as public as the units are.
-pub(crate) fn within_most(held: HeldTable<'_>, members: &Members, most: u64) -> Result<Members> {
+pub(crate) fn within_most(held: HeldTable<'_>, members: &RowList, most: u64) -> Result<RowList> {
     let HeldTable { table, ranks } = held;
     let rows = || members.held().map(|index| members.row(index));
     let mut seen: HashMap<u64, u64> = HashMap::new();
@@ -203,7 +203,7 @@ pub(crate) fn within_most(held: HeldTable<'_>, members: &Members, most: u64) -> 
 }
 
 /// The members of a table whose units have no records in another table.
-pub(crate) fn not_in(other: HeldTable<'_>, held: HeldTable<'_>, members: &Members) -> Result<Members> {
+pub(crate) fn not_in(other: HeldTable<'_>, held: HeldTable<'_>, members: &RowList) -> Result<RowList> {
     let here = other.table.held().map(|row| other.table.unit(row));
     let message = here.flat_map(u64::to_le_bytes).collect();
     let mut units = HashSet::new();
@@ -214,9 +214,9 @@ pub(crate) fn not_in(other: HeldTable<'_>, held: HeldTable<'_>, members: &Member
 }
 
 /// A part's records for a solver.
-pub(crate) struct PartRows<'a> {
+pub(crate) struct SubsetRows<'a> {
     table: &'a EncodedTable,
-    members: &'a Members,
+    members: &'a RowList,
     ranks: Arc<dyn Collective>,
     /// What this rank sums.
     share: Range<usize>,
@@ -224,12 +224,12 @@ pub(crate) struct PartRows<'a> {
     kept: Option<SparseBlock>,
 }
 
-impl<'a> PartRows<'a> {
+impl<'a> SubsetRows<'a> {
     /// For several ranks, each of which sums the records that it has, or its share where each has
     /// all of them.
     pub(crate) fn new(
         table: &'a EncodedTable,
-        members: &'a Members,
+        members: &'a RowList,
         ranks: Arc<dyn Collective>,
         is_shared: bool,
     ) -> Self {
@@ -264,7 +264,7 @@ impl<'a> PartRows<'a> {
     }
 }
 
-impl RowSource for PartRows<'_> {
+impl RowSource for SubsetRows<'_> {
     fn len(&self) -> usize {
         self.members.len()
     }

@@ -8,38 +8,38 @@ use std::fmt::Write as _;
 /// names look alike, are written as `\u{1b}`.
 ///
 /// ```
-/// assert_eq!(fairdp::plain("é 5 %"), "é 5 %");
-/// assert_eq!(fairdp::plain("a\u{1b}[31m\n\u{202e}b"), "a\\u{1b}[31m\\u{a}\\u{202e}b");
+/// assert_eq!(fairdp::printable("é 5 %"), "é 5 %");
+/// assert_eq!(fairdp::printable("a\u{1b}[31m\n\u{202e}b"), "a\\u{1b}[31m\\u{a}\\u{202e}b");
 /// ```
-pub fn plain(text: &str) -> Cow<'_, str> {
+pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
     }
-    let mut plain = String::with_capacity(text.len());
+    let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
-        if is_hidden(letter) { plain.extend(letter.escape_unicode()) } else { plain.push(letter) }
+        if is_hidden(letter) { escaped.extend(letter.escape_unicode()) } else { escaped.push(letter) }
     }
-    Cow::Owned(plain)
+    Cow::Owned(escaped)
 }
 
 /// A JSON document with such letters as escapes of JSON, line breaks between its values aside: the
 /// same document.
-pub fn plain_json(document: &str) -> Cow<'_, str> {
+pub fn printable_json(document: &str) -> Cow<'_, str> {
     let is_hidden = |letter: char| letter != '\n' && is_hidden(letter);
     if !document.contains(is_hidden) {
         return Cow::Borrowed(document);
     }
-    let mut plain = String::with_capacity(document.len());
+    let mut escaped = String::with_capacity(document.len());
     for letter in document.chars() {
         if is_hidden(letter) {
             for unit in letter.encode_utf16(&mut [0; 2]) {
-                let _ = write!(plain, "\\u{unit:04x}");
+                let _ = write!(escaped, "\\u{unit:04x}");
             }
         } else {
-            plain.push(letter);
+            escaped.push(letter);
         }
     }
-    Cow::Owned(plain)
+    Cow::Owned(escaped)
 }
 
 /// Controls, marks of direction, separators of lines, and letters that show nothing.
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn nothing_hidden_is_left() {
         let all = ('\0'..=char::MAX).collect::<String>();
-        assert!(!plain(&all).contains(is_hidden));
+        assert!(!printable(&all).contains(is_hidden));
         for letter in
             ['\u{7}', '\u{1b}', '\u{7f}', '\u{9b}', '\u{200f}', '\u{202e}', '\u{2066}', '\u{2028}', '\u{e0041}']
         {
@@ -76,7 +76,7 @@ mod tests {
         for text in [&all, "\"\\\u{1b}\n", "a\u{202e}\\", "🙂\u{e0041}\u{9b}"] {
             let value = serde_json::json!({ text: [text, "plain"] });
             let document = serde_json::to_string_pretty(&value).unwrap();
-            let shown = plain_json(&document);
+            let shown = printable_json(&document);
             assert!(!shown.contains(|letter| letter != '\n' && is_hidden(letter)));
             assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
         }

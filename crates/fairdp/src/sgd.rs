@@ -19,13 +19,13 @@ use dp_train::{
     StepView, TrainConfig, Trainer,
 };
 
-use crate::choice::{Architecture, Named};
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
 use crate::model::Layer;
-use crate::parts::PartRows;
+use crate::recipe::{Architecture, SgdMethod};
 use crate::solver::rows::RowSource as _;
 use crate::solver::{FeatureFacts, Pace, Prepared, Streams as _};
+use crate::subsets::SubsetRows;
 
 /// Bytes of all features: they are held in memory as they are.
 const MOST_BYTES: usize = 4 << 30;
@@ -35,9 +35,9 @@ const NETWORK_RATE: f64 = 0.02;
 const INTERVAL: u64 = 1;
 
 /// What a run is besides its records.
-pub(crate) struct Run<'a> {
+pub(crate) struct SgdRun<'a> {
     pub(crate) architecture: &'a Architecture,
-    pub(crate) named: &'a Named,
+    pub(crate) named: &'a SgdMethod,
     /// Of the gradients, over what a unit can change; without one the run is not private.
     pub(crate) noise_multiplier: Option<NoiseMultiplier>,
     pub(crate) delta: Delta,
@@ -54,14 +54,14 @@ pub(crate) struct Run<'a> {
 
 /// Trains a model: its layers on the features as they are.
 pub(crate) fn train(
-    rows: &PartRows<'_>,
+    rows: &SubsetRows<'_>,
     prepared: &Prepared,
     facts: FeatureFacts,
-    run: &Run<'_>,
+    run: &SgdRun<'_>,
     key: &NoiseKey,
     progress: &mut dyn FnMut(u64) -> Result<()>,
 ) -> Result<Vec<Layer>> {
-    let inputs = Inputs::new(prepared, facts, run);
+    let inputs = InputScaling::new(prepared, facts, run);
     let n_inputs = rows.width() - 1;
     let public = PublicFacts { n_records: rows.len(), n_inputs, n_classes: run.n_classes, n_groups: run.n_groups };
     let plan = Plan::new(config(rows, prepared, facts, run)?, public)?;
@@ -91,7 +91,7 @@ pub(crate) fn train(
         }
         trainer = trainer.with_checkpoints(Checkpoints::new(path, CheckpointInterval::Seconds(INTERVAL)))?;
     }
-    let mut steps = Steps { progress, ended: None };
+    let mut steps = StepCounter { progress, ended: None };
     let run = trainer.run(&mut steps);
     match steps.ended {
         Some(error) => return Err(error),
@@ -112,7 +112,7 @@ fn compare(accounted: &DpEvent, trained: &DpEvent) -> Result<()> {
     Err(FairdpError::NotAccounted { released: Box::new(inner.clone()), accounted: Box::new(accounted.clone()) })
 }
 
-fn config(rows: &PartRows<'_>, prepared: &Prepared, facts: FeatureFacts, run: &Run<'_>) -> Result<TrainConfig> {
+fn config(rows: &SubsetRows<'_>, prepared: &Prepared, facts: FeatureFacts, run: &SgdRun<'_>) -> Result<TrainConfig> {
     let named = run.named;
     let bound = prepared.scales.row_bound;
     let loss = if run.n_classes == 2 { Loss::BceWithLogits } else { Loss::SoftmaxCrossEntropy };
@@ -163,15 +163,15 @@ impl Times for NoiseMultiplier {
 }
 
 /// How features become a model's inputs: all but the constant, each times its factor.
-struct Inputs {
+struct InputScaling {
     factors: Vec<f64>,
     constant: usize,
     /// Root of the mean square length of a row.
     length: f64,
 }
 
-impl Inputs {
-    fn new(prepared: &Prepared, facts: FeatureFacts, run: &Run<'_>) -> Self {
+impl InputScaling {
+    fn new(prepared: &Prepared, facts: FeatureFacts, run: &SgdRun<'_>) -> Self {
         // The gradients of a network's first two layers are then about as long as each other.
         let length = match run.architecture {
             Architecture::Additive => 1.0,
@@ -184,7 +184,13 @@ impl Inputs {
 
     /// The records of a rank as `dp_train` takes them. One that was blanked has no numbers for
     /// features: it adds 0 to every sum and count.
-    fn records(&self, rows: &PartRows<'_>, held: Range<usize>, facts: PublicFacts, run: &Run<'_>) -> Result<Records> {
+    fn records(
+        &self,
+        rows: &SubsetRows<'_>,
+        held: Range<usize>,
+        facts: PublicFacts,
+        run: &SgdRun<'_>,
+    ) -> Result<Records> {
         let width = facts.n_inputs;
         let needed = held.len().saturating_mul(rows.width()).saturating_mul(size_of::<f32>());
         if needed > MOST_BYTES {
@@ -276,12 +282,12 @@ impl Inputs {
 }
 
 /// Counts steps, and ends the run where whoever is told says so.
-struct Steps<'a> {
+struct StepCounter<'a> {
     progress: &'a mut dyn FnMut(u64) -> Result<()>,
     ended: Option<FairdpError>,
 }
 
-impl Observer for Steps<'_> {
+impl Observer for StepCounter<'_> {
     fn wants_state(&self, _step: u64) -> bool {
         self.ended.is_some()
     }

@@ -14,14 +14,14 @@ use crate::error::{FairdpError, Result};
 ///
 /// Where a rank cannot read its part, all of them read the whole table: so each has the error that
 /// a process alone would have.
-pub(crate) struct Source {
+pub(crate) struct RankFiles {
     files: TableFiles,
     /// Those that read the table together; one process alone if every rank reads all of it.
     ranks: Arc<dyn Collective>,
     index: Option<RowIndex>,
 }
 
-impl Source {
+impl RankFiles {
     /// A table of which every rank reads all rows, unless it is to be shared.
     pub(crate) fn new(files: TableFiles, ranks: &Arc<dyn Collective>, is_shared: bool) -> Result<Self> {
         let mut source = Self { files, ranks: ranks.clone(), index: None };

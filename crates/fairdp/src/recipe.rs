@@ -5,7 +5,7 @@ use std::fmt::Display;
 use dp_accounting::{DpEvent, NoiseMultiplier, SamplingRate};
 use dp_clipping::{ClipConfig, ClipError, PresetParams, PublicContext, registry};
 
-use crate::config::fault::Fault;
+use crate::config::entry_error::EntryError;
 use crate::config::nearest::nearest;
 use crate::config::{MethodEntry, ModelEntry, ModelKind};
 use crate::error::Result;
@@ -20,7 +20,7 @@ const MOST_HIDDEN: usize = 4_096;
 
 /// What is trained, and how.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Choice {
+pub(crate) struct Recipe {
     pub(crate) architecture: Architecture,
     pub(crate) method: Method,
 }
@@ -53,12 +53,12 @@ pub(crate) enum Method {
     /// [`crate::solver`]: steps over all records, whose rows are bounded in advance.
     FullDescent,
     /// A method of the registry.
-    Named(Named),
+    Sgd(SgdMethod),
 }
 
 /// A method of the registry with its settings.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Named {
+pub(crate) struct SgdMethod {
     pub(crate) name: &'static str,
     pub(crate) clipping: ClipConfig,
     pub(crate) sampling_rate: SamplingRate,
@@ -68,23 +68,23 @@ pub(crate) struct Named {
     is_asked_for: bool,
 }
 
-impl Choice {
+impl Recipe {
     pub(crate) fn new(
         model: &ModelEntry,
         method: &MethodEntry,
         has_groups: bool,
         records_per_unit: u64,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, EntryError> {
         let architecture = match (model.kind, &model.hidden) {
             (ModelKind::Auto | ModelKind::Additive, None) => Architecture::Additive,
             (ModelKind::Auto | ModelKind::Additive, Some(_)) => {
-                return Err(Fault::new("model.hidden", "model.hidden: expected with kind = \"mlp\" alone"));
+                return Err(EntryError::new("model.hidden", "model.hidden: expected with kind = \"mlp\" alone"));
             }
             (ModelKind::Mlp, None) => Architecture::Mlp { hidden: vec![HIDDEN] },
             (ModelKind::Mlp, Some(hidden)) => {
                 if hidden.is_empty() || hidden.iter().any(|width| !(1..=MOST_HIDDEN).contains(width)) {
                     let expected = format!("one width or more, each from 1 to {MOST_HIDDEN}");
-                    return Err(Fault::value("model.hidden", format!("{hidden:?}"), expected));
+                    return Err(EntryError::value("model.hidden", format!("{hidden:?}"), expected));
                 }
                 Architecture::Mlp { hidden: hidden.clone() }
             }
@@ -100,19 +100,19 @@ impl Choice {
             if let Some((key, _)) = keys.iter().find(|(_, is_given)| *is_given) {
                 let place = format!("method.{key}");
                 let message = format!("{place}: expected with a method by name alone (`fairdp methods`)");
-                return Err(Fault::new(place, message));
+                return Err(EntryError::new(place, message));
             }
             return Ok(Self { architecture, method: Method::FullDescent });
         }
-        let named = Named::new(name, method, &architecture, has_groups, records_per_unit)?;
-        Ok(Self { architecture, method: Method::Named(named) })
+        let named = SgdMethod::new(name, method, &architecture, has_groups, records_per_unit)?;
+        Ok(Self { architecture, method: Method::Sgd(named) })
     }
 
     /// Probability with which a record enters a step's batch.
     pub(crate) fn sampling_rate(&self) -> f64 {
         match &self.method {
             Method::FullDescent => 1.0,
-            Method::Named(named) => named.sampling_rate.get(),
+            Method::Sgd(named) => named.sampling_rate.get(),
         }
     }
 
@@ -137,8 +137,8 @@ impl Choice {
                  choose, and at equal ε the noise of a run is least when every step uses every record"
                     .into()
             }
-            Method::Named(named) if named.is_asked_for => format!("{}, as asked for", named.name),
-            Method::Named(named) => format!(
+            Method::Sgd(named) if named.is_asked_for => format!("{}, as asked for", named.name),
+            Method::Sgd(named) => format!(
                 "{}, the default for a network: one constant threshold, so that the whole share goes to the gradients and none \
                  to counts",
                 named.name
@@ -149,7 +149,7 @@ impl Choice {
 
 /// The key, after a point, of the setting that was given the value that a method refuses under a
 /// name of its own; nothing if none was.
-fn given_as(error: &ClipError, settings: Option<&PresetParams>) -> String {
+fn refused_key(error: &ClipError, settings: Option<&PresetParams>) -> String {
     let ClipError::InvalidParameter { value, .. } = error else { return String::new() };
     let Some(Ok(serde_json::Value::Object(settings))) = settings.map(serde_json::to_value) else {
         return String::new();
@@ -158,63 +158,63 @@ fn given_as(error: &ClipError, settings: Option<&PresetParams>) -> String {
     key.unwrap_or_default()
 }
 
-impl Named {
+impl SgdMethod {
     fn new(
         name: &str,
         method: &MethodEntry,
         architecture: &Architecture,
         has_groups: bool,
         records_per_unit: u64,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, EntryError> {
         let is_asked_for = name != "auto";
         let Ok(entry) = registry::find(if is_asked_for { name } else { "dpsgd" }) else {
             let known = std::iter::once("auto").chain(registry::methods().iter().map(|entry| entry.name));
             let meant = nearest(name, known).unwrap_or("auto");
             let message = format!("method.name = \"{name}\": unknown; the nearest known one is `{meant}`");
-            return Err(Fault::new("method.name", message));
+            return Err(EntryError::new("method.name", message));
         };
         let settings =
             method.settings.unwrap_or(PresetParams { clip_norm: architecture.clip_norm(), ..Default::default() });
         if let Some(key) = method.settings.and_then(|given| entry.unread(&given).into_iter().next()) {
             let place = format!("method.settings.{key}");
             let message = format!("{place}: {} does not read it", entry.name);
-            return Err(Fault::new(place, message));
+            return Err(EntryError::new(place, message));
         }
         let clipping = entry.config(&settings);
-        let unfit = |error: &dyn Display| Fault::new("method.settings", format!("method.settings: {error}"));
+        let unfit = |error: &dyn Display| EntryError::new("method.settings", format!("method.settings: {error}"));
         clipping.validate().map_err(|error| {
-            let place = format!("method.settings{}", given_as(&error, method.settings.as_ref()));
-            Fault::new(&*place, format!("{place}: {error}"))
+            let place = format!("method.settings{}", refused_key(&error, method.settings.as_ref()));
+            EntryError::new(&*place, format!("{place}: {error}"))
         })?;
         if !clipping.certified() {
             let message = format!(
                 "method.name = \"{name}\": records influence each other's gradients in it, so that no ε would hold; expected a \
                  method with a guarantee (`fairdp methods`)"
             );
-            return Err(Fault::new("method.name", message));
+            return Err(EntryError::new("method.name", message));
         }
         if clipping.needs_groups() && !has_groups {
             let message = format!("method.name = \"{name}\": it treats groups differently, and there is no [[group]]");
-            return Err(Fault::new("method.name", message));
+            return Err(EntryError::new("method.name", message));
         }
         let rate = method.sampling_rate.unwrap_or(1.0);
         let Some(sampling_rate) = SamplingRate::new(rate).ok().filter(|_| rate > 0.0) else {
-            return Err(Fault::value("method.sampling_rate", rate, "above 0, at most 1"));
+            return Err(EntryError::value("method.sampling_rate", rate, "above 0, at most 1"));
         };
         if rate < 1.0 && records_per_unit > 1 {
             // Records of one unit would be in different batches: a mixture of Gaussians
             // (`DpEvent::for_user`), which joint events with counts have no analysis of yet.
             let expected = "1 where a unit has several records: they would be drawn one by one";
-            return Err(Fault::value("method.sampling_rate", rate, expected));
+            return Err(EntryError::value("method.sampling_rate", rate, expected));
         }
         let steps = method.steps.unwrap_or(STEPS);
         if !(1..=MOST_STEPS).contains(&steps) {
-            return Err(Fault::value("method.steps", steps, format!("1 to {MOST_STEPS}")));
+            return Err(EntryError::value("method.steps", steps, format!("1 to {MOST_STEPS}")));
         }
         if let Some(rate) = method.learning_rate
             && !(rate.is_finite() && rate > 0.0)
         {
-            return Err(Fault::value("method.learning_rate", rate, "a finite number above 0"));
+            return Err(EntryError::value("method.learning_rate", rate, "a finite number above 0"));
         }
         let named = Self {
             name: entry.name,
@@ -250,11 +250,11 @@ impl Named {
 mod tests {
     use super::*;
 
-    fn named(settings: &str) -> Named {
+    fn named(settings: &str) -> SgdMethod {
         let method = format!("name = \"dpsgd-global-adapt\"\n{settings}");
         let method: MethodEntry = toml::from_str(&method).unwrap();
-        match Choice::new(&ModelEntry::default(), &method, false, 1).unwrap().method {
-            Method::Named(named) => named,
+        match Recipe::new(&ModelEntry::default(), &method, false, 1).unwrap().method {
+            Method::Sgd(named) => named,
             Method::FullDescent => unreachable!("a method was named"),
         }
     }
@@ -284,7 +284,7 @@ mod tests {
     fn a_refused_setting_is_named_as_it_was_given() {
         let refusal = |settings: &str| {
             let method: MethodEntry = toml::from_str(&format!("name = \"dpsgd\"\nsettings = {settings}")).unwrap();
-            Choice::new(&ModelEntry::default(), &method, false, 1).unwrap_err().message
+            Recipe::new(&ModelEntry::default(), &method, false, 1).unwrap_err().message
         };
         let message = refusal("{ clip_norm = -1 }");
         assert!(message.starts_with("method.settings.clip_norm: ") && message.contains("is -1, expected"), "{message}");

@@ -2,17 +2,17 @@
 
 use std::io::{self, IsTerminal as _, Write};
 
-use fairdp::{Progress, plain};
+use fairdp::{Progress, printable};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// Where progress is shown: on standard error.
-pub(super) enum Shown {
+pub(super) enum ProgressDisplay {
     Nowhere,
     Lines,
     Bar(ProgressBar),
 }
 
-impl Shown {
+impl ProgressDisplay {
     pub(super) fn new(quiet: bool) -> Self {
         if quiet {
             return Self::Nowhere;
@@ -29,13 +29,13 @@ impl Shown {
     pub(super) fn note(&self, progress: Progress<'_>) {
         match (self, progress) {
             (Self::Nowhere, _) => {}
-            (Self::Lines, Progress::Stage(line)) => drop(writeln!(io::stderr(), "{}", plain(line))),
+            (Self::Lines, Progress::Stage(line)) => drop(writeln!(io::stderr(), "{}", printable(line))),
             (Self::Lines, Progress::Step { done, of }) => {
                 if done.is_multiple_of(of.div_ceil(4)) {
                     drop(writeln!(io::stderr(), "step {done} of {of}"));
                 }
             }
-            (Self::Bar(bar), Progress::Stage(line)) => bar.set_message(plain(line).into_owned()),
+            (Self::Bar(bar), Progress::Stage(line)) => bar.set_message(printable(line).into_owned()),
             (Self::Bar(bar), Progress::Step { done, of }) => {
                 // The forecast is of the steps alone: reading the table took its own time.
                 if done <= 1 || bar.length() != Some(of) {

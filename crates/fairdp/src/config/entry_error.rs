@@ -8,14 +8,14 @@ use crate::error::FairdpError;
 
 /// What is wrong, at a key of the document.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Fault {
+pub(crate) struct EntryError {
     /// Keys and positions from the top, between points: `column.3.low`.
     place: String,
     /// Key, value and what is accepted.
     pub(crate) message: String,
 }
 
-impl Fault {
+impl EntryError {
     pub(crate) fn new(place: impl Into<String>, message: impl Into<String>) -> Self {
         Self { place: place.into(), message: message.into() }
     }
@@ -59,9 +59,9 @@ impl Fault {
     }
 }
 
-impl From<Fault> for FairdpError {
-    fn from(fault: Fault) -> Self {
-        Self::Entry { key: fault.place, message: fault.message }
+impl From<EntryError> for FairdpError {
+    fn from(error: EntryError) -> Self {
+        Self::Entry { key: error.place, message: error.message }
     }
 }
 
@@ -73,10 +73,10 @@ mod tests {
     fn keys_are_found_where_they_are() {
         let text = "steps = 1\n[method]\nname = \"x\"\n# steps = 2\nsteps = 3\n[[column]]\nname = \"steps\"\n\
                     [[column]]\nlow = 1\n";
-        let rest = |place: &str| text[Fault::new(place, "").start(text)..].lines().next().unwrap_or_default();
+        let rest = |place: &str| text[EntryError::new(place, "").start(text)..].lines().next().unwrap_or_default();
         assert_eq!((rest("steps"), rest("method.steps")), ("steps = 1", "steps = 3"));
         assert_eq!((rest("column.1.low"), rest("column.0.low"), rest("method")), ("low = 1", "[[column]]", "method]"));
-        assert_eq!(Fault::new("low", "").within("column.1"), Fault::new("column.1.low", ""));
+        assert_eq!(EntryError::new("low", "").within("column.1"), EntryError::new("column.1.low", ""));
         assert_eq!(rest("nowhere"), "steps = 1");
     }
 }
