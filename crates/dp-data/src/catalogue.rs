@@ -1,5 +1,4 @@
-//! Every data set by name: what is known of it, what is at hand, and its generated stand-in as
-//! files.
+//! Every data set by name: its manifest, its state on this machine, and its generated stand-in.
 
 use std::fmt;
 use std::io;
@@ -77,7 +76,7 @@ impl<S: PublishedSet> AnySet for S {
     }
 }
 
-/// What is at hand of one data set.
+/// The state of one data set on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Name on the command line.
@@ -277,7 +276,7 @@ mod tests {
         assert!(summary.present && summary.sha256_ok == Some(false) && summary.notes[0].contains("expected 5b00"));
     }
 
-    /// What has no published checksum is told apart by a mark.
+    /// Generated files without a published checksum carry a mark.
     #[test]
     fn generated_files_stay_marked() {
         for (dataset, file) in [(dataset("eicu"), EICU_FILE), (dataset("mimic"), MIMIC_FILE)] {
@@ -293,7 +292,7 @@ mod tests {
         }
     }
 
-    /// What a user has placed stays.
+    /// Files that a user has placed stay.
     #[test]
     fn generated_files_replace_no_others() {
         for dataset in [dataset("eicu"), dataset("mimic"), dataset("celeba")] {

@@ -1,4 +1,4 @@
-//! What the two censuses have in common: text files of one person a line, and groups that papers
+//! Common parts of the two censuses: text files with one person per line, and groups that papers
 //! balance.
 
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) struct Census<R: 'static> {
     pub(crate) parse: fn(&[u8], &Path) -> Result<Vec<R>, DataError>,
     /// The content of a generated file.
     pub(crate) generate: fn(u64) -> String,
-    /// What is generated, in words.
+    /// The generated records, in words.
     pub(crate) generated: &'static str,
     /// Published name of the file that a generated one stands in for.
     pub(crate) file: &'static str,
@@ -73,14 +73,14 @@ pub(crate) struct Draw<'a> {
     pub(crate) drawn_use: DrawnUse<'a>,
 }
 
-/// What becomes of the persons who were drawn.
+/// The use of the persons who were drawn.
 pub(crate) enum DrawnUse<'a> {
     /// They are divided into training and test part.
     Divide,
     /// They are the training part; all others are the test part.
     TrainOnDrawn,
     /// The same, and it is numpy's generator, seeded with 1, that draws: from the persons of the
-    /// first sex and then from those of the other, in the order of the file that begins at this
+    /// first sex and then from persons of the other, in the order of the file that begins at this
     /// place of the table and goes on at its start.
     TrainOnNumpyDraw { first: usize },
     /// `copies` of those that are `positive` are drawn again with replacement, and then the whole

@@ -1,8 +1,8 @@
-//! Where the constants come from that shape the inputs of every record.
+//! Sources of the constants that shape the inputs of every record.
 
 use serde::{Deserialize, Serialize};
 
-/// The source of a constant. It decides what an ε for training on the encoded records is worth.
+/// The source of a constant. An ε for training on the encoded records depends on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConstantSource {
@@ -15,10 +15,10 @@ pub enum ConstantSource {
         /// The event, in words.
         event: String,
     },
-    /// Taken from the records without noise, as the papers did: one record moves what all others
-    /// become. A guarantee for training is then conditional on the constant.
+    /// Taken from the records without noise, as the papers did: one record changes the inputs of
+    /// all others. A guarantee for training is then conditional on the constant.
     Records {
-        /// What was done with the records, for example `was fitted on the private records`.
+        /// The use of the records, for example `was fitted on the private records`.
         how: String,
     },
 }
@@ -33,7 +33,7 @@ pub enum ConstantSource {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputConstant {
-    /// What it is, for example `the scaling`.
+    /// The constant, for example `the scaling`.
     pub what: String,
     /// Where it comes from.
     pub source: ConstantSource,
@@ -55,7 +55,7 @@ impl InputConstant {
         Self { what: what.into(), source: ConstantSource::Records { how: how.into() } }
     }
 
-    /// What a guarantee is conditional on because of it, if it was taken from the records.
+    /// The condition that it puts on a guarantee, if it was taken from the records.
     pub fn condition(&self) -> Option<String> {
         match &self.source {
             ConstantSource::Records { how } => Some(format!("{}, which {how}", self.what)),

@@ -1,4 +1,4 @@
-//! What training code receives: numbers, labels, groups, and their names.
+//! Input of training code: numbers, labels, groups, and their names.
 
 use ndarray::{Array2, Axis};
 
@@ -25,7 +25,7 @@ pub struct Dataset {
     pub class_names: Vec<String>,
     /// One per group.
     pub group_names: Vec<String>,
-    /// What the groups are, for example `sex`.
+    /// The attribute that makes the groups, for example `sex`.
     pub group_attribute: String,
 }
 
@@ -127,8 +127,8 @@ pub struct Split {
 }
 
 impl Split {
-    /// What a guarantee for training on these records is conditional on; empty if no constant was
-    /// taken from the records.
+    /// The conditions of a guarantee for training on these records; empty if no constant was taken
+    /// from the records.
     pub fn given(&self) -> Vec<String> {
         self.constants.iter().filter_map(InputConstant::condition).collect()
     }

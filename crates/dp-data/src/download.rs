@@ -26,7 +26,7 @@ const FRUITLESS_REQUESTS: usize = 2;
 /// Downloads `file` into `folder`, trying its addresses in order.
 ///
 /// The transfer goes to `FILE.part`, which a later call continues; it is renamed to `FILE` once
-/// size and sha256 are those of the manifest. Two processes do not write the same part at once.
+/// size and sha256 agree with the manifest. Two processes do not write the same part at once.
 ///
 /// **Guarantee.** If `folder/FILE` exists afterwards, its content is the published one.
 ///

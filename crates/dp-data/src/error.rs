@@ -10,7 +10,7 @@ pub enum DataError {
     /// The operating system refused to read or write.
     #[error("cannot {action} `{}`: {reason}", path.display())]
     Io {
-        /// What was tried, for example `read`.
+        /// The action, for example `read`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -22,7 +22,7 @@ pub enum DataError {
     NotReplaced {
         /// The folder or file.
         path: PathBuf,
-        /// What it is, in words.
+        /// The file or folder that is there, in words.
         reason: &'static str,
     },
     /// A table has another number of records than the published one.
@@ -116,7 +116,7 @@ pub enum DataError {
         line: usize,
         /// The column.
         column: String,
-        /// What was found, shortened if long.
+        /// Text of the value, shortened if long.
         value: String,
         /// The list.
         accepted: String,
@@ -130,9 +130,9 @@ pub enum DataError {
         line: usize,
         /// The column.
         column: String,
-        /// What was found, shortened if long.
+        /// Text of the value, shortened if long.
         value: String,
-        /// What is accepted, in words.
+        /// Accepted values, in words.
         accepted: &'static str,
     },
     /// The file breaks its format in another way.
@@ -142,7 +142,7 @@ pub enum DataError {
         path: PathBuf,
         /// The line.
         line: usize,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// A list lacks an entry that another file has.
@@ -168,7 +168,7 @@ pub enum DataError {
         path: PathBuf,
         /// Where, counted from 0 in the decompressed content.
         offset: usize,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// No place held the real files, and a stand-in was refused.
@@ -192,7 +192,7 @@ pub enum DataError {
     UnknownName {
         /// For example `encoding`.
         what: &'static str,
-        /// What was given.
+        /// Value received.
         value: String,
         /// The names.
         accepted: String,
@@ -202,7 +202,7 @@ pub enum DataError {
     InvalidParameter {
         /// The option.
         parameter: &'static str,
-        /// What was given.
+        /// Value received.
         value: String,
         /// The range.
         expected: String,

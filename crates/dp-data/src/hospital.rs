@@ -1,4 +1,4 @@
-//! What the two sets of hospital records have in common: CSV tables that a credentialed user
+//! Common parts of the two sets of hospital records: CSV tables that a credentialed user
 //! places, and three parts with equal shares of each outcome.
 
 use std::io::{Cursor, Read};
@@ -31,15 +31,15 @@ pub(crate) struct Hospital<R: 'static> {
     pub(crate) join: fn(Open<'_>) -> Result<(R, usize), DataError>,
     /// The contents of generated tables.
     pub(crate) generate: fn(u64) -> Vec<String>,
-    /// What is generated, in words.
+    /// The generated records, in words.
     pub(crate) generated: &'static str,
     /// The seed of the records that stand in for files that are nowhere.
     pub(crate) seed: u64,
 }
 
 impl<R> Hospital<R> {
-    /// Reads what a credentialed user placed. Checksums are those of PhysioNet's `SHA256SUMS.txt`,
-    /// where that lies beside.
+    /// Reads files that a credentialed user placed. Checksums come from PhysioNet's
+    /// `SHA256SUMS.txt`, where that lies beside.
     pub(crate) fn load(&self, locator: &DataLocator) -> Result<Loaded<R>, DataError> {
         let manifest = Manifest::parse(self.name, self.manifest)?;
         let marker = format!("{}.gz", self.marker);

@@ -1,4 +1,4 @@
-//! Where real files are looked for, and in which order.
+//! The places in which published files are looked for, in order.
 
 use std::fmt;
 use std::fs;
@@ -51,7 +51,7 @@ impl fmt::Debug for DataLocator {
     }
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug, Clone)]
 pub enum Located {
     /// The published files, verified.
@@ -60,7 +60,7 @@ pub enum Located {
     Nowhere(Vec<Attempt>),
 }
 
-/// Verified files with where they were found.
+/// Verified files and the place where they were found.
 #[derive(Debug, Clone)]
 pub struct RealFiles {
     /// For example ``--data-dir``, `DP_DATA_DIR`, `cache`, or an address.
@@ -108,13 +108,13 @@ fn notes(attempts: &[Attempt]) -> Vec<String> {
 }
 
 impl DataLocator {
-    /// Reads the published files from wherever they are, else takes what stands in for them and
-    /// notes every place that was tried.
+    /// Reads the published files. If no place has them, takes generated records and notes every
+    /// place that was tried.
     ///
     /// `read` yields the records and their number before any is dropped.
     ///
     /// # Errors
-    /// As [`locate`](Self::locate); those of `read` and `stand_in`.
+    /// As [`locate`](Self::locate), and the errors of `read` and `stand_in`.
     pub fn read_or_generate<R>(
         &self,
         manifest: &Manifest,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::error::DataError;
 
-/// What is known of one data set before any file is opened.
+/// The published facts about one data set: source, files, schema, number of records.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {

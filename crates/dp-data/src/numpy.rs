@@ -10,7 +10,7 @@ const MIDDLE: usize = 397;
 #[derive(Debug, Clone)]
 pub(crate) struct LegacyRandom {
     words: [u32; WORDS],
-    /// Of the next word; all are used up at first.
+    /// Position of the next word; all are used up at first.
     next: usize,
 }
 
@@ -25,7 +25,8 @@ impl LegacyRandom {
         Self { words, next: WORDS }
     }
 
-    /// `numpy.random.permutation(n)`, whose first `k` are `numpy.random.choice(n, k, replace=False)`.
+    /// `numpy.random.permutation(n)`, whose first `k` are `numpy.random.choice(n, k,
+    /// replace=False)`.
     pub(crate) fn permutation(&mut self, n: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..n).collect();
         for last in (1..n).rev() {
@@ -71,7 +72,7 @@ impl LegacyRandom {
 mod tests {
     use super::*;
 
-    /// What numpy prints.
+    /// The output of numpy.
     #[test]
     fn permutations_are_numpy_s() {
         assert_eq!(LegacyRandom::seeded(0).permutation(10), [2, 8, 4, 9, 1, 6, 7, 3, 0, 5]);

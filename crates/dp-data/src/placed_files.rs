@@ -27,7 +27,7 @@ pub(crate) struct PlacedFiles {
 /// would tell.
 pub(crate) const SYNTHETIC_MARK: &str = "SYNTHETIC.txt";
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Debug, Clone)]
 enum Placed {
     Here(PlacedFiles),
@@ -127,11 +127,11 @@ fn first(folder: &Path, names: &[&str]) -> Option<PathBuf> {
 }
 
 impl DataLocator {
-    /// Reads what a user placed, else takes what stands in for it and notes every place that was
-    /// tried.
+    /// Reads files that a user placed. If there are none, takes generated records and notes every
+    /// place that was tried.
     ///
     /// # Errors
-    /// As [`locate_placed`](Self::locate_placed); those of `read` and `stand_in`.
+    /// As [`locate_placed`](Self::locate_placed), and the errors of `read` and `stand_in`.
     pub(crate) fn read_placed<R>(
         &self,
         manifest: &Manifest,

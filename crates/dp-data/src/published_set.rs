@@ -1,4 +1,4 @@
-//! What every data set offers.
+//! The interface of every data set.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::locator::DataLocator;
 use crate::manifest::Manifest;
 use crate::provenance::Provenance;
 
-/// Every usable record of a data set with where they came from.
+/// Every usable record of a data set, and their source.
 #[derive(Debug, Clone)]
 pub struct Loaded<R> {
     /// The records.
@@ -18,13 +18,13 @@ pub struct Loaded<R> {
     pub provenance: Provenance,
 }
 
-/// A data set: what is published of it, how its files are read, what stands in for them, and how
-/// records become inputs.
+/// A data set: its manifest, the loader of its files, its generated stand-in, and the encoding of
+/// its records.
 ///
 /// One type implements it, in the file of the data set, and one line of
 /// [`catalogue`](crate::catalogue) lists that type.
 pub trait PublishedSet: Send + Sync {
-    /// What the files hold.
+    /// The records of the files.
     type Records: Send + Sync;
     /// The choices that papers made: inputs, records, groups. Its default serves for a summary.
     type Options: Default;
@@ -35,8 +35,8 @@ pub trait PublishedSet: Send + Sync {
     /// The text of its manifest.
     fn manifest_text(&self) -> &'static str;
 
-    /// Reads the published files from wherever the locator finds them, else generates records and
-    /// notes every place that was tried.
+    /// Reads the published files. If the locator finds none, generates records and notes every
+    /// place that was tried.
     ///
     /// # Errors
     /// As [`DataLocator::locate`]; content that breaks the format, with file and line.
@@ -106,7 +106,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Those of all parts together.
+    /// Counts over all parts.
     pub fn of(split: &Split) -> Self {
         let parts = [Some(&split.train), split.validation.as_ref(), Some(&split.test)];
         let mut groups: Vec<(String, usize)> = split.train.group_names.iter().map(|name| (name.clone(), 0)).collect();

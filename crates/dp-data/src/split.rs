@@ -143,12 +143,12 @@ pub(crate) fn oversampled(
     (0..n).map(|_| positives[rng.random_range(0..positives.len())]).collect()
 }
 
-/// What a guarantee is conditional on where records are drawn by their group.
+/// The condition of a guarantee if records are drawn by their group.
 pub(crate) fn drawn_by_group() -> InputConstant {
     InputConstant::from_records("the choice of records", "draws fixed numbers of each group from the private ones")
 }
 
-/// What a guarantee is conditional on where parts have equal shares of every label.
+/// The condition of a guarantee if parts have equal shares of every label.
 pub(crate) fn divided_by_label() -> InputConstant {
     InputConstant::from_records("the split", "gives every part the same share of each label among the private records")
 }
@@ -187,7 +187,7 @@ impl TestFraction {
     }
 }
 
-/// Those of `rows` in the order of all positions.
+/// `rows` in the order of all positions.
 fn in_order(order: &[usize], rows: &[usize]) -> Vec<usize> {
     let mut takes_part = vec![false; order.len()];
     for &row in rows {
@@ -325,7 +325,7 @@ mod tests {
                     let (after, train_after) = part_of(&groups, keep);
                     let moved = (0..200).filter(|&other| other != position && before[other] != after[other]).count();
                     assert!(moved <= most, "{keep:?} {position}: {moved} moved");
-                    // What stays keeps its order.
+                    // The records that stay keep their order.
                     let stays = |train: &[usize], other: &[usize]| -> Vec<usize> {
                         train.iter().copied().filter(|position| other.contains(position)).collect()
                     };

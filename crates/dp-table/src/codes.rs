@@ -8,7 +8,7 @@ pub(crate) const BLANK: u16 = u16::MAX;
 /// More classes, groups or categories than this are refused.
 pub(crate) const MOST_CODES: usize = u16::MAX as usize - 1;
 
-/// What is stored of an input.
+/// The stored code of an input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Code {
     /// A position between knots, or missing.
@@ -17,7 +17,7 @@ pub(crate) enum Code {
     Index(u16),
 }
 
-/// Where in a row's bytes its parts are: label, group, unit if there is one, then the inputs.
+/// Offsets in the bytes of a row: label, group, unit if there is one, then the inputs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Layout {
     unit: Option<usize>,
@@ -31,7 +31,7 @@ struct InputSlot {
     width: Width,
 }
 
-/// How much room an input takes.
+/// The stored size of an input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Width {
     /// A position in single precision.

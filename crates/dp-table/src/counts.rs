@@ -1,5 +1,5 @@
-//! What was met while a table was read. Exact counts of private records: diagnostics, not for
-//! release.
+//! Counts made while a table is read. They are exact counts of private records: diagnostics, not
+//! for release.
 
 use serde::{Deserialize, Serialize};
 
@@ -24,7 +24,7 @@ pub struct TableCounts {
     pub groups: Vec<ColumnCounts>,
 }
 
-/// What was met in one column, in the rows that fit.
+/// Counts of one column over the rows that fit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ColumnCounts {
     /// Its name.
@@ -40,7 +40,7 @@ pub struct ColumnCounts {
     pub refused: u64,
 }
 
-/// What a value turned out to be.
+/// The outcome of reading a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadOutcome {
     /// One that is declared, or a number within its bounds.
@@ -51,7 +51,7 @@ pub(crate) enum ReadOutcome {
 }
 
 impl TableCounts {
-    /// None yet of these inputs and groups.
+    /// Zero counts for these inputs and groups.
     pub(crate) fn new<'a>(columns: impl Iterator<Item = &'a str>, groups: impl Iterator<Item = &'a str>) -> Self {
         let tally = |column: &str| ColumnCounts { column: column.into(), ..ColumnCounts::default() };
         Self { columns: columns.map(tally).collect(), groups: groups.map(tally).collect(), ..Self::default() }
@@ -72,7 +72,7 @@ impl TableCounts {
         }
     }
 
-    /// A row that fits: what its inputs and its groups are.
+    /// Counts a row that fits, by the outcomes of its inputs and groups.
     pub(crate) fn accept(&mut self, inputs: &[ReadOutcome], groups: &[ReadOutcome]) {
         self.rows += 1;
         let tallies = self.columns.iter_mut().zip(inputs).chain(self.groups.iter_mut().zip(groups));
@@ -86,7 +86,7 @@ impl TableCounts {
         }
     }
 
-    /// A row that does not fit.
+    /// Counts a row that does not fit.
     pub(crate) fn refuse(&mut self, reason: &TableError) {
         self.rows += 1;
         self.dropped += 1;
@@ -101,9 +101,9 @@ impl TableCounts {
         }
     }
 
-    /// What a table holds that its schema does not foresee: a line for each column and kind, such as
-    /// `column job: 2,000 of 2,000 values are none of those declared`, and one for rows that do not
-    /// fit. Empty if there is nothing of the kind.
+    /// Lists values that the schema does not foresee, a line for each column and kind, such as
+    /// `column job: 2,000 of 2,000 values are none of those declared`, and a line for rows that do
+    /// not fit. Empty if the schema foresees everything.
     pub fn remarks(&self, schema: &Schema) -> Vec<String> {
         let mut remarks = Vec::new();
         for tally in &self.columns {
@@ -133,7 +133,7 @@ impl TableCounts {
         remarks
     }
 
-    /// Values that are not declared, or missing where that is not declared.
+    /// Adds lines for values that are not declared, or missing although that is not declared.
     fn remark(&self, what: &str, tally: &ColumnCounts, is_missing_foreseen: bool, remarks: &mut Vec<String>) {
         let name = printable(&tally.column);
         let are = |count: u64| if count == 1 { "is" } else { "are" };
@@ -155,7 +155,7 @@ impl TableCounts {
         }
     }
 
-    /// So many of the values that are there, in the rows that fit.
+    /// `count` of the values that are not missing, in the rows that fit.
     fn of(&self, count: u64, tally: &ColumnCounts) -> String {
         format!("{} of {}", thousands(count), thousands(self.rows - self.dropped - tally.missing))
     }

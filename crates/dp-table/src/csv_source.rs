@@ -24,12 +24,12 @@ pub(crate) struct CsvSource {
     path: Arc<Path>,
     /// With the delimiter that was found.
     csv: Csv,
-    /// Where the reader's content begins.
+    /// Position at which the reader's content begins.
     begin: TextPosition,
     columns: Vec<String>,
-    /// Where the record that was read last begins.
+    /// First line of the record that was read last.
     line: usize,
-    /// What the reader has passed and nobody was told of.
+    /// Lines that the reader has passed and that were not returned yet.
     ahead: Option<PassedLines>,
     is_done: bool,
 }
@@ -96,7 +96,7 @@ impl CsvSource {
         Ok(Self { reader, begin, ahead, is_done: false, ..self })
     }
 
-    /// Behind what was read last.
+    /// The position behind the record that was read last.
     pub(crate) fn place(&self) -> TextPosition {
         match &self.ahead {
             Some(ahead) => ahead.at,
@@ -104,7 +104,7 @@ impl CsvSource {
         }
     }
 
-    /// Behind what the reader has passed.
+    /// The position behind everything that the reader has passed.
     fn passed(&self) -> TextPosition {
         let position = self.reader.position();
         TextPosition { offset: self.begin.offset + position.byte(), line: self.begin.line + position.line() - 1 }
@@ -133,8 +133,8 @@ impl CsvSource {
         Position { path: &self.path, line: self.line }
     }
 
-    /// The next record; false at the end. After an empty line, and after text that is not UTF-8, the
-    /// next call goes on; after other errors the file is done.
+    /// The next record; false at the end. After an empty line, and after text that is not UTF-8,
+    /// the next call goes on; after other errors the file is done.
     ///
     /// An empty line counts as a record that cannot be read: if it were passed over, a record whose
     /// line became empty would change the number of records, and the numbers of all behind it.
@@ -193,7 +193,7 @@ impl CsvSource {
         self.next_ahead().unwrap_or(Ok(None))
     }
 
-    /// What was passed already: the next empty line, or the record behind all of them.
+    /// The next of the lines that were passed: an empty line, or the record behind all of them.
     fn next_ahead(&mut self) -> Option<Result<Option<Line>, TableError>> {
         let ahead = self.ahead.as_mut()?;
         if ahead.empty_lines == 0 {
@@ -241,7 +241,7 @@ fn reader(content: BufReader<Box<dyn Read + Send>>, csv: Csv) -> csv::Reader<Che
         .from_reader(CheckedText { content, since_record: Cell::new(0), quotes, fault: None, has_ended: false })
 }
 
-/// What is between the names of a header.
+/// The delimiter between the names of a header.
 fn delimiter_of(begin: &[u8], quote: Option<u8>) -> u8 {
     let mut is_quoted = false;
     let line = begin.iter().copied().take_while(|&byte| byte != b'\n');

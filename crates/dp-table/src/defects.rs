@@ -49,7 +49,7 @@ fn row(number: usize) -> String {
     format!("{},p{},{},{}", number % 90, number / 3, ["clerk", "nurse"][number % 2], ["no", "yes"][number % 5 / 4])
 }
 
-/// What a row of patient `p` can become by a defect, and whether its unit can still be read.
+/// Damaged rows of patient `p`, each with whether its unit can still be read.
 fn defects(p: usize) -> Vec<(Vec<u8>, bool)> {
     let patient = format!("p{p}");
     let in_text = [
@@ -127,7 +127,7 @@ fn table(line_end: &str, changed: usize, line: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What the defects of records did.
+/// Effects of the defects.
 #[derive(Debug, Default, PartialEq)]
 struct Outcome {
     /// Tables that were read, without a unit and with one.
@@ -176,14 +176,14 @@ fn compare() -> Outcome {
 }
 
 /// Nor has the test passed by refusing everything: per place and line end, 36 defects are read
-/// without a unit, and 12 with one, those of a row whose unit can be read.
+/// without a unit, and 12 with one: the rows whose unit can be read.
 #[test]
 fn a_defect_moves_no_row_to_another_number_or_unit() {
     assert_eq!(compare(), Outcome { read: [36 * 10, 12 * 10], without_unit: 0, moved: 0 });
 }
 
-/// Where every row that is dropped is in unit 0, all 36 defects move one: the 12, and the 24 of
-/// those rows whose unit cannot be read and that are no longer refused.
+/// If every dropped row is in unit 0, all 36 defects move one: the 12, and the 24 whose unit cannot
+/// be read and that are no longer refused.
 #[test]
 fn a_row_that_leaves_its_unit_is_found() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();

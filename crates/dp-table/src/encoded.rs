@@ -38,9 +38,10 @@ const PIECE: usize = 1_024;
 pub enum EncodedFile<'a> {
     /// In this folder, under no name: nothing of it is left when the process ends, however it ends.
     Temporary(&'a Path),
-    /// The same, and a copy in this file, which appears whole or not at all and stays; for this user
-    /// alone (mode 0600). It is a copy of private records. The table that was made does not read it:
-    /// whatever becomes of the file, every pass over the table has the rows as they were read.
+    /// The same, and a copy in this file, which appears whole or not at all and stays; for this
+    /// user alone (mode 0600). It is a copy of private records. The table that was made does not
+    /// read it: whatever becomes of the file, every pass over the table has the rows as they were
+    /// read.
     Kept(&'a Path),
 }
 
@@ -54,16 +55,16 @@ pub enum EncodedFile<'a> {
 pub struct EncodedTable {
     encoding: Encoding,
     map: Map,
-    /// Of the whole table.
+    /// Number of rows of the whole table.
     rows: usize,
     /// The rows that are here.
     held: Range<usize>,
     digest: String,
-    /// Of all rows as they were read; `None` for a kept file.
+    /// Digest of all rows as they were read; `None` for a kept file.
     rows_digest: Option<RowsDigest>,
 }
 
-/// What a process made of its part of a table.
+/// Counts and digests of the part of a table that one process encoded.
 #[derive(Serialize, Deserialize)]
 struct EncodedPart {
     counts: TableCounts,
@@ -77,9 +78,9 @@ impl EncodedTable {
     /// # Errors
     /// - of the schema: [`TableError::Schema`], [`TableError::MissingColumn`], [`TableError::File`]
     ///   for a column that is not declared;
-    /// - of a row, unless such rows are dropped: [`TableError::WrongArity`], [`TableError::NotUtf8`],
-    ///   [`TableError::InvalidNumber`], [`TableError::UnknownCategory`], [`TableError::MissingValue`],
-    ///   [`TableError::EmptyLine`];
+    /// - of a row, unless such rows are dropped: [`TableError::WrongArity`],
+    ///   [`TableError::NotUtf8`], [`TableError::InvalidNumber`], [`TableError::UnknownCategory`],
+    ///   [`TableError::MissingValue`], [`TableError::EmptyLine`];
     /// - of a row that would be dropped and whose unit cannot be read: [`TableError::NoUnit`];
     /// - of a file: as [`TableReader::read`]; [`TableError::EmptyFile`] without rows;
     ///   [`TableError::File`] if every row was dropped;
@@ -106,7 +107,7 @@ impl EncodedTable {
 
     /// Reads and encodes this process's part of a table that several read together
     /// ([`RowIndex::part`]), to a file in this folder under no name. The counts and the digest are
-    /// those of all rows.
+    /// cover all rows.
     ///
     /// `None` on every process where one of them has an error, or no row fits: whoever reads the
     /// whole table has the error that a process alone would have.
@@ -138,12 +139,12 @@ impl EncodedTable {
         Ok(Some((Self { rows: index.rows(), digest, rows_digest, ..mine }, counts)))
     }
 
-    /// Other rows of the same table, read from its files again: those of all processes together are
-    /// all rows, each once.
+    /// Reads other rows of the same table from its files. All processes together must ask for all
+    /// rows, each once.
     ///
     /// # Errors
-    /// Those of [`create`](Self::create); [`TableError::Changed`] if the rows are not those that were
-    /// read first.
+    /// The errors of [`create`](Self::create); [`TableError::Changed`] if the rows differ from the
+    /// first reading.
     pub fn other_rows(
         &self,
         files: &TableFiles,
@@ -153,7 +154,7 @@ impl EncodedTable {
         peers: &Peers<'_>,
     ) -> Result<Self, TableError> {
         let read = Self::read_rows(files, self.encoding.schema(), folder, index, rows);
-        // Whoever has an error says so to those that wait for its digest.
+        // A process with an error tells the others, which wait for its digest.
         let mine = read.as_ref().ok().map(|(_, part)| part.rows);
         let all = peers.exchange(&mine, &files.paths()[0])?;
         let (other, _) = read?;
@@ -251,7 +252,7 @@ impl EncodedTable {
         self.encoding.width()
     }
 
-    /// What the features are.
+    /// The encoding of its rows.
     pub fn encoding(&self) -> &Encoding {
         &self.encoding
     }
@@ -267,8 +268,8 @@ impl EncodedTable {
         &self.digest
     }
 
-    /// A digest of all rows as they were read, whatever part of them is here; `None` for a table that
-    /// was opened from a kept file.
+    /// A digest of all rows as they were read, whatever part of them is here; `None` for a table
+    /// that was opened from a kept file.
     pub fn rows_digest(&self) -> Option<RowsDigest> {
         self.rows_digest
     }

@@ -1,4 +1,4 @@
-//! A checked schema: what each column's features are, and how a row becomes them.
+//! A checked schema: the features of each column, and the encoding of a row.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::parse::{self, Classes, Groups, Input, Markers};
 use crate::reader::Row;
 use crate::schema::{Column, Schema};
 
-/// Takes from every feature what rounding could add to a row's norm.
+/// Taken from the scale, so that rounding cannot lift a row's norm above 1.
 const ROUNDING: f64 = 1.0 / 65_536.0;
 
 /// The features of a schema.
@@ -20,8 +20,8 @@ const ROUNDING: f64 = 1.0 / 65_536.0;
 /// that no row has a norm above 1:
 ///
 /// - a number with bins has its scaled value `2z/k − 1`, where the position `z` counts the bins
-///   below it and the share of its own, and `k + 1` hat functions, one per edge: 1 at its edge and
-///   falling linearly to 0 at the two next to it. Squares add up to at most 2;
+///   below it plus the share of its bin, and `k + 1` hat functions, one per edge: 1 at its edge
+///   and falling linearly to 0 at the two next to it. Squares add up to at most 2;
 /// - a number in one bin has its scaled value alone;
 /// - a missing number has the scaled value of the declared constant, no hats, and an indicator;
 /// - a category has one feature per listed value, then `other`, then `missing`, where declared; one
@@ -48,11 +48,11 @@ pub struct FeatureBlock {
     pub column: String,
     /// Positions of its features.
     pub features: Range<usize>,
-    /// What they are.
+    /// Their kind.
     pub kind: BlockKind,
 }
 
-/// What the features of a column are, in their order and before they are scaled.
+/// The features of a column, in order and before they are scaled.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlockKind {
     /// The scaled value; with more than two knots a hat function per knot; with `missing` an
@@ -134,7 +134,7 @@ impl Encoding {
         &self.blocks
     }
 
-    /// What every feature is multiplied by.
+    /// The factor of every feature.
     pub fn scale(&self) -> f32 {
         self.scale
     }
@@ -161,8 +161,8 @@ impl Encoding {
         self.markers.contain(text)
     }
 
-    /// Finds the inputs in a table's columns, whatever else there is. For prediction: label and unit
-    /// are not looked for, and groups only by [`RowEncoder::with_groups`].
+    /// Finds the inputs in a table's columns, whatever else there is. For prediction: label and
+    /// unit are not looked for, and groups only by [`RowEncoder::with_groups`].
     ///
     /// # Errors
     /// [`TableError::MissingColumn`]; `file` is for the message.
@@ -177,7 +177,7 @@ impl Encoding {
         })
     }
 
-    /// Checks the rows of a table for training, whatever becomes of them.
+    /// A checker for the rows of a training table.
     ///
     /// # Errors
     /// [`TableError::MissingColumn`], and [`TableError::File`] for a column that is not declared;
@@ -222,7 +222,7 @@ impl Encoding {
         TableCounts::new(self.schema.inputs(), self.schema.groups.iter().map(|group| &*group.column))
     }
 
-    /// Writes what is stored of a row. Returns what its inputs and its groups are.
+    /// Writes the codes of a row. Returns the outcomes of its inputs and of its groups.
     pub(crate) fn store(
         &self,
         row: &Row,
@@ -249,8 +249,8 @@ impl Encoding {
         Ok([inputs, groups])
     }
 
-    /// The position of a row's group among all intersections, and what the values in these columns
-    /// are.
+    /// The position of a row's group among all intersections, and the outcome of each of these
+    /// columns.
     fn group_of(&self, row: &Row, columns: &[usize]) -> Result<(usize, Vec<ReadOutcome>), TableError> {
         let (mut group, mut met) = (0, Vec::with_capacity(columns.len()));
         for ((column, groups), index) in self.schema.groups.iter().zip(&self.group_columns).zip(columns) {
@@ -268,11 +268,11 @@ impl Encoding {
         is_name.then(|| parse::unit(text))
     }
 
-    /// Writes what is stored of a row that does not fit, and hands back why it does not.
+    /// Writes the codes of a row that does not fit, and returns the reason.
     ///
-    /// It keeps its unit. Which records are of one unit is public, and decides the part of each: if
-    /// a defect in a record moved it to another unit, the public numbers of records would tell of
-    /// it. So a row whose unit cannot be read for certain is refused.
+    /// The row keeps its unit. Units are public and decide which records are trained on. If a
+    /// defect moved a record to another unit, the public numbers of records would reveal it. So a
+    /// row whose unit cannot be read for certain is refused.
     pub(crate) fn blank(
         &self,
         row: &Row,
@@ -288,7 +288,7 @@ impl Encoding {
         let (Some(index), Some(column)) = (binding.unit, &self.schema.unit) else { return Ok(wrong) };
         let text = row.field(index);
         let is_there = match &wrong {
-            // Which of the fields are missing, or too many, is not known.
+            // Nobody knows which fields are missing or too many.
             TableError::WrongArity { .. } | TableError::EmptyLine { .. } => false,
             // Bytes that are no text were replaced.
             TableError::NotUtf8 { .. } => {
@@ -386,8 +386,9 @@ impl RowEncoder<'_> {
     /// **Shapes.** `features`: [`Encoding::width`].
     ///
     /// # Errors
-    /// [`TableError::InvalidNumber`], [`TableError::UnknownCategory`], [`TableError::MissingValue`],
-    /// with file and line; [`TableError::InvalidParameter`] for a slice of another length.
+    /// [`TableError::InvalidNumber`], [`TableError::UnknownCategory`],
+    /// [`TableError::MissingValue`], with file and line; [`TableError::InvalidParameter`] for a
+    /// slice of another length.
     pub fn encode(&mut self, row: &Row, features: &mut [f32]) -> Result<usize, TableError> {
         if features.len() != self.encoding.width {
             return Err(TableError::InvalidParameter {
@@ -407,18 +408,18 @@ impl RowEncoder<'_> {
         Ok(group)
     }
 
-    /// Counts a row that could not be read, and is passed over.
+    /// Counts a row that could not be read and is skipped.
     pub fn pass_over(&mut self, reason: &TableError) {
         self.counts.refuse(reason);
     }
 
-    /// What was met so far. Exact counts of private records.
+    /// Counts of the rows so far. They are exact counts of private records.
     pub fn counts(&self) -> &TableCounts {
         &self.counts
     }
 }
 
-/// Says of rows whether they fit a schema: with label, groups and unit.
+/// Checks rows against a schema, with label, groups and unit.
 #[derive(Debug, Clone)]
 pub struct RowChecker<'a> {
     encoding: &'a Encoding,
@@ -427,10 +428,10 @@ pub struct RowChecker<'a> {
 }
 
 impl RowChecker<'_> {
-    /// Whether a row fits.
+    /// Checks a row.
     ///
     /// # Errors
-    /// Those of a row, as [`EncodedTable::create`](crate::EncodedTable::create).
+    /// The errors of one row that [`EncodedTable::create`](crate::EncodedTable::create) lists.
     pub fn check(&mut self, row: &Row) -> Result<(), TableError> {
         self.encoding.store(row, &self.binding, &mut self.row).map(drop)
     }

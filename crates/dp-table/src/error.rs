@@ -9,7 +9,7 @@ pub enum TableError {
     /// The operating system refused to read or write.
     #[error("cannot {action} `{}`: {reason}", path.display())]
     Io {
-        /// What was tried, for example `read`.
+        /// The action, for example `read`.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum TableError {
         line: usize,
         /// The column.
         column: String,
-        /// What was found, shortened if long.
+        /// Text of the value, shortened if long.
         value: String,
         /// The list.
         accepted: String,
@@ -77,9 +77,9 @@ pub enum TableError {
         line: usize,
         /// The column.
         column: String,
-        /// What was found, shortened if long.
+        /// Text of the value, shortened if long.
         value: String,
-        /// What is accepted, in words.
+        /// Accepted values, in words.
         accepted: &'static str,
     },
     /// The file breaks its format in another way.
@@ -89,7 +89,7 @@ pub enum TableError {
         path: PathBuf,
         /// The line.
         line: usize,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// A row's text is not UTF-8.
@@ -145,7 +145,7 @@ pub enum TableError {
     Schema {
         /// The column.
         column: String,
-        /// What is wrong.
+        /// The fault.
         reason: String,
     },
     /// An option is out of range.
@@ -153,7 +153,7 @@ pub enum TableError {
     InvalidParameter {
         /// The option.
         parameter: &'static str,
-        /// What was given.
+        /// Value received.
         value: String,
         /// The range.
         expected: String,

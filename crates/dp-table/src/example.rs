@@ -64,7 +64,7 @@ impl Example {
         Ok(())
     }
 
-    /// What a careful person would declare of it, without looking at its rows.
+    /// A schema that a careful person would declare without looking at the rows.
     pub fn schema(&self) -> Schema {
         let number =
             |low, high, missing| Column::Number { low, high, bins: Bins::for_bounds(low, high, false), missing };

@@ -47,9 +47,9 @@ impl Default for Csv {
 }
 
 impl TableFiles {
-    /// Paths, and patterns with `*`, `?`, `[…]`, `**`: those of a pattern are sorted. A path that
-    /// exists is never taken for a pattern. Endings decide the format: `.csv`, `.tsv`, `.txt` (tabs
-    /// for `.tsv`), each also with `.gz` or `.zst`, and `.parquet`.
+    /// Expands paths and patterns with `*`, `?`, `[…]`, `**`. The paths of a pattern are sorted. A
+    /// path that exists is never taken for a pattern. Endings decide the format: `.csv`, `.tsv`,
+    /// `.txt` (tabs for `.tsv`), each also with `.gz` or `.zst`, and `.parquet`.
     ///
     /// # Errors
     /// [`TableError::Io`] if a path does not exist, [`TableError::File`] for a pattern that is
@@ -105,15 +105,14 @@ impl TableFiles {
         &self.format
     }
 
-    /// The first of these files that is also among those of another table, whatever its name there.
+    /// The first of these files that also belongs to another table, under whatever name.
     pub fn shared_with(&self, other: &Self) -> Option<&Path> {
         let identities: HashSet<_> = other.paths.iter().filter_map(|path| identity(path).ok()).collect();
         let is_shared = |path: &&PathBuf| identity(path).is_ok_and(|identity| identities.contains(&identity));
         self.paths.iter().find(is_shared).map(PathBuf::as_path)
     }
 
-    /// Begins to read. The header of every file is compared with the first one's when its turn
-    /// comes.
+    /// Opens the table. The header of every file is compared with the first one when it is reached.
     ///
     /// # Errors
     /// As [`TableReader::read`], for the first file's header; [`TableError::File`] if two columns
@@ -122,17 +121,16 @@ impl TableFiles {
         TableReader::new(self.clone())
     }
 
-    /// Begins to read these rows alone: with the same lines and errors, and nothing of what is
-    /// before or behind them.
+    /// Opens these rows alone, with the same line numbers and errors as in the whole table.
     ///
     /// # Errors
-    /// As [`open`](Self::open); those of the file that holds the first of the rows.
+    /// As [`open`](Self::open), and the errors of the file that holds the first of the rows.
     pub fn open_rows(&self, index: &RowIndex, rows: Range<usize>) -> Result<TableReader, TableError> {
         TableReader::of_rows(self.clone(), index, rows)
     }
 }
 
-/// What a file has in common with its other names, those of hard links too.
+/// An identifier that all names of a file share, hard links included.
 #[cfg(unix)]
 fn identity(path: &Path) -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt as _;
@@ -141,7 +139,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
     Ok((metadata.dev(), metadata.ino()))
 }
 
-/// What a file has in common with its other names.
+/// An identifier that all names of a file share.
 #[cfg(not(unix))]
 fn identity(path: &Path) -> io::Result<PathBuf> {
     std::fs::canonicalize(path)

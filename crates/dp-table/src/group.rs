@@ -1,4 +1,4 @@
-//! Groups of records: those that a table's values name, and those that no value names.
+//! Groups of records, named by values of a table.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -31,7 +31,7 @@ const MISSING: &str = "(missing)";
 #[serde(into = "String", try_from = "String")]
 pub struct Group(Vec<Level>);
 
-/// What the records of a group have in common in one column.
+/// The value, band or lack of a value that the records of a group share in one column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Level {
     /// This text.

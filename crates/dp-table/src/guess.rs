@@ -12,7 +12,7 @@ use crate::reader::{Row, TableReader};
 use crate::schema::{Bins, Column};
 use crate::value::Value;
 
-/// Texts that mostly stand for a missing value: a guess takes them for one.
+/// Texts that usually stand for a missing value. A guess treats them as missing.
 pub const MISSING_MARKERS: [&str; 9] = ["", "?", "NA", "N/A", "NaN", "nan", "NULL", "null", "None"];
 
 /// How pandas names an index that it reads as a column.
@@ -24,20 +24,20 @@ const MOST_VALUES: usize = 1_000;
 /// The most values of a category that is proposed as an input.
 const MOST_CATEGORIES: usize = 100;
 
-/// A column is one of numbers all the same, where at most one of so many values is none and there
-/// are at least this many different numbers. Where texts are less rare, few numbers may be codes,
-/// such as 1, 2, 3 and `unknown`.
+/// A column with some texts still counts as numeric if at most one value in `.0` is a text and it
+/// has at least `.1` different numbers. Few numbers among more texts may be codes, such as 1, 2, 3
+/// and `unknown`.
 const NUMBERS_PER_WORD: [(u64, usize); 2] = [(100, 2), (20, 10)];
 
-/// What a table looks like. Everything in it is taken from private records: whoever writes it down
-/// as a schema must mark it as such.
+/// Findings about a table. All of them are taken from private records: a schema made from them must
+/// say so.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Guess {
     /// Rows that could be read.
     pub rows: u64,
-    /// Rows that could not, because of their number of fields or their encoding.
+    /// Rows that could not be read, because of their number of fields or their encoding.
     pub broken: u64,
-    /// Those of these that are not UTF-8 text.
+    /// Broken rows that are not UTF-8 text.
     pub not_utf8: u64,
     /// The first that could not be read, with its file and line.
     pub first_broken: Option<String>,
@@ -45,24 +45,24 @@ pub struct Guess {
     pub columns: Vec<ColumnGuess>,
 }
 
-/// What a column looks like.
+/// Findings about a column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ColumnGuess {
     /// Its name.
     pub name: String,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: GuessedKind,
-    /// Its different values in their order ([`Value`]), with their counts, without those for missing
-    /// values and those of `words` among numbers, each in its most frequent spelling; empty if there
-    /// are more than a thousand texts.
+    /// Its different values in their order ([`Value`]) with their counts, each in its most frequent
+    /// spelling. Missing values, and texts among numbers, are left out. Empty if there are more
+    /// than a thousand texts.
     pub values: Vec<(String, u64)>,
     /// How many different values there are; `None` if more than a thousand texts.
     pub distinct: Option<usize>,
-    /// Its texts that look alike, those for one value among them.
+    /// Its texts that look alike, spellings of one value included.
     pub alike: Vec<LookAlikes>,
     /// The smallest and the largest number, if all values are numbers, or nearly all of many.
     pub range: Option<(f64, f64)>,
-    /// Values that are no numbers, where nearly all are.
+    /// Texts in a column of which nearly all values are numbers.
     pub words: Option<StrayTexts>,
     /// Whether every value that is no number would be one without its commas, and there are such.
     pub has_commas: bool,
@@ -72,12 +72,12 @@ pub struct ColumnGuess {
     pub markers: Vec<String>,
 }
 
-/// Values among numbers that are none.
+/// Texts in a column of numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrayTexts {
     /// How many.
     pub count: u64,
-    /// Of so many values.
+    /// Number of values in the column.
     pub of: u64,
     /// The first of them.
     pub first: String,
@@ -85,7 +85,7 @@ pub struct StrayTexts {
     pub line: usize,
 }
 
-/// What a column's values are.
+/// The kind of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuessedKind {
@@ -96,8 +96,8 @@ pub enum GuessedKind {
     /// Texts of which there are at most a hundred, or two numbers, or up to a hundred that single
     /// precision does not tell apart.
     Category,
-    /// More different texts, row numbers, an index that pandas named, or numbers that single precision does not tell apart:
-    /// names, identifiers, notes.
+    /// More different texts, row numbers, an index that pandas named, or numbers that single
+    /// precision does not tell apart: names, identifiers, notes.
     Text,
     /// One value, or none.
     Constant,
@@ -107,7 +107,7 @@ impl Guess {
     /// Reads a table to its end. Memory is bounded by the columns, not by the rows.
     ///
     /// # Errors
-    /// As [`TableReader::read`], except for those of one row, which are counted.
+    /// As [`TableReader::read`]. Errors of one row are counted instead.
     pub fn of(reader: &mut TableReader) -> Result<Self, TableError> {
         let mut columns: Vec<ColumnStats> = reader.columns().iter().map(|_| ColumnStats::new()).collect();
         let (mut rows, mut broken, mut not_utf8, mut first_broken) = (0, 0, 0, None);
@@ -181,7 +181,7 @@ impl ColumnGuess {
     }
 }
 
-/// What was met of a column so far.
+/// Statistics of a column over the rows so far.
 struct ColumnStats {
     /// Different texts with their counts; `None` once there were too many.
     texts: Option<HashMap<String, u64>>,
@@ -191,7 +191,7 @@ struct ColumnStats {
     numbers: u64,
     has_fractions: bool,
     words: Option<StrayTexts>,
-    /// Of these, such as would be numbers without commas.
+    /// Texts that would be numbers without their commas.
     with_commas: u64,
     /// The number read last, and whether some number was not the one before plus 1.
     last: Option<f64>,
@@ -294,7 +294,7 @@ impl ColumnStats {
 /// counts.
 fn by_value(texts: &HashMap<String, u64>) -> Vec<(String, u64)> {
     let mut spelled: Vec<(&String, u64)> = texts.iter().map(|(text, count)| (text, *count)).collect();
-    // Of two that are as frequent, the shorter one.
+    // The shorter one of two that are equally frequent.
     spelled.sort_unstable_by_key(|(text, count)| (std::cmp::Reverse(*count), text.len(), *text));
     let names: Vec<&String> = spelled.iter().map(|(text, _)| *text).collect();
     let mut values: BTreeMap<Value<'_>, (&String, u64)> = BTreeMap::new();

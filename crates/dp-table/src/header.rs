@@ -1,8 +1,8 @@
-//! What is wrong with names of columns, and why it may be.
+//! Faults in the names of columns, and their likely causes.
 
 use crate::value::Value;
 
-/// What the place of a column without a name tells of its cause; `None` if every one has a name.
+/// The likely cause of a column without a name; `None` if every column has a name.
 pub(crate) fn nameless(names: &[String]) -> Option<String> {
     let place = names.iter().position(String::is_empty)?;
     let cause = if is_like_a_record(names) {
@@ -24,7 +24,7 @@ pub(crate) fn why_doubled(names: &[String]) -> &'static str {
 
 const LIKE_A_RECORD: &str = ": the first line looks like a record; is the header missing?";
 
-/// Whether some names are numbers, and the numbers are not those of the columns, which programs
+/// Whether some names are numbers, and the numbers are not column numbers, which programs
 /// write where columns have no names.
 fn is_like_a_record(names: &[String]) -> bool {
     let is_number = |name: &String| matches!(Value::of_identifier(name), Value::Number(_));

@@ -8,7 +8,7 @@ use unicode_normalization::UnicodeNormalization as _;
 
 use crate::value::Value;
 
-/// In what texts that look alike differ.
+/// A way in which texts that look alike can differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Difference {
@@ -24,12 +24,12 @@ pub enum Difference {
     Number,
 }
 
-/// Texts that differ in nothing else.
+/// Different texts that a reader takes for one value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LookAlikes {
     /// The texts, sorted.
     pub texts: Vec<String>,
-    /// In what they differ.
+    /// The ways in which they differ.
     pub differ_by: Vec<Difference>,
 }
 
@@ -37,7 +37,7 @@ const ALL: [Difference; 5] =
     [Difference::Invisible, Difference::Blanks, Difference::Composition, Difference::Case, Difference::Number];
 
 impl Difference {
-    /// The text without what the difference is about.
+    /// Removes the difference from a text.
     fn remove(self, text: &str) -> String {
         match self {
             Self::Invisible => text.chars().filter(|letter| !is_invisible(*letter)).collect(),
@@ -62,7 +62,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Those of different texts that look alike.
+/// Groups of different texts that look alike.
 pub(crate) fn look_alikes<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<LookAlikes> {
     let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for text in texts {
@@ -72,7 +72,7 @@ pub(crate) fn look_alikes<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<LookA
     groups
         .map(|mut texts| {
             texts.sort_unstable();
-            // Needed are those without which not all texts are alike.
+            // A difference is needed if the texts stay different without it.
             let is_needed = |difference: &Difference| {
                 let others: Vec<Difference> = ALL.into_iter().filter(|other| other != difference).collect();
                 texts.iter().map(|text| without(text, &others)).collect::<BTreeSet<_>>().len() > 1

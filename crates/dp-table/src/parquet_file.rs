@@ -10,7 +10,7 @@ use parquet::file::reader::{ChunkReader, Length};
 /// are there: a list of 2³¹ numbers beyond the end of a damaged file would take it half an hour.
 pub(crate) struct ParquetFile(pub(super) File);
 
-/// What comes from a place of the file on; nothing that is read well reaches the end, where the
+/// The content of the file from an offset on. A sound read never reaches the end, where the
 /// footer lies.
 pub(crate) struct FromPlace(File);
 

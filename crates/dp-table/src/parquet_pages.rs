@@ -16,7 +16,7 @@ pub(crate) struct SoundPages {
 impl SoundPages {
     pub(crate) fn of(column: &ColumnDescriptor, pages: Box<dyn PageReader>) -> Self {
         let entry = match column.physical_type() {
-            // Of a text, its length.
+            // The length of a text.
             Physical::INT32 | Physical::FLOAT | Physical::BYTE_ARRAY => 4,
             Physical::INT64 | Physical::DOUBLE => 8,
             Physical::INT96 => 12,

@@ -36,7 +36,7 @@ pub(crate) struct ParquetSource {
     n_rows: usize,
 }
 
-/// What the numbers of a column stand for.
+/// The meaning of a column's numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Meaning {
     /// Themselves, or UTF-8 text.
@@ -225,7 +225,7 @@ fn caught<T>(read: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
         }));
     });
     INSIDE.set(true);
-    // What was being read when it panicked is not read on.
+    // A read that panicked is not continued.
     let found = panic::catch_unwind(AssertUnwindSafe(read));
     INSIDE.set(false);
     found.unwrap_or_else(|_| Err("cannot be read as Parquet: a page is damaged".into()))

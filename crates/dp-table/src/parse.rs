@@ -1,4 +1,4 @@
-//! From a column's text to what is stored of it.
+//! From the text of a column to its code.
 
 use sha2::{Digest, Sha256};
 
@@ -11,7 +11,7 @@ use crate::schema::{Column, GroupColumn, GroupValues, Label};
 use crate::value::Value;
 use crate::value_list::ValueList;
 
-/// What stands for a missing value.
+/// Texts that stand for a missing value.
 #[derive(Debug, Clone)]
 pub(crate) struct Markers(ValueList);
 
@@ -37,8 +37,8 @@ pub(crate) struct Categories {
 
 impl Categories {
     /// # Errors
-    /// [`TableError::Schema`] for two texts of one value, one that stands for a missing value, blanks
-    /// around one, and too many or none.
+    /// [`TableError::Schema`] for two texts of one value, one that stands for a missing value,
+    /// blanks around one, and too many or none.
     fn new(column: &str, values: &[String], other: bool, missing: bool, markers: &Markers) -> Result<Self, TableError> {
         let refuse = |reason: String| TableError::Schema { column: column.into(), reason };
         for value in values {
@@ -69,7 +69,7 @@ impl Categories {
         })
     }
 
-    /// The position of a value, and whether it is missing or another one than those of the list.
+    /// The position of a value, and whether it is listed, missing or another one.
     fn find(
         &self,
         at: Position<'_>,

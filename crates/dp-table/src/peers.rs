@@ -1,4 +1,4 @@
-//! What processes that read a table together tell each other.
+//! Messages between processes that read a table together.
 
 use std::io;
 use std::ops::Range;
@@ -9,19 +9,19 @@ use serde::de::DeserializeOwned;
 
 use crate::error::TableError;
 
-/// Processes that read one table together, each a part of it. All of them make the same calls in
-/// the same order.
+/// The processes that read one table together, each a part of it. All of them must make the same
+/// calls in the same order.
 pub struct Peers<'a> {
     rank: usize,
     size: usize,
     gather: &'a Gather<'a>,
 }
 
-/// What every process gave, in their order.
+/// Sends a message to all processes and returns the messages of all, in the order of ranks.
 pub type Gather<'a> = dyn Fn(Vec<u8>) -> io::Result<Vec<Vec<u8>>> + 'a;
 
 impl<'a> Peers<'a> {
-    /// This process's number, from 0, how many there are, and how they exchange messages.
+    /// `rank` is the number of this process, from 0; `size` is the number of processes.
     pub fn new(rank: usize, size: usize, gather: &'a Gather<'a>) -> Self {
         Self { rank, size: size.max(1), gather }
     }
@@ -34,13 +34,13 @@ impl<'a> Peers<'a> {
         self.size
     }
 
-    /// This process's part of so many things: as even as they go.
+    /// This process's part of `n` things. The parts are as even as possible.
     pub(crate) fn part(&self, n: u64) -> Range<u64> {
         let boundary = |rank: usize| (u128::from(n) * rank as u128 / self.size as u128) as u64;
         boundary(self.rank)..boundary(self.rank + 1)
     }
 
-    /// What every process has in the place of `value`, in their order; `table` is for the message.
+    /// The `value` of every process, in the order of ranks; `table` is for the error.
     pub(crate) fn exchange<T: Serialize + DeserializeOwned>(
         &self,
         value: &T,

@@ -36,8 +36,7 @@ pub(crate) struct RowMark {
     pub(crate) place: Option<TextPosition>,
 }
 
-/// What a process found in its part of one file. Rows and lines are counted from the part's
-/// beginning.
+/// The part of one file that a process surveyed. Rows and lines are counted from its beginning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct FilePart {
     file: usize,
@@ -211,7 +210,7 @@ fn begun_elsewhere(all: &[Vec<FilePart>]) -> Option<Vec<(usize, usize, u64)>> {
         match &part.found {
             Some(found) => expected = (part.file, found.reached),
             None if again.is_empty() => return None,
-            // What is behind it cannot be judged yet.
+            // The parts behind it cannot be judged yet.
             None => return Some(again),
         }
     }

@@ -1,5 +1,5 @@
-//! Digests of rows, summed: the same in whatever parts, and by however many processes, a table is
-//! read.
+//! Sums of digests of rows. A sum does not depend on how many processes read a table, nor on the
+//! parts that they read.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -41,13 +41,13 @@ impl DigestSum {
     }
 }
 
-/// A digest of rows as they were read, before anything is made of them: equal for two passes over a
-/// table if no row changed in between. It is as private as the rows.
+/// A digest of rows as they were read, before they are encoded. Two passes over a table have equal
+/// digests if no row changed in between. It is as private as the rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowsDigest(DigestSum);
 
 impl RowsDigest {
-    /// Of these rows and others of the same table.
+    /// The digest of these rows together with others of the same table.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.plus(other.0))
@@ -69,8 +69,8 @@ impl RowHasher {
         Self(columns.iter().fold(Sha256::new(), |digest, name| with(digest, name)))
     }
 
-    /// Of one row, by its number in the whole table. A row that cannot be read counts with the fields
-    /// that [`TableReader::read`](crate::TableReader::read) leaves of it.
+    /// The digest of one row, by its number in the whole table. A row that cannot be read counts
+    /// with the fields that [`TableReader::read`](crate::TableReader::read) leaves of it.
     pub fn digest(&self, number: u64, row: &Row) -> RowsDigest {
         let digest = row.fields().fold(self.0.clone().chain_update(number.to_le_bytes()), with);
         RowsDigest(DigestSum::of(digest.finalize().into()))

@@ -1,12 +1,12 @@
-//! What is declared of a table before any record is read.
+//! The declaration of a table, made before any record is read.
 
 use serde::{Deserialize, Serialize};
 
 /// Every column of a table and what it is for.
 ///
-/// All of it is a constant that shapes every record's features: declared, or paid for by whoever
-/// wrote it. The order of `columns` is the order of the features; the order of the table's columns
-/// does not matter.
+/// Every entry is a constant that shapes the features of every record. It must be declared, or
+/// released with noise. The order of `columns` is the order of the features; the order of the
+/// table's columns does not matter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schema {
@@ -21,7 +21,7 @@ pub struct Schema {
     pub group_as_input: bool,
     /// The column that says whose record it is, where a person may have several.
     pub unit: Option<String>,
-    /// What happens to a row that does not fit.
+    /// The treatment of a row that does not fit.
     pub bad_rows: BadRows,
     /// Values that stand for a missing one, after blanks around them were removed; mostly the empty
     /// text. Each is meant in every spelling ([`Value`](crate::Value)).
@@ -32,14 +32,14 @@ pub struct Schema {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Column {
-    /// A number. Values outside the bounds are set to the nearest bound, and counted. Between bounds
-    /// of 0 and 1 a truth value is a number too.
+    /// A number. Values outside the bounds are set to the nearest bound, and counted. Between
+    /// bounds of 0 and 1 a truth value is a number too.
     Number {
         /// Lower bound.
         low: f64,
         /// Upper bound.
         high: f64,
-        /// Where the range is cut.
+        /// The division of the range.
         bins: Bins,
         /// The value that stands for a missing one, beside an indicator; `None` if a missing value
         /// is an error.
@@ -116,7 +116,7 @@ pub enum GroupValues {
     },
 }
 
-/// What happens to a row that does not fit the schema.
+/// The treatment of a row that does not fit the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BadRows {

@@ -1,4 +1,4 @@
-//! A file of text as it is once it is unpacked, from any place on.
+//! Files of text, decompressed, from any offset on.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Seek as _, SeekFrom};
@@ -17,8 +17,8 @@ pub(crate) struct TextPosition {
     pub(crate) line: u64,
 }
 
-/// A file that may be compressed, by gzip (`.gz`) or Zstandard (`.zst`). Offsets are those of the
-/// text.
+/// A file that may be compressed by gzip (`.gz`) or Zstandard (`.zst`). Offsets count bytes of the
+/// decompressed text.
 #[derive(Debug, Clone)]
 pub(crate) struct TextFile {
     path: Arc<Path>,

@@ -1,4 +1,4 @@
-//! What a text of a table means, however it is spelled.
+//! The meaning of a text in a table, in whatever spelling.
 
 use std::cmp::Ordering;
 
@@ -56,9 +56,9 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// What each value of a list means there. In a list of truth values alone, 1 and 0 taken for
-    /// such, each value means the number and the truth value; in any other list each means one of
-    /// them.
+    /// The meanings of each value of a list. If the list holds only truth values, 1 and 0 included,
+    /// each value means both the number and the truth value. In any other list each value has one
+    /// meaning.
     ///
     /// ```
     /// use dp_table::Value;
@@ -119,8 +119,8 @@ impl Decimal {
         Self { is_negative: false, digits: digits.into(), exponent: truth.into() }
     }
 
-    /// The number in double precision where at most 15 digits and an exponent of two digits make it,
-    /// so that no other such number has the same double.
+    /// The number in double precision where at most 15 digits and an exponent of two digits make
+    /// it, so that no other such number has the same double.
     pub fn as_double(&self) -> Option<f64> {
         let is_short = self.digits.len() <= 15 && (-99..=99).contains(&self.exponent);
         is_short.then(|| Value::Number(self.clone()).canonical().parse().ok()).flatten()

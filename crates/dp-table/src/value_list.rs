@@ -9,7 +9,7 @@ use crate::value::Value;
 pub(crate) struct ValueList {
     /// As they are written.
     texts: HashMap<String, u16>,
-    /// Those that have other spellings, by what they mean.
+    /// Positions of values with several spellings, by their meaning.
     meanings: HashMap<Value<'static>, u16>,
 }
 

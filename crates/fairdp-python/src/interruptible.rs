@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 /// How often signals are looked for and progress is told.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Runs `work` on a thread of its own without the interpreter's lock, and waits for it.
+/// Runs `work` on a second thread without the interpreter's lock, and waits for it.
 ///
 /// `progress`, if there is one, is called about ten times a second with the seconds so far. What it
 /// raises, and Ctrl-C, ends the wait; the thread ends with its work, whose result nobody reads.

@@ -5,7 +5,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::errors::AccountingError;
 
-/// What `__reduce__` returns: a function, and its arguments.
+/// The result of `__reduce__`: a function, and its arguments.
 pub(crate) type Reduced = (Py<PyAny>, (String,));
 
 /// The JSON form of a value.

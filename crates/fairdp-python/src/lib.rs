@@ -1,4 +1,4 @@
-//! What the Python package `fairdp` has of Rust: see the package's README and its type stubs.
+//! The Rust part of the Python package `fairdp`: see the package's README and its type stubs.
 
 mod accounting;
 mod clipping;

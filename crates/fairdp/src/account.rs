@@ -1,5 +1,5 @@
-//! Everything that touched the records of a run, by part: a record is trained on or tested on,
-//! never both.
+//! The account of a run: every release by the subset of records that it was made on. A record is
+//! trained on or tested on, never both.
 
 use dp_accounting::audit::{Opinion, judge};
 use dp_accounting::{
@@ -14,15 +14,15 @@ use crate::error::{FairdpError, Result};
 /// Neighbours: tables in one of which a unit's records are blank. The number of records is public.
 pub const RELATION: NeighbouringRelation = NeighbouringRelation::ZeroOut;
 
-/// Which records a release was made on.
+/// A subset of the records of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subset {
-    /// Those that the model learns from.
+    /// Records that the model learns from.
     Training,
-    /// Those that it is tested on.
+    /// Records that the model is tested on.
     Test,
-    /// Those that the trials of a search are compared on.
+    /// Records that the trials of a search are compared on.
     Validation,
 }
 
@@ -44,13 +44,13 @@ impl Subset {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Release {
-    /// On which records.
+    /// The records that it was made on.
     pub part: Subset,
-    /// What it was for.
+    /// Its purpose.
     pub purpose: String,
-    /// What was done.
+    /// The event of one release.
     pub event: DpEvent,
-    /// How often.
+    /// Number of such releases.
     pub count: u64,
 }
 
@@ -72,8 +72,7 @@ impl Default for Account {
 }
 
 impl Account {
-    /// Notes what is about to be released: before it is made, so that what cannot be noted is not
-    /// released.
+    /// Records a release before it is made: a release that the ledger refuses is not made.
     ///
     /// # Errors
     /// [`FairdpError::Accounting`] if the ledger refuses.
@@ -126,7 +125,7 @@ impl Account {
         &self.releases
     }
 
-    /// Whether both chains hold and say what the releases say.
+    /// Checks that the chained ledgers are unbroken and agree with the releases.
     ///
     /// # Errors
     /// [`FairdpError::LedgerDiffers`].
@@ -142,7 +141,7 @@ impl Account {
         Ok(())
     }
 
-    /// What a record met: one of the parts.
+    /// The event of one record, which is in one of the subsets.
     pub fn event(&self) -> DpEvent {
         DpEvent::OneOf(Subset::ALL.map(|subset| self.event_of(subset)).to_vec())
     }
@@ -184,8 +183,8 @@ impl Account {
         Ok(accountant.epsilon(delta)?)
     }
 
-    /// What arithmetic of 200 bits, with formulas of its own, says of an ε for every part: the
-    /// weakest of its opinions.
+    /// Judges an ε for every subset by separate formulas in arithmetic of 200 bits. Returns the
+    /// weakest opinion.
     pub fn judge(&self, epsilon: Epsilon, delta: Delta) -> Opinion {
         let opinions = Subset::ALL.map(|subset| {
             let entries = self.ledger(subset).entries().iter();
@@ -208,7 +207,7 @@ impl Account {
         Subset::ALL.map(|subset| self.ledger(subset).digest())
     }
 
-    /// What an attacker can achieve.
+    /// Bounds on the success of an attacker.
     ///
     /// # Errors
     /// The accountant's.
@@ -233,7 +232,7 @@ impl Account {
     fn accountants(&self, delta: Delta) -> Result<Vec<PldAccountant>> {
         let mut whole = PldAccountant::new(RELATION);
         whole.compose(&self.event(), 1)?;
-        // Of alternatives neither of which is always worse there is no distribution.
+        // Alternatives have no common distribution if neither is always worse.
         if whole.epsilon(delta)?.method.is_some() {
             return Ok(vec![whole]);
         }
@@ -247,7 +246,7 @@ impl Account {
     }
 }
 
-/// What holds against every attack on one unit.
+/// Bounds that hold against every attack on one unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Attacks {

@@ -31,14 +31,14 @@ const CERTAIN: f64 = 4.0;
 /// Bins that a column gets.
 const QUANTILES: usize = 16;
 
-/// Columns whose bounds are paid for.
+/// Columns whose bounds are released within the budget.
 pub(crate) fn private_columns(config: &Config) -> impl Iterator<Item = &ColumnEntry> {
     config.column.iter().filter(|entry| entry.kind == ColumnKind::Number && entry.bounds == Some(Bounds::Private))
 }
 
-/// What the rows of all ranks say.
+/// Counts over the rows of all ranks.
 pub(crate) struct BoundCounts {
-    /// What the noise on them is bound to.
+    /// The data that the noise on them is bound to.
     pub(crate) bound: NoiseBinding,
     pub(crate) table: TableSize,
     /// Exact counts by column. **Not private.**
@@ -75,9 +75,9 @@ pub(crate) fn count(
     Ok(BoundCounts { bound, table: TableSize { records, test_records, features: widest(config)?.width() }, by_column })
 }
 
-/// What the rows of one rank say.
+/// Counts over the rows of one rank.
 struct RankCounts {
-    /// All, and those that are blank.
+    /// Numbers of all rows and of blank ones.
     n_rows: [usize; 2],
     columns: Vec<BinnedColumn>,
     rows: RowsDigest,
@@ -90,8 +90,8 @@ struct BinnedColumn {
     counts: Vec<f64>,
 }
 
-/// Numbers of rows and of those that are dropped, and the columns that are paid for. A row that
-/// training would refuse is refused here, before anything is spent on it.
+/// Counts rows, dropped rows and the bins of private columns. A row that training would refuse is
+/// refused here, before any budget is spent.
 fn count_rows(
     config: &Config,
     mut reader: TableReader,
@@ -150,7 +150,7 @@ pub(crate) fn widest(config: &Config) -> Result<Encoding> {
     Ok(Encoding::new(&config.schema(&|_| Some(edges.clone()))?)?)
 }
 
-/// Refuses a test row that the test would refuse; says how many there are, and what they are.
+/// Refuses a row that the test would refuse. Returns the number of rows and their digest.
 fn check_rows(config: &Config, mut reader: TableReader) -> Result<(usize, RowsDigest)> {
     let encoding = widest(config)?;
     let hasher = RowHasher::new(reader.columns());
@@ -205,7 +205,7 @@ pub(crate) fn release(
     Ok(edges)
 }
 
-/// The value below which so many records lie, evenly spread in each bin.
+/// The value below which `target` records lie, if they are spread evenly in each bin.
 fn quantile_of(counts: &[f64], target: f64) -> f64 {
     let mut below = 0.0;
     for (bin, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0.0) {

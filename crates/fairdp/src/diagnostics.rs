@@ -28,12 +28,12 @@ pub struct Diagnostics {
     pub log_loss: Option<f64>,
     /// The same by group.
     pub by_group: BTreeMap<String, GroupDiagnostics>,
-    /// What was met in the training table.
+    /// Counts of the training table.
     pub table: TableCounts,
-    /// What was met in a test table of its own.
+    /// Counts of a separate test table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub test_table: Option<TableCounts>,
-    /// What the tables hold that is not declared, a line each ([`TableCounts::remarks`]).
+    /// Values in the tables that are not declared, a line each ([`TableCounts::remarks`]).
     pub remarks: Vec<String>,
     /// The same figures of a model that was trained without privacy, if one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,19 +53,19 @@ pub struct GroupDiagnostics {
     pub recall: Vec<Option<f64>>,
 }
 
-/// What a model said of some records.
+/// A model's answers for some records.
 #[expect(clippy::struct_field_names, reason = "an answer is the class that was answered")]
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Answers {
     pub(crate) labels: Vec<u32>,
     pub(crate) answers: Vec<u32>,
     pub(crate) groups: Vec<u32>,
-    /// Of the positive class, of two.
+    /// Probability of the last class.
     pub(crate) scores: Vec<f64>,
 }
 
 impl Answers {
-    /// Those of all ranks, one behind the other, on every rank.
+    /// Gathers the answers of all ranks, in their order, on every rank.
     pub(crate) fn of_ranks(self, ranks: &dyn Collective) -> Result<Self> {
         if ranks.size() == 1 {
             return Ok(self);

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The error of the crate.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ pub enum FairdpError {
         n_training: usize,
         /// How many records of each unit are used, in parentheses; empty without units.
         used: String,
-        /// What they would be used for.
+        /// Their use.
         purpose: String,
         /// ε of the whole run.
         epsilon: f64,
@@ -119,9 +119,9 @@ pub enum FairdpError {
     OtherLedger {
         /// The ledger file.
         ledger: PathBuf,
-        /// What the ledger is kept for.
+        /// The setting of the ledger, in words.
         kept: String,
-        /// What the configuration has in its place.
+        /// The setting of the configuration, in words.
         configured: String,
     },
     /// A shared ledger has a fit with the same key on other records or by another configuration.
@@ -139,9 +139,9 @@ pub enum FairdpError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What is in the way.
+        /// The reason.
         problem: &'static str,
-        /// What to do about it.
+        /// The remedy.
         advice: &'static str,
     },
     /// A run cannot be continued with other inputs.
@@ -178,7 +178,7 @@ pub enum FairdpError {
     /// A file cannot be read or written.
     #[error("cannot {action} `{}`: {source}", path.display())]
     Io {
-        /// What was tried.
+        /// The action, for example `read`.
         action: &'static str,
         /// The file.
         path: PathBuf,
@@ -190,13 +190,13 @@ pub enum FairdpError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         problem: String,
     },
     /// The operating system refused threads or random numbers.
     #[error("the operating system gives no {what}: {reason}")]
     System {
-        /// What was asked for.
+        /// The resource.
         what: &'static str,
         /// Its answer.
         reason: String,

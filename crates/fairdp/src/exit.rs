@@ -18,8 +18,7 @@ pub enum Exit {
     Failed,
     /// The command line or the configuration is wrong.
     Usage,
-    /// What was asked for would not be private, would not be worth having, or would go beyond a
-    /// cap.
+    /// The result would not be private, would not be worth having, or would go beyond a cap.
     Refused,
     /// A release is not what its statement says.
     NotVerified,

@@ -78,7 +78,7 @@ impl GroupRates {
         }
     }
 
-    /// Of what it has too few records, in words.
+    /// The classes of which it has too few records, in words.
     pub fn shortage(&self) -> Option<String> {
         match self.too_few.len() {
             0 => None,
@@ -223,7 +223,7 @@ impl FairnessReport {
     }
 }
 
-/// Those at some places.
+/// The items at some positions.
 fn at<T: Clone>(places: &[usize], of: &[T]) -> Vec<T> {
     places.iter().filter_map(|&place| of.get(place)).cloned().collect()
 }

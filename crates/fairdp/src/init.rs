@@ -17,7 +17,7 @@ use crate::error::{FairdpError, Result};
 use crate::printable::is_hidden;
 use crate::recipe::Recipe;
 
-/// What a person says of the table.
+/// Declarations of a person about the table.
 #[derive(Debug, Clone, Default)]
 pub struct InitOptions {
     /// The column to predict.
@@ -94,7 +94,7 @@ const MOST_REMARKS: usize = 5;
 const MOST_SHOWN: usize = 40;
 /// The most groups that a column is proposed for: of more, each has few records.
 const MOST_GROUPS: usize = 100;
-/// From so many rows on, a public number, finer bins are worth their noise.
+/// From this number of rows on, which is public, finer bins are worth their noise.
 const MANY_ROWS: u64 = 20_000;
 const MARK: &str = "from = \"data\"  # read from the records: check it, and add public = true";
 const COMMAS: &str = "# its values look like numbers with commas, which are texts here: to have them read as numbers, write 1234.5, \
@@ -103,9 +103,9 @@ const COMMAS: &str = "# its values look like numbers with commas, which are text
 /// A configuration for a table, as text.
 ///
 /// # Errors
-/// [`FairdpError::Table`] if the table cannot be read; [`FairdpError::InvalidParameter`] for options
-/// out of range or that contradict each other, before the table is read, for columns that it does
-/// not have, and for a label that is no category.
+/// [`FairdpError::Table`] if the table cannot be read; [`FairdpError::InvalidParameter`] for
+/// options out of range or that contradict each other, before the table is read, for columns that
+/// it does not have, and for a label that is no category.
 pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     options.check()?;
     let files = TableFiles::new(tables)?;
@@ -205,7 +205,7 @@ pub fn init(tables: &[String], options: &InitOptions) -> Result<String> {
     Ok(text)
 }
 
-/// What is odd about a table's rows and its header.
+/// Oddities in the rows and the header of a table.
 fn remarks_on_rows(text: &mut String, guess: &Guess) {
     if guess.broken > 0 {
         let _ = writeln!(
@@ -233,7 +233,7 @@ fn remarks_on_rows(text: &mut String, guess: &Guess) {
     }
 }
 
-/// What is odd about a column's texts.
+/// Oddities in the texts of a column.
 fn remarks(text: &mut String, found: &ColumnGuess) {
     if let Some(StrayTexts { count, of, first, line }) = &found.words {
         let what = if *count == 1 {

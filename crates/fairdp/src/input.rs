@@ -9,7 +9,7 @@ use crate::error::{FairdpError, Result};
 /// Longer than any file of a release, by far.
 const MOST_BYTES: u64 = 4 << 30;
 
-/// What a file holds. Devices and pipes, which may never end, are no files.
+/// The content of a regular file. Devices and pipes may never end, and are refused.
 pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>> {
     let found = fs::metadata(path).map_err(FairdpError::io("read", path))?;
     if !found.is_file() {
@@ -21,7 +21,7 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(FairdpError::io("read", path))
 }
 
-/// What a file of text holds.
+/// The content of a file as UTF-8 text.
 pub(crate) fn text(path: &Path) -> Result<String> {
     String::from_utf8(bytes(path)?).map_err(|_| FairdpError::file(path, "is not UTF-8 text"))
 }

@@ -1,7 +1,7 @@
-//! The one secret of a run, and what its noise is bound to.
+//! The secret key of a run, and the binding of its noise to the data.
 //!
 //! **The rule: no key makes noise before it is bound to the records.** The same noise on two tables
-//! would take itself off: the difference of the two releases is that of the records. So
+//! would cancel: the difference of the two releases would be the difference of the records. So
 //!
 //! - a [`DrawnKey`] divides records into parts and draws batches, by their numbers and units alone.
 //!   It makes no noise, and is in no file;
@@ -47,19 +47,18 @@ impl DrawnKey {
         Ok(Self { bits: hex::encode(bits), seed })
     }
 
-    /// A number that follows from the key and from nothing that is secret of the records but
-    /// `number`.
+    /// A number that follows from the key, the purpose and `number` alone.
     pub(crate) fn hash(&self, purpose: &str, number: u64) -> u64 {
         let digest = digest(&self.bits, purpose, number);
         u64::from_le_bytes(std::array::from_fn(|i| digest[i]))
     }
 
-    /// A name for the run that tells nothing of the key.
+    /// A name for the run that reveals nothing of the key.
     pub(crate) fn name(&self) -> String {
         hex::encode(digest(&self.bits, "name", 0))
     }
 
-    /// A name for what the key is bound to, which tells nothing of it without the key.
+    /// A name for the bound data. Without the key it reveals nothing of them.
     pub(crate) fn name_of(&self, bound: &NoiseBinding) -> String {
         let digest = Sha256::new().chain_update(digest(&self.bits, "table", 0)).chain_update(bound.0);
         hex::encode(digest.finalize())
@@ -80,13 +79,13 @@ impl DrawnKey {
     }
 }
 
-/// What noise is bound to: the rows of the training table and of the test table, and the
-/// configuration. As private as the rows.
+/// A digest of the data that noise is bound to: the rows of the training table and of the test
+/// table, and the configuration. As private as the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoiseBinding([u8; 32]);
 
 impl NoiseBinding {
-    /// `test` is that of a test table of its own.
+    /// `test` is the digest of a separate test table.
     pub(crate) fn new(training: RowsDigest, test: Option<RowsDigest>, config: &str) -> Self {
         let mut digest = Sha256::new().chain_update(training.bytes());
         digest.update([u8::from(test.is_some())]);
@@ -105,8 +104,8 @@ pub(crate) struct NoiseKey {
 }
 
 impl NoiseKey {
-    /// A stream for what is drawn beside noise: batches, initial weights, trials. It does not depend
-    /// on the records.
+    /// A stream for draws other than noise: batches, initial weights, trials. It does not depend on
+    /// the records.
     pub(crate) fn draws(&self, purpose: &str, step: u64) -> ChaCha20Rng {
         ChaCha20Rng::from_seed(digest(&self.drawn.bits, purpose, step))
     }
@@ -123,7 +122,7 @@ impl NoiseKey {
         &self.drawn
     }
 
-    /// The name of what it is bound to.
+    /// The name of the data that it is bound to.
     pub(crate) fn bound_to(&self) -> &str {
         &self.bound_to
     }

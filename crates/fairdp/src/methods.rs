@@ -6,9 +6,9 @@ use serde::Serialize;
 /// A method in one line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MethodLine {
-    /// What `method.name` is.
+    /// The value of `method.name`.
     pub name: &'static str,
-    /// What it does.
+    /// A short description.
     pub summary: &'static str,
     /// Where it was published.
     pub source: &'static str,

@@ -50,7 +50,7 @@ impl Layer {
     }
 }
 
-/// What a model is besides its weights.
+/// Everything of a model but its weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Pipeline {
@@ -64,7 +64,7 @@ pub(crate) struct Pipeline {
     pub(crate) priors: Vec<f64>,
     pub(crate) decision: Decision,
     pub(crate) fairness: Fairness,
-    /// What is added to each class's log-probability before the largest is answered: `[classes]`,
+    /// Added to the log-probability of each class before the largest is answered: `[classes]`,
     /// or `[groups][classes]`.
     pub(crate) offsets: Vec<Vec<f64>>,
 }
@@ -202,7 +202,7 @@ impl Model {
         &mut self.pipeline
     }
 
-    /// What the features are.
+    /// The encoding of its features.
     pub fn encoding(&self) -> &Encoding {
         &self.encoding
     }

@@ -74,7 +74,7 @@ impl Lock {
                     Err(TryLockError::Error(error)) => return Err(error),
                     Ok(()) => {}
                 }
-                // Whoever had it may have removed it: others would then lock another file.
+                // Its last owner may have removed it: others would then lock another file.
                 if is_at(&file, path)? {
                     return Ok(Some(file));
                 }

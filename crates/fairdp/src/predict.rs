@@ -1,4 +1,4 @@
-//! What a released model says of a table's rows, in a file.
+//! Predictions of a released model for a table, written to a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,17 +13,17 @@ use crate::predictor::Predictor;
 use crate::release::{RELEASE, STATEMENT};
 use crate::verify::model_of_statement;
 
-/// What was predicted, and what the model did not know of the table. **Not private.**
+/// Counts of a prediction, and values of the table that the model did not know. **Not private.**
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Predicted {
     /// Rows of the table, and of the file.
     pub rows: u64,
-    /// Those that have an answer.
+    /// Rows with an answer.
     pub answered: u64,
     /// Values by column that are not declared, beyond bounds or missing.
     pub table: TableCounts,
-    /// The same in words, a line each, without values that are missing where that is declared; empty
-    /// if the model knows all that is in the table.
+    /// The same in words, a line each, without values that are missing where that is declared;
+    /// empty if the model knows all that is in the table.
     pub remarks: Vec<String>,
 }
 
@@ -35,10 +35,10 @@ pub struct Predicted {
 /// `is_strict`, a table is refused, and nothing is written, where there would be a remark.
 ///
 /// # Errors
-/// [`FairdpError::File`] for a release that is damaged, or a model other than that of its statement;
-/// [`FairdpError::Table`] with file, line and column for a row that does not fit;
-/// [`FairdpError::UnknownToModel`] with every remark; [`FairdpError::InvalidParameter`] for an output that
-/// is a file of the table, or in a release.
+/// [`FairdpError::File`] for a release that is damaged, or a model other than that of its
+/// statement; [`FairdpError::Table`] with file, line and column for a row that does not fit;
+/// [`FairdpError::UnknownToModel`] with every remark; [`FairdpError::InvalidParameter`] for an
+/// output that is a file of the table, or in a release.
 pub fn predict(folder: &Path, tables: &[String], out: &Path, is_strict: bool) -> Result<Predicted> {
     let whole = folder.join(RELEASE);
     let release = if whole.is_dir() { &whole } else { folder };

@@ -1,4 +1,4 @@
-//! What a model says of a table's rows, one after another.
+//! Answers of a model for the rows of a table, one after another.
 
 use dp_table::{Row, RowEncoder, TableCounts, TableError, TableFiles, TableReader};
 
@@ -71,14 +71,13 @@ impl<'a> Predictor<'a> {
         Ok(Some((self.model.decide(&self.probabilities, group), &self.probabilities)))
     }
 
-    /// What was met in the rows so far. **Not private.**
+    /// Counts over the rows so far. **Not private.**
     pub fn counts(&self) -> &TableCounts {
         self.encoder.counts()
     }
 
-    /// What the rows so far hold that the model's schema does not foresee: values that are not
-    /// declared or beyond bounds, and rows without an answer ([`TableCounts::remarks`]). **Not
-    /// private.**
+    /// Values so far that the model's schema does not foresee: not declared, or beyond bounds; and
+    /// rows without an answer ([`TableCounts::remarks`]). **Not private.**
     pub fn remarks(&self) -> Vec<String> {
         self.encoder.counts().remarks(self.model.encoding().schema())
     }

@@ -1,4 +1,4 @@
-//! A table as the ranks of a run read it: each its own rows, or every one all of them.
+//! The files of a table, as the ranks of a run read them: each rank its own rows, or all rows.
 
 use std::io;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::error::{FairdpError, Result};
 /// a process alone would have.
 pub(crate) struct RankFiles {
     files: TableFiles,
-    /// Those that read the table together; one process alone if every rank reads all of it.
+    /// The ranks that read the table together; one process alone if every rank reads all of it.
     ranks: Arc<dyn Collective>,
     index: Option<RowIndex>,
 }
@@ -39,7 +39,7 @@ impl RankFiles {
         self.index.is_some()
     }
 
-    /// Those that have the table together.
+    /// The ranks that hold the table together.
     pub(crate) fn ranks(&self) -> &dyn Collective {
         &*self.ranks
     }
@@ -49,7 +49,7 @@ impl RankFiles {
         &self.files.paths()[0]
     }
 
-    /// What is made of this rank's rows, which are given with the number of the first one.
+    /// Calls `make` with this rank's rows and the number of the first one.
     pub(crate) fn read<T>(&mut self, make: impl Fn(TableReader, usize) -> Result<T>) -> Result<T> {
         if let Some(index) = &self.index {
             let rows = with_peers(&*self.ranks, |peers| index.part(peers));

@@ -1,4 +1,4 @@
-//! What is trained, and by which method: the names of a configuration, with the reason for each.
+//! The model and the method of training that a configuration names, with the reason for each.
 
 use std::fmt::Display;
 
@@ -18,7 +18,7 @@ const STEPS: u64 = 100;
 const MOST_STEPS: u64 = 1_000_000;
 const MOST_HIDDEN: usize = 4_096;
 
-/// What is trained, and how.
+/// A model and a method of training.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Recipe {
     pub(crate) architecture: Architecture,
@@ -147,8 +147,8 @@ impl Recipe {
     }
 }
 
-/// The key, after a point, of the setting that was given the value that a method refuses under a
-/// name of its own; nothing if none was.
+/// The key, after a point, of the setting that holds the value that a method refused; empty if no
+/// setting holds it. Methods name a value differently than the configuration.
 fn refused_key(error: &ClipError, settings: Option<&PresetParams>) -> String {
     let ClipError::InvalidParameter { value, .. } = error else { return String::new() };
     let Some(Ok(serde_json::Value::Object(settings))) = settings.map(serde_json::to_value) else {
@@ -229,8 +229,8 @@ impl SgdMethod {
         Ok(named)
     }
 
-    /// What one step releases of a unit, where the noise of the gradients is this many times what a
-    /// unit can change.
+    /// The event of one step for a unit. `noise_multiplier` is the noise of the gradients over the
+    /// largest change by a unit.
     ///
     /// With several records per unit every step uses all records, and all noise is larger by their
     /// number.
@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Of a unit of two records a run has twice the noise: 6 for the gradients. Counts with ten
+    /// With units of two records a run has twice the noise: 6 for the gradients. Counts with ten
     /// times that have 60, which is 30 over what the unit can change; counts with 20 whatever the
     /// gradients have are 10 over it.
     #[test]

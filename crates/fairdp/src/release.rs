@@ -1,4 +1,4 @@
-//! The two folders that a run leaves: what may leave the house, and what may not.
+//! The two folders of a run: the release, which may be shared, and the private one, which may not.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,9 +12,9 @@ use crate::output::{self, Readers};
 use crate::seal::{sealed, sha256};
 use crate::statement::Statement;
 
-/// Folder of what ε covers.
+/// The folder that ε covers.
 pub(crate) const RELEASE: &str = "release";
-/// Folder of what it does not.
+/// The folder that ε does not cover.
 pub(crate) const PRIVATE: &str = "private";
 pub(crate) const STATEMENT: &str = "statement.json";
 pub(crate) const STATEMENT_TEXT: &str = "statement.md";
@@ -71,7 +71,7 @@ impl ReleaseFiles {
             .and_then(|()| output::write(&place, sealed(&ledger)?.as_bytes(), Readers::Owner))
             .and_then(|()| output::move_folder(&part, &release));
         if let Err(error) = placed {
-            // What else goes wrong now says nothing new.
+            // A second error would say nothing new.
             let _ = output::remove_folder(&part).and_then(|()| output::remove(&place));
             return Err(error);
         }
@@ -79,7 +79,7 @@ impl ReleaseFiles {
     }
 
     fn fill(&self, part: &Path) -> Result<()> {
-        // What a killed process left behind.
+        // Left behind by a killed process.
         output::remove_folder(part)?;
         fs::create_dir(part).map_err(FairdpError::io("create", part))?;
         self.0.iter().try_for_each(|(name, bytes)| output::write(&part.join(name), bytes, Readers::Default))

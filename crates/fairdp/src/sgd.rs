@@ -3,8 +3,8 @@
 //!
 //! Class counts and mean squares are released as for [`crate::solver`]. Features are then scaled to
 //! mean square 1 and rows to a public length, the intercepts start at the classes' shares, and
-//! `dp_train` takes the steps. The features of a released model are those of the encoding again:
-//! the scales become part of the first layer.
+//! `dp_train` takes the steps. A released model works on the features of the encoding: the scales
+//! become part of the first layer.
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -27,18 +27,19 @@ use crate::solver::rows::RowSource as _;
 use crate::solver::{FeatureFacts, Pace, Prepared, Streams as _};
 use crate::subsets::SubsetRows;
 
-/// Bytes of all features: they are held in memory as they are.
+/// Most bytes of all features, which are held in memory.
 const MOST_BYTES: usize = 4 << 30;
 /// Rate of the first step of a network's optimiser, which scales every coordinate by itself.
 const NETWORK_RATE: f64 = 0.02;
 /// Seconds between two checkpoints.
 const INTERVAL: u64 = 1;
 
-/// What a run is besides its records.
+/// The settings of a training run, without its records.
 pub(crate) struct SgdRun<'a> {
     pub(crate) architecture: &'a Architecture,
     pub(crate) named: &'a SgdMethod,
-    /// Of the gradients, over what a unit can change; without one the run is not private.
+    /// Noise of the gradients over the largest change by one unit; without it the run is not
+    /// private.
     pub(crate) noise_multiplier: Option<NoiseMultiplier>,
     pub(crate) delta: Delta,
     pub(crate) records_per_unit: u64,
@@ -223,8 +224,8 @@ impl InputScaling {
         Ok(Records::part(&features, &labels, &groups, held, facts, DType::F32, &run.device)?)
     }
 
-    /// Sets the first parameters: what the class counts say, and first layers that see inputs of
-    /// this length as of any other.
+    /// Sets the initial parameters: last biases from the class counts, and first layers scaled to
+    /// the length of the inputs.
     fn begin(&self, trainer: &mut Trainer<'_>, prepared: &Prepared) -> Result<()> {
         let parameters = trainer.engine_mut().model().parameters();
         let mut values = parameters.to_vec().map_err(dp_train::TrainError::from)?;
@@ -281,7 +282,7 @@ impl InputScaling {
     }
 }
 
-/// Counts steps, and ends the run where whoever is told says so.
+/// Counts steps, and ends the run if the progress callback fails.
 struct StepCounter<'a> {
     progress: &'a mut dyn FnMut(u64) -> Result<()>,
     ended: Option<FairdpError>,
@@ -292,8 +293,7 @@ impl Observer for StepCounter<'_> {
         self.ended.is_some()
     }
 
-    /// Called only once the run is to end: any error does, and the one that is kept takes its
-    /// place.
+    /// Called only when the run must end. Any error ends it; the stored one replaces it.
     fn before_step(&mut self, state: &StepState<'_>) -> dp_train::Result<()> {
         Err(dp_train::TrainError::Diverged { step: state.step })
     }

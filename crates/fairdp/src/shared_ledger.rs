@@ -59,12 +59,12 @@ impl Fit {
 /// Enters a fit before it releases anything, and returns the ε of all fits so far.
 ///
 /// Without a seed a key has one fit: with the same records and configuration it has the same noise,
-/// and releases the same again; for others, say from a copy of a run's folder, it is refused. With a
-/// seed, a fit that `is_continued` is entered once; another one is new whatever its name, since fits
-/// with one seed have one.
+/// and releases the same again; for others, say from a copy of a run's folder, it is refused. With
+/// a seed, a fit that `is_continued` is entered once; another one is new whatever its name, since
+/// fits with one seed have one.
 ///
 /// The file is made with the first fit's cap: `privacy.total_epsilon`, or its ε. A later fit with a
-/// smaller cap of its own is refused beyond that one.
+/// smaller cap is refused beyond its own.
 pub(crate) fn enter(
     path: &Path,
     fit: Fit,

@@ -1,5 +1,5 @@
-//! What was released, what protects whom, and how to check it: for a recipient who has nothing
-//! else.
+//! The privacy statement of a release, for a recipient who has nothing else: releases, protection,
+//! and how to check them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ pub struct Statement {
     pub epsilon: f64,
     /// δ.
     pub delta: f64,
-    /// What ε is worth: certified, or conditional on what `given` names.
+    /// The mark of ε: certified, or conditional on the entries of `given`.
     pub mark: Mark,
     /// No better bound than this is possible for these mechanisms.
     pub epsilon_lower: Option<f64>,
@@ -38,15 +38,15 @@ pub struct Statement {
     pub accountant: String,
     /// ε of each part: a record meets one of them.
     pub epsilon_of_parts: BTreeMap<String, f64>,
-    /// What holds against every attack.
+    /// Bounds that hold against every attack.
     pub attacks: Attacks,
-    /// What is released under ε.
+    /// Parts of the release that ε covers.
     pub covers: Vec<String>,
-    /// What depends on the records, or could, and is not.
+    /// Facts that depend on the records, or could, and that ε does not cover.
     pub not_covered: Vec<String>,
-    /// What ε is conditional on.
+    /// Conditions of ε.
     pub given: Vec<String>,
-    /// Whose records are protected together.
+    /// The unit of privacy.
     pub unit: Unit,
     /// Which tables are neighbours.
     pub relation: NeighbouringRelation,
@@ -72,7 +72,7 @@ pub struct Statement {
     pub test_figures: String,
     /// The noise and its generator.
     pub noise: String,
-    /// What no ε speaks of.
+    /// Risks that no ε speaks of.
     pub out_of_scope: Vec<String>,
     /// ε of everything that the ledger file has so far, if one was kept.
     pub total_epsilon: Option<f64>,
@@ -82,7 +82,7 @@ pub struct Statement {
     pub files: BTreeMap<String, String>,
 }
 
-/// Whose records are protected together.
+/// The unit of privacy: records that are protected together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unit {
@@ -102,13 +102,13 @@ pub struct Program {
     pub sha256: String,
 }
 
-/// What a statement is made of.
+/// The facts of a statement.
 pub(crate) struct Facts<'a> {
     pub(crate) account: &'a Account,
     pub(crate) delta: f64,
     pub(crate) seed: Option<u64>,
     pub(crate) uncovered: Vec<String>,
-    /// What the release tells by being there at all.
+    /// The information in the existence of the release.
     pub(crate) existence: String,
     pub(crate) covers: Vec<String>,
     pub(crate) unit: Unit,

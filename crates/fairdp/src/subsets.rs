@@ -1,4 +1,4 @@
-//! Who is trained on and who is tested on, and how a solver reads them.
+//! Subsets of the records: for training, test and validation, and their rows for a solver.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -16,12 +16,11 @@ use crate::solver::rows::{BLOCK, RowSource, SparseBlock, SparseRow};
 /// Values that are kept in memory, in a GiB; longer tables are expanded again in every pass.
 const KEPT_VALUES: usize = 128 << 20;
 
-/// The records of a part, by their positions in it: how many there are on all ranks, and which of
-/// them are here.
+/// The rows of a subset: their number on all ranks, and the rows of this rank.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RowList {
     len: usize,
-    /// Position of the first one that is here.
+    /// Position of this rank's first row.
     first: usize,
     rows: Rows,
 }
@@ -40,12 +39,12 @@ impl RowList {
         Self { len: table.rows(), first: held.start, rows: Rows::All(held) }
     }
 
-    /// How many there are.
+    /// Number of rows on all ranks.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Positions of those that are here.
+    /// Positions of this rank's rows.
     pub(crate) fn held(&self) -> Range<usize> {
         let n = match &self.rows {
             Rows::All(rows) => rows.len(),
@@ -54,7 +53,7 @@ impl RowList {
         self.first..self.first + n
     }
 
-    /// The row of one that is here.
+    /// The row at a position of this rank.
     pub(crate) fn row(&self, index: usize) -> usize {
         match &self.rows {
             Rows::All(_) => index,
@@ -62,7 +61,7 @@ impl RowList {
         }
     }
 
-    /// Those of a table that are to be kept.
+    /// Keeps the rows that `is_kept` accepts.
     fn filtered(&self, held: HeldTable<'_>, is_kept: &mut dyn FnMut(usize) -> bool) -> Result<Self> {
         refuse_long(held.table)?;
         let rows = self.held().map(|index| self.row(index)).filter(|&row| is_kept(row));
@@ -70,7 +69,7 @@ impl RowList {
         Ok(members)
     }
 
-    /// Where in the table each of these members is, on every rank. One behind the last member is
+    /// The table row at each of these positions, on every rank. A position behind the last one is
     /// behind the last row.
     pub(crate) fn rows_of(&self, positions: &[usize], n_rows: usize, ranks: &dyn Collective) -> Result<Vec<usize>> {
         let held = self.held();
@@ -83,8 +82,7 @@ impl RowList {
     }
 }
 
-/// Members that are here, rank after rank: how many there are of each part on all ranks, and where
-/// those of this rank begin.
+/// Row lists of each subset from the rows of this rank: counts their rows on all ranks.
 fn gathered<const N: usize>(here: [Vec<u32>; N], ranks: &dyn Collective) -> Result<[RowList; N]> {
     let lengths: Vec<u8> = here.iter().flat_map(|rows| (rows.len() as u64).to_le_bytes()).collect();
     let lengths = ranks.gather(lengths)?;
@@ -171,8 +169,8 @@ fn is_drawn(purpose: &str, number: u64, fraction: f64, key: &DrawnKey) -> bool {
     (key.hash(purpose, number) as f64) < fraction * 2f64.powi(64)
 }
 
-/// The members without records beyond the most of a unit. The first ones of the table are used, and
-/// records that were dropped count. So the number of used records is as public as the units are.
+/// Leaves out records beyond the most of a unit. The first ones of the table are used, and records
+/// that were dropped count. So the number of used records is as public as the units are.
 pub(crate) fn within_most(held: HeldTable<'_>, members: &RowList, most: u64) -> Result<RowList> {
     let HeldTable { table, ranks } = held;
     let rows = || members.held().map(|index| members.row(index));
@@ -202,7 +200,7 @@ pub(crate) fn within_most(held: HeldTable<'_>, members: &RowList, most: u64) -> 
     members.filtered(held, &mut is_used)
 }
 
-/// The members of a table whose units have no records in another table.
+/// Leaves out records whose unit has records in another table.
 pub(crate) fn not_in(other: HeldTable<'_>, held: HeldTable<'_>, members: &RowList) -> Result<RowList> {
     let here = other.table.held().map(|row| other.table.unit(row));
     let message = here.flat_map(u64::to_le_bytes).collect();
@@ -213,14 +211,14 @@ pub(crate) fn not_in(other: HeldTable<'_>, held: HeldTable<'_>, members: &RowLis
     members.filtered(held, &mut |row| !units.contains(&held.table.unit(row)))
 }
 
-/// A part's records for a solver.
+/// The rows of a subset for a solver.
 pub(crate) struct SubsetRows<'a> {
     table: &'a EncodedTable,
     members: &'a RowList,
     ranks: Arc<dyn Collective>,
-    /// What this rank sums.
+    /// The positions that this rank sums.
     share: Range<usize>,
-    /// It, if there is memory for it.
+    /// Their rows, if there is memory for them.
     kept: Option<SparseBlock>,
 }
 
@@ -245,7 +243,7 @@ impl<'a> SubsetRows<'a> {
         rows
     }
 
-    /// The same for this process alone, which has all records.
+    /// The same rows for this process alone, which has all records.
     pub(crate) fn alone(&self) -> Self {
         Self::new(self.table, self.members, Arc::new(Alone), false)
     }
@@ -300,7 +298,7 @@ impl RowSource for SubsetRows<'_> {
     }
 }
 
-/// What the schema alone says of the features.
+/// Facts about the features that follow from the schema alone.
 pub(crate) fn feature_facts(table: &EncodedTable) -> FeatureFacts {
     let encoding = table.encoding();
     let scale = f64::from(encoding.scale());

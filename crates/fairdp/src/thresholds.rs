@@ -17,14 +17,14 @@ const BINS: usize = 2 * SIDE as usize + 2;
 /// The common threshold among the edges.
 const COMMON: usize = SIDE as usize;
 /// Records of a class that a group must have, in standard deviations of their noise, for a
-/// threshold of its own.
+/// separate threshold.
 const ENOUGH: f64 = 5.0;
 /// A class with fewer than this many may have no records at all.
 const NONE: f64 = 3.0;
-/// What a threshold of its own must gain, in standard deviations of that gain.
+/// The least gain of a separate threshold, in standard deviations of that gain.
 const GAIN: f64 = 3.0;
 
-/// What thresholds by group were chosen, and what they cost, by released counts of training
+/// The chosen thresholds by group and their cost, by released counts of training
 /// records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -111,7 +111,7 @@ impl Edges {
     }
 }
 
-/// What is added to the log-probabilities of the classes for a decision at this threshold.
+/// Added to the log-probabilities of the classes for a decision at this threshold.
 pub(crate) fn offsets(threshold: f64) -> [f64; 2] {
     [threshold, 0.0]
 }
@@ -232,7 +232,7 @@ impl Scores {
                     Fairness::None | Fairness::WorstGroup => false_positive - true_positive,
                 }
             };
-            // What is gained beyond noise and chance: at the common threshold nothing.
+            // The gain beyond noise and chance: 0 at the common threshold.
             let gain = |edge: usize| match edge {
                 COMMON => 0.0,
                 _ => cost(COMMON) - cost(edge) - GAIN * self.deviation(place, edge),

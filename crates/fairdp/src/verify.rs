@@ -1,4 +1,4 @@
-//! Whether a release is what its statement says.
+//! Checks of a release against its statement.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::statement::{STATEMENT_VERSION, Statement};
 
 const CHANGED: &str = "was changed: it does not have the digest of the statement";
 
-/// What held.
+/// Results of a successful check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verified {
     /// The statement.
@@ -29,7 +29,7 @@ pub struct Verified {
     pub epsilon: f64,
     /// ε by the second.
     pub epsilon_rdp: f64,
-    /// What arithmetic of 200 bits says of the statement's ε: never [`Opinion::Refuted`].
+    /// Opinion of arithmetic of 200 bits on the statement's ε: never [`Opinion::Refuted`].
     pub opinion: Opinion,
     /// Files that were compared with their digests.
     pub files: usize,
@@ -40,9 +40,9 @@ pub struct Verified {
 /// Checks a run's folder, or its `release` alone.
 ///
 /// - every file has the digest that the statement gives, and there is no file without one;
-/// - the statement has the digest of its own seal, and says as text what it says as data;
+/// - the statement has the digest of its seal, and its text agrees with its data;
 /// - ε follows from the events, by two accountants, and the chain of the ledgers does; arithmetic
-///   of 200 bits, with formulas of its own, does not refute it;
+///   of 200 bits, with separate formulas, does not refute it;
 /// - in a run's folder: the private ledger is unchanged and names the same files and events.
 ///
 /// # Errors
@@ -82,8 +82,8 @@ pub fn verify(folder: &Path) -> Result<Verified> {
     }
 }
 
-/// The model of a release, unless it is not the one of the release's statement. A copy of the model's
-/// files alone has no statement.
+/// The model of a release, unless it is not the one of the release's statement. A copy of the
+/// model's files alone has no statement.
 ///
 /// # Errors
 /// [`FairdpError::NotVerified`] for what [`verify`] would not let pass in these files.

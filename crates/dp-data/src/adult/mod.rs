@@ -78,7 +78,7 @@ impl PublishedSet for Adult {
     /// Drops records that the encoding cannot use (with a `?`, but for [`Encoding::Zhao`]),
     /// samples, splits and encodes.
     ///
-    /// **Edge cases.** A category without an input of its own (an employer `Never-worked` in a
+    /// **Edge cases.** A category without its own input (an employer `Never-worked` in a
     /// complete record) gives zeros.
     ///
     /// # Errors
@@ -252,7 +252,7 @@ impl AdultOptions {
     }
 }
 
-/// What was dropped before any sampling, one sentence each.
+/// Sentences about the records that were dropped before any sampling.
 fn cleaning_notes(records: &[AdultRecord], encoding: Encoding, n_kept: usize) -> Vec<String> {
     let n_records = records.len();
     let n_complete = records.iter().filter(|record| record.is_complete()).count();

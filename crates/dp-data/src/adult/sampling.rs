@@ -10,9 +10,9 @@ use crate::constants::InputConstant;
 use crate::error::DataError;
 use crate::split::{self, GroupSample, TestFraction};
 
-/// Records of `adult.data`, which come before those of `adult.test` in a table here, and after them
-/// in the widespread single file that Zhao's published code, which comes without it, is thought to
-/// read.
+/// Number of records of `adult.data`. They come before the records of `adult.test` in a table here,
+/// and after them in the widespread single file that Zhao's published code, which comes without it,
+/// is thought to read.
 const DATA_FILE: usize = 32_561;
 
 /// Which records take part, of those that the encoding can use.
@@ -40,13 +40,13 @@ pub enum Sampling {
         per_group: usize,
     },
     /// The same with the records that Zhao's published code draws: by numpy's generator, which it
-    /// seeds with 1 in every run. Training and test part are those of the paper's figures, if that
-    /// code made them.
+    /// seeds with 1 in every run. Training and test part are the parts of the paper's figures, if
+    /// that code made them.
     BalancedTrainingAsPublished {
         /// Training records of each sex.
         per_group: usize,
     },
-    /// As `Balanced`, then so many copies of incomes above 50,000 are drawn with replacement, and
+    /// As `Balanced`; then this many copies of incomes above 50,000 are drawn with replacement, and
     /// only then is the whole divided: copies of a record may be in both parts, and one person may
     /// be several training records.
     Oversampled {
@@ -125,7 +125,7 @@ impl Sampling {
         )
     }
 
-    /// What depends on the records in the choice.
+    /// Constants of the choice that depend on the records.
     pub(super) fn constant(self) -> Option<InputConstant> {
         match self {
             Self::Original => None,

@@ -245,9 +245,9 @@ impl Faces {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CelebaOptions {
-    /// Of the training part. All of CelebA's 162,770 need 8 GB as inputs.
+    /// Images of the training part. All of CelebA's 162,770 need 8 GB as inputs.
     pub train: GroupSample,
-    /// Of the validation part and of the test part.
+    /// Images of the validation part and of the test part.
     pub held_out: GroupSample,
 }
 

@@ -20,7 +20,7 @@ type Colour = [i32; 3];
 pub(super) fn faces(seed: u64) -> CelebaTable {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut pixels = vec![0; N_FACES * IMAGE_BYTES];
-    // Of 84,434 men 10,478 wear eyeglasses, of 118,165 women 2,715.
+    // 10,478 of 84,434 men wear eyeglasses, and 2,715 of 118,165 women.
     let share = |n: usize| (n * N_FACES + 101_299) / 202_599;
     let (men, men_glasses, women_glasses) = (share(84_434), share(10_478), share(2_715));
     let mut people: Vec<(bool, bool)> = (0..men)

@@ -45,7 +45,7 @@ impl GroupBy {
         })
     }
 
-    /// One sentence for the report, where groups are not those of the file's documentation.
+    /// A sentence for the report, if groups differ from the file's documentation.
     pub(super) fn note(self) -> Option<&'static str> {
         match self {
             Self::Sex => None,

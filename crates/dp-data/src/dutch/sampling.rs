@@ -16,7 +16,7 @@ pub enum Sampling {
     /// All: 30,147 men and 30,273 women.
     #[default]
     Original,
-    /// Exactly so many, drawn without replacement.
+    /// Exactly this many, drawn without replacement.
     Exactly {
         /// Men (code 1).
         male: usize,
@@ -30,8 +30,8 @@ pub enum Sampling {
         per_group: usize,
     },
     /// The same with the records that Zhao's published code draws: by numpy's generator, which it
-    /// seeds with 1 in every run. Training and test part are those of the paper's figures, if that
-    /// code made them.
+    /// seeds with 1 in every run. Training and test part are the parts of the paper's figures, if
+    /// that code made them.
     BalancedTrainingAsPublished {
         /// Training records of each sex.
         per_group: usize,
@@ -81,7 +81,7 @@ impl Sampling {
         )
     }
 
-    /// What depends on the records in the choice.
+    /// Constants of the choice that depend on the records.
     pub(super) fn constant(self) -> Option<InputConstant> {
         match self {
             Self::Original => None,

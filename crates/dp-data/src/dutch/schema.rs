@@ -5,7 +5,7 @@ pub(super) struct Column {
     pub(super) name: &'static str,
     /// As declared, in that order.
     pub(super) codes: &'static [&'static str],
-    /// Those that occur, ascending. The extract was filtered after its header was written; models
+    /// Codes that occur, ascending. The extract was filtered after its header was written; models
     /// get inputs for these only.
     pub(super) used: &'static [&'static str],
 }

@@ -107,7 +107,7 @@ impl Column {
     }
 }
 
-/// What both files give, before the median split and the undersampling.
+/// The records of both files, before the median split and the undersampling.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Joined {
     pub(super) columns: Vec<Column>,

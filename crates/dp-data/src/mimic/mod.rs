@@ -146,7 +146,7 @@ impl PublishedSet for Mimic {
         HOSPITAL.write_stand_in(folder, seed)
     }
 
-    /// With [hashed words](Admissions::hashed_words) as inputs; see [`split`] for those of an
+    /// With [hashed words](Admissions::hashed_words) as inputs; see [`split`] for the inputs of an
     /// encoder.
     fn split(&self, records: &Admissions, options: &MimicOptions, seed: u64) -> Result<Split, DataError> {
         split(records, &records.hashed_words(), "hashed-words", options, seed)

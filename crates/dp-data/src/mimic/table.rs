@@ -13,7 +13,7 @@ const DAY: i64 = 24 * 60;
 /// MIMIC-III moves the birth of patients over 89 by 300 years.
 const HIDDEN_AGE: f64 = 90.0;
 
-/// What the three tables give.
+/// The records of the three tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(clippy::struct_field_names, reason = "counts begin with n_ throughout the workspace")]
 pub(super) struct Counts {

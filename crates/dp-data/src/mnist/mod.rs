@@ -242,14 +242,14 @@ fn read(real: &RealFiles, part: &str) -> Result<Images, DataError> {
 
 /// A class of which only a part is kept for training.
 ///
-/// Of MNIST's 5,851 images of class 8, Xu et al. keep 500 ([`GroupSample::Exactly`]), Esipova et al. each
-/// with probability 9 % ([`GroupSample::Coin`]).
+/// Xu et al. keep 500 of MNIST's 5,851 images of class 8 ([`GroupSample::Exactly`]), Esipova et al.
+/// each with probability 9 % ([`GroupSample::Coin`]).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RareClass {
     /// Its label.
     pub class: u8,
-    /// What stays.
+    /// The images that stay.
     pub keep: GroupSample,
 }
 

@@ -18,7 +18,7 @@ from fairdp._fairdp import estimator as _rust
 
 @dataclass(frozen=True)
 class _Fit:
-    """What a fit released."""
+    """The release of a fit."""
 
     statement: str
     epsilon: float
@@ -52,7 +52,7 @@ def epsilon(statement: str, delta: float) -> float:
 
 
 def known() -> str:
-    """What a statement can say of how settings were chosen."""
+    """A sentence for the statement on how settings were chosen."""
     with _lock:
         fits = list(_fits)
     unseen = "fits of other processes are not seen"

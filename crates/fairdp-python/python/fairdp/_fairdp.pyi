@@ -1,4 +1,4 @@
-"""What the package has of Rust. Its modules are attributes of one extension; here each is written
+"""The Rust part of the package. Its modules are attributes of one extension; here each is written
 as a class.
 """
 

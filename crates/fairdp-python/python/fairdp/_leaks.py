@@ -1,4 +1,4 @@
-"""What no ε covers: categories of warnings."""
+"""Categories of warnings about facts that no ε covers."""
 
 from __future__ import annotations
 

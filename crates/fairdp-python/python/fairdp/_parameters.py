@@ -23,7 +23,7 @@ _CHOICES = {
 _OPTIONS = ("sampling_rate", "steps", "learning_rate", "settings")
 _LEAST_DELTA = 1e-12
 
-# What a configuration calls a parameter of the classifier.
+# Names of the classifier's parameters in a configuration.
 _NAMES = {
     "privacy.epsilon": "epsilon",
     "privacy.delta": "delta",

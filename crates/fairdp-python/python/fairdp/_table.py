@@ -36,7 +36,7 @@ class Table:
         return name
 
     def add_number(self, name: str, values: Any, bounds: Any, bins: int | None) -> None:
-        """A number with declared bounds, with ``"private"`` ones, or with those of the records."""
+        """A number with declared bounds, with ``"private"`` ones, or with bounds of the records."""
         found = numbers(values, name)
         entry: dict[str, Any] = {"name": name, "kind": "number"}
         source: dict[str, Any] = {}

@@ -93,8 +93,8 @@ def _duration(value: timedelta | np.timedelta64) -> str:
 
 
 def kind(values: Any) -> str:
-    """What a column's own type says that it holds: ``"bool"``, ``"number"``, ``"time"``, ``"text"``,
-    ``"category"``, or ``"object"`` where it says nothing.
+    """The kind of values by the type of a column: ``"bool"``, ``"number"``, ``"time"``, ``"text"``,
+    ``"category"``, or ``"object"`` if the type does not tell.
     """
     dtype = values.dtype if hasattr(values, "dtype") else np.asarray(values).dtype
     name = str(dtype).lower()
@@ -117,7 +117,7 @@ def kind(values: Any) -> str:
 
 
 def cells(values: Any) -> np.ndarray:
-    """A column's values in an array: each is what it would be in a column of its own."""
+    """A column's values in an array. No value depends on the others."""
     dtype = getattr(values, "dtype", None)
     if isinstance(values, (list, tuple)):
         listed = np.empty(len(values), dtype=object)

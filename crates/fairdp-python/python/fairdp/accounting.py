@@ -131,7 +131,7 @@ def epsilon(*, delta: float, **question: Unpack[_Question]) -> EpsilonBound:
 
 
 def delta(*, epsilon: float, **question: Unpack[_Question]) -> DeltaBound:
-    """Delta at `epsilon`, which may be negative; the other arguments are those of `epsilon`.
+    """Delta at `epsilon`, which may be negative; the other arguments are as in `epsilon`.
 
     >>> bound = delta(noise_multiplier=1, sampling_rate=0.01, steps=1000, epsilon=2)
     >>> 0 < bound.lower <= bound.upper < 1e-5

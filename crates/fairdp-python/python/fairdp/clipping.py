@@ -129,7 +129,7 @@ class Method:
         return self._inner.recombine(*sums)
 
     def state(self) -> str:
-        """What a checkpoint keeps, as JSON. The random stream is not in it."""
+        """The state for a checkpoint, as JSON, without the random stream."""
         return self._inner.state()
 
     def restore(self, state: str) -> None:

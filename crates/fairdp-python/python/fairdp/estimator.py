@@ -221,7 +221,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def epsilon_(self) -> float:
-        """What this fit spent. Warns where a seed takes the privacy from it."""
+        """ε of this fit. Warns if a seed makes the fit not private."""
         self._check_fitted("epsilon_")
         if not self.statement_["private"]:
             message = f"epsilon_: not private, whatever it is: the noise follows from the seed {self.statement_['seed']}"
@@ -250,7 +250,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return written if is_private else f"{written} (not private: seeded)"
 
     def _warn(self, table: Table, seed: int | None) -> None:
-        """Of everything that a person should know before the fit."""
+        """Warns of everything that a person should know before the fit."""
         if table.leaks:
             leaks = ", ".join(table.leaks[:8]) + (f" and {len(table.leaks) - 8} more" if len(table.leaks) > 8 else "")
             message = (
@@ -375,7 +375,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name, values in columns:
             found = kind(values)
             is_bounded = by_column is not None and name in by_column
-            # Of an array scikit-learn made sure that it holds numbers.
+            # scikit-learn has checked that an array holds numbers.
             is_numeric = found in ("bool", "number") or (found == "object" and isinstance(values, np.ndarray))
             if is_bounded and (name in categories or not is_numeric):
                 reason = "is among the categories" if name in categories else f"holds {values.dtype}"

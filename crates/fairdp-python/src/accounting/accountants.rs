@@ -83,7 +83,8 @@ impl Accountant {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kind> {
-        // What is behind the lock changes in one assignment, so a panic elsewhere leaves it whole.
+        // The value behind the lock changes in one assignment, so a panic elsewhere leaves it
+        // whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -99,7 +100,7 @@ impl Accountant {
         Ok(())
     }
 
-    /// What it has composed so far.
+    /// The events that it has composed so far.
     pub(crate) fn kind(&self) -> Kind {
         self.lock().clone()
     }

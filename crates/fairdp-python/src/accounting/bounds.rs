@@ -143,7 +143,7 @@ impl DeltaBound {
     }
 }
 
-/// What no attack exceeds, and what some attack reaches.
+/// An upper bound on every attack, and a lower bound that some attack reaches.
 #[pyclass(frozen, eq, get_all, module = "fairdp.accounting")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AttackBound {

@@ -11,7 +11,7 @@ use crate::count::Count;
 use crate::names::named;
 use crate::{errors, interruptible};
 
-/// What is known of a question.
+/// A question and its answers.
 #[pyclass(frozen, get_all, module = "fairdp.accounting")]
 pub(crate) struct Answered {
     /// The question in words, with the parameter that was found in its place.

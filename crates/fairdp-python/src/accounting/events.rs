@@ -1,4 +1,4 @@
-//! What a program released.
+//! Events: the releases of a program.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

@@ -1,4 +1,4 @@
-//! What each group is guaranteed when thresholds differ.
+//! The guarantee of each group when thresholds differ.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -18,7 +18,8 @@ pub(crate) struct Ledger(Mutex<Inner>);
 
 impl Ledger {
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // What is behind the lock changes in one assignment, so a panic elsewhere leaves it whole.
+        // The value behind the lock changes in one assignment, so a panic elsewhere leaves it
+        // whole.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -8,7 +8,7 @@ use crate::count::Count;
 use crate::names::name_of;
 use crate::{errors, interruptible, json};
 
-/// What was protected, from whom, and how well.
+/// A statement: unit of privacy, coverage, ε and δ.
 #[pyclass(frozen, eq, module = "fairdp.accounting")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Statement(pub(crate) Inner);
@@ -65,19 +65,19 @@ impl Statement {
         name_of(&self.0.epsilon.mark())
     }
 
-    /// What it is conditional on.
+    /// The conditions of ε.
     #[getter]
     fn given(&self) -> Vec<String> {
         self.0.epsilon.given().to_vec()
     }
 
-    /// What is released under it.
+    /// The releases that ε covers.
     #[getter]
     fn covers(&self) -> Vec<String> {
         self.0.epsilon.covers().to_vec()
     }
 
-    /// What is not under it.
+    /// Facts that ε does not cover.
     #[getter]
     fn not_covered(&self) -> Vec<String> {
         self.0.epsilon.not_covered().to_vec()

@@ -1,4 +1,4 @@
-//! What an attacker can achieve.
+//! Bounds on the success of an attacker.
 
 use dp_accounting::AccountingError;
 use pyo3::prelude::*;

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 #[pyclass(frozen, get_all, eq, from_py_object, module = "fairdp.clipping")]
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct CountQuery {
-    /// What was counted.
+    /// The counted quantity.
     name: String,
     /// Standard deviation of the noise over `l2_sensitivity`.
     noise_multiplier: f64,

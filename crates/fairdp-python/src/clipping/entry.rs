@@ -10,7 +10,7 @@ pub(crate) struct MethodEntry {
     name: &'static str,
     /// As papers write it.
     label: &'static str,
-    /// What it does.
+    /// A short description.
     summary: &'static str,
     /// Where it was published.
     source: &'static str,

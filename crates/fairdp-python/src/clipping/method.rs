@@ -208,7 +208,7 @@ impl Method {
         Ok(PyArray1::from_vec(py, clipped))
     }
 
-    /// What a checkpoint keeps, as JSON. The random stream is not in it.
+    /// The state for a checkpoint, as JSON, without the random stream.
     fn state(&self, py: Python<'_>) -> PyResult<String> {
         let state = self.with(py, |state| state.method.state());
         serde_json::to_string(&state).map_err(|error| errors::ClipError::new_err(error.to_string()))

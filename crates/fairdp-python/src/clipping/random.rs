@@ -24,7 +24,7 @@ impl Stream {
         }
     }
 
-    /// The generator to draw from now. A process that was forked gets a key of its own first: with
+    /// The generator to draw from now. A process that was forked gets its own key first: with
     /// the parent's, both would add the same noise. A seeded stream stays as it is.
     pub(crate) fn rng(&mut self) -> PyResult<&mut ChaCha20Rng> {
         if self.process.is_some_and(|process| process != std::process::id()) {

@@ -1,5 +1,4 @@
-//! Training in a thread of its own, while the thread that asked listens for Ctrl-C and tells the
-//! callback.
+//! Training on a second thread, while the calling thread listens for Ctrl-C and calls the callback.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -20,11 +19,11 @@ use crate::errors;
 /// Time between two looks for signals.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What the callback is told: the stage, and steps done of all (0 of 0 where a stage begins).
+/// A message to the callback: the stage, and steps done of all (0 of 0 when a stage begins).
 type Message = (String, u64, u64);
 
-/// Trains on a table in memory and leaves the run's folder in `out`. `ledger` is a file that several
-/// fits share, `known` what the caller knows of earlier ones. The GIL is free meanwhile.
+/// Trains on a table in memory and leaves the run's folder in `out`. `ledger` is a file that
+/// several fits share; `known` says how settings were chosen. The GIL is free meanwhile.
 #[pyfunction]
 #[pyo3(signature = (config, columns, out, seed, n_threads, program, ledger, known, progress))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]

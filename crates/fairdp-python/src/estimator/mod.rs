@@ -1,4 +1,4 @@
-//! What `fairdp.FairDPClassifier` stands on: training, predicting and checking, on tables in
+//! The base of `fairdp.FairDPClassifier`: training, predicting and checking, on tables in
 //! memory.
 
 mod columns;

@@ -32,7 +32,7 @@ impl Model {
         self.0.needs_groups()
     }
 
-    /// What the model says of every record.
+    /// The model's answer for every record.
     fn answers<'py>(&self, py: Python<'py>, columns: Vec<(String, Column<'py>)>) -> PyResult<Answers<'py>> {
         let files = TableFiles::in_memory(table(columns)?);
         let answers = || -> fairdp::Result<_> {

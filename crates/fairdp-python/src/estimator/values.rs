@@ -1,4 +1,4 @@
-//! What texts mean, as the library reads them from a table.
+//! The meaning of texts, as the library reads them from a table.
 
 use std::path::Path;
 

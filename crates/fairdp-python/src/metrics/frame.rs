@@ -11,12 +11,12 @@ pub(crate) struct Frame(pub(super) MetricFrame);
 
 #[pymethods]
 impl Frame {
-    /// Of each stratum.
+    /// Figures of each stratum.
     fn overall(&self) -> Vec<Option<f64>> {
         self.of(|stratum| stratum.overall.value)
     }
 
-    /// Of each group of each stratum, the last feature varying fastest.
+    /// Figures of each group of each stratum, the last feature varying fastest.
     fn by_group(&self) -> Vec<Vec<Option<f64>>> {
         self.of(|stratum| stratum.by_group.iter().map(|group| group.measured.value).collect())
     }

@@ -19,9 +19,9 @@ use crate::errors;
 type Column<'py> = (String, PyReadonlyArray1<'py, i64>, usize);
 /// An interval's ends.
 type Ends = (f64, f64);
-/// Those of a comparison of groups, how many of these are unknown, and whether two are known.
+/// Ends of a comparison of groups, the number of unknown groups, and whether two are known.
 type GapEnds = (Ends, usize, bool);
-/// Of one stratum: overall, by group, difference, ratio.
+/// Ends of one stratum: overall, by group, difference, ratio.
 type StratumEnds = (Ends, Vec<Ends>, GapEnds, GapEnds);
 
 /// Whether each record is positive and was predicted so, its weight and its groups.

@@ -1,4 +1,4 @@
-//! `fairdp account`: what `dp-accounting` answers.
+//! `fairdp account`: questions to the accountants of `dp-accounting`.
 
 use std::io::{self, Write};
 
@@ -94,7 +94,7 @@ fn of_one_record(bound: &EpsilonBound) -> MarkedEpsilon {
     MarkedEpsilon::new(bound, &Scope::of("one record", ["what is released"]))
 }
 
-/// What a bound is worth.
+/// The mark of a bound.
 fn mark(bound: &Bound) -> Mark {
     match bound {
         Bound::Epsilon(bound) => of_one_record(bound).mark(),
@@ -109,7 +109,7 @@ fn marked(answer: &Answer) -> serde_json::Value {
     json
 }
 
-/// What was left out or is too much, by the names of options.
+/// Names missing and conflicting values by their options.
 fn refused(error: AccountingError) -> Failure {
     match error {
         AccountingError::Incomplete { .. } | AccountingError::Conflicting { .. } => {

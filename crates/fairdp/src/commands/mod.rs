@@ -201,7 +201,7 @@ impl Failure {
             }
             Self::Library(error) => (printable(&error.to_string()).into_owned(), error.exit()),
             Self::Usage(message) => (printable(message).into_owned(), Exit::Usage),
-            // Whoever read the output has had enough.
+            // The reader of the output has had enough.
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Done,
             Self::Output(error) => (format!("cannot write the output: {error}"), Exit::Failed),
         };

@@ -1,4 +1,4 @@
-//! What is printed at the end.
+//! Summaries that commands print at their end.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -77,7 +77,7 @@ pub(super) fn methods(out: &mut impl Write, json: bool) -> io::Result<()> {
     Ok(())
 }
 
-/// What was written; on standard error, what the model did not know.
+/// Prints the number of rows, and on standard error the values that the model did not know.
 pub(super) fn predicted(out: &mut impl Write, predicted: &Predicted, file: &Path, json: bool) -> io::Result<()> {
     for remark in &predicted.remarks {
         writeln!(io::stderr(), "{}", printable(remark))?;

@@ -14,7 +14,7 @@ use super::entry_error::EntryError;
 pub struct ColumnEntry {
     /// Its name in the table.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     pub kind: ColumnKind,
     /// Numbers: the lower bound.
     pub low: Option<f64>,
@@ -62,7 +62,7 @@ pub enum Bounds {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "expected a number of bins, { log = a number } or { edges = [...] }")]
 pub enum BinsEntry {
-    /// Of equal width.
+    /// Bins of equal width.
     Equal(usize),
     /// Growing widths.
     Log {
@@ -76,7 +76,7 @@ pub enum BinsEntry {
     },
 }
 
-/// What stands for a missing value.
+/// The treatment of missing values.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(untagged, expecting = "expected true, false or a number")]
 pub enum Missing {

@@ -1,4 +1,4 @@
-//! What a configuration has wrong, and where.
+//! Faults of a configuration, each with its key.
 
 use std::fmt::Display;
 
@@ -6,7 +6,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::error::FairdpError;
 
-/// What is wrong, at a key of the document.
+/// A fault at a key of the document.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct EntryError {
     /// Keys and positions from the top, between points: `column.3.low`.
@@ -25,12 +25,12 @@ impl EntryError {
         Self::new(place, format!("{place} = {value}: expected {expected}"))
     }
 
-    /// The same, where the document is a part of another one.
+    /// The same fault, seen from an enclosing document.
     pub(super) fn within(self, place: &str) -> Self {
         Self { place: format!("{place}.{}", self.place), message: self.message }
     }
 
-    /// The same of a candidate, which says what `[model]` and `[method]` would.
+    /// The same fault in a candidate, whose keys replace `[model]` and `[method]`.
     pub(super) fn of_candidate(self, index: usize) -> Self {
         let inner = self.place.strip_prefix("model.").unwrap_or(&self.place);
         let number = index + 1;

@@ -16,7 +16,7 @@ pub struct MethodEntry {
     pub steps: Option<u64>,
     /// Rate of the first step; it falls to 0 along a cosine.
     pub learning_rate: Option<f64>,
-    /// What the method's paper calls its hyper-parameters; the paper's unless given.
+    /// Hyper-parameters of the method; the paper's values unless given.
     pub settings: Option<PresetParams>,
 }
 

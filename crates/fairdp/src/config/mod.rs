@@ -1,4 +1,4 @@
-//! What a person declares of a table and asks for: a TOML document, checked key by key.
+//! Configurations: a TOML document that declares a table and a model, checked key by key.
 
 mod columns;
 pub(crate) mod entry_error;
@@ -43,14 +43,14 @@ pub struct Config {
     pub(crate) in_memory: Option<dp_table::TableFiles>,
     /// The column to predict.
     pub label: LabelEntry,
-    /// What may be spent.
+    /// The privacy budget.
     pub privacy: PrivacyEntry,
     /// Records that the model is tested on.
     #[serde(default)]
     pub test: TestEntry,
-    /// Whose records these are, if a person may have several.
+    /// The unit of privacy, if a person may have several records.
     pub unit: Option<UnitEntry>,
-    /// What is trained.
+    /// The model.
     #[serde(default)]
     pub model: ModelEntry,
     /// How it is trained.
@@ -88,7 +88,7 @@ pub struct TableEntry {
     /// Texts that stand for a missing value.
     #[serde(default = "empty_text")]
     pub missing: Vec<String>,
-    /// What happens to a row that does not fit.
+    /// The treatment of a row that does not fit.
     #[serde(default)]
     pub bad_rows: dp_table::BadRows,
 }

@@ -143,12 +143,12 @@ impl Config {
         input.or_else(|| group().map(|index| format!("group.{index}"))).unwrap_or_else(|| "label".into())
     }
 
-    /// What is trained, and how.
+    /// The model and the method of training.
     pub(crate) fn recipe(&self) -> Result<Recipe, EntryError> {
         Recipe::new(&self.model, &self.method, !self.group.is_empty(), self.records_per_unit())
     }
 
-    /// What a search may train.
+    /// The recipes of a search.
     pub(crate) fn candidates(&self, tuning: &TuningEntry) -> Result<Vec<Recipe>, EntryError> {
         let candidates = tuning.candidate.iter().enumerate();
         candidates
@@ -160,7 +160,7 @@ impl Config {
             .collect()
     }
 
-    /// What a person set of the model and of how it is trained: one item each.
+    /// Settings of the model and of its training that a person made, one item each.
     pub(crate) fn user_settings(&self) -> Vec<String> {
         let MethodEntry { name, sampling_rate, steps, learning_rate, settings } = &self.method;
         let mut given = Vec::new();
@@ -263,8 +263,8 @@ impl Config {
         entries
     }
 
-    /// What remains open of columns whose bounds are paid for: that they hold numbers was seen in the
-    /// records. One line each.
+    /// Columns with private bounds whose kind was read from the records, one line each: their
+    /// bounds are covered, and the fact that they hold numbers is not.
     pub fn kinds_seen(&self) -> Vec<String> {
         let columns = self.column.iter().filter(|column| column.bounds.is_some() && column.is_read_from_records());
         columns.map(|column| format!("column `{}`: kind number", column.name)).collect()

@@ -14,7 +14,7 @@ pub struct TuningEntry {
     /// Share of the training records on which trials are compared, above 0 and at most 0.5; 0.1
     /// unless given.
     pub validation: Option<f64>,
-    /// What a trial may be: each draws one, all with the same probability.
+    /// The recipes of trials: each trial draws one, all with the same probability.
     pub candidate: Vec<CandidateEntry>,
 }
 

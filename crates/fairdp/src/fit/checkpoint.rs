@@ -1,4 +1,4 @@
-//! Where a run is, so that one that was killed ends as the run left alone, bit for bit.
+//! Checkpoints of a run: a killed run that is continued ends with the same bits as one left alone.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use crate::seal::{sealed, sha256, unsealed};
 use crate::solver::State;
 
 const NAME: &str = "checkpoint.json";
-/// Of checkpoints.
+/// The version of checkpoints.
 const VERSION: u32 = 3;
 /// Time between two checkpoints.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -22,9 +22,9 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The file in which `dp_train` keeps where it is, beside `checkpoint.json`.
 pub(super) const TRAINER_CHECKPOINT: &str = "training.safetensors";
 
-/// `private/checkpoint.json`: as secret as the noise; removed when the run has ended. A key is in it
-/// together with what it is bound to: a run that was killed before has no file, and draws another
-/// key when it is continued.
+/// `private/checkpoint.json`: as secret as the noise; removed when the run has ended. A key is in
+/// it together with what it is bound to: a run that was killed before has no file, and draws
+/// another key when it is continued.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Checkpoint {
@@ -38,18 +38,18 @@ struct Checkpoint {
     state: Option<State>,
 }
 
-/// What a run that is continued must have in common with the one that began.
+/// Inputs that a continued run must share with the run that began.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RunInputs {
     /// sha256 of the configuration.
     config: String,
-    /// What decides how sums are rounded: the same noise on figures that are rounded otherwise would
-    /// take the noise off.
+    /// Everything that decides how sums are rounded. The same noise on figures that are rounded
+    /// differently would reveal them.
     arithmetic: String,
 }
 
-/// What rank 0 tells the others.
+/// The message of rank 0 to the others.
 #[derive(Serialize, Deserialize)]
 struct StartMessage {
     key: DrawnKey,
@@ -59,11 +59,11 @@ struct StartMessage {
 
 /// The checkpoint of one run.
 pub(crate) struct Checkpoints {
-    /// Of rank 0; the others write none.
+    /// The file of rank 0; the others write none.
     path: Option<PathBuf>,
     key: DrawnKey,
     inputs: RunInputs,
-    /// What is in the file, once the key is bound.
+    /// The content of the file, once the key is bound.
     checkpoint: Option<Checkpoint>,
     written: Instant,
 }
@@ -157,7 +157,7 @@ impl Checkpoints {
         self.path.as_ref().map_or(Ok(()), |path| output::remove(path))
     }
 
-    /// Where the run was that is continued.
+    /// The state of a run that is continued.
     pub(crate) fn take_state(&mut self) -> Option<State> {
         self.checkpoint.as_mut()?.state.take()
     }

@@ -34,7 +34,7 @@ impl RunFolder {
         check(out, resume)?;
         output::private_folder(&private)?;
         let lock = hold(out, &private)?;
-        // Whoever had the lock may have ended since.
+        // The process that had the lock may have ended since.
         if out.join(RELEASE).exists() || (!resume && !Checkpoints::is_unspent(&private)) {
             return Err(not_empty(out));
         }

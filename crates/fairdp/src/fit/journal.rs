@@ -1,25 +1,25 @@
-//! What a run tells of itself while it goes on.
+//! Progress of a run: to the callback, and to a log.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
 
 use crate::error::{FairdpError, Result};
 
-/// Where a run is.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'a> {
     /// A stage begins.
     Stage(&'a str),
-    /// Steps of training that are done.
+    /// A training step ends.
     Step {
-        /// So far.
+        /// Steps done.
         done: u64,
-        /// Of all.
+        /// Steps of the training.
         of: u64,
     },
 }
 
-/// Tells it, and keeps a log for the private folder.
+/// Passes progress on, and keeps a log for the private folder.
 pub(super) struct Journal<'a> {
     progress: &'a mut (dyn FnMut(Progress<'_>) -> ControlFlow<()> + Send),
     start: Instant,

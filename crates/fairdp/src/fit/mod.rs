@@ -46,7 +46,7 @@ const SQUARES: f64 = 0.03;
 const THRESHOLDS: f64 = 0.05;
 const BOUNDS: f64 = 0.1;
 
-/// What changes how a run is made and not what it may release.
+/// Options of a run. They do not change its releases.
 #[derive(Debug, Clone)]
 pub struct FitOptions {
     /// The folder that it makes.
@@ -57,7 +57,8 @@ pub struct FitOptions {
     /// Threads; they change no bit of the result.
     pub threads: NonZeroUsize,
     /// Where networks and methods by name are trained; all else is done on the CPU. A CUDA device
-    /// rounds otherwise than the CPU, and privacy is the same. It stays open until the process ends.
+    /// rounds otherwise than the CPU, and privacy is the same. It stays open until the process
+    /// ends.
     pub device: DeviceName,
     /// Continues a run that was killed.
     pub resume: bool,
@@ -70,8 +71,9 @@ pub struct FitOptions {
     /// The file that the statement names as the program, where it is a library of another one; this
     /// process's unless given.
     pub program: Option<PathBuf>,
-    /// What a caller that writes configurations itself knows of how their settings were chosen, say
-    /// by earlier fits: the statement then does not say that they follow from public numbers.
+    /// How the settings of the configuration were chosen, for a caller that writes configurations
+    /// itself, say after earlier fits. The statement then does not say that they follow from public
+    /// numbers.
     pub settings_note: Option<String>,
     /// The processes that share the run: each sums its part of the records, and rank 0 writes. They
     /// change no bit of the result.
@@ -97,7 +99,7 @@ impl FitOptions {
     }
 }
 
-/// What a run left.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Fitted {
     /// The statement of the release.
@@ -117,8 +119,8 @@ pub struct FitPlan {
     pub delta: f64,
     /// The releases in order.
     pub releases: Vec<Planned>,
-    /// What was read from the records and is not covered: what was accepted, and that columns whose
-    /// bounds are paid for are numbers.
+    /// Constants that were read from the records and that ε does not cover: the accepted ones, and
+    /// the kind of columns with private bounds.
     pub uncovered: Vec<String>,
     /// The number of training records for which it is made.
     pub n_training: usize,
@@ -128,7 +130,7 @@ pub struct FitPlan {
 }
 
 impl FitPlan {
-    /// What a configuration asks for, on a table of this many records.
+    /// Plans a run of a configuration on a table with `n_records` records.
     ///
     /// # Errors
     /// [`FairdpError::Uncovered`] for constants that were read from the records;
@@ -178,10 +180,11 @@ impl FitPlan {
         Ok(Self { epsilon, delta, releases, uncovered, n_training: n_records, table: None, candidates })
     }
 
-    /// What a fit of this table releases: the one function behind plans and fits.
+    /// Plans a run on this table. Plans and fits both call this function.
     ///
     /// # Errors
-    /// As [`new`](Self::new); [`FairdpError::TooFewRecords`] for a table whose model would be noise.
+    /// As [`new`](Self::new); [`FairdpError::TooFewRecords`] for a table whose model would be
+    /// noise.
     pub fn of_table(config: &Config, path: &Path, table: TableSize) -> Result<Self> {
         let mut plan = Self::new(config, path, table.n_training(config))?;
         table.check(config, path, &plan)?;
@@ -189,7 +192,7 @@ impl FitPlan {
         Ok(plan)
     }
 
-    /// What a run of this plan releases.
+    /// The account of a run of this plan.
     fn account(&self) -> Result<Account> {
         let mut account = Account::default();
         for release in &self.releases {
@@ -215,7 +218,7 @@ impl FitPlan {
     }
 }
 
-/// Refuses a δ at which a mechanism could publish one of so many records.
+/// Refuses a δ at which a mechanism could publish one of `n_records` records.
 fn refuse_delta(delta: f64, n_records: usize) -> Result<()> {
     if n_records == 0 || delta < 1.0 / n_records as f64 {
         return Ok(());
@@ -239,10 +242,11 @@ fn bounds_of(column: &str) -> String {
 /// and may end the run.
 ///
 /// # Errors
-/// Those of [`FitPlan::new`]; [`FairdpError::Table`] for a table that does not fit its schema;
+/// The errors of [`plan`]; [`FairdpError::Table`] for a table that does not fit its schema;
 /// [`FairdpError::TooFewRecords`] for a budget that would drown the model in noise;
-/// [`FairdpError::Folder`] for a folder that is not empty; [`FairdpError::InvalidParameter`] for a device that this program cannot use, or
-/// that nothing would be trained on; [`FairdpError::Interrupted`] if `progress` ended it.
+/// [`FairdpError::Folder`] for a folder that is not empty; [`FairdpError::InvalidParameter`] for a
+/// device that this program cannot use, or that nothing would be trained on;
+/// [`FairdpError::Interrupted`] if `progress` ended it.
 pub fn fit(
     config: &Path,
     options: &FitOptions,
@@ -252,8 +256,8 @@ pub fn fit(
     run::fit(ConfigText { text: &text, config: &Config::read(config)?, path: config }, options, progress)
 }
 
-/// The same for a table in memory: `config` is the text of a configuration whose `table.files` play
-/// no part. The records are written nowhere but encoded, to a file without a name in the private
+/// Fits on a table in memory. `config` is the text of a configuration; its `table.files` are
+/// ignored. The records are written only in encoded form, to a file without a name in the private
 /// folder.
 ///
 /// # Errors

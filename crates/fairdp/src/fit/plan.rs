@@ -1,4 +1,4 @@
-//! A fit up to its first release: what it would refuse, and what it would release.
+//! A fit up to its first release: its refusals and its planned releases.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -25,7 +25,7 @@ use crate::subsets::Division;
 /// Bounds that are paid for are not released: a column of one value is found by the fit alone.
 ///
 /// # Errors
-/// Those of [`fit`](super::fit) before its first release.
+/// The errors of [`fit`](super::fit) before its first release.
 pub fn plan(
     config: &Path,
     options: &FitOptions,
@@ -61,10 +61,10 @@ pub fn plan(
     Ok(plan)
 }
 
-/// What can be said without the table: nothing that depends on its records or their number.
+/// Plans without the table. Nothing that depends on its records or their number is checked.
 ///
 /// # Errors
-/// Those of [`fit`](super::fit) before it reads a record.
+/// The errors of [`fit`](super::fit) before it reads a record.
 pub fn plan_without_data(config: &Path, options: &FitOptions) -> Result<FitPlan> {
     let (path, config) = (config, &Config::read(config)?);
     check(config, path, options)?;

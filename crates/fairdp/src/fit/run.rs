@@ -101,8 +101,8 @@ pub(super) fn threads(options: &FitOptions) -> Result<ThreadPool> {
     pool.map_err(|error| FairdpError::system("threads", error))
 }
 
-/// Everything from the key to the release. `private` is the run's private folder, and on other ranks
-/// than the first a folder for temporary files.
+/// Everything from the key to the release. `private` is the run's private folder, and on other
+/// ranks than the first a folder for temporary files.
 fn run(
     document: ConfigText<'_>,
     options: &FitOptions,
@@ -154,7 +154,7 @@ fn run(
     Ok(fitted)
 }
 
-/// What every stage needs.
+/// The context of every stage.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     document: ConfigText<'a>,
@@ -290,7 +290,8 @@ impl Run<'_> {
         Model::new(Pipeline::new(schema, trained.priors, self.config().model.decision), trained.layers)
     }
 
-    /// Gives a model thresholds by group, from noisy counts of its scores, where these are asked for.
+    /// Gives a model thresholds by group, from noisy counts of its scores, where these are asked
+    /// for.
     fn choose_thresholds(
         &self,
         model: &mut Model,
@@ -410,7 +411,8 @@ impl Run<'_> {
     }
 }
 
-/// Tells the journal how large the tables are, and what they hold that is not declared: the remarks.
+/// Tells the journal how large the tables are, and what they hold that is not declared: the
+/// remarks.
 fn describe(tables: &Tables, schema: &Schema, journal: &mut Journal<'_>) -> Result<Vec<String>> {
     let [n, n_test, _] = tables.sizes();
     journal.stage(format!(

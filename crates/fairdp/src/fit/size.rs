@@ -16,13 +16,12 @@ const LARGEST_EPSILON: f64 = 10.0;
 /// A model of fewer features, the constant one among them, is no advice.
 const FEWEST_FEATURES: f64 = 3.0;
 
-/// What a plan needs to know of a table: the same for every key, so that a fit is planned as it is
-/// made.
+/// The public size of a table. It is the same for every key, so a plan and its fit agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableSize {
     /// Records of the training table that are used: of a unit no more than its most.
     pub records: usize,
-    /// The same of a test table of its own.
+    /// Records of a separate test table.
     pub test_records: Option<usize>,
     /// Features, at most: bounds that are paid for may come to fewer edges.
     pub features: usize,
@@ -53,7 +52,7 @@ impl TableSize {
         if config.fairness == Fairness::None { Ok(()) } else { Self::refuse_short(config, path, plan) }
     }
 
-    /// Refuses a run whose model would be noise, and says what would do.
+    /// Refuses a run whose model would be noise, with remedies.
     fn refuse_drowned(&self, config: &Config, path: &Path, plan: &FitPlan) -> Result<()> {
         let noise = self.in_logits(config, plan);
         if noise <= DROWNED {
@@ -80,8 +79,7 @@ impl TableSize {
         })
     }
 
-    /// Refuses thresholds by group where no group could have one of its own, and says what would
-    /// do.
+    /// Refuses thresholds by group if no group could have its own threshold, with remedies.
     fn refuse_short(config: &Config, path: &Path, plan: &FitPlan) -> Result<()> {
         let least = |plan: &FitPlan| -> Result<usize> {
             let planned = plan.release("scores by group and class")?;

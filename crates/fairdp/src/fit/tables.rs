@@ -32,22 +32,22 @@ pub(super) fn can_share(config: &Config, recipe: &Recipe, options: &FitOptions) 
 pub(super) struct Tables {
     pub(super) training: EncodedTable,
     pub(super) counts: TableCounts,
-    /// Of a test table of its own.
+    /// Counts of a separate test table.
     pub(super) test_counts: Option<TableCounts>,
     source: RankFiles,
-    /// A test table of its own, with the records of it that are used.
+    /// A separate test table, with its records that are used.
     test: Option<(EncodedTable, RankFiles, RowList)>,
     /// Records of the training table that are used: for training, test, validation.
     members: [RowList; 3],
 }
 
 impl Tables {
-    /// The training table, and the test table if it is one of its own.
+    /// The training table, and the test table if it is separate.
     pub(super) fn all(&self) -> impl Iterator<Item = &EncodedTable> {
         [&self.training].into_iter().chain(self.test.as_ref().map(|(table, ..)| table))
     }
 
-    /// What the noise on them is bound to.
+    /// The data that the noise on them is bound to.
     pub(super) fn bound(&self, config: &str) -> Result<NoiseBinding> {
         let of = |table: &EncodedTable| {
             let missing = || FairdpError::Internal("a table that was not read has no digest of its rows".into());
@@ -115,7 +115,7 @@ impl Tables {
         [training.len(), self.test.as_ref().map_or(test.len(), |(.., test)| test.len()), validation.len()]
     }
 
-    /// What the tables hold that is not declared, a line each.
+    /// Values in the tables that are not declared, a line each.
     pub(super) fn remarks(&self, schema: &Schema) -> Vec<String> {
         let mut remarks = self.counts.remarks(schema);
         if let Some(counts) = &self.test_counts {
@@ -131,7 +131,7 @@ impl Tables {
         Diagnostics::of(answers, records, model.encoding().groups(), model.classes().len(), self.counts.clone())
     }
 
-    /// What a plan needs to know of them.
+    /// Their public size.
     pub(super) fn size(&self, config: &Config) -> Result<TableSize> {
         Ok(TableSize {
             records: self.members.iter().map(RowList::len).sum(),
@@ -176,7 +176,7 @@ fn tested(held: HeldTable<'_>, training: HeldTable<'_>, unit: Option<&UnitEntry>
     within_most(held, &members, unit.max_records)
 }
 
-/// The records of one part.
+/// The records of one subset.
 #[derive(Clone, Copy)]
 pub(super) struct TableSubset<'a> {
     table: &'a EncodedTable,
@@ -185,12 +185,13 @@ pub(super) struct TableSubset<'a> {
 }
 
 impl<'a> TableSubset<'a> {
-    /// They, for a solver on these ranks.
+    /// The records for a solver on these ranks.
     pub(super) fn rows(self, ranks: Arc<dyn Collective>) -> SubsetRows<'a> {
         SubsetRows::new(self.table, self.members, ranks, self.source.is_shared())
     }
 
-    /// Calls `visit` with group, class and a model's probabilities of each of those that are here.
+    /// Calls `visit` with the group, the class and a model's probabilities for each record of this
+    /// rank.
     fn visit_here(&self, model: &Model, visit: &mut dyn FnMut(u32, usize, &[f64])) {
         let rows = SubsetRows::new(self.table, self.members, Arc::new(Alone), true);
         let mut probabilities = vec![0.0; model.classes().len()];
@@ -204,7 +205,7 @@ impl<'a> TableSubset<'a> {
         });
     }
 
-    /// What a model says of those that are here.
+    /// A model's answers for the records of this rank.
     fn answers_here(&self, model: &Model) -> Answers {
         let mut answers = Answers::default();
         self.visit_here(model, &mut |group, label, probabilities| {
@@ -216,19 +217,19 @@ impl<'a> TableSubset<'a> {
         answers
     }
 
-    /// Counts of those that are here, by group, class and bin of the score.
+    /// Counts of this rank's records by group, class and bin of the score.
     pub(super) fn scores_here(&self, model: &Model, edges: &Edges) -> Vec<f64> {
         let mut counts = ScoreCounts::new(edges, model.encoding().groups().len());
         self.visit_here(model, &mut |group, label, probabilities| counts.add(group as usize, label, probabilities));
         counts.values
     }
 
-    /// What a model says of them, in the order of the table, on every rank.
+    /// A model's answers for all records, in the order of the table, on every rank.
     pub(super) fn answers(&self, model: &Model) -> Result<Answers> {
         self.answers_here(model).of_ranks(self.source.ranks())
     }
 
-    /// Those that have the records together.
+    /// The ranks that hold the records together.
     pub(super) fn ranks(&self) -> &dyn Collective {
         self.source.ranks()
     }

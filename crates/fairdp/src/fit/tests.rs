@@ -49,23 +49,23 @@ fn turn_a_label(here: &Path) {
     fs::write(here.join("table.csv"), format!("{header}\n{features},{label}\n{rest}")).unwrap();
 }
 
-/// What a run under this key releases.
+/// Releases of a run under this key.
 struct Released {
     files: [Vec<u8>; 2],
     /// Records of the last class: the released share of it, times the number of training records.
     count: f64,
-    /// What a difference of 1 between two counts shows as.
+    /// The range in which a difference of 1 between two counts appears.
     one: RangeInclusive<f64>,
 }
 
 /// A difference of 1 between two counts under the same noise, as a release shows it.
 ///
 /// A count and its noise are rounded together, to steps of 1/256 of the noise's standard deviation:
-/// 1 becomes the whole number of steps below or above it. At ε = 8 the standard deviation is 8.49, a
-/// step is 0.0332 and 1 is 30 steps, 0.995, or 31, 1.028. (At ε = 1 and 30,000 records it is 52.8, a
-/// step is 0.206, and 1 is 4 steps, 0.824, or 5, 1.030: no number of records shows 1 better.) Shares
-/// are of the total of the noisy counts, which differs from the number of records by the noise of
-/// both, here by 0.4 %.
+/// 1 becomes the whole number of steps below or above it. At ε = 8 the standard deviation is 8.49,
+/// a step is 0.0332 and 1 is 30 steps, 0.995, or 31, 1.028. (At ε = 1 and 30,000 records it is
+/// 52.8, a step is 0.206, and 1 is 4 steps, 0.824, or 5, 1.030: no number of records shows 1
+/// better.) Shares are of the total of the noisy counts, which differs from the number of records
+/// by the noise of both, here by 0.4 %.
 fn one(fitted: &Fitted) -> RangeInclusive<f64> {
     let counts = fitted.statement.events.iter().find(|event| event.purpose == "class counts").unwrap();
     let DpEvent::Gaussian { noise_multiplier } = counts.event else { panic!("{:?}", counts.event) };

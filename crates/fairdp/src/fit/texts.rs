@@ -1,5 +1,4 @@
-//! What a statement says in words: whom it protects, what it covers, how settings and batches came
-//! about.
+//! Sentences of a statement: unit of privacy, coverage, settings, batches.
 
 use dp_table::BadRows;
 
@@ -8,7 +7,7 @@ use crate::config::Config;
 use crate::fairness::FairnessReport;
 use crate::statement::Unit;
 
-/// Whose records are protected together.
+/// The unit of privacy.
 pub(super) fn unit(config: &Config) -> Unit {
     match &config.unit {
         None => Unit {
@@ -33,7 +32,7 @@ pub(super) fn covers(has_test: bool) -> Vec<String> {
     covers
 }
 
-/// What a release tells by being there: a run that refuses its table has none.
+/// The information in the existence of a release: a run that refuses its table has none.
 pub(super) fn existence(config: &Config) -> String {
     let says = match (config.table.bad_rows, &config.unit) {
         (BadRows::Refuse, _) => "every record fitted the configuration (`bad_rows = \"refuse\"`)",
@@ -45,7 +44,7 @@ pub(super) fn existence(config: &Config) -> String {
     format!("that this release exists: it says that {says}")
 }
 
-/// Where the test figures come from, and who may be served worst.
+/// The source of the test figures, and the group that may be served worst.
 pub(super) fn test_figures(fairness: &FairnessReport) -> String {
     if !fairness.measured {
         return "none: all records were trained on".into();

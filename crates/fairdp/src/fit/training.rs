@@ -1,4 +1,4 @@
-//! From records to layers, by whichever method was chosen.
+//! Training by the method of a recipe: from records to layers.
 
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::sgd::{self, SgdRun};
 use crate::solver::{self, FeatureFacts, Prepared, Settings, State};
 use crate::subsets::SubsetRows;
 
-/// What training needs besides records.
+/// The context of training, without the records.
 pub(super) struct Training<'a> {
     pub(super) plan: &'a FitPlan,
     pub(super) records_per_unit: u64,
@@ -40,7 +40,7 @@ pub(super) struct Trained {
     pub(super) priors: Vec<f64>,
 }
 
-/// Where a run was that is continued, and where it keeps its checkpoints.
+/// The state of a run that is continued, and the places of its checkpoints.
 pub(super) struct Continuation<'a> {
     pub(super) state: Option<State>,
     pub(super) checkpoints: &'a mut Checkpoints,
@@ -64,7 +64,7 @@ impl Training<'_> {
         })
     }
 
-    /// Releases what comes before the first gradient.
+    /// Makes the releases that come before the first gradient.
     pub(super) fn prepare(&self, candidate: &Candidate, rows: &SubsetRows<'_>, key: &NoiseKey) -> Result<Prepared> {
         let settings = self.settings(candidate)?;
         self.pool.install(|| solver::prepare(rows, self.n_classes, self.facts, &settings, key))
@@ -84,7 +84,7 @@ impl Training<'_> {
         self.with(candidate, &settings, true, rows, prepared, key, continuation, journal)
     }
 
-    /// The same next to without noise: for comparison, never for release.
+    /// Trains with next to no noise: for comparison, never for release.
     pub(super) fn without_privacy(
         &self,
         candidate: &Candidate,

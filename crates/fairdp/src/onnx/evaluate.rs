@@ -291,7 +291,7 @@ fn across_elements(operator: &str, inputs: &[&Tensor], attributes: &HashMap<Stri
             Tensor { shape: vec![rows, width], data: Data::Floats((0..rows).flat_map(row).copied().collect()) }
         }
         "ArgMax" => {
-            // Of NaN the first, as ONNX Runtime has it.
+            // The first one if there are NaN, as in ONNX Runtime.
             let largest = |row: &[f32]| {
                 let better = |best: usize, at: usize| if row[at] > row[best] { at } else { best };
                 (1..row.len()).fold(0, better).cast_signed() as i64

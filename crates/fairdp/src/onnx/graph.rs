@@ -1,4 +1,4 @@
-//! An ONNX graph: inputs, constants, operators, outputs. Field numbers are those of `onnx.proto`.
+//! An ONNX graph: inputs, constants, operators, outputs. Field numbers come from `onnx.proto`.
 
 use std::collections::HashSet;
 

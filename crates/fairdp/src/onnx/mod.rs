@@ -1,7 +1,7 @@
 //! A released model as an ONNX file that takes raw columns: encoding, weights and decision in one
 //! graph.
 //!
-//! Every input column is an input of its own, `[rows, 1]`: numbers in single precision, NaN where
+//! Every input column is a separate input `[rows, 1]`: numbers in single precision, NaN where
 //! they are missing, categories as texts without blanks around them. Outputs are `probabilities`,
 //! `[rows, classes]`, and, unless decisions depend on the group, `prediction`, the name of the
 //! class. Values outside the bounds are clamped as everywhere. A row that `fairdp predict` refuses

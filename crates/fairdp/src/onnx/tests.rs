@@ -15,7 +15,7 @@ use crate::predictor::Predictor;
 
 const ROWS: usize = 1_000;
 
-/// What a file may hold where a number is expected.
+/// Texts that a file may hold where a number is expected.
 const NUMBERS: [&str; 16] =
     ["17", "30", "30.0", "+45", "4.5e1", "90", "1e3", "-5", "-0", "3e38", "", "NA", "99", "99.0", "inf", "-inf"];
 /// And where one of a list is: spellings, near misses, codes, and texts that are no numbers.
@@ -87,7 +87,7 @@ fn model(columns: Vec<(&str, Column)>, classes: &[&str], hidden: &[usize], rng: 
         .unwrap()
 }
 
-/// What a caller of ONNX Runtime makes of a column's texts: NaN of those for missing values.
+/// The numbers that a caller of ONNX Runtime makes of a column's texts: NaN for missing values.
 fn tensor(model: &Model, column: &Column, texts: &[&str]) -> Tensor {
     let shape = vec![texts.len(), 1];
     let number = |text: &&str| match Value::of(text) {

@@ -1,4 +1,4 @@
-"""The certified accountant behind Opacus's interface, and what its epsilon is conditional on."""
+"""The certified accountant behind Opacus's interface, and the conditions of its epsilon."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opacus.accountants.registry import register_accountant
 from fairdp.accounting import Accountant as _Pld
 from fairdp.accounting import DpEvent, EpsilonBound
 
-# What no one can check of a model and a loop in PyTorch.
+# Conditions on a model and a loop in PyTorch that nobody can check.
 MODULE = (
     "no record changes what the module computes for another one, by rounding, padding or a known seed "
     "of its dropout included"
@@ -20,7 +20,7 @@ MODULE = (
 BATCHES = "every batch is one that the loader drew"
 # Without a criterion, or with one that PyTorch does not have.
 LOSS = "each term of the loss depends on one record alone, and their divisor on none"
-# Of an optimizer that Opacus made.
+# The condition on an optimizer that Opacus made.
 OPACUS = "Opacus's own optimizer, sampler and noise do what its documentation says"
 
 
@@ -105,17 +105,17 @@ class Accountant(IAccountant):  # type: ignore[misc,unused-ignore]
         return self.bound(delta).upper
 
     def get_optimizer_hook_fn(self, sample_rate: float) -> Any:
-        """What Opacus's own optimizer calls at every step."""
+        """The hook that Opacus's optimizer calls at every step."""
         self.assume([MODULE, BATCHES, LOSS, OPACUS])
         return super().get_optimizer_hook_fn(sample_rate)
 
     def hook_of(self, sample_rate: float, conditions: Iterable[str]) -> Any:
-        """What this package's optimizer calls at every step."""
+        """The hook that this package's optimizer calls at every step."""
         self.assume(conditions)
         return super().get_optimizer_hook_fn(sample_rate)
 
     def state_dict(self, destination: Any = None) -> Any:
-        """Opacus's, with what epsilon is conditional on."""
+        """Opacus's state, with the conditions of epsilon."""
         state = super().state_dict(destination)
         state["given"] = list(self.given)
         return state

@@ -72,7 +72,7 @@ class GhostHooks(GradSampleHooksFastGradientClipping):  # type: ignore[misc,unus
         """`Σ s_i g_i` of every parameter, in float64."""
         sums = {p: torch.zeros(p.shape, dtype=torch.float64, device=p.device) for p in self.trainable_parameters}
         for layer, activations, backprops in uses:
-            # Of a packed sequence, later steps have fewer records.
+            # Later steps of a packed sequence have fewer records.
             weights = scales[: len(backprops)].to(device=backprops.device, dtype=backprops.dtype)
             weighted = backprops * weights.reshape(-1, *(1 for _ in backprops.shape[1:]))
             for p, total in self._layer_sums(layer, activations, weighted).items():

@@ -50,7 +50,7 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
             )
         self.method = method
         self._noise = clipping.NoiseSource(seed)
-        # What `make_private` adds.
+        # Added by `make_private`.
         self._watch: Watch | None = None
         self._sampler: PoissonBatches | None = None
         self._owns_loss = False
@@ -81,7 +81,7 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
 
     @property
     def noise_multiplier(self) -> float:
-        """What an accountant is told of a step. It follows from the method and cannot be set."""
+        """The noise multiplier of a step. It follows from the method and cannot be set."""
         return _together(self.method)
 
     @noise_multiplier.setter
@@ -215,7 +215,7 @@ class FairDPOptimizer(DPOptimizer):  # type: ignore[misc,unused-ignore]
         return np.array(scales)
 
     def _add_to_sum(self, name: str, totals: list[torch.Tensor]) -> None:
-        """Adds a part's sums, or starts with those of a batch's first part."""
+        """Adds the sums of a part, or starts with the sums of a batch's first part."""
         for p, total in zip(self.params, totals):
             setattr(p, name, total if len(self._parts) == 1 else getattr(p, name) + total)
 

@@ -19,7 +19,7 @@ from fairdp.opacus.loss import RecordLoss, is_known
 from fairdp.opacus.optimizer import FairDPOptimizer, GhostOptimizer
 from fairdp.opacus.watch import Watch
 
-# What Opacus's own `make_private` is given.
+# Arguments of Opacus's `make_private`.
 _TAKEN = frozenset({"batch_first", "criterion", "poisson_sampling", "rand_on_empty", "wrap_model"})
 
 

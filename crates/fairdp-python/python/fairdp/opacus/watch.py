@@ -1,4 +1,4 @@
-"""What forward passes do with the parameters, and what of them is abandoned.
+"""A watch on the parameters in forward passes, and on passes that are abandoned.
 
 Gradients are clipped by layer: Opacus hooks a layer and computes each record's gradient from its
 inputs and output gradients. A parameter that is used elsewhere (`F.linear(h, emb.weight)`, a term
@@ -36,7 +36,7 @@ class Watch:
         layers = [m for m in hooks.iterate_submodules(self._module) if type(m) not in (DPRNN, DPLSTM, DPGRU)]
         self._owners: dict[torch.Tensor, list[torch.nn.Module]] = {p: [] for p in self.names}
         for layer in layers:
-            # A layer without a sampler of its own is one function, children included.
+            # A layer without its own sampler is one function, children included.
             for p in layer.parameters(recurse=type(layer) not in hooks.GRAD_SAMPLERS):
                 if p in self._owners:
                     self._owners[p].append(layer)
