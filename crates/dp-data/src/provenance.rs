@@ -62,7 +62,7 @@ impl Provenance {
     }
 
     /// One digest for several files, as `sha256sum FILES | sha256sum` prints it.
-    pub fn digest_of(files: &[FileRecord]) -> String {
+    pub(crate) fn digest_of(files: &[FileRecord]) -> String {
         let mut listing = Sha256::new();
         for file in files {
             listing.update(format!("{}  {}\n", file.sha256, file.name));

@@ -13,13 +13,13 @@ use rand_distr::{Distribution, StandardNormal};
 use crate::schema::{BadRows, Bins, Column, GroupColumn, GroupValues, Label, Schema};
 
 /// The name of the last column, the label.
-pub const LABEL: &str = "outcome";
+const LABEL: &str = "outcome";
 
 /// The name of the column before it, the groups.
-pub const GROUP: &str = "group";
+const GROUP: &str = "group";
 
 /// The fewest columns of a generated table.
-pub const FEWEST_COLUMNS: usize = 8;
+const FEWEST_COLUMNS: usize = 8;
 
 const GROUPS: [(&str, f64); 3] = [("a", 0.6), ("b", 0.3), ("c", 0.1)];
 const REGIONS: [(&str, f64); 5] = [("north", 0.1), ("east", -0.2), ("south", 0.3), ("west", 0.0), ("abroad", 0.6)];
@@ -30,7 +30,7 @@ const HOUSING: [(&str, f64); 3] = [("owner", -0.5), ("rent", 0.3), ("family", 0.
 pub struct Example {
     /// Number of rows.
     pub rows: u64,
-    /// Number of columns with group and label; at least [`FEWEST_COLUMNS`] are made.
+    /// Number of columns with group and label; at least 8 are made.
     pub columns: usize,
     /// Another seed gives other rows.
     pub seed: u64,

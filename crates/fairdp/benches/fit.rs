@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use dp_table::example::Example;
+use dp_table::Example;
 use dp_table::{EncodedFile, EncodedTable, TableFiles};
 use fairdp::{FitOptions, InitOptions, fit, init};
 

@@ -12,7 +12,7 @@ use crate::budget::Planned;
 use crate::error::{FairdpError, Result};
 
 /// Neighbours: tables in one of which a unit's records are blank. The number of records is public.
-pub const RELATION: NeighbouringRelation = NeighbouringRelation::ZeroOut;
+pub(crate) const RELATION: NeighbouringRelation = NeighbouringRelation::ZeroOut;
 
 /// A subset of the records of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +76,7 @@ impl Account {
     ///
     /// # Errors
     /// [`FairdpError::Accounting`] if the ledger refuses.
-    pub fn record(&mut self, planned: &Planned) -> Result<()> {
+    pub(crate) fn record(&mut self, planned: &Planned) -> Result<()> {
         self.add(Release {
             part: planned.part,
             purpose: planned.purpose.clone(),
@@ -121,7 +121,7 @@ impl Account {
     }
 
     /// All releases in order.
-    pub fn releases(&self) -> &[Release] {
+    pub(crate) fn releases(&self) -> &[Release] {
         &self.releases
     }
 
@@ -129,7 +129,7 @@ impl Account {
     ///
     /// # Errors
     /// [`FairdpError::LedgerDiffers`].
-    pub fn verify(&self) -> Result<()> {
+    pub(crate) fn verify(&self) -> Result<()> {
         let again = Self::of(self.releases.iter().cloned())?;
         for subset in Subset::ALL {
             let (ours, theirs) = (self.ledger(subset), again.ledger(subset));
@@ -142,7 +142,7 @@ impl Account {
     }
 
     /// The event of one record, which is in one of the subsets.
-    pub fn event(&self) -> DpEvent {
+    pub(crate) fn event(&self) -> DpEvent {
         DpEvent::OneOf(Subset::ALL.map(|subset| self.event_of(subset)).to_vec())
     }
 
@@ -164,7 +164,7 @@ impl Account {
     ///
     /// # Errors
     /// The accountant's.
-    pub fn epsilon(&self, delta: Delta) -> Result<EpsilonBound> {
+    pub(crate) fn epsilon(&self, delta: Delta) -> Result<EpsilonBound> {
         let bounds = Subset::ALL.iter().map(|&subset| self.epsilon_of(subset, delta)).collect::<Result<Vec<_>>>()?;
         let lower = bounds.iter().filter_map(|bound| bound.lower).max_by(|a, b| a.get().total_cmp(&b.get()));
         // The first of equals: training.
@@ -177,7 +177,7 @@ impl Account {
     ///
     /// # Errors
     /// The accountant's.
-    pub fn epsilon_by_rdp(&self, delta: Delta) -> Result<EpsilonBound> {
+    pub(crate) fn epsilon_by_rdp(&self, delta: Delta) -> Result<EpsilonBound> {
         let mut accountant = RdpAccountant::new(RELATION);
         accountant.compose(&self.event(), 1)?;
         Ok(accountant.epsilon(delta)?)
@@ -185,7 +185,7 @@ impl Account {
 
     /// Judges an ε for every subset by separate formulas in arithmetic of 200 bits. Returns the
     /// weakest opinion.
-    pub fn judge(&self, epsilon: Epsilon, delta: Delta) -> Opinion {
+    pub(crate) fn judge(&self, epsilon: Epsilon, delta: Delta) -> Opinion {
         let opinions = Subset::ALL.map(|subset| {
             let entries = self.ledger(subset).entries().iter();
             let released: Vec<_> = entries.map(|entry| (entry.event().clone(), entry.count())).collect();
@@ -198,12 +198,12 @@ impl Account {
     ///
     /// # Errors
     /// The accountant's.
-    pub fn epsilon_of(&self, subset: Subset, delta: Delta) -> Result<EpsilonBound> {
+    pub(crate) fn epsilon_of(&self, subset: Subset, delta: Delta) -> Result<EpsilonBound> {
         Ok(self.accountant(subset)?.epsilon(delta)?)
     }
 
     /// Digests of the chains of training, test and validation.
-    pub fn digests(&self) -> [String; 3] {
+    pub(crate) fn digests(&self) -> [String; 3] {
         Subset::ALL.map(|subset| self.ledger(subset).digest())
     }
 
@@ -211,7 +211,7 @@ impl Account {
     ///
     /// # Errors
     /// The accountant's.
-    pub fn attacks(&self, delta: Delta) -> Result<Attacks> {
+    pub(crate) fn attacks(&self, delta: Delta) -> Result<Attacks> {
         let (mut mu, mut missed_at_1, mut missed_at_10) = (0.0_f64, 1.0_f64, 1.0_f64);
         for accountant in self.accountants(delta)? {
             let trade_off = TradeOff::new(&accountant);

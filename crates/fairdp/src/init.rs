@@ -443,7 +443,7 @@ mod tests {
             let options = InitOptions { label: "y".into(), groups: vec!["g".into()], ..InitOptions::default() };
             let text = init(&[path.to_str().unwrap().to_owned()], &options).unwrap();
             assert!(text.contains("edges = ["), "{text}");
-            crate::Config::from_toml(&text, std::path::Path::new("fairdp.toml")).unwrap();
+            crate::config::Config::from_toml(&text, std::path::Path::new("fairdp.toml")).unwrap();
         }
     }
 

@@ -4,7 +4,7 @@ mod account;
 mod bounds;
 mod budget;
 mod card;
-mod config;
+pub mod config;
 mod diagnostics;
 mod error;
 mod exit;
@@ -37,13 +37,8 @@ mod verify;
 
 pub use dp_train::{DeviceName, ranks};
 
-pub use account::{Account, Attacks, RELATION, Release, Subset};
+pub use account::{Account, Attacks, Release, Subset};
 pub use budget::Planned;
-pub use config::{
-    BinsEntry, Bounds, CONFIG_VERSION, CandidateEntry, ColumnEntry, ColumnKind, Config, Decision, Fairness, GroupEntry,
-    LabelEntry, MethodEntry, Missing, ModelEntry, ModelKind, Origin, PrivacyEntry, TableEntry, TestEntry, TuningEntry,
-    UnitEntry,
-};
 pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
 pub use exit::Exit;
@@ -55,7 +50,7 @@ pub use model::{Layer, Model};
 pub use predict::{Predicted, predict};
 pub use predictor::Predictor;
 pub use printable::{printable, printable_json};
-pub use statement::{Program, STATEMENT_VERSION, Statement, Unit};
+pub use statement::{Program, Statement, Unit};
 pub use thresholds::{Thresholds, WithoutClass};
 pub use verify::{Verified, verify};
 

@@ -225,7 +225,7 @@ impl Model {
 
     #[expect(clippy::needless_pass_by_value, reason = "an iterator is handed over, and gone through once per output")]
     /// Fills the probabilities of the classes for a row's features: positions and values.
-    pub fn probabilities(&self, features: impl Iterator<Item = (usize, f32)> + Clone, out: &mut [f64]) {
+    pub(crate) fn probabilities(&self, features: impl Iterator<Item = (usize, f32)> + Clone, out: &mut [f64]) {
         let unit = |layer: &Layer, output: usize| {
             let width = layer.n_inputs();
             let weights = &layer.weights[output * width..(output + 1) * width];
@@ -260,7 +260,7 @@ impl Model {
     }
 
     /// The class that is answered; `group` matters only where decisions depend on it.
-    pub fn decide(&self, probabilities: &[f64], group: usize) -> usize {
+    pub(crate) fn decide(&self, probabilities: &[f64], group: usize) -> usize {
         decide(probabilities, self.pipeline.offsets.get(group).unwrap_or(&self.pipeline.offsets[0]))
     }
 }

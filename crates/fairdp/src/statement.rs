@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::printable::printable;
 
 /// The version of statements that this program writes and reads.
-pub const STATEMENT_VERSION: u32 = 1;
+pub(crate) const STATEMENT_VERSION: u32 = 1;
 
 /// `statement.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ pub struct Statement {
     pub private: bool,
     /// The seed, if there is one.
     pub seed: Option<u64>,
-    /// [`STATEMENT_VERSION`].
+    /// The version of the format: 1.
     pub version: u32,
     /// ε of everything that was released.
     pub epsilon: f64,

@@ -17,18 +17,18 @@ pub struct AdultRecord {
 
 impl AdultRecord {
     /// The value of a numeric column, within [`Number::range`].
-    pub fn number(&self, column: Number) -> f64 {
+    pub(crate) fn number(&self, column: Number) -> f64 {
         self.numbers[column as usize]
     }
 
     /// The category of a column as an index into [`Attribute::categories`]; `None` where the file
     /// says `?`.
-    pub fn category(&self, column: Attribute) -> Option<usize> {
+    pub(crate) fn category(&self, column: Attribute) -> Option<usize> {
         self.categories[column as usize].map(usize::from)
     }
 
     /// True without a `?`.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.categories.iter().all(Option::is_some)
     }
 }

@@ -52,7 +52,7 @@ pub struct Faces {
 }
 
 /// Every image with where it came from.
-pub type CelebaTable = Loaded<Faces>;
+pub(crate) type CelebaTable = Loaded<Faces>;
 
 /// The data set.
 #[derive(Debug, Clone, Copy)]

@@ -49,7 +49,7 @@ pub struct Stays {
 }
 
 /// Every usable stay with where they came from.
-pub type EicuTable = Loaded<Stays>;
+pub(crate) type EicuTable = Loaded<Stays>;
 
 /// The data set.
 ///

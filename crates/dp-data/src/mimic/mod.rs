@@ -23,7 +23,7 @@ use crate::split;
 pub const SYNTHETIC_SEED: u64 = 2016;
 
 /// Class names in label order.
-pub const CLASSES: [&str; 4] = ["up-to-3-days", "4-to-7-days", "8-to-14-days", "over-14-days"];
+pub(crate) const CLASSES: [&str; 4] = ["up-to-3-days", "4-to-7-days", "8-to-14-days", "over-14-days"];
 
 /// Ethnicity in five groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,7 +65,7 @@ pub struct Admission {
     pub id: String,
     /// The latest discharge summary and its addenda, without the sections about the outcome.
     pub text: String,
-    /// Index into [`CLASSES`].
+    /// Index of the length of stay: up to 3, 4 to 7, 8 to 14, over 14 days.
     pub class: u32,
     /// Gender as recorded: female, else male.
     pub female: bool,
@@ -89,7 +89,7 @@ pub struct Admissions {
 }
 
 /// Every usable admission with where they came from.
-pub type MimicTable = Loaded<Admissions>;
+pub(crate) type MimicTable = Loaded<Admissions>;
 
 /// The data set.
 ///

@@ -23,7 +23,7 @@ use crate::verified_file;
 /// Height and width of an image.
 pub const SIDE: usize = 28;
 /// Classes, and groups.
-pub const N_CLASSES: usize = 10;
+pub(crate) const N_CLASSES: usize = 10;
 /// The seed of the generated images that stand in for the published files.
 pub const SYNTHETIC_SEED: u64 = 1998;
 
@@ -80,7 +80,7 @@ impl FromStr for Collection {
 
 /// Images with their labels.
 ///
-/// **Guarantee.** `pixels` holds `SIDE²` bytes per label; every label is below [`N_CLASSES`].
+/// **Guarantee.** `pixels` holds `SIDE²` bytes per label; every label is below 10.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Images {
     /// Image by image, row by row; 0 is the background.
@@ -91,7 +91,7 @@ pub struct Images {
 
 impl Images {
     /// The labels and the images as the content of IDX files, not compressed.
-    pub fn to_idx(&self) -> [Vec<u8>; 2] {
+    pub(crate) fn to_idx(&self) -> [Vec<u8>; 2] {
         [idx::write([self.labels.len()], &self.labels), idx::write([self.labels.len(), SIDE, SIDE], &self.pixels)]
     }
 }
@@ -108,7 +108,7 @@ pub struct Parts {
 }
 
 /// Both published parts with where they came from.
-pub type MnistTable = Loaded<Parts>;
+pub(crate) type MnistTable = Loaded<Parts>;
 
 impl PublishedSet for Collection {
     type Records = Parts;

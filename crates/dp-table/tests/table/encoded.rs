@@ -3,8 +3,8 @@
 use std::fs;
 use std::io::Write as _;
 
+use dp_table::Example;
 use dp_table::TableError;
-use dp_table::example::Example;
 use dp_table::{
     BadRows, Bins, Column, EncodedFile, EncodedTable, Group, GroupColumn, GroupValues, Guess, Row, Schema, TableFiles,
 };

@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use dp_table::Encoding;
-use fairdp::{Config, FitPlan};
+use fairdp::FitPlan;
+use fairdp::config::Config;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {

@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use dp_table::{Encoding, TableFiles};
-use fairdp::{Config, InitOptions, init};
+use fairdp::config::Config;
+use fairdp::{InitOptions, init};
 use libfuzzer_sys::fuzz_target;
 
 const ENDINGS: [&str; 4] = ["csv", "tsv", "csv.gz", "parquet"];

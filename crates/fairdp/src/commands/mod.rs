@@ -14,7 +14,7 @@ use std::sync::Arc;
 use self::progress::ProgressDisplay;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
-use dp_table::example::Example;
+use dp_table::Example;
 use dp_train::DeviceName;
 use dp_train::ranks::{self, Collective};
 use fairdp::{Exit, FairdpError, FitOptions, InitOptions, printable};

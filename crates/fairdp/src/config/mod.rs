@@ -16,7 +16,7 @@ pub use self::method::MethodEntry;
 pub use self::tuning::{CandidateEntry, TuningEntry};
 
 /// The version of configurations that this program reads.
-pub const CONFIG_VERSION: u32 = 1;
+pub(crate) const CONFIG_VERSION: u32 = 1;
 
 /// A configuration.
 ///
@@ -24,7 +24,7 @@ pub const CONFIG_VERSION: u32 = 1;
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// [`CONFIG_VERSION`].
+    /// The version of the format: 1.
     pub version: u32,
     /// Trains although constants were read from the records: the statement is then conditional, and
     /// names them first.

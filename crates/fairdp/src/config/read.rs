@@ -224,7 +224,7 @@ impl Config {
 
     /// The constants that were read from the records and that nobody declared public or paid for:
     /// one line each.
-    pub fn uncovered(&self) -> Vec<String> {
+    pub(crate) fn uncovered(&self) -> Vec<String> {
         let mut entries = Vec::new();
         if Origin::is_open(self.label.from, self.label.public) {
             entries.push(format!("label `{}`: classes {}", self.label.column, self.label.classes.join(", ")));
@@ -265,7 +265,7 @@ impl Config {
 
     /// Columns with private bounds whose kind was read from the records, one line each: their
     /// bounds are covered, and the fact that they hold numbers is not.
-    pub fn kinds_seen(&self) -> Vec<String> {
+    pub(crate) fn kinds_seen(&self) -> Vec<String> {
         let columns = self.column.iter().filter(|column| column.bounds.is_some() && column.is_read_from_records());
         columns.map(|column| format!("column `{}`: kind number", column.name)).collect()
     }
@@ -310,7 +310,7 @@ impl Config {
     ///
     /// # Errors
     /// [`FairdpError::Table`] for files that are not there or of no known format.
-    pub fn files(&self, patterns: &[String]) -> Result<TableFiles> {
+    pub(crate) fn files(&self, patterns: &[String]) -> Result<TableFiles> {
         let files = TableFiles::new(patterns)?;
         match *files.format() {
             TableFormat::Csv(csv) => Ok(files.with_csv(self.csv(csv)?)),

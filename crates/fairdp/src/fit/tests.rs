@@ -7,7 +7,7 @@ use std::path::Path;
 
 use dp_accounting::DpEvent;
 use dp_clipping::noise::GRID;
-use dp_table::example::Example;
+use dp_table::Example;
 
 use super::run::shares;
 use super::{FitOptions, Fitted, Progress, fit};

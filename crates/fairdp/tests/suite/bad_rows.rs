@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use dp_table::example::Example;
+use dp_table::Example;
 
 use crate::program::{done, json, program, text};
 

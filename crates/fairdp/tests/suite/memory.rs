@@ -4,7 +4,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use dp_table::example::Example;
+use dp_table::Example;
 use dp_table::{MemoryColumn, MemoryTable, TableFiles};
 use fairdp::{FairdpError, FitOptions, InitOptions, Model, Predictor, Progress, fit, fit_table, init};
 

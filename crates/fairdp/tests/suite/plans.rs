@@ -4,7 +4,8 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use fairdp::{Config, FitOptions, FitPlan, Release, TableSize};
+use fairdp::config::Config;
+use fairdp::{FitOptions, FitPlan, Release, TableSize};
 
 use crate::program::{declared, done, private_bounds, program, refused, text};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use dp_table::example::Example;
+use dp_table::Example;
 
 pub(crate) fn program(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_fairdp")).current_dir(folder).args(arguments).output().unwrap()

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::program::{declared, done, json, refused};
-use dp_table::example::Example;
+use dp_table::Example;
 
 /// A table in which every patient has three records, one behind the other.
 fn patients(folder: &Path, rows: u64, change: impl Fn(usize, &str) -> String) {
