@@ -6,6 +6,8 @@ pub mod audit;
 mod calibration;
 mod canonical;
 pub mod case;
+#[cfg(feature = "command")]
+pub mod command;
 mod composition;
 mod decimal;
 mod error;

@@ -28,10 +28,10 @@ fn what_is_missing_or_out_of_range_is_named_as_an_option() {
     let batches = "--sampling-rate 0.01 --steps 1000 --noise-multiplier 1";
     for (question, expected) in [
         (batches.to_owned(), "neighbours"),
-        (format!("{batches} --epsilon 1"), "delta 2.613e-3 (certified)"),
+        (format!("{batches} --epsilon 1"), "δ ≤ 2.613e-3 (certified)"),
         (format!("{batches} --json"), "\"mark\":\"certified\""),
         ("--records 1000000 --batch-size 100 --steps 1 --noise-multiplier 1".into(), "delta 1e-7"),
-        ("--sampling-rate 1e-9 --noise-multiplier 1 --target-epsilon 1".into(), "steps 1099511627776, the most that"),
+        ("--sampling-rate 1e-9 --noise-multiplier 1 --target-epsilon 1".into(), "steps 1099511627776 is the most that"),
         ("--sampling-rate 1e-9 --steps 1000 --target-epsilon 1".into(), "0.010000, the least that is tried"),
         ("--sampling-rate 1 --steps 1 --noise-multiplier 0 --json".into(), "\"mark\":\"nominal, not a guarantee\""),
     ] {

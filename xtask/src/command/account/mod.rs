@@ -2,20 +2,15 @@
 
 mod batch;
 mod chart;
-mod text;
 
-use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
+use std::path::PathBuf;
 
-use anyhow::{Context, ensure};
-use clap::{Args, ValueEnum};
-use dp_accounting::case::{
-    Answer, Answers, Bound, Case, CheckedCase, OrdersChoice, Parameter, Sampler, WhichAccountant,
-};
-use dp_accounting::{
-    Certainty, Conversion, Delta, DpEvent, Epsilon, Ledger, MarkedEpsilon, Method, NeighbouringRelation, Scope,
-    Statement,
-};
+use anyhow::Context;
+use clap::Args;
+use dp_accounting::case::{Answer, Answers, Bound, Case, CheckedCase, Parameter, WhichAccountant};
+use dp_accounting::command::{CaseOptions, text};
+use dp_accounting::{Certainty, Delta, Epsilon, Ledger, MarkedEpsilon, Method, Scope, Statement};
 use serde::Serialize;
 
 /// Options of `cargo xtask account`.
@@ -28,63 +23,8 @@ use serde::Serialize;
   cargo xtask account --event event.json --relation replace-one
   cargo xtask account --jsonl cases.jsonl --delta 1e-6 > results.jsonl")]
 pub(crate) struct AccountArgs {
-    /// Probability with which a record enters a batch.
-    #[arg(long, value_name = "Q")]
-    sampling_rate: Option<f64>,
-    /// Records in the data set; with --batch-size instead of --sampling-rate.
-    #[arg(long, value_name = "N")]
-    records: Option<u64>,
-    /// Expected batch size (Poisson) or batch size (fixed).
-    #[arg(long, value_name = "B")]
-    batch_size: Option<u64>,
-    /// Steps taken, or how often the event of --event happened.
-    #[arg(long, value_name = "T")]
-    steps: Option<u64>,
-    /// Passes over the data: ⌈E·N/B⌉ steps.
-    #[arg(long, value_name = "E")]
-    epochs: Option<f64>,
-    /// Noise multiplier of the gradient query; 0 for none.
-    #[arg(long, value_name = "SIGMA")]
-    noise_multiplier: Option<f64>,
-    /// Noise multiplier of a count query on the same batch; repeatable.
-    #[arg(long, value_name = "SIGMA")]
-    count_noise_multiplier: Vec<f64>,
-    /// What was done instead, as JSON: an event of dp-accounting, or a list of them.
-    #[arg(long, value_name = "FILE")]
-    event: Option<PathBuf>,
-    /// Records that come and go together, as those of one user do; 1 unless given.
-    #[arg(long, value_name = "K")]
-    user_records: Option<u32>,
-    /// Which data sets are neighbours: replace-one for batches of fixed size, else add-remove,
-    /// unless given.
-    #[arg(long, value_enum)]
-    relation: Option<RelationArg>,
-    /// Probability with which the bound may fail, in [0, 1]; 0.00001 unless given or asked for.
-    #[arg(long, value_name = "DELTA")]
-    delta: Option<f64>,
-    /// Ask for δ at this ε, which may be negative.
-    #[arg(long, value_name = "EPSILON", allow_negative_numbers = true)]
-    epsilon: Option<f64>,
-    /// Find the one that is left out: the smallest noise multiplier, the largest rate (or batch) or
-    /// number of steps that keeps this ε.
-    #[arg(long, value_name = "EPSILON")]
-    target_epsilon: Option<f64>,
-    /// How batches are drawn; Poisson unless given.
-    #[arg(long, value_enum)]
-    sampler: Option<SamplerArg>,
-    /// Which accountants answer; all unless given.
-    #[arg(long, value_enum)]
-    accountant: Option<WhichArg>,
-    /// Rényi orders: adaptive, moments-accountant, opacus, dp-accounting, tensorflow-privacy, or a
-    /// list with commas.
-    #[arg(long, value_name = "ORDERS")]
-    orders: Option<String>,
-    /// How a Rényi divergence becomes an ε; improved unless given.
-    #[arg(long, value_enum)]
-    conversion: Option<ConversionArg>,
-    /// Relative width of the PLD bracket; 0.001 unless given.
-    #[arg(long, value_name = "WIDTH")]
-    relative_width: Option<f64>,
+    #[command(flatten)]
+    case: CaseOptions,
     /// Machine-readable output.
     #[arg(long)]
     json: bool,
@@ -99,52 +39,6 @@ pub(crate) struct AccountArgs {
     /// Draw ε over steps, as .svg or .png.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-}
-
-/// How batches are drawn.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum SamplerArg {
-    /// Every record independently.
-    Poisson,
-    /// A random subset of fixed size.
-    FixedSize,
-}
-
-/// Which accountants answer.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum WhichArg {
-    /// Rényi, improved and classic conversion.
-    Rdp,
-    /// Privacy loss distributions: a bracket.
-    Pld,
-    /// The central-limit estimate; not a guarantee.
-    Gdp,
-    /// All of them.
-    All,
-}
-
-/// Which data sets are neighbours.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum RelationArg {
-    /// One has a record more.
-    AddRemove,
-    /// The first has a record more: one direction of add-remove alone.
-    Remove,
-    /// The second has a record more: the other direction alone.
-    Add,
-    /// One record differs; their number is public.
-    ReplaceOne,
-    /// One record contributes nothing in one of them; their number is public.
-    ZeroOut,
-}
-
-/// How a Rényi divergence becomes an ε.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ConversionArg {
-    /// The moments accountant's.
-    Classic,
-    /// Never worse.
-    Improved,
 }
 
 /// Everything that is printed.
@@ -212,7 +106,7 @@ const DELTA: f64 = 1e-5;
 /// For options that do not describe a case, for files that cannot be read or written, and if some
 /// line was not answered.
 pub(crate) fn run(args: &AccountArgs) -> anyhow::Result<()> {
-    let mut case = case(args)?;
+    let mut case = args.case.case()?;
     if let Some(path) = &args.jsonl {
         return batch::run(path, &case);
     }
@@ -231,71 +125,10 @@ pub(crate) fn run(args: &AccountArgs) -> anyhow::Result<()> {
         let report = Report { case: &case, setting, found, answers, statement };
         serde_json::to_string_pretty(&report)? + "\n"
     } else {
-        text::of(&answers, statement.as_ref())
+        let statement = statement.map_or(String::new(), |statement| format!("\n{statement}\n"));
+        text(&answers, &scope()) + &statement
     };
     out.write_all(printed.as_bytes()).and_then(|()| out.flush()).context("writing to standard output")
-}
-
-fn case(args: &AccountArgs) -> anyhow::Result<Case> {
-    let counts = &args.count_noise_multiplier;
-    Ok(Case {
-        id: None,
-        sampler: args.sampler.map(|sampler| match sampler {
-            SamplerArg::Poisson => Sampler::Poisson,
-            SamplerArg::FixedSize => Sampler::FixedSize,
-        }),
-        sampling_rate: args.sampling_rate,
-        records: args.records,
-        batch_size: args.batch_size,
-        steps: args.steps,
-        epochs: args.epochs,
-        noise_multiplier: args.noise_multiplier,
-        count_noise_multipliers: (!counts.is_empty()).then(|| counts.clone()),
-        event: args.event.as_deref().map(event).transpose()?,
-        user_records: args.user_records,
-        relation: args.relation.map(|relation| match relation {
-            RelationArg::AddRemove => NeighbouringRelation::AddRemove,
-            RelationArg::Remove => NeighbouringRelation::Remove,
-            RelationArg::Add => NeighbouringRelation::Add,
-            RelationArg::ReplaceOne => NeighbouringRelation::ReplaceOne,
-            RelationArg::ZeroOut => NeighbouringRelation::ZeroOut,
-        }),
-        delta: args.delta,
-        epsilon: args.epsilon,
-        target_epsilon: args.target_epsilon,
-        accountant: args.accountant.map(|which| match which {
-            WhichArg::Rdp => WhichAccountant::Rdp,
-            WhichArg::Pld => WhichAccountant::Pld,
-            WhichArg::Gdp => WhichAccountant::Gdp,
-            WhichArg::All => WhichAccountant::All,
-        }),
-        orders: args.orders.as_deref().map(OrdersChoice::parse).transpose()?,
-        conversion: args.conversion.map(|conversion| match conversion {
-            ConversionArg::Classic => Conversion::Classic,
-            ConversionArg::Improved => Conversion::Improved,
-        }),
-        relative_width: args.relative_width,
-    })
-}
-
-/// No file of events is larger, in bytes.
-const MAX_EVENT: u64 = 16 << 20;
-
-/// An event, or a list of them, from a file.
-fn event(path: &Path) -> anyhow::Result<DpEvent> {
-    let reading = || format!("reading {}", path.display());
-    let file = std::fs::File::open(path).with_context(reading)?;
-    let mut text = String::new();
-    // A device has no end.
-    file.take(MAX_EVENT + 1).read_to_string(&mut text).with_context(reading)?;
-    ensure!(
-        text.len() as u64 <= MAX_EVENT,
-        "{}: more than {MAX_EVENT} bytes, and no event has as many",
-        path.display()
-    );
-    let list = text.trim_start().starts_with('[');
-    let event = if list { serde_json::from_str(&text).map(DpEvent::Composed) } else { serde_json::from_str(&text) };
-    event.with_context(|| format!("{} is no event", path.display()))
 }
 
 fn statement(answers: &Answers, n_records: Option<u64>) -> anyhow::Result<Statement> {
@@ -324,7 +157,7 @@ mod tests {
 
     fn printed(line: &str) -> anyhow::Result<String> {
         let args = Cli::try_parse_from(line.split_whitespace()).unwrap().args;
-        Ok(text::of(&case(&args)?.check()?.answer()?, None))
+        Ok(text(&args.case.case()?.check()?.answer()?, &scope()))
     }
 
     #[test]
