@@ -93,7 +93,7 @@ pub struct Summary {
     pub inputs: usize,
     /// Checksums of what was found; `None` where nothing was.
     pub sha256_ok: Option<bool>,
-    /// Where it came from, in words.
+    /// The source, in words.
     pub source: String,
     /// Places that did not serve.
     pub notes: Vec<String>,

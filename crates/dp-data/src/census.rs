@@ -60,7 +60,7 @@ impl<R> Census<R> {
     }
 }
 
-/// Which persons take part, and which of them a model is trained on.
+/// The choice of persons, and of the ones that a model is trained on.
 pub(crate) struct Draw<'a> {
     /// Places in the table.
     pub(crate) n_positions: usize,

@@ -35,7 +35,7 @@ pub enum ConstantSource {
 pub struct InputConstant {
     /// The constant, for example `the scaling`.
     pub what: String,
-    /// Where it comes from.
+    /// Its source.
     pub source: ConstantSource,
 }
 

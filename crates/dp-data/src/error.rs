@@ -46,7 +46,7 @@ pub enum DataError {
     /// A folder holds some files of a data set but not this one.
     #[error("`{}` is missing, although other files of `{dataset}` are there", path.display())]
     MissingFile {
-        /// Where it was expected.
+        /// Expected path.
         path: PathBuf,
         /// The data set.
         dataset: String,

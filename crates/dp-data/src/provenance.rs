@@ -1,9 +1,9 @@
-//! Where records came from: named in every output.
+//! The source of records, which every output names.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Where a table came from and how to recognise it again.
+/// The source of a table, and digests by which to recognise it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The data set, for example `adult`.

@@ -14,7 +14,7 @@ use crate::provenance::Provenance;
 pub struct Loaded<R> {
     /// The records.
     pub records: R,
-    /// Where they came from.
+    /// Their source.
     pub provenance: Provenance,
 }
 

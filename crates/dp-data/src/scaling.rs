@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::constants::InputConstant;
 
-/// Where the scaling of numeric inputs comes from.
+/// The source of the scaling of numeric inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScalingFit {
-    /// From declared ranges, which are public; values outside are clamped. No record moves what
-    /// another one becomes.
+    /// Declared ranges, which are public; values outside are clamped. No record affects the inputs
+    /// of another one.
     #[default]
     Public,
     /// Fitted on the training part, as the papers did: nothing of the test records reaches the
@@ -64,7 +64,7 @@ pub(crate) struct Affine {
 impl Affine {
     pub(crate) const IDENTITY: Self = Self { shift: 0.0, factor: 1.0, range: (f64::NEG_INFINITY, f64::INFINITY) };
 
-    /// From a declared range: to `[0, 1]`, or, in the place of a z-score, to `[−1, 1]`.
+    /// Scales a declared range to `[0, 1]`, or, instead of a z-score, to `[−1, 1]`.
     pub(crate) fn declared(scale: Scale, (low, high): (f64, f64)) -> Self {
         let (shift, factor) = match scale {
             Scale::UnitRange => (low, (high - low).recip()),

@@ -15,7 +15,7 @@ use crate::placed_files::SYNTHETIC_MARK;
 impl Manifest {
     /// Writes generated files, each with its published name and its content, into a folder.
     ///
-    /// Where the manifest pins files, the names get `synthetic-` before them. Otherwise they stay,
+    /// If the manifest pins files, the names begin with `synthetic-`. Otherwise they stay,
     /// and a file `SYNTHETIC.txt` beside them says what they are, which the loaders heed: such a
     /// folder can be used as a data folder, and stays marked.
     ///

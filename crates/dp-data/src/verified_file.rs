@@ -16,7 +16,7 @@ use crate::provenance::sha256_hex;
 pub struct VerifiedFile {
     /// Name as published.
     pub name: String,
-    /// Where it was read.
+    /// Its path.
     pub path: PathBuf,
     /// sha256 of the content, hexadecimal.
     pub sha256: String,

@@ -36,7 +36,7 @@ pub(crate) struct CsvSource {
 
 /// Empty lines, which the reader passes over, and the record behind them.
 struct PassedLines {
-    /// Where the next of them is.
+    /// Position of the next one.
     at: TextPosition,
     empty_lines: u64,
     record: Option<Line>,
@@ -85,7 +85,7 @@ impl CsvSource {
         Ok(source)
     }
 
-    /// The same file from this place on, where a record begins that is not the header.
+    /// The same file from this position on, at which a record other than the header begins.
     pub(crate) fn begun_at(self, place: TextPosition) -> Result<Self, TableError> {
         // After a line break, so that no bytes are taken for the mark of byte order at the
         // beginning of a file.

@@ -194,7 +194,7 @@ fn a_row_that_leaves_its_unit_is_found() {
     assert_eq!(outcome, Outcome { read: [36 * 10; 2], without_unit: 24 * 10, moved: 36 * 10 });
 }
 
-/// The same rows are refused whole where nothing is dropped, and what is refused names its line.
+/// Without dropping, the same rows are refused, and each refusal names its line.
 #[test]
 fn what_is_refused_names_the_line_and_the_unit() {
     let refusal =

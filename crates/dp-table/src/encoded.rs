@@ -33,7 +33,7 @@ const CHUNK: usize = 16_384;
 const CHUNK_BYTES: usize = 64 << 20;
 const PIECE: usize = 1_024;
 
-/// Where the codes are kept.
+/// The place of the codes.
 #[derive(Debug, Clone, Copy)]
 pub enum EncodedFile<'a> {
     /// In this folder, under no name: nothing of it is left when the process ends, however it ends.
@@ -57,7 +57,7 @@ pub struct EncodedTable {
     map: Map,
     /// Number of rows of the whole table.
     rows: usize,
-    /// The rows that are here.
+    /// The rows of this process.
     held: Range<usize>,
     digest: String,
     /// Digest of all rows as they were read; `None` for a kept file.
@@ -109,8 +109,8 @@ impl EncodedTable {
     /// ([`RowIndex::part`]), to a file in this folder under no name. The counts and the digest are
     /// cover all rows.
     ///
-    /// `None` on every process where one of them has an error, or no row fits: whoever reads the
-    /// whole table has the error that a process alone would have.
+    /// `None` on every process if one of them has an error, or if no row fits. Reading the whole
+    /// table then gives the error that a process alone would have.
     ///
     /// # Errors
     /// [`TableError::Io`] if the processes cannot tell each other what they found.

@@ -129,7 +129,7 @@ impl Encoding {
         self.width
     }
 
-    /// Which features belong to which column, in order; the constant is last.
+    /// The features of each column, in order; the constant is last.
     pub fn blocks(&self) -> &[FeatureBlock] {
         &self.blocks
     }

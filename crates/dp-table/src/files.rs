@@ -1,4 +1,4 @@
-//! Which files make up a table, and in which format; or a table in memory.
+//! The files of a table and their format, or a table in memory.
 
 use std::collections::HashSet;
 use std::io;

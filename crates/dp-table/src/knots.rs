@@ -1,4 +1,4 @@
-//! Where a number lies between the edges of its bins.
+//! The edges of a number's bins, and its position between them.
 
 use crate::error::TableError;
 use crate::schema::Bins;

@@ -7,7 +7,7 @@ use std::ops::Deref;
 
 use memmap2::Mmap;
 
-/// A file that nobody else writes, mapped for reading.
+/// A file mapped for reading. No other process may write it.
 #[derive(Debug)]
 pub(crate) struct Map(Mmap);
 

@@ -23,7 +23,7 @@ pub(crate) struct Quotes {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
-    /// Where a field begins.
+    /// At the beginning of a field.
     Begin,
     /// In a field without quotes.
     Bare,

@@ -1,4 +1,4 @@
-//! Where the rows of a table are in its files, found by several processes together.
+//! An index of the rows in the files of a table, made by several processes together.
 
 use std::ops::Range;
 use std::path::Path;
@@ -27,7 +27,7 @@ pub struct RowIndex {
     marks: Vec<RowMark>,
 }
 
-/// Where a row is.
+/// The position of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RowMark {
     pub(crate) row: u64,
@@ -40,7 +40,7 @@ pub(crate) struct RowMark {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct FilePart {
     file: usize,
-    /// Where the part begins, and where the next one was expected to.
+    /// Offsets at which the part begins and the next one was expected to begin.
     start: u64,
     end: u64,
     found: Option<Survey>,
@@ -48,7 +48,7 @@ struct FilePart {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Survey {
-    /// Where the next record begins.
+    /// Offset of the next record.
     reached: u64,
     rows: u64,
     lines: u64,
@@ -57,8 +57,8 @@ struct Survey {
 }
 
 impl RowIndex {
-    /// Finds the rows. `None` where a file cannot be read: whoever reads it from its beginning has
-    /// the error.
+    /// Finds the rows. `None` if a file cannot be read: reading it from its beginning gives the
+    /// error.
     ///
     /// # Errors
     /// [`TableError::Io`] if the processes cannot exchange what they found.

@@ -227,8 +227,8 @@ impl Account {
         })
     }
 
-    /// One for what a record meets, where one part is the worse one in every respect; else one for
-    /// each part.
+    /// One accountant for the event of a record if one subset is the worst in every respect;
+    /// otherwise one for each subset.
     fn accountants(&self, delta: Delta) -> Result<Vec<PldAccountant>> {
         let mut whole = PldAccountant::new(RELATION);
         whole.compose(&self.event(), 1)?;

@@ -16,7 +16,7 @@ pub struct Diagnostics {
     pub training_records: usize,
     /// Records that were tested on.
     pub test_records: usize,
-    /// On which records the figures are: `test`, or `training` where there is no test part.
+    /// The records of the figures: `test`, or `training` without a test part.
     pub measured_on: &'static str,
     /// Share of right answers.
     pub accuracy: Option<f64>,
@@ -26,7 +26,7 @@ pub struct Diagnostics {
     pub balanced_accuracy: Option<f64>,
     /// Mean negative log-probability, in nats.
     pub log_loss: Option<f64>,
-    /// The same by group.
+    /// Figures by group.
     pub by_group: BTreeMap<String, GroupDiagnostics>,
     /// Counts of the training table.
     pub table: TableCounts,

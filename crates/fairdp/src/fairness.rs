@@ -1,4 +1,4 @@
-//! Who the model works for: figures by group from noisy counts, under the names of groups and
+//! Quality of a model by group, from noisy counts, under the names of groups and
 //! classes.
 //!
 //! The statistics are [`fair_metrics::noisy`]'s, which `cargo xtask audit fairness` checks.
@@ -161,7 +161,7 @@ pub struct FairnessReport {
     pub equalized_odds_difference: Option<Difference>,
     /// The model answers one class for nearly everyone.
     pub answers_one_class: Option<String>,
-    /// Thresholds by group, where some were asked for.
+    /// Thresholds by group, if the configuration asks for them.
     pub thresholds: Option<Thresholds>,
 }
 
@@ -209,7 +209,7 @@ impl FairnessReport {
         })
     }
 
-    /// Which groups may be served worst, in the words of every page; nothing without groups.
+    /// A sentence on the groups that may be served worst; `None` without groups.
     pub fn lowest(&self) -> Option<String> {
         let named = &self.cannot_be_told_from_the_lowest;
         if named.is_empty() {

@@ -10,7 +10,7 @@ pub struct MethodLine {
     pub name: &'static str,
     /// A short description.
     pub summary: &'static str,
-    /// Where it was published.
+    /// The publication.
     pub source: &'static str,
     /// Counts that each of its steps releases besides the gradients.
     pub counts: Vec<String>,

@@ -14,7 +14,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8], readers: Readers) -> Result<()> {
     write_with(path, readers, |file| file.write_all(bytes))
 }
 
-/// The same for what is too long to hold in memory.
+/// The same for a file that is too long to hold in memory.
 pub(crate) fn write_with(
     path: &Path,
     readers: Readers,

@@ -22,7 +22,7 @@ pub struct Predicted {
     pub answered: u64,
     /// Values by column that are not declared, beyond bounds or missing.
     pub table: TableCounts,
-    /// The same in words, a line each, without values that are missing where that is declared;
+    /// The same in words, a line each, without declared missing values;
     /// empty if the model knows all that is in the table.
     pub remarks: Vec<String>,
 }

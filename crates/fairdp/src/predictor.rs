@@ -56,7 +56,7 @@ impl<'a> Predictor<'a> {
             match self.reader.read(&mut self.row) {
                 Ok(true) => break,
                 Ok(false) => return Ok(None),
-                // Nobody is asked for.
+                // An empty line is no record.
                 Err(TableError::EmptyLine { .. }) => {}
                 Err(error) => {
                     if error.is_of_one_row() {

@@ -12,8 +12,8 @@ use crate::error::{FairdpError, Result};
 
 /// Files of a table, and who reads them.
 ///
-/// Where a rank cannot read its part, all of them read the whole table: so each has the error that
-/// a process alone would have.
+/// If a rank cannot read its part, all of them read the whole table: so each has the error that a
+/// process alone would have.
 pub(crate) struct RankFiles {
     files: TableFiles,
     /// The ranks that read the table together; one process alone if every rank reads all of it.

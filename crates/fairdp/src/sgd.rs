@@ -46,9 +46,9 @@ pub(crate) struct SgdRun<'a> {
     pub(crate) n_classes: usize,
     pub(crate) n_groups: usize,
     pub(crate) threads: NonZeroUsize,
-    /// Where gradients, their sums and noise are made.
+    /// The device of gradients, their sums and noise.
     pub(crate) device: Device,
-    /// Where a checkpoint is kept while it runs.
+    /// The file of checkpoints during the run.
     pub(crate) checkpoint: Option<PathBuf>,
     pub(crate) ranks: Arc<dyn Collective>,
 }

@@ -34,7 +34,7 @@ pub struct Statement {
     pub epsilon_lower: Option<f64>,
     /// ε by Rényi divergences, for comparison.
     pub epsilon_rdp: f64,
-    /// How ε was found.
+    /// The accountant and its method.
     pub accountant: String,
     /// ε of each part: a record meets one of them.
     pub epsilon_of_parts: BTreeMap<String, f64>,
@@ -48,7 +48,7 @@ pub struct Statement {
     pub given: Vec<String>,
     /// The unit of privacy.
     pub unit: Unit,
-    /// Which tables are neighbours.
+    /// The neighbouring relation.
     pub relation: NeighbouringRelation,
     /// Number of records of each part: public under this relation.
     pub records: BTreeMap<String, usize>,
@@ -56,19 +56,19 @@ pub struct Statement {
     pub events: Vec<Release>,
     /// Digests of the chained ledgers of training, test and validation.
     pub chain: [String; 3],
-    /// Who has to be trusted.
+    /// The parties that must be trusted.
     pub trust: String,
-    /// Why this δ.
+    /// The reason for this δ.
     pub delta_reason: String,
-    /// Which model, and why.
+    /// The model, with the reason for it.
     pub model: String,
-    /// Which method, and why.
+    /// The method, with the reason for it.
     pub method: String,
-    /// How records were drawn.
+    /// The sampling of records.
     pub sampling: String,
-    /// How settings were chosen.
+    /// The choice of settings.
     pub tuning: String,
-    /// How test figures were made.
+    /// The source of the test figures.
     pub test_figures: String,
     /// The noise and its generator.
     pub noise: String,

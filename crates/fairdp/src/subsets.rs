@@ -223,7 +223,7 @@ pub(crate) struct SubsetRows<'a> {
 }
 
 impl<'a> SubsetRows<'a> {
-    /// For several ranks, each of which sums the records that it has, or its share where each has
+    /// Rows for several ranks. Each sums the records that it has, or its share where each has
     /// all of them.
     pub(crate) fn new(
         table: &'a EncodedTable,

@@ -64,7 +64,7 @@ pub struct WithoutClass {
 }
 
 impl Thresholds {
-    /// Which groups have no threshold of their own for want of records, in sentences for people.
+    /// Sentences on groups that have no separate threshold for want of records.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
         if !self.too_small.is_empty() {

@@ -233,15 +233,15 @@ impl GroupBy {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdultOptions {
-    /// Which inputs.
+    /// The encoding of inputs.
     pub encoding: Encoding,
-    /// Which records.
+    /// The choice of records.
     pub sampling: Sampling,
     /// Share of the records that is held out.
     pub test_fraction: TestFraction,
-    /// Where the scaling of numbers comes from.
+    /// The source of the scaling of numbers.
     pub scaling_fit: ScalingFit,
-    /// Which groups. Has no influence on which records are drawn and where they go.
+    /// The attribute that makes groups. It does not affect the choice of records or the split.
     pub group_by: GroupBy,
 }
 

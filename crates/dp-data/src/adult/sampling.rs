@@ -1,4 +1,4 @@
-//! Which records take part, and in which part.
+//! The choice of records, and their division into training and test part.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ use crate::split::{self, GroupSample, TestFraction};
 /// is thought to read.
 const DATA_FILE: usize = 32_561;
 
-/// Which records take part, of those that the encoding can use.
+/// The choice among the records that the encoding can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Sampling {

@@ -101,7 +101,7 @@ fn person(stratum: &Stratum, rng: &mut ChaCha20Rng, text: &mut String) {
     );
 }
 
-/// Which answers an incomplete record lacks.
+/// Answers that an incomplete record lacks.
 #[derive(Clone, Copy)]
 enum UnknownFields {
     Nothing,
@@ -111,7 +111,7 @@ enum UnknownFields {
 }
 
 impl UnknownFields {
-    /// In the shares of the published files.
+    /// Drawn with the shares of the published files.
     fn draw(rng: &mut ChaCha20Rng) -> Self {
         [Self::Work, Self::Country, Self::Both][pick(&[2_763, 811, 46], rng)]
     }

@@ -1,4 +1,4 @@
-//! From JPEG files to 64×64 pixels, in parallel, kept in one file for the next time.
+//! Decoding of JPEG files to 64×64 pixels, in parallel, with one file as a cache.
 
 use std::fs::{self, File};
 use std::io::{BufReader, Cursor, Read};

@@ -138,13 +138,13 @@ impl PublishedSet for Dutch {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DutchOptions {
-    /// Which inputs.
+    /// The encoding of inputs.
     pub encoding: Encoding,
-    /// Which records.
+    /// The choice of records.
     pub sampling: Sampling,
     /// Share of the records that is held out.
     pub test_fraction: TestFraction,
-    /// Which groups. Has no influence on which records are drawn and where they go.
+    /// The attribute that makes groups. It does not affect the choice of records or the split.
     #[serde(default)]
     pub group_by: GroupBy,
 }

@@ -1,4 +1,4 @@
-//! Which records take part, and in which part.
+//! The choice of records, and their division into training and test part.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::constants::InputConstant;
 use crate::error::DataError;
 use crate::split::{self, GroupSample, TestFraction};
 
-/// Which records take part.
+/// The choice of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Sampling {

@@ -101,9 +101,9 @@ pub enum GroupBy {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EicuOptions {
-    /// Which groups. Has no influence on which stays are drawn and where they go.
+    /// The attribute that makes groups. It does not affect the choice of stays or the split.
     pub group_by: GroupBy,
-    /// Where the scaling of numbers comes from.
+    /// The source of the scaling of numbers.
     pub scaling_fit: ScalingFit,
 }
 

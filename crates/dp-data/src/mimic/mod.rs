@@ -244,7 +244,7 @@ impl GroupBy {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MimicOptions {
-    /// Which groups. Has no influence on where admissions go.
+    /// The attribute that makes groups. It does not affect the split.
     pub group_by: GroupBy,
 }
 

@@ -27,7 +27,7 @@ pub(crate) const N_CLASSES: usize = 10;
 /// The seed of the generated images that stand in for the published files.
 pub const SYNTHETIC_SEED: u64 = 1998;
 
-/// Which of the two data sets with this format.
+/// One of the two data sets with this format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Collection {
@@ -99,7 +99,7 @@ impl Images {
 /// Both published parts.
 #[derive(Debug, Clone)]
 pub struct Parts {
-    /// Which data set.
+    /// The data set.
     pub collection: Collection,
     /// 60,000 images.
     pub train: Images,

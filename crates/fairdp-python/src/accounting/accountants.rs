@@ -13,7 +13,7 @@ use crate::count::Count;
 use crate::names::{name_of, named};
 use crate::{errors, interruptible};
 
-/// One of the three.
+/// An accountant of one of the three kinds.
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
     Rdp(RdpAccountant),
@@ -196,7 +196,7 @@ impl Accountant {
         self.lock().name()
     }
 
-    /// Which data sets are neighbours.
+    /// The neighbouring relation.
     #[getter]
     fn relation(&self) -> String {
         name_of(&self.lock().relation())

@@ -76,7 +76,7 @@ impl Ledger {
         self.lock().digest()
     }
 
-    /// Which data sets are neighbours.
+    /// The neighbouring relation.
     #[getter]
     fn relation(&self) -> String {
         name_of(&self.lock().relation())

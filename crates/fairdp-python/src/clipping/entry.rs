@@ -12,9 +12,9 @@ pub(crate) struct MethodEntry {
     label: &'static str,
     /// A short description.
     summary: &'static str,
-    /// Where it was published.
+    /// The publication.
     source: &'static str,
-    /// Where it differs from what was published, and why; empty if nowhere.
+    /// Differences from the publication, with reasons; empty if there are none.
     differs: &'static str,
     /// Whether its bound is a proven sensitivity.
     certified: bool,

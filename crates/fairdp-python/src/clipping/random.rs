@@ -1,4 +1,4 @@
-//! Where random bits come from.
+//! The source of random bits.
 
 use pyo3::prelude::*;
 use rand::rngs::OsRng;

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Write};
 use fairdp::{Progress, printable};
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Where progress is shown: on standard error.
+/// Shows progress on standard error.
 pub(super) enum ProgressDisplay {
     Nowhere,
     Lines,

@@ -122,7 +122,7 @@ fn privacy(out: &mut impl Write, statement: &Statement) -> io::Result<()> {
     writeln!(out, "unit: {}; {training} records for training, {test} for the test", printable(&statement.unit.what))
 }
 
-/// Who the model works for.
+/// Prints the quality of the model by group.
 pub(super) fn rates(out: &mut impl Write, fairness: &FairnessReport) -> io::Result<()> {
     let Some(overall) = &fairness.overall else {
         return writeln!(out, "not tested: all records were trained on");

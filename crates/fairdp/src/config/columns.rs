@@ -31,7 +31,7 @@ pub struct ColumnEntry {
     pub values: Option<Vec<String>>,
     /// Categories: whether all other texts share a feature.
     pub other: Option<bool>,
-    /// Where the entry comes from.
+    /// The origin of the entry.
     pub from: Option<Origin>,
     /// Whether somebody checked that it is known without the records.
     #[serde(default)]
@@ -50,7 +50,7 @@ pub enum ColumnKind {
     Drop,
 }
 
-/// Where a number's bounds come from.
+/// The source of a number's bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bounds {
@@ -102,7 +102,7 @@ pub struct GroupEntry {
     /// Whether missing values are a group.
     #[serde(default)]
     pub missing: bool,
-    /// Where the entry comes from.
+    /// The origin of the entry.
     pub from: Option<Origin>,
     /// Whether somebody checked that it is known without the records.
     #[serde(default)]

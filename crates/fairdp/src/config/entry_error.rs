@@ -40,7 +40,7 @@ impl EntryError {
         }
     }
 
-    /// Where the key begins in a document, or the last of the tables around it that are there.
+    /// Offset of the key in a document, or of the innermost enclosing table that exists.
     pub(super) fn start(&self, text: &str) -> usize {
         let Ok(document) = DeTable::parse(text) else { return 0 };
         let (mut start, mut value) = (0, &DeValue::Table(document.into_inner()));

@@ -21,7 +21,7 @@ pub struct MethodEntry {
 }
 
 impl MethodEntry {
-    /// Whether nothing is asked for.
+    /// Whether no setting is made.
     pub(crate) fn is_auto(&self) -> bool {
         self.name.as_deref().is_none_or(|name| name == "auto")
             && *self == Self { name: self.name.clone(), ..Self::default() }

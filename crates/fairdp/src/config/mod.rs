@@ -38,7 +38,7 @@ pub struct Config {
     pub fairness: Fairness,
     /// The files.
     pub table: TableEntry,
-    /// A table in memory, in the place of the files.
+    /// A table in memory, used instead of the files.
     #[serde(skip)]
     pub(crate) in_memory: Option<dp_table::TableFiles>,
     /// The column to predict.
@@ -101,14 +101,14 @@ pub struct LabelEntry {
     pub column: String,
     /// Its values; of two, the last is the positive one.
     pub classes: Vec<String>,
-    /// Where the classes come from.
+    /// The origin of the classes.
     pub from: Option<Origin>,
     /// Whether somebody checked that they are known without the records.
     #[serde(default)]
     pub public: bool,
 }
 
-/// Where an entry comes from, if not from a person.
+/// The origin of an entry that no person wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -188,7 +188,7 @@ pub enum ModelKind {
     Mlp,
 }
 
-/// Which class is answered where the model gives probabilities.
+/// The rule by which probabilities become a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {

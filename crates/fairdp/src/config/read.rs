@@ -1,4 +1,4 @@
-//! From a file to a checked configuration.
+//! Reading and checking of configurations.
 
 use std::path::{Path, PathBuf};
 
@@ -125,7 +125,7 @@ impl Config {
             let message = "bounds = \"private\": not with a [unit]; declare the bounds";
             return Err(EntryError::new(format!("column.{index}.bounds"), message));
         }
-        // In the place of bounds that will be released.
+        // Stands for bounds that will be released.
         let some = |_: &str| Some(vec![0.0, 0.5, 1.0]);
         Encoding::new(&self.declared(&some)?).map(|_| ()).map_err(|error| {
             let place = match &error {
@@ -136,7 +136,7 @@ impl Config {
         })
     }
 
-    /// Where a column is declared: the last such place, of several.
+    /// The key of a column's declaration; the last one if there are several.
     fn place_of(&self, column: &str) -> String {
         let input = self.column.iter().rposition(|entry| entry.name == column).map(|index| format!("column.{index}"));
         let group = || self.group.iter().rposition(|entry| entry.column == column);
@@ -222,7 +222,7 @@ impl Config {
         Err(EntryError::new("group.0", message))
     }
 
-    /// The constants that were read from the records and that nobody declared public or paid for:
+    /// Constants that were read from the records and are neither declared public nor paid for:
     /// one line each.
     pub(crate) fn uncovered(&self) -> Vec<String> {
         let mut entries = Vec::new();

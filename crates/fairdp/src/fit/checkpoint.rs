@@ -151,7 +151,7 @@ impl Checkpoints {
         Ok(before)
     }
 
-    /// Takes the key back, which made no noise yet: nobody needs it any more.
+    /// Removes the key, which has made no noise and is not needed any more.
     pub(crate) fn withdraw(&mut self) -> Result<()> {
         self.checkpoint = None;
         self.path.as_ref().map_or(Ok(()), |path| output::remove(path))
@@ -179,7 +179,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Removes the key of a run that has ended: nobody needs it any more.
+    /// Removes the key of a run that has ended.
     pub(crate) fn forget(private: &Path) -> Result<()> {
         for name in [TRAINER_CHECKPOINT, NAME] {
             output::remove(&private.join(name))?;

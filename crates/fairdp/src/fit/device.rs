@@ -1,4 +1,4 @@
-//! Where a run trains.
+//! The device on which a run trains.
 
 use dp_train::{Device, DeviceName, TrainError};
 

@@ -8,7 +8,7 @@ use crate::error::{FairdpError, Result};
 use crate::output::{self, Lock};
 use crate::release::{LEDGER, PRIVATE, RELEASE};
 
-/// In the private folder; whoever has it locked has the run.
+/// A file in the private folder. The process that has it locked owns the run.
 const LOCK: &str = "lock";
 
 /// A new or empty folder, or that of the run that is continued, locked until it is dropped: neither

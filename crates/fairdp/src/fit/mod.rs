@@ -1,4 +1,4 @@
-//! From a configuration to a release.
+//! Runs: from a configuration to a release.
 
 mod candidates;
 mod checkpoint;
@@ -56,8 +56,8 @@ pub struct FitOptions {
     pub seed: Option<u64>,
     /// Threads; they change no bit of the result.
     pub threads: NonZeroUsize,
-    /// Where networks and methods by name are trained; all else is done on the CPU. A CUDA device
-    /// rounds otherwise than the CPU, and privacy is the same. It stays open until the process
+    /// The device for networks and methods by name; the rest runs on the CPU. A CUDA device rounds
+    /// differently than the CPU, and privacy is the same. It stays open until the process
     /// ends.
     pub device: DeviceName,
     /// Continues a run that was killed.
@@ -238,8 +238,8 @@ fn bounds_of(column: &str) -> String {
     format!("bounds of `{column}`")
 }
 
-/// Trains, tests, and writes `release/` and `private/`; `progress` is told of each stage and step,
-/// and may end the run.
+/// Trains, tests, and writes `release/` and `private/`. Each stage and step calls `progress`, which
+/// may end the run.
 ///
 /// # Errors
 /// The errors of [`plan`]; [`FairdpError::Table`] for a table that does not fit its schema;

@@ -23,7 +23,7 @@ pub struct TableSize {
     pub records: usize,
     /// Records of a separate test table.
     pub test_records: Option<usize>,
-    /// Features, at most: bounds that are paid for may come to fewer edges.
+    /// The most features: private bounds may have fewer edges.
     pub features: usize,
 }
 
@@ -115,7 +115,7 @@ impl TableSize {
     }
 }
 
-/// Which records of a unit count.
+/// A note on how many records of a unit are used.
 fn of_units(config: &Config) -> String {
     let Some(unit) = &config.unit else { return String::new() };
     format!(" (of each value of `{}` at most {} are used)", unit.column, unit.max_records)

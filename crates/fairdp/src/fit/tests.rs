@@ -213,8 +213,8 @@ fn a_table_that_changes_is_refused() {
     }
 }
 
-/// The copy of the encoded table that a run keeps is not what it reads: whoever turns all labels in
-/// it, at every stage and after every step, changes no bit of the release.
+/// A run does not read the copy of the encoded table that it keeps: turning all labels in it, at
+/// every stage and after every step, changes no bit of the release.
 #[test]
 fn a_kept_table_that_changes_has_no_effect() {
     let folder = prepared(str::to_owned);

@@ -49,7 +49,7 @@ pub(super) struct Continuation<'a> {
 }
 
 impl Training<'_> {
-    /// The same for this process alone.
+    /// The same context for this process alone.
     pub(super) fn alone(&self) -> Self {
         Self { device: self.device.clone(), ranks: Arc::new(Alone), ..*self }
     }

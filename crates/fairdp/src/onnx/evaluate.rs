@@ -96,7 +96,7 @@ pub(super) fn evaluate(model: &[u8], inputs: HashMap<String, Tensor>) -> HashMap
     outputs.map(|name| (name.clone(), values[&name].clone())).collect()
 }
 
-/// Where each element of a result of this shape is in a tensor that is broadcast to it.
+/// For each element of a result, its place in a tensor that is broadcast to the result.
 fn places(shape: &[usize], result: &[usize]) -> Vec<usize> {
     let n = result.iter().product();
     (0..n)
