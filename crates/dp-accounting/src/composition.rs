@@ -135,7 +135,7 @@ pub(crate) struct Composition {
     parts: Vec<(Mechanism, u64)>,
     /// Where in `parts` mechanisms of a digest are, so that long lists take linear time. It follows
     /// from `parts`.
-    places: HashMap<u64, Vec<usize>>,
+    positions: HashMap<u64, Vec<usize>>,
 }
 
 impl PartialEq for Composition {
@@ -155,7 +155,7 @@ impl std::fmt::Debug for Composition {
 
 impl Composition {
     pub(crate) fn new(relation: NeighbouringRelation) -> Self {
-        Self { relation, parts: Vec::new(), places: HashMap::new() }
+        Self { relation, parts: Vec::new(), positions: HashMap::new() }
     }
 
     pub(crate) const fn relation(&self) -> NeighbouringRelation {
@@ -223,7 +223,8 @@ impl Composition {
         if other.relation != self.relation {
             return Err(AccountingError::RelationMismatch { left: self.relation, right: other.relation });
         }
-        let count_of = |mechanism: &Mechanism| self.place(digest(mechanism), mechanism).map_or(0, |i| self.parts[i].1);
+        let count_of =
+            |mechanism: &Mechanism| self.position_of(digest(mechanism), mechanism).map_or(0, |i| self.parts[i].1);
         if other.parts.iter().any(|(mechanism, n)| count_of(mechanism).saturating_add(*n) > MAX_COUNT) {
             return Err(COUNT_OVERFLOW);
         }
@@ -346,7 +347,7 @@ impl Composition {
         // Gaussians compose exactly: μ² = Σ 1/σ². Kept by count as well, so that they still compare
         // as equal.
         let digest = digest(&mechanism);
-        let known = self.place(digest, &mechanism);
+        let known = self.position_of(digest, &mechanism);
         let total = known.map_or(0, |i| self.parts[i].1).checked_add(count).filter(|n| *n <= MAX_COUNT);
         let total = total.ok_or(COUNT_OVERFLOW)?;
         match known {
@@ -357,13 +358,13 @@ impl Composition {
     }
 
     /// Where a mechanism is among the parts.
-    fn place(&self, digest: u64, mechanism: &Mechanism) -> Option<usize> {
-        self.places.get(&digest)?.iter().copied().find(|&i| self.parts[i].0 == *mechanism)
+    fn position_of(&self, digest: u64, mechanism: &Mechanism) -> Option<usize> {
+        self.positions.get(&digest)?.iter().copied().find(|&i| self.parts[i].0 == *mechanism)
     }
 
     /// A mechanism that is not among the parts yet.
     fn append(&mut self, digest: u64, mechanism: Mechanism, count: u64) {
-        self.places.entry(digest).or_default().push(self.parts.len());
+        self.positions.entry(digest).or_default().push(self.parts.len());
         self.parts.push((mechanism, count));
     }
 

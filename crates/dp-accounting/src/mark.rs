@@ -44,7 +44,7 @@ impl std::fmt::Display for Mark {
 /// let bound = accountant.epsilon(Delta::new(1e-5)?)?;
 /// let mut scope = Scope::of("one record", ["the mean"]);
 /// assert_eq!(MarkedEpsilon::new(&bound, &scope).to_string(), "2.166 (certified)");
-/// scope.given.push("the scaling, which was fitted on the records".to_owned());
+/// scope.conditions.push("the scaling, which was fitted on the records".to_owned());
 /// let marked = MarkedEpsilon::new(&bound, &scope);
 /// assert_eq!(marked.mark(), Mark::Conditional);
 /// assert_eq!(format!("{marked:#.1}"), "2.2 (conditional: given the scaling, which was fitted on the records)");
@@ -57,7 +57,7 @@ pub struct MarkedEpsilon {
     mark: Mark,
     covers: Vec<String>,
     not_covered: Vec<String>,
-    given: Vec<String>,
+    conditions: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -66,33 +66,33 @@ struct Unchecked {
     mark: Mark,
     covers: Vec<String>,
     not_covered: Vec<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    given: Vec<String>,
+    #[serde(default, rename = "given", skip_serializing_if = "Vec::is_empty")]
+    conditions: Vec<String>,
 }
 
 impl MarkedEpsilon {
     /// What an accountant's answer is worth for this scope: nominal if it is an estimate or
-    /// infinite, else conditional if the scope names something it is given, else certified.
+    /// infinite, else conditional if the scope names conditions, else certified.
     pub fn new(bound: &EpsilonBound, scope: &Scope) -> Self {
         let mark = match bound.certainty {
             Certainty::Estimate => Mark::Nominal,
             Certainty::Bound | Certainty::FallBack { .. } if !bound.epsilon.is_finite() => Mark::Nominal,
-            Certainty::Bound | Certainty::FallBack { .. } if scope.given.is_empty() => Mark::Certified,
+            Certainty::Bound | Certainty::FallBack { .. } if scope.conditions.is_empty() => Mark::Certified,
             Certainty::Bound | Certainty::FallBack { .. } => Mark::Conditional,
         };
         Self {
             epsilon: bound.epsilon,
             mark,
             covers: scope.covered.clone(),
-            not_covered: scope.given.iter().chain(&scope.not_covered).cloned().collect(),
-            given: if mark == Mark::Conditional { scope.given.clone() } else { Vec::new() },
+            not_covered: scope.conditions.iter().chain(&scope.not_covered).cloned().collect(),
+            conditions: if mark == Mark::Conditional { scope.conditions.clone() } else { Vec::new() },
         }
     }
 
     /// An ε without a proof, and what keeps it from having one.
     pub fn nominal(epsilon: Epsilon, not_covered: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let not_covered = not_covered.into_iter().map(Into::into).collect();
-        Self { epsilon, mark: Mark::Nominal, covers: Vec::new(), not_covered, given: Vec::new() }
+        Self { epsilon, mark: Mark::Nominal, covers: Vec::new(), not_covered, conditions: Vec::new() }
     }
 
     /// The number, to compute with.
@@ -116,8 +116,8 @@ impl MarkedEpsilon {
     }
 
     /// What it is conditional on; empty for every other mark.
-    pub fn given(&self) -> &[String] {
-        &self.given
+    pub fn conditions(&self) -> &[String] {
+        &self.conditions
     }
 }
 
@@ -125,24 +125,24 @@ impl TryFrom<Unchecked> for MarkedEpsilon {
     type Error = AccountingError;
 
     fn try_from(raw: Unchecked) -> Result<Self, AccountingError> {
-        let Unchecked { epsilon, mark, covers, not_covered, given } = raw;
+        let Unchecked { epsilon, mark, covers, not_covered, conditions } = raw;
         let holds = match mark {
-            Mark::Certified => epsilon.is_finite() && given.is_empty(),
-            Mark::Conditional => epsilon.is_finite() && !given.is_empty(),
-            Mark::Nominal => given.is_empty(),
+            Mark::Certified => epsilon.is_finite() && conditions.is_empty(),
+            Mark::Conditional => epsilon.is_finite() && !conditions.is_empty(),
+            Mark::Nominal => conditions.is_empty(),
         };
-        if holds && given.iter().all(|given| not_covered.contains(given)) {
-            Ok(Self { epsilon, mark, covers, not_covered, given })
+        if holds && conditions.iter().all(|condition| not_covered.contains(condition)) {
+            Ok(Self { epsilon, mark, covers, not_covered, conditions })
         } else {
-            Err(AccountingError::InconsistentMark { mark, epsilon: epsilon.get(), n_given: given.len() })
+            Err(AccountingError::InconsistentMark { mark, epsilon: epsilon.get(), n_given: conditions.len() })
         }
     }
 }
 
 impl From<MarkedEpsilon> for Unchecked {
     fn from(marked: MarkedEpsilon) -> Self {
-        let MarkedEpsilon { epsilon, mark, covers, not_covered, given } = marked;
-        Self { epsilon, mark, covers, not_covered, given }
+        let MarkedEpsilon { epsilon, mark, covers, not_covered, conditions } = marked;
+        Self { epsilon, mark, covers, not_covered, conditions }
     }
 }
 
@@ -150,8 +150,8 @@ impl std::fmt::Display for MarkedEpsilon {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let digits = decimal::bound(self.epsilon.get(), f.precision().unwrap_or(3), Rounding::Up);
         write!(f, "{digits} ({}", self.mark)?;
-        if f.alternate() && !self.given.is_empty() {
-            write!(f, ": given {}", self.given.join("; "))?;
+        if f.alternate() && !self.conditions.is_empty() {
+            write!(f, ": given {}", self.conditions.join("; "))?;
         }
         f.write_str(")")
     }
@@ -166,9 +166,9 @@ mod tests {
         EpsilonBound { epsilon: Epsilon::new(epsilon).unwrap(), lower: None, certainty, order: None, method: None }
     }
 
-    fn scope(given: &[&str]) -> Scope {
+    fn scope(conditions: &[&str]) -> Scope {
         Scope {
-            given: given.iter().map(ToString::to_string).collect(),
+            conditions: conditions.iter().map(ToString::to_string).collect(),
             not_covered: vec!["running time".to_owned()],
             ..Scope::of("one record", ["the model"])
         }
@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     fn marks_follow_from_proof_and_conditions() {
-        let of = |epsilon, certainty, given: &[&str]| {
-            format!("{:#}", MarkedEpsilon::new(&bound(epsilon, certainty), &scope(given)))
+        let of = |epsilon, certainty, conditions: &[&str]| {
+            format!("{:#}", MarkedEpsilon::new(&bound(epsilon, certainty), &scope(conditions)))
         };
         assert_eq!(of(1.5, Certainty::Bound, &[]), "1.500 (certified)");
         assert_eq!(of(1.500_1, Certainty::Bound, &["the bins"]), "1.501 (conditional: given the bins)");

@@ -9,7 +9,7 @@ use crate::{AccountingError, NeighbouringRelation};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pair {
     /// Probability of each part, and the part.
-    parts: Arc<[(f64, Part)]>,
+    parts: Arc<[(f64, SimplePair)]>,
     /// Whether exchanging `P` and `Q` changes nothing.
     is_symmetric: bool,
     /// ρ for outcomes that are points; infinite where none is known.
@@ -26,7 +26,7 @@ const NONE_LEFT_OUT: [f64; 2] = [f64::NEG_INFINITY; 2];
 
 /// A pair whose likelihood ratio is known everywhere.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Part {
+pub(crate) enum SimplePair {
     /// Finitely many outcomes.
     Points(Vec<Point>),
     /// Mixtures of normals of unit variance on a line.
@@ -73,7 +73,7 @@ const LEAST: f64 = 1e-300;
 const REACH: f64 = 37.0;
 
 impl Pair {
-    fn of(part: Part, is_symmetric: bool) -> Self {
+    fn of(part: SimplePair, is_symmetric: bool) -> Self {
         let parts = Arc::from([(1.0, part)]);
         Self {
             parts,
@@ -86,14 +86,14 @@ impl Pair {
 
     /// A list of outcomes; of what it leaves out somebody else takes care.
     pub(crate) fn of_points(points: Vec<Point>) -> Self {
-        Self::of(Part::Points(points), false)
+        Self::of(SimplePair::Points(points), false)
     }
 
     /// Two numbers that tell most pairs apart.
     pub(crate) fn numbers(&self) -> [f64; 2] {
         match self.parts.first() {
-            Some((weight, Part::Points(points))) => [*weight, points.last().map_or(0.0, |point| point.loss)],
-            Some((weight, Part::Normals(normals) | Part::Mirrored(normals))) => {
+            Some((weight, SimplePair::Points(points))) => [*weight, points.last().map_or(0.0, |point| point.loss)],
+            Some((weight, SimplePair::Normals(normals) | SimplePair::Mirrored(normals))) => {
                 [*weight, normals.present.iter().map(|component| component.mean + component.weight).sum()]
             }
             None => [0.0; 2],
@@ -101,7 +101,7 @@ impl Pair {
     }
 
     /// Probability of each part, and the part.
-    pub(crate) fn parts(&self) -> &[(f64, Part)] {
+    pub(crate) fn parts(&self) -> &[(f64, SimplePair)] {
         &self.parts
     }
 
@@ -113,7 +113,7 @@ impl Pair {
     /// Gaussian noise.
     pub(crate) fn mixture_of_gaussians(sigma: f64, amounts: &[f64], probabilities: &[f64]) -> Self {
         let (present, absent) = (components(sigma, amounts, probabilities), vec![Component { weight: 1.0, mean: 0.0 }]);
-        Self::of(Part::Normals(Normals { present, absent }), false)
+        Self::of(SimplePair::Normals(Normals { present, absent }), false)
     }
 
     /// The same where the record, or a user's records, are replaced by others that add such amounts
@@ -128,7 +128,7 @@ impl Pair {
         let mut absent: Vec<_> =
             present.iter().map(|component| Component { mean: -component.mean, ..*component }).collect();
         absent.reverse();
-        Self::of(Part::Normals(Normals { present, absent }), true)
+        Self::of(SimplePair::Normals(Normals { present, absent }), true)
     }
 
     /// A Poisson-sampled Gaussian whose record is replaced by another.
@@ -162,16 +162,16 @@ impl Pair {
         let is_fixed_size = relation.record_count_is_public();
         let room = match Self::replaced_in_poisson_batch(q, sigma).parts {
             parts if relation == NeighbouringRelation::ReplaceOne => parts,
-            _ => Arc::from([(1.0, Part::Normals(at(1.0)))]),
+            _ => Arc::from([(1.0, SimplePair::Normals(at(1.0)))]),
         };
         let full = binomial_tail(n_records - 1, q, max_batch_size);
         let is_symmetric = relation == NeighbouringRelation::ReplaceOne;
         if full == 0.0 {
-            return Self { parts: room, ..Self::of(Part::Points(Vec::new()), is_symmetric) };
+            return Self { parts: room, ..Self::of(SimplePair::Points(Vec::new()), is_symmetric) };
         }
-        let cut = if is_fixed_size { Part::Mirrored(at(2.0)) } else { Part::Normals(at(2.0)) };
+        let cut = if is_fixed_size { SimplePair::Mirrored(at(2.0)) } else { SimplePair::Normals(at(2.0)) };
         let parts = room.iter().map(|(_, part)| (1.0 - full, part.clone())).chain([(full, cut)]).collect();
-        Self { parts, ..Self::of(Part::Points(Vec::new()), is_symmetric) }
+        Self { parts, ..Self::of(SimplePair::Points(Vec::new()), is_symmetric) }
     }
 
     /// Noise on the integers with `P(x) ∝ e^(-|x|/scale)`, of a sum that one record changes by
@@ -198,7 +198,7 @@ impl Pair {
                 absent: one * libm::exp(-rate * k),
             }
         });
-        Ok(Self::of(Part::Points(points.collect()), true))
+        Ok(Self::of(SimplePair::Points(points.collect()), true))
     }
 
     /// Noise on the integers with `P(x) ∝ e^(-x²/2σ²)`, of a sum that one record changes by
@@ -233,12 +233,17 @@ impl Pair {
         let concentration_of_points = 0.5 * (shift / sigma) * (shift / sigma);
         let losses_left_out = [f64::INFINITY, if q < 1.0 { -libm::log1p(-q) } else { f64::INFINITY }];
         // On batches it is no more concentrated than without sampling.
-        Some(Self { concentration_of_points, left_out, losses_left_out, ..Self::of(Part::Points(points), q >= 1.0) })
+        Some(Self {
+            concentration_of_points,
+            left_out,
+            losses_left_out,
+            ..Self::of(SimplePair::Points(points), q >= 1.0)
+        })
     }
 
     /// This pair on Poisson batches; `None` for what is no whole list of outcomes.
     pub(crate) fn poisson_sampled(&self, q: f64) -> Option<Self> {
-        let [(weight, Part::Points(points))] = &self.parts[..] else {
+        let [(weight, SimplePair::Points(points))] = &self.parts[..] else {
             return None;
         };
         if self.is_truncated() {
@@ -249,16 +254,16 @@ impl Pair {
             present: (1.0 - q) * point.absent + q * point.present,
             absent: point.absent,
         };
-        let part = Part::Points(points.iter().map(sampled).collect());
+        let part = SimplePair::Points(points.iter().map(sampled).collect());
         Some(Self { parts: Arc::from([(*weight, part)]), is_symmetric: false, ..self.clone() })
     }
 
     /// ρ such that the Rényi divergence of order α is at most `ρ·α`: that of the outermost normals,
     /// of which the divergence of mixtures is a quasi-convex function, or infinite.
     pub(crate) fn concentration(&self) -> f64 {
-        let of = |part: &Part| match part {
-            Part::Points(_) => self.concentration_of_points,
-            Part::Normals(normals) | Part::Mirrored(normals) => {
+        let of = |part: &SimplePair| match part {
+            SimplePair::Points(_) => self.concentration_of_points,
+            SimplePair::Normals(normals) | SimplePair::Mirrored(normals) => {
                 let (low, high) = normals.means();
                 0.5 * (high - low) * (high - low)
             }
@@ -278,12 +283,12 @@ impl Pair {
 
     /// The largest losses: of `P` against `Q`, and of `Q` against `P`.
     pub(crate) fn largest_losses(&self) -> [f64; 2] {
-        let largest = |part: &Part| match part {
-            Part::Points(points) => {
+        let largest = |part: &SimplePair| match part {
+            SimplePair::Points(points) => {
                 [1.0, -1.0].map(|sign| points.iter().map(|point| sign * point.loss).fold(f64::NEG_INFINITY, f64::max))
             }
-            Part::Normals(normals) => [f64::INFINITY, -normals.infimum()],
-            Part::Mirrored(_) => [f64::INFINITY; 2],
+            SimplePair::Normals(normals) => [f64::INFINITY, -normals.infimum()],
+            SimplePair::Mirrored(_) => [f64::INFINITY; 2],
         };
         let all = self.parts.iter().map(|(_, part)| largest(part));
         all.fold(self.losses_left_out.map(|loss| loss.max(0.0)), |a, b| [a[0].max(b[0]), a[1].max(b[1])])
@@ -474,7 +479,7 @@ mod tests {
             Pair::discrete_laplace(1.5, 3).unwrap().poisson_sampled(0.1).unwrap(),
         ];
         for pair in &pairs {
-            let [(_, Part::Points(points))] = pair.parts() else { panic!("points") };
+            let [(_, SimplePair::Points(points))] = pair.parts() else { panic!("points") };
             let sum = |of: fn(&Point) -> f64| points.iter().map(of).sum::<f64>();
             assert!((sum(|p| p.present) - 1.0).abs() < 1e-13 && (sum(|p| p.absent) - 1.0).abs() < 1e-13);
             for point in points {
@@ -541,7 +546,7 @@ mod tests {
     #[test]
     fn the_loss_of_mixtures_increases_from_its_infimum() {
         let Pair { parts, .. } = Pair::mixture_of_gaussians(0.5, &[2.0, 0.0, 1.0], &[0.1, 0.7, 0.2]);
-        let [(_, Part::Normals(normals))] = &parts[..] else { panic!("normals") };
+        let [(_, SimplePair::Normals(normals))] = &parts[..] else { panic!("normals") };
         assert!((normals.infimum() - 0.7_f64.ln()).abs() < 1e-15);
         let mut last = normals.infimum();
         for i in -40..40 {

@@ -69,8 +69,8 @@ pub struct Scope {
     /// What the guarantee is conditional on: constants that depend on the records and shape what is
     /// released, for example `the scaling, which was fitted on the private records`. With any of
     /// these, ε is conditional.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub given: Vec<String>,
+    #[serde(default, rename = "given", skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<String>,
     /// How many units of privacy there are, `n`, if that is public: a δ of 1/n or more permits that
     /// whole records are published, and is named as that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ impl Scope {
             unit_of_privacy: unit_of_privacy.into(),
             covered: covered.into_iter().map(Into::into).collect(),
             not_covered: Vec::new(),
-            given: Vec::new(),
+            conditions: Vec::new(),
             n_records: None,
         }
     }
@@ -181,8 +181,8 @@ impl std::fmt::Display for Statement {
         if let Some(lower) = self.epsilon_lower.filter(|lower| lower.is_finite() && lower.get() > 0.0) {
             write!(f, " (no smaller than {} for these mechanisms)", decimal(lower.get(), 4, Rounding::Down))?;
         }
-        if let Some(given) = list(epsilon.given()) {
-            write!(f, ", given {given}")?;
+        if let Some(conditions) = list(epsilon.conditions()) {
+            write!(f, ", given {conditions}")?;
         }
         write!(f, ", by the {} accountant", self.accountant)?;
         match (&self.certainty, self.method) {
@@ -246,7 +246,7 @@ mod tests {
             unit_of_privacy: "one person's record".to_owned(),
             covered: vec!["the model".to_owned(), "the thresholds".to_owned()],
             not_covered: vec!["the choice of hyper-parameters".to_owned()],
-            given: vec!["the scaling, which was fitted on the private records".to_owned()],
+            conditions: vec!["the scaling, which was fitted on the private records".to_owned()],
             n_records: Some(99_999),
         };
         let statement = Statement::new(&ledger, Delta::new(1e-5).unwrap(), scope).unwrap();

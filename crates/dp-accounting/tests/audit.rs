@@ -1,7 +1,7 @@
 //! A slice of `cargo xtask audit accounting`: bounds against a second implementation in 200-bit
 //! arithmetic.
 
-use dp_accounting::audit::{Evidence, check, check_further};
+use dp_accounting::audit::{Evidence, check, check_second_stream};
 use dp_accounting::{
     Accountant, Delta, DpEvent, NeighbouringRelation, NoiseMultiplier, PldAccountant, RdpAccountant, SamplingRate,
 };
@@ -17,8 +17,8 @@ fn no_bound_is_violated() {
 }
 
 #[test]
-fn no_bound_of_the_further_stream_is_violated() {
-    let findings: Vec<_> = (0..36).map(|index| check_further(2_026, index)).collect();
+fn no_bound_of_the_second_stream_is_violated() {
+    let findings: Vec<_> = (0..36).map(|index| check_second_stream(2_026, index)).collect();
     for finding in &findings {
         assert!(finding.violations.is_empty(), "{}: {:?}", finding.setting, finding.violations);
     }

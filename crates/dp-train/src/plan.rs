@@ -457,9 +457,9 @@ impl Plan {
         }
         let not_covered = vec!["running time and memory".to_owned()];
         let seed = (!is_private).then(|| NOT_PRIVATE.to_owned());
-        let given = seed.into_iter().chain(self.given.iter().cloned()).collect();
+        let conditions = seed.into_iter().chain(self.given.iter().cloned()).collect();
         let n_records = Some(self.facts.n_records as u64);
-        Some(Scope { not_covered, given, n_records, ..Scope::of(unit_of_privacy, covered) })
+        Some(Scope { not_covered, conditions, n_records, ..Scope::of(unit_of_privacy, covered) })
     }
 
     /// Whether the clipping method has a proof: false without privacy. What the guarantee is worth

@@ -137,7 +137,7 @@ impl Statement {
                 "what was computed from several records before this program read them, such as a scaling".into(),
                 "how long the program took".into(),
             ],
-            given: facts.uncovered,
+            conditions: facts.uncovered,
             n_records: None,
         };
         let marked = MarkedEpsilon::new(&bound, &scope);
@@ -168,7 +168,7 @@ impl Statement {
             attacks: account.attacks(delta)?,
             covers: marked.covers().to_vec(),
             not_covered: marked.not_covered().to_vec(),
-            given: marked.given().to_vec(),
+            given: marked.conditions().to_vec(),
             unit: facts.unit,
             relation: RELATION,
             records: Subset::ALL.into_iter().zip(records).map(|(part, n)| (part.name().to_owned(), n)).collect(),

@@ -245,8 +245,8 @@ impl From<StoredPrivacy> for PrivacyRecord {
     fn from(stored: StoredPrivacy) -> Self {
         let mut scope = stored.scope;
         if stored.epsilons.iter().any(|epsilon| epsilon.mark.is_none()) {
-            let given = scope.get_or_insert_with(|| Scope::of("one record of the training data", [RELEASED]));
-            given.given.push(NOT_RECORDED.to_owned());
+            let scope = scope.get_or_insert_with(|| Scope::of("one record of the training data", [RELEASED]));
+            scope.conditions.push(NOT_RECORDED.to_owned());
         }
         let marked = |epsilon: StoredEpsilon| EpsilonRecord {
             epsilon: epsilon.marked(stored.certified, scope.as_ref()),
@@ -333,7 +333,7 @@ impl StoredEpsilon {
             return MarkedEpsilon::nominal(epsilon, self.not_covered.clone());
         }
         let not_covered = self.not_covered.iter().filter(|item| !self.given.contains(item)).cloned().collect();
-        let scope = Scope { not_covered, given: self.given.clone(), ..Scope::of("", self.covers.clone()) };
+        let scope = Scope { not_covered, conditions: self.given.clone(), ..Scope::of("", self.covers.clone()) };
         mark_epsilon(self.epsilon, true, Some(&scope))
     }
 }
@@ -347,7 +347,7 @@ impl From<EpsilonRecord> for StoredEpsilon {
             mark: Some(epsilon.mark()),
             covers: epsilon.covers().to_vec(),
             not_covered: epsilon.not_covered().to_vec(),
-            given: epsilon.given().to_vec(),
+            given: epsilon.conditions().to_vec(),
         }
     }
 }

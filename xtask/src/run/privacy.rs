@@ -68,7 +68,7 @@ pub(crate) fn record_of_search(search: &SearchPlan, delta: Delta) -> anyhow::Res
             "the number of trials, which must stay hidden, and the trials that were not released".to_owned(),
             "running time and memory".to_owned(),
         ],
-        given: search.conditions().to_vec(),
+        conditions: search.conditions().to_vec(),
         ..Scope::of(UNIT, ["the parameters of the best trial, its point of the grid and its noisy score"])
     });
     Ok(PrivacyRecord {

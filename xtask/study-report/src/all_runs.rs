@@ -59,13 +59,13 @@ fn all_runs(digest: &str, experiments: &[&ExperimentResults]) -> AllRuns {
     let methods = || experiments.iter().flat_map(|experiment| proven(experiment));
     let scopes = || methods().filter_map(|(_, privacy)| privacy.scope.as_ref());
     // All conditions: each is one of some run.
-    let mut given: Vec<String> = Vec::new();
-    for condition in scopes().flat_map(|scope| &scope.given) {
-        if !given.contains(condition) {
-            given.push(condition.clone());
+    let mut conditions: Vec<String> = Vec::new();
+    for condition in scopes().flat_map(|scope| &scope.conditions) {
+        if !conditions.contains(condition) {
+            conditions.push(condition.clone());
         }
     }
-    let scope = scopes().next().map(|scope| Scope { given, ..scope.clone() });
+    let scope = scopes().next().map(|scope| Scope { conditions, ..scope.clone() });
     let epsilon = composed(methods().map(|(method, privacy)| (privacy, n_runs(method))));
     AllRuns {
         data: names,
@@ -198,11 +198,11 @@ mod tests {
         methods[1].failures.push(run_records::FailureRecord { index: run.index, reason: "diverged".to_owned() });
         assert_eq!(epsilon(&by_data(&study)[0]), before);
         let conditioned =
-            |given: &str| Scope { given: vec![given.to_owned()], ..Scope::of("one record", ["the model"]) };
+            |given: &str| Scope { conditions: vec![given.to_owned()], ..Scope::of("one record", ["the model"]) };
         let methods = &mut study.experiments[0].methods;
         methods[2].privacy.as_mut().unwrap().scope = Some(conditioned("the bins"));
         methods[3].privacy.as_mut().unwrap().scope = Some(conditioned("the scaling"));
-        assert_eq!(by_data(&study)[0].epsilon.as_ref().unwrap().given(), ["the bins", "the scaling"]);
+        assert_eq!(by_data(&study)[0].epsilon.as_ref().unwrap().conditions(), ["the bins", "the scaling"]);
         for method in &mut study.experiments[0].methods {
             if let Some(privacy) = &mut method.privacy {
                 privacy.certified = false;

@@ -111,7 +111,7 @@ fn scope_notes(private: &[(&MethodResults, &PrivacyRecord)]) -> Vec<String> {
         }
     }
     let note = |(scope, methods): (&Scope, Vec<String>)| {
-        let Scope { unit_of_privacy, covered, not_covered, given, n_records: _ } = scope;
+        let Scope { unit_of_privacy, covered, not_covered, conditions: given, n_records: _ } = scope;
         let given =
             if given.is_empty() { String::new() } else { format!(" It is conditional: given {}.", given.join("; ")) };
         format!(
@@ -290,7 +290,7 @@ mod tests {
             unit_of_privacy: "one record".to_owned(),
             covered: vec!["the parameters".to_owned(), released.to_owned()],
             not_covered: vec!["time".to_owned()],
-            given: if released == "the counts" { vec!["the bins".to_owned()] } else { Vec::new() },
+            conditions: if released == "the counts" { vec!["the bins".to_owned()] } else { Vec::new() },
             n_records: None,
         };
         let mut experiment = fixture::study().experiments.remove(0);

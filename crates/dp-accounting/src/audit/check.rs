@@ -59,7 +59,7 @@ struct Answers {
 }
 
 /// A composition and a δ, and what is known of the composition's profile.
-pub(super) struct Case {
+pub(super) struct AuditCase {
     pub(super) kind: String,
     pub(super) setting: String,
     pub(super) parts: Vec<(DpEvent, u64)>,
@@ -68,7 +68,7 @@ pub(super) struct Case {
     pub(super) truth: Option<Truth>,
 }
 
-impl Case {
+impl AuditCase {
     fn answers(&self) -> Result<Answers, AccountingError> {
         let mut slowest = Duration::ZERO;
         let mut pld = PldAccountant::new(self.relation);

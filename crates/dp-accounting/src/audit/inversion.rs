@@ -18,8 +18,8 @@ use std::f64::consts::PI;
 use super::ball::Ball;
 use super::exact::Direction;
 use super::fixed::{Constants, FUNCTION_ERROR, Fixed, UNIT};
+use super::rotating_sum::{Complex, RotatingSum};
 use super::settings::Steps;
-use super::turning::{Complex, Turning};
 
 /// `-ln` of the relative error aimed at.
 const TARGET: f64 = 46.0;
@@ -336,16 +336,16 @@ impl Inversion {
         // Every node turns by the same angle from one term to the next, and so does the factor of
         // every ε.
         let turn = h * Fixed::from_f64(sign);
-        let mut turning: Vec<(u64, Turning)> = kinds
+        let mut sums: Vec<(u64, RotatingSum)> = kinds
             .iter()
             .map(|kind| {
                 let numbers = kind.points.iter().map(|(weight, log_ratio)| (*weight, *log_ratio * turn));
-                (kind.count, Turning::new(numbers, spacing * kind.log_error + UNIT, constants))
+                (kind.count, RotatingSum::new(numbers, spacing * kind.log_error + UNIT, constants))
             })
             .collect();
-        let mut factors: Vec<Turning> = epsilons
+        let mut factors: Vec<RotatingSum> = epsilons
             .iter()
-            .map(|e| Turning::new(std::iter::once((Fixed::ONE, -(Fixed::from_f64(*e) * h))), UNIT, constants))
+            .map(|e| RotatingSum::new(std::iter::once((Fixed::ONE, -(Fixed::from_f64(*e) * h))), UNIT, constants))
             .collect();
         let mut totals = vec![Ball::exact(0.0); epsilons.len()];
         let (mut size, mut kernels, mut quiet, mut first) = (0.0_f64, 0.0, 0, 0.0);
@@ -354,7 +354,7 @@ impl Inversion {
         for k in 0..plan.n_terms {
             let t = Fixed::from_f64(k as f64) * h;
             let mut moment = Complex::ONE;
-            for (count, nodes) in &mut turning {
+            for (count, nodes) in &mut sums {
                 moment = moment.times(nodes.next().power(*count));
             }
             // Of the Gaussians: e^(μ²/2·(s(s+1) - c(c+1))).
@@ -390,7 +390,7 @@ impl Inversion {
                 // the kernel.
                 let of_moments: f64 = kinds
                     .iter()
-                    .zip(&turning)
+                    .zip(&sums)
                     .map(|(kind, (count, nodes))| {
                         let one = kind.weight_error + nodes.error_after(k) + 2.0 * kind.rule_error + 8.0 * UNIT;
                         *count as f64 * one

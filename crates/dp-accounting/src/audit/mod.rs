@@ -16,12 +16,12 @@ mod check;
 mod claim;
 mod exact;
 mod fixed;
-mod further;
 mod inversion;
 mod normal;
+mod rotating_sum;
+mod second_stream;
 mod settings;
 mod truth;
-mod turning;
 
 pub use check::{Evidence, Finding};
 pub use claim::{Opinion, judge};
@@ -30,12 +30,12 @@ use crate::NeighbouringRelation;
 
 /// Checks the `index`-th setting of a seed.
 pub fn check(seed: u64, index: u64) -> Finding {
-    let setting = settings::Setting::random(seed, index);
+    let setting = settings::RandomComposition::random(seed, index);
     setting.case(NeighbouringRelation::AddRemove).map_or_else(|error| Finding::unanswered(&error), |case| case.check())
 }
 
 /// The same of another stream: one direction alone, batches cut to a physical size and random
 /// allocation.
-pub fn check_further(seed: u64, index: u64) -> Finding {
-    further::random(seed, index).map_or_else(|error| Finding::unanswered(&error), |case| case.check())
+pub fn check_second_stream(seed: u64, index: u64) -> Finding {
+    second_stream::random(seed, index).map_or_else(|error| Finding::unanswered(&error), |case| case.check())
 }

@@ -1,6 +1,6 @@
 //! Settings to be audited: random ones, and ones chosen where bounds are weakest.
 
-use super::check::Case;
+use super::check::AuditCase;
 use super::truth::Truth;
 use crate::{AccountingError, DpEvent, NeighbouringRelation, NoiseMultiplier, SamplingRate};
 
@@ -14,7 +14,7 @@ pub(super) struct Steps {
 
 /// A composition and a δ.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Setting {
+pub(super) struct RandomComposition {
     pub(super) kind: Kind,
     pub(super) steps: Vec<Steps>,
     pub(super) delta: f64,
@@ -73,7 +73,7 @@ impl std::fmt::Display for Kind {
     }
 }
 
-impl std::fmt::Display for Setting {
+impl std::fmt::Display for RandomComposition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (i, Steps { q, sigma, count }) in self.steps.iter().enumerate() {
             write!(f, "{}{count} × (q {q:?}, σ {sigma:?})", if i == 0 { "" } else { " + " })?;
@@ -128,13 +128,13 @@ impl Steps {
     }
 }
 
-impl Setting {
+impl RandomComposition {
     /// What is asked of it, under add-remove or one half of that.
-    pub(super) fn case(&self, relation: NeighbouringRelation) -> Result<Case, AccountingError> {
+    pub(super) fn case(&self, relation: NeighbouringRelation) -> Result<AuditCase, AccountingError> {
         let parts = self.steps.iter().map(|steps| Ok((steps.event()?, steps.count)));
         let parts = parts.collect::<Result<_, AccountingError>>()?;
         let (kind, setting, truth) = (self.kind.to_string(), self.to_string(), Truth::of(&self.steps));
-        Ok(Case { kind, setting, parts, relation, delta: self.delta, truth })
+        Ok(AuditCase { kind, setting, parts, relation, delta: self.delta, truth })
     }
 
     /// The `index`-th setting of a seed.

@@ -134,7 +134,7 @@ impl Allocation {
         let tail = libm::exp(log_tail - libm::log(self.steps as f64));
         for (n, is_one_more) in self.counts() {
             let other = if is_one_more { one.clone() } else { sum.clone() };
-            let (of_sum, grid) = place(&sum.atoms, &other.atoms, n as f64, tail);
+            let (of_sum, grid) = lay_grid(&sum.atoms, &other.atoms, n as f64, tail);
             sum = Sum { atoms: of_sum, n: n as f64, ..sum };
             knots.push(grid);
         }
@@ -383,7 +383,7 @@ fn add(a: &Sum, b: Option<&Sum>, grid: &[f64], side: Side) -> (Sum, LeftOut) {
 }
 
 /// Lays a grid for the sum of two coarse distributions: its knots, and the atoms that lie there.
-fn place(a: &Atoms, b: &Atoms, n: f64, tail: f64) -> (Atoms, Vec<f64>) {
+fn lay_grid(a: &Atoms, b: &Atoms, n: f64, tail: f64) -> (Atoms, Vec<f64>) {
     let mut sums: Vec<(f64, f64)> = Vec::with_capacity(a.values.len() * b.values.len());
     for (x, p) in a.values.iter().zip(&a.masses) {
         sums.extend(b.values.iter().zip(&b.masses).map(|(y, q)| (x + y, p * q)));

@@ -73,7 +73,7 @@ pub(super) enum Anchor {
 
 /// A grid of losses `x = offset + k·interval`.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Grid {
+pub(super) struct LossGrid {
     q: f64,
     interval: f64,
     offset: f64,
@@ -81,7 +81,7 @@ pub(super) struct Grid {
     last: i64,
 }
 
-impl Grid {
+impl LossGrid {
     /// The cells that span the loss of `base` sampled at rate `q`, up to `exp(log_tail)`.
     pub(super) fn new(base: BaseLoss, q: f64, anchor: Anchor, log_tail: f64, interval: f64) -> Self {
         let (low, high) = base.range(log_tail);
@@ -120,7 +120,7 @@ impl Grid {
     }
 }
 
-impl Grid {
+impl LossGrid {
     /// Bound on the rounding error of [`ratio`](Self::ratio): of the grid point, to which its
     /// exponential is as sensitive as it is large, and of the logarithms that may cancel.
     fn rounding_of_ratio(&self, k: i64, y: f64) -> f64 {
@@ -141,9 +141,9 @@ fn log_one_plus_exp(t: f64) -> f64 {
 /// `w(a) = e^(x_a)` at a cell's ends the probability that connect-the-dots moves up is `∫
 /// absent·(w - w(a))/(1 - e^-h) = q ∫ present·(1 - e^-(y-a))/(1 - e^-h)`. Differences of
 /// distribution functions would lose all digits for small q and for fine grids.
-pub(super) fn cut(base: BaseLoss, grid: Grid, log_tail: f64) -> BothDirections {
+pub(super) fn cut(base: BaseLoss, grid: LossGrid, log_tail: f64) -> BothDirections {
     let (y_low, y_high) = base.range(log_tail);
-    let Grid { q, interval, offset, first, last } = grid;
+    let LossGrid { q, interval, offset, first, last } = grid;
     let atoms = base.atoms();
     let cells = (last - first) as usize;
     let relative = base.relative_error(log_tail);

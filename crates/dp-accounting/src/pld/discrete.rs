@@ -237,7 +237,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::base_loss::BaseLoss;
-    use super::super::cells::{Anchor, Grid, cut};
+    use super::super::cells::{Anchor, LossGrid, cut};
     use super::*;
     use crate::normal::survival;
 
@@ -274,7 +274,7 @@ mod tests {
         ) {
             let (q, sigma, interval) = (log_q.exp(), log_sigma.exp(), log_interval.exp());
             let base = BaseLoss::Gaussian { mu: sigma.recip() };
-            let both = cut(base, Grid::new(base, q, Anchor::Infimum, -60.0, interval), -60.0);
+            let both = cut(base, LossGrid::new(base, q, Anchor::Infimum, -60.0, interval), -60.0);
             for (cells, add) in [(&both.remove, false), (&both.add, true)] {
                 for epsilon in [0.0, at, at / 30.0, at / 1000.0, (1.0 - q).ln() + 1e-3] {
                     let truth = exact(q, sigma, epsilon, add);
@@ -294,7 +294,7 @@ mod tests {
         // Errors are of second order: a tenth of the interval, a hundredth of the width.
         let base = BaseLoss::Gaussian { mu: 1.0 };
         let width = |interval: f64| {
-            let both = cut(base, Grid::new(base, 0.1, Anchor::Infimum, -60.0, interval), -60.0);
+            let both = cut(base, LossGrid::new(base, 0.1, Anchor::Infimum, -60.0, interval), -60.0);
             let (upper, lower) = (DiscreteLoss::upper(&both.remove), DiscreteLoss::lower(&both.remove, interval));
             profile(&upper, interval, 0.1) - profile(&lower[0], interval, 0.1)
         };
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn probability_is_conserved() {
         let base = BaseLoss::Gaussian { mu: 0.7 };
-        let both = cut(base, Grid::new(base, 0.02, Anchor::Infimum, -60.0, 0.003), -60.0);
+        let both = cut(base, LossGrid::new(base, 0.02, Anchor::Infimum, -60.0, 0.003), -60.0);
         for cells in [&both.remove, &both.add] {
             let total: f64 = DiscreteLoss::upper(cells).masses.iter().sum();
             // Of the other distribution too: E[e^-x] = 1.

@@ -2,7 +2,7 @@
 
 use super::allocation::Allocation;
 use super::base_loss::BaseLoss;
-use super::cells::{Anchor, Cells, Grid, cut};
+use super::cells::{Anchor, Cells, LossGrid, cut};
 use super::pair_cells;
 use crate::composition::{Composition, Mechanism, root_of_precisions};
 use crate::pair::Pair;
@@ -182,12 +182,12 @@ impl PldMechanism {
 }
 
 impl Sampling {
-    fn grid(self, base: BaseLoss, q: f64, log_tail: f64, interval: f64) -> Grid {
+    fn grid(self, base: BaseLoss, q: f64, log_tail: f64, interval: f64) -> LossGrid {
         let anchor = match self {
             Self::Poisson => Anchor::Infimum,
             Self::FixedSize => Anchor::Zero,
         };
-        Grid::new(base, q, anchor, log_tail, interval)
+        LossGrid::new(base, q, anchor, log_tail, interval)
     }
 }
 

@@ -8,7 +8,7 @@ use super::base_loss::BaseLoss;
 use super::bracket::Question;
 use super::mechanism::{PldMechanism, Sampling};
 use crate::normal::survival;
-use crate::pair::{Pair, Part, binomial_chernoff};
+use crate::pair::{Pair, SimplePair, binomial_chernoff};
 
 /// Where thresholds lie between the smallest loss, -1, and the largest, 1; for Gaussians, between
 /// the typical ones.
@@ -134,7 +134,7 @@ fn base_exceeds(base: BaseLoss, threshold: f64) -> (f64, f64) {
 
 /// Outcomes that are not listed exceed any threshold.
 fn points_exceed(pair: &Pair, threshold: f64) -> Option<(f64, f64)> {
-    let [(weight, Part::Points(points))] = pair.parts() else { return None };
+    let [(weight, SimplePair::Points(points))] = pair.parts() else { return None };
     if *weight < 1.0 {
         return None;
     }

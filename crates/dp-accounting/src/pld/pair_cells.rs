@@ -3,11 +3,11 @@
 use super::cells::{Cells, shares};
 use super::mechanism::Cut;
 use crate::gauss_legendre::{RULE_3, RULE_8};
-use crate::pair::{Normals, Pair, Part};
+use crate::pair::{Normals, Pair, SimplePair};
 
 /// Losses `offset + k·interval` for `k` from `first` to `last`.
 #[derive(Debug, Clone, Copy)]
-struct Grid {
+struct PairGrid {
     interval: f64,
     offset: f64,
     first: i64,
@@ -26,19 +26,19 @@ struct Content {
     rounding: f64,
 }
 
-impl Grid {
+impl PairGrid {
     fn new(pair: &Pair, log_tail: f64, interval: f64) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for (_, part) in pair.parts() {
             let (from, to) = match part {
-                Part::Points(points) => points
+                SimplePair::Points(points) => points
                     .iter()
                     .fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), point| (a.min(point.loss), b.max(point.loss))),
-                Part::Normals(normals) => {
+                SimplePair::Normals(normals) => {
                     let (from, to) = range(normals, log_tail);
                     (normals.loss(from).0, normals.loss(to).0)
                 }
-                Part::Mirrored(normals) => {
+                SimplePair::Mirrored(normals) => {
                     let largest = normals.loss(range(normals, log_tail).1).0;
                     (-largest, largest)
                 }
@@ -48,7 +48,7 @@ impl Grid {
         // At the infimum of a loss, near which most of the probability may lie: then the grid need
         // not resolve it.
         let offset = match pair.parts() {
-            [(_, Part::Normals(normals))] if normals.infimum().is_finite() => normals.infimum(),
+            [(_, SimplePair::Normals(normals))] if normals.infimum().is_finite() => normals.infimum(),
             _ => 0.0,
         };
         let first = ((low - offset) / interval).floor() as i64;
@@ -59,7 +59,7 @@ impl Grid {
 
 /// Cells that [`cut`] would make.
 pub(super) fn n_cells(pair: &Pair, log_tail: f64, interval: f64) -> f64 {
-    let grid = Grid::new(pair, log_tail, interval);
+    let grid = PairGrid::new(pair, log_tail, interval);
     (grid.last - grid.first) as f64
 }
 
@@ -74,9 +74,9 @@ fn range(normals: &Normals, log_tail: f64) -> (f64, f64) {
 /// tails end at, and of normals the point `x` and the means `m`, to which `(x - m)²/2` is as
 /// sensitive as `|x - m|`.
 fn relative_error(pair: &Pair, log_tail: f64) -> f64 {
-    let widest = |(_, part): &(f64, Part)| match part {
-        Part::Points(_) => 0.0,
-        Part::Normals(normals) | Part::Mirrored(normals) => {
+    let widest = |(_, part): &(f64, SimplePair)| match part {
+        SimplePair::Points(_) => 0.0,
+        SimplePair::Normals(normals) | SimplePair::Mirrored(normals) => {
             let (low, high) = range(normals, log_tail);
             (high - low) * low.abs().max(high.abs())
         }
@@ -91,13 +91,13 @@ pub(super) fn cut(pair: &Pair, log_tail: f64, interval: f64) -> Cut {
 
 /// The same where every outcome's loss is known to an error only.
 pub(super) fn cut_off(pair: &Pair, log_tail: f64, interval: f64, loss_error: f64) -> Cut {
-    let grid = Grid::new(pair, log_tail, interval);
+    let grid = PairGrid::new(pair, log_tail, interval);
     let cells = (grid.last - grid.first) as usize;
     let mut contents = vec![Content::default(); cells];
     let mut outside = 0.0;
     for (weight, part) in pair.parts() {
         match part {
-            Part::Points(points) => {
+            SimplePair::Points(points) => {
                 for point in points {
                     let above = point.loss - grid.offset;
                     let k = ((above / interval).floor() as i64).clamp(grid.first, grid.last - 1);
@@ -113,11 +113,11 @@ pub(super) fn cut_off(pair: &Pair, log_tail: f64, interval: f64, loss_error: f64
                 }
                 outside += weight * (1e-290 + pair.left_out());
             }
-            Part::Normals(normals) => {
+            SimplePair::Normals(normals) => {
                 add_normals(normals, *weight, grid, grid.first, log_tail, &mut contents);
                 outside += weight * 2.0 * libm::exp(log_tail);
             }
-            Part::Mirrored(normals) => {
+            SimplePair::Mirrored(normals) => {
                 add_mirrored(normals, *weight, grid, log_tail, &mut contents);
                 outside += weight * 2.0 * libm::exp(log_tail);
             }
@@ -148,7 +148,7 @@ pub(super) fn cut_off(pair: &Pair, log_tail: f64, interval: f64, loss_error: f64
 
 /// Losses above 0, and as much of their mirror image; the rest of the probability at 0, a grid
 /// point.
-fn add_mirrored(normals: &Normals, weight: f64, grid: Grid, log_tail: f64, contents: &mut [Content]) {
+fn add_mirrored(normals: &Normals, weight: f64, grid: PairGrid, log_tail: f64, contents: &mut [Content]) {
     let mut above = vec![Content::default(); contents.len()];
     add_normals(normals, weight, grid, 0, log_tail, &mut above);
     let zero = (-grid.first) as usize;
@@ -190,9 +190,9 @@ impl Content {
 /// Panels of the quadrature: each is as wide as the inverse of one more than the distance to the
 /// farther mean.
 pub(super) fn n_panels(pair: &Pair, log_tail: f64) -> f64 {
-    let of = |(_, part): &(f64, Part)| match part {
-        Part::Points(_) => 0.0,
-        Part::Normals(normals) | Part::Mirrored(normals) => {
+    let of = |(_, part): &(f64, SimplePair)| match part {
+        SimplePair::Points(_) => 0.0,
+        SimplePair::Normals(normals) | SimplePair::Mirrored(normals) => {
             let (low, high) = range(normals, log_tail);
             (high - low) * (1.0 + high - low)
         }
@@ -201,7 +201,7 @@ pub(super) fn n_panels(pair: &Pair, log_tail: f64) -> f64 {
 }
 
 /// Adds what lies in the cells from `first` on.
-fn add_normals(normals: &Normals, weight: f64, grid: Grid, first: i64, log_tail: f64, contents: &mut [Content]) {
+fn add_normals(normals: &Normals, weight: f64, grid: PairGrid, first: i64, log_tail: f64, contents: &mut [Content]) {
     let (lowest, end) = range(normals, log_tail);
     let off_grid = |x: f64, k: i64| (normals.loss(x).0 - grid.offset - k as f64 * grid.interval).abs();
     let start = if first > grid.first {
@@ -320,7 +320,7 @@ mod tests {
         let interval = 0.01;
         for pair in &pairs {
             let cut = cut(pair, -60.0, interval);
-            let [(_, Part::Normals(normals))] = pair.parts() else { panic!("normals") };
+            let [(_, SimplePair::Normals(normals))] = pair.parts() else { panic!("normals") };
             for (d, reversed) in [(0, false), (1, true)] {
                 let cells = &cut.directions[d];
                 let total: f64 = cells.low.iter().chain(&cells.high).sum();

@@ -24,10 +24,10 @@ pub(super) struct RdpCurve {
     rho: f64,
     /// How many were added up to the slope, for its rounding.
     n_slopes: f64,
-    parts: Vec<(Part, f64)>,
+    parts: Vec<(Term, f64)>,
 }
 
-enum Part {
+enum Term {
     NonPrivate,
     SampledGaussian {
         q: f64,
@@ -83,23 +83,23 @@ impl RdpCurve {
                 }
                 // Its divergence is infinite at every order; what is left without it is accounted
                 // for apart (`limits`).
-                Mechanism::NonPrivate | Mechanism::Failing { .. } => Part::NonPrivate,
-                Mechanism::SampledGaussian { q, sigma } => Part::SampledGaussian { q, sigma },
-                Mechanism::FixedSizeGaussian { q, sigma } if is_proven => Part::TwoHumps { q, sigma },
-                Mechanism::FixedSizeGaussian { q, sigma } => Part::FixedSizeGaussian { q, sigma },
-                Mechanism::Laplace { scale } => Part::Laplace { scale },
-                Mechanism::SampledLaplace { q, scale } if is_proven => Part::MixedLaplace { q, scale },
-                Mechanism::SampledLaplace { q, scale } => Part::SampledLaplace { q, scale },
+                Mechanism::NonPrivate | Mechanism::Failing { .. } => Term::NonPrivate,
+                Mechanism::SampledGaussian { q, sigma } => Term::SampledGaussian { q, sigma },
+                Mechanism::FixedSizeGaussian { q, sigma } if is_proven => Term::TwoHumps { q, sigma },
+                Mechanism::FixedSizeGaussian { q, sigma } => Term::FixedSizeGaussian { q, sigma },
+                Mechanism::Laplace { scale } => Term::Laplace { scale },
+                Mechanism::SampledLaplace { q, scale } if is_proven => Term::MixedLaplace { q, scale },
+                Mechanism::SampledLaplace { q, scale } => Term::SampledLaplace { q, scale },
                 Mechanism::RandomisedResponse { epsilon, n_outcomes } => {
-                    Part::RandomisedResponse { epsilon, n_outcomes }
+                    Term::RandomisedResponse { epsilon, n_outcomes }
                 }
-                Mechanism::RandomAllocation { sigma, steps } => Part::Allocation(Allocation::new(sigma, steps as f64)),
-                Mechanism::Pair(ref pair) => Part::Pair(pair.clone()),
+                Mechanism::RandomAllocation { sigma, steps } => Term::Allocation(Allocation::new(sigma, steps as f64)),
+                Mechanism::Pair(ref pair) => Term::Pair(pair.clone()),
                 Mechanism::OneOf { ref alternatives } => {
-                    Part::OneOf(alternatives.iter().map(|one| Self::new(one, divergences)).collect())
+                    Term::OneOf(alternatives.iter().map(|one| Self::new(one, divergences)).collect())
                 }
                 Mechanism::RepeatAndSelect { ref inner, trials } => {
-                    Part::RepeatAndSelect(Box::new(RepeatAndSelect::new(Self::new(inner, divergences), trials)))
+                    Term::RepeatAndSelect(Box::new(RepeatAndSelect::new(Self::new(inner, divergences), trials)))
                 }
             };
             curve.parts.push((part, count));
@@ -110,9 +110,9 @@ impl RdpCurve {
     /// Whether it is a proven bound: quadratures of panels are not.
     pub(super) fn is_proven(&self) -> bool {
         self.parts.iter().all(|(part, _)| match part {
-            Part::FixedSizeGaussian { .. } | Part::SampledLaplace { .. } => false,
-            Part::OneOf(alternatives) => alternatives.iter().all(Self::is_proven),
-            Part::RepeatAndSelect(search) => search.is_proven(),
+            Term::FixedSizeGaussian { .. } | Term::SampledLaplace { .. } => false,
+            Term::OneOf(alternatives) => alternatives.iter().all(Self::is_proven),
+            Term::RepeatAndSelect(search) => search.is_proven(),
             _ => true,
         })
     }
@@ -125,11 +125,11 @@ impl RdpCurve {
     }
 }
 
-impl Part {
+impl Term {
     fn at(&self, order: f64) -> f64 {
         match *self {
             Self::NonPrivate => f64::INFINITY,
-            Self::SampledGaussian { q, sigma } => super::known::once(q, sigma, order, sampled_gaussian_rdp),
+            Self::SampledGaussian { q, sigma } => super::cache::cached(q, sigma, order, sampled_gaussian_rdp),
             Self::FixedSizeGaussian { q, sigma } => super::fixed_size::fixed_size_gaussian_rdp(q, sigma, order),
             Self::TwoHumps { q, sigma } => super::fixed_size::proven_fixed_size_gaussian_rdp(q, sigma, order),
             Self::Laplace { scale } => laplace_rdp(scale, order),

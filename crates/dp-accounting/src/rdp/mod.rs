@@ -1,9 +1,9 @@
 //! Rényi differential privacy: composition by addition at each order, then conversion to (ε, δ).
 
 mod allocation;
+mod cache;
 mod conversion;
 mod fixed_size;
-mod known;
 mod laplace;
 mod mechanisms;
 mod orders;

@@ -1,7 +1,7 @@
 //! Rényi divergence of a dominating pair, the larger of its two directions.
 
 use crate::log_sum::LogSum;
-use crate::pair::{Component, Normals, Pair, Part, Point};
+use crate::pair::{Component, Normals, Pair, Point, SimplePair};
 
 /// Points of a trapezoidal sum at most; beyond, the divergence of the outermost normals bounds that
 /// of mixtures of them.
@@ -35,15 +35,15 @@ pub(super) fn pair_rdp(pair: &Pair, order: f64) -> f64 {
 }
 
 /// `ln E_P[(P/Q)^(α-1)]`, rounded up; with `P` and `Q` exchanged where it is reversed.
-fn log_moment(part: &Part, order: f64, reversed: bool) -> f64 {
+fn log_moment(part: &SimplePair, order: f64, reversed: bool) -> f64 {
     match part {
-        Part::Points(points) => of_points(points, order, reversed),
-        Part::Normals(normals) => {
+        SimplePair::Points(points) => of_points(points, order, reversed),
+        SimplePair::Normals(normals) => {
             let sides = (&normals.present[..], &normals.absent[..]);
             let (numerator, denominator) = if reversed { (sides.1, sides.0) } else { sides };
             of_normals(normals, numerator, denominator, order, reversed)
         }
-        Part::Mirrored(normals) => {
+        SimplePair::Mirrored(normals) => {
             // Either half has at most the excess of the mixtures themselves: w^α - 1 - α(w - 1) ≥ 0
             // is larger at w ≥ 1 than w times the same at 1/w.
             let whole = of_normals(normals, &normals.present, &normals.absent, order, false);

@@ -92,7 +92,7 @@ fn constants_taken_from_the_records_make_a_guarantee_conditional() {
     assert_eq!(plan("dpsgd").mark(true), Some(Mark::Certified));
     let given = plan("dpsgd").given([scaling]);
     assert_eq!(given.mark(true), Some(Mark::Conditional));
-    assert_eq!(given.scope("one person's record", true).unwrap().given, [scaling]);
+    assert_eq!(given.scope("one person's record", true).unwrap().conditions, [scaling]);
     assert_eq!(given.given(["the vocabulary"]).conditions(), [scaling, "the vocabulary"]);
     assert_eq!(plan("fairlens").given([scaling]).mark(true), Some(Mark::Nominal));
     let config = config(ModelConfig::LogisticRegression, batches(0.2, 12), None);

@@ -36,7 +36,8 @@ impl Statement {
         let pld = "pld".into_pyobject(py)?.into_any();
         let kind = ledger.get().kind(accountant.unwrap_or(&pld))?;
         let ledger = ledger.get().inner();
-        let scope = Scope { unit_of_privacy, covered, not_covered, given, n_records: n_records.map(|n| n.0) };
+        let scope =
+            Scope { unit_of_privacy, covered, not_covered, conditions: given, n_records: n_records.map(|n| n.0) };
         let statement = interruptible::run(py, None, move || Inner::by(kind, &ledger, Delta::new(delta)?, scope))?;
         statement.map(Self).map_err(errors::accounting_error)
     }
@@ -68,7 +69,7 @@ impl Statement {
     /// The conditions of ε.
     #[getter]
     fn given(&self) -> Vec<String> {
-        self.0.epsilon.given().to_vec()
+        self.0.epsilon.conditions().to_vec()
     }
 
     /// The releases that ε covers.

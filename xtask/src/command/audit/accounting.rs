@@ -73,7 +73,7 @@ pub(crate) fn run(args: &AccountingArgs) -> anyhow::Result<()> {
     }
     let check = match args.kinds {
         Kinds::First => audit::check,
-        Kinds::Further => audit::check_further,
+        Kinds::Further => audit::check_second_stream,
     };
     let findings: Vec<Finding> =
         (args.skip..args.skip + args.cases).into_par_iter().map(|index| check(args.seed, index)).collect();

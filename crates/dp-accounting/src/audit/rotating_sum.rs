@@ -36,14 +36,14 @@ impl Complex {
 
 /// Positive numbers, each of which turns by an angle of its own at every step.
 #[derive(Debug)]
-pub(super) struct Turning {
+pub(super) struct RotatingSum {
     /// A number, and its turn.
     numbers: Vec<[Complex; 2]>,
     /// Error of one step, relative to the sum of all numbers.
     error_of_step: f64,
 }
 
-impl Turning {
+impl RotatingSum {
     /// Of pairs of modulus and angle, all angles known to the same error.
     pub(super) fn new(
         numbers: impl Iterator<Item = (Fixed, Fixed)>,

@@ -2,9 +2,9 @@
 //! allocation.
 
 use super::ball::Ball;
-use super::check::Case;
+use super::check::AuditCase;
 use super::inversion::Inversion;
-use super::settings::{Random, Setting, Steps};
+use super::settings::{Random, RandomComposition, Steps};
 use super::truth::Truth;
 use crate::{AccountingError, DpEvent, NeighbouringRelation, NoiseMultiplier, SamplingRate};
 
@@ -12,23 +12,23 @@ use crate::{AccountingError, DpEvent, NeighbouringRelation, NoiseMultiplier, Sam
 const STREAM: u64 = 0x5851_f42d_4c95_7f2d;
 
 /// The `index`-th setting of a seed.
-pub(super) fn random(seed: u64, index: u64) -> Result<Case, AccountingError> {
+pub(super) fn random(seed: u64, index: u64) -> Result<AuditCase, AccountingError> {
     let random = &mut Random::of(seed ^ STREAM, index);
     let relations = [NeighbouringRelation::AddRemove, NeighbouringRelation::Remove, NeighbouringRelation::Add];
     let relation = relations[(random.next() % 3) as usize];
     match random.next() % 3 {
         0 => {
             let relation = relations[1 + (random.next() % 2) as usize];
-            let setting = Setting::random(random.next(), index);
+            let setting = RandomComposition::random(random.next(), index);
             let case = setting.case(relation)?;
-            Ok(Case { kind: format!("{relation} alone"), setting: format!("{setting}, {relation}"), ..case })
+            Ok(AuditCase { kind: format!("{relation} alone"), setting: format!("{setting}, {relation}"), ..case })
         }
         1 => truncated(random, relation),
         _ => allocated(random, relation),
     }
 }
 
-fn truncated(random: &mut Random, relation: NeighbouringRelation) -> Result<Case, AccountingError> {
+fn truncated(random: &mut Random, relation: NeighbouringRelation) -> Result<AuditCase, AccountingError> {
     let n_records = random.scale(2.0, 3_000.0) as u64;
     let mut steps = Steps { q: random.scale(1e-3, 0.9), sigma: random.scale(0.3, 10.0), count: 1 };
     let mean = n_records as f64 * steps.q;
@@ -47,7 +47,7 @@ fn truncated(random: &mut Random, relation: NeighbouringRelation) -> Result<Case
         n_records,
         max_batch_size,
     };
-    Ok(Case {
+    Ok(AuditCase {
         kind: "batches cut to a size".to_owned(),
         setting: format!(
             "{count} × (q {q:?}, σ {sigma:?}, {n_records} records, at most {max_batch_size}), {relation}, δ {delta:?}"
@@ -74,11 +74,11 @@ fn tail(n: u64, q: f64, at_least: u64) -> Ball {
     sum
 }
 
-fn allocated(random: &mut Random, relation: NeighbouringRelation) -> Result<Case, AccountingError> {
+fn allocated(random: &mut Random, relation: NeighbouringRelation) -> Result<AuditCase, AccountingError> {
     let (sigma, delta) = (random.scale(0.2, 5.0), random.scale(1e-8, 1e-2));
     let steps = if random.one_in(2) { 2 } else { random.scale(1.0, 2_000.0) as u64 };
     let event = DpEvent::RandomAllocation { noise_multiplier: NoiseMultiplier::new(sigma)?, steps, participations: 1 };
-    Ok(Case {
+    Ok(AuditCase {
         kind: "random allocation".to_owned(),
         setting: format!("one of {steps} steps, σ {sigma:?}, {relation}, δ {delta:?}"),
         parts: vec![(event, 1)],
