@@ -6,14 +6,14 @@ pub struct Document {
     /// Top heading.
     pub title: String,
     /// Where there is something to know before any figure.
-    pub mark: Option<Mark>,
+    pub mark: Option<Notice>,
     /// In order.
     pub sections: Vec<Section>,
 }
 
 /// What a reader must know before any figure; printed on every table and plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct Notice {
     /// In capitals, in front of captions.
     pub label: &'static str,
     /// In a sentence, at the head.

@@ -1,6 +1,6 @@
 //! A document with a block of every kind, for tests.
 
-use crate::document::{Block, Cell, Document, Figure, Mark, Row, Section, Table, Tone};
+use crate::document::{Block, Cell, Document, Figure, Notice, Row, Section, Table, Tone};
 
 pub(crate) fn document() -> Document {
     let table = Table {
@@ -22,7 +22,7 @@ pub(crate) fn document() -> Document {
     let list = Block::List(vec!["a".to_owned(), "b".to_owned()]);
     Document {
         title: "Adult".to_owned(),
-        mark: Some(Mark { label: "SYNTHETIC", meaning: "Generated records." }),
+        mark: Some(Notice { label: "SYNTHETIC", meaning: "Generated records." }),
         sections: vec![
             Section::new("one", "One", vec![words.clone(), list, Block::Table(table)]),
             Section::new("two", "Two", Vec::new()).folded(),

@@ -5,7 +5,7 @@ use askama::filters::{Html, escape};
 
 use crate::document::{Block, Cell, Document, Row, Section, Tone};
 use crate::error::{Context, Result};
-use crate::raised::superscript;
+use crate::superscript::superscript;
 
 /// The style sheet of every page; it is part of what [`html`] makes.
 pub const STYLE: &str = include_str!("../templates/page.css");

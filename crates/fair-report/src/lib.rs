@@ -8,10 +8,10 @@ mod html;
 mod markdown;
 pub mod number;
 pub mod plot;
-mod raised;
+mod superscript;
 mod terminal;
 
-pub use document::{Block, Cell, Document, Figure, Mark, Row, Section, Table, Tone};
+pub use document::{Block, Cell, Document, Figure, Notice, Row, Section, Table, Tone};
 pub use error::{ReportError, Result};
 pub use html::{STYLE, html};
 pub use markdown::markdown;

@@ -4,7 +4,7 @@ use askama::Template;
 
 use crate::document::{Block, Document, Section};
 use crate::error::{Context, Result};
-use crate::raised::superscript;
+use crate::superscript::superscript;
 
 #[derive(Template)]
 #[template(path = "page.md", escape = "none")]

@@ -2,23 +2,23 @@
 
 /// Plain text, or an index that was marked by `^`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum Span<'a> {
     Plain(&'a str),
     Raised(&'a str),
 }
 
-/// The text in pieces. An index is what letters and stars follow a `^` behind a letter; any other
+/// The text in spans. An index is what letters and stars follow a `^` behind a letter; any other
 /// `^` is text.
-pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
-    let mut pieces = Vec::new();
+pub(crate) fn spans(text: &str) -> Vec<Span<'_>> {
+    let mut spans = Vec::new();
     let mut rest = text;
     let mut from = 0;
     while let Some(at) = rest[from..].find('^').map(|at| from + at) {
         let index = &rest[at + 1..];
         let length = index.find(|c: char| !(c.is_alphabetic() || c == '*')).unwrap_or(index.len());
         if length > 0 && rest[..at].ends_with(char::is_alphabetic) {
-            pieces.push(Piece::Plain(&rest[..at]));
-            pieces.push(Piece::Raised(&index[..length]));
+            spans.push(Span::Plain(&rest[..at]));
+            spans.push(Span::Raised(&index[..length]));
             rest = &index[length..];
             from = 0;
         } else {
@@ -26,18 +26,18 @@ pub(crate) fn pieces(text: &str) -> Vec<Piece<'_>> {
         }
     }
     if !rest.is_empty() {
-        pieces.push(Piece::Plain(rest));
+        spans.push(Span::Plain(rest));
     }
-    pieces
+    spans
 }
 
 /// The text in a markup that has `<sup>`, what is between escaped by `escape`.
 pub(crate) fn superscript(text: &str, escape: impl Fn(&str) -> String) -> String {
-    let set = |piece| match piece {
-        Piece::Plain(plain) => escape(plain),
-        Piece::Raised(index) => format!("<sup>{}</sup>", escape(index)),
+    let set = |span| match span {
+        Span::Plain(plain) => escape(plain),
+        Span::Raised(index) => format!("<sup>{}</sup>", escape(index)),
     };
-    pieces(text).into_iter().map(set).collect()
+    spans(text).into_iter().map(set).collect()
 }
 
 #[cfg(test)]
@@ -46,12 +46,12 @@ mod tests {
 
     #[test]
     fn an_index_is_behind_a_letter() {
-        use Piece::{Plain, Raised};
+        use Span::{Plain, Raised};
         assert_eq!(
-            pieces("R^mag* + R^dir = 2^k ^x R^"),
+            spans("R^mag* + R^dir = 2^k ^x R^"),
             [Plain("R"), Raised("mag*"), Plain(" + R"), Raised("dir"), Plain(" = 2^k ^x R^")]
         );
-        assert_eq!(pieces("plain"), [Plain("plain")]);
-        assert!(pieces("").is_empty());
+        assert_eq!(spans("plain"), [Plain("plain")]);
+        assert!(spans("").is_empty());
     }
 }

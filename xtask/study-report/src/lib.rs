@@ -156,9 +156,9 @@ fn compose(results: &StudyResults, presentation: &StudyPresentation) -> anyhow::
 }
 
 /// What a document is marked with.
-fn document_mark(results: &StudyResults) -> Option<fair_report::Mark> {
+fn document_mark(results: &StudyResults) -> Option<fair_report::Notice> {
     let mark = Mark::new(results.synthetic, results.quick)?;
-    Some(fair_report::Mark { label: mark.label(), meaning: mark.meaning() })
+    Some(fair_report::Notice { label: mark.label(), meaning: mark.meaning() })
 }
 
 /// The plots of one experiment.

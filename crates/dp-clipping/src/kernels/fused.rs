@@ -53,12 +53,17 @@ pub fn clip_and_sum<T: Element>(
         SumOrder::PerThreadCount => n_threads,
         SumOrder::Fixed => FIXED_PARTS,
     };
-    let mut parts: Vec<Part> = split(rows.len(), n_parts, 1)
+    let mut parts: Vec<PartialSum> = split(rows.len(), n_parts, 1)
         .into_iter()
-        .map(|records| Part { first: records.start, norms: vec![0.0; records.len()], scales: vec![], totals: vec![] })
+        .map(|records| PartialSum {
+            first: records.start,
+            norms: vec![0.0; records.len()],
+            scales: vec![],
+            totals: vec![],
+        })
         .collect();
     let parts_per_thread = parts.len().div_ceil(n_threads).max(1);
-    run_all(parts.chunks_mut(parts_per_thread).collect(), |parts: &mut [Part]| {
+    run_all(parts.chunks_mut(parts_per_thread).collect(), |parts: &mut [PartialSum]| {
         for part in parts {
             part.run(&rows[part.first..part.first + part.norms.len()], gradients.n_params(), &scale, execution);
         }
@@ -79,14 +84,14 @@ pub fn clip_and_sum<T: Element>(
 const BLOCK_ROWS: usize = 32;
 
 /// Consecutive records with a sum of their own.
-struct Part {
+struct PartialSum {
     first: usize,
     norms: Vec<f64>,
     scales: Vec<f64>,
     totals: Vec<f64>,
 }
 
-impl Part {
+impl PartialSum {
     fn run<T: Element>(
         &mut self,
         rows: &[&[T]],

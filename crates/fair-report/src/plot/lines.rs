@@ -71,7 +71,7 @@ impl LinePanel {
         let names: Vec<&str> = self.series.iter().map(|series| series.name.as_str()).collect();
         let body = head(area, &self.title, &names, Key::Line)?;
         let points = || self.series.iter().flat_map(|series| &series.points);
-        let (x_low, x_high) = extent(points().map(|p| self.place(p.x))).ok_or(ReportError::Empty)?;
+        let (x_low, x_high) = extent(points().map(|p| self.position(p.x))).ok_or(ReportError::Empty)?;
         let x_range = x_low..if x_high > x_low { x_high } else { x_low + 1.0 };
         let (low, high) = match self.y_range {
             Some(range) => range,
@@ -85,7 +85,7 @@ impl LinePanel {
     }
 
     /// Where on the axis an `x` lies.
-    fn place(&self, x: f64) -> f64 {
+    fn position(&self, x: f64) -> f64 {
         if self.log2_x { x.log2() } else { x }
     }
 
@@ -121,7 +121,7 @@ impl LinePanel {
             .context("drawing axes")?;
         for (index, series) in self.series.iter().enumerate() {
             let points: Vec<Point> =
-                series.points.iter().map(|point| Point { x: self.place(point.x), ..*point }).collect();
+                series.points.iter().map(|point| Point { x: self.position(point.x), ..*point }).collect();
             draw_series(&mut chart, area, index, &points)?;
         }
         Ok(())

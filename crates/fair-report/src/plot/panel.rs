@@ -14,7 +14,7 @@ use super::heatmap::HeatPanel;
 use super::lines::LinePanel;
 use super::theme::{self, px, size};
 use crate::error::{Context, Result};
-use crate::raised::{Piece, pieces};
+use crate::superscript::{Span, spans};
 
 /// Several panels that are read together.
 #[derive(Debug, Clone, PartialEq)]
@@ -147,14 +147,14 @@ fn raise(svg: &str) -> String {
         }
         let mut set = String::with_capacity(line.len());
         let mut is_raised = false;
-        for piece in pieces(line) {
-            set += &match piece {
+        for span in spans(line) {
+            set += &match span {
                 // Back to the line: both shifts are the same, in units of either size.
-                Piece::Plain(plain) if is_raised => format!("<tspan dy=\"0.35em\">{plain}</tspan>"),
-                Piece::Plain(plain) => plain.to_owned(),
-                Piece::Raised(index) => format!("<tspan dy=\"-0.5em\" font-size=\"70%\">{index}</tspan>"),
+                Span::Plain(plain) if is_raised => format!("<tspan dy=\"0.35em\">{plain}</tspan>"),
+                Span::Plain(plain) => plain.to_owned(),
+                Span::Raised(index) => format!("<tspan dy=\"-0.5em\" font-size=\"70%\">{index}</tspan>"),
             };
-            is_raised = matches!(piece, Piece::Raised(_));
+            is_raised = matches!(span, Span::Raised(_));
         }
         set
     };
