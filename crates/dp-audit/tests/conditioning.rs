@@ -8,7 +8,8 @@ use dp_accounting::{Ledger, NeighbouringRelation, NoiseMultiplier};
 use rand_chacha::ChaCha20Rng;
 
 use dp_audit::privacy::mu_of_many_runs;
-use dp_train::conditioning::{ClassCounts, Conditioning, ConditioningConfig, unit_rows};
+use dp_linear::conditioning::{Conditioning, ConditioningConfig};
+use dp_linear::{ClassCounts, unit_rows};
 use dp_train::{Purpose, Randomness};
 
 const N_FEATURES: usize = 3;

@@ -4,6 +4,10 @@ use std::ops::Range;
 
 use dp_accounting::{Delta, Epsilon, NoiseMultiplier, PldAccountant, SamplingRate};
 use dp_clipping::{ClipConfig, PresetParams, registry};
+use dp_engine::Loss;
+use dp_engine::ModelConfig;
+use dp_engine::OptimiserConfig;
+use dp_engine::PublicFacts;
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
@@ -11,10 +15,6 @@ use crate::early_stopping::EarlyStopping;
 use crate::error::{Result, TrainError};
 use crate::plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
 use crate::schedule::LearningRate;
-use dp_engine::Loss;
-use dp_engine::ModelConfig;
-use dp_engine::OptimiserConfig;
-use dp_engine::PublicFacts;
 
 /// The document, before what depends on the data is worked out.
 #[derive(Deserialize)]

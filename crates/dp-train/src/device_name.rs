@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use candle_core::Device;
+use dp_engine::{cuda_device, cuda_device_in_tf32};
 
 use crate::error::{Result, TrainError};
 use crate::ranks::local_rank;
-use dp_engine::{cuda_device, cuda_device_in_tf32};
 
 /// Where the arithmetic of a run is done, by name: `cpu`, `cuda:N` or `cuda-tf32:N`.
 ///

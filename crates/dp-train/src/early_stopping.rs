@@ -1,10 +1,10 @@
 //! Stopping when validation no longer improves.
 
+use dp_engine::Evaluation;
+use dp_engine::Records;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, TrainError};
-use dp_engine::Evaluation;
-use dp_engine::Records;
 
 /// Stops a run when what it says of the validation records has not become better for some epochs,
 /// and takes it back to its best epoch.

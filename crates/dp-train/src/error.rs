@@ -148,10 +148,6 @@ impl TrainError {
         Self::Checkpoint { path: path.display().to_string(), reason: reason.to_string() }
     }
 
-    pub(crate) fn weights(path: &Path, problem: impl ToString) -> Self {
-        Self::Weights { path: path.to_path_buf(), problem: problem.to_string() }
-    }
-
     /// Two inputs that do not fit each other.
     pub fn mismatch(what: impl Into<String>, expected: impl ToString, got: impl ToString) -> Self {
         Self::Mismatch { what: what.into(), expected: expected.to_string(), got: got.to_string() }

@@ -2,7 +2,6 @@
 
 pub mod analysis;
 mod checkpoint;
-pub mod conditioning;
 mod config;
 mod device_name;
 mod early_stopping;
@@ -13,7 +12,6 @@ mod random_streams;
 mod randomness;
 pub mod ranks;
 mod sampler;
-pub mod scattering;
 mod schedule;
 mod stream_state;
 mod trainer;
@@ -45,7 +43,4 @@ pub use trainer::{Execution, RunCounts, Trainer};
 mod book {
     #[doc = include_str!("../../../docs/train.md")]
     mod train {}
-
-    #[doc = include_str!("../../../docs/which-method.md")]
-    mod which_method {}
 }

@@ -1,10 +1,10 @@
 //! Watching a run without changing it.
 
 use dp_clipping::MethodState;
+use dp_engine::Evaluation;
 use serde_json::Value;
 
 use crate::error::{Result, TrainError};
-use dp_engine::Evaluation;
 
 /// The state of a run before a step: copies, so that nothing done to them changes the run.
 ///

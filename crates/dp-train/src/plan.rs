@@ -8,6 +8,11 @@ use dp_accounting::{
     SamplingRate, Scope,
 };
 use dp_clipping::{ClipConfig, Coupling, PublicContext};
+use dp_engine::Blocks;
+use dp_engine::Loss;
+use dp_engine::ModelConfig;
+use dp_engine::OptimiserConfig;
+use dp_engine::PublicFacts;
 use serde::{Deserialize, Serialize};
 
 use crate::early_stopping::EarlyStopping;
@@ -15,11 +20,6 @@ use crate::error::{Result, TrainError};
 use crate::ranks::held_by;
 use crate::schedule::{LearningRate, warm_up};
 use crate::trainer::{adds_noise, check_coupling};
-use dp_engine::Blocks;
-use dp_engine::Loss;
-use dp_engine::ModelConfig;
-use dp_engine::OptimiserConfig;
-use dp_engine::PublicFacts;
 
 /// How often and how many records are drawn.
 ///

@@ -3,13 +3,13 @@
 
 use dp_accounting::audit::{Opinion, judge};
 use dp_accounting::{
-    Accountant, Delta, DpEvent, Epsilon, EpsilonBound, Ledger, NeighbouringRelation, PldAccountant, RdpAccountant,
-    TradeOff,
+    Accountant, Certainty, Delta, DpEvent, Epsilon, EpsilonBound, Ledger, NeighbouringRelation, PldAccountant,
+    RdpAccountant, TradeOff,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::budget::Planned;
 use crate::error::{FairdpError, Result};
+use crate::planned::Planned;
 
 /// Neighbours: tables in one of which a unit's records are blank. The number of records is public.
 pub(crate) const RELATION: NeighbouringRelation = NeighbouringRelation::ZeroOut;
@@ -160,17 +160,24 @@ impl Account {
     }
 
     /// ε by privacy loss distributions: the largest of the parts', since which part a record is in
-    /// depends on its number alone.
+    /// depends on its number alone. It is as certain as the least certain of them.
     ///
     /// # Errors
     /// The accountant's.
     pub(crate) fn epsilon(&self, delta: Delta) -> Result<EpsilonBound> {
         let bounds = Subset::ALL.iter().map(|&subset| self.epsilon_of(subset, delta)).collect::<Result<Vec<_>>>()?;
         let lower = bounds.iter().filter_map(|bound| bound.lower).max_by(|a, b| a.get().total_cmp(&b.get()));
+        let doubt = |certainty: &Certainty| match certainty {
+            Certainty::Estimate => 2,
+            Certainty::FallBack { .. } => 1,
+            _ => 0,
+        };
+        let certainty = bounds.iter().map(|bound| &bound.certainty).max_by_key(|certainty| doubt(certainty)).cloned();
         // The first of equals: training.
         let largest = bounds.into_iter().reduce(|a, b| if b.epsilon.get() > a.epsilon.get() { b } else { a });
         let largest = largest.ok_or_else(|| FairdpError::Internal("an account without parts".into()))?;
-        Ok(EpsilonBound { lower, ..largest })
+        let certainty = certainty.unwrap_or_else(|| largest.certainty.clone());
+        Ok(EpsilonBound { lower, certainty, ..largest })
     }
 
     /// ε by Rényi divergences: an accountant that shares nothing with the first but the events.

@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use dp_accounting::NoiseMultiplier;
+use dp_engine::Grid;
+use dp_linear::of_ranks;
 use dp_table::{BadRows, Encoding, Row, RowHasher, RowsDigest, TableError, TableReader};
 use rand_chacha::ChaCha20Rng;
 
@@ -17,7 +19,6 @@ use crate::error::{FairdpError, Result};
 use crate::fit::TableSize;
 use crate::key::NoiseBinding;
 use crate::rank_files::RankFiles;
-use crate::solver::exact::{Grid, of_ranks};
 
 /// Smaller numbers count as zero.
 const LEAST: f64 = 1e-6;
@@ -182,7 +183,7 @@ pub(crate) fn release(
     rng: &mut ChaCha20Rng,
 ) -> Result<Vec<f64>> {
     let std = noise_multiplier.get();
-    let noisy: Vec<f64> = Grid::unit()
+    let noisy: Vec<f64> = Grid::for_counts()
         .release(counts, std, rng)
         .into_iter()
         .map(|count| if count >= CERTAIN * std { count } else { 0.0 })

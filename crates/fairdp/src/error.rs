@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use dp_accounting::{AccountingError, DpEvent};
+use dp_linear::LinearError;
 use dp_table::TableError;
 use dp_train::{EngineError, TrainError};
 
@@ -228,6 +229,21 @@ pub enum FairdpError {
 
 /// `Result` with this crate's error.
 pub type Result<T, E = FairdpError> = std::result::Result<T, E>;
+
+impl From<LinearError> for FairdpError {
+    fn from(error: LinearError) -> Self {
+        match error {
+            LinearError::State(problem) => Self::file(Path::new("checkpoint.json"), problem),
+            LinearError::Accounting(error) => Self::Accounting(error),
+            LinearError::Train(error) => Self::Train(error),
+            LinearError::InvalidParameter { parameter, value, expected } => {
+                Self::Train(TrainError::InvalidParameter { parameter, value, expected })
+            }
+            LinearError::Mismatch { what, expected, got } => Self::Train(TrainError::Mismatch { what, expected, got }),
+            LinearError::File { path, problem } => Self::file(&path, problem),
+        }
+    }
+}
 
 impl From<EngineError> for FairdpError {
     fn from(error: EngineError) -> Self {

@@ -4,13 +4,13 @@
 //! The statistics are [`fair_metrics::noisy`]'s, which `cargo xtask audit fairness` checks.
 
 use dp_accounting::NoiseMultiplier;
+use dp_engine::Grid;
 use dp_table::Group;
 use fair_metrics::noisy::{Gap, GroupFigures, NoisyCounts, NoisyFigures, NoisyRate};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::solver::exact::Grid;
 use crate::thresholds::Thresholds;
 
 /// Confidence of every interval.
@@ -32,7 +32,7 @@ pub(crate) fn release_counts(
 ) -> Result<NoisyCounts> {
     let std = noise_multiplier.get() * records_per_unit as f64;
     let (n_groups, n_classes) = shape;
-    Ok(NoisyCounts::new(Grid::unit().release(exact, std, rng), n_groups, n_classes, std)?)
+    Ok(NoisyCounts::new(Grid::for_counts().release(exact, std, rng), n_groups, n_classes, std)?)
 }
 
 /// Rates of one group, or of all.

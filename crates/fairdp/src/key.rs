@@ -14,6 +14,7 @@
 //! A run with a seed is not private. Its noise follows from the seed alone, so that releases of two
 //! tables can be compared.
 
+use dp_linear::Streams;
 use dp_table::RowsDigest;
 use rand::rngs::OsRng;
 use rand::{RngCore, SeedableRng, TryRngCore};
@@ -22,7 +23,6 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::error::{FairdpError, Result};
-use crate::solver::Streams;
 
 /// 256 bits from the operating system, or from a seed: with a seed a run can be repeated, and its
 /// noise taken off.

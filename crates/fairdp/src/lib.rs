@@ -2,7 +2,6 @@
 
 mod account;
 mod bounds;
-mod budget;
 mod card;
 pub mod config;
 mod diagnostics;
@@ -19,6 +18,7 @@ mod methods;
 mod model;
 mod onnx;
 mod output;
+mod planned;
 mod predict;
 mod predictions;
 mod predictor;
@@ -29,7 +29,6 @@ mod release;
 mod seal;
 mod sgd;
 mod shared_ledger;
-mod solver;
 mod statement;
 mod subsets;
 mod thresholds;
@@ -38,7 +37,6 @@ mod verify;
 pub use dp_train::{DeviceName, ranks};
 
 pub use account::{Account, Attacks, Release, Subset};
-pub use budget::Planned;
 pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
 pub use exit::Exit;
@@ -47,6 +45,7 @@ pub use fit::{FitOptions, FitPlan, Fitted, Progress, TableSize, fit, fit_table, 
 pub use init::{InitOptions, default_delta, init};
 pub use methods::{MethodLine, methods};
 pub use model::{Layer, Model};
+pub use planned::Planned;
 pub use predict::{Predicted, predict};
 pub use predictor::Predictor;
 pub use printable::{printable, printable_json};

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use dp_linear::{Linear, sigmoid, softmax};
 use dp_table::{Encoding, Schema};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
@@ -12,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Decision, Fairness};
 use crate::error::{FairdpError, Result};
 use crate::input;
-use crate::solver::{Linear, sigmoid, softmax};
 
 /// Names of the files of a release that a prediction reads.
 pub(crate) const WEIGHTS: &str = "model.safetensors";

@@ -12,6 +12,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use dp_accounting::{Delta, DpEvent, NoiseMultiplier};
+use dp_linear::RowSource as _;
+use dp_linear::{FeatureFacts, Pace, Prepared, Streams as _};
 use dp_train::ranks::{Alone, Collective};
 use dp_train::{
     Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, Execution, Generators, LearningRate, Loss,
@@ -23,8 +25,6 @@ use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
 use crate::model::Layer;
 use crate::recipe::{Architecture, SgdMethod};
-use crate::solver::rows::RowSource as _;
-use crate::solver::{FeatureFacts, Pace, Prepared, Streams as _};
 use crate::subsets::SubsetRows;
 
 /// Most bytes of all features, which are held in memory.

@@ -1,13 +1,13 @@
 //! Thresholds by group, from one noisy histogram of scores on the training records.
 
 use dp_accounting::NoiseMultiplier;
+use dp_engine::Grid;
 use dp_table::Group;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Fairness;
 use crate::model::decide;
-use crate::solver::exact::Grid;
 
 /// Edges on either side of the common threshold, and how far apart they are in log-odds.
 const SIDE: i32 = 20;
@@ -157,7 +157,7 @@ impl Scores {
         rng: &mut ChaCha20Rng,
     ) -> Self {
         let std = noise_multiplier.get() * records_per_unit as f64;
-        Self { values: Grid::unit().release(counts, std, rng), std }
+        Self { values: Grid::for_counts().release(counts, std, rng), std }
     }
 
     fn of(&self, group: usize, class: usize) -> &[f64] {
@@ -263,7 +263,7 @@ mod tests {
     use rand_chacha::rand_core::SeedableRng as _;
 
     use super::*;
-    use crate::solver::sigmoid;
+    use dp_linear::sigmoid;
 
     fn groups<const N: usize>(names: [&str; N]) -> [Group; N] {
         names.map(|name| Group::new(vec![Level::Value(name.into())]))

@@ -2,10 +2,10 @@
 
 use dp_accounting::{Delta, Epsilon, NoiseMultiplier};
 use dp_clipping::PresetParams;
+use dp_linear::Goal;
 use dp_train::{EarlyStopping, LearningRate, Loss, ModelConfig, OptimiserConfig};
 use run_records::Coordinate;
 
-use super::conditioned::Goal;
 use super::data_setting::DataSetting;
 use super::random_search::RandomSearch;
 

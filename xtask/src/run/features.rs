@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 
 use anyhow::Context;
 use dp_data::{Dataset, InputConstant, Split};
-use dp_train::conditioning::unit_rows;
-use dp_train::scattering::{ImageFeatures, ImageFeaturesConfig};
+use dp_linear::scattering::{ImageFeatures, ImageFeaturesConfig};
+use dp_linear::unit_rows;
 use ndarray::Array2;
 
 use super::images;

@@ -6,6 +6,7 @@ use dp_accounting::{Delta, Epsilon};
 use dp_clipping::PresetParams;
 use dp_data::mnist::{Collection, RareClass};
 use dp_data::{ScalingFit, adult, dutch};
+use dp_linear::Goal;
 use dp_train::{LearningRate, Loss, ModelConfig, OptimiserConfig};
 use run_records::ExperimentResults;
 use run_records::coordinate::{BOUND, RATE, coordinate};
@@ -15,7 +16,7 @@ use study_report::{Claim, Judged, Ranked, StudyPresentation, TablePresentation};
 use super::pixels::{self, Network};
 use super::study::{FollowUp, Study, StudyArgs};
 use super::zhao::VALIDATION;
-use crate::run::conditioned::Goal;
+use crate::run::conditioned::method_of;
 use crate::run::data_setting::{DataSetting, EvaluationPart, Source, Splits};
 use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting, NON_PRIVATE, Noise};
 use crate::run::features::Features;
@@ -35,7 +36,7 @@ pub(crate) const RIVALS: [&str; 9] = [
 ];
 const OURS: [Goal; 3] = [Goal::Accuracy, Goal::WorstClass, Goal::EqualRecall];
 /// Their names.
-const OUR_NAMES: [&str; 3] = [Goal::Accuracy.method(), Goal::WorstClass.method(), Goal::EqualRecall.method()];
+const OUR_NAMES: [&str; 3] = [method_of(Goal::Accuracy), method_of(Goal::WorstClass), method_of(Goal::EqualRecall)];
 /// Where the papers' methods are tried: eight points for each.
 const RATES: [f64; 4] = [2.0, 8.0, 32.0, 128.0];
 const BOUNDS: [f64; 2] = [0.1, 0.5];
@@ -64,7 +65,7 @@ const fn ranked(experiment: &'static str, data: &'static str, goal: Goal) -> Ran
         Goal::Accuracy => Judged::Accuracy,
         Goal::WorstClass | Goal::EqualRecall => Judged::WorstClass,
     };
-    Ranked { experiment, data, recommended: goal.method(), own: &OUR_NAMES, judged }
+    Ranked { experiment, data, recommended: method_of(goal), own: &OUR_NAMES, judged }
 }
 
 /// A data set with its features.
@@ -253,7 +254,7 @@ impl Setting {
             for goal in OURS {
                 let setting = MethodSetting {
                     conditioned: Some(goal),
-                    ..MethodSetting::new(goal.method(), LearningRate::Constant(1.0), PresetParams::default())
+                    ..MethodSetting::new(method_of(goal), LearningRate::Constant(1.0), PresetParams::default())
                 };
                 methods.push(setting.within_by_pld(epsilon)?);
             }
@@ -325,11 +326,11 @@ impl Setting {
         let rivals: Vec<String> = RIVALS.iter().map(|name| format!("{name} ε={epsilon}")).collect();
         let rivals: Vec<&str> = rivals.iter().map(String::as_str).collect();
         let claim = Claim::greatest(
-            &format!("{} has the highest {words} on {} at ε = {epsilon}", goal.method(), self.title),
+            &format!("{} has the highest {words} on {} at ε = {epsilon}", method_of(goal), self.title),
             "this workspace",
             &self.id(),
             (metric, "total"),
-            &format!("{} ε={epsilon}", goal.method()),
+            &format!("{} ε={epsilon}", method_of(goal)),
             &rivals,
         )?;
         Ok(vec![claim.ours("no paper has the method")])
@@ -377,7 +378,7 @@ mod tests {
         for goal in OURS {
             let setting = MethodSetting {
                 conditioned: Some(goal),
-                ..MethodSetting::new(goal.method(), LearningRate::Constant(1.0), PresetParams::default())
+                ..MethodSetting::new(method_of(goal), LearningRate::Constant(1.0), PresetParams::default())
             };
             let mut experiment = settings(false)[0].grid(1.0, false).unwrap();
             experiment.methods = vec![setting.within_by_pld(2.0).unwrap()];

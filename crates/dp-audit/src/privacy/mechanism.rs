@@ -6,14 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
 use dp_clipping::{ClipBatch, MethodEntry, PresetParams};
-use dp_engine::{DType, Device};
-use rand::{CryptoRng, Rng, SeedableRng};
-use rand_chacha::ChaCha20Rng;
-
-use super::plant::{Plant, Seen, Watched};
-use crate::plant::with_planted;
 use dp_engine::Loss;
 use dp_engine::ModelConfig;
+use dp_engine::{DType, Device};
 use dp_engine::{PublicFacts, Records};
 use dp_train::LearningRate;
 use dp_train::RandomStreams;
@@ -22,6 +17,11 @@ use dp_train::ranks::on_threads;
 use dp_train::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
 use dp_train::{Execution, Trainer};
 use dp_train::{Observer, StepState, StepView};
+use rand::{CryptoRng, Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+use super::plant::{Plant, Seen, Watched};
+use crate::plant::with_planted;
 
 /// Others of group 0 whose gradients are within the base threshold.
 const WITHIN: usize = 20;

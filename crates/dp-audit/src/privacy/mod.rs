@@ -31,13 +31,13 @@ use std::num::NonZeroUsize;
 
 use dp_accounting::{Delta, DpEvent};
 use dp_clipping::registry;
+use dp_train::{Purpose, Randomness};
+use dp_train::{Result, TrainError};
 use serde::Serialize;
 
 pub use self::estimate::mu_of_many_runs;
 use self::mechanism::{Guess, ManyCanaries, N_GROUPS, OneCanary, Statistics};
 pub use self::plant::Plant;
-use dp_train::{Purpose, Randomness};
-use dp_train::{Result, TrainError};
 
 /// How long an audit looks.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,11 +6,11 @@ use dp_clipping::{
     ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountNoise, MethodEntry, MethodState,
     PresetParams, PublicContext, Weights,
 };
+use dp_train::{Result, TrainError};
 use rand::CryptoRng;
 use strum::{IntoStaticStr, VariantArray};
 
 use crate::plant::Fault;
-use dp_train::{Result, TrainError};
 
 /// A fault that breaks the guarantee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]

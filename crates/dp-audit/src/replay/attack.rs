@@ -4,6 +4,8 @@ use std::num::NonZeroUsize;
 
 use dp_clipping::{MethodEntry, PresetParams, ScaleRule};
 use dp_engine::DType;
+use dp_engine::ModelConfig;
+use dp_train::Result;
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;
 use strum::{IntoStaticStr, VariantArray};
@@ -11,8 +13,6 @@ use strum::{IntoStaticStr, VariantArray};
 use super::case::Case;
 use super::layer_kind::{Architecture, LayerKind, Task};
 use super::measure::Comparison;
-use dp_engine::ModelConfig;
-use dp_train::Result;
 
 /// A way to make one record move more than itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]

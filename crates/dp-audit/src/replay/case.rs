@@ -4,20 +4,20 @@ use std::num::NonZeroUsize;
 
 use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
 use dp_clipping::{ClipConfig, Controller, MethodEntry, PresetParams};
-use dp_engine::{DType, Device};
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha20Rng;
-
-use super::layer_kind::{Architecture, LayerKind, Task};
-use super::measure::{Comparison, Neighbours};
-use crate::plant::Fault;
 use dp_engine::DropoutKey;
+use dp_engine::{DType, Device};
 use dp_engine::{Model, ModelConfig};
 use dp_engine::{PublicFacts, Records};
 use dp_train::LearningRate;
 use dp_train::Result;
 use dp_train::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
 use dp_train::{Execution, FixedStep};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+use super::layer_kind::{Architecture, LayerKind, Task};
+use super::measure::{Comparison, Neighbours};
+use crate::plant::Fault;
 
 /// Everything that decides a step up to its noise, and the number of the record that its neighbour
 /// lacks.

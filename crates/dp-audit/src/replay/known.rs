@@ -7,7 +7,12 @@
 use std::num::NonZeroUsize;
 
 use dp_clipping::{MethodEntry, PresetParams, registry};
+use dp_engine::Loss;
+use dp_engine::Pooling;
+use dp_engine::ops::Activation;
 use dp_engine::{DType, Device};
+use dp_engine::{ImageShape, InputShape, LayerConfig, Model, ModelConfig};
+use dp_train::Result;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
@@ -16,11 +21,6 @@ use super::case::Case;
 use super::layer_kind::{Architecture, Task};
 use super::measure::Comparison;
 use crate::plant::Fault;
-use dp_engine::Loss;
-use dp_engine::Pooling;
-use dp_engine::ops::Activation;
-use dp_engine::{ImageShape, InputShape, LayerConfig, Model, ModelConfig};
-use dp_train::Result;
 
 /// A step that broke the bound once.
 #[derive(Debug, Clone, Copy)]

@@ -1,14 +1,14 @@
 //! By how much one record moves a step.
 
-use std::num::NonZeroUsize;
-
-use crate::plant::{Fault, with_planted};
 use dp_engine::Records;
 use dp_train::Plan;
 use dp_train::Randomness;
 use dp_train::ranks::on_threads;
 use dp_train::{BeforeNoise, Execution, FixedStep, Trainer};
 use dp_train::{Result, TrainError};
+use std::num::NonZeroUsize;
+
+use crate::plant::{Fault, with_planted};
 
 /// How a step broke its promise.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dp_clipping::{MethodEntry, PresetParams, registry};
 use dp_engine::Device;
+use dp_train::{Result, TrainError};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
@@ -16,7 +17,6 @@ use super::case::Case;
 use super::layer_kind::LayerKind;
 use super::measure::{Breach, Comparison};
 use crate::plant::Fault;
-use dp_train::{Result, TrainError};
 
 /// What is replayed.
 #[derive(Debug, Clone)]

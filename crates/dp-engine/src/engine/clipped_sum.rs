@@ -7,38 +7,15 @@ use candle_core::Tensor;
 use super::division::Division;
 use crate::collective::{Collective, DIVIDED_FROM};
 use crate::error::{EngineError, Result};
+use crate::grid::Grid;
 use crate::noise::BLOCK;
 #[cfg(feature = "cuda")]
 use crate::ops::DeviceIntegers;
 use crate::ops::{self, Summand};
 use crate::parameters::ParameterVector;
 
-/// Multiples of a public step, which sums over pieces are rounded to.
-///
-/// **Guarantee.** The step is a power of two of at most `2⁻³⁹` of the bound, or of `n 2⁻⁴⁸` of it
-/// for more than a thousand records: so fine that rounding to it costs nothing, and so coarse that
-/// the sum of all records is below 2⁵¹ steps, where 64-bit integers and double precision are exact.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Grid {
-    step: f64,
-}
-
 /// A magnitude that no sum of clipped gradients reaches, in steps: 2⁵¹.
 pub(crate) const CAPACITY: f64 = (1_u64 << 51) as f64;
-
-impl Grid {
-    /// For gradients of at most this norm, of a data set of so many records.
-    pub fn new(bound: f64, n_records: usize) -> Self {
-        let exponent = bound.log2().ceil() as i32;
-        let records = f64::from(n_records.max(1).ilog2() + 1);
-        Self { step: (f64::from(exponent) - 40.0 + (records - 10.0).max(0.0)).exp2() }
-    }
-
-    /// The step.
-    pub fn step(self) -> f64 {
-        self.step
-    }
-}
 
 /// `Σ_i s_i g_i` over the pieces given to [`Engine::add_pieces`](super::Engine::add_pieces), one
 /// part for each thread.
@@ -168,7 +145,7 @@ impl Part {
         }
         for vector in &self.vectors[..std::mem::take(&mut self.n_waiting)] {
             // NaN fails the comparison.
-            self.finite &= ops::add_to_integers(vector.flat(), &mut self.steps, grid.step)? < CAPACITY;
+            self.finite &= ops::add_to_integers(vector.flat(), &mut self.steps, grid.step())? < CAPACITY;
         }
         Ok(())
     }
@@ -182,7 +159,7 @@ impl Part {
         };
         for vector in &vectors[..n_waiting] {
             let is_first = !std::mem::replace(&mut self.counts, true);
-            integers.add(vector.flat(), grid.step, is_first)?;
+            integers.add(vector.flat(), grid.step(), is_first)?;
             self.is_newer = true;
         }
         Ok(())
@@ -202,7 +179,7 @@ impl Part {
 impl ClippedSum {
     pub(super) fn new(vectors: impl Iterator<Item = Result<ParameterVector>>) -> Result<Self> {
         let parts = vectors.map(|vector| vector.map(Part::new)).collect::<Result<Vec<_>>>()?;
-        Ok(Self { parts, grid: Grid { step: 1.0 }, division: Division::default() })
+        Ok(Self { parts, grid: Grid::for_counts(), division: Division::default() })
     }
 
     /// Makes it the empty sum of gradients on this grid.
@@ -410,7 +387,7 @@ impl ClippedSum {
                     Summand::Words(words) => {
                         let values = self.gradient()?.range(&range)?.zeros_like()?;
                         ops::take_words(&values, words)?;
-                        ops::add_to_integers(&values, &mut sum, self.grid.step)?;
+                        ops::add_to_integers(&values, &mut sum, self.grid.step())?;
                     }
                     Summand::Vector(_) | Summand::InPlace => {}
                 }
@@ -422,7 +399,7 @@ impl ClippedSum {
             };
             for (range, sum) in of_all {
                 for (value, steps) in whole[range].iter_mut().zip(sum) {
-                    *value = steps as f64 * self.grid.step;
+                    *value = steps as f64 * self.grid.step();
                 }
             }
         }
@@ -463,9 +440,9 @@ mod tests {
                 }];
                 let new = || Ok(ParameterVector::zeros(&specs, DType::F32, &Device::Cpu)?);
                 let mut sum = ClippedSum::new([new(), new()].into_iter())?;
-                sum.begin(Grid { step: 0.25 });
+                sum.begin(Grid::of_step(0.25));
                 for piece in 0..n_pieces[ranks.rank()] {
-                    let vector = sum.parts[piece % 2].next_vector(Grid { step: 0.25 }, new)?;
+                    let vector = sum.parts[piece % 2].next_vector(Grid::of_step(0.25), new)?;
                     vector.set(
                         &(0..LEN).map(|i| ((i * (piece + 3 * ranks.rank())) % 101) as f64 * 0.5).collect::<Vec<_>>(),
                     )?;
@@ -493,13 +470,13 @@ mod tests {
 
     #[test]
     fn the_grid_is_a_power_of_two_within_its_bounds() {
-        assert_eq!(Grid::new(1.0, 1).step(), (-40.0_f64).exp2());
-        assert_eq!(Grid::new(0.75, 1_000).step(), (-40.0_f64).exp2());
-        assert_eq!(Grid::new(1.5, 1_000).step(), (-39.0_f64).exp2());
-        assert_eq!(Grid::new(1.0, 60_000).step(), (-34.0_f64).exp2());
+        assert_eq!(Grid::for_gradients(1.0, 1).step(), (-40.0_f64).exp2());
+        assert_eq!(Grid::for_gradients(0.75, 1_000).step(), (-40.0_f64).exp2());
+        assert_eq!(Grid::for_gradients(1.5, 1_000).step(), (-39.0_f64).exp2());
+        assert_eq!(Grid::for_gradients(1.0, 60_000).step(), (-34.0_f64).exp2());
         for n in [1_usize, 1_000, 60_000, 1 << 22, 1 << 40] {
             for bound in [1e-18, 0.3, 1.0, 7.0, 1e18] {
-                let step = Grid::new(bound, n).step();
+                let step = Grid::for_gradients(bound, n).step();
                 assert!(n as f64 * bound / step < CAPACITY, "{n} {bound}");
                 assert!(step <= bound * (-39.0_f64).exp2() * (n as f64 / 500.0).max(1.0), "{n} {bound}");
             }

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use candle_core::Tensor;
 
-use super::clipped_sum::{CAPACITY, Grid, Part, add};
+use super::clipped_sum::{CAPACITY, Part, add};
 use crate::collective::{Collective, Exchange, Exchanged, shares};
 use crate::error::{EngineError, Result};
+use crate::grid::Grid;
 use crate::noise::BLOCK;
 use crate::ops::{self, Summand};
 

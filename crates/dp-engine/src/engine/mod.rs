@@ -23,7 +23,7 @@ use crate::parameters::ParameterVector;
 use crate::records::Records;
 use crate::threads::Threads;
 pub(crate) use clipped_sum::CAPACITY;
-pub use clipped_sum::{ClippedSum, Grid, Way};
+pub use clipped_sum::{ClippedSum, Way};
 pub use rounding::{of_piece as rounding_of_piece, sensitivity};
 pub use sum::WeightedSum;
 use worker::Worker;

@@ -1,7 +1,7 @@
 //! Files of weights and of conditioning, safetensors.
 #![no_main]
 
-use dp_train::conditioning::Conditioning;
+use dp_linear::conditioning::Conditioning;
 use dp_train::{DType, Device, Model, ModelConfig};
 use libfuzzer_sys::fuzz_target;
 

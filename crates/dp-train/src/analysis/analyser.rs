@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use candle_core::DType;
 use dp_clipping::{Coupling, FairlensForm, MethodState};
+use dp_engine::OptimiserConfig;
+use dp_engine::Records;
 use rand::{CryptoRng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
@@ -20,8 +22,6 @@ use crate::error::{Result, TrainError};
 use crate::observer::StepState;
 use crate::plan::Plan;
 use crate::sampler::PoissonSampler;
-use dp_engine::OptimiserConfig;
-use dp_engine::Records;
 
 /// Takes steps of a private run apart.
 ///

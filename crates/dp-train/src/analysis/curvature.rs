@@ -1,17 +1,17 @@
 //! Second derivatives of the loss without a Hessian matrix.
 
 use candle_core::DType;
+use dp_engine::Engine;
+use dp_engine::ParameterVector;
+use dp_engine::Records;
+use dp_engine::ops;
+use dp_engine::vector_math::vectorise;
 use rand::CryptoRng;
 
 use super::sampled::Sampled;
 use super::vector::{add_scaled, dot, mean, norm, scale};
 use crate::error::{Result, TrainError};
 use crate::{Loss, ModelConfig};
-use dp_engine::Engine;
-use dp_engine::ParameterVector;
-use dp_engine::Records;
-use dp_engine::ops;
-use dp_engine::vector_math::vectorise;
 
 /// Step of a central difference of gradients, relative to `1 + ‖θ‖`: truncation of order h²,
 /// rounding of order 1e-16/h.

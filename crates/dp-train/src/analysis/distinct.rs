@@ -1,10 +1,10 @@
 //! Records that are alike, once.
 
+use dp_engine::Records;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use crate::error::Result;
-use dp_engine::Records;
 
 /// The different records of a group. Records with the same features and label have the same
 /// gradient, so a sum over the group needs each kind once: of the Dutch census a third is left.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use candle_core::DType;
 use dp_clipping::{ClipBatch, ClipConfig, MethodState};
+use dp_engine::Records;
 use rand::CryptoRng;
 use rand::seq::index;
 use rand_chacha::ChaCha20Rng;
@@ -18,7 +19,6 @@ use crate::error::Result;
 use crate::plan::Plan;
 use crate::sampler::PoissonSampler;
 use crate::trainer::Usable;
-use dp_engine::Records;
 
 /// Pieces that a group's exact gradient is computed in, so that threads share the work; sums do not
 /// depend on who did what.

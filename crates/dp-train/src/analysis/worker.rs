@@ -2,15 +2,15 @@
 
 use candle_core::DType;
 use dp_clipping::ClipMethod;
+use dp_engine::Engine;
+use dp_engine::ParameterVector;
+use dp_engine::Records;
 
 use super::curvature::Curvature;
 use super::vector::add_scaled;
 use crate::error::{Result, TrainError};
 use crate::plan::Plan;
 use crate::trainer::{FairLens, Regularised, Usable};
-use dp_engine::Engine;
-use dp_engine::ParameterVector;
-use dp_engine::Records;
 
 /// An engine for gradients in the number type of the records, and one for curvature in `f64`.
 pub(super) struct Worker {

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use dp_accounting::Ledger;
 use dp_clipping::MethodState;
+use dp_engine::PublicFacts;
+use dp_engine::device_model;
+use dp_engine::{NUMERICS, platform};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,9 +14,6 @@ use crate::early_stopping::Patience;
 use crate::error::{Result, TrainError};
 use crate::stream_state::StreamState;
 use crate::trainer::{Execution, RunCounts};
-use dp_engine::PublicFacts;
-use dp_engine::device_model;
-use dp_engine::{NUMERICS, platform};
 
 /// Version of the format. A change of what is stored, or of what it means, is a new version; there
 /// is no reading of old ones, since a run that continues under other code is not the run that was

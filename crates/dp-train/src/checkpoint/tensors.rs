@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use candle_core::DType;
+use dp_engine::ParameterVector;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 use sha2::{Digest, Sha256};
 
 use super::header::{Header, VERSION};
 use crate::error::{Result, TrainError};
-use dp_engine::ParameterVector;
 
 /// The key under which the header is kept among the file's metadata.
 const HEADER: &str = "dp-train checkpoint";

@@ -22,10 +22,10 @@ use std::sync::Arc;
 
 use candle_core::Device;
 use dp_accounting::SamplingRate;
+use dp_engine::Blocks;
 
 pub(crate) use self::agreement::agree_on;
 use crate::error::{Result, TrainError};
-use dp_engine::Blocks;
 pub use dp_engine::collective::{Alone, Collective, DIVIDED_FROM, Exchange, Exchanged, in_process};
 
 /// [`on_threads`](dp_engine::collective::on_threads) for work on trainers.

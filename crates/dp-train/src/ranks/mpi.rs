@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
+use dp_engine::{EngineError, Result};
 use mpi::Threading;
 use mpi::collective::SystemOperation;
 use mpi::datatype::{Partition, PartitionMut};
@@ -10,7 +11,6 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Equivalence};
 
 use super::{Collective, Exchange, Exchanged};
-use dp_engine::{EngineError, Result};
 
 /// All processes of the launcher.
 ///

@@ -8,9 +8,9 @@ use candle_core::CudaDevice;
 use candle_core::cuda::cudarc::driver::CudaSlice;
 use candle_core::cuda::cudarc::nccl::result::NcclError;
 use candle_core::cuda::cudarc::nccl::{Comm, Id, ReduceOp};
+use dp_engine::{EngineError, Result};
 
 use super::{Collective, Exchange, Exchanged};
-use dp_engine::{EngineError, Result};
 
 /// Sums of integers over NCCL, all else over the ranks that it was made from.
 #[derive(Debug)]

@@ -1,13 +1,13 @@
 //! The stages of a step before its noise, within reach of an audit.
 
 use dp_clipping::{ClipMethod, CountQuery, MethodState};
+use dp_engine::DropoutKey;
+use dp_engine::Records;
 use dp_engine::hook;
 
 use super::fixed_counts::{FixedCounts, exact_counts};
 use super::{StepSum, Trainer};
 use crate::error::{Result, TrainError};
-use dp_engine::DropoutKey;
-use dp_engine::Records;
 
 /// What a neighbour must share with a step to be compared with it: everything that was released
 /// before, or is public.

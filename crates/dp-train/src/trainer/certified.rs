@@ -5,16 +5,16 @@ use std::ops::Range;
 use candle_core::{Device, Tensor};
 use dp_clipping::AdvanceScale;
 use dp_engine::hook;
-
-use super::gradient::{Pass, Weighting};
-use super::{StepSum, Trainer};
-use crate::error::{Result, TrainError};
 use dp_engine::kept_bytes;
 #[cfg(feature = "cuda")]
 use dp_engine::noise::NoiseSource;
 use dp_engine::noise::StepNoise;
 use dp_engine::ops::{self, FromIntegers};
 use dp_engine::{ClippedSum, Grid, Way, rounding_of_piece, sensitivity};
+
+use super::gradient::{Pass, Weighting};
+use super::{StepSum, Trainer};
+use crate::error::{Result, TrainError};
 
 /// Records of a chunk on the CPU where each is computed once: small ones cost no more than a pass
 /// over the weights, and what a whole micro-batch needs leaves the cache: 1,024 records at once
@@ -149,7 +149,7 @@ impl Trainer<'_> {
     }
 
     fn begin_sum(&mut self, bound: f64) -> Result<()> {
-        let grid = Grid::new(bound, self.plan.facts().n_records);
+        let grid = Grid::for_gradients(bound, self.plan.facts().n_records);
         self.clipped()?.begin(grid);
         Ok(())
     }
@@ -186,7 +186,7 @@ impl Trainer<'_> {
             _ => f64::from(f32::EPSILON) / 2.0,
         };
         let of_piece = rounding_of_piece(self.blocks.longest(), &model.chained_terms(), unit);
-        let grid = Grid::new(bound, self.plan.facts().n_records);
+        let grid = Grid::for_gradients(bound, self.plan.facts().n_records);
         sensitivity(bound, of_piece, grid.step(), model.parameters().len())
     }
 

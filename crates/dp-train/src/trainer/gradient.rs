@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use candle_core::Tensor;
 use dp_clipping::{AdvanceScale, ClipBatch, Clipped};
-
-use super::{StepSum, Trainer, adds_noise};
-use crate::error::{Result, TrainError};
 use dp_engine::EngineError;
 use dp_engine::ParameterVector;
 use dp_engine::WeightedSum;
 use dp_engine::noise::StepNoise;
 use dp_engine::ops::{self, Privatise};
+
+use super::{StepSum, Trainer, adds_noise};
+use crate::error::{Result, TrainError};
 
 /// How much of each record enters the sum, and how much noise that takes.
 #[derive(Default)]

@@ -1,8 +1,9 @@
 //! How many records of a batch are in memory at once.
 
-use super::Execution;
 use dp_engine::Engine;
 use dp_engine::free_bytes;
+
+use super::Execution;
 
 /// Rows may take the free memory divided by this: operations need working memory, and runs side by
 /// side rows of their own.

@@ -18,6 +18,14 @@ use std::sync::Arc;
 use candle_core::Device;
 use dp_accounting::{Ledger, Mark, Scope};
 use dp_clipping::{ClipMethod, Coupling};
+use dp_engine::Blocks;
+use dp_engine::DropoutKey;
+use dp_engine::Optimiser;
+use dp_engine::ParameterVector;
+use dp_engine::noise::NoiseSource;
+use dp_engine::ops;
+use dp_engine::{ClippedSum, Engine, WeightedSum};
+use dp_engine::{PublicFacts, Records};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -33,14 +41,6 @@ use crate::plan::Plan;
 use crate::random_streams::RandomStreams;
 use crate::ranks::{Alone, Collective, with_device};
 use crate::sampler::PoissonSampler;
-use dp_engine::Blocks;
-use dp_engine::DropoutKey;
-use dp_engine::Optimiser;
-use dp_engine::ParameterVector;
-use dp_engine::noise::NoiseSource;
-use dp_engine::ops;
-use dp_engine::{ClippedSum, Engine, WeightedSum};
-use dp_engine::{PublicFacts, Records};
 
 /// Options that change only how fast a run is. They cannot change its privacy, nor its result: that
 /// of a certified run not in a bit, that of another not beyond rounding.

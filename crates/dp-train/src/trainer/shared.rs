@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use dp_clipping::Coupling;
+use dp_engine::Records;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -13,7 +14,6 @@ use crate::error::{Result, TrainError};
 use crate::plan::Plan;
 use crate::random_streams::RandomStreams;
 use crate::ranks::{Alone, Collective, agree_on};
-use dp_engine::Records;
 
 /// Steps from one comparison of the ranks to the next.
 const STEPS_PER_COMPARISON: u64 = 64;

@@ -24,7 +24,6 @@ mod ranks;
 mod refusals;
 mod reproducibility;
 mod rounding;
-mod scattering;
 mod support;
 mod threads;
 mod weights;

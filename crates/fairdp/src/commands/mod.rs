@@ -4,6 +4,8 @@ mod account;
 mod progress;
 mod summary;
 
+use dp_train::DeviceName;
+use dp_train::ranks::{self, Collective};
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -15,8 +17,6 @@ use self::progress::ProgressDisplay;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 use dp_table::Example;
-use dp_train::DeviceName;
-use dp_train::ranks::{self, Collective};
 use fairdp::{Exit, FairdpError, FitOptions, InitOptions, printable};
 
 /// Private and fair models of one's own table.

@@ -3,13 +3,14 @@
 use dp_accounting::{
     Accountant as _, Calibration, Delta, DpEvent, Epsilon, NoiseMultiplier, PldAccountant, RdpAccountant, TrialCount,
 };
+use dp_linear::GaussianBudget;
+use dp_linear::steps_for;
 
 use crate::account::{RELATION, Subset};
-use crate::budget::{Budget, Planned};
 use crate::config::{Config, TuningEntry};
 use crate::error::Result;
+use crate::planned::Planned;
 use crate::recipe::{Method, Recipe, SgdMethod};
-use crate::solver::steps_for;
 
 /// Something that may be trained, with its noise.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +28,7 @@ pub(crate) struct Candidate {
 /// What is public of a fit besides its candidates.
 pub(super) struct Limits<'a> {
     pub(super) config: &'a Config,
-    pub(super) budget: Budget,
+    pub(super) budget: GaussianBudget,
     pub(super) n_records: usize,
     /// Share of the gradients in the budget.
     pub(super) share: f64,
@@ -42,7 +43,7 @@ impl Limits<'_> {
         let recipe = config.recipe()?;
         let steps = self.steps(&recipe);
         let planned = match &recipe.method {
-            Method::FullDescent => self.budget.planned(Subset::Training, "gradients", self.share, steps)?,
+            Method::FullDescent => Planned::gaussian(self.budget, Subset::Training, "gradients", self.share, steps)?,
             Method::Sgd(named) => self.calibrated(named)?,
         };
         let (model, method) = (recipe.model_text(config.model.kind), recipe.method_text());

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use dp_linear::State;
 use serde::{Deserialize, Serialize};
 
 use super::FitOptions;
@@ -11,7 +12,6 @@ use crate::input;
 use crate::key::{DrawnKey, NoiseBinding, NoiseKey};
 use crate::output::{self, Readers};
 use crate::seal::{sealed, sha256, unsealed};
-use crate::solver::State;
 
 const NAME: &str = "checkpoint.json";
 /// The version of checkpoints.

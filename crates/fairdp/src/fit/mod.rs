@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dp_accounting::{Delta, Epsilon};
+use dp_linear::GaussianBudget;
 use dp_table::{MemoryTable, TableFiles};
 use dp_train::DeviceName;
 use dp_train::ranks::{Alone, Collective};
@@ -31,12 +32,12 @@ pub use self::plan::{plan, plan_without_data};
 pub use self::size::TableSize;
 use crate::account::{Account, Subset};
 use crate::bounds;
-use crate::budget::{Budget, Planned};
 use crate::config::{Config, ConfigText, Fairness};
 use crate::diagnostics::Diagnostics;
 use crate::error::{FairdpError, Result};
 use crate::fairness::FairnessReport;
 use crate::input;
+use crate::planned::Planned;
 use crate::statement::Statement;
 
 /// Shares of the training part's budget, of `μ²`. Noise falls with the root of a share: what is
@@ -143,21 +144,27 @@ impl FitPlan {
         uncovered.extend(config.kinds_seen());
         let (epsilon, delta) = (config.privacy.epsilon, config.privacy.delta);
         refuse_delta(delta, n_records)?;
-        let budget = Budget::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?;
+        let budget = GaussianBudget::new(Epsilon::new(epsilon)?, Delta::new(delta)?)?;
         let thresholds = if config.fairness == Fairness::None { 0.0 } else { THRESHOLDS };
         let n_bounds = bounds::private_columns(config).count();
         let bounds = if n_bounds > 0 { BOUNDS } else { 0.0 };
         let mut releases = Vec::new();
         for column in bounds::private_columns(config) {
-            releases.push(budget.planned(Subset::Training, &bounds_of(&column.name), bounds / n_bounds as f64, 1)?);
+            releases.push(Planned::gaussian(
+                budget,
+                Subset::Training,
+                &bounds_of(&column.name),
+                bounds / n_bounds as f64,
+                1,
+            )?);
         }
         releases.extend([
-            budget.planned(Subset::Training, "class counts", COUNTS, 1)?,
-            budget.planned(Subset::Training, "mean squares of the features", SQUARES, 1)?,
+            Planned::gaussian(budget, Subset::Training, "class counts", COUNTS, 1)?,
+            Planned::gaussian(budget, Subset::Training, "mean squares of the features", SQUARES, 1)?,
         ]);
         let before = releases.len();
         if thresholds > 0.0 {
-            releases.push(budget.planned(Subset::Training, "scores by group and class", thresholds, 1)?);
+            releases.push(Planned::gaussian(budget, Subset::Training, "scores by group and class", thresholds, 1)?);
         }
         let share = 1.0 - COUNTS - SQUARES - thresholds - bounds;
         let limits = Limits { config, budget, n_records, share, others: &releases };
@@ -175,7 +182,7 @@ impl FitPlan {
             }
         };
         if config.test.fraction.unwrap_or(0.0) > 0.0 || config.test.files.is_some() {
-            releases.push(budget.planned(Subset::Test, "answers by group and class", 1.0, 1)?);
+            releases.push(Planned::gaussian(budget, Subset::Test, "answers by group and class", 1.0, 1)?);
         }
         Ok(Self { epsilon, delta, releases, uncovered, n_training: n_records, table: None, candidates })
     }

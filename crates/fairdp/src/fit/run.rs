@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use dp_linear::Streams as _;
+use dp_linear::of_ranks;
 use dp_table::{EncodedFile, EncodedTable, Schema, TableFiles};
 use dp_train::{Device, DeviceName, NUMERICS, platform};
 use rayon::ThreadPool;
@@ -35,8 +37,6 @@ use crate::rank_files::RankFiles;
 use crate::release::{FAIRNESS, ReleaseFiles};
 use crate::seal::sha256;
 use crate::shared_ledger;
-use crate::solver::Streams as _;
-use crate::solver::exact::of_ranks;
 use crate::statement::{Facts, Program, Statement};
 use crate::subsets::{Division, HeldOutShares, feature_facts};
 use crate::thresholds::{Edges, Scores, Thresholds, offsets};

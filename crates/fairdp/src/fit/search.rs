@@ -1,6 +1,10 @@
 //! The best of a random number of trials (Papernot and Steinke 2022).
 
 use dp_accounting::TrialCount;
+use dp_engine::Grid;
+use dp_linear::RowSource as _;
+use dp_linear::sum_rows;
+use dp_linear::{Prepared, Streams as _};
 use dp_table::Schema;
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
@@ -12,9 +16,6 @@ use crate::config::Decision;
 use crate::error::{FairdpError, Result};
 use crate::key::NoiseKey;
 use crate::model::{Layer, Model, Pipeline};
-use crate::solver::exact::{Grid, sum_rows};
-use crate::solver::rows::RowSource as _;
-use crate::solver::{Prepared, Streams as _};
 use crate::subsets::SubsetRows;
 
 /// Trains and compares; only the best trial's model and candidate leave.
@@ -97,7 +98,8 @@ impl Search<'_> {
             let key = self.key.derived("trial", number);
             let trained = training.run(candidate(training, &key), rows, prepared, &key, None, journal)?;
             let exact = training.pool.install(|| score(&trained, prepared, self.schema, validation))?;
-            let score = Grid::new(1.0, validation.len()).release(vec![exact], std, &mut key.stream("score", 0))[0];
+            let score =
+                Grid::for_values(1.0, validation.len()).release(vec![exact], std, &mut key.stream("score", 0))[0];
             let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect();
             let layers = trained.layers.iter().map(|layer| [bits(&layer.weights), bits(&layer.biases)]).collect();
             let trial = Trial { number, score: score.to_bits(), layers };
@@ -123,7 +125,7 @@ fn candidate<'a>(training: &Training<'a>, key: &NoiseKey) -> &'a Candidate {
 fn score(trained: &Trained, prepared: &Prepared, schema: &Schema, rows: &SubsetRows<'_>) -> Result<f64> {
     let pipeline = Pipeline::new(schema.clone(), prepared.priors.clone(), Decision::default());
     let model = Model::new(pipeline, trained.layers.clone())?;
-    let grid = Grid::new(1.0, rows.len());
+    let grid = Grid::for_values(1.0, rows.len());
     let scratch = || vec![0.0; model.classes().len()];
     let sum = sum_rows(rows, 1, scratch, |probabilities, _, row, sum| {
         let features = row.columns.iter().map(|&column| column as usize).zip(row.values.iter().copied());

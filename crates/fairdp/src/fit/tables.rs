@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use dp_linear::RowSource as _;
 use dp_table::{EncodedFile, EncodedTable, Schema, TableCounts};
 use dp_train::ranks::{Alone, Collective, held_by};
 
@@ -16,7 +17,6 @@ use crate::key::NoiseBinding;
 use crate::model::Model;
 use crate::rank_files::RankFiles;
 use crate::recipe::{Method, Recipe};
-use crate::solver::rows::RowSource as _;
 use crate::subsets::{Division, HeldTable, RowList, SubsetRows, not_in, split, within_most};
 use crate::thresholds::{Edges, ScoreCounts};
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dp_accounting::Delta;
+use dp_linear::{self as solver, FeatureFacts, Prepared, Settings, State};
 use dp_train::Device;
 use dp_train::ranks::{Alone, Collective};
 
@@ -17,7 +18,6 @@ use crate::key::NoiseKey;
 use crate::model::Layer;
 use crate::recipe::Method;
 use crate::sgd::{self, SgdRun};
-use crate::solver::{self, FeatureFacts, Prepared, Settings, State};
 use crate::subsets::SubsetRows;
 
 /// The context of training, without the records.
@@ -67,7 +67,7 @@ impl Training<'_> {
     /// Makes the releases that come before the first gradient.
     pub(super) fn prepare(&self, candidate: &Candidate, rows: &SubsetRows<'_>, key: &NoiseKey) -> Result<Prepared> {
         let settings = self.settings(candidate)?;
-        self.pool.install(|| solver::prepare(rows, self.n_classes, self.facts, &settings, key))
+        Ok(self.pool.install(|| solver::prepare(rows, self.n_classes, self.facts, &settings, key))?)
     }
 
     /// Trains with the candidate's noise.

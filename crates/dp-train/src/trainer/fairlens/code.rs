@@ -8,12 +8,13 @@
 //! it: what hooks of a framework read off when the regularised mean loss is differentiated. These
 //! gradients are clipped and summed.
 
+use dp_engine::Records;
+use dp_engine::ops::Element;
+
 use super::Exact;
 use super::groups::{members, pair_weights};
 use super::network::{Network, Summed, Tape, flat};
 use crate::error::Result;
-use dp_engine::Records;
-use dp_engine::ops::Element;
 
 /// A batch and the regularised `d'` of its records, by layer.
 pub(super) struct Shares<T> {

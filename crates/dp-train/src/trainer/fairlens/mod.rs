@@ -8,14 +8,14 @@ mod paper;
 
 use candle_core::DType;
 use dp_clipping::{ClipMethod, Coupling, FairlensForm};
+use dp_engine::Records;
+use dp_engine::ops::Element;
 
 use self::code::Shares;
 use self::differences::Differences;
 use self::network::Network;
 use crate::error::{Result, TrainError};
 use crate::plan::TrainConfig;
-use dp_engine::Records;
-use dp_engine::ops::Element;
 
 /// FairLens's regularisers, and their derivatives.
 ///

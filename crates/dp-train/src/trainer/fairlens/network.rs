@@ -1,10 +1,11 @@
 //! A network of linear layers over a batch: gradients, their products with a direction, and the
 //! derivatives of a function of them.
 
-use crate::error::Result;
 use dp_engine::Loss;
 use dp_engine::ModelConfig;
 use dp_engine::ops::{Activation, Element, Matrix, product};
+
+use crate::error::Result;
 
 /// The parameters of a linear layer, or a vector of their shape.
 pub(super) struct Affine<T> {

@@ -6,12 +6,13 @@
 //! constants in ∇R1: with `u = Σ_k c_k g_Bk`, `c_k` the mean sign of the pairs of `k`, it is that
 //! of `⟨u, w⟩`.
 
+use dp_engine::Records;
+use dp_engine::ops::Element;
+
 use super::groups::{group_means, members, pair_weights};
 use super::network::{Network, Summed, flat};
 use super::{Addition, Exact};
 use crate::error::Result;
-use dp_engine::Records;
-use dp_engine::ops::Element;
 
 impl<T: Element> Exact<T> {
     /// The addition for a batch of these rows, clipped by these factors, at these parameters.

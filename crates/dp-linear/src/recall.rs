@@ -1,13 +1,13 @@
 //! Biases towards equal recall.
 
 use dp_accounting::{Ledger, NoiseMultiplier};
+use dp_engine::Grid;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
-use super::class_counts::ClassCounts;
-use super::grid::class_counts;
-use super::release::{add_noise, record};
-use crate::error::{Result, TrainError};
+use crate::class_counts::{ClassCounts, count_labels};
+use crate::error::{LinearError, Result};
+use crate::release::record;
 
 /// How biases are found.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -50,9 +50,9 @@ impl RecallBiases {
     /// training records; `labels` `[n_records]`; `counts` of the same records and classes.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if lengths do not fit or a label is out of range;
-    /// [`TrainError::InvalidParameter`] unless there is a round, the step is a finite number of at
-    /// least 0 and the share in [0, 1]; [`TrainError::Accounting`] if the ledger refuses.
+    /// [`LinearError::Mismatch`] if lengths do not fit or a label is out of range;
+    /// [`LinearError::InvalidParameter`] unless there is a round, the step is a finite number of at
+    /// least 0 and the share in [0, 1]; [`LinearError::Accounting`] if the ledger refuses.
     pub fn fit(
         config: &RecallBiasesConfig,
         logits: &[f64],
@@ -63,19 +63,19 @@ impl RecallBiases {
     ) -> Result<Self> {
         let n_classes = counts.counts().len();
         if logits.len() != labels.len() * n_classes {
-            return Err(TrainError::mismatch("logits of all records", labels.len() * n_classes, logits.len()));
+            return Err(LinearError::mismatch("logits of all records", labels.len() * n_classes, logits.len()));
         }
         if let Some(i) = labels.iter().position(|&label| label as usize >= n_classes) {
-            return Err(TrainError::mismatch(format!("label of record {i}"), format!("0..{n_classes}"), labels[i]));
+            return Err(LinearError::mismatch(format!("label of record {i}"), format!("0..{n_classes}"), labels[i]));
         }
         if config.rounds == 0 {
-            return Err(TrainError::invalid("recall.rounds", 0, "at least 1"));
+            return Err(LinearError::invalid("recall.rounds", 0, "at least 1"));
         }
         if !(config.step.is_finite() && config.step >= 0.0) {
-            return Err(TrainError::invalid("recall.step", config.step, "a finite number of at least 0"));
+            return Err(LinearError::invalid("recall.step", config.step, "a finite number of at least 0"));
         }
         if !(0.0..=1.0).contains(&config.share) {
-            return Err(TrainError::invalid("recall.share", config.share, "in [0, 1]"));
+            return Err(LinearError::invalid("recall.share", config.share, "in [0, 1]"));
         }
         let sizes = counts.at_least_noise();
         let mut biases = vec![0.0; n_classes];
@@ -83,8 +83,8 @@ impl RecallBiases {
             record(ledger, config.noise_multiplier)?;
             let rows = logits.chunks_exact(n_classes).zip(labels);
             let right = rows.filter(|(row, label)| class_of(row, &biases) == **label as usize);
-            let mut right = class_counts(right.map(|(_, &label)| label), n_classes);
-            add_noise(&mut right, config.noise_multiplier.get(), rng);
+            let right = count_labels(right.map(|(_, &label)| label), n_classes);
+            let right = Grid::for_counts().release(right, config.noise_multiplier.get(), rng);
             let recalls: Vec<f64> = right.iter().zip(&sizes).map(|(right, n)| (right / n).clamp(0.0, 1.0)).collect();
             let mean = recalls.iter().sum::<f64>() / n_classes as f64;
             let step = config.step * (1.0 - round as f64 / config.rounds as f64);
@@ -125,7 +125,7 @@ mod tests {
     use dp_accounting::NeighbouringRelation;
 
     use super::*;
-    use crate::{Purpose, Randomness};
+    use dp_train::{Purpose, Randomness};
 
     /// Class 1 is missed by half a nat where `i` is odd; nothing else is wrong. Its bias rises
     /// until it is found, and the ledger has every round.

@@ -10,7 +10,7 @@ use whole_file::{Readers, WholeFile};
 
 use super::fit::{Conditioning, ConditioningConfig};
 use super::triangular::Lower;
-use crate::error::{Result, TrainError};
+use crate::error::{LinearError, Result};
 
 /// Key of the configuration in the file's metadata.
 const CONFIG: &str = "conditioning";
@@ -27,7 +27,7 @@ impl Conditioning {
     /// **Guarantee.** Everything in the file was released: it may be published with the model.
     ///
     /// # Errors
-    /// [`TrainError::Weights`] with the path if the file cannot be written.
+    /// [`LinearError::File`] with the path if the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<()> {
         let mut tensors = Vec::new();
         if let Some(mean) = &self.mean {
@@ -36,14 +36,13 @@ impl Conditioning {
         if let Some(factor) = &self.factor {
             tensors.push((FACTOR, Tensor::from_slice(&factor.values, (factor.size, factor.size), &Device::Cpu)?));
         }
-        let config = serde_json::to_string(&self.config).map_err(|error| TrainError::weights(path, error))?;
+        let config = serde_json::to_string(&self.config).map_err(|error| LinearError::file(path, error))?;
         let size = self.n_features.to_string();
         let metadata = HashMap::from([(CONFIG.to_owned(), config), (N_FEATURES.to_owned(), size)]);
-        let bytes =
-            safetensors::serialize(tensors, Some(metadata)).map_err(|error| TrainError::weights(path, error))?;
+        let bytes = safetensors::serialize(tensors, Some(metadata)).map_err(|error| LinearError::file(path, error))?;
         WholeFile::create(path, Readers::Default)
             .and_then(|file| file.write_bytes(&bytes))
-            .map_err(|error| TrainError::weights(path, error))
+            .map_err(|error| LinearError::file(path, error))
     }
 
     /// Reads what [`Self::save`] wrote.
@@ -51,32 +50,29 @@ impl Conditioning {
     /// **Guarantee.** The transformation is the one that was saved, bit for bit.
     ///
     /// # Errors
-    /// [`TrainError::Weights`] with the path if the file cannot be read, is no such file, or holds
+    /// [`LinearError::File`] with the path if the file cannot be read, is no such file, or holds
     /// values that are not finite or a factor that is not triangular with a positive diagonal.
     pub fn load(path: &Path) -> Result<Self> {
-        let refused = |problem: &str| TrainError::weights(path, problem);
-        let bytes = std::fs::read(path).map_err(|error| TrainError::weights(path, error))?;
-        let broken = |error: safetensors::SafeTensorError| TrainError::weights(path, error);
+        let refused = |problem: &str| LinearError::file(path, problem);
+        let bytes = std::fs::read(path).map_err(|error| LinearError::file(path, error))?;
+        let broken = |error: safetensors::SafeTensorError| LinearError::file(path, error);
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(broken)?;
         let entry = |name: &str| {
             let entry = header.metadata().as_ref().and_then(|metadata| metadata.get(name));
             entry.ok_or_else(|| refused(&format!("no `{name}` in the metadata")))
         };
         let config: ConditioningConfig =
-            serde_json::from_str(entry(CONFIG)?).map_err(|error| TrainError::weights(path, error))?;
+            serde_json::from_str(entry(CONFIG)?).map_err(|error| LinearError::file(path, error))?;
         let file = SafeTensors::deserialize(&bytes).map_err(broken)?;
         let values = |name: &str, shape: &[usize]| -> Result<Vec<f64>> {
             let tensor = file.tensor(name).map_err(broken)?;
             if tensor.dtype() != safetensors::Dtype::F64 || tensor.shape() != shape {
                 let (dtype, got) = (tensor.dtype(), tensor.shape());
-                return Err(TrainError::weights(
-                    path,
-                    format!("{name}: expected F64 {shape:?}, got {dtype:?} {got:?}"),
-                ));
+                return Err(LinearError::file(path, format!("{name}: expected F64 {shape:?}, got {dtype:?} {got:?}")));
             }
             let values: Vec<f64> = tensor.load(&Device::Cpu)?.to_dtype(DType::F64)?.flatten_all()?.to_vec1()?;
             if values.iter().any(|value| !value.is_finite()) {
-                return Err(TrainError::weights(path, format!("{name}: a value that is not finite")));
+                return Err(LinearError::file(path, format!("{name}: a value that is not finite")));
             }
             Ok(values)
         };
@@ -104,7 +100,7 @@ mod tests {
     use dp_accounting::{Ledger, NeighbouringRelation, NoiseMultiplier};
 
     use super::*;
-    use crate::{Purpose, Randomness};
+    use dp_train::{Purpose, Randomness};
 
     #[test]
     fn what_is_saved_comes_back_and_does_the_same() {

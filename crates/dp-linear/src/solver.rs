@@ -13,14 +13,9 @@
 //! All three are Gaussian mechanisms on all records, so ε is in closed form: `μ² = Σ 1/σ²`. The
 //! weights are those of the features as they are: a sum over columns, which can be drawn.
 //!
-//! **In floating point.** Every sum over records is exact ([`exact`]), so one record moves it by
+//! **In floating point.** Every sum over records is exact ([`sum_rows`]), so one record moves it by
 //! its own contribution, and neither threads nor the order of the records change a bit. Noise is
 //! rounded to a public grid by `dp_clipping::noise`.
-
-mod descent;
-pub(crate) mod exact;
-pub(crate) mod rows;
-mod scales;
 
 use std::ops::Range;
 
@@ -28,26 +23,35 @@ use dp_accounting::NoiseMultiplier;
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::descent::{Pace, State, sigmoid, softmax};
-use self::exact::{Grid, sum_rows};
-use self::rows::RowSource;
-pub(crate) use self::scales::{FeatureFacts, Scales};
+use crate::class_counts::ClassCounts;
+use crate::descent::{self, State};
+use crate::error::{LinearError, Result};
+use crate::exact::sum_rows;
+use crate::rows::RowSource;
+use crate::scales::{FeatureFacts, Scales};
 
 /// Noise of every release and what follows from public numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Settings {
-    pub(crate) counts: NoiseMultiplier,
-    pub(crate) squares: NoiseMultiplier,
-    pub(crate) gradients: NoiseMultiplier,
-    pub(crate) steps: u64,
+pub struct Settings {
+    /// Of the class counts.
+    pub counts: NoiseMultiplier,
+    /// Of the mean squares.
+    pub squares: NoiseMultiplier,
+    /// Of each gradient.
+    pub gradients: NoiseMultiplier,
+    /// How many gradients there are.
+    pub steps: u64,
     /// Records of one unit of privacy, at most.
-    pub(crate) records_per_unit: u64,
+    pub records_per_unit: u64,
 }
 
 impl Settings {
     /// The same with next to no noise, and steps enough to converge: for comparison, never for
     /// release.
-    pub(crate) fn without_noise(&self) -> crate::Result<Self> {
+    ///
+    /// # Errors
+    /// [`LinearError::Train`](crate::LinearError::Train) if a rank is gone.
+    pub fn without_noise(&self) -> Result<Self> {
         let little = NoiseMultiplier::new(1e-6)?;
         Ok(Self { counts: little, squares: little, gradients: little, steps: 4 * self.steps, ..self.clone() })
     }
@@ -55,29 +59,29 @@ impl Settings {
 
 /// A linear model on the features as they are.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Linear {
+pub struct Linear {
     /// `[n_outputs, width]`: one output for two classes, else one per class.
-    pub(crate) weights: Vec<Vec<f64>>,
+    pub weights: Vec<Vec<f64>>,
     /// One per output: what the class counts say.
-    pub(crate) intercepts: Vec<f64>,
+    pub intercepts: Vec<f64>,
     /// Shares of the classes, from noisy counts.
-    pub(crate) priors: Vec<f64>,
+    pub priors: Vec<f64>,
 }
 
 /// Streams of noise by purpose and step: functions of the run's key, so that a run can be taken up
 /// anywhere.
-pub(crate) trait Streams: Sync {
+pub trait Streams: Sync {
+    /// The stream of this purpose and step.
     fn stream(&self, purpose: &str, step: u64) -> ChaCha20Rng;
 }
 
-/// Class counts with noise, none below the noise's standard deviation.
-pub(crate) fn class_counts(
+/// Class counts with noise, of which several records may belong to one unit of privacy.
+fn class_counts(
     rows: &impl RowSource,
     n_classes: usize,
-    noise_multiplier: NoiseMultiplier,
-    records_per_unit: u64,
+    settings: &Settings,
     rng: &mut ChaCha20Rng,
-) -> crate::Result<Vec<f64>> {
+) -> Result<ClassCounts> {
     let counts = sum_rows(
         rows,
         n_classes,
@@ -88,53 +92,55 @@ pub(crate) fn class_counts(
             }
         },
     )?;
-    let std = noise_multiplier.get() * records_per_unit as f64;
-    let noisy = Grid::unit().release(counts, std, rng);
-    Ok(noisy.into_iter().map(|count| count.max(std)).collect())
+    Ok(ClassCounts::of(counts, settings.counts, settings.records_per_unit, rng))
 }
 
 /// Trains a model on what was released first; `progress` is called after every step with the state
 /// that the run can be continued from.
-pub(crate) fn train(
+///
+/// # Errors
+/// [`LinearError::Train`](crate::LinearError::Train) if a rank is gone.
+pub fn train<E: From<LinearError>>(
     rows: &impl RowSource,
     prepared: &Prepared,
     facts: FeatureFacts,
     settings: &Settings,
     streams: &impl Streams,
     saved: Option<State>,
-    progress: &mut (dyn FnMut(&State) -> crate::Result<()> + Send),
-) -> crate::Result<Linear> {
+    progress: &mut (dyn FnMut(&State) -> Result<(), E> + Send),
+) -> Result<Linear, E> {
     descent::descend(rows, &prepared.priors, facts, &prepared.scales, settings, streams, saved, progress)
 }
 
 /// What is released before the first gradient.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Prepared {
+pub struct Prepared {
     /// Shares of the classes.
-    pub(crate) priors: Vec<f64>,
+    pub priors: Vec<f64>,
     /// Factors of the features, and the length of a row.
-    pub(crate) scales: Scales,
+    pub scales: Scales,
 }
 
 /// Releases class counts and mean squares.
-pub(crate) fn prepare(
+///
+/// # Errors
+/// [`LinearError::Train`](crate::LinearError::Train) if a rank is gone.
+pub fn prepare(
     rows: &impl RowSource,
     n_classes: usize,
     facts: FeatureFacts,
     settings: &Settings,
     streams: &impl Streams,
-) -> crate::Result<Prepared> {
-    let units = settings.records_per_unit;
-    let counts = class_counts(rows, n_classes, settings.counts, units, &mut streams.stream("class counts", 0))?;
-    let total: f64 = counts.iter().sum();
-    let priors: Vec<f64> = counts.iter().map(|count| count / total).collect();
-    let scales = Scales::fit(rows, facts, settings.squares, units as f64, &mut streams.stream("feature squares", 0))?;
+) -> Result<Prepared> {
+    let priors = class_counts(rows, n_classes, settings, &mut streams.stream("class counts", 0))?.priors();
+    let units = settings.records_per_unit as f64;
+    let scales = Scales::fit(rows, facts, settings.squares, units, &mut streams.stream("feature squares", 0))?;
     Ok(Prepared { priors, scales })
 }
 
 /// The steps that a run takes: more where the rarest class is rare, since the curvature of its loss
 /// is small.
-pub(crate) fn steps_for(n_records: usize) -> u64 {
+pub fn steps_for(n_records: usize) -> u64 {
     // A pass over ten million rows takes seconds; a table of thousands takes milliseconds.
     const RECORDS: Range<usize> = 2_000_000..20_000_000;
     if n_records < RECORDS.start {

@@ -5,16 +5,17 @@ use std::ops::Range;
 
 use candle_core::{Device, Tensor};
 use dp_accounting::{DpEvent, Ledger, NoiseMultiplier};
+use dp_engine::noise::StepNoise;
+use dp_engine::ops::{self, Operand};
+use dp_engine::{Grid, Threads};
 use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 
-use super::grid::Grid;
-use super::release::{add_noise, record};
+use super::gram::{gram, row_sum};
 use super::triangular::Lower;
-use crate::error::{Result, TrainError};
-use crate::scattering::scale_to_unit;
-use dp_engine::Threads;
-use dp_engine::ops::{self, Operand};
+use crate::error::{LinearError, Result};
+use crate::release::record;
+use crate::rows::scale_to_unit;
 
 /// Ridge over the edge of the noise's spectrum.
 const RIDGE: f64 = 2.0;
@@ -47,17 +48,6 @@ impl ConditioningConfig {
     /// What [`Conditioning::fit`] releases, in order: fixed beforehand, whatever the records are.
     pub fn events(&self) -> Vec<DpEvent> {
         self.mean.iter().chain(&self.covariance).map(|&sigma| DpEvent::gaussian(sigma)).collect()
-    }
-}
-
-/// Scales every row, `[n_records, n_features]`, to a norm just below 1, by no look at any other
-/// row.
-///
-/// **Edge cases.** A row of zeros, or one that is not finite, becomes a row of zeros. Values left
-/// over that are no whole row stay as they are.
-pub fn unit_rows(rows: &mut [f32], n_features: usize) {
-    for row in rows.chunks_exact_mut(n_features.max(1)) {
-        scale_to_unit(row);
     }
 }
 
@@ -111,9 +101,9 @@ impl Conditioning {
     /// it in the ledger.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] if there is no feature, more than 2³³ records, or the row
-    /// norm is not a finite number above 0; [`TrainError::Mismatch`] unless there is a whole number
-    /// of rows, one at least; [`TrainError::Accounting`] if the ledger refuses.
+    /// [`LinearError::InvalidParameter`] if there is no feature, more than 2³³ records, or the row
+    /// norm is not a finite number above 0; [`LinearError::Mismatch`] unless there is a whole number
+    /// of rows, one at least; [`LinearError::Accounting`] if the ledger refuses.
     pub fn fit(
         config: &ConditioningConfig,
         rows: &[f32],
@@ -125,15 +115,14 @@ impl Conditioning {
         let mut fitted = Self::unfitted(*config, n_features)?;
         let n_records = fitted.check(rows)?;
         if n_records == 0 {
-            return Err(TrainError::mismatch("records to fit to", "at least 1", 0));
+            return Err(LinearError::mismatch("records to fit to", "at least 1", 0));
         }
-        let grid = Grid::for_records(n_records)?;
+        let grid = Grid::for_products(n_records)?;
         let unit = grid.per_unit();
         if let Some(sigma) = config.mean {
             record(ledger, sigma)?;
-            let mut sum = grid.sum(rows, n_features);
-            add_noise(&mut sum, sigma.get() * unit, rng);
-            fitted.mean = Some(sum.iter().map(|v| v / unit / n_records as f64).collect());
+            let sum = grid.release(row_sum(grid, rows, n_features), sigma.get(), rng);
+            fitted.mean = Some(sum.iter().map(|v| v / n_records as f64).collect());
         }
         if let Some(sigma) = config.covariance {
             record(ledger, sigma)?;
@@ -143,7 +132,7 @@ impl Conditioning {
                 fitted.centre(rows, &mut centred);
                 Ok(centred)
             };
-            let mut triangle = grid.gram(n_records, n_features, centred, threads)?;
+            let mut triangle = gram(grid, n_records, n_features, centred, threads)?;
             add_symmetric_noise(&mut triangle, n_features, sigma.get() * unit * unit, rng);
             for value in &mut triangle {
                 *value /= unit * unit * n_records as f64;
@@ -157,10 +146,10 @@ impl Conditioning {
     /// Without mean and covariance.
     pub(super) fn unfitted(config: ConditioningConfig, n_features: usize) -> Result<Self> {
         if n_features == 0 {
-            return Err(TrainError::invalid("n_features", 0, "at least 1"));
+            return Err(LinearError::invalid("n_features", 0, "at least 1"));
         }
         if !(config.row_norm.is_finite() && config.row_norm > 0.0) {
-            return Err(TrainError::invalid("row_norm", config.row_norm, "a finite number above 0"));
+            return Err(LinearError::invalid("row_norm", config.row_norm, "a finite number above 0"));
         }
         Ok(Self { config, n_features, mean: None, factor: None, whitening: None })
     }
@@ -217,7 +206,7 @@ impl Conditioning {
     /// Rows as a model gets them, `[n_records, n_features]`: in training and in prediction.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] unless there is a whole number of rows.
+    /// [`LinearError::Mismatch`] unless there is a whole number of rows.
     pub fn apply(&self, rows: &[f32], threads: NonZeroUsize) -> Result<Vec<f32>> {
         let n_records = self.check(rows)?;
         let threads = Threads::new(threads)?;
@@ -249,11 +238,11 @@ impl Conditioning {
     /// The divisor is the same for all outputs of a record.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] unless there is a whole number of rows of weights.
+    /// [`LinearError::Mismatch`] unless there is a whole number of rows of weights.
     pub fn on_raw_features(&self, weights: &[f64]) -> Result<(Vec<f64>, Vec<f64>)> {
         if !weights.len().is_multiple_of(self.n_features) {
             let expected = format!("a multiple of {}", self.n_features);
-            return Err(TrainError::mismatch("weights on conditioned rows", expected, weights.len()));
+            return Err(LinearError::mismatch("weights on conditioned rows", expected, weights.len()));
         }
         let (mut raw, mut offsets) = (Vec::with_capacity(weights.len()), Vec::new());
         for row in weights.chunks_exact(self.n_features) {
@@ -272,7 +261,7 @@ impl Conditioning {
     fn check(&self, rows: &[f32]) -> Result<usize> {
         if !rows.len().is_multiple_of(self.n_features) {
             let expected = format!("a multiple of {}", self.n_features);
-            return Err(TrainError::mismatch("values of all rows", expected, rows.len()));
+            return Err(LinearError::mismatch("values of all rows", expected, rows.len()));
         }
         Ok(rows.len() / self.n_features)
     }
@@ -329,9 +318,9 @@ impl Conditioning {
 fn add_symmetric_noise(triangle: &mut [f64], size: usize, std: f64, rng: &mut ChaCha20Rng) {
     let starts = || (0..size).scan(0, |start, row| Some(std::mem::replace(start, *start + size - row)));
     let mut diagonal: Vec<f64> = starts().map(|start| triangle[start]).collect();
-    add_noise(&mut diagonal, std, rng);
+    StepNoise::draw(rng, std).add_f64(0, &mut diagonal);
     // The constant is rounded up, and so is the product.
-    add_noise(triangle, (std * std::f64::consts::FRAC_1_SQRT_2).next_up(), rng);
+    StepNoise::draw(rng, (std * std::f64::consts::FRAC_1_SQRT_2).next_up()).add_f64(0, triangle);
     for (start, value) in starts().zip(diagonal) {
         triangle[start] = value;
     }
@@ -343,7 +332,7 @@ fn regularised_factor(triangle: &[f64], size: usize, ridge: f64) -> Result<Lower
     const DOUBLINGS: i32 = 64;
     (0..DOUBLINGS)
         .find_map(|doublings| Lower::cholesky(triangle, size, ridge * 2f64.powi(doublings)))
-        .ok_or_else(|| TrainError::mismatch("noisy covariance", "finite values", "others"))
+        .ok_or_else(|| LinearError::mismatch("noisy covariance", "finite values", "others"))
 }
 
 #[cfg(test)]
@@ -351,7 +340,7 @@ mod tests {
     use dp_accounting::NeighbouringRelation;
 
     use super::*;
-    use crate::{Purpose, Randomness};
+    use dp_train::{Purpose, Randomness};
 
     /// Correlated rows of norm 1 around a mean that is not 0.
     fn rows(n: usize, d: usize) -> Vec<f32> {
@@ -450,16 +439,19 @@ mod tests {
     fn one_record_changes_the_sums_by_at_most_one() {
         let (n, d) = (700, 6);
         let all = rows(n, d);
-        let grid = Grid::for_records(n).unwrap();
+        let grid = Grid::for_products(n).unwrap();
         let unit = grid.per_unit();
         for blanked in [0, 1, 333, n - 1] {
             let mut without = all.clone();
             without[blanked * d..(blanked + 1) * d].fill(0.0);
-            let norm: f64 =
-                grid.sum(&all, d).iter().zip(grid.sum(&without, d)).map(|(a, b)| ((a - b) / unit).powi(2)).sum();
+            let norm: f64 = row_sum(grid, &all, d)
+                .iter()
+                .zip(row_sum(grid, &without, d))
+                .map(|(a, b)| ((a - b) / unit).powi(2))
+                .sum();
             assert!(norm <= 1.0 && norm > 0.999, "{norm}");
             let gram = |rows: &[f32]| {
-                grid.gram(n, d, |range| Ok(rows[range.start * d..range.end * d].to_vec()), NonZeroUsize::MIN).unwrap()
+                gram(grid, n, d, |range| Ok(rows[range.start * d..range.end * d].to_vec()), NonZeroUsize::MIN).unwrap()
             };
             let (mut square, mut place) = (0.0, 0);
             let (with, without) = (gram(&all), gram(&without));

@@ -2,7 +2,7 @@
 
 use dp_accounting::{Delta, Epsilon, NoiseMultiplier, analytic_gaussian_noise_multiplier};
 
-use crate::error::{Result, TrainError};
+use crate::error::{LinearError, Result};
 
 /// The budget of a composition of Gaussian releases without sampling.
 ///
@@ -14,7 +14,7 @@ use crate::error::{Result, TrainError};
 /// **Example**
 /// ```
 /// use dp_accounting::{Delta, Epsilon};
-/// use dp_train::conditioning::GaussianBudget;
+/// use dp_linear::GaussianBudget;
 /// let budget = GaussianBudget::new(Epsilon::new(1.0)?, Delta::new(1e-5)?)?;
 /// assert!((budget.mu() - 1.0 / 3.730_63).abs() < 1e-6);
 /// // A quarter of μ² takes twice the noise; 25 releases within it take five times as much again.
@@ -31,7 +31,7 @@ impl GaussianBudget {
     /// Everything that ε and δ allow.
     ///
     /// # Errors
-    /// [`TrainError::Accounting`] for an infinite ε.
+    /// [`LinearError::Accounting`] for an infinite ε.
     pub fn new(epsilon: Epsilon, delta: Delta) -> Result<Self> {
         Ok(Self { sigma: analytic_gaussian_noise_multiplier(epsilon, delta)?.get() })
     }
@@ -47,14 +47,14 @@ impl GaussianBudget {
     /// up to 1 stay within ε.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] unless the share is above 0 and at most 1, and the count at
+    /// [`LinearError::InvalidParameter`] unless the share is above 0 and at most 1, and the count at
     /// least 1.
     pub fn noise_multiplier(&self, share: f64, count: u64) -> Result<NoiseMultiplier> {
         if !(share > 0.0 && share <= 1.0) {
-            return Err(TrainError::invalid("share", share, "above 0, at most 1"));
+            return Err(LinearError::invalid("share", share, "above 0, at most 1"));
         }
         if count == 0 {
-            return Err(TrainError::invalid("count", count, "at least 1"));
+            return Err(LinearError::invalid("count", count, "at least 1"));
         }
         Ok(NoiseMultiplier::new(self.sigma * (count as f64 / share).sqrt() * (1.0 + 1e-12))?)
     }

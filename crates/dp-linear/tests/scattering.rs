@@ -2,8 +2,8 @@
 
 use std::num::NonZeroUsize;
 
-use dp_train::ImageShape;
-use dp_train::scattering::{Scattering, ScatteringConfig};
+use dp_engine::ImageShape;
+use dp_linear::scattering::{Scattering, ScatteringConfig};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ struct Case {
 /// value; so is ours.
 #[test]
 fn values_are_kymatios() {
-    let golden: Golden = serde_json::from_str(include_str!("../golden/scattering.json")).unwrap();
+    let golden: Golden = serde_json::from_str(include_str!("golden/scattering.json")).unwrap();
     for case in golden.cases {
         let Case { height, width, channels, log2_scale, angles, order, .. } = case;
         let image = ImageShape { height, width, channels };

@@ -1,10 +1,10 @@
 //! Averaging over neighbourhoods, subsampling and cutting off the margin, as two small matrices.
 
+use dp_engine::vector_math::vectorise;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
 use super::filters::low_pass_axis;
-use dp_engine::vector_math::vectorise;
 
 /// Columns of results that are formed side by side, in one register.
 const LANES: usize = 8;

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use dp_train::ranks::{Alone, Collective};
+use dp_engine::collective::{Alone, Collective};
 
 /// Records that are read together.
-pub(crate) const BLOCK: usize = 4_096;
+pub const BLOCK: usize = 4_096;
 
 /// Some records: the features that are not 0, and the class of each.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SparseBlock {
+pub struct SparseBlock {
     /// Where each row begins; one more at the end.
     starts: Vec<usize>,
     columns: Vec<u32>,
@@ -17,9 +17,10 @@ pub(crate) struct SparseBlock {
     labels: Vec<u32>,
 }
 
+#[expect(clippy::len_without_is_empty, reason = "nobody asks")]
 impl SparseBlock {
     /// Forgets all rows and keeps the memory.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.starts.clear();
         self.starts.push(0);
         self.columns.clear();
@@ -28,7 +29,7 @@ impl SparseBlock {
     }
 
     /// Appends a row by its features in order. A row without any is a blank one: it counts nowhere.
-    pub(crate) fn push_row(&mut self, label: u32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
+    pub fn push_row(&mut self, label: u32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
         if self.starts.is_empty() {
             self.starts.push(0);
         }
@@ -43,12 +44,12 @@ impl SparseBlock {
     }
 
     /// Number of rows.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.labels.len()
     }
 
     /// A row.
-    pub(crate) fn row(&self, index: usize) -> SparseRow<'_> {
+    pub fn row(&self, index: usize) -> SparseRow<'_> {
         let range = self.starts[index]..self.starts[index + 1];
         SparseRow {
             columns: &self.columns[range.clone()],
@@ -60,26 +61,30 @@ impl SparseBlock {
 
 /// One record.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct SparseRow<'a> {
-    pub(crate) columns: &'a [u32],
-    pub(crate) values: &'a [f32],
-    pub(crate) label: usize,
+pub struct SparseRow<'a> {
+    /// Columns of the features that are not 0.
+    pub columns: &'a [u32],
+    /// Their values.
+    pub values: &'a [f32],
+    /// The class.
+    pub label: usize,
 }
 
 impl SparseRow<'_> {
     /// Features that are not 0.
-    pub(crate) fn features(&self) -> impl Iterator<Item = (usize, f64)> + Clone + '_ {
+    pub fn features(&self) -> impl Iterator<Item = (usize, f64)> + Clone + '_ {
         self.columns.iter().zip(self.values).map(|(&column, &value)| (column as usize, f64::from(value)))
     }
 
     /// Whether the record was blanked.
-    pub(crate) fn is_blank(&self) -> bool {
+    pub fn is_blank(&self) -> bool {
         self.columns.is_empty()
     }
 }
 
 /// Where rows come from: memory, or a file that is read again in every pass.
-pub(crate) trait RowSource: Sync {
+#[expect(clippy::len_without_is_empty, reason = "a training has records")]
+pub trait RowSource: Sync {
     /// Number of records, blank ones included: public.
     fn len(&self) -> usize;
 
@@ -113,5 +118,32 @@ impl RowSource for (SparseBlock, usize) {
         for index in range {
             visit(index, self.0.row(index));
         }
+    }
+}
+
+/// Scales a row to a norm just below 1, or to zeros where that cannot be done.
+///
+/// Values are rounded to single precision after scaling, by at most 2⁻²⁴ of each and 2⁻¹⁵⁰ for the
+/// smallest, so a factor of `1 − 2⁻²³` keeps the norm of what is stored at most 1.
+pub(crate) fn scale_to_unit(row: &mut [f32]) {
+    let norm = row.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt();
+    if !(norm.is_finite() && norm > 1e-30) {
+        row.fill(0.0);
+        return;
+    }
+    let factor = (1.0 - 2f64.powi(-23)) / norm;
+    for value in row {
+        *value = (f64::from(*value) * factor) as f32;
+    }
+}
+
+/// Scales every row, `[n_records, n_features]`, to a norm just below 1, by no look at any other
+/// row.
+///
+/// **Edge cases.** A row of zeros, or one that is not finite, becomes a row of zeros. Values left
+/// over that are no whole row stay as they are.
+pub fn unit_rows(rows: &mut [f32], n_features: usize) {
+    for row in rows.chunks_exact_mut(n_features.max(1)) {
+        scale_to_unit(row);
     }
 }

@@ -2,6 +2,9 @@
 
 use std::num::NonZeroUsize;
 
+use dp_engine::ImageShape;
+use dp_engine::Threads;
+use dp_engine::vector_math::vectorise;
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex32;
 use serde::{Deserialize, Serialize};
@@ -9,10 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::filters::Transfer;
 use super::low_pass::LowPass;
 use super::spectrum::Spectrum;
-use crate::error::{Result, TrainError};
-use dp_engine::ImageShape;
-use dp_engine::Threads;
-use dp_engine::vector_math::vectorise;
+use crate::error::{LinearError, Result};
 
 /// Options of a scattering transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -47,16 +47,16 @@ impl ScatteringConfig {
         let largest = side.checked_ilog2().unwrap_or(0) as usize;
         if self.log2_scale == 0 || self.log2_scale > largest {
             let expected = format!("1 to {largest}, so that 2^J is at most the image's side of {side}");
-            return Err(TrainError::invalid("scattering.log2_scale", self.log2_scale, expected));
+            return Err(LinearError::invalid("scattering.log2_scale", self.log2_scale, expected));
         }
         if !(1..=64).contains(&self.angles) {
-            return Err(TrainError::invalid("scattering.angles", self.angles, "1 to 64"));
+            return Err(LinearError::invalid("scattering.angles", self.angles, "1 to 64"));
         }
         if !(1..=2).contains(&self.order) {
-            return Err(TrainError::invalid("scattering.order", self.order, "1 or 2"));
+            return Err(LinearError::invalid("scattering.order", self.order, "1 or 2"));
         }
         if image.channels == 0 {
-            return Err(TrainError::invalid("image.channels", 0, "at least 1"));
+            return Err(LinearError::invalid("image.channels", 0, "at least 1"));
         }
         Ok(())
     }
@@ -81,7 +81,7 @@ impl ScatteringConfig {
 /// **Example**
 /// ```
 /// use std::num::NonZeroUsize;
-/// use dp_train::scattering::{Scattering, ScatteringConfig};
+/// use dp_linear::scattering::{Scattering, ScatteringConfig};
 /// use dp_train::ImageShape;
 /// let image = ImageShape { channels: 1, height: 28, width: 28 };
 /// let scattering = Scattering::new(ScatteringConfig::default(), image)?;
@@ -91,7 +91,7 @@ impl ScatteringConfig {
 /// for channels in features.chunks_exact(81) {
 ///     assert!((channels[0] - 0.5).abs() < 1e-4 && channels[1..].iter().all(|v| v.abs() < 1e-6));
 /// }
-/// # Ok::<(), dp_train::TrainError>(())
+/// # Ok::<(), dp_linear::LinearError>(())
 /// ```
 pub struct Scattering {
     config: ScatteringConfig,
@@ -113,7 +113,7 @@ impl Scattering {
     /// Makes the filters for images of this shape.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] unless `1 ≤ J` with `2^J` at most the shorter side, 1 to 64
+    /// [`LinearError::InvalidParameter`] unless `1 ≤ J` with `2^J` at most the shorter side, 1 to 64
     /// angles, order 1 or 2 and at least one channel.
     pub fn new(config: ScatteringConfig, image: ImageShape) -> Result<Self> {
         config.validate(image)?;
@@ -146,8 +146,8 @@ impl Scattering {
     /// Results of all images.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] unless there is a whole number of images;
-    /// [`TrainError::InvalidParameter`] if the system has no more threads to give.
+    /// [`LinearError::Mismatch`] unless there is a whole number of images;
+    /// [`LinearError::InvalidParameter`] if the system has no more threads to give.
     pub fn transform(&self, images: &[f32], threads: NonZeroUsize) -> Result<Vec<f32>> {
         let output = self.output();
         let (plane, channels) = (output.height * output.width, output.channels);
@@ -167,7 +167,7 @@ impl Scattering {
         let size = self.image.len();
         if !images.len().is_multiple_of(size) {
             let expected = format!("a multiple of {size}, the size of an image");
-            return Err(TrainError::mismatch("pixels of all images", expected, images.len()));
+            return Err(LinearError::mismatch("pixels of all images", expected, images.len()));
         }
         Ok(images.len() / size)
     }

@@ -9,8 +9,8 @@ use std::hint::black_box;
 use std::num::NonZeroUsize;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use dp_train::ImageShape;
-use dp_train::scattering::{ImageFeatures, ImageFeaturesConfig, Scattering, ScatteringConfig};
+use dp_engine::ImageShape;
+use dp_linear::scattering::{ImageFeatures, ImageFeaturesConfig, Scattering, ScatteringConfig};
 
 const IMAGES: usize = 500;
 

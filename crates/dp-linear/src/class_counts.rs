@@ -1,11 +1,11 @@
 //! How many records each class has, with noise.
 
 use dp_accounting::{Ledger, NoiseMultiplier};
+use dp_engine::Grid;
 use rand_chacha::ChaCha20Rng;
 
-use super::grid::class_counts;
-use super::release::{add_noise, record};
-use crate::error::{Result, TrainError};
+use crate::error::{LinearError, Result};
+use crate::release::record;
 
 /// Noisy class counts and the priors that follow from them.
 ///
@@ -22,8 +22,8 @@ impl ClassCounts {
     /// Releases the counts and notes the release in the ledger.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] for fewer than two classes; [`TrainError::Mismatch`] if a
-    /// label is out of range (the message names the record); [`TrainError::Accounting`] if the
+    /// [`LinearError::InvalidParameter`] for fewer than two classes; [`LinearError::Mismatch`] if a
+    /// label is out of range (the message names the record); [`LinearError::Accounting`] if the
     /// ledger refuses.
     pub fn fit(
         labels: &[u32],
@@ -33,15 +33,25 @@ impl ClassCounts {
         ledger: &mut Ledger,
     ) -> Result<Self> {
         if n_classes < 2 {
-            return Err(TrainError::invalid("n_classes", n_classes, "at least 2"));
+            return Err(LinearError::invalid("n_classes", n_classes, "at least 2"));
         }
         if let Some(i) = labels.iter().position(|&label| label as usize >= n_classes) {
-            return Err(TrainError::mismatch(format!("label of record {i}"), format!("0..{n_classes}"), labels[i]));
+            return Err(LinearError::mismatch(format!("label of record {i}"), format!("0..{n_classes}"), labels[i]));
         }
         record(ledger, noise_multiplier)?;
-        let mut counts = class_counts(labels.iter().copied(), n_classes);
-        add_noise(&mut counts, noise_multiplier.get(), rng);
-        Ok(Self { counts, std: noise_multiplier.get() })
+        Ok(Self::of(count_labels(labels.iter().copied(), n_classes), noise_multiplier, 1, rng))
+    }
+
+    /// Exact counts with noise, for a release that the caller's ledger has: a unit of privacy has at
+    /// most `records_per_unit` records.
+    pub(crate) fn of(
+        exact: Vec<f64>,
+        noise_multiplier: NoiseMultiplier,
+        records_per_unit: u64,
+        rng: &mut ChaCha20Rng,
+    ) -> Self {
+        let std = noise_multiplier.get() * records_per_unit as f64;
+        Self { counts: Grid::for_counts().release(exact, std, rng), std }
     }
 
     /// The counts as they were released: any of them may be negative.
@@ -62,12 +72,23 @@ impl ClassCounts {
     }
 }
 
+/// How many records of each class there are: integers. Labels out of range are not counted.
+pub(crate) fn count_labels(labels: impl Iterator<Item = u32>, n_classes: usize) -> Vec<f64> {
+    let mut counts = vec![0.0; n_classes];
+    for label in labels {
+        if let Some(count) = counts.get_mut(label as usize) {
+            *count += 1.0;
+        }
+    }
+    counts
+}
+
 #[cfg(test)]
 mod tests {
     use dp_accounting::NeighbouringRelation;
 
     use super::*;
-    use crate::{Purpose, Randomness};
+    use dp_train::{Purpose, Randomness};
 
     #[test]
     fn counts_are_released_once_and_priors_are_positive() {
@@ -89,5 +110,10 @@ mod tests {
         assert_eq!(error, "label of record 1: expected 0..3, got 3");
         // What is refused is not released.
         assert_eq!(ledger.entries().len(), 1);
+    }
+
+    #[test]
+    fn classes_are_counted() {
+        assert_eq!(count_labels([2, 0, 2, 9].into_iter(), 3), [1.0, 0.0, 2.0]);
     }
 }

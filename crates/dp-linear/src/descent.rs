@@ -1,14 +1,13 @@
 //! Accelerated descent with noisy gradients over all records, and the mean of its later half.
 
-use std::path::Path;
-
+use dp_engine::Grid;
 use serde::{Deserialize, Serialize};
 
-use super::exact::{Grid, sum_rows};
-use super::rows::{RowSource, SparseRow};
-use super::scales::{FeatureFacts, Scales};
-use super::{Linear, Settings, Streams};
-use crate::error::FairdpError;
+use crate::error::{LinearError, Result};
+use crate::exact::sum_rows;
+use crate::rows::{RowSource, SparseRow};
+use crate::scales::{FeatureFacts, Scales};
+use crate::solver::{Linear, Settings, Streams};
 
 /// Largest share of a step that the next one repeats.
 const MOST_MOMENTUM: f64 = 0.9;
@@ -22,8 +21,9 @@ const MARGIN: f64 = 1.0 / (1_u64 << 30) as f64;
 /// Where a run is. With the run's key it is all that is needed to continue it, and as secret as the
 /// noise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct State {
-    pub(crate) step: u64,
+pub struct State {
+    /// Steps taken.
+    pub step: u64,
     parameters: Vec<f64>,
     before: Vec<f64>,
     sum: Vec<f64>,
@@ -31,7 +31,7 @@ pub(crate) struct State {
 
 impl State {
     /// Refuses where another run was.
-    fn checked(self, n_parameters: usize, n_steps: u64) -> crate::Result<Self> {
+    fn checked(self, n_parameters: usize, n_steps: u64) -> Result<Self> {
         let lengths = [&self.parameters, &self.before, &self.sum].map(Vec::len);
         if lengths != [n_parameters; 3] || self.step > n_steps {
             let problem = format!(
@@ -39,7 +39,7 @@ impl State {
                  steps; start it again in another folder",
                 self.step
             );
-            return Err(FairdpError::file(Path::new("checkpoint.json"), problem));
+            return Err(LinearError::State(problem));
         }
         Ok(self)
     }
@@ -47,16 +47,19 @@ impl State {
 
 /// How fast a run goes: from public numbers and released class shares.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Pace {
-    pub(crate) rate: f64,
-    pub(crate) momentum: f64,
-    pub(crate) ridge: f64,
+pub struct Pace {
+    /// Learning rate.
+    pub rate: f64,
+    /// Share of a step that the next one repeats.
+    pub momentum: f64,
+    /// Weight of the penalty on squares.
+    pub ridge: f64,
 }
 
 impl Pace {
     /// `noise`: that of the whole run's mean gradient in one direction, on features of mean
     /// square 1.
-    pub(crate) fn of(noise: f64, n_records: usize, width: usize, priors: &[f64], facts: FeatureFacts) -> Self {
+    pub fn of(noise: f64, n_records: usize, width: usize, priors: &[f64], facts: FeatureFacts) -> Self {
         let variance = RESIDUAL * priors.iter().map(|prior| prior * (1.0 - prior)).fold(0.0, f64::max);
         // What it does to a logit.
         let in_logits = noise * (width as f64).sqrt() / variance;
@@ -88,7 +91,7 @@ struct Scratch {
 }
 
 #[expect(clippy::too_many_arguments, reason = "the parts of one computation, each of another origin")]
-pub(super) fn descend(
+pub(crate) fn descend<E: From<LinearError>>(
     rows: &impl RowSource,
     priors: &[f64],
     facts: FeatureFacts,
@@ -96,8 +99,8 @@ pub(super) fn descend(
     settings: &Settings,
     streams: &impl Streams,
     saved: Option<State>,
-    progress: &mut (dyn FnMut(&State) -> crate::Result<()> + Send),
-) -> crate::Result<Linear> {
+    progress: &mut (dyn FnMut(&State) -> Result<(), E> + Send),
+) -> Result<Linear, E> {
     let n = rows.len() as f64;
     let (width, binary) = (rows.width(), priors.len() == 2);
     let n_outputs = if binary { 1 } else { priors.len() };
@@ -106,7 +109,7 @@ pub(super) fn descend(
     // A residual is at most 1 for one output, √2 for a softmax.
     let residual: f64 = if binary { 1.0 } else { std::f64::consts::SQRT_2 };
     let bound = residual * scales.row_bound;
-    let descent = Descent { n_outputs, width, scales, offsets, grid: Grid::new(bound, rows.len()) };
+    let descent = Descent { n_outputs, width, scales, offsets, grid: Grid::for_values(bound, rows.len()) };
 
     let std = settings.gradients.get() * bound * settings.records_per_unit as f64;
     let Pace { rate, momentum, ridge } =
@@ -153,7 +156,7 @@ pub(super) fn descend(
 
 impl Descent<'_> {
     /// The sum of all records' bounded gradients, in steps of the grid.
-    fn gradient(&self, rows: &impl RowSource, parameters: &[f64]) -> crate::Result<Vec<f64>> {
+    fn gradient(&self, rows: &impl RowSource, parameters: &[f64]) -> Result<Vec<f64>> {
         let scratch = || Scratch { scaled: Vec::new(), residuals: vec![0.0; self.n_outputs] };
         sum_rows(rows, parameters.len(), scratch, |scratch, _, row, sum| self.add(row, parameters, scratch, sum))
     }
@@ -195,7 +198,7 @@ fn residuals(logits: &mut [f64], label: usize) {
 }
 
 /// `1/(1 + e⁻ᶻ)` without overflow.
-pub(crate) fn sigmoid(logit: f64) -> f64 {
+pub fn sigmoid(logit: f64) -> f64 {
     if logit >= 0.0 {
         1.0 / (1.0 + libm::exp(-logit))
     } else {
@@ -205,7 +208,7 @@ pub(crate) fn sigmoid(logit: f64) -> f64 {
 }
 
 /// Probabilities in the place of logits.
-pub(crate) fn softmax(logits: &mut [f64]) {
+pub fn softmax(logits: &mut [f64]) {
     let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let mut total = 0.0;
     for logit in &mut *logits {

@@ -1,10 +1,12 @@
 //! How often each feature occurs, released once, and the scales that follow.
 
 use dp_accounting::NoiseMultiplier;
+use dp_engine::Grid;
 use rand_chacha::ChaCha20Rng;
 
-use super::exact::{Grid, sum_rows};
-use super::rows::RowSource;
+use crate::error::Result;
+use crate::exact::sum_rows;
+use crate::rows::RowSource;
 
 /// A feature is taken to be at least this many standard deviations of the noise: what is rarer
 /// cannot be told from nothing.
@@ -12,23 +14,23 @@ const LEAST: f64 = 2.0;
 
 /// Factors by which features are multiplied, and the bound on a scaled row.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Scales {
+pub struct Scales {
     /// One factor per feature: one over the root of its mean square.
-    pub(crate) factors: Vec<f64>,
+    pub factors: Vec<f64>,
     /// Rows are shortened to this length: the root of the mean square length.
-    pub(crate) row_bound: f64,
+    pub row_bound: f64,
 }
 
 /// What is public about the features.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct FeatureFacts {
+pub struct FeatureFacts {
     /// The constant's position and value.
-    pub(crate) constant: (usize, f64),
+    pub constant: (usize, f64),
     /// Bound on the norm of the squares of a row's other features, `√Σ x⁴`.
-    pub(crate) squares: f64,
+    pub squares: f64,
     /// Largest eigenvalue that second moments of scaled rows can have: one for every set of
     /// features that exclude each other.
-    pub(crate) largest_eigenvalue: f64,
+    pub largest_eigenvalue: f64,
 }
 
 impl Scales {
@@ -37,15 +39,18 @@ impl Scales {
     /// **Guarantee.** A record adds the squares of its features, a vector of norm at most
     /// `facts.squares`; a longer one counts as blank. With `records_per_unit` records the noise
     /// grows by that factor.
-    pub(crate) fn fit(
+    ///
+    /// # Errors
+    /// [`LinearError::Train`](crate::LinearError::Train) if a rank is gone.
+    pub fn fit(
         rows: &impl RowSource,
         facts: FeatureFacts,
         noise_multiplier: NoiseMultiplier,
         records_per_unit: f64,
         rng: &mut ChaCha20Rng,
-    ) -> crate::Result<Self> {
+    ) -> Result<Self> {
         let (constant, value) = facts.constant;
-        let grid = Grid::new(facts.squares, rows.len());
+        let grid = Grid::for_values(facts.squares, rows.len());
         let sum = sum_rows(
             rows,
             rows.width(),

@@ -2,12 +2,13 @@
 
 use std::num::NonZeroUsize;
 
+use dp_engine::ImageShape;
+use dp_engine::vector_math::vectorise;
 use serde::{Deserialize, Serialize};
 
 use super::transform::{Scattering, ScatteringConfig};
-use crate::error::{Result, TrainError};
-use dp_engine::ImageShape;
-use dp_engine::vector_math::vectorise;
+use crate::error::{LinearError, Result};
+use crate::rows::scale_to_unit;
 
 /// What is added to a variance before its root is taken, as in PyTorch's `GroupNorm`.
 const EPSILON: f64 = 1e-5;
@@ -71,7 +72,7 @@ impl Default for ImageFeaturesConfig {
 /// ```
 /// use std::num::NonZeroUsize;
 /// use dp_train::ImageShape;
-/// use dp_train::scattering::{ImageFeatures, ImageFeaturesConfig};
+/// use dp_linear::scattering::{ImageFeatures, ImageFeaturesConfig};
 /// let image = ImageShape { height: 28, width: 28, channels: 1 };
 /// let features = ImageFeatures::new(ImageFeaturesConfig::default(), image)?;
 /// let pixels: Vec<f32> = (0..28 * 28).map(|i| (i % 28) as f32 / 27.0).collect();
@@ -79,7 +80,7 @@ impl Default for ImageFeaturesConfig {
 /// let norm: f64 = row.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt();
 /// assert_eq!((row.len(), features.n_features()), (1_296, 1_296));
 /// assert!(norm <= 1.0 && norm > 1.0 - 1e-6);
-/// # Ok::<(), dp_train::TrainError>(())
+/// # Ok::<(), dp_linear::LinearError>(())
 /// ```
 pub struct ImageFeatures {
     config: ImageFeaturesConfig,
@@ -92,7 +93,7 @@ impl ImageFeatures {
     /// For images of this shape.
     ///
     /// # Errors
-    /// [`TrainError::InvalidParameter`] if the groups do not divide the maps, there are fewer
+    /// [`LinearError::InvalidParameter`] if the groups do not divide the maps, there are fewer
     /// frequencies than asked for, or as [`Scattering::new`].
     pub fn new(config: ImageFeaturesConfig, image: ImageShape) -> Result<Self> {
         let scattering = Scattering::new(config.scattering, image)?;
@@ -100,13 +101,13 @@ impl ImageFeatures {
         if let Some(groups) = config.groups
             && (groups == 0 || !channels.is_multiple_of(groups))
         {
-            return Err(TrainError::invalid("features.groups", groups, format!("a divisor of the {channels} maps")));
+            return Err(LinearError::invalid("features.groups", groups, format!("a divisor of the {channels} maps")));
         }
         let side = height.min(width);
         let cosines = match config.frequencies {
             Some(kept) if !(1..=side).contains(&kept) => {
                 let expected = format!("1 to {side}, the shorter side of a map");
-                return Err(TrainError::invalid("features.frequencies", kept, expected));
+                return Err(LinearError::invalid("features.frequencies", kept, expected));
             }
             Some(kept) => Some([cosines(kept, height), cosines(kept, width)]),
             None => None,
@@ -202,22 +203,6 @@ fn keep_low_frequencies(maps: &[f32], (height, width): (usize, usize), cosines: 
                 *out = line.iter().zip(weights).map(|(a, b)| a * b).sum();
             }
         }
-    }
-}
-
-/// Scales a row to a norm just below 1, or to zeros where that cannot be done.
-///
-/// Values are rounded to single precision after scaling, by at most 2⁻²⁴ of each and 2⁻¹⁵⁰ for the
-/// smallest, so a factor of `1 − 2⁻²³` keeps the norm of what is stored at most 1.
-pub(crate) fn scale_to_unit(row: &mut [f32]) {
-    let norm = row.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt();
-    if !(norm.is_finite() && norm > 1e-30) {
-        row.fill(0.0);
-        return;
-    }
-    let factor = (1.0 - 2f64.powi(-23)) / norm;
-    for value in row {
-        *value = (f64::from(*value) * factor) as f32;
     }
 }
 

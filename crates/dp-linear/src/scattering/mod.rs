@@ -18,6 +18,5 @@ mod low_pass;
 mod spectrum;
 mod transform;
 
-pub(crate) use features::scale_to_unit;
 pub use features::{Compression, ImageFeatures, ImageFeaturesConfig};
 pub use transform::{Scattering, ScatteringConfig};
