@@ -1,4 +1,4 @@
-//! What every accountant can do.
+//! The interface of every accountant.
 
 use serde::{Deserialize, Serialize};
 
@@ -78,8 +78,8 @@ pub struct DeltaBound {
 }
 
 impl DeltaBound {
-    /// What it is worth, without conditions: nominal if it is an estimate, or 1, which promises
-    /// nothing; else certified.
+    /// Its mark, without conditions: nominal if it is an estimate, or 1, which promises nothing;
+    /// else certified.
     pub fn mark(&self) -> Mark {
         match self.certainty {
             Certainty::Bound | Certainty::FallBack { .. } if self.delta < 1.0 => Mark::Certified,
@@ -135,7 +135,7 @@ pub trait Accountant {
     /// are.
     ///
     /// # Errors
-    /// Those of [`delta`](Self::delta).
+    /// As [`delta`](Self::delta).
     fn exchanged_delta(&self, epsilon: Epsilon) -> Result<DeltaBound, AccountingError> {
         self.delta(epsilon)
     }
@@ -152,7 +152,7 @@ pub trait Accountant {
     /// With δ' that of the neighbours exchanged, `δ(-ε) = 1 - e^-ε·(1 - δ'(ε))`.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for NaN, and those of [`delta`](Self::delta).
+    /// [`AccountingError::OutOfRange`] for NaN; otherwise as [`delta`](Self::delta).
     fn privacy_profile(&self, epsilon: f64) -> Result<DeltaBound, AccountingError> {
         if epsilon.is_nan() {
             return Err(AccountingError::OutOfRange { parameter: "epsilon", value: epsilon, accepted: "a number" });

@@ -70,7 +70,8 @@ impl Calibration<RdpAccountant> {
 }
 
 impl<A: Accountant + Clone> Calibration<A> {
-    /// What is left of a budget after everything `spent` has composed, by the same accountant.
+    /// Calibrates to the budget that is left after everything `spent` has composed, by the same
+    /// accountant.
     ///
     /// # Errors
     /// [`AccountingError::OutOfRange`] unless the target is positive and finite.
@@ -106,7 +107,7 @@ impl<A: Accountant + Clone> Calibration<A> {
     /// ε of what was spent and this event together.
     ///
     /// # Errors
-    /// Those of the accountant.
+    /// As [`Accountant::compose`] and [`Accountant::epsilon`].
     pub fn epsilon_of(&self, event: &DpEvent, count: u64) -> Result<Epsilon, AccountingError> {
         let mut accountant = self.spent.clone();
         accountant.compose(event, count)?;

@@ -185,8 +185,8 @@ impl Composition {
         self.parts.iter().any(|(mechanism, _)| *mechanism == Mechanism::NonPrivate)
     }
 
-    /// What remains without the mechanisms that fail altogether, and the logarithm of the
-    /// probability that none of them does.
+    /// The composition without the mechanisms that may fail altogether, and the logarithm of the
+    /// probability that none of them fails.
     pub(crate) fn without_failures(&self) -> (Self, f64) {
         let mut rest = Self::new(self.relation);
         let mut log_survival = 0.0;
@@ -286,8 +286,7 @@ impl Composition {
         }
     }
 
-    /// Of alternatives, the one that dominates all others is all there is to account for; else they
-    /// stay together.
+    /// Reduces alternatives to the one that dominates all others, if there is one.
     fn add_one_of(&mut self, events: &[DpEvent], count: u64) -> Result<(), AccountingError> {
         if events.is_empty() {
             return Err(AccountingError::OutOfRange {
@@ -313,8 +312,8 @@ impl Composition {
         }
     }
 
-    /// Whether every profile of the other is at most this one's, as far as that follows from parts
-    /// alone: less noise, a larger rate or more repetitions of the same kind never hide more.
+    /// Whether this composition dominates another, as far as that follows from parts alone: less
+    /// noise, a larger rate or more repetitions of the same kind never hide more.
     fn dominates(&self, other: &Self) -> bool {
         let precision = |of: &Self| -> f64 {
             let one = |(mechanism, n): &(Mechanism, u64)| match mechanism {

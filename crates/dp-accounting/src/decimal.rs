@@ -82,8 +82,8 @@ pub fn scientific(value: f64, decimals: usize, rounding: Rounding) -> String {
     format!("{sign}{digits}e{exponent}")
 }
 
-/// A bound in print: [`decimal`], or [`scientific`] with as many digits where a decimal would show
-/// none.
+/// A bound in print: [`decimal`], or [`scientific`] with the same number of digits where a decimal
+/// would show none.
 pub(crate) fn bound(value: f64, decimals: usize, rounding: Rounding) -> String {
     let digits = decimals.saturating_sub(1);
     if value > 0.0 && value < libm::exp10(-(decimals as f64)) {
@@ -134,7 +134,7 @@ mod tests {
         assert!(decimal(f64::NAN, 2, Rounding::Up).contains("NaN"));
     }
 
-    /// What a number is printed as with enough digits is printed with no more and no less.
+    /// A number that was printed with enough digits is printed the same again.
     #[test]
     fn decimals_that_fit_stay() {
         for hundredths in 0..2_000_u32 {

@@ -33,7 +33,7 @@ pub enum AccountingError {
         accountant: &'static str,
         /// The event, named.
         event: String,
-        /// What to use instead.
+        /// The alternatives.
         possible: &'static str,
     },
     /// No value of the calibrated parameter meets the target.
@@ -111,7 +111,7 @@ pub enum AccountingError {
     /// Something is missing in a question.
     #[error("give {needed}")]
     Incomplete {
-        /// What is needed.
+        /// The missing fields.
         needed: &'static str,
     },
     /// Two parts of a question exclude each other.

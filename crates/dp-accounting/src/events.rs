@@ -1,5 +1,4 @@
-//! What a program released, as plain data. Events say nothing of how they are analysed: accountants
-//! do that.
+//! Releases as plain data. Events describe mechanisms; accountants analyse them.
 
 use serde::{Deserialize, Serialize};
 
@@ -114,7 +113,7 @@ pub enum DpEvent {
     PoissonSampled {
         /// Probability of entering.
         sampling_rate: SamplingRate,
-        /// What is done with the batch.
+        /// The mechanism on the batch.
         event: Box<DpEvent>,
     },
     /// The inner event on a uniformly random subset of fixed size, drawn without replacement.
@@ -123,7 +122,7 @@ pub enum DpEvent {
         n_records: u64,
         /// Records in the batch, at most `n_records`.
         sample_size: u64,
-        /// What is done with the batch.
+        /// The mechanism on the batch.
         event: Box<DpEvent>,
     },
     /// Several events, possibly chosen adaptively.

@@ -7,7 +7,7 @@ const ULP: f64 = f64::EPSILON;
 
 /// Bounds on the δ of a mechanism at one ε.
 ///
-/// Where δ is near 1 its distance to 1 is known to as many digits as δ itself elsewhere.
+/// Where δ is near 1, its distance to 1 has the digits that δ itself has elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Profile {
     /// On `ln δ`.
@@ -19,9 +19,9 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Of `ln δ` and a bound on its error.
+    /// From `ln δ` and a bound on its error.
     fn of_log(log: f64, error: f64) -> Self {
-        // What is not a number bounds nothing.
+        // NaN bounds nothing.
         let log_lower = if (log - error).is_nan() { f64::NEG_INFINITY } else { log - error };
         let log_upper = (log + error).min(0.0);
         let log_upper = if log_upper.is_nan() { 0.0 } else { log_upper };
@@ -33,7 +33,7 @@ impl Profile {
         }
     }
 
-    /// Of `1 - δ` and a bound on its relative error.
+    /// From `1 - δ` and a bound on its relative error.
     fn of_rest(rest: f64, error: f64) -> Self {
         let (rest_lower, rest_upper) = (rest * (1.0 - error), (rest * (1.0 + error)).clamp(f64::MIN_POSITIVE, 1.0));
         Self {
@@ -59,7 +59,7 @@ impl Profile {
         }
     }
 
-    /// What holds for the larger of two δ.
+    /// Bounds on the larger of two δ.
     fn larger(self, other: Self) -> Self {
         Self {
             log_lower: self.log_lower.max(other.log_lower),

@@ -1,4 +1,4 @@
-//! What each group is guaranteed when the groups' clipping thresholds differ.
+//! The guarantee of each group where the groups' clipping thresholds differ.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ const ROUNDING_RATIO: f64 = 1.001;
 /// stop left out are to be recorded with equal thresholds. In advance, the guarantee for all groups
 /// alike is that of the group with the largest threshold in every step.
 ///
-/// **Not covered.** Thresholds that follow from counts of the *same* batch, as those of DPSGD-F and
-/// Naive do: a record above the threshold raises its group's count, and with it the loss that it is
+/// **Not covered.** Thresholds that follow from counts of the *same* batch, as in DPSGD-F and
+/// Naive: a record above the threshold raises its group's count, and with it the loss that it is
 /// charged. In simulations of DPSGD-F at `q` = 0.007, `σ` = 1 a record of a small group needs 1.1
 /// to 1.5 times the Rényi ε that it is charged. Nor is the rounding of a sum, which is that of the
 /// largest threshold: `C_k` must be what a record of the group moves of the sum as it is computed.
@@ -127,7 +127,7 @@ impl GroupAccounting {
     /// Composes the group's events into an accountant.
     ///
     /// # Errors
-    /// Those of [`events`](Self::events) and of the accountant.
+    /// As [`events`](Self::events) and [`Accountant::compose`].
     pub fn compose_into(&self, group: usize, accountant: &mut impl Accountant) -> Result<(), AccountingError> {
         self.events(group)?.iter().try_for_each(|(event, count)| accountant.compose(event, *count))
     }

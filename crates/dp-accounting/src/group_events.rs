@@ -1,4 +1,4 @@
-//! What an event is for a user with several records.
+//! The event for a user with several records.
 
 use crate::{AccountingError, Delta, DpEvent, Epsilon, MixtureOfGaussians, NoiseMultiplier, Rho, SamplingRate};
 
@@ -8,8 +8,8 @@ impl DpEvent {
     ///
     /// **Guarantee.** Of neighbours that differ in one such user, under the relation of the
     /// accountant: their records contribute `records` times the bound at most, and in a Poisson
-    /// batch as many of them as were drawn, binomially distributed. What is known by ε, δ or ρ
-    /// alone grows by the general rules for groups (Vadhan 2017, Lemma 2.2; Bun & Steinke 2016,
+    /// batch a binomial number of them. Mechanisms known by ε, δ or ρ alone grow by the general
+    /// rules for groups (Vadhan 2017, Lemma 2.2; Bun & Steinke 2016,
     /// Proposition 1.9).
     ///
     /// # Errors

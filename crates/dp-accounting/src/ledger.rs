@@ -19,9 +19,9 @@ use crate::{
 /// Who rewrites entries, digests and length together is seen only by a witness: the last digest,
 /// [`digest`](Self::digest), published elsewhere, pins the whole ledger.
 ///
-/// Digests are of a canonical encoding of events with a version of its own, which neither a
-/// compiler nor a JSON writer can change. A ledger of another version is refused: up to version 1
-/// digests were of text that Rust does not promise to keep.
+/// Digests are taken of a canonical encoding of events. The encoding has a version, and neither a
+/// compiler nor a JSON writer can change it. A ledger of another version is refused: up to version
+/// 1 digests were of text that Rust does not promise to keep.
 ///
 /// **Example**
 /// ```
@@ -52,7 +52,7 @@ pub struct LedgerEntry {
 }
 
 impl LedgerEntry {
-    /// What was released.
+    /// The event.
     pub const fn event(&self) -> &DpEvent {
         &self.event
     }
@@ -70,7 +70,7 @@ impl LedgerEntry {
 
 #[derive(Serialize, Deserialize)]
 struct UncheckedLedger {
-    /// Of the digests.
+    /// Version of the digests.
     #[serde(default = "version_without_number")]
     version: u32,
     relation: NeighbouringRelation,
@@ -230,7 +230,7 @@ impl Ledger {
     /// ε of everything in the ledger at this δ, as a bracket by [`PldAccountant`].
     ///
     /// # Errors
-    /// Those of [`PldAccountant::of`] and of its answer.
+    /// As [`PldAccountant::of`] and [`Accountant::epsilon`](crate::Accountant::epsilon).
     ///
     /// # Example
     /// ```

@@ -6,7 +6,7 @@ use crate::{Accountant, AccountingError, Certainty, Delta, DeltaBound, Epsilon, 
 
 /// An accountant whose whole state is a composition and settings.
 pub(crate) trait OverComposition: Accountant + Sized {
-    /// What was composed.
+    /// The composition.
     fn composition(&self) -> &Composition;
 
     /// The same settings with another composition.

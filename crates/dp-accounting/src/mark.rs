@@ -29,11 +29,11 @@ impl std::fmt::Display for Mark {
 
 /// An ε that cannot be printed without its [`Mark`].
 ///
-/// `Display` writes both, ε rounded up to three decimals or as many as the precision says: `2.414
-/// (certified)`; one too small for a digit has an exponent: `4.20e-5 (certified)`. `{:#}` adds what a conditional ε is conditional on. [`Epsilon`] itself has no
-/// `Display`, so this is the way to text. In JSON the fields are `epsilon` (`null` for infinity),
-/// `mark`, `covers`, `not_covered`, and `given` where the mark is conditional; everything in
-/// `given` is in `not_covered` as well.
+/// `Display` writes both. ε is rounded up, to three decimals or to the precision of the format:
+/// `2.414 (certified)`. A very small ε has an exponent: `4.20e-5 (certified)`. `{:#}` adds the
+/// conditions. [`Epsilon`] itself has no `Display`, so this is the way to text. In JSON the fields
+/// are `epsilon` (`null` for infinity), `mark`, `covers`, `not_covered`, and `given` where the mark
+/// is conditional; everything in `given` is in `not_covered` as well.
 ///
 /// **Example**
 /// ```
@@ -71,8 +71,8 @@ struct Unchecked {
 }
 
 impl MarkedEpsilon {
-    /// What an accountant's answer is worth for this scope: nominal if it is an estimate or
-    /// infinite, else conditional if the scope names conditions, else certified.
+    /// Marks an accountant's answer for this scope: nominal if it is an estimate or infinite, else
+    /// conditional if the scope names conditions, else certified.
     pub fn new(bound: &EpsilonBound, scope: &Scope) -> Self {
         let mark = match bound.certainty {
             Certainty::Estimate => Mark::Nominal,
@@ -100,22 +100,22 @@ impl MarkedEpsilon {
         self.epsilon
     }
 
-    /// What it is worth.
+    /// The mark.
     pub const fn mark(&self) -> Mark {
         self.mark
     }
 
-    /// What is released under it.
+    /// The releases that it covers.
     pub fn covers(&self) -> &[String] {
         &self.covers
     }
 
-    /// What depends on the records, or could, and is not under it.
+    /// Everything else that depends on the records, or could.
     pub fn not_covered(&self) -> &[String] {
         &self.not_covered
     }
 
-    /// What it is conditional on; empty for every other mark.
+    /// The conditions of a conditional ε; empty for other marks.
     pub fn conditions(&self) -> &[String] {
         &self.conditions
     }

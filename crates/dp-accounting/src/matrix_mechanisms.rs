@@ -101,11 +101,11 @@ impl From<BandedMatrixFactorisation> for UncheckedBanded {
 /// Sums over the nodes of a binary tree whose leaves are steps, every node with its own Gaussian
 /// noise.
 ///
-/// What is released is every node that the steps complete: all of its `2^l` leaves are steps. Of a
-/// number of steps that is no power of two, the root and other nodes at the tree's edge stay
-/// incomplete. Who releases them, too, as an implementation that pads the tree or always reads its
-/// root does, says so by [`with_incomplete_nodes`](Self::with_incomplete_nodes): a record is then on
-/// one level more.
+/// Every node is released that the steps complete: all of its `2^l` leaves are steps. If the number
+/// of steps is no power of two, the root and other nodes at the tree's edge stay incomplete. An
+/// implementation that pads the tree or always reads its root releases them too:
+/// [`with_incomplete_nodes`](Self::with_incomplete_nodes) says so. A record is then on one more
+/// level.
 ///
 /// **Units.** The noise multiplier divides the standard deviation of one node's noise by the bound
 /// on one record's contribution to one leaf.
@@ -193,7 +193,7 @@ impl TreeAggregation {
         let participations = self.participations.min(self.leaves.div_ceil(self.separation));
         let most = |size: u64| size.div_ceil(self.separation).min(participations) as f64;
         let complete = (0..=self.leaves.ilog2()).map(|level| most(1_u64 << level)).sum::<f64>();
-        // Of incomplete nodes only the root is on a level without complete ones.
+        // Among incomplete nodes, only the root is on a level without complete ones.
         let root = if self.incomplete_nodes && !self.leaves.is_power_of_two() { most(self.leaves) } else { 0.0 };
         participations as f64 * (complete + root)
     }

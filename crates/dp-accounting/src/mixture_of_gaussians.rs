@@ -50,9 +50,9 @@ impl MixtureOfGaussians {
     /// the rounding of its terms is divided out.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless there are as many probabilities as amounts, 1 to 256,
-    /// the amounts are at least 0 and finite, and the probabilities in [0, 1] with sum 1 to within
-    /// 1e-9.
+    /// [`AccountingError::OutOfRange`] unless there is one probability for each of 1 to 256
+    /// amounts, the amounts are at least 0 and finite, and the probabilities in [0, 1] with sum 1
+    /// to within 1e-9.
     pub fn new(
         noise_multiplier: NoiseMultiplier,
         amounts: impl Into<Vec<f64>>,
@@ -76,8 +76,8 @@ impl MixtureOfGaussians {
         if (total - 1.0).abs() > 1e-9 {
             return out_of_range("sum of the probabilities", total, "1 to within 1e-9");
         }
-        // What was normalised stays as it is: a ledger that is read again is the ledger that was
-        // written.
+        // Normalised probabilities stay as they are, so that reading a ledger gives the ledger that
+        // was written.
         if (total - 1.0).abs() > probabilities.len() as f64 * f64::EPSILON {
             for probability in &mut probabilities {
                 *probability /= total;
@@ -117,7 +117,7 @@ impl MixtureOfGaussians {
         self.noise_multiplier
     }
 
-    /// What may be added, in units of the bound on one record's contribution.
+    /// The amounts that may be added, in units of the bound on one record's contribution.
     pub fn amounts(&self) -> &[f64] {
         &self.amounts
     }

@@ -513,7 +513,7 @@ mod tests {
         }
     }
 
-    /// mpmath 1.3, 60 digits for the first term (`loggamma`), and the ratios of the others.
+    /// mpmath 1.3, 60 digits: `loggamma` for the first term, then ratios.
     const TAILS: [(u64, f64, u64, f64); 6] = [
         (10_000_000_000, 0.5, 5_000_250_000, 2.866_664_379_591_427e-7),
         (10_000_000_000, 0.5, 5_000_050_000, 0.158_657_673_650_720_23),

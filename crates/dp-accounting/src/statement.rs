@@ -10,7 +10,7 @@ use crate::{
 /// Where every statement points to.
 const THREAT_MODEL: &str = "docs/threat-model.md";
 
-/// What was protected, from whom, and how well, complete enough to be checked.
+/// A privacy guarantee in words and as data, complete enough to be checked.
 ///
 /// **Example**
 /// ```
@@ -32,7 +32,7 @@ pub struct Statement {
     pub relation: NeighbouringRelation,
     /// Whether the number of records may be published.
     pub record_count_is_public: bool,
-    /// What one record is.
+    /// The unit of privacy.
     pub unit_of_privacy: String,
     /// δ.
     pub delta: Delta,
@@ -59,16 +59,16 @@ pub struct Statement {
 /// The part of a statement that only its author knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
-    /// What one record is, for example `one person's record`.
+    /// One record, in words, for example `one person's record`.
     pub unit_of_privacy: String,
-    /// What is released under the guarantee.
+    /// The releases under the guarantee.
     pub covered: Vec<String>,
-    /// What else was derived from the data and is not under the guarantee, for example `the
+    /// Other results derived from the data, which the guarantee does not cover, for example `the
     /// hyper-parameter search`.
     pub not_covered: Vec<String>,
-    /// What the guarantee is conditional on: constants that depend on the records and shape what is
-    /// released, for example `the scaling, which was fitted on the private records`. With any of
-    /// these, ε is conditional.
+    /// Conditions of the guarantee: constants that depend on the records and shape the releases,
+    /// for example `the scaling, which was fitted on the private records`. With any of these, ε is
+    /// conditional.
     #[serde(default, rename = "given", skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
     /// How many units of privacy there are, `n`, if that is public: a δ of 1/n or more permits that
@@ -78,8 +78,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// What is covered for a unit of privacy, without exceptions or conditions, and without the
-    /// number of records.
+    /// A scope without exceptions, conditions and the number of records.
     pub fn of(unit_of_privacy: impl Into<String>, covered: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self {
             unit_of_privacy: unit_of_privacy.into(),
@@ -95,7 +94,7 @@ impl Statement {
     /// States what [`PldAccountant`] says of the whole ledger.
     ///
     /// # Errors
-    /// Those of [`Self::by`].
+    /// As [`Self::by`].
     pub fn new(ledger: &Ledger, delta: Delta, scope: Scope) -> Result<Self, AccountingError> {
         Self::by(PldAccountant::new(ledger.relation()), ledger, delta, scope)
     }
@@ -145,7 +144,7 @@ impl Statement {
 const FEW_RECORDS: f64 = 1_000.0;
 
 impl Statement {
-    /// What a δ is called that is not below 1/n.
+    /// The warning for a δ that is not below 1/n.
     fn large_delta(&self) -> Option<String> {
         let delta = self.delta.get();
         let n = match self.n_records {

@@ -1,5 +1,4 @@
-//! What an attacker can achieve: error rates, advantage, Bayes risk and the Gaussian that is no
-//! more private.
+//! An attacker's view: error rates, advantage, Bayes risk and the Gaussian that is no more private.
 
 use crate::gaussian::log_gaussian_delta;
 use crate::normal::normal_quantile;
@@ -35,7 +34,7 @@ pub struct TradeOff<'a> {
     accountant: &'a dyn Accountant,
 }
 
-/// What no attack exceeds, and what some attack reaches.
+/// Bounds on the success of attacks, from above and from below.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttackBound {
     /// No attack does better, unless the certainty says that this is an estimate.

@@ -174,7 +174,7 @@ impl TrialCount {
     /// The caller brings the randomness, so that this crate needs none. It must be cryptographic:
     /// who knows `uniform` knows the number of trials.
     ///
-    /// It takes as many steps as the number that it returns. What lies beyond 1 - 2⁻⁵² is cut off.
+    /// It takes `n` steps to return `n`. The tail beyond 1 - 2⁻⁵² is cut off.
     ///
     /// **Edge cases.** Values outside [0, 1) are clamped into it.
     pub fn quantile(self, uniform: f64) -> u64 {

@@ -1,4 +1,4 @@
-//! What goes into a method and what comes out.
+//! A method's input and output.
 
 use crate::{
     CountQuery,

@@ -124,8 +124,8 @@ impl ClipConfig {
         self.queries(context).iter().map(|query| query.noise_multiplier).collect()
     }
 
-    /// Noise multipliers of everything that a step releases: the gradient sum's, then those of its
-    /// counts. They are taken of one batch, so a step is one joint event.
+    /// Noise multipliers of everything that a step releases: the gradient sum, then the counts. All
+    /// are taken of one batch, so a step is one joint event.
     pub fn step_noise_multipliers(&self, context: &PublicContext) -> Vec<f64> {
         std::iter::once(context.noise_multiplier).chain(self.count_noise_multipliers(context)).collect()
     }

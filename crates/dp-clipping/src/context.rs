@@ -1,4 +1,4 @@
-//! What a method may know before it sees a record.
+//! The public facts that a method may use.
 
 use crate::{
     bound::THRESHOLD_RANGE,

@@ -22,7 +22,7 @@ pub(crate) const NOISE_MULTIPLIER_RANGE: RangeInclusive<f64> = 0.0..=(1_u64 << 6
 /// was chosen from the counts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CountQuery {
-    /// What was counted, for example `norms above the threshold`.
+    /// The counted quantity, for example `norms above the threshold`.
     pub name: String,
     /// Standard deviation of the noise divided by `l2_sensitivity`.
     pub noise_multiplier: f64,
@@ -86,7 +86,7 @@ impl Release for Fresh<'_> {
     }
 }
 
-/// Exact counts of a batch that nobody is in: nothing to protect.
+/// Exact counts of an empty batch, which need no noise.
 pub(crate) struct Planned;
 
 impl Release for Planned {

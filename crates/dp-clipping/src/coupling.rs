@@ -15,8 +15,7 @@ pub enum Coupling {
     /// Records are independent: the only certified choice.
     #[default]
     None,
-    /// The gradients are those of the loss with FairLens's two regularisers, which are functions of
-    /// the whole batch.
+    /// The loss has FairLens's two regularisers, which are functions of the whole batch.
     Fairlens {
         /// Weight γ1 of the clipping regulariser R1.
         gamma_1: f64,
@@ -32,7 +31,7 @@ pub enum Coupling {
     DirectionOnly,
 }
 
-/// What FairLens adds to the gradients of a batch.
+/// The form of FairLens's regularisers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FairlensForm {

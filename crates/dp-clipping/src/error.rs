@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The errors of this crate.
 
 /// An invalid parameter, batch or state; the crate has no other failures.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -50,7 +50,7 @@ pub enum ClipError {
     /// A saved state that belongs to another configuration.
     #[error("saved state does not fit this method: {what} differs")]
     StateMismatch {
-        /// What differs.
+        /// The differing part.
         what: &'static str,
     },
 }

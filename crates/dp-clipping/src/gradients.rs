@@ -12,8 +12,8 @@ use crate::{
 /// **Sensitivity.** A blanked record changes the sum by at most [`Clipped::bound`] in f64. In f32 the
 /// bound holds up to rounding, of the sum and within blocks of 32 records: for `n` records it may be
 /// exceeded by `(n + 528) 2⁻²³` of itself, 1.3e-3 for 10,000, and 10,000 records of 1,000 parameters
-/// that are all alike exceed it by 8e-4. Whoever needs the bound in f32 calibrates the noise to that
-/// much more, or sums in f64.
+/// that are all alike exceed it by 8e-4. If you need the bound in f32, calibrate the noise to that
+/// much more, or sum in f64.
 ///
 /// One pass over memory where the method knows its scales in advance
 /// ([`ClipMethod::scale_in_advance`]), else two.

@@ -1,5 +1,5 @@
-//! What the training engine of `dp-train` shares with this crate. Not for other users: it may change
-//! in any release.
+//! Functions for the training engine, `dp-engine`. Not for other users: they may change in any
+//! release.
 
 pub use crate::noise::grid::at_most;
 pub use crate::simd::{instruction_set, vectorise};

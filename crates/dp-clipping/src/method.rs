@@ -29,7 +29,7 @@ pub trait ClipMethod: Send {
         None
     }
 
-    /// What a checkpoint keeps.
+    /// The state for a checkpoint.
     fn state(&self) -> MethodState;
 
     /// Continues from a checkpoint.

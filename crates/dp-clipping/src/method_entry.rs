@@ -24,7 +24,7 @@ pub struct PresetParams {
     pub lower_bound: Option<f64>,
     /// Noise of every count.
     pub count_noise: CountNoise,
-    /// What DPSGD-F divides a group's share of clipped gradients by.
+    /// DPSGD-F's divisor of a group's share of clipped gradients.
     pub share_of: ShareOf,
     /// FairLens's γ1 and γ2; both 1 by default.
     pub fairlens_weights: Option<[f64; 2]>,
@@ -56,7 +56,7 @@ pub struct MethodEntry {
     pub name: &'static str,
     /// As papers and tables write it, for example `DPSGD-F`.
     pub label: &'static str,
-    /// What it does, in one line.
+    /// A description in one line.
     pub summary: &'static str,
     /// Where it was published.
     pub source: &'static str,

@@ -7,7 +7,7 @@ use crate::MetricError;
 use crate::interval::check_level;
 use crate::special::{normal_quantile, normal_upper_tail, t_quantile, t_upper_tail};
 
-/// Below so many records the resamples' tails are too short for their quantiles.
+/// Below this number of records the resamples' tails are too short for their quantiles.
 const FEW: usize = 30;
 
 /// An interval between quantiles of resamples.
@@ -146,8 +146,8 @@ fn resample(
     Ok(values)
 }
 
-/// `None` where no resample is defined, or the statistic is of one record, whose spread nobody
-/// knows.
+/// `None` where no resample is defined, or the statistic is of one record, whose spread is
+/// unknown.
 fn interval(sorted: &[f64], n_records: usize, n_resamples: usize, level: f64) -> Option<BootstrapInterval> {
     let degrees = n_records.checked_sub(1).filter(|degrees| *degrees > 0)? as f64;
     let expansion = ((degrees + 1.0) / degrees).sqrt();
@@ -163,7 +163,7 @@ fn interval(sorted: &[f64], n_records: usize, n_resamples: usize, level: f64) ->
     Some(BootstrapInterval { low, high, level, n_defined: sorted.len(), n_undefined })
 }
 
-/// What resamples of a difference say against zero, by the rules of the interval; `share` of them
+/// P-value of resamples of a difference against zero, by the rules of the interval; `share` of them
 /// lie beyond it.
 fn p_value(sorted: &[f64], share: f64, n_records: usize) -> f64 {
     let degrees = (n_records - 1) as f64;

@@ -3,7 +3,7 @@
 use crate::MetricError;
 use crate::error::check_len;
 
-/// What is true of each record, `[records]`. Functions take labels before predictions.
+/// The true class of each record, `[records]`. Functions take labels before predictions.
 ///
 /// # Example
 /// ```
@@ -23,7 +23,7 @@ use crate::error::check_len;
 #[derive(Debug)]
 pub struct Labels<'a, L = u32>(pub &'a [L]);
 
-/// What a model says of each record, `[records]`.
+/// A model's class for each record, `[records]`.
 #[derive(Debug)]
 pub struct Predictions<'a, L = u32>(pub &'a [L]);
 

@@ -69,7 +69,7 @@ pub fn equal_cost(costs: &[Option<f64>], tolerance: f64) -> Result<EqualCost, Me
     Ok(EqualCost { tolerance, holds, pairs })
 }
 
-/// What runs say about equal cost.
+/// The answer of runs about equal cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EqualCostAnswer {

@@ -1,4 +1,4 @@
-//! What can be wrong with an input.
+//! The errors of this crate.
 
 use thiserror::Error;
 
@@ -79,7 +79,7 @@ pub enum MetricError {
         name: &'static str,
         /// Its value.
         value: f64,
-        /// What is accepted, in words.
+        /// The accepted range, in words.
         accepted: &'static str,
     },
     /// An argument holds fewer values than the metric needs.

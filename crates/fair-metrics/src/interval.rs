@@ -54,8 +54,8 @@ pub fn t_interval(estimate: &Estimate, level: f64) -> Result<Option<Interval>, M
 /// The same for a mean over seeds that partition one pool of records anew: about other records of
 /// the same kind.
 ///
-/// Training parts of such seeds overlap, so that their results vary less than those of new pools
-/// would. The standard error is multiplied by `√(1 + n·n_test/n_train)` for `n` seeds.
+/// Training parts of such seeds overlap, so that their results vary less than results on new
+/// pools would. The standard error is multiplied by `√(1 + n·n_test/n_train)` for `n` seeds.
 ///
 /// # Edge cases
 /// `None` below two defined values.

@@ -9,7 +9,7 @@ use crate::{Groups, Measured, MetricError};
 /// `losses` and `groups` are `[records]`; returns `[groups]`.
 ///
 /// # Units
-/// Those of `losses`.
+/// As `losses`.
 ///
 /// # Edge cases
 /// Undefined for a group without records.

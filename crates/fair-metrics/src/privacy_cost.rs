@@ -1,4 +1,4 @@
-//! What privacy costs each group, in accuracy and in loss.
+//! The cost of privacy to each group, in accuracy and in loss.
 
 use crate::MetricError;
 use crate::error::{check_defined_finite, check_len};

@@ -135,7 +135,7 @@ pub struct Compared {
     pub p_smaller: f64,
     /// P-value of the opposite.
     pub p_larger: f64,
-    /// The least `p_smaller` that so many seeds can give.
+    /// The least `p_smaller` that this number of seeds can give.
     pub least_p_smaller: f64,
     /// The least `p_larger`.
     pub least_p_larger: f64,
@@ -204,7 +204,7 @@ pub fn p_smaller_by_t_test(smaller: &SeedValues, larger: &SeedValues) -> Result<
     Ok((best * larger.forms.len() as f64).min(1.0))
 }
 
-/// P-value of "`a` is smaller than `b`", and the least that so many seeds can give.
+/// P-value of "`a` is smaller than `b`", and the least that this number of seeds can give.
 fn one_sided(a: &SeedValues, b: &SeedValues) -> Result<(f64, f64), MetricError> {
     let mut best = (1.0_f64, 1.0_f64);
     for above in &b.forms {

@@ -14,7 +14,7 @@ const EXACT_LIMIT: usize = 200;
 /// below what an experiment resolves.
 const RESOLUTION: f64 = 1e-9;
 
-/// What the test is looking for in the differences `x − y`.
+/// The alternative hypothesis about the differences `x − y`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Alternative {

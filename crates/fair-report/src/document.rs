@@ -11,7 +11,7 @@ pub struct Document {
     pub sections: Vec<Section>,
 }
 
-/// What a reader must know before any figure; printed on every table and plot.
+/// A notice that a reader must see before any figure; printed on every table and plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notice {
     /// In capitals, in front of captions.
@@ -142,7 +142,7 @@ pub struct Figure {
     pub stem: String,
     /// Below the plot.
     pub caption: String,
-    /// What the plot shows, for those who cannot see it.
+    /// The plot in words, for readers who cannot see it.
     pub alt: String,
     /// Inline SVG of each panel.
     pub panels: Vec<String>,

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! The errors of this crate.
 
 use thiserror::Error;
 
@@ -11,7 +11,7 @@ pub enum ReportError {
     Step {
         /// Which one.
         step: &'static str,
-        /// What the library below says.
+        /// The message of the library below.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The font that the crate carries cannot be parsed.

@@ -122,14 +122,14 @@ impl Ball {
         Self::rounded(middle, &radius)
     }
 
-    /// What the fixed-point function is compared with.
+    /// The reference for the fixed-point function.
     #[cfg(test)]
     pub(super) fn cos(&self) -> Self {
         let middle = with_constants(|constants| self.middle.cos(PRECISION, NEAREST, constants));
         Self::rounded(middle, &self.radius)
     }
 
-    /// What the fixed-point function is compared with.
+    /// The reference for the fixed-point function.
     #[cfg(test)]
     pub(super) fn sin(&self) -> Self {
         let middle = with_constants(|constants| self.middle.sin(PRECISION, NEAREST, constants));
@@ -141,14 +141,14 @@ impl Ball {
         Self { middle: BigFloat::new(PRECISION), radius: sum(&[&self.middle.abs(), &self.radius]) }
     }
 
-    /// Of a positive number whose relative radius is below a half.
+    /// Needs a positive number whose relative radius is below a half.
     pub(super) fn ln(&self) -> Self {
         let middle = with_constants(|constants| self.middle.ln(PRECISION, NEAREST, constants));
         let relative = self.radius.div(&self.middle.abs(), COARSE, NEAREST);
         Self::rounded(middle, &product(&relative, &BigFloat::from_word(2, COARSE)))
     }
 
-    /// Of a positive number whose relative radius is below a half.
+    /// Needs a positive number whose relative radius is below a half.
     pub(super) fn sqrt(&self) -> Self {
         let middle = self.middle.sqrt(PRECISION, NEAREST);
         let radius = self.radius.div(&middle, COARSE, NEAREST);

@@ -20,7 +20,7 @@ pub enum Evidence {
     None,
 }
 
-/// What was found out about one setting.
+/// The result of auditing one setting.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Finding {
@@ -30,14 +30,14 @@ pub struct Finding {
     pub setting: String,
     /// How the true profile was found.
     pub evidence: Evidence,
-    /// What does not hold, in words; empty if all holds.
+    /// Violations, in words; empty if every bound holds.
     pub violations: Vec<String>,
     /// The longest time of an accountant's answer.
     pub slowest: Duration,
 }
 
 impl Finding {
-    /// Of a setting that is refused.
+    /// The finding for a setting that is refused.
     pub(super) fn unanswered(error: &AccountingError) -> Self {
         Self {
             kind: "refused".to_owned(),

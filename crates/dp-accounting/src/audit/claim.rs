@@ -6,7 +6,7 @@ use super::settings::Steps;
 use super::truth::Truth;
 use crate::{Delta, DpEvent, Epsilon, NeighbouringRelation};
 
-/// What arithmetic of 200 bits says of a claim; the weaker for the claim, the larger.
+/// A verdict of 200-bit arithmetic on a claim; a larger one is worse for the claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Opinion {
@@ -134,7 +134,7 @@ mod tests {
         NoiseMultiplier::new(value).unwrap()
     }
 
-    /// What is said of an ε so many times the certified one.
+    /// The verdict on a multiple of the certified ε.
     fn opinion(released: &[(DpEvent, u64)], relation: NeighbouringRelation, factor: f64) -> Opinion {
         let mut accountant = PldAccountant::new(relation);
         for (event, count) in released {

@@ -71,7 +71,7 @@ mod tests {
         }
     }
 
-    /// Of Laplace noise on the whole data: `1 - e^((ε - t)/2)` up to the largest loss `t`.
+    /// δ of Laplace noise on the whole data: `1 - e^((ε - t)/2)` up to the largest loss `t`.
     fn laplace_delta(largest: &Ball, epsilon: &Ball) -> Ball {
         let excess = epsilon.clone() - largest.clone();
         if excess.is_negative() { Ball::exact(1.0) - (excess * Ball::exact(0.5)).exp() } else { Ball::exact(0.0) }

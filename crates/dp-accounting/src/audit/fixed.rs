@@ -22,7 +22,8 @@ const FRACTION: i32 = 192;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fixed([u64; 4]);
 
-/// What reduces arguments, and the coefficients of the exponential series, `1/n!`.
+/// Constants for the reduction of arguments, and the coefficients of the exponential series,
+/// `1/n!`.
 #[derive(Debug, Clone)]
 pub(super) struct Constants {
     ln_2: Fixed,
@@ -139,8 +140,8 @@ impl Fixed {
         sum.shifted_left(-halvings)
     }
 
-    /// Of a positive number up to 1; the error is [`FUNCTION_ERROR`], and this number's own
-    /// relative one.
+    /// Logarithm of a positive number up to 1; the error is [`FUNCTION_ERROR`], and this number's
+    /// own relative one.
     pub(super) fn ln(self, constants: &Constants) -> Self {
         let zeros = match self.0 {
             [_, _, c, 0] if c > 0 => 64 + c.leading_zeros(),

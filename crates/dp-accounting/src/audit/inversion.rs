@@ -180,7 +180,7 @@ impl Inversion {
     fn plan_at(&self, direction: Direction, order: f64, excess: f64, epsilons: &[f64]) -> Option<Plan> {
         let largest = epsilons.iter().copied().fold(0.0, f64::max);
         let (log_moment, _, variance) = self.rough(direction, order);
-        // What δ is about, in units of the integrand there.
+        // The size of δ, in units of the integrand there.
         let deviation = (variance + order.recip().powi(2)).sqrt();
         let log_size = -(order * (order + 1.0) * deviation).ln() - 1.0 - excess;
         let (period, log_alias) = self.period(direction, order, log_moment, epsilons, log_size - TARGET)?;
@@ -357,7 +357,7 @@ impl Inversion {
             for (count, nodes) in &mut sums {
                 moment = moment.times(nodes.next().power(*count));
             }
-            // Of the Gaussians: e^(μ²/2·(s(s+1) - c(c+1))).
+            // The Gaussians' factor: e^(μ²/2·(s(s+1) - c(c+1))).
             let distance = k as f64 * spacing;
             if self.squared_mu.to_f64() * distance * distance > 400.0 {
                 moment = Complex { re: Fixed::ZERO, im: Fixed::ZERO };
@@ -498,7 +498,7 @@ impl Nodes {
         let shift = Fixed::from_f64(largest);
         let weights: Vec<Fixed> = nodes.iter().map(|(exponent, _)| (*exponent - shift).exp(constants)).collect();
         let sum = weights.iter().fold(Fixed::ZERO, |sum, weight| sum + *weight);
-        // Of the exponents, which is relative, and of the exponentials.
+        // Errors of the exponents, which are relative, and of the exponentials.
         let one = power.abs() * log_error + 4.0 * UNIT * (1.0 + widest);
         let weight_error = 4.0 * (one + weights.len() as f64 * FUNCTION_ERROR);
         let sum = sum.ball(weight_error * weights.len() as f64);

@@ -1,9 +1,9 @@
-//! A second opinion on the accountants: profiles in arithmetic of 200 bits, by formulas of their
-//! own, on random and adversarial settings.
+//! A second opinion on the accountants: privacy profiles in arithmetic of 200 bits, by independent
+//! formulas, on random and adversarial settings.
 //!
 //! Nothing here is shared with what it judges: neither the numbers nor the special functions nor
-//! the inversion. It is slow, so it is behind the feature `audit`, and whoever does without
-//! compiles none of it.
+//! the inversion. It is slow, so it is behind the feature `audit` and is not compiled without
+//! it.
 //!
 //! ```
 //! let finding = dp_accounting::audit::check(7, 3);

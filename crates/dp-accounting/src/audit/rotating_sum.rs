@@ -17,8 +17,8 @@ impl Complex {
         Self { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
     }
 
-    /// Of a number of modulus 1 at most that is known to an error: its power to `exponent` times
-    /// that error, and to eight units for every factor that it has by then.
+    /// A power of a number of modulus at most 1. Its error is `exponent` times the number's error,
+    /// plus eight units for every factor.
     pub(super) fn power(self, mut exponent: u64) -> Self {
         let (mut result, mut square) = (Self::ONE, self);
         while exponent > 0 {
@@ -34,7 +34,7 @@ impl Complex {
     }
 }
 
-/// Positive numbers, each of which turns by an angle of its own at every step.
+/// Positive numbers, each of which turns by its angle at every step.
 #[derive(Debug)]
 pub(super) struct RotatingSum {
     /// A number, and its turn.
@@ -44,7 +44,7 @@ pub(super) struct RotatingSum {
 }
 
 impl RotatingSum {
-    /// Of pairs of modulus and angle, all angles known to the same error.
+    /// Takes pairs of modulus and angle; all angles have the same error.
     pub(super) fn new(
         numbers: impl Iterator<Item = (Fixed, Fixed)>,
         error_of_angle: f64,
@@ -63,7 +63,7 @@ impl RotatingSum {
         Self { numbers, error_of_step }
     }
 
-    /// Bound on the error of the sum after so many steps, where the numbers' sum is at most 1.
+    /// Bound on the error of the sum after a number of steps, if the numbers' sum is at most 1.
     pub(super) fn error_after(&self, steps: usize) -> f64 {
         self.error_of_step * (steps + 1) as f64
     }

@@ -1,4 +1,4 @@
-//! Settings of a stream of their own: one direction alone, batches cut to a physical size, random
+//! The second stream of settings: one direction alone, batches cut to a physical size, random
 //! allocation.
 
 use super::ball::Ball;
@@ -8,7 +8,7 @@ use super::settings::{Random, RandomComposition, Steps};
 use super::truth::Truth;
 use crate::{AccountingError, DpEvent, NeighbouringRelation, NoiseMultiplier, SamplingRate};
 
-/// What tells this stream's numbers from those of the first, in the seed.
+/// Distinguishes this stream's seeds from the seeds of the first.
 const STREAM: u64 = 0x5851_f42d_4c95_7f2d;
 
 /// The `index`-th setting of a seed.
@@ -59,7 +59,7 @@ fn truncated(random: &mut Random, relation: NeighbouringRelation) -> Result<Audi
     })
 }
 
-/// Probability that `n` records with a rate make at least so many.
+/// Probability that at least `least` of `n` records are drawn at a rate.
 fn tail(n: u64, q: f64, at_least: u64) -> Ball {
     let q = Ball::exact(q);
     let odds = q.clone() / (Ball::exact(1.0) - q.clone());

@@ -129,7 +129,7 @@ impl Steps {
 }
 
 impl RandomComposition {
-    /// What is asked of it, under add-remove or one half of that.
+    /// The case to judge, under add-remove or one direction of it.
     pub(super) fn case(&self, relation: NeighbouringRelation) -> Result<AuditCase, AccountingError> {
         let parts = self.steps.iter().map(|steps| Ok((steps.event()?, steps.count)));
         let parts = parts.collect::<Result<_, AccountingError>>()?;

@@ -1,4 +1,4 @@
-//! What the accountants say.
+//! The accountants' answers to a case.
 
 use serde::Serialize;
 
@@ -64,8 +64,8 @@ impl CheckedCase {
     /// Finds the parameter if one is sought, and asks the accountants.
     ///
     /// # Errors
-    /// Those of the accountants, and [`AccountingError::Unreachable`] for a target that no
-    /// parameter meets.
+    /// As [`Accountant::compose`]; [`AccountingError::Unreachable`] for a target that no parameter
+    /// meets.
     pub fn answer(&self) -> Result<Answers, AccountingError> {
         let mut case = self.clone();
         let mut parameter = None;

@@ -18,7 +18,7 @@ pub struct Outcome {
     fields: Fields,
     /// Time that the answer took.
     pub seconds: f64,
-    /// What the numbers do not say.
+    /// Why a number is missing or is no guarantee.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Whether the case was understood and answered.

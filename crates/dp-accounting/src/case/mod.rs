@@ -53,11 +53,13 @@ pub enum OrdersChoice {
 /// One question: fields as a command line or a JSON object gives them, checked by
 /// [`check`](Self::check).
 ///
-/// What was done is `event` (`steps` times), or Gaussian queries on batches: `sampling_rate`, or
-/// `records` with `batch_size`; `steps`, or `epochs` with `records`; `noise_multiplier` and
-/// `count_noise_multipliers`. What is asked is ε at `delta`, δ at `epsilon`, or, with
-/// `target_epsilon` at `delta`, the one of `noise_multiplier`, `sampling_rate` (or `batch_size`)
-/// and `steps` that is left out.
+/// It describes a mechanism and asks one question about it.
+///
+/// - The mechanism is `event`, `steps` times. Or it is Gaussian queries on batches:
+///   `sampling_rate`, or `records` with `batch_size`; `steps`, or `epochs` with `records`;
+///   `noise_multiplier` and `count_noise_multipliers`.
+/// - The question is ε at `delta`, or δ at `epsilon`. With `target_epsilon` at `delta` it is the
+///   one of `noise_multiplier`, `sampling_rate` (or `batch_size`) and `steps` that is left out.
 ///
 /// **Edge cases.** `noise_multiplier` 0 and `sampling_rate` 0 mean no noise and no use of the data;
 /// `delta` may be 0 or 1, and `epsilon` below 0.
@@ -105,7 +107,7 @@ pub struct Case {
     /// Anything else that was done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<DpEvent>,
-    /// Records that come and go together, as those of one user do; 1 unless given.
+    /// Records of one user, which come and go together; 1 unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_records: Option<u32>,
     /// Which data sets are neighbours; replace-one for batches of fixed size, else add-remove,
@@ -135,7 +137,7 @@ pub struct Case {
     pub relative_width: Option<f64>,
 }
 
-/// What is asked.
+/// The question of a case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Question {
     /// ε at a δ.
@@ -435,7 +437,7 @@ impl Case {
     }
 }
 
-/// What some editors and PowerShell write before a text in UTF-8.
+/// The text without the mark that some editors and PowerShell write before UTF-8.
 pub(crate) fn without_byte_order_mark(text: &str) -> &str {
     text.strip_prefix('\u{feff}').unwrap_or(text)
 }

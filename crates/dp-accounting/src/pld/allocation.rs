@@ -230,7 +230,8 @@ impl Allocation {
             // sum.
             let one = is_one_more.then(|| one_step(self.mu(), (resolution / n.sqrt()).max(8.0), reach, side));
             let (next, left_out) = add(&sum, one.as_ref(), &grid, side);
-            // Of t/n such sums; beside what was left out itself, the other terms have mean 1.
+            // There are t/n such sums; beside what was left out itself, the other terms have mean
+            // 1.
             outside += left_out.moment / n + t * left_out.mass / n;
             sum = Sum { n, ..next };
         }
@@ -273,7 +274,7 @@ fn one_step(mu: f64, resolution: f64, reach: f64, side: Side) -> Sum {
     if side == Side::Upper {
         atoms.push(value(end), carried);
     }
-    // Of the density's exponent, of the values' and of μ, which is right to 6 ulp.
+    // Errors of the density's exponent, of the values' exponents and of μ, which is right to 6 ulp.
     let relative = f64::EPSILON * (64.0 + 2.0 * end * end + 4.0 * mu * end);
     let scale = f64::EPSILON * (8.0 + 8.0 * mu * (end + mu));
     Sum { atoms, n: 1.0, relative, scale }
@@ -288,7 +289,7 @@ impl Atoms {
     }
 }
 
-/// What does not lie on a grid.
+/// Values that do not lie on a grid.
 #[derive(Debug, Clone, Copy, Default)]
 struct LeftOut {
     mass: f64,
@@ -311,7 +312,7 @@ fn add(a: &Sum, b: Option<&Sum>, grid: &[f64], side: Side) -> (Sum, LeftOut) {
     let mut left_out = LeftOut::default();
     let (low, high) = (grid[0], grid[cells]);
     for (i, (&value, &mass)) in a.atoms.values.iter().zip(&a.atoms.masses).enumerate() {
-        // Of a square, each pair of different atoms counts twice.
+        // In a square, each pair of different atoms counts twice.
         let (start, factor) = if b.is_none() { (i + 1, 2.0 * mass) } else { (0, mass) };
         if b.is_none() {
             let at = 2.0 * value;

@@ -39,9 +39,9 @@ impl BaseLoss {
     /// Bound on the relative rounding error of a cell's probability: an exponential's is its
     /// argument's absolute one.
     ///
-    /// Of the Gaussian's argument, `u²/2` with `u = y/μ + μ/2`, and `y` in the other density, `y`
-    /// itself being a rounded node. μ is right to 6 ulp, to which the density is as sensitive as
-    /// `|u|·(|y|/μ + μ/2) + 1`, at most `u²` and 1 at the far end.
+    /// Errors of the Gaussian's argument, `u²/2` with `u = y/μ + μ/2`, and `y` in the other
+    /// density, `y` itself being a rounded node. μ is right to 6 ulp, to which the density is as
+    /// sensitive as `|u|·(|y|/μ + μ/2) + 1`, at most `u²` and 1 at the far end.
     pub(super) fn relative_error(self, log_tail: f64) -> f64 {
         let size = match self {
             Self::Gaussian { mu } => {

@@ -5,7 +5,7 @@ use super::discrete::DiscreteLoss;
 use super::mechanism::PldMechanism;
 use crate::rdp::Orders;
 
-/// What is asked of a composition.
+/// The question about a composition.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Question {
     /// ε at this δ.
@@ -31,7 +31,7 @@ pub(super) struct Bracket {
 }
 
 impl Question {
-    /// What is known before anything is computed.
+    /// The bracket before anything is computed.
     pub(super) const fn anything(self) -> Bracket {
         let upper = match self {
             Self::Epsilon { .. } => f64::INFINITY,
@@ -54,8 +54,7 @@ impl Bracket {
         self.upper - self.lower <= (relative_width * self.upper).max(question.negligible())
     }
 
-    /// What both allow. Both are proven, so there is such a thing; should there be none, what
-    /// either allows.
+    /// The intersection of both. Both are proven, so it is not empty; should it be, their union.
     pub(super) const fn intersection(self, other: Self) -> Self {
         let (lower, upper) = (self.lower.max(other.lower), self.upper.min(other.upper));
         if lower <= upper {
@@ -113,7 +112,7 @@ pub(super) fn bracket(
     let max_points = effort.max_points as f64;
     let mut interval =
         (guess.epsilon / 200.0).max(cells_at(log_tail_of(best), 1.0) / 4096.0_f64.min(max_points)).max(1e-12);
-    // With next to no noise panels take all of the time: a grid of as many cells takes hardly
+    // With next to no noise, panels take all of the time: a grid with a cell for each takes hardly
     // longer than a coarse one.
     let n_panels = mechanisms.iter().map(|(m, _)| m.n_panels(log_tail_of(best))).fold(0.0, f64::max);
     if n_panels > MANY_PANELS {
@@ -124,7 +123,7 @@ pub(super) fn bracket(
     interval = mechanisms.iter().fold(interval, |interval, (mechanism, _)| {
         mechanism.affordable(log_tail_of(best), interval, 0.03 * max_points)
     });
-    // Of wider cells the ends are so different that rounding at one drowns the other.
+    // The ends of wider cells differ so much that rounding at one drowns the other.
     interval = interval.min(WIDEST);
     for level in 0..40 {
         // Relative probability, under the tilt, that may lie outside the window of the transform;
@@ -200,7 +199,7 @@ const WIDEST: f64 = 4.0;
 /// More panels than a first grid has cells by far.
 const MANY_PANELS: f64 = 65_536.0;
 
-/// What a coarser accountant knows.
+/// The bound of a coarser accountant.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Guess {
     /// An upper bound on the answer.
@@ -238,7 +237,7 @@ impl Direction {
             None => saddle_point(&coarse, question),
         };
         self.tilt = Some(tilt);
-        // Of the candidates, the one with the largest moment at the tilt: all are valid.
+        // The candidate with the largest moment at the tilt: all are valid.
         let interval = upper.interval;
         let value = |loss: &DiscreteLoss| loss.log_moment(tilt, interval) + tilt * loss.offset;
         let best = |candidates: Vec<DiscreteLoss>| candidates.into_iter().max_by(|a, b| value(a).total_cmp(&value(b)));
@@ -255,7 +254,7 @@ impl Direction {
             Question::Epsilon { delta } => Bracket {
                 // The logarithm of δ is rounded, too.
                 lower: crossing(&lower, Side::Lower, libm::log(delta) * (1.0 - 2.0 * f64::EPSILON)),
-                // What the grid left out counts as infinite loss.
+                // Probability that the grid left out counts as infinite loss.
                 upper: if outside < delta {
                     crossing(&upper, Side::Upper, libm::log(delta - outside) * (1.0 + 4.0 * f64::EPSILON))
                 } else {

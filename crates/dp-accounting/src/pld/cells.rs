@@ -50,7 +50,7 @@ pub(super) struct BothDirections {
     pub(super) outside: f64,
 }
 
-/// What one cell needs of the distribution of `y` inside it.
+/// Integrals of the distribution of `y` over one cell.
 #[derive(Debug, Clone, Copy, Default)]
 struct Integrals {
     absent: f64,

@@ -36,8 +36,7 @@ impl ClosedForm {
     pub(super) fn of(mechanisms: &[(PldMechanism, f64)], directions: [bool; 2]) -> Option<Self> {
         let [(mechanism, count)] = mechanisms else { return None };
         if let Some(mu) = mechanism.as_gaussian() {
-            // Of which there is one, whatever was composed: a mechanism on the whole data has been
-            // counted into μ.
+            // There is one at most: mechanisms on the whole data have been counted into μ.
             return (*count == 1.0).then_some(Self::Gaussian { mu });
         }
         if *count != 1.0 {
@@ -84,7 +83,7 @@ impl ClosedForm {
     }
 
     /// The smallest false-negative rate of any test with this false-positive rate, in (0, 1), where
-    /// that has a formula of its own: of Laplace noise, `1 - e^r·α` below `e^-r/2`, `e^-r/(4α)` up
+    /// it has a formula: for Laplace noise, `1 - e^r·α` below `e^-r/2`, `e^-r/(4α)` up
     /// to a half, and `e^-r·(1 - α)` beyond.
     ///
     /// **Source.** Dong, Roth & Su 2022, Lemma A.6.

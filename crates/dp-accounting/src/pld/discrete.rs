@@ -86,7 +86,7 @@ impl DiscreteLoss {
         let upper = Self::dots(cells, -1.0).masses;
         let n = upper.len();
         let (up, growth) = (libm::exp(interval), libm::expm1(interval));
-        // Of a cell whose division is rounded the most that it may be.
+        // The sag of a cell whose division is rounded as much as it may be.
         let of_cell = |((&low, &high), &rounding): ((&f64, &f64), &f64)| {
             let total = low + high;
             sag((low + rounding).min(total), (high + rounding).min(total) / up, growth)
@@ -308,7 +308,7 @@ mod tests {
         let both = cut(base, LossGrid::new(base, 0.02, Anchor::Infimum, -60.0, 0.003), -60.0);
         for cells in [&both.remove, &both.add] {
             let total: f64 = DiscreteLoss::upper(cells).masses.iter().sum();
-            // Of the other distribution too: E[e^-x] = 1.
+            // For the other distribution too: E[e^-x] = 1.
             let other = DiscreteLoss::upper(cells).log_moment(-1.0, 0.003) - cells.offset;
             assert!((total - 1.0).abs() < 1e-14 && other.abs() < 1e-12, "{total} {other}");
         }

@@ -157,7 +157,7 @@ impl PldMechanism {
         }
     }
 
-    /// What a [`cut`](Self::cut) takes, in points of a transform: a cell, with both directions and
+    /// Cost of a [`cut`](Self::cut), in points of a transform: a cell, with both directions and
     /// bounds, takes as long as two of them, and so does a panel.
     pub(super) fn work(&self, log_tail: f64, interval: f64) -> f64 {
         let sums = if let Self::Allocation(allocation) = self { allocation.work(log_tail, interval) } else { 0.0 };

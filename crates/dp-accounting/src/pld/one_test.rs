@@ -1,5 +1,5 @@
-//! A lower bound by one test of an attacker: whether any step, whether every step, or whether so many
-//! steps exceed a threshold.
+//! A lower bound by one test of an attacker: whether any step, every step, or a number of steps
+//! exceed a threshold.
 //!
 //! Such a test loses little where a step reveals a record or nothing, as with next to no noise on
 //! small batches: there the grid, whose losses then lie far apart, has no useful lower bound.
@@ -61,8 +61,8 @@ fn at(mechanisms: &[(PldMechanism, f64)], threshold: f64, question: Question, di
 /// Where the number of steps lies between both means.
 const SHARES: [f64; 5] = [0.1, 0.3, 0.5, 0.7, 0.9];
 
-/// Of at least so many steps, by Chernoff's bound, which holds for steps with unlike probabilities of
-/// this mean (Hoeffding 1963, Theorem 1).
+/// Bound for a number of steps or more, by Chernoff's bound, which holds for steps with unlike
+/// probabilities of this mean (Hoeffding 1963, Theorem 1).
 fn at_least(n: f64, [present, absent]: [f64; 2], share: f64) -> [f64; 2] {
     // The complement of a smaller probability has no digits of it.
     if absent >= present || present / n < 1e-8 {
@@ -72,18 +72,18 @@ fn at_least(n: f64, [present, absent]: [f64; 2], share: f64) -> [f64; 2] {
     [1.0 - binomial_chernoff(n, 1.0 - present / n, n - least), binomial_chernoff(n, absent / n, least)]
 }
 
-/// Of all steps.
+/// Probability for all steps.
 fn every(log: [f64; 2]) -> [f64; 2] {
     let probability = |log: f64, sign: f64| libm::exp(log + sign * ROUNDING * log.abs()).min(1.0);
     [probability(log[0], -1.0), probability(log[1], 1.0)]
 }
 
-/// Of some step, from the logarithm of that of none.
+/// Probability for some step, from the logarithm of the probability for none.
 fn any(log: [f64; 2]) -> [f64; 2] {
     log.map(|log| -libm::expm1(log))
 }
 
-/// What `P(A) ≥ first` and `Q(A) ≤ second` show.
+/// The lower bound that `P(A) ≥ first` and `Q(A) ≤ second` give.
 fn answer(first: f64, second: f64, question: Question) -> f64 {
     let bound = match question {
         Question::Delta { epsilon } => first - libm::exp(epsilon) * second,
@@ -92,7 +92,7 @@ fn answer(first: f64, second: f64, question: Question) -> f64 {
         }
         Question::Epsilon { .. } => 0.0,
     };
-    // What is not a number shows nothing.
+    // NaN shows nothing.
     if bound > 0.0 { bound } else { 0.0 }
 }
 

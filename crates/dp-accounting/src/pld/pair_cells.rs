@@ -14,7 +14,7 @@ struct PairGrid {
     last: i64,
 }
 
-/// What lies in one cell from `a` to `b`.
+/// Probabilities and integrals of one cell from `a` to `b`.
 #[derive(Debug, Clone, Copy, Default)]
 struct Content {
     present: f64,

@@ -32,7 +32,7 @@ impl Conversion {
         rdp - self.discount(order)
     }
 
-    /// What the conversion takes off the divergence: `-ln(1 - 1/α) + ln(α)/(α-1)`, both positive.
+    /// The difference between the divergence and ε: `-ln(1 - 1/α) + ln(α)/(α-1)`, both positive.
     fn discount(self, order: f64) -> f64 {
         match self {
             Self::Classic => 0.0,

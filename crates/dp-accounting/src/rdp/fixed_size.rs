@@ -12,8 +12,8 @@ use crate::normal::log_density;
 /// With `f` the profile of `(1-q)N(0) + qN(1/σ)` against `N(0)`, the mechanism's is at most `f(γ)`
 /// for γ ≥ 1 (Balle, Barthe & Gaboardi 2018, Theorem 9) and, both orders of the neighbours being
 /// neighbours, at most `1 - γ + γ f(1/γ)` for γ < 1. A pair of distributions with that profile
-/// exists; its losses are those of the sampled Gaussian where they are positive, their mirror
-/// images, and an atom at 0. The Rényi divergence increases with the profile, so this pair's bounds
+/// exists. Its losses are the positive losses of the sampled Gaussian, their mirror images, and an
+/// atom at 0. The Rényi divergence increases with the profile, so this pair's bounds
 /// the mechanism's. Its moment, with `w = 1 - q + q·exp((2z-1)/2σ²)`, is `1 + E[w^α + w^(1-α) - 1 -
 /// w; w > 1] = 1 + E[(w^α - 1)(1 - w^(1-α)); w > 1]` under z ~ N(0, σ²), without cancellation.
 pub(super) fn fixed_size_gaussian_rdp(q: f64, sigma: f64, order: f64) -> f64 {

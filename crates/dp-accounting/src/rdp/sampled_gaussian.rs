@@ -46,7 +46,7 @@ fn by_minkowski(q: f64, sigma: f64, order: f64) -> f64 {
     let log_norm = if exponent < 36.0 {
         libm::log1p(q * libm::expm1(exponent))
     } else {
-        // Of the larger of ln q + x and 0, and what the other adds.
+        // The larger of ln q + x and 0, plus the share of the smaller.
         let larger = (exponent + libm::log(q)).max(0.0);
         let smaller = (exponent + libm::log(q)).min(0.0) - larger;
         larger + libm::log1p(libm::exp(smaller))
@@ -73,7 +73,7 @@ fn log_excess_moment(q: f64, mu: f64, order: f64) -> Option<f64> {
     if !(order * mu < 1e6 && q < 1.0) {
         return None;
     }
-    // What the sum should be exact to, relative to 1: E[w^α] - 1 is at least (α-1)·KL, and KL at
+    // The accuracy that the sum needs, relative to 1: E[w^α] - 1 is at least (α-1)·KL, and KL at
     // least twice the squared total variation. Should that be wrong by anything, the bound is
     // wider, not wrong.
     let log_excess_at_least =
@@ -135,7 +135,7 @@ impl Integrand {
     fn log_term(self, u: f64) -> f64 {
         let Self { q, mu, order, log_pairs, .. } = self;
         let y = mu * u - 0.5 * mu * mu;
-        // Of y itself, of the node and of μ.
+        // The errors of y itself, of the node and of μ.
         let y_error = 6.0 * EPSILON * (mu * u.abs() + mu * mu);
         let log_density = -0.5 * u * u + 2.0 * EPSILON * u * u;
         if y > LARGEST_EXPONENT {
@@ -252,7 +252,7 @@ impl Sum {
         self.add_block(middle, last);
     }
 
-    /// What lies beyond the nodes: geometric series.
+    /// Adds bounds on the terms beyond the nodes, as geometric series.
     fn add_tails(&mut self, first: i64, last: i64) {
         let Integrand { mu, order, .. } = self.integrand;
         // On the left w < 1, where g is at most α.

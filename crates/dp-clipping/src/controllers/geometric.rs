@@ -105,7 +105,7 @@ mod tests {
         for counted in [Counted::Above, Counted::Within] {
             let fraction = |norm| noiseless(&[0.5, 2.0, norm], 1.0, counted, Bits::Centred);
             let blanked = fraction(f64::NAN);
-            // ½ and −½ of the others, over B = 4, and the constant.
+            // The other two add ½ and −½, over B = 4, and the constant ½.
             assert_eq!(blanked, 0.5);
             for norm in [0.5, 2.0] {
                 assert_eq!((4.0 * (fraction(norm) - blanked)).abs(), 0.5);

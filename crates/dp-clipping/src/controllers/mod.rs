@@ -81,7 +81,7 @@ pub enum Controller {
     PerGroup {
         /// `C0`.
         base: f64,
-        /// What a group's share of clipped gradients is divided by.
+        /// Divisor of a group's share of clipped gradients.
         #[serde(default)]
         share_of: ShareOf,
         /// Noise of the counts.
@@ -89,7 +89,7 @@ pub enum Controller {
     },
 }
 
-/// What a controller decided at one step.
+/// A controller's decision at one step.
 pub(crate) struct Control {
     /// Thresholds in force: one, or one per group.
     pub(crate) thresholds: Vec<f64>,

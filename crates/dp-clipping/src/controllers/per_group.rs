@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use super::Control;
 use crate::{ClipBatch, PublicContext, bound::clamp_threshold, count::Release};
 
-/// What a group's noisy share of clipped gradients, `m̃_k/b̃_k`, is divided by. Both are
-/// post-processing of the same counts.
+/// The divisor of a group's noisy share of clipped gradients, `m̃_k/b̃_k`. Both are post-processing
+/// of the same counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShareOf {

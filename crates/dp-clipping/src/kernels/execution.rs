@@ -53,7 +53,7 @@ pub(super) fn split(n: usize, n_parts: usize, multiple: usize) -> Vec<Range<usiz
     (0..n).step_by(length).map(|start| start..(start + length).min(n)).collect()
 }
 
-/// Runs every job, the first on the calling thread and each other one on a thread of its own.
+/// Runs every job, the first on the calling thread and each other one on a new thread.
 pub(super) fn run_all<J: Send>(jobs: Vec<J>, work: impl Fn(J) + Sync) {
     let mut jobs = jobs.into_iter();
     let Some(first) = jobs.next() else { return };

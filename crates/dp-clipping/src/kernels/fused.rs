@@ -83,7 +83,7 @@ pub fn clip_and_sum<T: Element>(
 /// Rows that are summed in the gradients' own precision before they join the f64 totals.
 const BLOCK_ROWS: usize = 32;
 
-/// Consecutive records with a sum of their own.
+/// Consecutive records with their sum.
 struct PartialSum {
     first: usize,
     norms: Vec<f64>,

@@ -44,7 +44,7 @@ impl<'a, T: Element> Gradients<'a, T> {
         Ok(Self { rows: data.chunks_exact(n_params).collect(), n_params })
     }
 
-    /// Gradients in rows of their own.
+    /// Gradients whose rows lie apart in memory.
     ///
     /// # Errors
     /// [`ClipError::LengthMismatch`] if a row does not have `n_params` entries.

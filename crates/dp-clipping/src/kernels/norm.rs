@@ -53,8 +53,8 @@ pub(super) fn norm_of<T: Element>(row: &[T], sum_of_squares: f64) -> f64 {
     }
 }
 
-/// Segments of a row that are read side by side. Each is a stream of its own for the memory (a
-/// single one leaves the bus idle at every page) and a chain of its own for the adder.
+/// Segments of a row that are read side by side. Each is a separate stream for the memory (a single
+/// one leaves the bus idle at every page) and a separate chain for the adder.
 pub(super) const N_STREAMS: usize = 8;
 
 /// Sum of squares of a row.

@@ -1,4 +1,4 @@
-//! What memory allows: the yardstick of the other kernels.
+//! The speed of memory: the yardstick of the other kernels.
 
 use super::{
     Element, Execution, dispatch,

@@ -9,7 +9,7 @@
 pub(super) const LANES: usize = 16;
 /// Words of a ChaCha block.
 pub(super) const BLOCK: usize = 16;
-/// Words of as many blocks as there are lanes.
+/// Words of one block per lane.
 pub(super) const WORDS: usize = LANES * BLOCK;
 
 type Lanes = [u32; LANES];
@@ -56,7 +56,7 @@ impl Keystream {
         }
     }
 
-    /// What the cipher starts from.
+    /// The initial state of the cipher.
     #[inline(always)]
     fn input(&self, stream: u64, numbers: [u64; LANES]) -> [Lanes; BLOCK] {
         let mut input = self.state.map(|word| [word; LANES]);

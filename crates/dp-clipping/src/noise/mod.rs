@@ -25,11 +25,11 @@
 //! divided by [`GRID`]: it adds a relative 1.3e-6 to the variance. Its step is rounded up, and with
 //! it the noise.
 //!
-//! **Random bits** are those of ChaCha20. Every step draws a key of 256 bits from the run's noise
+//! **Random bits** come from ChaCha20. Every step draws a key of 256 bits from the run's noise
 //! stream, which gives nothing but such keys; a value's bits are words of two streams under that
 //! key, at numbers that belong to the value alone. No pair of key, stream and block number is thus
-//! used twice, and whoever can tell the bits from independent uniform ones can tell ChaCha20's
-//! block function from a random one: "exactly" above means up to that. Since no value's noise
+//! used twice. To tell the bits from independent uniform ones is to tell ChaCha20's block function
+//! from a random one: "exactly" above means up to that. Since no value's noise
 //! depends on another's, neither threads nor pieces of the vector nor the kind of device that adds
 //! it can change it.
 //!
@@ -58,7 +58,7 @@ use crate::simd::vectorise;
 /// Steps of the grid in one standard deviation of the noise.
 pub const GRID: f64 = 256.0;
 
-/// Values whose noise is made together: as many as there are words in a group of the keystream.
+/// Values whose noise is made together: one for each word in a group of the keystream.
 /// Parts of a vector begin at multiples of it.
 pub const BLOCK: usize = WORDS;
 /// Pairs of a block. The first half of a block takes the cosines, the second the sines: two
@@ -205,7 +205,7 @@ impl StepNoise {
             );
             let before = |place: usize| values.get(place).copied().unwrap_or(0.0);
             let pair = |i| Undecided::new(number, start, i, &words, [before(start + i), before(start + PAIRS + i)]);
-            // Of a few values, such as counts, the second half of the block is not there.
+            // Few values, such as counts, leave the second half of the block empty.
             let mut pairs: Vec<Undecided> = (0..PAIRS.min(values.len() - start)).map(pair).collect();
             self.settle(&mut pairs, factor, values, |steps| steps / factor);
         }
@@ -313,8 +313,8 @@ fn round(factor: f32, (leading, trailing): (f32, f32), radius: f32, direction: f
     let sum = factor.mul_add(leading, factor.mul_add(trailing, (GRID as f32 * radius) * direction));
     let rounded = (sum + ROUND) - ROUND;
     let margin = radius.mul_add(-(GRID as f32) * RADIUS_ERROR, 0.5 - GRID as f32 * ERROR);
-    // Of a sum that `ROUND` does not round to an integer the second term alone is above ½; a
-    // comparison with what is not a number fails.
+    // If `ROUND` does not round the sum to an integer, the second term alone is above ½.
+    // Comparisons with NaN fail.
     (rounded, sum.abs().mul_add(ROUNDING_ERROR, (sum - rounded).abs()) < margin)
 }
 
@@ -367,7 +367,7 @@ mod tests {
         assert_uncorrelated(&sample(1_000_000, 2), [1, 2, PAIRS - 1, PAIRS, PAIRS + 1, BLOCK]);
     }
 
-    /// Of 4 · 10⁶ values 253.4 are expected beyond ±4; their number beyond 5 of its standard
+    /// Among 4 · 10⁶ values 253.4 are expected beyond ±4; their number beyond 5 of its standard
     /// deviations by chance: 6e-7.
     #[test]
     fn tails_have_their_mass() {

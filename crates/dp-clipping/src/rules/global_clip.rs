@@ -1,8 +1,8 @@
 //! Global scaling that clips large gradients: `s = C0/Z` if `‖g‖ ≤ Z`, else `C0/‖g‖`; bound `C0`.
 //! The threshold is `Z`.
 //!
-//! **Source.** Esipova 2023, Algorithm 2 (in parentheses): gradients above `Z`, often those of
-//! small groups, are kept.
+//! **Source.** Esipova 2023, Algorithm 2 (in parentheses): gradients above `Z`, which
+//! often belong to small groups, are kept.
 
 /// `C0/Z` if `‖g‖ ≤ Z`, else `C0/‖g‖`.
 #[inline]

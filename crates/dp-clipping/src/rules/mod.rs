@@ -31,8 +31,8 @@ pub enum ScaleRule {
         /// `C0`.
         clip_norm: f64,
     },
-    /// `C0/Z` up to norm `Z`, `C0/‖g‖` above; bound `C0`. Gradients above `Z`, often those of small
-    /// groups, are kept (Esipova 2023, Algorithm 2).
+    /// `C0/Z` up to norm `Z`, `C0/‖g‖` above; bound `C0`. Gradients above `Z`, which often belong
+    /// to small groups, are kept (Esipova 2023, Algorithm 2).
     GlobalClip {
         /// `C0`.
         clip_norm: f64,
@@ -110,7 +110,7 @@ impl ScaleRule {
 mod tests {
     use super::*;
 
-    /// Of `tanh` the paper's example, norms 1.1 and 1.2 at C = 1: its tanh(0.91) ≈ 0.72 and
+    /// `tanh` is the paper's example, norms 1.1 and 1.2 at C = 1: its tanh(0.91) ≈ 0.72 and
     /// tanh(0.83) ≈ 0.68.
     #[test]
     fn formulas_by_hand() {

@@ -29,7 +29,7 @@ pub enum Weights {
     },
 }
 
-/// What the weights were at one step.
+/// The weights of one step.
 pub(crate) struct Weighting {
     /// One weight, or one per group.
     pub(crate) weights: Vec<f64>,

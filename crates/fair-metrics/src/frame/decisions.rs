@@ -9,7 +9,7 @@ use crate::error::check_len;
 use crate::noisy::Share;
 use crate::{Labels, Measured, MetricError, Predictions};
 
-/// What a rate is where its denominator is 0.
+/// The value of a rate whose denominator is 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmptyClass {
@@ -135,9 +135,9 @@ impl<'a, L: PartialEq> Decisions<'a, L> {
     }
 
     /// The shares whose mean the rate is, on some of the records: one, or two of balanced accuracy.
-    /// Of F1 it is the share `TP/(TP + FP + FN)`, of which F1 is a function.
+    /// For F1 it is the share `TP/(TP + FP + FN)`, of which F1 is a function.
     ///
-    /// Weighted records count for as many as vary as much, which is fewer.
+    /// Weighted records count as the smaller number of equal records that vary as much.
     ///
     /// # Source
     /// Effective numbers of records: Kish 1965; of a share in (0, 1) no more than its variance

@@ -14,14 +14,15 @@ use crate::{Interval, Labels, MetricError, Predictions};
 /// Intervals of one stratum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StratumIntervals {
-    /// Of the overall value.
+    /// Interval of the overall value.
     pub overall: NoisyRate,
-    /// Of each group's value, in the frame's order.
+    /// Interval of each group's value, in the frame's order.
     pub by_group: Vec<NoisyRate>,
-    /// Of the greatest difference between two groups, see
+    /// Interval of the greatest difference between two groups, see
     /// [`largest_difference`](crate::noisy::largest_difference).
     pub difference: Gap,
-    /// Of the least ratio between two groups, see [`least_ratio`](crate::noisy::least_ratio).
+    /// Interval of the least ratio between two groups, see
+    /// [`least_ratio`](crate::noisy::least_ratio).
     pub ratio: Gap,
 }
 
@@ -127,9 +128,9 @@ fn f1_gaps(groups: Vec<Vec<Share>>, level: f64) -> (Gap, Gap) {
 /// Exact intervals of a rate in one stratum.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RateIntervals {
-    /// Of the overall rate.
+    /// Interval of the overall rate.
     pub overall: Interval,
-    /// Of each group's rate, in the frame's order.
+    /// Interval of each group's rate, in the frame's order.
     pub by_group: Vec<Interval>,
 }
 
@@ -237,7 +238,7 @@ mod tests {
         assert!(found.difference.known.unwrap().high < 0.4 && found.by_group[0].high < 1.0);
     }
 
-    /// Of the four intersections one has no record, and one has none with weight.
+    /// Among the four intersections, one has no record and one has none with weight.
     #[test]
     fn groups_without_records_are_not_compared() {
         let sex = Attribute::from_labels("sex", &["f", "f", "f", "m", "m"]);

@@ -66,7 +66,7 @@ pub struct GroupValue {
     pub measured: Measured,
 }
 
-/// What groups are compared with.
+/// The reference with which groups are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Distance {

@@ -12,17 +12,17 @@ use crate::{Measured, MetricError};
 pub struct StratumQuantiles {
     /// Which quantile, in [0, 1].
     pub quantile: f64,
-    /// Of the overall value.
+    /// Quantiles of the overall value.
     pub overall: Option<f64>,
-    /// Of each group's value, in the frame's order.
+    /// Quantiles of each group's value, in the frame's order.
     pub by_group: Vec<Option<f64>>,
-    /// Of the least and the greatest value over groups.
+    /// Quantiles of the least and the greatest value over groups.
     pub group_min: Option<f64>,
     /// See [`group_min`](Self::group_min).
     pub group_max: Option<f64>,
-    /// Of the greatest difference between two groups.
+    /// Quantiles of the greatest difference between two groups.
     pub difference: Option<f64>,
-    /// Of the least ratio between two groups.
+    /// Quantiles of the least ratio between two groups.
     pub ratio: Option<f64>,
 }
 

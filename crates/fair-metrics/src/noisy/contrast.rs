@@ -89,7 +89,7 @@ impl Contrast {
     }
 
     /// The rates under the hypothesis that the sum is `value`: those nearest to the estimates, in
-    /// units of their variances, which are those of the rates that are found.
+    /// units of their variances at the rates that are found.
     ///
     /// With the variances of the estimates instead, a difference between few records would be
     /// tested as if the rate of both groups were near the smaller one.

@@ -46,9 +46,9 @@ pub struct NoisyFigures {
     pub lowest: Vec<usize>,
     /// Largest difference of accuracies, see [`largest_difference`].
     pub accuracy_difference: Gap,
-    /// Of selection rates; of two classes only, as the next.
+    /// Largest difference of selection rates; for two classes only.
     pub demographic_parity_difference: Option<Gap>,
-    /// The larger of those of true-positive and false-positive rates.
+    /// Largest difference of true-positive or false-positive rates; for two classes only.
     pub equalized_odds_difference: Option<Gap>,
     /// The class that nearly everyone is answered.
     pub answers_one_class: Option<usize>,
@@ -90,7 +90,7 @@ impl NoisyFigures {
     }
 }
 
-/// What a group's figures are computed from.
+/// The shares from which a group's figures are computed.
 struct Shares {
     accuracy: Share,
     recall: Vec<Share>,

@@ -55,8 +55,8 @@ pub fn largest_difference(figures: &[Vec<Vec<Share>>], level: f64) -> Gap {
 
 /// The least ratio between two groups' figures.
 ///
-/// **Guarantee.** As [`largest_difference`]. A ratio is tested as a difference: that one figure is
-/// so many times the other.
+/// **Guarantee.** As [`largest_difference`]. The hypothesis of a ratio is tested as a difference:
+/// one figure minus the ratio times the other is 0.
 ///
 /// # Edge cases
 /// Without a positive figure the ratio is unknown.

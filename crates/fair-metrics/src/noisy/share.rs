@@ -71,8 +71,8 @@ impl Share {
     /// How probable it is that a rate becomes known whose number of records is three standard
     /// deviations lower than it looks.
     ///
-    /// Of rates with too few records those are known whose noise is large, and their noise is in
-    /// their hits too. So their intervals would miss more often than others. A level times this
+    /// A rate with too few records is known only if its noise is large, and that noise is in its
+    /// hits too. The intervals of such rates would miss more often than others. A level times this
     /// probability holds among the rates that are printed, and not just among all.
     pub(super) fn chance_to_be_known(&self) -> f64 {
         if self.is_exact() {

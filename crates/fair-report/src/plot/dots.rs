@@ -22,7 +22,7 @@ pub struct DotPanel {
     pub categories: Vec<String>,
     /// In the order of the legend.
     pub series: Vec<DotSeries>,
-    /// What no value exceeds.
+    /// A range that no value leaves.
     pub limits: (f64, f64),
     /// Digits after the point of the value beside each dot.
     pub decimals: usize,
@@ -44,7 +44,7 @@ pub struct Dot {
     pub mean: f64,
     /// Half the width of its whisker.
     pub standard_error: Option<f64>,
-    /// What was published for it, drawn as a hollow diamond.
+    /// The published value, drawn as a hollow diamond.
     pub published: Option<f64>,
 }
 
@@ -62,7 +62,7 @@ const CLUSTER_GAP: u32 = 12;
 const NAME_WIDTHS: std::ops::RangeInclusive<u32> = 128..=190;
 /// A letter, about.
 const LETTER_WIDTH: u32 = 8;
-/// Of the range of values, on each side.
+/// Margin on each side, as a share of the range of values.
 const MARGIN: f64 = 0.05;
 
 impl DotPanel {

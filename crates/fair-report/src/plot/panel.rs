@@ -139,7 +139,7 @@ fn draw((width, height): (u32, u32), paint: impl FnOnce(&Area<'_>) -> Drawn) -> 
     Ok(raise(&svg.replacen(&in_units, &format!("width=\"{width}\" height=\"{height}\""), 1)))
 }
 
-/// Raises the indices in the drawing's texts, which have lines of their own.
+/// Raises the indices in the drawing's texts, each of which is on a separate line.
 fn raise(svg: &str) -> String {
     let line = |line: &str| {
         if line.starts_with('<') {

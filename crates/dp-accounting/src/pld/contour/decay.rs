@@ -22,8 +22,8 @@ impl Decay {
     pub(super) fn new(tilted: &Tilted, mu: f64, step: f64) -> Self {
         let (nodes, weights) = (&tilted.nodes, &tilted.weights);
         let dip = (tilted.power.max(0.0) + 1.0) * mu * mu * step * step / 32.0;
-        // What may be wrong with a density: the moment that it is divided by, its own rounding, and
-        // that of the share, whose exponent is y.
+        // Errors of a density: the moment that it is divided by, its rounding, and the rounding of
+        // the share, whose exponent is y.
         let density = |i: usize| {
             let share_error = 8.0 * f64::EPSILON * (2.0 + mu * (nodes[i].u.abs() + mu));
             let error = tilted.log_error + 1.01 * (tilted.weight_errors[i] + share_error);
@@ -42,7 +42,7 @@ impl Decay {
     /// Upper bound on `ln |E[e^(iτx)]|` for every `τ ≥ t`.
     pub(super) fn log_bound(&self, t: f64) -> f64 {
         let missing: f64 = self.layers.iter().map(|(mass, half)| mass * least_gap(t * half)).sum();
-        // Of positive terms: a relative error of n ulp.
+        // The terms are positive: a relative error of n ulp.
         let missing = missing * (1.0 - f64::EPSILON * (self.layers.len() as f64 + 16.0));
         libm::log1p(-missing.clamp(0.0, 1.0))
     }

@@ -141,7 +141,7 @@ impl Line {
 struct Sample {
     log_modulus: f64,
     phase: f64,
-    /// Of `|a|` and `|a| + error` for every factor: logarithm of the quotient, and rounding of the
+    /// From `|a|` and `|a| + error` of every factor: logarithm of the quotient, and rounding of the
     /// powers.
     slack: f64,
     /// Sum of the moduli of what was added to the modulus and to the phase.
@@ -175,7 +175,7 @@ fn add_samples(logs: &mut [Sample], steps: &Steps, tilted: &Tilted, direction: D
     }
 }
 
-/// What rounding can do to `Σ weights·(e^(iτx) - 1)` for `τ` up to some `t`.
+/// Bound on the rounding of `Σ weights·(e^(iτx) - 1)` for `τ` up to some `t`.
 #[derive(Debug, Clone, Copy)]
 struct Rounding {
     /// `Σ weights·|e^(iτx) - 1|`.
@@ -191,7 +191,7 @@ impl Rounding {
             let chord = tilted.weights[i] * (t * x.abs()).min(2.0);
             size += chord;
             error += chord * (sum + tilted.weight_errors[i]);
-            // Of the loss itself and of the angles made from it.
+            // Errors of the loss itself and of the angles made from it.
             let argument = tilted.nodes[i].error + 4.0 * f64::EPSILON * (x.abs() + tilted.mean.abs());
             error += tilted.weights[i] * t * argument;
         }

@@ -85,7 +85,7 @@ pub(super) fn bracket(
     Some(best)
 }
 
-/// What is integrated, and how exactly.
+/// The integrand and the accuracy that it needs.
 #[derive(Debug)]
 struct Integral {
     loss: Loss,

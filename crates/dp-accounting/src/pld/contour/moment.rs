@@ -13,7 +13,7 @@ pub(super) struct Tilted {
     /// `ln F(P)` and a bound on its error.
     pub(super) log_moment: f64,
     pub(super) log_error: f64,
-    /// Of `ln w`.
+    /// Mean of `ln w`.
     pub(super) mean: f64,
     pub(super) deviation: f64,
     /// Bound on the probability outside the nodes.

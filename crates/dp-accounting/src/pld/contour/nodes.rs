@@ -98,7 +98,7 @@ fn strip(mu: f64) -> impl Iterator<Item = f64> {
     (0..48).map(move |i| widest * 0.86_f64.powi(i))
 }
 
-/// What leaves the real line costs: `ln cos(μa/2)^P` for negative powers.
+/// The cost of leaving the real line: `ln cos(μa/2)^P` for negative powers.
 fn penalty(mu: f64, a: f64, power: f64) -> f64 {
     if power < 0.0 { power * libm::log(libm::cos(0.5 * mu * a)) } else { 0.0 }
 }

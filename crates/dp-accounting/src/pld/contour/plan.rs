@@ -119,7 +119,7 @@ fn plan_at(
     let tilted = loss.tilted(direction, order)?;
     let cumulants = loss.cumulants_of(&tilted, direction, order);
     let epsilon = saddle.epsilon;
-    // What an error may be, in units of E[e^(cY)]: the saddle-point approximation may be a nat off.
+    // The error allowed, in units of E[e^(cY)]: the saddle-point approximation may be a nat off.
     let log_allowed = saddle.log_delta + order * epsilon - cumulants.log_moment + log_tolerance - 1.0;
     let contour = Contour { order, log_moment: cumulants.log_moment, variance: cumulants.variance, log_allowed };
     let (period, order_above, order_below) = contour.alias_free_period(loss, direction, epsilon)?;
