@@ -4,7 +4,7 @@
 //! path on CUDA devices (`cuda/`). The destination is always the first tensor, must be contiguous
 //! and must not share storage with a source. Nothing here allocates, so a step that reuses its
 //! buffers takes no page fault. Loops are plain Rust compiled for AVX-512, AVX2 and the baseline,
-//! and chosen at run time by [`pulp`].
+//! and chosen at run time by [`pulp`](https://docs.rs/pulp).
 
 mod activation;
 mod bce;
