@@ -15,6 +15,13 @@ pub enum Subset {
     Test,
 }
 
+/// The text of a list and its path, for errors.
+#[derive(Clone, Copy)]
+pub(super) struct ListFile<'a> {
+    pub(super) text: &'a str,
+    pub(super) path: &'a Path,
+}
+
 /// One image of the lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListedImage {
@@ -33,17 +40,14 @@ pub(super) struct ListedImage {
 /// **Errors.** [`DataError::EmptyFile`], [`DataError::MissingColumn`], [`DataError::WrongArity`],
 /// [`DataError::UnknownCategory`],
 /// [`DataError::Malformed`]: each with file and line.
-pub(super) fn join(
-    (attributes, attributes_path): (&str, &Path),
-    (partition, partition_path): (&str, &Path),
-) -> Result<Vec<ListedImage>, DataError> {
-    let mut parts = lines(partition, partition_path).filter(|(fields, _)| fields[0] != "image_id");
-    let mut rows = lines(attributes, attributes_path);
-    let mut header = rows.next().ok_or_else(|| DataError::EmptyFile { path: attributes_path.into() })?;
+pub(super) fn join(attributes: ListFile<'_>, partition: ListFile<'_>) -> Result<Vec<ListedImage>, DataError> {
+    let mut parts = lines(partition).filter(|(fields, _)| fields[0] != "image_id");
+    let mut rows = lines(attributes);
+    let mut header = rows.next().ok_or_else(|| DataError::EmptyFile { path: attributes.path.into() })?;
     let mut stated = None;
     if let ([count], at) = (&header.0[..], header.1) {
         stated = Some(count.parse::<usize>().map_err(|_| at.malformed("expected the number of images"))?);
-        header = rows.next().ok_or_else(|| DataError::EmptyFile { path: attributes_path.into() })?;
+        header = rows.next().ok_or_else(|| DataError::EmptyFile { path: attributes.path.into() })?;
     }
     let (names, at) = header;
     // The published header does not name the first column.
@@ -59,7 +63,7 @@ pub(super) fn join(
         }
         let file = plain_file_name(fields[0], at)?;
         let (part, part_at) =
-            parts.next().ok_or_else(|| DataError::NotListed { path: partition_path.into(), entry: file.clone() })?;
+            parts.next().ok_or_else(|| DataError::NotListed { path: partition.path.into(), entry: file.clone() })?;
         if part.len() != 2 {
             return Err(part_at.wrong_arity(part.len(), 2));
         }
@@ -80,10 +84,10 @@ pub(super) fn join(
         listed.push(ListedImage { file, male: is(male, "Male")?, eyeglasses: is(eyeglasses, "Eyeglasses")?, part });
     }
     if listed.is_empty() {
-        return Err(DataError::EmptyFile { path: attributes_path.into() });
+        return Err(DataError::EmptyFile { path: attributes.path.into() });
     }
     if let Some(stated) = stated.filter(|&stated| stated != listed.len()) {
-        let at = Position { path: attributes_path, line: 1 };
+        let at = Position { path: attributes.path, line: 1 };
         return Err(at.malformed(format!("{stated} images stated, {} listed", listed.len())));
     }
     if let Some((fields, at)) = parts.next() {
@@ -93,7 +97,8 @@ pub(super) fn join(
 }
 
 /// Fields of every line that is not empty, separated by blanks or commas.
-fn lines<'a>(text: &'a str, path: &'a Path) -> impl Iterator<Item = (Vec<&'a str>, Position<'a>)> {
+fn lines(file: ListFile<'_>) -> impl Iterator<Item = (Vec<&str>, Position<'_>)> {
+    let ListFile { text, path } = file;
     text.lines().enumerate().filter_map(move |(index, line)| {
         let fields: Vec<&str> =
             line.split(|c: char| c == ',' || c.is_whitespace()).filter(|field| !field.is_empty()).collect();
@@ -119,7 +124,8 @@ mod tests {
     const PARTITION: &str = "000001.jpg 0\n000002.jpg 2\n";
 
     fn read(attributes: &str, partition: &str) -> Result<Vec<ListedImage>, DataError> {
-        join((attributes, Path::new("attr.txt")), (partition, Path::new("part.txt")))
+        let file = |text, path| ListFile { text, path: Path::new(path) };
+        join(file(attributes, "attr.txt"), file(partition, "part.txt"))
     }
 
     #[test]

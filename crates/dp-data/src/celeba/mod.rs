@@ -14,6 +14,7 @@ use ndarray::Array2;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use self::lists::ListFile;
 pub use self::lists::Subset;
 use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
@@ -162,7 +163,10 @@ fn read(placed: &PlacedFiles, manifest: &Manifest, locator: &DataLocator) -> Res
     let (attributes, attributes_path) = text(&ATTRIBUTES)?;
     let (partition, partition_path) = text(&PARTITION)?;
     let images = placed.any_of(&IMAGES, &manifest.name)?;
-    let listed = lists::join((&attributes, &attributes_path), (&partition, &partition_path))?;
+    let listed = lists::join(
+        ListFile { text: &attributes, path: &attributes_path },
+        ListFile { text: &partition, path: &partition_path },
+    )?;
     let cache = locator.cache_dir.join(&manifest.name).join("celeba-64x64.bin");
     let pixels = decode::pixels(&listed, &images, &cache)?;
     let pixel_record =

@@ -24,10 +24,10 @@ pub(super) fn features(graph: &mut Graph, encoding: &Encoding) -> (String, Strin
     for block in encoding.blocks() {
         let (part, is_refused) = match &block.kind {
             BlockKind::Number { knots, missing } => {
-                number(graph, block, (knots, *missing), markers, encoding.scale(), [&zero, &one])
+                number(graph, block, knots, *missing, markers, encoding.scale(), [&zero, &one])
             }
             BlockKind::Category { values, other, missing } => {
-                category(graph, block, values, (*other, *missing), markers, encoding.scale())
+                category(graph, block, values, *other, *missing, markers, encoding.scale())
             }
             BlockKind::Constant => continue,
         };
@@ -50,7 +50,8 @@ fn any(graph: &mut Graph, name: &str, conditions: Vec<String>) -> String {
 fn number(
     graph: &mut Graph,
     block: &FeatureBlock,
-    (knots, missing): (&[f32], Option<f32>),
+    knots: &[f32],
+    missing: Option<f32>,
     markers: &[String],
     scale: f32,
     [zero, one]: [&str; 2],
@@ -104,7 +105,8 @@ fn category(
     graph: &mut Graph,
     block: &FeatureBlock,
     values: &[String],
-    (other, missing): (bool, bool),
+    other: bool,
+    missing: bool,
     markers: &[String],
     scale: f32,
 ) -> (String, String) {

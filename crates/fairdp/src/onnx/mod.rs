@@ -58,14 +58,14 @@ pub(crate) fn onnx(model: &Model) -> Vec<u8> {
     let nan = graph.floats("no probability", &[1, 1], &[f32::NAN]);
     graph.apply_to("Where", &output, &[&refused, &nan, &probabilities], &[]);
     if let [offsets] = &model.pipeline().offsets[..] {
-        decide(&mut graph, (&probabilities, &refused), offsets, model.classes());
+        decide(&mut graph, &probabilities, &refused, offsets, model.classes());
     }
     graph.into_model("fairdp", "Raw columns to probabilities; numbers as float, NaN if missing, categories as text.")
 }
 
 /// The class with the largest log-probability after its offset; an empty text for a row that is
 /// refused.
-fn decide(graph: &mut Graph, (probabilities, refused): (&str, &str), offsets: &[f64], classes: &[String]) {
+fn decide(graph: &mut Graph, probabilities: &str, refused: &str, offsets: &[f64], classes: &[String]) {
     let offsets: Vec<f32> = offsets.iter().map(|&offset| offset as f32).collect();
     let offsets = graph.floats("offsets", &[1, offsets.len()], &offsets);
     let logs = graph.apply("Log", "log-probabilities", &[probabilities], &[]);
