@@ -27,10 +27,11 @@ pub enum Fault {
     NanZero,
     /// Sums of pieces are added in single precision.
     F32Stagnation,
-    /// Of several ranks, one of which no record was drawn does not take part in the step.
+    /// A rank of which no record was drawn does not take part in the step, although there are
+    /// several ranks.
     SkippedPart,
-    /// Each of several ranks adds noise of its own, its share of the standard deviation in place of
-    /// the variance.
+    /// Each of several ranks adds separate noise, with its share of the standard deviation instead
+    /// of the variance.
     RankNoise,
     /// Each of several ranks makes the noise of its range of parameters, all from the beginning of
     /// one stream.
@@ -127,7 +128,7 @@ struct Uncapped(Box<dyn ClipMethod>);
 impl ClipMethod for Uncapped {
     fn clip(&mut self, batch: &ClipBatch<'_>, rng: &mut dyn CryptoRng) -> Result<Clipped, ClipError> {
         let mut clipped = self.0.clip(batch, rng)?;
-        // What the method gives to a record that needs no clipping.
+        // The method's scale of a record that needs no clipping.
         let norms = vec![f64::MIN_POSITIVE; batch.norms.len()];
         let uncapped = self.0.clip(&ClipBatch { norms: &norms, groups: batch.groups }, rng)?.scales;
         for (scale, uncapped) in clipped.scales.iter_mut().zip(uncapped) {

@@ -8,8 +8,8 @@ use crate::error::Result;
 #[cfg(feature = "cuda")]
 use crate::ops;
 
-/// The CUDA device with this number, with a stream of its own: everything that is done with it is
-/// done in order, whichever thread asks.
+/// The CUDA device with this number, with a separate stream. All work on the device runs in order,
+/// whichever thread asks for it.
 ///
 /// **Edge cases.** A second call opens the GPU a second time, as another device: records for one
 /// are refused by the other. Clone the first. A device stays open until the process ends.
@@ -78,8 +78,8 @@ pub fn free_bytes(device: &Device) -> Option<usize> {
     }
 }
 
-/// Another way to the same device, for a run beside others: on a GPU with a stream of its own, so
-/// that neither waits for the other.
+/// A second handle on the same device, for a run beside others. On a GPU it has a separate stream,
+/// so that the runs do not wait for each other.
 ///
 /// # Errors
 /// As [`cuda_device`].

@@ -9,7 +9,7 @@ use rand::CryptoRng;
 
 use crate::vector_math::vectorise;
 
-/// What decides every dropout mask of one step.
+/// The key that decides every dropout mask of one step.
 ///
 /// A unit's fate is a function of this key, the dropout layer, the number of the record in its data
 /// set and the unit: no state runs along with the batch. So the mask of a record is the same in the

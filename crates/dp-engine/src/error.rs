@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of the engine.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ pub enum EngineError {
     /// Two inputs that belong together do not fit.
     #[error("{what}: expected {expected}, got {got}")]
     Mismatch {
-        /// What was compared.
+        /// Name of the thing that was compared.
         what: String,
         /// Value it should have.
         expected: String,
@@ -30,7 +30,7 @@ pub enum EngineError {
     Weights {
         /// The file.
         path: PathBuf,
-        /// What is wrong; every difference if it does not fit the model.
+        /// The defect; every difference if the file does not fit the model.
         problem: String,
     },
     /// A file of a text encoder is missing or broken, does not fit the others, or gives no features
@@ -39,7 +39,7 @@ pub enum EngineError {
     Encoder {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what is accepted.
+        /// The defect, and the accepted values.
         problem: String,
     },
     /// The processes of a run are not all there, or differ.

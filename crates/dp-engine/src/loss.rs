@@ -70,8 +70,8 @@ pub enum Loss {
 const WEIGHTS: RangeInclusive<f64> = 1e-12..=1e12;
 
 impl Loss {
-    /// Logits a model must have for this many classes; `None` if the loss cannot tell so many
-    /// apart, or has weights for another number of them.
+    /// Logits a model must have for this many classes; `None` if the loss does not support this
+    /// number of classes, or has weights for another one.
     pub fn n_logits(&self, n_classes: usize) -> Option<usize> {
         match self {
             Self::SoftmaxCrossEntropy => (n_classes >= 2).then_some(n_classes),

@@ -16,9 +16,9 @@ use sha2::{Digest as _, Sha256};
 /// | 3 | on CPUs as 2; on CUDA devices other pieces, and sums divided among more threads |
 pub const NUMERICS: u32 = 3;
 
-/// What decides bits besides the program: kind of processor, its vectors, and a digest of what the
-/// platform's `exp`, `tanh`, `ln` and `ln_1p` give at fixed places, which differs between
-/// mathematical libraries.
+/// The properties of the platform that decide bits: kind of processor, its vectors, and a digest of
+/// the values of `exp`, `tanh`, `ln` and `ln_1p` at fixed points, which differ between mathematical
+/// libraries.
 pub fn platform() -> String {
     let mut digest = Sha256::new();
     for place in 0..1_000 {

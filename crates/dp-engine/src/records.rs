@@ -80,11 +80,12 @@ impl Records {
     /// The part that one of several ranks holds: the records of these numbers, out of
     /// `facts.n_records`.
     ///
-    /// **Shapes.** Those of [`Self::new`], with the held records in the place of all. Which numbers
-    /// a rank must hold to train: `dp_train::Plan::held_by`.
+    /// **Shapes.** As in [`Self::new`], with the held records instead of all.
+    /// `dp_train::Plan::held_by` names the records that a rank must hold to train.
     ///
     /// # Errors
-    /// Those of [`Self::new`]; [`EngineError::Mismatch`] if the range is not within the records.
+    /// The errors of [`Self::new`]; [`EngineError::Mismatch`] if the range is not within the
+    /// records.
     pub fn part(
         features: &[f32],
         labels: &[u32],
@@ -171,7 +172,7 @@ impl Records {
         Ok(Self { held: self.held.clone(), n_all: self.n_all, ..copy })
     }
 
-    /// Of all records, those of these numbers: what a rank holds.
+    /// The records with these numbers, as a rank holds them, out of all records.
     ///
     /// # Errors
     /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
@@ -180,7 +181,8 @@ impl Records {
         Ok(Self { held, n_all: self.n_all, ..self.select(&rows, self.dtype())? })
     }
 
-    /// An error unless every input that is a number is an id of a table of so many rows.
+    /// Returns an error unless every input that is a number is an id of a table of `vocabulary`
+    /// rows.
     pub(crate) fn check_ids(&self, vocabulary: usize) -> Result<()> {
         let n_inputs = self.facts().n_inputs;
         let features = self.features_on_host()?;
@@ -224,7 +226,7 @@ impl Records {
         &self.groups
     }
 
-    /// What is treated as public about these records.
+    /// The facts about these records that are treated as public.
     pub fn facts(&self) -> PublicFacts {
         PublicFacts {
             n_records: self.n_all,
@@ -234,12 +236,12 @@ impl Records {
         }
     }
 
-    /// What tells one data set from another: a digest, in hexadecimal, over number type, sizes, and
-    /// each record's number, features, label and group. It does not depend on which ranks hold
-    /// which.
+    /// A digest that identifies the data set, in hexadecimal, over number type, sizes, and each
+    /// record's number, features, label and group. It does not depend on the division of the
+    /// records among ranks.
     ///
     /// # Errors
-    /// [`EngineError::Tensor`] if the device fails; those of [`Collective::sum`].
+    /// [`EngineError::Tensor`] if the device fails; the errors of [`Collective::sum`].
     pub fn digest(&self, ranks: &dyn Collective) -> Result<String> {
         // The sum of the records' digests, in parts that cannot overflow: order and ranks do not
         // matter.

@@ -14,15 +14,15 @@ use crate::weights::{WeightsFile, read};
 /// Where the description stands in the file's metadata.
 const KEY: &str = "dp-train";
 const VERSION: u32 = 1;
-/// What a file may ask for in one dimension: more would be memory that no model of these layers
-/// needs.
+/// Largest size of one dimension that a file may ask for. No model of these layers needs more, and
+/// memory for it might not exist.
 const LARGEST: u64 = 1 << 24;
 
-/// What [`Model::load`] finds in a file.
+/// The contents of a file that [`Model::load`] reads.
 pub struct SavedModel {
     /// Architecture and parameters.
     pub model: Model,
-    /// What it was trained with.
+    /// The loss that the model was trained with.
     pub loss: Loss,
     /// Whatever else was saved with it.
     pub metadata: BTreeMap<String, String>,
@@ -46,8 +46,8 @@ impl Model {
     ///
     /// `metadata` is kept beside them and not interpreted.
     ///
-    /// **Guarantee.** None of its own: see [`Self::save_weights`]. A [`Loss`] with weights or
-    /// priors taken from the records tells them.
+    /// **Guarantee.** None beyond the run's: see [`Self::save_weights`]. A [`Loss`] with weights or
+    /// priors that were taken from the records reveals them.
     ///
     /// # Errors
     /// [`EngineError::Weights`] with the path if the file cannot be written;
@@ -90,7 +90,7 @@ impl Model {
     ///
     /// # Errors
     /// [`EngineError::Weights`] with the path if the file cannot be read, has no description or one
-    /// of a later version, or if its tensors are not those of the architecture.
+    /// of a later version, or if its tensors do not fit the architecture.
     pub fn load(path: &Path, device: &Device) -> Result<SavedModel> {
         let refused = |problem: String| EngineError::weights(path, problem);
         let bytes = read(path)?;

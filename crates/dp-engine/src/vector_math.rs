@@ -97,7 +97,7 @@ pub(crate) fn ln(x: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn ln_1p(x: f32) -> f32 {
     let u = 1.0 + x;
-    // What rounding took from u, to first order: all of x where u rounds to 1.
+    // Corrects the rounding of u to first order: all of x where u rounds to 1.
     ln(u) + (x - (u - 1.0)) / u
 }
 

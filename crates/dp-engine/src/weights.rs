@@ -24,8 +24,8 @@ impl Model {
     /// The file replaces one that was there only when it is complete. `metadata` is stored in its
     /// header, for people and tools; it is not interpreted.
     ///
-    /// **Guarantee.** None of its own: weights are as private as the run they come from. State of
-    /// the optimiser, thresholds and random streams are not in the file.
+    /// **Guarantee.** Weights are as private as the run that they come from. State of the
+    /// optimiser, thresholds and random streams are not in the file.
     ///
     /// # Errors
     /// [`EngineError::Weights`] with the path if the file cannot be written.
@@ -62,11 +62,11 @@ impl Model {
             .map_err(|error| EngineError::weights(path, error))
     }
 
-    /// Overwrites the parameters with those of a file, and returns its metadata.
+    /// Overwrites the parameters with the tensors of a file, and returns its metadata.
     ///
     /// **Edge cases.** All or nothing: a file that does not fit leaves the model as it was. Values
-    /// are not looked at. Those of weights that meet no pixel of the model's images
-    /// ([`KernelCrop`]) are not kept.
+    /// are not checked. Weights that meet no pixel of the model's images ([`KernelCrop`]) are
+    /// dropped.
     ///
     /// # Errors
     /// [`EngineError::Weights`] with the path and every difference: tensors that are missing,

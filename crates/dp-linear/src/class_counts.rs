@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(entries, ["1 × Gaussian (noise multiplier 20)"]);
         let error = ClassCounts::fit(&[0, 3], 3, sigma, &mut rng, &mut ledger).unwrap_err().to_string();
         assert_eq!(error, "label of record 1: expected 0..3, got 3");
-        // What is refused is not released.
+        // A refused label releases nothing.
         assert_eq!(ledger.entries().len(), 1);
     }
 

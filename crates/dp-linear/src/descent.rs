@@ -61,7 +61,7 @@ impl Pace {
     /// square 1.
     pub fn of(noise: f64, n_records: usize, width: usize, priors: &[f64], facts: FeatureFacts) -> Self {
         let variance = RESIDUAL * priors.iter().map(|prior| prior * (1.0 - prior)).fold(0.0, f64::max);
-        // What it does to a logit.
+        // The noise of a logit.
         let in_logits = noise * (width as f64).sqrt() / variance;
         Self {
             momentum: (MOST_MOMENTUM - 0.3 * in_logits).clamp(0.0, MOST_MOMENTUM),
@@ -73,7 +73,7 @@ impl Pace {
     }
 }
 
-/// What does not change from step to step.
+/// The fixed inputs of all steps.
 struct Descent<'a> {
     n_outputs: usize,
     width: usize,

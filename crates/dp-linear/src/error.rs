@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of linear training.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub enum LinearError {
     /// Two inputs that belong together do not fit.
     #[error("{what}: expected {expected}, got {got}")]
     Mismatch {
-        /// What was compared.
+        /// Name of the thing that was compared.
         what: String,
         /// Value it should have.
         expected: String,
@@ -33,7 +33,7 @@ pub enum LinearError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The defect.
         problem: String,
     },
     /// The state to go on from is that of another run.

@@ -13,8 +13,8 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::rows::{BLOCK, RowSource, SparseRow};
 
-/// Adds up what `add` makes of each row, `[size]`: exact if `add` adds values in steps of one grid.
-/// Of several ranks each takes its share, and all have the sum.
+/// Sums over rows, `[size]`: `add` adds a row's term. The sum is exact if all terms are multiples
+/// of one grid. Each of several ranks adds its share, and all receive the sum.
 ///
 /// # Errors
 /// If a rank is gone.

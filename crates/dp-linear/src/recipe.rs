@@ -1,4 +1,4 @@
-//! What a linear model on fixed features is trained with, as it is recommended.
+//! The recommended training of a linear model on fixed features.
 
 use dp_accounting::{Delta, DpEvent, Epsilon, Ledger, NoiseMultiplier};
 use dp_clipping::{PresetParams, registry};
@@ -26,7 +26,7 @@ const BIAS_SHARE: f64 = 0.5;
 /// Full batches.
 const STEPS: u64 = 60;
 
-/// What a model is wanted for.
+/// The purpose of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Goal {
     /// Right answers, whichever class they are in.
@@ -37,7 +37,7 @@ pub enum Goal {
     EqualRecall,
 }
 
-/// What is released beside a training; none of it decides how private the training is.
+/// The releases beside a training. None of them changes the privacy of the training.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Releases {
     /// Mean and covariance of the inputs; `None` where inputs stay as they are.
@@ -82,7 +82,7 @@ impl Releases {
     /// `records_at_once` is how many of the training records are evaluated together.
     ///
     /// # Errors
-    /// [`LinearError::Mismatch`] if the model has no bias for each class; those of
+    /// [`LinearError::Mismatch`] if the model has no bias for each class; the errors of
     /// [`RecallBiases::fit`]; [`LinearError::Train`] if the device fails.
     pub fn equalise(
         &self,
@@ -113,7 +113,7 @@ impl Releases {
 /// The recommended settings, none of which looks at a record, within one (ε, δ).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
-    /// What is released beside the training.
+    /// The releases beside the training.
     pub releases: Releases,
     /// The training, on conditioned inputs. Its loss has no priors yet: see
     /// [`ClassCounts::priors`].

@@ -21,7 +21,7 @@ pub struct Scales {
     pub row_bound: f64,
 }
 
-/// What is public about the features.
+/// Public facts about the features.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FeatureFacts {
     /// The constant's position and value.

@@ -11,7 +11,7 @@
 //!    step uses every record.
 //!
 //! All three are Gaussian mechanisms on all records, so ε is in closed form: `μ² = Σ 1/σ²`. The
-//! weights are those of the features as they are: a sum over columns, which can be drawn.
+//! weights apply to the unscaled features: they are a sum over columns, which can be drawn.
 //!
 //! **In floating point.** Every sum over records is exact ([`sum_rows`]), so one record moves it by
 //! its own contribution, and neither threads nor the order of the records change a bit. Noise is
@@ -33,11 +33,11 @@ use crate::scales::{FeatureFacts, Scales};
 /// Noise of every release and what follows from public numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Of the class counts.
+    /// Noise of the class counts.
     pub counts: NoiseMultiplier,
-    /// Of the mean squares.
+    /// Noise of the mean squares.
     pub squares: NoiseMultiplier,
-    /// Of each gradient.
+    /// Noise of each gradient.
     pub gradients: NoiseMultiplier,
     /// How many gradients there are.
     pub steps: u64,
@@ -112,7 +112,7 @@ pub fn train<E: From<LinearError>>(
     descent::descend(rows, &prepared.priors, facts, &prepared.scales, settings, streams, saved, progress)
 }
 
-/// What is released before the first gradient.
+/// The releases before the first gradient.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prepared {
     /// Shares of the classes.

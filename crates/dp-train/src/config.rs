@@ -210,7 +210,7 @@ fn resolve_batches(batches: &Batches, facts: PublicFacts) -> Result<BatchPlan> {
     Ok(BatchPlan { sampling_rate, steps, epochs })
 }
 
-/// Steps of so many epochs, each of as many records as there are, on average.
+/// Steps of `epochs` epochs. An epoch draws on average as many records as there are.
 fn steps_at(rate: SamplingRate, epochs: u64) -> Result<u64> {
     const TOO_MANY: f64 = 18_446_744_073_709_551_616.0;
     let steps = (epochs as f64 / rate.get()).floor();

@@ -53,7 +53,7 @@ impl FromStr for DeviceName {
     fn from_str(name: &str) -> Result<Self> {
         let (kind, number) = match name.split_once(':') {
             Some((kind, number)) => (kind, number.parse()),
-            // Of several processes on a machine, each has a card of its own.
+            // Several processes on one machine have one card each.
             None => (name, Ok(local_rank())),
         };
         match (kind, number) {

@@ -19,15 +19,16 @@ use crate::error::{Result, TrainError};
 pub struct EarlyStopping {
     /// Epochs in a row without improvement after which the run stops, at least 1.
     pub patience: u64,
-    /// What counts as better is better by more than this, in the criterion's unit; at least 0.
+    /// An epoch is better only if it improves the criterion by more than this, in the criterion's
+    /// unit; at least 0.
     #[serde(default)]
     pub min_improvement: f64,
-    /// What is watched.
+    /// The figure that is watched.
     #[serde(default)]
     pub criterion: StoppingCriterion,
 }
 
-/// What an epoch is judged by, on the validation records.
+/// The figure on the validation records that an epoch is judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoppingCriterion {
@@ -77,7 +78,7 @@ impl EarlyStopping {
     }
 }
 
-/// What early stopping remembers of a run.
+/// The state of early stopping in a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Patience {
     /// Best figure of the criterion so far, the lower the better, and the parameters that had it.
@@ -138,7 +139,7 @@ mod tests {
         // Two right of three predicted and four there: 2·2/(3 + 4).
         let (predicted, labels) = ([1, 1, 1, 0, 0, 0], [1, 1, 0, 1, 1, 0]);
         assert!((f1(&predicted, &labels, 2) - 4.0 / 7.0).abs() < 1e-12);
-        // Of three classes the first has 2·1/(3 + 2), the last is nowhere.
+        // The first of three classes has 2·1/(3 + 2); the last occurs nowhere.
         assert!((f1(&predicted, &labels, 3) - (2.0 / 5.0 + 4.0 / 7.0) / 3.0).abs() < 1e-12);
         assert_eq!(f1(&[0, 0], &[0, 0], 2), 0.0);
     }

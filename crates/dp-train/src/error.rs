@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of training.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub enum TrainError {
     /// Two inputs that belong together do not fit.
     #[error("{what}: expected {expected}, got {got}")]
     Mismatch {
-        /// What was compared.
+        /// Name of the thing that was compared.
         what: String,
         /// Value it should have.
         expected: String,
@@ -43,13 +43,13 @@ pub enum TrainError {
     Checkpoint {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The defect.
         reason: String,
     },
     /// Two things that must be the same differ in several places.
     #[error("{what}: {}", .differences.join("; "))]
     Differences {
-        /// What was compared.
+        /// Name of the thing that was compared.
         what: String,
         /// One line per difference, with both values.
         differences: Vec<String>,
@@ -59,7 +59,7 @@ pub enum TrainError {
     Weights {
         /// The file.
         path: PathBuf,
-        /// What is wrong; every difference if it does not fit the model.
+        /// The defect; every difference if the file does not fit the model.
         problem: String,
     },
     /// A file of a text encoder is missing or broken, does not fit the others, or gives no features
@@ -68,7 +68,7 @@ pub enum TrainError {
     Encoder {
         /// The file.
         path: PathBuf,
-        /// What is wrong, and what is accepted.
+        /// The defect, and the accepted values.
         problem: String,
     },
     /// The parameters, or the sum of gradients, are infinite or not a number: the learning rate is
@@ -85,8 +85,8 @@ pub enum TrainError {
         /// 0-based step.
         step: u64,
     },
-    /// A run stopped early: its parameters are those of its best epoch, and all steps of the plan are
-    /// in its ledger.
+    /// A run stopped early. It has the parameters of its best epoch, and its ledger holds all steps
+    /// of the plan.
     #[error("the run stopped early after step {steps}: it takes no further step")]
     Stopped {
         /// Steps taken.
@@ -98,7 +98,7 @@ pub enum TrainError {
          so take another run or variant, or restore the checkpoint of the run that has it"
     )]
     StreamInUse {
-        /// What the stream is for.
+        /// Purpose of the stream.
         purpose: Purpose,
         /// Number of the run.
         run: u32,

@@ -39,7 +39,7 @@ pub struct StepView<'a> {
     pub losses: &'a [f64],
     /// Gradient norm of each record before clipping; empty where the run did not need it.
     pub norms: &'a [f64],
-    /// What each record's gradient is multiplied by before the sum; 0 where it is not finite.
+    /// Factor of each record's gradient in the sum; 0 where the gradient is not finite.
     pub scales: &'a [f64],
     /// Thresholds in force: one, one per group, or none without clipping.
     pub thresholds: &'a [f64],
@@ -106,7 +106,7 @@ pub trait Observer {
     /// After the last step of each epoch (1-based), with the number of steps taken so far.
     fn on_epoch(&mut self, _epoch: u64, _steps: u64) {}
 
-    /// What it has kept so far, for the run's checkpoint; `null` for nothing.
+    /// The observer's memory so far, for the run's checkpoint; `null` if it has none.
     ///
     /// # Errors
     /// If it cannot be written as JSON. An error stops the run.

@@ -105,7 +105,7 @@ fn check_sizes(n_records: usize, batch_size: usize, epochs: u64) -> Result<()> {
     Ok(())
 }
 
-/// What makes a run private.
+/// The private part of a run's configuration.
 ///
 /// **Guarantee.** With a certified method the parameters of every step, and the thresholds, are (ε,
 /// δ)-differentially private when one record is blanked ([`Plan::RELATION`]), with the ε that an
@@ -150,10 +150,10 @@ pub struct TrainConfig {
     pub loss: Loss,
     /// Batches.
     pub batches: BatchPlan,
-    /// Records of a block, 1 to `n`: those with consecutive numbers that are drawn and summed
-    /// together. By default so many that about 128 are drawn, or half of a smaller batch. It
-    /// decides, like a seed, which of equally private results comes out, and by about a thousandth
-    /// how much noise is added.
+    /// Records of a block, 1 to `n`. A block holds consecutive records, which are drawn and summed
+    /// together. By default it is so large that about 128 of its records are drawn, or half of a
+    /// smaller batch. The size decides, like a seed, which of equally private results comes out,
+    /// and changes the noise by about a thousandth.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_records: Option<usize>,
     /// Step size.
@@ -161,7 +161,7 @@ pub struct TrainConfig {
     /// Steps over which the rate rises linearly to that of the schedule; 0 for none.
     #[serde(default)]
     pub warm_up_steps: u64,
-    /// What the private gradient is handed to.
+    /// The optimiser, which receives the private gradient.
     #[serde(default)]
     pub optimiser: OptimiserConfig,
     /// L2 regularisation λ: adds `λ w` to the (already private) mean gradient of every weight;
@@ -315,7 +315,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`TrainError::InvalidParameter`] without `privacy`; [`TrainError::Accounting`] if no noise
-    /// meets the target; those of [`Self::new`].
+    /// meets the target; the errors of [`Self::new`].
     pub fn calibrated<A: Accountant + Clone>(
         mut config: TrainConfig,
         facts: PublicFacts,
@@ -360,12 +360,12 @@ impl Plan {
         self.facts
     }
 
-    /// What the clipping method may know.
+    /// The public facts that the clipping method may use.
     pub fn context(&self) -> &PublicContext {
         &self.context
     }
 
-    /// What the guarantee is conditional on; see [`Self::given`].
+    /// Conditions of the guarantee; see [`Self::given`].
     pub fn conditions(&self) -> &[String] {
         &self.given
     }
@@ -389,12 +389,12 @@ impl Plan {
         Ok(ledger)
     }
 
-    /// What one step releases. Fixed before training: nothing in it depends on the data.
+    /// The releases of one step. They are fixed before training and do not depend on the data.
     pub fn step_event(&self) -> &DpEvent {
         &self.event
     }
 
-    /// What the whole run releases, constants that were paid for included.
+    /// The releases of the whole run, including releases beside the training ([`Self::paid`]).
     pub fn event(&self) -> DpEvent {
         let steps = self.event.clone().repeated(self.config.batches.steps);
         if self.paid.is_empty() { steps } else { DpEvent::Composed([self.paid.as_slice(), &[steps]].concat()) }
@@ -434,10 +434,10 @@ impl Plan {
         self.config.privacy.as_ref().map_or(Coupling::None, |privacy| privacy.clipping.coupling)
     }
 
-    /// What a [`Statement`](dp_accounting::Statement) about a run of this plan covers, how its
-    /// noise was made, what it leaves out, and what it is conditional on, but for what only its
-    /// author knows; `None` without a guarantee. [`Trainer::scope`](crate::Trainer::scope) is that
-    /// of a run.
+    /// The scope of a [`Statement`](dp_accounting::Statement) about a run of this plan: covered and
+    /// omitted outputs, the making of the noise, and conditions. The statement's author adds the
+    /// facts that only they know. `None` without a guarantee. For a run, use
+    /// [`Trainer::scope`](crate::Trainer::scope).
     ///
     /// `is_private`: whether the run's streams are
     /// ([`RandomStreams::is_private`](crate::RandomStreams::is_private)). The scope of a seeded run
@@ -468,8 +468,8 @@ impl Plan {
         self.config.privacy.as_ref().is_some_and(|privacy| privacy.clipping.certified())
     }
 
-    /// What an ε of a run of this plan is worth; `None` without privacy. [`Self::scope`] says what
-    /// `is_private` is: a seeded run is never certified.
+    /// The mark of an ε of a run of this plan; `None` without privacy. `is_private` is as in
+    /// [`Self::scope`]: a seeded run is never certified.
     pub fn mark(&self, is_private: bool) -> Option<Mark> {
         self.config.privacy.as_ref()?;
         Some(match (self.certified(), self.given.is_empty() && is_private) {
@@ -480,7 +480,7 @@ impl Plan {
     }
 }
 
-/// What the guarantee of a seeded run is conditional on.
+/// The condition of a seeded run's guarantee.
 const NOT_PRIVATE: &str = "the secrecy of the seed that batches and noise follow from: this run is not private, because whoever \
                            knows the seed can take the noise off";
 
@@ -492,7 +492,7 @@ fn context(privacy: Option<&PrivacyConfig>, rate: SamplingRate, facts: PublicFac
     }
 }
 
-/// What one step releases.
+/// The event of one step.
 fn step_event(privacy: &PrivacyConfig, rate: SamplingRate, facts: PublicFacts) -> Result<DpEvent> {
     let limit = 1.0 / facts.n_records as f64;
     if privacy.delta.get() >= limit && !privacy.allow_large_delta {
@@ -515,8 +515,8 @@ fn step_event(privacy: &PrivacyConfig, rate: SamplingRate, facts: PublicFacts) -
     Ok(step_query(&privacy.clipping, privacy.noise_multiplier, &context, 1)?.poisson_sampled(rate))
 }
 
-/// What one step releases of a drawn unit of privacy: the clipped gradient and the counts of a
-/// method, which see the same batch and so are one Gaussian (Zhao 2025, Lemma 3.1 and Theorem 3.2).
+/// The releases of one step about a drawn unit of privacy: the clipped gradient and the method's
+/// counts, which see the same batch and so are one Gaussian (Zhao 2025, Lemma 3.1 and Theorem 3.2).
 ///
 /// `noise_multiplier` is the gradient's, over what a unit of `records_per_unit` records can change,
 /// which is as many times what one can; the `context`'s noise multiplier is replaced by the one

@@ -45,12 +45,12 @@ pub struct RandomStreams {
     pub(crate) counts: ChaCha20Rng,
     /// Keys of dropout masks, one per step.
     pub(crate) dropout: ChaCha20Rng,
-    /// Of all but initial parameters.
+    /// Whether nobody can know the streams, except perhaps the one of initial parameters.
     pub(crate) is_private: bool,
 }
 
 impl RandomStreams {
-    /// The streams of a program that derives generators from a key of its own. With `is_private` it
+    /// The streams of a program that derives generators from its key. With `is_private` the program
     /// promises that nobody can know the key, and that no other run draws from these generators.
     ///
     /// # Errors
@@ -74,16 +74,16 @@ impl RandomStreams {
         self.is_private
     }
 
-    /// The same with the initial parameters of another source, which is public: those of a study,
-    /// say, in which every method begins alike.
+    /// The same streams with initial parameters from a public source: from a study's, for example,
+    /// so that every method begins alike.
     ///
     /// # Errors
-    /// Those of [`Randomness::stream`].
+    /// The errors of [`Randomness::stream`].
     pub fn initialised_from(self, public: &Randomness, run: u32) -> Result<Self> {
         Ok(Self { initialisation: public.stream(Purpose::Initialisation, run, 0)?, ..self })
     }
 
-    /// Those of rank 0, on every rank of a run; the others forget their own. Keys pass between the
+    /// Gives every rank the streams of rank 0 and drops its earlier ones. Keys pass between the
     /// ranks.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl RandomStreams {
         Ok(self)
     }
 
-    /// What tells these streams, each at its position, from others. It gives no key away.
+    /// A digest that identifies these streams and their positions. It reveals no key.
     pub(crate) fn digest(&self) -> String {
         let mut digest = Sha256::new().chain_update([u8::from(self.is_private)]);
         for (_, rng) in self.named() {

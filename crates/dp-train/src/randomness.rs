@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 use crate::error::{Result, TrainError};
 use crate::random_streams::RandomStreams;
 
-/// What a stream is for. Each purpose has its own, so that, say, a method that draws more count
-/// noise trains on the same batches.
+/// The purpose of a stream. Each purpose has a separate stream, so that, for example, a method that
+/// draws more count noise trains on the same batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// Data sampling and splitting.

@@ -12,8 +12,8 @@ use crate::error::{Result, TrainError};
 /// [`DpEvent::PoissonSampled`](dp_accounting::DpEvent::PoissonSampled) of the same rate describes,
 /// to the 53 bits of a double.
 ///
-/// Records are drawn block by block: a batch has a key of its own, and who of a block enters
-/// follows from the key and the block's number, so that a block can be drawn without the others.
+/// Records are drawn block by block: each batch has a key, and the key and a block's number decide
+/// which of the block's records enter. A block can be drawn without the others.
 ///
 /// **Edge cases.** A batch may be empty; no records give empty batches; a rate of 1 takes every
 /// record every time.
@@ -50,7 +50,7 @@ impl PoissonSampler {
         Ok(Self { n_records, block: n_records.max(1), log_skip: (-rate.get()).ln_1p() })
     }
 
-    /// The same in blocks of so many records, at least 1.
+    /// The same sampler in blocks of `block` records, at least 1.
     #[must_use]
     pub(crate) fn in_blocks(self, block: usize) -> Self {
         Self { block: block.max(1), ..self }

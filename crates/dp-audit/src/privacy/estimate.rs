@@ -63,7 +63,7 @@ pub(super) fn epsilon_of_mu(mu: f64, delta: Delta) -> Result<f64> {
 ///
 /// **Source.** Steinke, Nasr & Jagielski 2023, Theorem 5.2.
 pub(super) fn epsilon_of_one_run(n_canaries: u32, n_guesses: u32, n_right: u32, delta: f64, failure: f64) -> f64 {
-    // An upper bound on the probability of so many right guesses under (ε, δ).
+    // An upper bound on the probability of `n_right` right guesses or more under (ε, δ).
     let p_value = |epsilon: f64| {
         let right = 1.0 / (1.0 + (-epsilon).exp());
         let beyond: f64 = (n_right..=n_guesses).map(|k| binomial(k, n_guesses, right)).sum();

@@ -86,7 +86,7 @@ fn canary_input(entry: &MethodEntry, plan: &Plan) -> Result<f32> {
     Ok(best.1)
 }
 
-/// What is known of a step: its state before, and what the method saw and said.
+/// The record of a step: the state before it, and the method's inputs and answers.
 #[derive(Default)]
 struct Transcript {
     parameters: Vec<Vec<f64>>,
@@ -187,8 +187,8 @@ pub(super) struct OneCanary<'a> {
     ranks: NonZeroUsize,
 }
 
-/// What an attacker computes from one run; the larger, the more likely the canary was there, or the
-/// less: that is learned.
+/// The statistics that an attacker computes from one run. Each grows, or falls, with the
+/// probability that the canary was there; the attacker learns which.
 pub(super) type Statistics = [f64; 4];
 
 impl<'a> OneCanary<'a> {
@@ -292,7 +292,7 @@ impl<'a> OneCanary<'a> {
     }
 }
 
-/// One run with many canaries, each with an input of its own, each there with probability ½.
+/// One run with many canaries. Each has a separate input and is there with probability ½.
 pub(super) struct ManyCanaries<'a> {
     entry: &'a MethodEntry,
     pub(super) plan: Plan,
@@ -335,7 +335,7 @@ impl<'a> ManyCanaries<'a> {
         let records = Records::new(&features, &vec![1; n], &groups, self.facts, DType::F32, &Device::Cpu)?;
         let played = play(self.entry, &self.plan, &records, streams, self.plant, self.ranks)?;
         let (norms, scales) = (&played.transcript.norms[0], &played.transcript.scales[0]);
-        // What a canary of a group adds is the same for all of them.
+        // All canaries of a group add the same.
         let addition = |group: usize| {
             let twin = (0..n).find(|&i| present[i] && groups[i] == group);
             twin.map_or(0.0, |i| norms[i] * scales[i])

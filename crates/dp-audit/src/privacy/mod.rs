@@ -66,7 +66,7 @@ impl AuditSettings {
     }
 }
 
-/// What an audit of a method found.
+/// The outcome of an audit of a method.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AuditOutcome {
     /// Registry name.
@@ -86,7 +86,7 @@ pub struct AuditOutcome {
     pub one_run: OneRunOutcome,
 }
 
-/// Of canaries of one group.
+/// The outcome for canaries of one group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GroupOutcome {
     /// 0-based.
@@ -97,7 +97,7 @@ pub struct GroupOutcome {
     pub audited_lower: f64,
 }
 
-/// Of one run with many canaries.
+/// The outcome of one run with many canaries.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OneRunOutcome {
     /// Canaries.
@@ -119,8 +119,8 @@ impl AuditOutcome {
 ///
 /// # Errors
 /// [`TrainError::Clipping`] for an unknown name; [`TrainError::InvalidParameter`] for a method
-/// without a claim, a fault that the method cannot have, and settings out of range; those of the
-/// trainer.
+/// without a claim, a fault that the method cannot have, and settings out of range; the errors of
+/// the trainer.
 pub fn audit(
     method: &str,
     settings: &AuditSettings,
@@ -176,7 +176,7 @@ pub fn audit(
 /// An audit under way.
 struct Audited<'a> {
     settings: &'a AuditSettings,
-    /// Of one bound.
+    /// Probability that one bound fails.
     failure: f64,
     delta: Delta,
     randomness: Randomness,

@@ -30,8 +30,8 @@ pub enum Plant {
     SmallNoise,
     /// Two releases under the same random streams.
     SeedReuse,
-    /// Each of several ranks adds noise of its own, its share of the standard deviation in place of
-    /// the variance.
+    /// Each of several ranks adds separate noise, with its share of the standard deviation instead
+    /// of the variance.
     RankNoise,
     /// Each of several ranks makes the noise of its range of parameters, all from the beginning of
     /// one stream.
@@ -84,7 +84,7 @@ impl Plant {
     }
 }
 
-/// What one step of a method released, besides the noisy gradient.
+/// The releases of one step of a method, besides the noisy gradient.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Seen {
     /// The bound that the noise is scaled to.

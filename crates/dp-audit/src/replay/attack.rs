@@ -1,4 +1,4 @@
-//! What a step is attacked with, and how an attack is made worse.
+//! Attacks on a step, and mutations that make an attack worse.
 
 use std::num::NonZeroUsize;
 
@@ -62,7 +62,7 @@ impl Attack {
             Self::Ordinary => {}
             Self::NotFinite => not_finite(&mut case, rng),
             Self::Subnormal => subnormal(&mut case, rng),
-            // Of a threshold: the norm is known once the case was measured.
+            // A threshold is set later: the norm is known once the case was measured.
             Self::Duplicates | Self::Stagnation | Self::Threshold => duplicate(&mut case, rng),
             Self::Cancelling => cancel(&mut case, rng),
             Self::Kink => {
@@ -124,7 +124,7 @@ impl Attack {
 fn not_finite(case: &mut Case, rng: &mut ChaCha20Rng) {
     const VALUES: [f32; 10] =
         [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 3e38, -3e38, 1e38, 1e30, 1e20];
-    // Of ids, only those that are no numbers pass the door.
+    // Ids that are numbers are checked before the step: only NaN and infinities pass.
     let n_values = if case.vocabulary.is_some() { 3 } else { VALUES.len() };
     let mut spoil = |case: &mut Case, record: usize| {
         let share = if rng.random() { 1.0 } else { 0.3 };
@@ -296,7 +296,7 @@ fn stagnation(method: &'static MethodEntry, rng: &mut ChaCha20Rng) -> Result<Cas
     stagnation_of(method, 1 << rng.random_range(12..=14), rng)
 }
 
-/// With so many records.
+/// A case of stagnation with `n` records.
 pub(super) fn stagnation_of(method: &'static MethodEntry, n: usize, rng: &mut ChaCha20Rng) -> Result<Case> {
     const CLIP_NORM: f64 = 1.0 / 1_024.0;
     let architecture = Architecture {
@@ -334,7 +334,7 @@ fn next_to_stagnation(case: &mut Case, rng: &mut ChaCha20Rng) {
     let n_large = (1 << (n / 2).ilog2()) + 1;
     let large = if matches!(rule, ScaleRule::GlobalDrop { .. }) { threshold * (1.0 - 1e-4) } else { 0.5 };
     let unit = rule.bound(threshold) * (n_large - 1) as f64 * 2_f64.powi(-24);
-    // Of 128, which is a piece of a full batch, or fewer.
+    // 128 is a piece of a full batch; other pieces are smaller.
     let shares = if rng.random() { 128.0 } else { 2_f64.powi(rng.random_range(0..=7)) };
     let small = unit * (1.0 + rng.random_range(0.0..0.1)) / shares / rule.scale(1e-8, threshold);
     for (i, x) in case.data.features.iter_mut().enumerate() {

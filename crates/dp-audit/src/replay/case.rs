@@ -89,7 +89,7 @@ impl Case {
         Self::on(layer.architecture(rng), method, n_records, rng)
     }
 
-    /// A step of this model on so many ordinary records.
+    /// A step of this model on `n` ordinary records.
     pub(super) fn on(
         architecture: Architecture,
         method: &'static MethodEntry,
@@ -216,20 +216,20 @@ impl Case {
         )
     }
 
-    /// What is public or was released.
+    /// The public and released values of the step.
     pub(super) fn fixed(&self) -> FixedStep {
         let dropout = DropoutKey::draw(&mut ChaCha20Rng::seed_from_u64(self.dropout));
         FixedStep { threshold: self.threshold, released: self.released.clone(), dropout }
     }
 
-    /// Cuts the records into blocks, so that each of so many ranks holds some: two where there are
-    /// enough records.
+    /// Cuts the records into blocks, so that each of `ranks` ranks holds some: two blocks if there
+    /// are enough records.
     pub(super) fn in_blocks_for(&mut self, ranks: NonZeroUsize) {
         self.block_records = (ranks.get() > 1).then(|| self.data.len().div_ceil(2 * ranks.get()));
     }
 
-    /// Compares the step on a device and on so many ranks with its neighbours, on request also with
-    /// the same step under other micro-batches and threads on one.
+    /// Compares the step, on a device and on several ranks, with its neighbours; on request also
+    /// with the same step on one rank under other micro-batches and threads.
     ///
     /// # Errors
     /// If the case cannot be set up.

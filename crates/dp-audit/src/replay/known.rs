@@ -37,7 +37,7 @@ pub struct Known {
     search: fn(Option<Fault>) -> Result<Comparison>,
 }
 
-/// What the seven causes are.
+/// The seven causes.
 pub const CAUSES: [&str; 7] = [
     "a product takes another path with one more row, and all rows change their last bits",
     "counts follow norms that change with the number of rows",

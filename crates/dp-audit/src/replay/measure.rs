@@ -67,7 +67,7 @@ pub struct Neighbours<'a> {
     pub blanked: &'a Records,
     /// Parameters, which were released before.
     pub parameters: &'a [f64],
-    /// What else is public or was released before.
+    /// The other public and released values.
     pub fixed: &'a FixedStep,
     /// Record numbers, ascending.
     pub batch: &'a [usize],
@@ -84,7 +84,7 @@ pub struct Neighbours<'a> {
 /// A step with the record, with the record not drawn, and with the record blanked.
 type Steps = [Result<BeforeNoise>; 3];
 
-/// What came of a comparison.
+/// The result of a comparison.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Comparison {
     /// Largest change of the sum over its bound.
@@ -125,8 +125,8 @@ impl Comparison {
         }
     }
 
-    /// Compares the counts of a step and all of its other records with those of a neighbour, whose
-    /// record at `position` is blanked, or not drawn.
+    /// Compares the counts of a step and all of its other records with a neighbour's, whose record
+    /// at `position` is blanked, or not drawn.
     fn compare_others(&mut self, with: &BeforeNoise, without: &BeforeNoise, position: usize) {
         for (a, b) in with.counts.iter().zip(&without.counts) {
             let change = distance(&a.released, &b.released) / a.l2_sensitivity;
@@ -182,8 +182,8 @@ impl Neighbours<'_> {
         match absent {
             Ok(without) => {
                 comparison.compare_others(&with, &without, position);
-                // Of full batches only: a shorter draw may be cut into other pieces, which is
-                // public.
+                // Sums are compared only for full batches: a shorter draw may be cut into other
+                // pieces, which is public.
                 if self.plan.config().batches.sampling_rate.get() == 1.0 {
                     comparison.compare_sums(&with, &without);
                 }

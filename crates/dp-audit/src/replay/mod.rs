@@ -21,7 +21,7 @@
 //! [`Trainer::before_noise`](dp_train::Trainer::before_noise) takes a step on a batch of your choice,
 //! and [`Trainer::draw_batch`](dp_train::Trainer::draw_batch) says which one the trainer would draw.
 //!
-//! What this module shows of records is not private, and it can plant faults.
+//! The outputs of this module are not private, and it can plant faults.
 
 mod attack;
 mod case;

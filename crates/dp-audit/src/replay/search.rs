@@ -18,7 +18,7 @@ use super::layer_kind::LayerKind;
 use super::measure::{Breach, Comparison};
 use crate::plant::Fault;
 
-/// What is replayed.
+/// Settings of a replay.
 #[derive(Debug, Clone)]
 pub struct Replay {
     /// Number of cases.
@@ -31,7 +31,7 @@ pub struct Replay {
     pub layer: Option<LayerKind>,
     /// A fault to be found.
     pub plant: Option<Fault>,
-    /// Threads, each with cases of its own. The cases do not depend on it.
+    /// Threads that share the cases. The cases do not depend on their number.
     pub threads: NonZeroUsize,
     /// Ranks, threads of this process, that share every step ([`ranks`](dp_train::ranks)).
     pub ranks: NonZeroUsize,
@@ -39,7 +39,7 @@ pub struct Replay {
     pub device: Device,
 }
 
-/// What was found; its JSON is one object with the first five entries.
+/// The findings of a replay. Its JSON is one object with the first five entries.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
     /// Cases that were tried.
@@ -81,7 +81,7 @@ pub struct Violation {
     pub step: u64,
     /// The step: model, records, execution.
     pub setting: String,
-    /// What happened.
+    /// The broken promise.
     pub breach: Breach,
     /// How bad it is: a ratio, or ∞.
     pub severity: f64,
@@ -156,8 +156,8 @@ impl Replay {
     ///
     /// # Errors
     /// [`TrainError::Clipping`] for a method that is unknown, [`TrainError::InvalidParameter`] for
-    /// one that is not certified; those of [`Trainer::new`](dp_train::Trainer::new), which would be
-    /// errors of the replay itself. `progress` receives the number of cases tried.
+    /// one that is not certified; the errors of [`Trainer::new`](dp_train::Trainer::new), which
+    /// would be errors of the replay itself. `progress` receives the number of cases tried.
     pub fn run(&self, progress: &(dyn Fn(u64) + Sync)) -> Result<Report> {
         /// Cases of a climb, where there are enough of them.
         const LENGTH: u64 = 12;
@@ -190,7 +190,7 @@ impl Replay {
         };
         let mut report =
             pool.install(|| (0..climbs).into_par_iter().map(climb).try_reduce(Report::default, |a, b| Ok(a.join(b))))?;
-        // What was asked for and not tried shows as 0.
+        // Layers that were asked for and not tried show as 0.
         for layer in layers {
             report.by_layer.entry(layer.name()).or_default();
         }

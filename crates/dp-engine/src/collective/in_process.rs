@@ -7,8 +7,8 @@ use std::thread;
 use super::Collective;
 use crate::error::{EngineError, Result};
 
-/// So many ranks in this process, each for a thread of its own: for tests, and to try what a run on
-/// many processes would do.
+/// Makes `size` ranks in this process, each to be moved to its thread: for tests, and to try a run
+/// on many processes.
 pub fn in_process(size: usize) -> Vec<Arc<dyn Collective>> {
     let (senders, receivers): (Vec<_>, Vec<_>) = (0..size * size).map(|_| channel()).unzip();
     let mut receivers: Vec<Option<Receiver<Vec<u8>>>> = receivers.into_iter().map(Some).collect();
@@ -22,7 +22,8 @@ pub fn in_process(size: usize) -> Vec<Arc<dyn Collective>> {
         .collect()
 }
 
-/// What each of so many ranks makes, every one on a thread of this process, in their order.
+/// Calls `each` for each of `size` ranks, every one on a thread of this process, and returns the
+/// results in the order of the ranks.
 ///
 /// # Errors
 /// The first rank's that has one; [`EngineError::Ranks`] if a rank panicked.

@@ -1,4 +1,4 @@
-//! What the processes of one run, its *ranks*, exchange.
+//! Messages between the processes of one run, its *ranks*.
 
 mod in_process;
 
@@ -16,12 +16,13 @@ use crate::error::{EngineError, Result};
 /// that leaves the whole sum on each is faster.
 pub const DIVIDED_FROM: usize = 1 << 18;
 
-/// What ranks give each other in [`Collective::exchange`].
+/// The messages of one rank in [`Collective::exchange`].
 #[derive(Debug, Default)]
 pub struct Exchanged {
-    /// What this rank gives: the words for each rank, one behind the other.
+    /// The words that this rank sends: those for rank 0 first, then for rank 1, and so on.
     pub words: Vec<u64>,
-    /// Afterwards what each rank gave for this one, one behind the other; before, memory for it.
+    /// Afterwards the words that each rank sent to this one, in the order of the ranks; before,
+    /// memory for them.
     pub received: Vec<u64>,
     /// How many words are for each rank; afterwards how many each gave.
     pub lengths: Vec<usize>,
@@ -30,7 +31,7 @@ pub struct Exchanged {
 /// Waits for the end of an exchange.
 pub type Exchange = Box<dyn FnOnce() -> Result<Exchanged> + Send>;
 
-/// What a run needs of the processes that it is made on.
+/// Communication between the processes that share a run.
 ///
 /// Every rank calls the same operations in the same order; each returns when all ranks have called
 /// it.
@@ -62,8 +63,8 @@ pub trait Collective: Debug + Send + Sync {
         Err(EngineError::Ranks("no way from device to device".to_owned()))
     }
 
-    /// Begins to give each rank words of its own, and to receive what the others give for this one:
-    /// the ranks may compute until they ask for the end. For large messages: memory is handed back.
+    /// Begins to send each rank its words, and to receive the words for this rank. The ranks may
+    /// compute until they ask for the end. For large messages: memory is handed back.
     ///
     /// # Errors
     /// [`EngineError::Ranks`] if a rank is gone.
@@ -84,8 +85,8 @@ pub trait Collective: Debug + Send + Sync {
         Ok(Box::new(|| Ok(own)))
     }
 
-    /// What every rank gives, one behind the other, in the place of what is in `all`; returns how
-    /// many words each gave. For large messages: both vectors keep their memory.
+    /// Overwrites `all` with the words of every rank, in the order of the ranks, and returns the
+    /// number of words of each. For large messages: both vectors keep their memory.
     ///
     /// # Errors
     /// [`EngineError::Ranks`] if a rank is gone.
@@ -95,7 +96,7 @@ pub trait Collective: Debug + Send + Sync {
         Ok(parts.iter().map(|part| part.len() / size_of::<u64>()).collect())
     }
 
-    /// What every rank gave, in the order of the ranks.
+    /// Sends `part` to every rank, and returns the part of each, in the order of the ranks.
     ///
     /// # Errors
     /// [`EngineError::Ranks`] if a rank is gone.
@@ -104,7 +105,7 @@ pub trait Collective: Debug + Send + Sync {
     /// Ends all ranks, with this exit code.
     fn abort(&self, code: i32) -> !;
 
-    /// What rank 0 gave, on every rank.
+    /// Returns rank 0's `value` on every rank.
     ///
     /// # Errors
     /// [`EngineError::Ranks`] if a rank is gone.
@@ -163,7 +164,8 @@ impl Collective for Alone {
     }
 }
 
-/// Adjacent ranges of so many values, one for each rank, that begin at multiples of `unit`.
+/// Divides `n_values` values into adjacent ranges, one for each of `size` ranks, that begin at
+/// multiples of `unit`.
 pub(crate) fn shares(size: usize, n_values: usize, unit: usize) -> Vec<Range<usize>> {
     let n_units = n_values.div_ceil(unit);
     let boundary = |rank: usize| (n_units * rank / size * unit).min(n_values);

@@ -43,8 +43,8 @@ pub enum Way {
     OnDevices,
     /// In one message, which can have other numbers with it: [`ClippedSum::share_with`].
     OneMessage,
-    /// Each rank adds the sums of its ranges; those of late layers can be on their way while early
-    /// layers are still summed.
+    /// Each rank adds up its ranges of parameters. The ranks can exchange late layers while they
+    /// still sum early ones.
     Divided {
         /// Whether they are.
         overlaps: bool,
@@ -225,8 +225,8 @@ impl ClippedSum {
         Ok(if own.is_empty() { vec![0..self.gradient()?.len(); 1] } else { own })
     }
 
-    /// What the sum is made of, for an operation whose destination is this range of
-    /// [`Self::gradient`]: the one of [`Self::ranges`] with this number.
+    /// The terms of the sum over one range of the parameters, for an operation that writes to this
+    /// range of [`Self::gradient`]. `number` is the range's index in [`Self::ranges`].
     ///
     /// # Errors
     /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
@@ -407,7 +407,7 @@ impl ClippedSum {
     }
 }
 
-/// Adds integers to those of a sum.
+/// Adds integers to a sum.
 pub(super) fn add(sum: &mut [i64], steps: &[i64]) {
     for (sum, steps) in sum.iter_mut().zip(steps) {
         *sum += steps;

@@ -11,7 +11,8 @@ use crate::grid::Grid;
 use crate::noise::BLOCK;
 use crate::ops::{self, Summand};
 
-/// Which rank has the sum of which parameters, and what the others gave for those of this one.
+/// The division of the parameters among ranks, and the terms that other ranks sent for the
+/// parameters of this one.
 ///
 /// Adjacent parameters are divided together, as a segment, and each rank has a range of every
 /// segment. A rank gives nothing, a vector or integers for a range; all are rounded to the same grid
@@ -20,14 +21,14 @@ use crate::ops::{self, Summand};
 pub(super) struct Division {
     /// This rank's number.
     rank: usize,
-    /// None where the sum is not divided.
+    /// Empty if the sum is not divided.
     segments: Vec<Segment>,
     /// Memory of segments of the past.
     spare: Vec<Exchanged>,
 }
 
 struct Segment {
-    /// Of each rank.
+    /// The range of each rank.
     ranges: Vec<Range<usize>>,
     state: State,
 }
@@ -103,7 +104,7 @@ impl Division {
         Ok(())
     }
 
-    /// What the others gave for this rank's range of a segment.
+    /// The terms that the other ranks sent for this rank's range of a segment.
     pub(super) fn received(&self, segment: usize) -> Result<Vec<Summand<'_>>> {
         let Some(State::Here(Exchanged { received, lengths, .. })) =
             self.segments.get(segment).map(|segment| &segment.state)
@@ -158,7 +159,7 @@ impl Division {
         Ok(all_finite)
     }
 
-    /// The integers of all ranks' ranges of a segment, out of those that this rank has of its own.
+    /// Gathers the integers of all ranks' ranges of a segment; `own` are this rank's.
     pub(super) fn gather(
         &self,
         segment: usize,

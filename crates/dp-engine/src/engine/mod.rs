@@ -67,14 +67,14 @@ pub struct Engine {
     sum: Option<WeightedSum>,
 }
 
-/// What a model says about each record of a data set, in the order of the records.
+/// The outputs and losses of a model on each record of a data set, in the order of the records.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evaluation {
     /// Loss of each record in nats, `[n_records]`; not finite where a record is not.
     pub losses: Vec<f64>,
     /// Predicted class of each record, `[n_records]`: the largest logit, the first of equals.
     pub predictions: Vec<u32>,
-    /// What the model puts out for each record, row-major `[n_records, n_logits]`.
+    /// The model's output for each record, row-major `[n_records, n_logits]`.
     pub logits: Vec<f64>,
 }
 
@@ -101,9 +101,9 @@ impl Engine {
         Ok(Self { workers: vec![first], threads, parts: None, dropout: None, sum: None })
     }
 
-    /// The same engine, on one thread, for batches that are expected to have so many records, a public
-    /// number: what a CUDA device works on at once depends on it, and with it the order of its
-    /// additions.
+    /// The same engine, on one thread, for batches of `expected` records on average, a public
+    /// number. A CUDA device chooses by it how many records it works on at once, and so the order
+    /// of its additions.
     ///
     /// # Errors
     /// [`EngineError::Tensor`] if the device fails.
@@ -112,13 +112,13 @@ impl Engine {
         Ok(Self { workers: vec![first], threads: Threads::new(NonZeroUsize::MIN)?, parts: None, sum: None, ..self })
     }
 
-    /// The same engine on so many threads, the caller's among them: each works on a part of a
+    /// The same engine on `threads` threads, including the caller's: each works on a part of a
     /// batch. Losses and norms are the same bit for bit for any number; sums without noise up to
     /// rounding. A batch too small to be worth it stays on one thread.
     ///
     /// # Errors
     /// [`EngineError::InvalidParameter`] if the system has no more threads to give, and for more
-    /// than 1 on a CUDA device, which shares the work between threads of its own.
+    /// than 1 on a CUDA device, which has threads for that.
     pub fn with_threads(mut self, threads: NonZeroUsize) -> Result<Self> {
         if threads.get() > 1 && self.model().parameters().flat().device().is_cuda() {
             return Err(EngineError::invalid("threads", threads, "1 on a CUDA device"));
@@ -239,7 +239,8 @@ impl Engine {
 
     /// L2 norm of each record's gradient over all parameters, `[batch]`.
     ///
-    /// **Units.** Those of the loss of one record: no division by the batch, no regularisation.
+    /// **Units.** The gradient of the loss of one record, not divided by the batch and not
+    /// regularised.
     ///
     /// **Edge cases.** Accumulated in `f64`, so that a norm does not overflow where the gradient
     /// does not. Not finite where the gradient is not.
@@ -438,7 +439,7 @@ impl Engine {
         (0..n_parts).map(|i| i * n_rows / n_parts..(i + 1) * n_rows / n_parts).collect()
     }
 
-    /// Whether so many records are worth waking a thread.
+    /// Whether `n_rows` records are worth waking a thread.
     fn is_worth_sharing(&self, n_rows: usize) -> bool {
         /// Rows times parameters.
         const SMALL: usize = 1 << 18;

@@ -1,4 +1,4 @@
-//! What rounding adds to the sensitivity of a clipped sum.
+//! The increase of a clipped sum's sensitivity through rounding.
 
 use crate::ops::cancellation_limit;
 

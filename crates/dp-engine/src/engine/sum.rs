@@ -5,8 +5,8 @@ use crate::ops;
 use crate::parameters::ParameterVector;
 
 /// `Σ_i weights[i] g_i` over the batches given to
-/// [`Engine::add_weighted`](super::Engine::add_weighted), in as many parts as there are threads:
-/// each adds to a vector of its own, and nothing adds these up before the end.
+/// [`Engine::add_weighted`](super::Engine::add_weighted), as one partial sum for each thread. The
+/// partial sums are added up at the end.
 pub struct WeightedSum {
     /// In the order of the threads.
     parts: Vec<Part>,

@@ -15,7 +15,7 @@ use crate::ops;
 use crate::parameters::ParameterVector;
 use crate::records::Records;
 
-/// What one thread needs to work on its part of a batch.
+/// The model and buffers of one thread, which works on a part of each batch.
 pub(super) struct Worker {
     model: Model,
     loss: Loss,
@@ -47,12 +47,12 @@ impl Worker {
         })
     }
 
-    /// A worker with buffers of its own and the same parameters.
+    /// A worker with the same parameters and new buffers.
     pub(super) fn replica(&self) -> Result<Self> {
         Self::new(self.model.replica()?, self.loss.clone(), self.dtype, &self.device)
     }
 
-    /// The same worker for batches that are expected to have so many records.
+    /// The same worker for batches of `expected` records on average.
     pub(super) fn for_batches_of(self, expected: usize) -> Result<Self> {
         Self::new(self.model.replica_for(Some(expected))?, self.loss, self.dtype, &self.device)
     }

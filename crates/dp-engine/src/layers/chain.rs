@@ -55,7 +55,7 @@ impl Chain {
         Ok(Self { stages })
     }
 
-    /// Those that have parameters.
+    /// The members that have parameters.
     fn with_parameters(&mut self) -> impl Iterator<Item = &mut Member> {
         self.stages.iter_mut().filter(|member| !member.parameters.is_empty())
     }

@@ -71,7 +71,8 @@ fn n_params(shape: &ConvShape, has_bias: bool) -> usize {
 }
 
 impl Conv2d {
-    /// Of images as `shape` says, and with a max pooling behind it if there is one.
+    /// The blueprint of a convolution of images with this shape, followed by a max pooling if
+    /// `pooling` is given.
     pub(crate) fn blueprint(shape: ConvShape, has_bias: bool, pooling: Option<PoolShape>) -> Blueprint {
         let whole = shape.kernel;
         let (shape, first) = shape.cropped();
@@ -87,7 +88,7 @@ impl Conv2d {
         Blueprint::new(specs, move |parameters, place| Self::new(shape, pooling, parameters, place))
     }
 
-    /// Of a shape that is cropped.
+    /// `shape` must have a cropped kernel.
     fn new(shape: ConvShape, pooling: Option<PoolShape>, parameters: &[Tensor], place: Place<'_>) -> Result<Self> {
         let (weight, bias) = match parameters {
             [weight] => (weight.clone(), None),
@@ -301,8 +302,8 @@ impl Layer for Conv2d {
 
     fn chained_terms(&self) -> Vec<usize> {
         // A device adds such terms in `f64` and rounds once. Their errors, in any order, are at
-        // most 2⁻⁵³ T m² · limit(T) · S for m records: less than those of m terms in `f32`, which
-        // every sum is charged for, up to 2¹⁸ positions T.
+        // most 2⁻⁵³ T m² · limit(T) · S for m records: less than the errors of m terms in `f32`,
+        // which every sum is charged for, up to 2¹⁸ positions T.
         let is_chained = self.form == PerSampleForm::Gram && !self.output.device().is_cuda();
         if is_chained { vec![self.shape.positions()] } else { Vec::new() }
     }
@@ -442,7 +443,7 @@ mod tests {
             let (kernel, stride) = (3, 1);
             ConvShape { height: size, width: size, channels, filters, kernel, stride, padding, groups }
         };
-        // Of the first images, five are a piece.
+        // A piece holds five of the first images.
         for (shape, kernel, stride, padding) in [(square(28, 1, 64, 0, 1), 3, 2, 0), (square(9, 4, 6, 1, 2), 2, 2, 1)] {
             let (height, width, channels) = (shape.out_height(), shape.out_width(), shape.filters);
             let pool = PoolShape { height, width, channels, kernel: [kernel, kernel], stride, padding };

@@ -11,7 +11,8 @@ use crate::ops;
 /// Sets each unit to 0 with probability `p` and divides the others by `1 − p`; outside of training
 /// it changes nothing.
 ///
-/// The output is a buffer of its own in either case: the layer before may need what it put out.
+/// The output has a separate buffer in either case, because the layer before may need its own
+/// output.
 pub(crate) struct Dropout {
     probability: f64,
     /// Which of the model's dropout layers this is: their masks are independent.

@@ -17,7 +17,7 @@ pub(crate) struct Flatten {
 }
 
 impl Flatten {
-    /// Of images with this many pixels and channels.
+    /// The blueprint for images of `positions` pixels and `channels` channels.
     pub(crate) fn blueprint(positions: usize, channels: usize) -> Blueprint {
         Blueprint::new(Vec::new(), move |_, place| {
             let width = positions * channels;

@@ -108,7 +108,7 @@ impl ParameterSpec {
     }
 }
 
-/// What a pass through a model is for.
+/// The purpose of a pass through a model.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Mode<'a> {
     /// Every unit is used: evaluation and analysis.
@@ -131,7 +131,7 @@ pub(crate) enum Mode<'a> {
 /// both. Rows are records and never mix, so what a record contributes does not depend on the rest
 /// of its batch.
 pub(crate) trait Layer: Send {
-    /// What the backward pass needs of the forward pass.
+    /// Values that the forward pass keeps for the backward pass.
     type Pass: Send;
     /// The factors of the per-sample gradients.
     type Factors: Send;

@@ -20,7 +20,7 @@ pub(crate) struct Pointwise {
     slope_buffer: Option<RowBuffer>,
 }
 
-/// What the derivative is computed from.
+/// The values that the derivative is computed from.
 pub(crate) enum Pass {
     Output(Tensor),
     Slope(Tensor),
@@ -42,7 +42,7 @@ impl Pointwise {
     }
 }
 
-/// Rows like those of `tensor`, from a buffer that is made when it is first asked for.
+/// Rows of the length and number of `tensor`'s, from a buffer that is made at the first call.
 fn rows_like(buffer: &mut Option<RowBuffer>, tensor: &Tensor) -> Result<Tensor> {
     let (batch, width) = tensor.dims2()?;
     match buffer {

@@ -10,7 +10,7 @@ use super::pieces::Piece;
 use crate::buffer::RowBuffer;
 use crate::ops::{self, PoolShape};
 
-/// What a pooling layer takes of each window.
+/// The value that a pooling layer takes from each window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pooling {

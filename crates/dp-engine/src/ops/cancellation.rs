@@ -8,8 +8,8 @@
 
 use crate::hook;
 
-/// Largest ratio between `A = Σ_t ‖d_t‖‖x_t‖` and the norm that a record of so many positions is
-/// scaled by.
+/// Largest ratio between `A = Σ_t ‖d_t‖‖x_t‖` and the norm by which a record of `positions`
+/// positions is scaled.
 ///
 /// Positions whose gradients point in unrelated directions have `A/‖g‖ = √T`; twice that is rare.
 pub(crate) fn limit(positions: usize) -> f64 {

@@ -10,7 +10,7 @@ use candle_core::{CpuStorage, Error, InplaceOp1, InplaceOp2, InplaceOp3, Layout,
 use super::cuda;
 use super::element;
 
-/// What an operation writes, and the `N` tensors that it reads, where they are.
+/// The destination of an operation and the `N` tensors that it reads, on their device.
 pub(super) enum Operands<'a, const N: usize> {
     Cpu(element::Destination<'a>, [element::Source<'a>; N]),
     #[cfg(feature = "cuda")]
@@ -18,7 +18,7 @@ pub(super) enum Operands<'a, const N: usize> {
 }
 
 impl<'a, const N: usize> Operands<'a, N> {
-    /// Those of an operation that has no CUDA path.
+    /// The operands of an operation that has no CUDA path.
     #[cfg_attr(
         not(feature = "cuda"),
         expect(clippy::unnecessary_wraps, unused_variables, reason = "there is no other device")

@@ -54,8 +54,8 @@ pub fn add_to_integers(vector: &Tensor, steps: &mut [i64], grid: f64) -> Result<
 
 const LANES: usize = 16;
 
-/// The largest of many magnitudes, as bits and in lanes so that it vectorises: those of what is not
-/// finite are larger than those of every number.
+/// The largest of many magnitudes, compared as bits and in lanes so that the loop vectorises. The
+/// bits of infinities and NaN are larger than the bits of every finite number.
 #[derive(Default)]
 struct Largest {
     lanes: [i64; LANES],
@@ -97,7 +97,7 @@ fn from_integer(steps: i64) -> f64 {
     f64::from_bits(steps.cast_unsigned().wrapping_add(ROUND.to_bits())) - ROUND
 }
 
-/// What is added to a sum.
+/// A term of a sum.
 pub enum Summand<'a> {
     /// Multiples of the grid.
     Integers(&'a [i64]),

@@ -141,7 +141,7 @@ pub fn product<T: Element>(
     }
     let n_parts = k.div_ceil(DEPTH);
     for part in 0..n_parts {
-        // Of nearly equal length, so that none is of 1 or 2.
+        // The parts have nearly equal lengths, so that no length is 1 or 2.
         let range = part * k / n_parts..(part + 1) * k / n_parts;
         let (lhs, rhs) = (lhs.columns(range.clone()), rhs.rows(range));
         chain(dst, dst_stride, lhs, rhs, accumulate || part > 0);
@@ -212,7 +212,7 @@ fn thin_column<T: Element>(dst: &mut [T], dst_stride: usize, lhs: Matrix<'_, T>,
     let k = lhs.columns;
     let column: Vec<T> = (0..k).map(|depth| rhs.at(depth, 0)).collect();
     let add = |out: &mut T, value: T| *out = if accumulate { *out + value } else { value };
-    // Of a single row stored by columns both strides are 1.
+    // A single row stored by columns has both strides 1.
     if lhs.column_stride == 1 && lhs.row_stride >= k {
         vectorise(
             #[inline(always)]

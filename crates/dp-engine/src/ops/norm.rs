@@ -13,7 +13,8 @@ use super::element::{Element, cpu, destination, dtype, for_float, same, source};
 use super::in_place::{Operands, binary, ternary};
 use crate::vector_math::vectorise;
 
-/// What is normalised together, and what is scaled together.
+/// The division of a record into values that are normalised together and values that are scaled
+/// together.
 ///
 /// A record is `cells` independent parts of `positions` rows of `channels` values; within a cell,
 /// each of `groups` equal runs of channels is normalised over all positions. Scale and shift belong
@@ -52,7 +53,7 @@ impl NormGeometry {
         (self.cell() / self.groups) as f64
     }
 
-    /// An error unless values and statistics are those of so many records.
+    /// Returns an error unless values and statistics have the lengths of `batch` records.
     pub(super) fn check(self, batch: usize, values: usize, statistics: usize) -> Result<()> {
         same("values to normalise", batch * self.width(), values)?;
         same("statistics of a normalisation", batch * self.statistics(), statistics)
@@ -211,7 +212,7 @@ pub(crate) fn norm_forward(
 /// Per-sample gradients of scale and shift: `dst[i] = (Σ d x̂ , Σ d)` over the record's positions,
 /// `[batch, 2 · channels]`, with the sources `d` (gradient of the output) and `x`.
 ///
-/// The statistics are those of [`norm_statistics`].
+/// The statistics come from [`norm_statistics`].
 pub(crate) fn norm_parameter_gradients(
     dst: &Tensor,
     d: &Tensor,

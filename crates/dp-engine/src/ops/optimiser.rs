@@ -1,4 +1,4 @@
-//! What optimisers do to their moments and to the parameters.
+//! The optimisers' updates of moments and parameters.
 
 use candle_core::{Result, Tensor, WithDType};
 

@@ -19,7 +19,7 @@ pub(crate) struct PoolShape {
     pub(crate) width: usize,
     /// Channels.
     pub(crate) channels: usize,
-    /// Height and width of a window, at most those of the padded image.
+    /// Height and width of a window, at most the padded image's.
     pub(crate) kernel: [usize; 2],
     /// Pixels from one window to the next, in both directions; at least 1.
     pub(crate) stride: usize,
@@ -75,7 +75,7 @@ impl PoolShape {
         (padded + 1).saturating_sub(kernel).div_ceil(self.stride)..end
     }
 
-    /// An error unless so many input and output values are those of the same number of images.
+    /// Returns an error if inputs and outputs hold different numbers of images.
     pub(super) fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
         let n_images = inputs / self.inputs().max(1);
         same("values of a pooling's input images", n_images * self.inputs(), inputs)?;
@@ -83,8 +83,8 @@ impl PoolShape {
     }
 }
 
-/// Of each value of a batch's pooled output, which pixel of its image it is: all that the backward
-/// pass needs to know of the images.
+/// The pixel of its image that each value of a batch's pooled output came from. The backward pass
+/// needs nothing else of the images.
 #[derive(Default)]
 pub(crate) struct Winners {
     pixels: Vec<u32>,
@@ -93,7 +93,7 @@ pub(crate) struct Winners {
 }
 
 impl Winners {
-    /// Room for those of `n` values. What was noted before is lost.
+    /// Makes room for the pixels of `n` values. Earlier ones are lost.
     #[cfg_attr(
         not(feature = "cuda"),
         expect(clippy::unnecessary_wraps, unused_variables, reason = "there is no device")
@@ -169,8 +169,8 @@ fn pool_images<T: Element>(shape: &PoolShape, images: &[T], out: &mut [T], winne
     }
 }
 
-/// Of each channel the larger of a pixel's value and the largest before it, and whose it is. Of
-/// equals the first is kept, and of several NaN.
+/// Keeps, for each channel, the larger of a pixel's value and the largest before it, and the number
+/// of its pixel. The first of several equal values stays, and so does the first of several NaN.
 #[expect(
     clippy::inline_always,
     reason = "only what is inlined into a dispatched closure is compiled for its instruction set"
@@ -189,7 +189,7 @@ fn keep_larger<T: Element>(values: &[T], pixel: u32, largest: &mut [T], winner: 
 /// Gradient of [`max_pool`] with respect to the images (destination), from that of the output. It
 /// goes to the window's first largest pixel, as in PyTorch.
 ///
-/// `winners` are those of the forward pass, at `range` of the batch's values.
+/// `winners` holds the pixels that the forward pass chose, at `range` of the batch's values.
 pub(crate) fn max_pool_backward(
     dst: &Tensor,
     gradients: &Tensor,

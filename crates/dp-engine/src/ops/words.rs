@@ -36,7 +36,7 @@ pub(crate) fn take_words<'w>(out: &Tensor, words: &'w [u64]) -> Result<&'w [u64]
     Ok(rest)
 }
 
-/// So many values that [`append_words`] wrote.
+/// The `n_values` values that [`append_words`] wrote.
 pub(super) fn values<T: bytemuck::Pod>(words: &[u64], n_values: usize) -> Result<&[T]> {
     same("words of values", words_of::<T>(n_values), words.len())?;
     Ok(&bytemuck::cast_slice(words)[..n_values])

@@ -5,8 +5,8 @@ use super::element::Element;
 /// Working memory of a layer's operations, grown to the largest call and kept between calls.
 #[derive(Debug, Default)]
 pub struct Workspace {
-    /// Records that a batch is expected to have, if that is known. A CUDA device works on so many at
-    /// once as befits it.
+    /// Records that a batch is expected to have, if that is known. A CUDA device chooses by it how
+    /// many it works on at once.
     #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "the CPU's caches decide there"))]
     pub(super) expected: Option<usize>,
     pub(super) single: Vec<f32>,
@@ -14,7 +14,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// For batches that are expected to have so many records.
+    /// A workspace for batches of `expected` records on average.
     pub(crate) fn for_batches(expected: Option<usize>) -> Self {
         Self { expected, ..Self::default() }
     }

@@ -10,7 +10,7 @@ pub(super) const CONFIG: &str = "config.json";
 pub(super) const TOKENIZER: &str = "tokenizer.json";
 pub(super) const WEIGHTS: &str = "model.safetensors";
 
-/// What the files above hold, in this order.
+/// Reads the files above, in this order.
 pub(super) fn read(folder: &Path) -> Result<[Vec<u8>; 3]> {
     let file = |name: &str| {
         let path = folder.join(name);

@@ -54,7 +54,7 @@ pub struct TextEncoder {
     n_features: usize,
     tokenizer: Tokenizer,
     bert: BertModel,
-    /// What BERT's first token goes through.
+    /// BERT's last layer, which reads the first token.
     pooler: Option<Linear>,
 }
 

@@ -5,7 +5,7 @@ use candle_nn::VarBuilder;
 
 use crate::models::EncoderFamily;
 
-/// What encoders compute in.
+/// Number type of encoders.
 const DTYPE: DType = DType::F32;
 
 const TOKEN_TYPES: &str = "embeddings.token_type_embeddings.weight";
@@ -29,15 +29,15 @@ pub(super) fn parse(bytes: &[u8], family: EncoderFamily) -> Result<VarBuilder<'s
     })
 }
 
-/// The name within the encoder: a model with a head has the encoder in a module of its own, and
-/// files that TensorFlow's BERT was converted to call a normalisation's scale and shift by Greek
-/// letters.
+/// The name within the encoder. A model with a head keeps the encoder in a separate module, and
+/// files converted from TensorFlow's BERT call a normalisation's scale and shift `gamma` and
+/// `beta`.
 fn without_prefix(name: &str) -> String {
     let name = name.strip_prefix("bert.").or_else(|| name.strip_prefix("distilbert.")).unwrap_or(name);
     name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
 }
 
-/// What DistilBERT calls a parameter of BERT.
+/// DistilBERT's name of a parameter of BERT.
 fn distilbert_name(bert: &str) -> String {
     // `output.dense` and `output.LayerNorm` are parts of other names, which therefore come first.
     const PARTS: [(&str, &str); 9] = [

@@ -24,7 +24,7 @@ const TILE: usize = 192;
 /// Records that are whitened at once.
 const AT_ONCE: usize = 512;
 
-/// What is released about the rows, and how long the results are.
+/// The releases about the rows, and the length of the results.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConditioningConfig {
@@ -45,7 +45,8 @@ impl Default for ConditioningConfig {
 }
 
 impl ConditioningConfig {
-    /// What [`Conditioning::fit`] releases, in order: fixed beforehand, whatever the records are.
+    /// The releases of [`Conditioning::fit`], in order. They are fixed beforehand and do not depend
+    /// on the records.
     pub fn events(&self) -> Vec<DpEvent> {
         self.mean.iter().chain(&self.covariance).map(|&sigma| DpEvent::gaussian(sigma)).collect()
     }

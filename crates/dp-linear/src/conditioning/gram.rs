@@ -1,11 +1,11 @@
 //! Sums over records without rounding.
 //!
 //! A floating-point sum of many records rounds after every addition, and one record changes how all
-//! the others round: by more than its own bound, in principle. Here every value is first rounded
-//! towards zero to a multiple of `2^-b`, with `b` so small that no sum or sum of products needs
-//! more than 53 bits. Double precision then holds every partial result exactly, fused or not, in
-//! any order and on any number of threads: sums are those of integers, and a record changes them by
-//! its own contribution and nothing else.
+//! the others round: by more than the record's bound, in principle. Here every value is first
+//! rounded towards zero to a multiple of `2^-b`, with `b` so small that no sum or sum of products
+//! needs more than 53 bits. Double precision then holds every partial result exactly, fused or not,
+//! in any order and on any number of threads: sums are sums of integers, and a record changes them
+//! by exactly its contribution.
 
 use std::num::NonZeroUsize;
 

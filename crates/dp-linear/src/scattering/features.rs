@@ -10,7 +10,7 @@ use super::transform::{Scattering, ScatteringConfig};
 use crate::error::{LinearError, Result};
 use crate::rows::scale_to_unit;
 
-/// What is added to a variance before its root is taken, as in PyTorch's `GroupNorm`.
+/// Added to a variance before its root is taken, as in PyTorch's `GroupNorm`.
 const EPSILON: f64 = 1e-5;
 
 /// How coefficients, none of them negative for an image that is not, are brought closer together.
@@ -33,7 +33,7 @@ pub enum Compression {
 pub struct ImageFeaturesConfig {
     /// The transform.
     pub scattering: ScatteringConfig,
-    /// What is done to its coefficients first.
+    /// Compression of its coefficients, before normalisation.
     #[serde(default)]
     pub compression: Compression,
     /// Groups of adjacent maps, over each of which an image's coefficients get mean 0 and variance

@@ -163,7 +163,7 @@ mod tests {
         assert!((low_pass[0] * low_pass[0] - 1.0).abs() < 1e-4, "{}", low_pass[0]);
     }
 
-    /// Of 8 frequencies a grid of 4 holds 0, 1, 6, 7: two of each sign.
+    /// A grid of 4 holds the frequencies 0, 1, 6, 7 of 8: two of each sign.
     #[test]
     fn a_coarser_grid_holds_the_low_frequencies() {
         let low: Vec<usize> = (0..8).filter(|&k| is_low(k, 8, 1)).collect();

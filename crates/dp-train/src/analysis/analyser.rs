@@ -26,8 +26,8 @@ use crate::sampler::PoissonSampler;
 /// Takes steps of a private run apart.
 ///
 /// First-order terms use the exact gradients of the data and of its groups, in the number type of
-/// the records; expectations over batches use batches of its own, drawn and clipped as the run
-/// draws and clips its own. Second-order terms are quadratic forms of the groups' Hessians in `f64`
+/// the records; expectations over batches use separate batches, drawn and clipped like the run's.
+/// Second-order terms are quadratic forms of the groups' Hessians in `f64`
 /// ([`Curvature`](super::Curvature)), averaged over records drawn anew for each batch and each
 /// probe: unbiased, and the standard errors cover that draw.
 ///
@@ -45,12 +45,12 @@ pub struct Analyser<'a> {
 }
 
 impl<'a> Analyser<'a> {
-    /// An analyser of runs of this plan on these records. `rng` gives it a key of its own.
+    /// An analyser of runs of this plan on these records. The analyser draws its key from `rng`.
     ///
     /// # Errors
     /// [`TrainError::InvalidParameter`] if a setting is too small, the plan is not private (nothing
     /// is clipped then), trains with one error of clipping alone or does not train by plain
-    /// gradient steps; [`TrainError::Mismatch`] if the records are not those of the plan.
+    /// gradient steps; [`TrainError::Mismatch`] if the records do not fit the plan.
     pub fn new(
         plan: &'a Plan,
         records: &'a Records,

@@ -74,7 +74,7 @@ impl Curvature {
     ///
     /// # Errors
     /// [`TrainError::Mismatch`] unless the records are in `F64`, in which differences leave enough
-    /// digits; those of [`Engine::new`].
+    /// digits; the errors of [`Engine::new`].
     pub fn new(config: &ModelConfig, loss: Loss, records: &Records) -> Result<Self> {
         let engine = Engine::new(config, loss, records, records.device())?;
         if records.dtype() != DType::F64 {

@@ -1,4 +1,4 @@
-//! What one step costs each group, term by term.
+//! The cost of one step to each group, term by term.
 
 use serde::{Deserialize, Serialize};
 

@@ -18,7 +18,7 @@ impl<'a> DecompositionObserver<'a> {
         Self { analyser, every: every.max(1), steps: Vec::new() }
     }
 
-    /// What was found so far, in the order of the steps.
+    /// The decompositions so far, in the order of the steps.
     pub fn into_steps(self) -> Vec<StepDecomposition> {
         self.steps
     }

@@ -17,7 +17,7 @@ pub(super) struct SampledBatch {
 }
 
 impl SampledBatch {
-    /// What the batch does to a group with this mean gradient.
+    /// The effect of the batch on a group with this mean gradient.
     pub(super) fn on(&self, group: usize, gradient: &[f64]) -> BatchOnGroup {
         let [plain_bend, clipped_bend] = self.bends[group];
         BatchOnGroup {

@@ -91,8 +91,8 @@ pub(super) struct ClippingTerms {
 /// Means over batches, with `⟨G, g_D⟩`, the exact mean of `⟨G, p⟩`, taking most of the sampling
 /// error out.
 ///
-/// What a batch adds to a mean of `⟨G, x⟩`, `x` any of the four steps, is `⟨G, x⟩ − β(⟨G, p⟩ − ⟨G,
-/// g_D⟩)`. The bracket has mean 0, so no bias comes of it as long as `β` does not depend on the
+/// A batch adds `⟨G, x⟩ − β(⟨G, p⟩ − ⟨G, g_D⟩)` to a mean of `⟨G, x⟩`, where `x` is any of the four
+/// steps. The bracket has mean 0, so no bias comes of it as long as `β` does not depend on the
 /// batch: it is the mean of `‖c‖/‖p‖` over the *other* batches where `x` has the clipped length,
 /// and 1 where it has the plain one.
 pub(super) fn clipping_terms(batches: &[BatchOnGroup], group_norm: f64, exact_slope: f64, rate: f64) -> ClippingTerms {

@@ -56,7 +56,7 @@ pub(super) enum Outcome {
     },
 }
 
-/// What is analysed: it stays the same from evaluation to evaluation.
+/// The run that is analysed. It stays the same from evaluation to evaluation.
 pub(super) struct Subject<'a> {
     pub(super) plan: &'a Plan,
     pub(super) clipping: ClipConfig,

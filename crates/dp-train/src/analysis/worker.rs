@@ -1,4 +1,4 @@
-//! What one thread of an analysis works with.
+//! The engine and buffers of one thread of an analysis.
 
 use candle_core::DType;
 use dp_clipping::ClipMethod;

@@ -1,4 +1,4 @@
-//! What differs between two configurations, in words.
+//! Differences between two configurations, in words.
 
 use serde_json::Value;
 

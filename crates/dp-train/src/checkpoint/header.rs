@@ -25,12 +25,12 @@ pub(super) const VERSION: u64 = 7;
 #[serde(deny_unknown_fields)]
 pub(super) struct Header {
     pub(super) version: u64,
-    /// Of the code that wrote it, where that is known. Recorded, not compared: what decides the
-    /// bits is compared apart.
+    /// Revision of the code that wrote the checkpoint, if known. It is recorded, not compared: the
+    /// properties that decide bits have separate fields.
     pub(super) code_revision: Option<String>,
     pub(super) config: Value,
     pub(super) facts: PublicFacts,
-    /// What the guarantee is conditional on.
+    /// Conditions of the guarantee.
     pub(super) given: Vec<String>,
     pub(super) data: DataDigests,
     pub(super) execution: ExecutionState,
@@ -41,15 +41,15 @@ pub(super) struct Header {
     pub(super) private: bool,
     pub(super) ledger: Ledger,
     pub(super) patience: PatienceState,
-    /// What the run's observer has kept.
+    /// Memory of the run's observer.
     pub(super) observer: Value,
-    /// Of the header and the tensors, made when both are put together; the last of the fields, so
-    /// that everything before it can be sealed.
+    /// Digest of the header and the tensors, made when both are put together. It is the last field,
+    /// so that it covers everything before it.
     pub(super) digest: String,
 }
 
-/// What decides how sums are rounded. Two releases under one noise that are rounded otherwise
-/// differ by data alone.
+/// Options that decide how sums are rounded. Two releases under one noise that are rounded
+/// differently would differ by data alone.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ExecutionState {
@@ -85,7 +85,7 @@ pub(crate) struct DataDigests {
     pub(super) validation: Option<String>,
 }
 
-/// What early stopping remembers, but for the best parameters.
+/// The state of early stopping, except the best parameters.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PatienceState {

@@ -77,8 +77,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Whether one is to be written after so many steps, of which the last one `is_last`; the clock
-    /// then starts anew.
+    /// Whether a checkpoint is to be written after `steps` steps, of which the last one `is_last`.
+    /// If so, the interval starts anew.
     pub(crate) fn is_due(&mut self, steps: u64, is_last: bool) -> bool {
         if is_last {
             return self.at_the_end;
@@ -162,8 +162,8 @@ impl Trainer<'_> {
 
     /// Continues from a checkpoint of the same run: same configuration, public facts, conditions,
     /// records, [`Execution`](crate::Execution) and version of the format. The random streams that
-    /// this trainer was made with are replaced by those of the checkpoint, which know whether they
-    /// are private.
+    /// this trainer was made with are replaced by the checkpoint's, which know whether they are
+    /// private.
     ///
     /// Another version of the arithmetic ([`NUMERICS`](crate::NUMERICS)), instruction set or model
     /// of GPU would round sums otherwise, and steps that are taken again would release other values
@@ -241,7 +241,7 @@ impl Trainer<'_> {
         Ok(self.digests.insert(digests))
     }
 
-    /// What makes a checkpoint that of another run.
+    /// The differences that make a checkpoint another run's.
     fn differences(&mut self, header: &Header) -> Result<Vec<String>> {
         let between = |name: &str, ours: &Value, theirs: &Value| {
             difference::between(name, (ours, "here"), (theirs, "in the checkpoint"))

@@ -77,8 +77,7 @@ impl<'a> TensorFile<'a> {
         let json = serde_json::to_string(header).map_err(|error| failed(&error))?;
         let open = json.strip_suffix(END).ok_or_else(|| failed(&"a header ends with its digest"))?;
         let digest = digest(open, views.iter().map(|(name, view)| (*name, view.data())).collect());
-        // One entry: those of a map have no order of their own, and a checkpoint's bytes follow from
-        // the run.
+        // One entry alone: a map has no order, and a checkpoint's bytes follow from the run.
         let metadata = HashMap::from([(HEADER.to_owned(), format!("{open}{digest}{END}"))]);
         safetensors::serialize(views, Some(metadata)).map_err(|error| failed(&error))
     }
@@ -88,9 +87,9 @@ fn file_dtype(dtype: DType) -> Dtype {
     if dtype == DType::F32 { Dtype::F32 } else { Dtype::F64 }
 }
 
-/// Of a digest, SHA-256 in hexadecimal.
+/// Digits of a digest, SHA-256 in hexadecimal.
 const DIGITS: usize = 64;
-/// What a header ends with, behind the digits of its digest.
+/// The end of a header, after the digits of its digest.
 const END: &str = "\"}";
 
 /// Over the header up to its digest, and names and bytes of the tensors in the order of the names.

@@ -1,4 +1,4 @@
-//! What all ranks must have alike, and how a difference is said.
+//! Values that must be the same on all ranks, and the errors about differences.
 //!
 //! An error of one rank never shows the bytes that another one sent. Where ranks are at different
 //! places of a run, these bytes are whatever the other place sends: losses and norms without noise,

@@ -4,7 +4,7 @@
 //! **Guarantee.** The model does not depend on the number of ranks, in no bit. A rank sums whole
 //! blocks of records in integers, which associate; who is drawn, all noise and all masks are
 //! functions of keys that every rank has, and of public numbers; and every rank takes every step,
-//! whether a record of its own was drawn or not. Ranks agree on plan, streams and arithmetic when a
+//! whether one of its records was drawn or not. Ranks agree on plan, streams and arithmetic when a
 //! trainer is made, and on what they are about to do and its outcome whenever a call begins and
 //! returns: a difference ends the run.
 //!
@@ -75,7 +75,7 @@ fn started(size: usize) -> Result<Arc<dyn Collective>> {
 /// Variables by which launchers number the processes of one machine.
 const LOCAL: [&str; 4] = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"];
 
-/// This process's number among those of its machine, from 0: which of the machine's GPUs is its.
+/// The number of this process among the processes of its machine, from 0: the number of its GPU.
 pub fn local_rank() -> usize {
     LOCAL.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()).unwrap_or(0)
 }
@@ -96,8 +96,8 @@ pub(crate) fn with_device(ranks: Arc<dyn Collective>, device: &Device) -> Result
     }
 }
 
-/// What must be the same on all ranks for the same bits. A version says nothing of how a program was
-/// built: the file itself does.
+/// Properties that must be the same on all ranks for the same bits. The program's file is one: a
+/// version does not tell how a program was built.
 #[cfg(feature = "mpi")]
 fn fingerprint() -> Result<serde_json::Value> {
     use sha2::{Digest as _, Sha256};

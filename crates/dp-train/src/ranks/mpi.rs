@@ -24,10 +24,10 @@ pub(super) struct Mpi {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What is given, and what is received: memory that comes back with the answer.
+/// Words to send, and words received. The answer returns both vectors' memory.
 type Buffers = [Vec<u64>; 2];
 
-/// What the thread of MPI is asked for.
+/// A request to the thread of MPI.
 enum Request {
     Sum(Vec<i64>, Sender<Vec<i64>>),
     Exchange(Exchanged, Sender<Result<Exchanged>>),
@@ -181,7 +181,7 @@ fn exchange(world: &SimpleCommunicator, own: Exchanged) -> Result<Exchanged> {
     world.all_to_all_into(&lengths[..], &mut from_each[..]);
     let (sent, starts) = counts_and_starts(&lengths)?;
     let (counts, places) = counts_and_starts(&from_each)?;
-    // What is there stays, and is overwritten: clearing it first would take as long as a copy.
+    // Old words stay until they are overwritten: clearing them first would take as long as a copy.
     received.resize(from_each.iter().sum(), 0);
     world.all_to_all_varcount_into(
         &Partition::new(&words[..], &sent[..], &starts[..]),
@@ -190,7 +190,7 @@ fn exchange(world: &SimpleCommunicator, own: Exchanged) -> Result<Exchanged> {
     Ok(Exchanged { words, received, lengths: from_each })
 }
 
-/// What every rank gave, one behind the other, and how much of it each.
+/// Overwrites `all` with every rank's `part`, in the order of the ranks, and returns their lengths.
 fn gather_into<T: Equivalence + Default + Clone>(
     world: &SimpleCommunicator,
     part: &[T],

@@ -9,8 +9,8 @@ use super::fixed_counts::{FixedCounts, exact_counts};
 use super::{StepSum, Trainer};
 use crate::error::{Result, TrainError};
 
-/// What a neighbour must share with a step to be compared with it: everything that was released
-/// before, or is public.
+/// The public and released values of a step. A neighbour must share them to be compared with the
+/// step.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FixedStep {
     /// The threshold that the clipping method carries from step to step; `None` where it carries
@@ -18,7 +18,7 @@ pub struct FixedStep {
     pub threshold: Option<f64>,
     /// The noisy counts of this step as they were released, in the order of the method's queries.
     pub released: Vec<Vec<f64>>,
-    /// What decides the dropout masks.
+    /// The key of the dropout masks.
     pub dropout: DropoutKey,
 }
 
@@ -43,7 +43,7 @@ impl<'a> Trainer<'a> {
     /// The same trainer on other records, with their public facts: a neighbour's.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the public facts of the records are not those of the plan.
+    /// [`TrainError::Mismatch`] if the public facts of the records differ from the plan's.
     pub fn on_records<'b>(self, records: &'b Records) -> Result<Trainer<'b>>
     where
         'a: 'b,
@@ -75,7 +75,7 @@ impl<'a> Trainer<'a> {
     /// **Shapes.** `batch` holds record numbers in ascending order, without repeats.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the plan is not private; those of [`Trainer::step`].
+    /// [`TrainError::Mismatch`] if the plan is not private; the errors of [`Trainer::step`].
     pub fn before_noise(&mut self, batch: &[usize], fixed: &FixedStep) -> Result<BeforeNoise> {
         let plan = self.plan;
         let Some(privacy) = &plan.config().privacy else {

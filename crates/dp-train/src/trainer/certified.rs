@@ -25,10 +25,11 @@ impl Trainer<'_> {
     /// Losses, norms, scales and the clipped sum of a batch. Enters the ledger before anything is
     /// used.
     ///
-    /// What a record adds depends on itself, the parameters and its scale; its piece on the draw.
-    /// Chunks, the micro-batch and threads decide only when and where it is computed.
+    /// A record's term depends on the record, the parameters and its scale; its piece depends on
+    /// the draw. Chunks, the micro-batch and threads decide only when and where the term is
+    /// computed.
     pub(super) fn certified_sum(&mut self, rows: &[usize], wants_groups: bool) -> Result<(Pass, Weighting)> {
-        // Of several ranks, each looks at its own records.
+        // Each of several ranks processes its own records.
         let (share, n_drawn) = (self.share_of(rows), rows.len());
         let rows = &rows[share.clone()];
         let n_ranks = self.execution.ranks.size();
@@ -81,7 +82,7 @@ impl Trainer<'_> {
         Ok((whole, weighting))
     }
 
-    /// Losses and norms of adjacent pieces, appended to those of the pieces before. The layers then
+    /// Computes losses and norms of adjacent pieces, and appends them to `pass`. The layers then
     /// hold the factors of the chunk, in which a record whose gradient is not finite is blanked.
     fn differentiate_chunk(&mut self, rows: &[usize], pieces: &[Range<usize>], pass: &mut Pass) -> Result<()> {
         let (range, pieces) = relative(pieces);
@@ -169,8 +170,8 @@ impl Trainer<'_> {
         }
     }
 
-    /// Records in memory at once: those of the micro-batch, and fewer where the gradients that
-    /// layers keep would take too much.
+    /// Records in memory at once: the micro-batch, or fewer if the gradients that layers keep would
+    /// take too much.
     fn records_at_once(&self) -> usize {
         let kept = self.engine.model().kept_values() * self.records.dtype().size_in_bytes();
         self.micro_batch.min(kept_bytes(&self.execution.device) / kept.max(1)).max(1)
@@ -243,7 +244,7 @@ fn not_certified() -> TrainError {
     TrainError::mismatch("sum of a certified step", "a clipped sum", "another")
 }
 
-/// Chunks of adjacent pieces, of at most so many records each, or of one piece.
+/// Chunks of adjacent pieces, each of at most `at_once` records, or of one piece.
 fn chunks_of(pieces: &[Range<usize>], at_once: usize) -> Vec<&[Range<usize>]> {
     let (mut chunks, mut start) = (Vec::new(), 0);
     for (i, piece) in pieces.iter().enumerate() {

@@ -9,8 +9,9 @@ use super::gradient::{Pass, Weighting};
 use crate::error::{Result, TrainError};
 
 impl Trainer<'_> {
-    /// With FairLens, what its regularisers add to the per-sample gradients of the batch; the norms
-    /// become those of the regularised gradients. With other methods nothing.
+    /// With FairLens, computes the terms of its regularisers in the per-sample gradients of the
+    /// batch, and replaces the norms by the norms of the regularised gradients. With other methods,
+    /// does nothing.
     pub(super) fn regularise(&mut self, rows: &[usize], pass: &mut Pass) -> Result<Option<Regularised>> {
         let (Some(fairlens), Some(method)) = (&mut self.fairlens, &self.method) else { return Ok(None) };
         let usable: Vec<usize> = (0..rows.len()).filter(|i| !pass.blanked.contains(i)).collect();

@@ -56,7 +56,7 @@ impl ClipMethod for FixedCounts {
 /// The counts that a method makes on a batch, exact, each with its declared sensitivity.
 ///
 /// # Errors
-/// Those of [`ClipMethod::clip`].
+/// The errors of [`ClipMethod::clip`].
 pub(super) fn exact_counts(
     context: &PublicContext,
     state: &MethodState,
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(counts[0].l2_sensitivity, 1.0);
     }
 
-    /// The scales are those of the method when it released these counts.
+    /// Fixed counts give the scales of the step that released them.
     #[test]
     fn fixed_counts_give_the_scales_of_the_step_that_released_them() {
         let context = PublicContext { n_groups: 2, expected_batch_size: 3.0, noise_multiplier: 1.0 };

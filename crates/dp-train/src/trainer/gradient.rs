@@ -131,7 +131,7 @@ impl Trainer<'_> {
         Pass { losses: Vec::with_capacity(rows.len()), norms: Vec::new(), groups, blanked: Vec::new() }
     }
 
-    /// What the clipping method makes of a batch.
+    /// The clipping method's scales and bounds for a batch.
     pub(super) fn weighting(&mut self, pass: &Pass) -> Result<Weighting> {
         let Some(method) = &mut self.method else {
             let mut scales = vec![1.0; pass.losses.len()];

@@ -24,7 +24,7 @@ pub(super) fn of(execution: &Execution, engine: &Engine, is_certified: bool) -> 
     )
 }
 
-/// Records whose rows of so many bytes fit into their share.
+/// Records whose rows, of `row_bytes` bytes each, fit into their share of the memory.
 fn fitting(free: usize, row_bytes: usize) -> usize {
     let row = GROWN * row_bytes.max(1) as f64;
     ((free / SHARE) as f64 / row).max(1.0) as usize

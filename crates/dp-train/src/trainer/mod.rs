@@ -42,11 +42,11 @@ use crate::random_streams::RandomStreams;
 use crate::ranks::{Alone, Collective, with_device};
 use crate::sampler::PoissonSampler;
 
-/// Options that change only how fast a run is. They cannot change its privacy, nor its result: that
-/// of a certified run not in a bit, that of another not beyond rounding.
+/// Options that change only the speed of a run. They change neither its privacy nor its result: no
+/// bit of a certified run's, and of another run's only its rounding.
 #[derive(Debug, Clone)]
 pub struct Execution {
-    /// Records that are in memory with their activations at once, at least 1, or those of one piece
+    /// Records that are in memory with their activations at once, at least 1, or one piece
     /// ([`TrainConfig::block_records`](crate::TrainConfig)). A larger batch is worked off in
     /// chunks. Where a scale depends on the rest of the batch (noisy counts of the step, or a
     /// coupling), each is computed twice: once for the norms, once for the sum.
@@ -121,7 +121,7 @@ pub struct Trainer<'a> {
     pub(crate) validation: Option<&'a Records>,
     pub(crate) patience: Patience,
     pub(crate) checkpoints: Option<Checkpoints>,
-    /// What the observer had kept when the checkpoint was written that this run goes on from.
+    /// The observer's memory in the checkpoint that this run continues from.
     pub(crate) remembered: Value,
     pub(crate) engine: Engine,
     pub(crate) method: Option<Box<dyn ClipMethod>>,
@@ -145,10 +145,10 @@ pub struct Trainer<'a> {
 
 /// A step's sum in the making.
 enum StepSum {
-    /// Of a certified method: its sensitivity holds in the arithmetic that is executed.
+    /// The sum of a certified method. Its sensitivity holds in the arithmetic that is executed.
     Clipped(ClippedSum),
-    /// Without a guarantee: of a run without privacy, or of a method in which records act on each
-    /// other.
+    /// The sum of a run without privacy, or of a method in which records act on each other: without
+    /// a guarantee.
     Plain(WeightedSum),
 }
 
@@ -236,8 +236,8 @@ impl<'a> Trainer<'a> {
     /// neither training records nor the test set.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if there is none, or inputs or classes are not those of the
-    /// training records.
+    /// [`TrainError::Mismatch`] if there are no records, or if their inputs or classes differ from
+    /// the training records'.
     pub fn with_validation(mut self, validation: &'a Records) -> Result<Self> {
         let (ours, theirs) = (self.records.facts(), validation.facts());
         if validation.is_empty() {
@@ -263,8 +263,8 @@ impl<'a> Trainer<'a> {
         Ok(self)
     }
 
-    /// Whether [`Self::run`] ended because validation no longer improved. The parameters are then
-    /// those of the best epoch, and the ledger holds all steps of the plan.
+    /// Whether [`Self::run`] ended because validation no longer improved. The model then has the
+    /// parameters of the best epoch, and the ledger holds all steps of the plan.
     pub fn stopped_early(&self) -> bool {
         self.patience.stopped
     }
@@ -274,7 +274,7 @@ impl<'a> Trainer<'a> {
     /// # Errors
     /// [`TrainError::Mismatch`] if the plan stops early and there are no validation records;
     /// [`TrainError::Diverged`] if the parameters are not finite at the end of an epoch;
-    /// [`TrainError::Checkpoint`] if one cannot be written; those of [`Self::step`].
+    /// [`TrainError::Checkpoint`] if one cannot be written; the errors of [`Self::step`].
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<RunCounts> {
         self.advance(self.plan.config().batches.steps, observer)
     }
@@ -283,7 +283,7 @@ impl<'a> Trainer<'a> {
     /// checkpoint of that moment, is bit for bit the one that never paused.
     ///
     /// # Errors
-    /// [`TrainError::Mismatch`] if the plan has fewer steps, or more have been taken; those of
+    /// [`TrainError::Mismatch`] if the plan has fewer steps, or more have been taken; the errors of
     /// [`Self::run`].
     pub fn run_until(&mut self, steps: u64, observer: &mut dyn Observer) -> Result<RunCounts> {
         let (taken, planned) = (self.counts.steps, self.plan.config().batches.steps);
@@ -330,7 +330,7 @@ impl<'a> Trainer<'a> {
     /// parameters.
     ///
     /// A step beyond the plan's last one is possible and enters the ledger as well. After an early
-    /// stop there is none: the parameters are those of an earlier epoch.
+    /// stop no step is possible: the parameters belong to an earlier epoch.
     ///
     /// # Errors
     /// [`TrainError::Stopped`] after an early stop; [`TrainError::Ranks`] if ranks differ.
@@ -364,7 +364,7 @@ impl<'a> Trainer<'a> {
         self.sampler.next_batch(&mut self.streams.sampling, &mut rows);
         let is_shared = self.execution.ranks.size() > 1;
         let wants_groups = !is_shared && observer.wants_group_gradients(step);
-        // One key for all passes of the step, those for the norms and those for the sum.
+        // One key for all passes of the step, for the norms and for the sum.
         self.engine.set_dropout(Some(DropoutKey::draw(&mut self.streams.dropout)));
 
         let (pass, weighting) = self.form_gradient(&rows, wants_groups)?;
@@ -405,14 +405,13 @@ impl<'a> Trainer<'a> {
         self.streams.is_private()
     }
 
-    /// What a [`Statement`](dp_accounting::Statement) about this run covers, leaves out and is
-    /// conditional on: [`Plan::scope`] with the run's own streams. That of a seeded run says that it
-    /// is not private.
+    /// The scope of a [`Statement`](dp_accounting::Statement) about this run: [`Plan::scope`] with
+    /// the run's streams. The scope of a seeded run says that it is not private.
     pub fn scope(&self, unit_of_privacy: &str) -> Option<Scope> {
         self.plan.scope(unit_of_privacy, self.is_private())
     }
 
-    /// What an ε of this run is worth: [`Plan::mark`] with the run's own streams.
+    /// The mark of an ε of this run: [`Plan::mark`] with the run's streams.
     pub fn mark(&self) -> Option<Mark> {
         self.plan.mark(self.is_private())
     }
@@ -422,7 +421,7 @@ impl<'a> Trainer<'a> {
         &self.ledger
     }
 
-    /// Writes a checkpoint, if one is due, in a run until so many steps.
+    /// Writes a checkpoint, if one is due, in a run of `until` steps.
     fn checkpoint_if_due(&mut self, until: u64, observer: &dyn Observer) -> Result<()> {
         let is_last = self.counts.steps >= until || self.patience.stopped;
         let Some(checkpoints) = self.checkpoints.as_mut().filter(|_| self.execution.ranks.rank() == 0) else {
@@ -449,7 +448,8 @@ impl<'a> Trainer<'a> {
             if let Some((_, best)) = &self.patience.best {
                 parameters.set(best)?;
             }
-            // When a run stops is an outcome of its own: only the whole plan's ε holds for it.
+            // The moment of the stop reveals something of the data: only the whole plan's ε holds
+            // for it.
             let remaining = self.plan.config().batches.steps.saturating_sub(self.counts.steps);
             self.ledger.record(self.plan.step_event(), remaining)?;
         }

@@ -43,7 +43,7 @@ pub(super) fn agree(plan: &Plan, records: &Records, streams: &RandomStreams, exe
     Ok(ranks.agree("random streams", streams.digest().as_bytes())?)
 }
 
-/// What of a run is public and the same on all ranks.
+/// The public facts of a run that must be the same on all ranks.
 fn of_all_ranks(plan: &Plan, records: &Records, execution: &Execution) -> Result<Value> {
     Ok(json!({
         "config": to_value(plan.config())?,

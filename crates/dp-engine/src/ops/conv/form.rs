@@ -23,9 +23,9 @@ pub(crate) enum WeightOrder {
     PatchFirst,
 }
 
-/// What writing a value and reading it twice, from memory, costs in units of one multiplication and
-/// addition in a matrix product: about 0.6 ns at 6 GiB/s against 75 of those a nanosecond (one core
-/// with AVX-512).
+/// Cost of writing a value to memory and reading it twice, in units of one multiplication and
+/// addition in a matrix product: about 0.6 ns at 6 GiB/s, against 75 such units a nanosecond (one
+/// core with AVX-512).
 const VALUE_COST: f64 = 45.0;
 
 /// `f64` products run at half the speed of `f32`.

@@ -130,8 +130,8 @@ fn input_gradient<T: Element>(
 
 /// `dst = Σ_i ∂(d_i · conv(image_i, weight)) / ∂weight`, or added to it.
 ///
-/// `order` is that of the destination's values. For a sum whose norms came from Gram matrices a CUDA
-/// device, which adds in an order of its own, adds in `f64` and rounds once.
+/// `order` is the order of the destination's values. If the norms came from Gram matrices, a CUDA
+/// device, whose order of additions differs from the CPU's, adds in `f64` and rounds once.
 #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "the CPU adds in one way"))]
 pub(crate) fn conv_weight_sum(
     dst: &Tensor,
@@ -192,7 +192,7 @@ fn weight_gradient<T: Element>(
 /// The gradient of every record (destination, `[batch, weights]` or, with a bias, `[batch,
 /// weights + filters]`) from images and the gradient of the output.
 ///
-/// `order` is that of a row's first values; those of the bias follow.
+/// `order` is the order of the weights in a row; the values of the bias follow them.
 pub(crate) fn conv_gradients(
     dst: &Tensor,
     images: &Tensor,

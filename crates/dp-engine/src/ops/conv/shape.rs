@@ -14,7 +14,7 @@ pub(crate) struct ConvShape {
     pub(crate) channels: usize,
     /// Channels of an output image, a multiple of `groups`.
     pub(crate) filters: usize,
-    /// Height and width of a filter, at most those of the padded image.
+    /// Height and width of a filter, at most the padded image's.
     pub(crate) kernel: usize,
     /// Pixels from one position to the next, in both directions; at least 1.
     pub(crate) stride: usize,

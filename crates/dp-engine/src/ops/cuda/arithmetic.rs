@@ -36,8 +36,9 @@ pub(super) fn prove(device: &CudaDevice) -> Result<()> {
     is_exact::<f64>(device, Purpose::Gradient, 52, "f64")
 }
 
-/// Products with two factors of so many binary digits in each row, all others 0 or ±1: sums have
-/// one digit more, which the number type holds. TF32 keeps 11 of them, a pair of halves at most 22.
+/// Checks products with two factors of `digits` binary digits in each row, all others 0 or ±1: sums
+/// have one digit more, which the number type holds. TF32 keeps 11 of them, a pair of halves at
+/// most 22.
 fn is_exact<T: Real>(device: &CudaDevice, purpose: Purpose, digits: i32, name: &str) -> Result<()> {
     let wide = |row: usize, k: usize| {
         // Odd, so that the last digit counts.
@@ -85,7 +86,8 @@ mod tests {
     use super::*;
     use crate::ops::cuda::testing::device;
 
-    /// Products for gradients are exact with and without TF32; with it those of passes are not.
+    /// Products for gradients are exact with and without TF32; with TF32, products of passes are
+    /// not.
     #[test]
     fn gradients_are_exact_whatever_passes_are() {
         let (Some(exact), Some(fast)) = (device(), device()) else { return };

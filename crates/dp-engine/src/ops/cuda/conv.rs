@@ -54,7 +54,7 @@ unsafe impl DeviceRepr for DeviceShape {}
 by_value!(DeviceShape);
 
 impl DeviceShape {
-    /// Of a group whose patches are the beginnings of rows of so many values.
+    /// The shape of a group whose patches are the beginnings of rows of `row` values.
     fn new(shape: &ConvShape, group: usize, row: usize, unit: usize) -> Result<Self> {
         Ok(Self {
             height: size(shape.height)?,
@@ -75,11 +75,11 @@ impl DeviceShape {
     }
 }
 
-/// What the length of a row with a bias is a multiple of, so that rows are aligned for cuBLAS and for
+/// Rows with a bias have a multiple of this length, so that they are aligned for cuBLAS and for
 /// runs.
 const ALIGNED: usize = 4;
 
-/// Records of a part of a batch with so many: a power of two.
+/// Records in a part of a batch of `expected` records: a power of two.
 pub(super) fn part_of_batch(expected: usize) -> usize {
     expected.div_ceil(PARTS).next_power_of_two()
 }

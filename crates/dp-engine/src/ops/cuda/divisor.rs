@@ -50,7 +50,7 @@ pub(super) fn size(size: usize) -> Result<u32> {
         .ok_or_else(|| Error::Msg(format!("size on a CUDA device: expected at most {}, got {size}", LIMIT - 1)))
 }
 
-/// Things of so many values that one launch can number.
+/// The number of things, with `values` values each, that one launch can number.
 ///
 /// # Errors
 /// If one of them has too many values.

@@ -13,7 +13,7 @@ use super::view::Real;
 /// Rows of one product: enough that a wide layer occupies the device, and few beside the batches
 /// that are worth one.
 const ROWS: usize = 1_024;
-/// What the addresses of fresh memory are multiples of, in bytes.
+/// Alignment of fresh memory, in bytes.
 const ALIGNMENT: u64 = 256;
 
 /// The largest power of two of things of `size` values each within `values`, at least 1.

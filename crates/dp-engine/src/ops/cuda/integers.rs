@@ -51,13 +51,13 @@ impl DeviceIntegers {
         })
     }
 
-    /// Adds those of all ranks, and leaves the sum on each.
+    /// Adds up the integers of all ranks, and leaves the sum on each.
     pub(crate) fn share(&mut self, ranks: &dyn Collective) -> crate::Result<()> {
         ranks.sum_on_devices(&mut self.steps, &mut self.beyond)
     }
 
-    /// Copies them into those of the host. Whether every value was finite and within the capacity
-    /// of the grid.
+    /// Copies the integers to the host. Returns whether every value was finite and within the
+    /// capacity of the grid.
     pub(crate) fn read(&self, steps: &mut Vec<i64>) -> Result<bool> {
         *steps = self.device.clone_dtoh(&self.steps)?;
         Ok(self.device.clone_dtoh(&self.beyond)?.iter().all(|&flag| flag == 0))
@@ -81,7 +81,7 @@ mod tests {
     fn they_are_those_of_the_cpu() {
         let Some(device) = device() else { return };
         let mut integers = DeviceIntegers::new(&device, 2_000).unwrap();
-        // What a step before left does not count.
+        // Values from an earlier step do not count.
         integers.add(&vector(5, &device), 1.0, true).unwrap();
         let mut expected = vec![0; 2_000];
         for (i, seed) in [7, 31, 53].into_iter().enumerate() {

@@ -11,7 +11,7 @@ const BLOCK: u32 = 256;
 /// Blocks of a grid, at most.
 const MOST_BLOCKS: u64 = (1 << 31) - 1;
 
-/// What a kernel takes as an argument.
+/// An argument of a kernel.
 pub(super) trait Argument {
     fn push<'a>(&'a mut self, to: &mut LaunchArgs<'a>);
 }
@@ -45,8 +45,8 @@ by_value!(u32, u64, usize, f32, f64);
 /// Starts a kernel of the module for `T` with one thread for each of `n` items; `n` is its first
 /// argument.
 ///
-/// The arguments must be those of the kernel, in type and order, and the views as long as it
-/// expects: callers check lengths first.
+/// The arguments must be the kernel's, in type and order, and the views as long as it expects:
+/// callers check lengths first.
 pub(super) fn start<T: Real>(
     device: &CudaDevice,
     kernel: &str,
@@ -69,8 +69,8 @@ pub(super) fn start<T: Real>(
         argument.push(&mut to);
     }
     #[expect(unsafe_code, reason = "kernels are compiled apart: nothing checks their arguments")]
-    // SAFETY: the arguments are those of the kernel and no item reaches beyond a view; both are the
-    // callers' contract above.
+    // SAFETY: by the callers' contract above, the arguments are the kernel's and no item reaches
+    // beyond a view.
     unsafe { to.launch(config) }.w()?;
     Ok(())
 }

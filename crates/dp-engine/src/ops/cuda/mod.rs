@@ -5,10 +5,11 @@
 //! differences:
 //!
 //! - Sums over records, columns, positions and groups of channels are accumulated in `f64` whatever
-//!   the number type; those over a window of an image or the classes of a record in the number
-//!   type, as on the CPU; those of matrix products as cuBLAS does, at sizes that do not depend on
-//!   the batch (`fixed.rs`). No order depends on scheduling and there are no floating-point atomics,
-//!   so that a run repeats bit for bit on the same type of device and toolkit.
+//!   the number type. Sums over a window of an image or the classes of a record are accumulated in
+//!   the number type, as on the CPU. cuBLAS accumulates matrix products, at sizes that do not
+//!   depend on the batch (`fixed.rs`). No order depends on scheduling and there are no
+//!   floating-point atomics, so that a run repeats bit for bit on the same type of device and
+//!   toolkit.
 //! - Nothing is copied back to the host, so a label or id out of range, which on the CPU is an
 //!   error, gives NaN: the record is then left out like any other whose gradient is not finite.
 //!   Whether a sum is finite, and how many values of noise are in doubt, are the exceptions: eight

@@ -32,8 +32,9 @@ struct DeviceKey([u32; 8]);
 unsafe impl DeviceRepr for DeviceKey {}
 by_value!(DeviceKey);
 
-/// What kernels note while they work, for one look at the end of a step: the kernels' `Notes`, how
-/// many pairs are in doubt and whether a value is not finite; and the pairs.
+/// Notes of the kernels, which the host reads once, at the end of a step: `counts` (the kernels'
+/// `Notes`) holds the number of pairs in doubt and whether a value is not finite, `doubtful` the
+/// pairs.
 struct Notes {
     counts: CudaSlice<u32>,
     doubtful: CudaSlice<u64>,
@@ -133,7 +134,7 @@ pub(in crate::ops) fn privatise_integers(
     })
 }
 
-/// Blocks of the leading stream that so many values take.
+/// Blocks of the leading stream for `len` values.
 fn n_leading_blocks(len: usize) -> usize {
     len.div_ceil(BLOCK) * (BLOCK / VALUES_OF_BLOCK)
 }

@@ -43,12 +43,12 @@ impl DeviceShape {
     }
 }
 
-/// What belongs to some records, so few that one launch can number their values.
+/// The ranges of some records, few enough for one launch to number their values.
 struct Part {
     records: Range<usize>,
     values: Range<usize>,
     statistics: Range<usize>,
-    /// Of all their cells.
+    /// Groups of all cells of the records.
     groups: usize,
 }
 

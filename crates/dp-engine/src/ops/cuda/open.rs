@@ -1,4 +1,4 @@
-//! What a device needs before it is used.
+//! Preparation of a device before its first use.
 
 use candle_core::cuda::WrapErr;
 use candle_core::cuda::cudarc::cublas::sys::{self as blas, cublasMath_t};

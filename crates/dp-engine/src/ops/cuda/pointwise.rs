@@ -116,7 +116,7 @@ pub(in crate::ops) fn adam_update(
     })
 }
 
-/// What the kernels know an activation by.
+/// The kernels' number of an activation.
 fn kind(activation: Activation) -> u32 {
     match activation {
         Activation::Tanh => 0,

@@ -49,19 +49,19 @@ impl DeviceShape {
     }
 }
 
-/// What a value of a window counts in its mean.
+/// The weight of a window's value in its mean.
 fn share<T: Real>(shape: &PoolShape) -> T {
     T::from_f64(1.0 / shape.kernel.iter().product::<usize>() as f64)
 }
 
-/// Of each value of a batch's output, which pixel of its window it is: that of the kernels'
+/// The pixel of its window that each value of a batch's output came from, by the kernels'
 /// `number_in_window`.
 pub(crate) struct DeviceWinners {
     numbers: CudaSlice<u16>,
 }
 
 impl DeviceWinners {
-    /// Room for those of so many values.
+    /// Makes room for the pixels of `len` values.
     pub(in crate::ops) fn new(device: &CudaDevice, len: usize) -> Result<Self> {
         Ok(Self { numbers: scratch(device, len.max(1))? })
     }
@@ -151,7 +151,7 @@ pub(in crate::ops) fn max_pool_backward(
     })
 }
 
-/// Calls `launch` with some images, their values and those of their outputs until all are done.
+/// Calls `launch` with some images, their values and their outputs' values, until all are done.
 fn over_images<T>(
     shape: &PoolShape,
     mut images: CudaViewMut<'_, T>,

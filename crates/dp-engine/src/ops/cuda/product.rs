@@ -75,7 +75,7 @@ impl<'a, T> Matrices<'a, T> {
         }
     }
 
-    /// Values from the first of so many records to the last.
+    /// Values from the first of `n_records` records to the last.
     pub(super) fn span(&self, n_records: usize) -> usize {
         span(n_records, (self.rows, self.columns), self.row_stride, self.record_stride)
     }
@@ -92,7 +92,7 @@ pub(super) struct Products<'a, T> {
     pub(super) record_stride: usize,
 }
 
-/// Values from the first of so many matrices with such strides to the last.
+/// Values from the first matrix to the last, with these strides.
 pub(super) fn span(
     n_records: usize,
     (rows, columns): (usize, usize),
@@ -105,7 +105,7 @@ pub(super) fn span(
     (n_records - 1) * record_stride + (rows - 1) * row_stride + columns
 }
 
-/// An error unless so many matrices with such strides lie within `len` values.
+/// Returns an error unless the matrices, with these strides, lie within `len` values.
 fn holds(
     len: usize,
     n_records: usize,
@@ -124,7 +124,7 @@ fn holds(
 /// cuBLAS's choice, which follows from the sizes.
 const ALGORITHM: cublasGemmAlgo_t = cublasGemmAlgo_t::CUBLAS_GEMM_DFALT;
 
-/// What a product is for.
+/// The purpose of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// A record's activations, or the gradient of its input: what it computes and with what
@@ -137,7 +137,7 @@ pub(super) enum Purpose {
 /// `dst = lhs · rhs` for each of `n_records` records, or `dst += lhs · rhs` to `accumulate`.
 ///
 /// In the precision of `T`, as [`arithmetic`](super::arithmetic) proves; on a device that was
-/// opened with TF32, those of passes keep fewer digits of their factors.
+/// opened with TF32, products of passes keep fewer digits of their factors.
 pub(super) fn products<T: Real>(
     device: &CudaDevice,
     purpose: Purpose,

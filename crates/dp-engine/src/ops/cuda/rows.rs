@@ -22,8 +22,8 @@ impl Parts {
         Ok(Self { values: scratch(device, n_parts * n)?, n_parts })
     }
 
-    /// So few, for the same items, that one thread adds up those of an item: where there are more,
-    /// many threads add some of them.
+    /// Reduces the partial sums to so few for each item that one thread can add them. Many threads
+    /// add some of them each, until few are left.
     pub(super) fn folded<T: Real>(mut self, device: &CudaDevice, n: usize) -> Result<Self> {
         while self.n_parts > FOLDED {
             let n_parts = self.n_parts.div_ceil(FOLDED);
@@ -49,14 +49,14 @@ const ROWS_OF_PART: usize = 8;
 /// Partial sums that one thread adds up.
 const FOLDED: usize = 16;
 
-/// Ranges of rows of so many values that one launch can number.
+/// Ranges of rows, of `columns` values each, that one launch can number.
 pub(super) fn launches(n_rows: usize, columns: usize) -> Result<impl Iterator<Item = Range<usize>>> {
     let at_once = divisor::at_once(columns)?;
     let n_rows = if columns == 0 { 0 } else { n_rows };
     Ok((0..n_rows).step_by(at_once).map(move |start| start..(start + at_once).min(n_rows)))
 }
 
-/// The values of some rows of so many each.
+/// The range of the values of some rows with `columns` columns.
 pub(super) fn values_of(rows: &Range<usize>, columns: usize) -> Range<usize> {
     rows.start * columns..rows.end * columns
 }

@@ -57,8 +57,8 @@ pub(in crate::ops) fn sum_positions(dst: Destination<'_>, src: Source<'_>, posit
     })
 }
 
-/// Every record's sums over its positions, of so many columns; those of a record begin `stride`
-/// values after those of the one before.
+/// Writes every record's sums over its positions, one for each column. The sums of a record begin
+/// `stride` values after the sums of the record before.
 pub(super) fn write_position_sums<T: Real>(
     device: &CudaDevice,
     src: CudaView<'_, T>,
@@ -67,7 +67,7 @@ pub(super) fn write_position_sums<T: Real>(
     stride: usize,
 ) -> Result<()> {
     let n = src.len() / positions.max(1);
-    // Of the positions alone: what comes of a record must not depend on how many there are.
+    // By the positions alone: the sums of a record must not depend on the number of records.
     let lanes = positions.div_ceil(POSITIONS).max(1);
     let mut parts = Parts::new(device, lanes, n)?;
     launch!(

@@ -78,7 +78,7 @@ struct Uploaded {
 }
 
 thread_local! {
-    /// Those that this thread uploaded last.
+    /// The weights that this thread uploaded last.
     static LAST_WEIGHTS: RefCell<Option<Uploaded>> = const { RefCell::new(None) };
 }
 
@@ -98,7 +98,7 @@ pub(super) fn weights_on_device(device: &CudaDevice, weights: &[f64]) -> Result<
     })
 }
 
-/// A buffer of the device's GPU that no copy reads, of at least so many bytes.
+/// A buffer of the device's GPU that no copy reads, of at least `n_bytes` bytes.
 fn free_buffer(staging: &mut Vec<Staging>, device: &CudaDevice, n_bytes: usize) -> Result<Staging> {
     let stream = device.cuda_stream();
     let context = stream.context();

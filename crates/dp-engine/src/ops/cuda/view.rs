@@ -21,9 +21,9 @@ pub(super) trait Real: Element + CudaDType + DeviceRepr + ValidAsZeroBits + Argu
     const MODULE: &'static str;
     /// The kernels.
     const PTX: &'static str;
-    /// What cuBLAS calls the type.
+    /// cuBLAS's name of the type.
     const DATA: cudaDataType;
-    /// What cuBLAS calls its arithmetic.
+    /// cuBLAS's name of its arithmetic.
     const COMPUTE: cublasComputeType_t;
     /// The same where factors may lose digits.
     const COMPUTE_FAST: cublasComputeType_t;

@@ -18,8 +18,8 @@ KERNEL narrow(u64 n, const double *src, u32 accumulate, real *dst) {
     dst[i] = accumulate ? (real)(dst[i] + src[i]) : (real)src[i];
 }
 
-// n = records · positions, with the Gram matrices of patches x and output gradients d, [records, positions, positions]. Of each position t: the
-// sum over all positions u of (⟨x_t, x_u⟩ + bias) ⟨d_t, d_u⟩, the norm of its own term, and |x_t|².
+// n = records · positions, with the Gram matrices of patches x and output gradients d, [records, positions, positions]. For each position
+// t: the sum over all positions u of (⟨x_t, x_u⟩ + bias) ⟨d_t, d_u⟩, the norm of the position's term, and |x_t|².
 KERNEL gram_parts(u64 n, u64 records, u64 positions, double bias, const double *x, const double *d, double *parts) {
     ITEM(i, n);
     const u64 record = i / positions, t = i % positions;
@@ -31,7 +31,7 @@ KERNEL gram_parts(u64 n, u64 records, u64 positions, double bias, const double *
     parts[(2 * positions + t) * records + record] = x_t[t];
 }
 
-// n = records: the host's `guarded_sq_norm`, with the rounding of these sums in the place of its own.
+// n = records: the host's `guarded_sq_norm`, with the rounding of these sums instead of the host's.
 KERNEL add_gram_sq_norms(u64 n, u64 positions, double rounding, double limit, double unit, const double *parts, double *norms) {
     ITEM(i, n);
     const double sq_norm = total(n, i, positions, parts), terms = total(n, i, positions, parts + positions * n);

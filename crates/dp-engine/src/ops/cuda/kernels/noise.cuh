@@ -82,7 +82,7 @@ __device__ inline double value_of(double, double steps, double factor) {
     return steps / factor;
 }
 
-// What the host looks at after a step: how many pairs are in doubt, and whether a value is not finite.
+// Read by the host after a step: the number of pairs in doubt, and whether a value is not finite.
 struct Notes {
     u32 n_doubtful, not_finite;
 };

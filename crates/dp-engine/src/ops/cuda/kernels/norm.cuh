@@ -89,7 +89,7 @@ KERNEL norm_parameter_gradients(u64 n, NormShape shape, u32 rows, real *dst, con
     dst[to + shape.channels.by] = (real)sum;
 }
 
-// n = groups of all cells · lanes: partial sums of e = d · scale, and after those of all lanes, of e x̂.
+// n = groups of all cells · lanes: partial sums of e = d · scale for all lanes, then of e x̂ for all lanes.
 KERNEL norm_backward_parts(u64 n, NormShape shape, u64 groups, Divisor lanes, const real *d, const real *x, const real *statistics,
                            const real *scale, double *parts) {
     ITEM(i, n);
