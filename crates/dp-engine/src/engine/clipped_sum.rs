@@ -29,24 +29,24 @@ pub(crate) const CAPACITY: f64 = (1_u64 << 51) as f64;
 /// the others gave for it.
 pub struct ClippedSum {
     /// In the order of the threads.
-    parts: Vec<Part>,
+    parts: Vec<ThreadSum>,
     grid: Grid,
     division: Division,
 }
 
-/// How sums of ranks are added.
+/// The way in which ranks add up their sums.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Way {
-    /// There is one.
+pub enum Reduction {
+    /// One rank has the whole sum.
     Alone,
-    /// From device to device.
+    /// The devices add up the integers, without the host.
     OnDevices,
     /// In one message, which can have other numbers with it: [`ClippedSum::share_with`].
     OneMessage,
     /// Each rank adds up its ranges of parameters. The ranks can exchange late layers while they
     /// still sum early ones.
     Divided {
-        /// Whether they are.
+        /// Whether they do.
         overlaps: bool,
     },
 }
@@ -55,7 +55,7 @@ pub enum Way {
 const WAITING: usize = 2;
 
 /// A thread's part of a sum.
-pub(super) struct Part {
+pub(super) struct ThreadSum {
     /// The sums of its last pieces; the first vector of the first part is later the step's
     /// gradient.
     vectors: Vec<ParameterVector>,
@@ -75,7 +75,7 @@ pub(super) struct Part {
     finite: bool,
 }
 
-impl Part {
+impl ThreadSum {
     fn new(first: ParameterVector) -> Self {
         Self {
             vectors: vec![first],
@@ -178,7 +178,7 @@ impl Part {
 
 impl ClippedSum {
     pub(super) fn new(vectors: impl Iterator<Item = Result<ParameterVector>>) -> Result<Self> {
-        let parts = vectors.map(|vector| vector.map(Part::new)).collect::<Result<Vec<_>>>()?;
+        let parts = vectors.map(|vector| vector.map(ThreadSum::new)).collect::<Result<Vec<_>>>()?;
         Ok(Self { parts, grid: Grid::for_counts(), division: Division::default() })
     }
 
@@ -197,7 +197,7 @@ impl ClippedSum {
     }
 
     /// The parts of the threads.
-    pub(super) fn parts(&mut self) -> &mut [Part] {
+    pub(super) fn parts(&mut self) -> &mut [ThreadSum] {
         &mut self.parts
     }
 
@@ -280,18 +280,18 @@ impl ClippedSum {
         Ok((first, integers))
     }
 
-    /// How the sums of these ranks are added.
+    /// The way in which these ranks add up the sum.
     ///
     /// # Errors
     /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
-    pub fn way(&self, ranks: &dyn Collective) -> Result<Way> {
+    pub fn reduction(&self, ranks: &dyn Collective) -> Result<Reduction> {
         let gradient = self.gradient()?;
         let is_cpu = gradient.flat().device().is_cpu();
         Ok(match gradient.len() {
-            _ if ranks.size() == 1 => Way::Alone,
-            _ if !is_cpu && ranks.sums_on_devices() => Way::OnDevices,
-            len if len < DIVIDED_FROM => Way::OneMessage,
-            _ => Way::Divided { overlaps: is_cpu },
+            _ if ranks.size() == 1 => Reduction::Alone,
+            _ if !is_cpu && ranks.sums_on_devices() => Reduction::OnDevices,
+            len if len < DIVIDED_FROM => Reduction::OneMessage,
+            _ => Reduction::Divided { overlaps: is_cpu },
         })
     }
 
@@ -314,11 +314,11 @@ impl ClippedSum {
     /// # Errors
     /// If a rank is gone.
     pub fn share(&mut self, ranks: &dyn Collective) -> Result<()> {
-        match self.way(ranks)? {
-            Way::Alone => Ok(()),
-            Way::OneMessage => self.share_with(&mut Vec::new(), ranks),
+        match self.reduction(ranks)? {
+            Reduction::Alone => Ok(()),
+            Reduction::OneMessage => self.share_with(&mut Vec::new(), ranks),
             #[cfg(feature = "cuda")]
-            Way::OnDevices => {
+            Reduction::OnDevices => {
                 let (_, integers) = self.on_device()?;
                 integers.share(ranks)?;
                 if let Some(part) = self.parts.first_mut() {

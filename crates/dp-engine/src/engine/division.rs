@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use candle_core::Tensor;
 
-use super::clipped_sum::{CAPACITY, Part, add};
+use super::clipped_sum::{CAPACITY, ThreadSum, add};
 use crate::collective::{Collective, Exchange, Exchanged, shares};
 use crate::error::{EngineError, Result};
 use crate::grid::Grid;
@@ -69,7 +69,7 @@ impl Division {
     pub(super) fn begin(
         &mut self,
         parameters: Range<usize>,
-        parts: &mut [Part],
+        parts: &mut [ThreadSum],
         grid: Grid,
         ranks: &dyn Collective,
     ) -> Result<()> {
@@ -173,8 +173,8 @@ impl Division {
 }
 
 /// Appends what a rank's threads have of a range.
-fn give(parts: &mut [Part], range: &Range<usize>, grid: Grid, to: &mut Vec<u64>) -> Result<()> {
-    let mut vectors = parts.iter().flat_map(Part::waiting);
+fn give(parts: &mut [ThreadSum], range: &Range<usize>, grid: Grid, to: &mut Vec<u64>) -> Result<()> {
+    let mut vectors = parts.iter().flat_map(ThreadSum::waiting);
     let (first, second) = (vectors.next(), vectors.next());
     let counts = parts.iter().any(|part| part.integers().is_some());
     match (first, second, counts) {

@@ -23,7 +23,7 @@ use crate::parameters::ParameterVector;
 use crate::records::Records;
 use crate::threads::Threads;
 pub(crate) use clipped_sum::CAPACITY;
-pub use clipped_sum::{ClippedSum, Way};
+pub use clipped_sum::{ClippedSum, Reduction};
 pub use rounding::{of_piece as rounding_of_piece, sensitivity};
 pub use sum::WeightedSum;
 use worker::Worker;
@@ -360,7 +360,7 @@ impl Engine {
         };
         let within = |piece: &Range<usize>, part: &Range<usize>| piece.start - part.start..piece.end - part.start;
         let jobs = self.workers.iter_mut().zip(&parts).zip(sum.parts());
-        let add = |((worker, part), to): ((&mut Worker, &Range<usize>), &mut clipped_sum::Part)| -> Result<()> {
+        let add = |((worker, part), to): ((&mut Worker, &Range<usize>), &mut clipped_sum::ThreadSum)| -> Result<()> {
             let mut pieces = of_part(part).peekable();
             while let Some(piece) = pieces.next() {
                 let layers = if pieces.peek().is_some() { Layers::All } else { at_last };
@@ -373,7 +373,7 @@ impl Engine {
         let Some(ranks) = ranks else { return Ok(()) };
         sum.share_from(first_late, ranks)?;
         let jobs = self.workers.iter_mut().zip(&parts).zip(sum.parts());
-        let add = |((worker, part), to): ((&mut Worker, &Range<usize>), &mut clipped_sum::Part)| match (
+        let add = |((worker, part), to): ((&mut Worker, &Range<usize>), &mut clipped_sum::ThreadSum)| match (
             of_part(part).next_back(),
             to.waiting().last(),
         ) {

@@ -9,10 +9,10 @@ use crate::parameters::ParameterVector;
 /// partial sums are added up at the end.
 pub struct WeightedSum {
     /// In the order of the threads.
-    parts: Vec<Part>,
+    parts: Vec<ThreadVector>,
 }
 
-struct Part {
+struct ThreadVector {
     vector: ParameterVector,
     /// Whether the vector is part of the sum; else what is in it is of the past.
     counts: bool,
@@ -20,7 +20,7 @@ struct Part {
 
 impl WeightedSum {
     pub(super) fn new(vectors: impl Iterator<Item = Result<ParameterVector>>) -> Result<Self> {
-        let part = |vector: Result<ParameterVector>| vector.map(|vector| Part { vector, counts: false });
+        let part = |vector: Result<ParameterVector>| vector.map(|vector| ThreadVector { vector, counts: false });
         Ok(Self { parts: vectors.map(part).collect::<Result<_>>()? })
     }
 
@@ -38,7 +38,7 @@ impl WeightedSum {
             return Err(EngineError::mismatch("parts of a sum", n, self.parts.len()));
         }
         let parts = self.parts[..n].iter_mut();
-        Ok(parts.map(|Part { vector, counts }| (&*vector, std::mem::replace(counts, true))).collect())
+        Ok(parts.map(|ThreadVector { vector, counts }| (&*vector, std::mem::replace(counts, true))).collect())
     }
 
     /// The vector that becomes the sum, and what it lacks: the caller adds that to it, and it
@@ -53,7 +53,7 @@ impl WeightedSum {
         if !std::mem::replace(&mut first.counts, true) {
             ops::fill(first.vector.flat(), 0.0)?;
         }
-        let counting = |part: &mut Part| std::mem::replace(&mut part.counts, false);
+        let counting = |part: &mut ThreadVector| std::mem::replace(&mut part.counts, false);
         let others = others.iter_mut().filter_map(|part| counting(part).then_some(&part.vector));
         Ok((&first.vector, others.collect()))
     }

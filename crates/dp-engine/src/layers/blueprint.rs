@@ -4,24 +4,24 @@ use std::cell::Cell;
 
 use candle_core::{DType, Device, Error, Result, Tensor};
 
-use super::kept::{Kept, Stage};
+use super::stage::{Stage, StatefulLayer};
 use super::{Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
 
-/// Where a model computes, and in what.
+/// The device and number type that layers are built for, and the sizes that decide their buffers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct BuildContext<'a> {
     /// Number type of parameters and activations.
     pub dtype: DType,
-    /// Where they are.
+    /// Device of both.
     pub device: &'a Device,
     /// Records that a batch is expected to have, if that is known.
     pub(crate) expected: Option<usize>,
-    /// Where the values of a record are counted that the layers ask for room for.
+    /// Counts the values for each record in the buffers that layers ask for.
     pub(crate) row_values: Option<&'a Cell<usize>>,
 }
 
-impl Place<'_> {
+impl BuildContext<'_> {
     /// Room for rows of `width` values.
     pub(super) fn rows(self, width: usize) -> Result<RowBuffer> {
         if let Some(counted) = self.row_values {
@@ -37,7 +37,7 @@ impl Place<'_> {
     }
 }
 
-type Build = dyn FnOnce(&[Tensor], Place<'_>) -> Result<Box<dyn Stage>>;
+type Build = dyn FnOnce(&[Tensor], BuildContext<'_>) -> Result<Box<dyn Stage>>;
 
 /// The parameters that a layer takes, and how it is made of them.
 pub(crate) struct Blueprint {
@@ -50,10 +50,10 @@ impl Blueprint {
     /// these are local to the layer (`weight`).
     pub(super) fn new<L: Layer + 'static>(
         parameters: Vec<ParameterSpec>,
-        build: impl FnOnce(&[Tensor], Place<'_>) -> Result<L> + 'static,
+        build: impl FnOnce(&[Tensor], BuildContext<'_>) -> Result<L> + 'static,
     ) -> Self {
-        let build = Box::new(move |parameters: &[Tensor], place: Place<'_>| {
-            Ok(Box::new(Kept::new(build(parameters, place)?)) as Box<dyn Stage>)
+        let build = Box::new(move |parameters: &[Tensor], context: BuildContext<'_>| {
+            Ok(Box::new(StatefulLayer::new(build(parameters, context)?)) as Box<dyn Stage>)
         });
         Self { parameters, build }
     }
@@ -62,8 +62,8 @@ impl Blueprint {
         &self.parameters
     }
 
-    pub(super) fn build(self, parameters: &[Tensor], place: Place<'_>) -> Result<Box<dyn Stage>> {
-        (self.build)(parameters, place)
+    pub(super) fn build(self, parameters: &[Tensor], context: BuildContext<'_>) -> Result<Box<dyn Stage>> {
+        (self.build)(parameters, context)
     }
 }
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use candle_core::{Result, Tensor};
 
-use super::blueprint::{Blueprint, Place};
-use super::kept::Stage;
+use super::blueprint::{Blueprint, BuildContext};
+use super::stage::Stage;
 use super::{Mode, ParameterSpec};
 
 /// A layer to be, and the prefix of its parameters' names.
@@ -44,13 +44,13 @@ struct Member {
 
 impl Chain {
     /// The layers with their parameters: views in the order of [`parameters`].
-    pub(crate) fn new(layers: Vec<NamedLayer>, parameters: &[Tensor], place: Place<'_>) -> Result<Self> {
+    pub(crate) fn new(layers: Vec<NamedLayer>, parameters: &[Tensor], context: BuildContext<'_>) -> Result<Self> {
         let mut stages = Vec::with_capacity(layers.len());
         let mut start = 0;
         for NamedLayer { blueprint, .. } in layers {
             let own = start..start + blueprint.parameters().len();
             start = own.end;
-            stages.push(Member { stage: blueprint.build(&parameters[own.clone()], place)?, parameters: own });
+            stages.push(Member { stage: blueprint.build(&parameters[own.clone()], context)?, parameters: own });
         }
         Ok(Self { stages })
     }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use candle_core::{DType, Device};
 use candle_core::{Error, Result, Tensor};
 
-use super::blueprint::{Blueprint, Place};
+use super::blueprint::{Blueprint, BuildContext};
 use super::max_windows::MaxWindows;
 use super::pieces::{Piece, pieces};
 use super::{Initial, KernelCrop, Layer, ParameterSpec};
@@ -57,10 +57,10 @@ const VALUES_AT_ONCE: usize = 1 << 18;
 /// The form that a device uses for every batch. On a GPU sums that belong to Gram matrices are in
 /// `f64`, which must be more precise than their number type.
 #[cfg_attr(not(feature = "cuda"), expect(unused_variables, reason = "there is no device"))]
-fn form_at(place: Place<'_>, shape: &ConvShape) -> PerSampleForm {
+fn form_at(context: BuildContext<'_>, shape: &ConvShape) -> PerSampleForm {
     #[cfg(feature = "cuda")]
-    if let Device::Cuda(gpu) = place.device {
-        return shape.per_sample_form_on_gpu(place.dtype == DType::F32 && ops::has_fast_double(gpu));
+    if let Device::Cuda(gpu) = context.device {
+        return shape.per_sample_form_on_gpu(context.dtype == DType::F32 && ops::has_fast_double(gpu));
     }
     shape.per_sample_form()
 }
@@ -85,11 +85,16 @@ impl Conv2d {
             let (name, shape) = ("bias".into(), vec![filters]);
             specs.push(ParameterSpec { name, shape, initial, decays: false, crop: None });
         }
-        Blueprint::new(specs, move |parameters, place| Self::new(shape, pooling, parameters, place))
+        Blueprint::new(specs, move |parameters, context| Self::new(shape, pooling, parameters, context))
     }
 
     /// `shape` must have a cropped kernel.
-    fn new(shape: ConvShape, pooling: Option<PoolShape>, parameters: &[Tensor], place: Place<'_>) -> Result<Self> {
+    fn new(
+        shape: ConvShape,
+        pooling: Option<PoolShape>,
+        parameters: &[Tensor],
+        context: BuildContext<'_>,
+    ) -> Result<Self> {
         let (weight, bias) = match parameters {
             [weight] => (weight.clone(), None),
             [weight, bias] => (weight.clone(), Some(bias.clone())),
@@ -99,17 +104,17 @@ impl Conv2d {
         let n_outputs = pooling.map_or(shape.outputs(), |pooling| pooling.outputs());
         Ok(Self {
             shape,
-            form: form_at(place, &shape),
+            form: form_at(context, &shape),
             weight,
             bias,
-            pooling: pooling.map(|pooling| MaxWindows::new(pooling, place)).transpose()?,
-            output: place.rows(shape.outputs())?,
-            input_gradient: place.rows(shape.inputs())?,
-            scaled: place.rows(n_outputs)?,
-            scaled_images: place.rows(shape.outputs())?,
-            gradients: place.gradients(n_params)?,
-            sum: place.gradients(n_params)?,
-            workspace: Workspace::for_batches(place.expected),
+            pooling: pooling.map(|pooling| MaxWindows::new(pooling, context)).transpose()?,
+            output: context.rows(shape.outputs())?,
+            input_gradient: context.rows(shape.inputs())?,
+            scaled: context.rows(n_outputs)?,
+            scaled_images: context.rows(shape.outputs())?,
+            gradients: context.gradients(n_params)?,
+            sum: context.gradients(n_params)?,
+            workspace: Workspace::for_batches(context.expected),
             other_workspace: Workspace::default(),
         })
     }
@@ -159,14 +164,14 @@ impl Conv2d {
         let (shape, has_bias) = (&shape, self.bias.is_some());
         let at_once = match form {
             // A few at a time, so that they are still in the cache when their norms are taken.
-            PerSampleForm::Kept => VALUES_AT_ONCE / n_params(shape, has_bias),
+            PerSampleForm::Materialised => VALUES_AT_ONCE / n_params(shape, has_bias),
             PerSampleForm::Gram => n_records,
         };
         for piece in self.pieces(0..n_records, at_once) {
             let gradient = self.image_gradient(piece, output_gradient, before_pooling.as_ref())?;
             let (input, sq_norms) = (piece.rows(input)?, piece.rows(sq_norms)?);
             match form {
-                PerSampleForm::Kept => {
+                PerSampleForm::Materialised => {
                     let gradients = piece.rows(&self.gradients.rows(n_records)?)?;
                     ops::conv_gradients(&gradients, &input, &gradient, shape, order, &mut self.workspace)?;
                     ops::row_sq_norms(&sq_norms, &gradients)?;
@@ -177,7 +182,7 @@ impl Conv2d {
                 }
             }
         }
-        if form == PerSampleForm::Kept {
+        if form == PerSampleForm::Materialised {
             *gradients = Some(self.gradients.rows(n_records)?);
         }
         Ok(())
@@ -309,7 +314,7 @@ impl Layer for Conv2d {
     }
 
     fn kept_values(&self) -> usize {
-        if self.form == PerSampleForm::Kept { n_params(&self.shape, self.bias.is_some()) } else { 0 }
+        if self.form == PerSampleForm::Materialised { n_params(&self.shape, self.bias.is_some()) } else { 0 }
     }
 }
 
@@ -320,7 +325,8 @@ mod tests {
     use super::*;
     use crate::layers::{Pool2d, Pooling};
 
-    const PLACE: Place<'static> = Place { dtype: DType::F64, device: &Device::Cpu, expected: None, row_values: None };
+    const CONTEXT: BuildContext<'static> =
+        BuildContext { dtype: DType::F64, device: &Device::Cpu, expected: None, row_values: None };
 
     /// Layer with seeded parameters and factors of `n` records; the parameters' gradient is flat.
     struct Case {
@@ -353,7 +359,7 @@ mod tests {
             };
             let views = split(&gradient);
             let parameters = split(&tensor(1, n_params, 1).squeeze(0).unwrap());
-            let layer = Conv2d::new(shape.cropped().0, pooling, &parameters, PLACE).unwrap();
+            let layer = Conv2d::new(shape.cropped().0, pooling, &parameters, CONTEXT).unwrap();
             let (input, output_gradient) = (tensor(n, shape.inputs(), 2), tensor(n, shape.outputs(), 3));
             Self { layer, input, output_gradient, gradient, views }
         }
@@ -415,7 +421,7 @@ mod tests {
         for shape in shapes {
             for bias in [true, false] {
                 let mut case = Case::new(shape, bias, None, 3);
-                let (norms, sum) = case.ask(Some(PerSampleForm::Kept), 0, &weights);
+                let (norms, sum) = case.ask(Some(PerSampleForm::Materialised), 0, &weights);
                 for form in [Some(PerSampleForm::Gram), None] {
                     let (other_norms, other_sum) = case.ask(form, 0, &weights);
                     assert_close(&other_sum, &sum);
@@ -449,7 +455,7 @@ mod tests {
             let pool = PoolShape { height, width, channels, kernel: [kernel, kernel], stride, padding };
             let (n, weights) = (7, [0.5, -1.0, 2.0, 1.0, 0.0, -0.25, 1.5]);
             let mut apart = Case::new(shape, true, None, n);
-            let mut behind = Pool2d::new(pool, Pooling::Max, PLACE).unwrap();
+            let mut behind = Pool2d::new(pool, Pooling::Max, CONTEXT).unwrap();
             let mut inside = Case::new(shape, true, Some(pool), n);
             let output_gradient = values(n * pool.outputs(), 4);
             let output_gradient = Tensor::from_vec(output_gradient, (n, pool.outputs()), &Device::Cpu).unwrap();
@@ -463,7 +469,7 @@ mod tests {
             let (inside_gradient, mut inside_factors) =
                 inside.layer.backward(inside_pass, output_gradient, true).unwrap();
             assert_close(&flat(&inside_gradient.unwrap()), &flat(&gradient.unwrap()));
-            for form in [None, Some(PerSampleForm::Gram), Some(PerSampleForm::Kept)] {
+            for form in [None, Some(PerSampleForm::Gram), Some(PerSampleForm::Materialised)] {
                 let a = inside.norms_and_sum(form, &mut inside_factors, &weights);
                 let b = apart.norms_and_sum(form, &mut apart_factors, &weights);
                 assert_close(&a.0, &b.0);
@@ -479,7 +485,7 @@ mod tests {
         let shape =
             ConvShape { height: 1, width: 2, channels: 1, filters: 1, kernel: 1, stride: 1, padding: 0, groups: 1 };
         let weight = Tensor::zeros((1, 1, 1, 1), DType::F32, &Device::Cpu).unwrap();
-        let mut layer = Conv2d::new(shape, None, &[weight], Place { dtype: DType::F32, ..PLACE }).unwrap();
+        let mut layer = Conv2d::new(shape, None, &[weight], BuildContext { dtype: DType::F32, ..CONTEXT }).unwrap();
         let tiny = (-20.0_f32).exp2();
         let tensor = |values: [f32; 2]| Tensor::from_slice(&values, (1, 2), &Device::Cpu).unwrap();
         let (_, pass) = layer.forward(tensor([1.0 + tiny, 1.0])).unwrap();

@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
-use super::blueprint::{Blueprint, Place};
+use super::blueprint::{Blueprint, BuildContext};
 use super::{Layer, Mode};
 use crate::buffer::RowBuffer;
 use crate::dropout::DropoutKey;
@@ -25,11 +25,11 @@ pub(crate) struct Dropout {
 
 impl Dropout {
     pub(crate) fn blueprint(probability: f64, index: u32, width: usize) -> Blueprint {
-        Blueprint::new(Vec::new(), move |_, place| Self::new(probability, index, width, place))
+        Blueprint::new(Vec::new(), move |_, context| Self::new(probability, index, width, context))
     }
 
-    fn new(probability: f64, index: u32, width: usize, place: Place<'_>) -> Result<Self> {
-        let (output, input_gradient) = (place.rows(width)?, place.rows(width)?);
+    fn new(probability: f64, index: u32, width: usize, context: BuildContext<'_>) -> Result<Self> {
+        let (output, input_gradient) = (context.rows(width)?, context.rows(width)?);
         Ok(Self { probability, index, key: None, records: Vec::new(), output, input_gradient })
     }
 
@@ -86,8 +86,13 @@ mod tests {
     use super::*;
 
     fn layer(probability: f64, width: usize, dtype: DType) -> Dropout {
-        Dropout::new(probability, 0, width, Place { dtype, device: &Device::Cpu, expected: None, row_values: None })
-            .unwrap()
+        Dropout::new(
+            probability,
+            0,
+            width,
+            BuildContext { dtype, device: &Device::Cpu, expected: None, row_values: None },
+        )
+        .unwrap()
     }
 
     fn ones(rows: usize, width: usize, dtype: DType) -> Tensor {

@@ -28,9 +28,9 @@ impl Embedding {
     pub(crate) fn blueprint(positions: usize, vocabulary: usize, channels: usize) -> Blueprint {
         let (name, shape) = ("weight".into(), vec![vocabulary, channels]);
         let spec = ParameterSpec { name, shape, initial: Initial::Normal, decays: true, crop: None };
-        Blueprint::new(vec![spec], move |parameters, place| {
+        Blueprint::new(vec![spec], move |parameters, context| {
             let [weight] = exactly(parameters)?.clone();
-            Ok(Self { vocabulary, weight, output: place.rows(positions * channels)? })
+            Ok(Self { vocabulary, weight, output: context.rows(positions * channels)? })
         })
     }
 }

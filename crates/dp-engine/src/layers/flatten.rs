@@ -19,9 +19,9 @@ pub(crate) struct Flatten {
 impl Flatten {
     /// The blueprint for images of `positions` pixels and `channels` channels.
     pub(crate) fn blueprint(positions: usize, channels: usize) -> Blueprint {
-        Blueprint::new(Vec::new(), move |_, place| {
+        Blueprint::new(Vec::new(), move |_, context| {
             let width = positions * channels;
-            Ok(Self { positions, channels, output: place.rows(width)?, input_gradient: place.rows(width)? })
+            Ok(Self { positions, channels, output: context.rows(width)?, input_gradient: context.rows(width)? })
         })
     }
 

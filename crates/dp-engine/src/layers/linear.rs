@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use candle_core::{Device, Result, Tensor};
 
-use super::blueprint::{Blueprint, Place, exactly};
+use super::blueprint::{Blueprint, BuildContext, exactly};
 use super::{Initial, Layer, ParameterSpec};
 use crate::buffer::RowBuffer;
 use crate::ops::{self, Operand};
@@ -78,23 +78,28 @@ impl Linear {
         let initial = Initial::Uniform { fan_in: inputs };
         let spec = |name: &str, shape, decays| ParameterSpec { name: name.into(), shape, initial, decays, crop: None };
         let specs = vec![spec("weight", vec![outputs, inputs], true), spec("bias", vec![outputs], false)];
-        Blueprint::new(specs, move |parameters, place| Self::new(positions, [inputs, outputs], parameters, place))
+        Blueprint::new(specs, move |parameters, context| Self::new(positions, [inputs, outputs], parameters, context))
     }
 
-    fn new(positions: usize, [inputs, outputs]: [usize; 2], parameters: &[Tensor], place: Place<'_>) -> Result<Self> {
+    fn new(
+        positions: usize,
+        [inputs, outputs]: [usize; 2],
+        parameters: &[Tensor],
+        context: BuildContext<'_>,
+    ) -> Result<Self> {
         let [weight, bias] = exactly(parameters)?.clone();
         Ok(Self {
             positions,
             inputs,
             outputs,
-            form: Form::cheapest(positions, inputs, outputs, place.device),
+            form: Form::cheapest(positions, inputs, outputs, context.device),
             weight,
             bias,
-            output: place.rows(positions * outputs)?,
-            input_gradient: place.rows(positions * inputs)?,
-            scaled: place.rows(outputs)?,
-            weight_gradients: place.gradients(outputs * inputs)?,
-            bias_gradients: place.gradients(outputs)?,
+            output: context.rows(positions * outputs)?,
+            input_gradient: context.rows(positions * inputs)?,
+            scaled: context.rows(outputs)?,
+            weight_gradients: context.gradients(outputs * inputs)?,
+            bias_gradients: context.gradients(outputs)?,
         })
     }
 
@@ -211,8 +216,8 @@ mod tests {
         const WEIGHTS: [f64; 5] = [0.5, -1.0, 0.0, 2.0, 0.25];
         let (inputs, outputs) = (7, 4);
         let parameters = [random(outputs, inputs, dtype, 1), random(1, outputs, dtype, 2).get(0).unwrap()];
-        let place = Place { dtype, device: &Device::Cpu, expected: None, row_values: None };
-        let mut layer = Linear::new(positions, [inputs, outputs], &parameters, place).unwrap();
+        let context = BuildContext { dtype, device: &Device::Cpu, expected: None, row_values: None };
+        let mut layer = Linear::new(positions, [inputs, outputs], &parameters, context).unwrap();
         layer.form = form;
         let (_, pass) = layer.forward(random(batch, positions * inputs, dtype, 3)).unwrap();
         let output_gradient = random(batch, positions * outputs, dtype, 4);

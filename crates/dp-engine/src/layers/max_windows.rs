@@ -2,7 +2,7 @@
 
 use candle_core::{Result, Tensor};
 
-use super::blueprint::Place;
+use super::blueprint::BuildContext;
 use super::pieces::Piece;
 use crate::buffer::RowBuffer;
 use crate::ops::{self, PoolShape, Winners};
@@ -19,8 +19,8 @@ pub(crate) struct MaxWindows {
 }
 
 impl MaxWindows {
-    pub(super) fn new(shape: PoolShape, place: Place<'_>) -> Result<Self> {
-        let (output, image_gradient) = (place.rows(shape.outputs())?, place.rows(shape.inputs())?);
+    pub(super) fn new(shape: PoolShape, context: BuildContext<'_>) -> Result<Self> {
+        let (output, image_gradient) = (context.rows(shape.outputs())?, context.rows(shape.inputs())?);
         Ok(Self { shape, winners: Winners::default(), output, image_gradient })
     }
 

@@ -7,7 +7,6 @@ mod conv;
 mod dropout;
 mod embedding;
 mod flatten;
-mod kept;
 mod linear;
 mod max_windows;
 mod norm;
@@ -15,6 +14,7 @@ mod pieces;
 mod pointwise;
 mod pool;
 mod residual;
+mod stage;
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ use crate::dropout::DropoutKey;
 pub(crate) use conv::Conv2d;
 pub(crate) use flatten::Flatten;
 
-pub(crate) use blueprint::{Blueprint, Place};
+pub(crate) use blueprint::{Blueprint, BuildContext};
 pub(crate) use chain::{Chain, NamedLayer, parameters};
 pub(crate) use dropout::Dropout;
 pub(crate) use embedding::Embedding;

@@ -56,15 +56,15 @@ impl Norm {
             crop: None,
         };
         let specs = vec![spec("weight", Initial::Ones), spec("bias", Initial::Zeros)];
-        Blueprint::new(specs, move |parameters, place| {
+        Blueprint::new(specs, move |parameters, context| {
             let [weight, bias] = exactly(parameters)?.clone();
             Ok(Self {
                 geometry,
                 weight,
                 bias,
-                output: place.rows(geometry.width())?,
-                statistics: place.rows(geometry.statistics())?,
-                gradients: place.rows(2 * geometry.channels)?,
+                output: context.rows(geometry.width())?,
+                statistics: context.rows(geometry.statistics())?,
+                gradients: context.rows(2 * geometry.channels)?,
             })
         })
     }

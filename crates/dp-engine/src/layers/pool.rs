@@ -4,7 +4,7 @@ use candle_core::{Result, Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::Layer;
-use super::blueprint::{Blueprint, Place};
+use super::blueprint::{Blueprint, BuildContext};
 use super::max_windows::MaxWindows;
 use super::pieces::Piece;
 use crate::buffer::RowBuffer;
@@ -28,14 +28,14 @@ pub(crate) enum Pool2d {
 
 impl Pool2d {
     pub(crate) fn blueprint(shape: PoolShape, pooling: Pooling) -> Blueprint {
-        Blueprint::new(Vec::new(), move |_, place| Self::new(shape, pooling, place))
+        Blueprint::new(Vec::new(), move |_, context| Self::new(shape, pooling, context))
     }
 
-    pub(super) fn new(shape: PoolShape, pooling: Pooling, place: Place<'_>) -> Result<Self> {
+    pub(super) fn new(shape: PoolShape, pooling: Pooling, context: BuildContext<'_>) -> Result<Self> {
         Ok(match pooling {
-            Pooling::Max => Self::Max(MaxWindows::new(shape, place)?),
+            Pooling::Max => Self::Max(MaxWindows::new(shape, context)?),
             Pooling::Average => {
-                let (output, input_gradient) = (place.rows(shape.outputs())?, place.rows(shape.inputs())?);
+                let (output, input_gradient) = (context.rows(shape.outputs())?, context.rows(shape.inputs())?);
                 Self::Average { shape, output, input_gradient }
             }
         })

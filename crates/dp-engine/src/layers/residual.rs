@@ -28,13 +28,13 @@ impl Residual {
         let mut specs = parameters(&branch);
         let n_branch_parameters = specs.len();
         specs.extend(shortcut.iter().flat_map(|layers| parameters(layers)));
-        Blueprint::new(specs, move |parameters, place| {
+        Blueprint::new(specs, move |parameters, context| {
             let (of_branch, of_shortcut) = parameters.split_at(n_branch_parameters);
             Ok(Self {
-                branch: Chain::new(branch, of_branch, place)?,
-                shortcut: shortcut.map(|layers| Chain::new(layers, of_shortcut, place)).transpose()?,
+                branch: Chain::new(branch, of_branch, context)?,
+                shortcut: shortcut.map(|layers| Chain::new(layers, of_shortcut, context)).transpose()?,
                 n_branch_parameters,
-                output_gradient: place.rows(width)?,
+                output_gradient: context.rows(width)?,
             })
         })
     }

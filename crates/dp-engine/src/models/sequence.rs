@@ -8,7 +8,7 @@ use rand::CryptoRng;
 
 use super::{ModelConfig, Sizes};
 use crate::error::{EngineError, Result};
-use crate::layers::{Chain, Mode, Place};
+use crate::layers::{BuildContext, Chain, Mode};
 use crate::parameters::ParameterVector;
 
 /// A sequence of layers with their parameters.
@@ -61,8 +61,9 @@ impl Model {
     ) -> Result<Self> {
         let flat = parameters.flat();
         let row_values = Cell::new(n_inputs);
-        let place = Place { dtype: flat.dtype(), device: flat.device(), expected, row_values: Some(&row_values) };
-        let layers = Chain::new(config.layers(&Sizes { n_inputs, n_outputs })?, parameters.views(), place)?;
+        let context =
+            BuildContext { dtype: flat.dtype(), device: flat.device(), expected, row_values: Some(&row_values) };
+        let layers = Chain::new(config.layers(&Sizes { n_inputs, n_outputs })?, parameters.views(), context)?;
         let len_from = |tensor: usize| parameters.views()[tensor..].iter().map(Tensor::elem_count).sum::<usize>();
         let are_most = |tensor: &usize| 4 * len_from(*tensor) >= 3 * parameters.len();
         let first_late = layers.first_tensors().filter(are_most).last().unwrap_or(0);

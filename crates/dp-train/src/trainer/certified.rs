@@ -10,7 +10,7 @@ use dp_engine::kept_bytes;
 use dp_engine::noise::NoiseSource;
 use dp_engine::noise::StepNoise;
 use dp_engine::ops::{self, FromIntegers};
-use dp_engine::{ClippedSum, Grid, Way, rounding_of_piece, sensitivity};
+use dp_engine::{ClippedSum, Grid, Reduction, rounding_of_piece, sensitivity};
 
 use super::gradient::{Pass, Weighting};
 use super::{StepSum, Trainer};
@@ -43,9 +43,9 @@ impl Trainer<'_> {
         let chunks = chunks_of(&pieces, self.records_at_once());
         let mut pass = self.pass_of(rows);
         let ranks = self.execution.ranks.clone();
-        let way = self.clipped()?.way(&*ranks)?;
-        // All ranks take the same way, whatever their share of the batch.
-        let is_worth_it = chunks.len() > 1 || way != Way::Alone;
+        let reduction = self.clipped()?.reduction(&*ranks)?;
+        // All ranks choose the same, whatever their share of the batch.
+        let is_worth_it = chunks.len() > 1 || reduction != Reduction::Alone;
         let in_advance = self.scales_in_advance().filter(|_| is_worth_it && !wants_groups);
         let bound = if let Some(in_advance) = &in_advance {
             Some(self.summing_pass(rows, &pieces, in_advance, &mut pass)?)
@@ -56,8 +56,8 @@ impl Trainer<'_> {
             None
         };
         let blanked = pass.blanked.clone();
-        let whole = match (way, &in_advance) {
-            (Way::OneMessage, Some(_)) => self.whole_with_sum(&pass, share.clone(), n_drawn)?,
+        let whole = match (reduction, &in_advance) {
+            (Reduction::OneMessage, Some(_)) => self.whole_with_sum(&pass, share.clone(), n_drawn)?,
             (_, Some(_)) => {
                 self.clipped()?.share(&*ranks)?;
                 self.whole(pass, n_drawn)?
@@ -159,7 +159,7 @@ impl Trainer<'_> {
     fn add_pieces(&mut self, scales: &[f64], pieces: &[Range<usize>], is_last: bool) -> Result<()> {
         let StepSum::Clipped(sum) = &mut self.sum else { return Err(not_certified()) };
         let ranks = &*self.execution.ranks;
-        let overlaps = is_last && sum.way(ranks)? == Way::Divided { overlaps: true };
+        let overlaps = is_last && sum.reduction(ranks)? == Reduction::Divided { overlaps: true };
         Ok(self.engine.add_pieces(scales, pieces, sum, overlaps.then_some(ranks))?)
     }
 
@@ -222,7 +222,7 @@ impl Trainer<'_> {
             Device::Cpu => on_host(&sum.gradient()?.flat().clone(), sum)?,
             #[cfg(feature = "cuda")]
             _ if self.execution.noise == NoiseSource::Device
-                && matches!(sum.way(ranks)?, Way::Alone | Way::OnDevices) =>
+                && matches!(sum.reduction(ranks)?, Reduction::Alone | Reduction::OnDevices) =>
             {
                 let (gradient, integers) = sum.on_device()?;
                 ops::from_device_integers(gradient.flat(), integers, &from(0))? && sum.is_finite()

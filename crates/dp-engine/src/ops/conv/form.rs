@@ -11,7 +11,7 @@ pub(crate) enum PerSampleForm {
     Gram,
     /// Every record's gradient is formed and kept; the sum is over the very values whose norm was
     /// taken.
-    Kept,
+    Materialised,
 }
 
 /// How the values of a sum of weight gradients lie in memory, group by group.
@@ -46,7 +46,7 @@ impl ConvShape {
         let product = t * p * d;
         let gram = GRAM_COST * t * t * (p + d) + product;
         let kept = product + VALUE_COST * p * d;
-        if kept <= gram { PerSampleForm::Kept } else { PerSampleForm::Gram }
+        if kept <= gram { PerSampleForm::Materialised } else { PerSampleForm::Gram }
     }
 
     /// The cheaper form on a GPU. Without fast `f64` gradients are always formed.
@@ -60,7 +60,7 @@ impl ConvShape {
         const GRAM_COST: f64 = 4.0;
         let [t, p, d] = [self.positions(), self.patch(), self.group_filters()].map(|n| n as f64);
         let is_cheaper = GRAM_COST * t * t * (p + d) < VALUE_COST * p * d;
-        if has_fast_double && is_cheaper { PerSampleForm::Gram } else { PerSampleForm::Kept }
+        if has_fast_double && is_cheaper { PerSampleForm::Gram } else { PerSampleForm::Materialised }
     }
 
     /// The order in which the products of the weight's gradient are fastest. The contiguous side of
@@ -90,8 +90,8 @@ mod tests {
     fn the_form_follows_the_shape() {
         // Many positions and a small weight; few positions and a large one (ResNet-18's last
         // blocks).
-        assert_eq!(shape(26, 32, 16, 0).per_sample_form(), PerSampleForm::Kept);
-        assert_eq!(shape(12, 64, 64, 0).per_sample_form(), PerSampleForm::Kept);
+        assert_eq!(shape(26, 32, 16, 0).per_sample_form(), PerSampleForm::Materialised);
+        assert_eq!(shape(12, 64, 64, 0).per_sample_form(), PerSampleForm::Materialised);
         assert_eq!(shape(2, 256, 256, 1).per_sample_form(), PerSampleForm::Gram);
     }
 
@@ -99,9 +99,9 @@ mod tests {
     #[test]
     fn gram_matrices_on_a_gpu_take_fast_double_precision() {
         for has_fast_double in [false, true] {
-            assert_eq!(shape(26, 32, 16, 0).per_sample_form_on_gpu(has_fast_double), PerSampleForm::Kept);
+            assert_eq!(shape(26, 32, 16, 0).per_sample_form_on_gpu(has_fast_double), PerSampleForm::Materialised);
         }
         assert_eq!(shape(2, 256, 256, 1).per_sample_form_on_gpu(true), PerSampleForm::Gram);
-        assert_eq!(shape(2, 256, 256, 1).per_sample_form_on_gpu(false), PerSampleForm::Kept);
+        assert_eq!(shape(2, 256, 256, 1).per_sample_form_on_gpu(false), PerSampleForm::Materialised);
     }
 }

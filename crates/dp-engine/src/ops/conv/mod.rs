@@ -152,7 +152,9 @@ pub(crate) fn conv_weight_sum(
         }),
         #[cfg(feature = "cuda")]
         Operands::Cuda(dst, [images, gradients]) => match form {
-            PerSampleForm::Kept => crate::ops::cuda::conv_weight_sum(dst, images, gradients, shape, order, accumulate),
+            PerSampleForm::Materialised => {
+                crate::ops::cuda::conv_weight_sum(dst, images, gradients, shape, order, accumulate)
+            }
             PerSampleForm::Gram => {
                 crate::ops::cuda::conv_weight_sum_in_double(dst, images, gradients, shape, order, accumulate)
             }

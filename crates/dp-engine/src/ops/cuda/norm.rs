@@ -44,7 +44,7 @@ impl DeviceShape {
 }
 
 /// The ranges of some records, few enough for one launch to number their values.
-struct Part {
+struct RecordRanges {
     records: Range<usize>,
     values: Range<usize>,
     statistics: Range<usize>,
@@ -53,9 +53,9 @@ struct Part {
 }
 
 /// All records of a batch, some at a time.
-fn launches(geometry: NormGeometry, values: usize) -> Result<impl Iterator<Item = Part>> {
+fn launches(geometry: NormGeometry, values: usize) -> Result<impl Iterator<Item = RecordRanges>> {
     let width = geometry.width();
-    Ok(rows::launches(values / width.max(1), width)?.map(move |records| Part {
+    Ok(rows::launches(values / width.max(1), width)?.map(move |records| RecordRanges {
         values: values_of(&records, width),
         statistics: values_of(&records, geometry.statistics()),
         groups: records.len() * geometry.cells * geometry.groups,

@@ -1,4 +1,4 @@
-//! A layer and what it keeps between the passes of a step.
+//! A layer with the data that it holds between the passes of a step.
 
 use std::ops::Range;
 
@@ -36,46 +36,46 @@ pub(crate) trait Stage: Send {
     fn kept_values(&self) -> usize;
 }
 
-/// The one place where a pass out of order is noticed.
-pub(super) struct Kept<L: Layer> {
+/// A layer with the data that it holds between the passes of a step. It refuses a pass out of order.
+pub(super) struct StatefulLayer<L: Layer> {
     layer: L,
-    of_passes: OfPasses<L>,
+    state: PassState<L>,
 }
 
-enum OfPasses<L: Layer> {
+enum PassState<L: Layer> {
     None,
     Forward(L::Pass),
     Both(L::Factors),
 }
 
-impl<L: Layer> Kept<L> {
+impl<L: Layer> StatefulLayer<L> {
     pub(super) fn new(layer: L) -> Self {
-        Self { layer, of_passes: OfPasses::None }
+        Self { layer, state: PassState::None }
     }
 }
 
-impl<L: Layer> Stage for Kept<L> {
+impl<L: Layer> Stage for StatefulLayer<L> {
     fn begin(&mut self, mode: Mode<'_>) {
         self.layer.begin(mode);
     }
 
     fn forward(&mut self, input: Tensor) -> Result<Tensor> {
         let (output, pass) = self.layer.forward(input)?;
-        self.of_passes = OfPasses::Forward(pass);
+        self.state = PassState::Forward(pass);
         Ok(output)
     }
 
     fn backward(&mut self, output_gradient: Tensor, wants_input_gradient: bool) -> Result<Option<Tensor>> {
-        let OfPasses::Forward(pass) = std::mem::replace(&mut self.of_passes, OfPasses::None) else {
+        let PassState::Forward(pass) = std::mem::replace(&mut self.state, PassState::None) else {
             return Err(Error::Msg("backward pass without a forward pass".into()));
         };
         let (input_gradient, factors) = self.layer.backward(pass, output_gradient, wants_input_gradient)?;
-        self.of_passes = OfPasses::Both(factors);
+        self.state = PassState::Both(factors);
         Ok(input_gradient)
     }
 
     fn add_sq_norms(&mut self, sq_norms: &Tensor) -> Result<()> {
-        let OfPasses::Both(factors) = &mut self.of_passes else { return Err(before_backward()) };
+        let PassState::Both(factors) = &mut self.state else { return Err(before_backward()) };
         self.layer.add_sq_norms(factors, sq_norms)
     }
 
@@ -86,7 +86,7 @@ impl<L: Layer> Stage for Kept<L> {
         gradients: &[Tensor],
         accumulate: bool,
     ) -> Result<()> {
-        let OfPasses::Both(factors) = &self.of_passes else { return Err(before_backward()) };
+        let PassState::Both(factors) = &self.state else { return Err(before_backward()) };
         self.layer.weighted_sum(factors, rows, weights, gradients, accumulate)
     }
 
