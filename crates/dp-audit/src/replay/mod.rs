@@ -25,13 +25,13 @@
 
 mod attack;
 mod case;
-mod known;
 mod layer_kind;
 mod measure;
+mod past_breaches;
 mod search;
 
 pub use self::attack::Attack;
-pub use self::known::{CAUSES, KNOWN, Known};
 pub use self::layer_kind::LayerKind;
 pub use self::measure::{Breach, Comparison, Neighbours};
+pub use self::past_breaches::{CAUSES, PAST_BREACHES, PastBreach};
 pub use self::search::{Replay, Report, Violation};

@@ -2,7 +2,7 @@
 //!
 //! Each has the steps that showed it. They are ordinary or crafted neighbours for which an engine
 //! that takes norms and sums where they are cheapest breaks the bound by the factor in
-//! [`Known::before`].
+//! [`PastBreach::before`].
 
 use std::num::NonZeroUsize;
 
@@ -22,10 +22,10 @@ use super::layer_kind::{Architecture, Task};
 use super::measure::Comparison;
 use crate::plant::Fault;
 
-/// A step that broke the bound once.
+/// A step that broke the bound in an earlier version of the engine.
 #[derive(Debug, Clone, Copy)]
-pub struct Known {
-    /// Which of the seven causes, from 1.
+pub struct PastBreach {
+    /// Number of its cause in [`CAUSES`], from 1.
     pub cause: u8,
     /// The step: model, method, records.
     pub name: &'static str,
@@ -54,48 +54,52 @@ const NAN: Option<Fault> = Some(Fault::NanZero);
 const F32: Option<Fault> = Some(Fault::F32Stagnation);
 
 /// Every step, by cause.
-pub const KNOWN: [Known; 24] = [
-    Known::new(1, "dpsgd, MLP 100-10-2, 26 copies at a kink", 28.7, ROWS, |fault| kink(100, 10, 26, fault)),
-    Known::new(1, "dpsgd, MLP 600-10-2, 65 copies at a kink", 84.0, ROWS, |fault| kink(600, 10, 65, fault)),
-    Known::new(1, "dpsgd, MLP 20-1-2, 257 copies at a kink", 170.0, ROWS, |fault| kink(20, 1, 257, fault)),
-    Known::new(1, "dpsgd-global, logistic, 257 copies at Z", 256.0, ROWS, |fault| at_bound(257, 0.7, fault)),
-    Known::new(1, "dpsgd-global, logistic, 257 copies at Z, inputs of 1e10", 256.0, ROWS, |fault| {
+pub const PAST_BREACHES: [PastBreach; 24] = [
+    PastBreach::new(1, "dpsgd, MLP 100-10-2, 26 copies at a kink", 28.7, ROWS, |fault| kink(100, 10, 26, fault)),
+    PastBreach::new(1, "dpsgd, MLP 600-10-2, 65 copies at a kink", 84.0, ROWS, |fault| kink(600, 10, 65, fault)),
+    PastBreach::new(1, "dpsgd, MLP 20-1-2, 257 copies at a kink", 170.0, ROWS, |fault| kink(20, 1, 257, fault)),
+    PastBreach::new(1, "dpsgd-global, logistic, 257 copies at Z", 256.0, ROWS, |fault| at_bound(257, 0.7, fault)),
+    PastBreach::new(1, "dpsgd-global, logistic, 257 copies at Z, inputs of 1e10", 256.0, ROWS, |fault| {
         at_bound(257, 1e10, fault)
     }),
-    Known::new(1, "dpsgd-global, logistic, 1,025 copies at Z, in two chunks", 1_024.0, ROWS, |fault| {
+    PastBreach::new(1, "dpsgd-global, logistic, 1,025 copies at Z, in two chunks", 1_024.0, ROWS, |fault| {
         at_bound(1_025, 0.7, fault)
     }),
-    Known::new(1, "dpsgd-global, MLP 98-256-256-1, 129 copies at Z", 128.0, ROWS, adult_at_bound),
-    Known::new(2, "adaptive, logistic, 513 copies at the threshold", 513.0, ROWS, |fault| {
+    PastBreach::new(1, "dpsgd-global, MLP 98-256-256-1, 129 copies at Z", 128.0, ROWS, adult_at_bound),
+    PastBreach::new(2, "adaptive, logistic, 513 copies at the threshold", 513.0, ROWS, |fault| {
         counted("adaptive", 513, fault)
     }),
-    Known::new(2, "dpsgd-global-adapt, logistic, 257 copies", 257.0, ROWS, |fault| {
+    PastBreach::new(2, "dpsgd-global-adapt, logistic, 257 copies", 257.0, ROWS, |fault| {
         counted("dpsgd-global-adapt", 257, fault)
     }),
-    Known::new(2, "unbounded-adaptive, logistic, 257 copies", 257.0, ROWS, |fault| {
+    PastBreach::new(2, "unbounded-adaptive, logistic, 257 copies", 257.0, ROWS, |fault| {
         counted("unbounded-adaptive", 257, fault)
     }),
-    Known::new(2, "dpsgd-f, logistic, 257 copies", 363.0, ROWS, |fault| counted("dpsgd-f", 257, fault)),
-    Known::new(3, "dpsgd, two positions that cancel at 1e8", 1.48, GRAM, |fault| cancelling(1e8, fault)),
-    Known::new(3, "dpsgd, two positions that cancel at 1e12", 9.5e3, GRAM, |fault| cancelling(1e12, fault)),
-    Known::new(3, "dpsgd, two positions that cancel at 1e20", 1e12, GRAM, |fault| cancelling(1e20, fault)),
-    Known::new(3, "dpsgd, convolution with average pooling at 1e6", 1.0018, None, averaged_convolution),
-    Known::new(3, "dpsgd-f, more records than a micro-batch", 1.062, None, |fault| {
+    PastBreach::new(2, "dpsgd-f, logistic, 257 copies", 363.0, ROWS, |fault| counted("dpsgd-f", 257, fault)),
+    PastBreach::new(3, "dpsgd, two positions that cancel at 1e8", 1.48, GRAM, |fault| cancelling(1e8, fault)),
+    PastBreach::new(3, "dpsgd, two positions that cancel at 1e12", 9.5e3, GRAM, |fault| cancelling(1e12, fault)),
+    PastBreach::new(3, "dpsgd, two positions that cancel at 1e20", 1e12, GRAM, |fault| cancelling(1e20, fault)),
+    PastBreach::new(3, "dpsgd, convolution with average pooling at 1e6", 1.0018, None, averaged_convolution),
+    PastBreach::new(3, "dpsgd-f, more records than a micro-batch", 1.062, None, |fault| {
         beyond_micro_batch("dpsgd-f", fault)
     }),
-    Known::new(3, "naive, more records than a micro-batch", 1.062, None, |fault| beyond_micro_batch("naive", fault)),
-    Known::new(4, "dpsgd, a NaN beside 50 copies that cancel", 50.9, None, |fault| beside_nan(51, fault)),
-    Known::new(4, "dpsgd, a NaN beside 908 copies that cancel", 645.0, None, |fault| beside_nan(909, fault)),
-    Known::new(5, "dpsgd, one infinite feature of a sequence", f64::INFINITY, NAN, |fault| {
+    PastBreach::new(3, "naive, more records than a micro-batch", 1.062, None, |fault| {
+        beyond_micro_batch("naive", fault)
+    }),
+    PastBreach::new(4, "dpsgd, a NaN beside 50 copies that cancel", 50.9, None, |fault| beside_nan(51, fault)),
+    PastBreach::new(4, "dpsgd, a NaN beside 908 copies that cancel", 645.0, None, |fault| beside_nan(909, fault)),
+    PastBreach::new(5, "dpsgd, one infinite feature of a sequence", f64::INFINITY, NAN, |fault| {
         not_finite(f32::INFINITY, fault)
     }),
-    Known::new(5, "dpsgd, one feature of 3e38 of a sequence", f64::INFINITY, NAN, |fault| not_finite(3e38, fault)),
-    Known::new(6, "dpsgd, logistic, 20,000 records by their biases", 6.8, F32, |fault| stagnating(20_000, fault)),
-    Known::new(6, "dpsgd, logistic, 100,000 records by their biases", 132.0, F32, |fault| stagnating(100_000, fault)),
-    Known::new(7, "dpsgd, positions that cancel, scaled below normal numbers", 1.015, None, subnormal),
+    PastBreach::new(5, "dpsgd, one feature of 3e38 of a sequence", f64::INFINITY, NAN, |fault| not_finite(3e38, fault)),
+    PastBreach::new(6, "dpsgd, logistic, 20,000 records by their biases", 6.8, F32, |fault| stagnating(20_000, fault)),
+    PastBreach::new(6, "dpsgd, logistic, 100,000 records by their biases", 132.0, F32, |fault| {
+        stagnating(100_000, fault)
+    }),
+    PastBreach::new(7, "dpsgd, positions that cancel, scaled below normal numbers", 1.015, None, subnormal),
 ];
 
-impl Known {
+impl PastBreach {
     const fn new(
         cause: u8,
         name: &'static str,
@@ -323,10 +327,10 @@ mod tests {
 
     #[test]
     fn no_known_step_moves_more_than_its_record() {
-        for known in KNOWN {
-            let now = known.measure(None).unwrap();
-            assert!(now.breach.is_none() && now.severity() <= 1.0, "{}: {now:?}", known.name);
-            assert!(known.before > 1.0);
+        for past in PAST_BREACHES {
+            let now = past.measure(None).unwrap();
+            assert!(now.breach.is_none() && now.severity() <= 1.0, "{}: {now:?}", past.name);
+            assert!(past.before > 1.0);
         }
     }
 
@@ -335,8 +339,9 @@ mod tests {
     #[test]
     fn with_its_fault_planted_a_known_step_breaks_the_bound() {
         for cause in 1..=7 {
-            let planted: Vec<_> = KNOWN.iter().filter(|known| known.cause == cause && known.plant.is_some()).collect();
-            let broken = planted.iter().filter(|known| known.measure(known.plant).unwrap().breach.is_some()).count();
+            let planted: Vec<_> =
+                PAST_BREACHES.iter().filter(|past| past.cause == cause && past.plant.is_some()).collect();
+            let broken = planted.iter().filter(|past| past.measure(past.plant).unwrap().breach.is_some()).count();
             assert!(planted.is_empty() || broken > 0, "{}", CAUSES[usize::from(cause) - 1]);
         }
     }

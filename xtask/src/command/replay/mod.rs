@@ -7,7 +7,7 @@ use std::num::{NonZeroU16, NonZeroUsize};
 use anyhow::{Context, ensure};
 use clap::Args;
 use dp_audit::Fault;
-use dp_audit::replay::{CAUSES, KNOWN, LayerKind, Replay, Report};
+use dp_audit::replay::{CAUSES, LayerKind, PAST_BREACHES, Replay, Report};
 use dp_train::DeviceName;
 
 use crate::device;
@@ -107,14 +107,14 @@ struct KnownStep {
 
 fn known(plant: Option<Fault>, json: bool) -> anyhow::Result<()> {
     let mut broken = 0;
-    for known in KNOWN {
-        let now = known.measure(plant)?;
+    for past in PAST_BREACHES {
+        let now = past.measure(plant)?;
         let holds = now.breach.is_none();
         broken += usize::from(!holds);
         let step = KnownStep {
-            cause: CAUSES[usize::from(known.cause) - 1],
-            step: known.name,
-            before: known.before.is_finite().then_some(known.before),
+            cause: CAUSES[usize::from(past.cause) - 1],
+            step: past.name,
+            before: past.before.is_finite().then_some(past.before),
             after: now.sum_ratio.max(now.count_ratio),
             holds,
         };
@@ -123,10 +123,10 @@ fn known(plant: Option<Fault>, json: bool) -> anyhow::Result<()> {
         } else {
             let KnownStep { step, after, .. } = step;
             let verdict = now.breach.map_or_else(|| "holds".to_owned(), |breach| breach.to_string());
-            say!("{}. {step}: {} before, {after:.9} now; {verdict}", known.cause, known.before)?;
+            say!("{}. {step}: {} before, {after:.9} now; {verdict}", past.cause, past.before)?;
         }
     }
-    ensure!(broken == 0, "{broken} of {} steps broke the guarantee", KNOWN.len());
+    ensure!(broken == 0, "{broken} of {} steps broke the guarantee", PAST_BREACHES.len());
     Ok(())
 }
 
