@@ -64,7 +64,8 @@ impl Releases {
         conditioning.chain(self.class_counts.map(DpEvent::gaussian)).collect()
     }
 
-    /// Everything that is released beside the training: for [`Plan::paid`](dp_train::Plan::paid).
+    /// Everything that is released beside the training, for
+    /// [`Plan::with_prior_releases`](dp_train::Plan::with_prior_releases).
     pub fn all(&self) -> Vec<DpEvent> {
         self.before().into_iter().chain(self.recall.iter().flat_map(rounds)).collect()
     }

@@ -111,7 +111,7 @@ fn check_sizes(n_records: usize, batch_size: usize, epochs: u64) -> Result<()> {
 /// δ)-differentially private when one record is blanked ([`Plan::RELATION`]), with the ε that an
 /// accountant finds for [`Plan::event`] at `delta`. Initial parameters, [`PublicFacts`] and
 /// everything in the configuration count as public; hyper-parameters chosen on the same data are
-/// not accounted for. How the records became numbers is for [`Plan::given`] to say.
+/// not accounted for. How the records became numbers is for [`Plan::with_conditions`] to say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrivacyConfig {
@@ -228,8 +228,8 @@ pub struct Plan {
     facts: PublicFacts,
     context: PublicContext,
     event: DpEvent,
-    given: Vec<String>,
-    paid: Vec<DpEvent>,
+    conditions: Vec<String>,
+    prior_releases: Vec<DpEvent>,
 }
 
 impl Plan {
@@ -281,7 +281,7 @@ impl Plan {
         };
         let context = context(config.privacy.as_ref(), rate, facts);
         let given = config.early_stopping.map(|_| "the validation records that decide when to stop".to_owned());
-        Ok(Self { config, facts, context, event, given: given.into_iter().collect(), paid: Vec::new() })
+        Ok(Self { config, facts, context, event, conditions: given.into_iter().collect(), prior_releases: Vec::new() })
     }
 
     /// The plan of a configuration with the least noise that keeps the whole run, counts included,
@@ -343,10 +343,10 @@ impl Plan {
 
     /// The same plan for records that were shaped by constants taken from the records themselves,
     /// one phrase each, for example `the scaling, which was fitted on the private records`. The
-    /// guarantee is then conditional on these constants, and on those given before.
+    /// guarantee is then conditional on these constants and on earlier ones.
     #[must_use]
-    pub fn given(mut self, constants: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.given.extend(constants.into_iter().map(Into::into));
+    pub fn with_conditions(mut self, constants: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.conditions.extend(constants.into_iter().map(Into::into));
         self
     }
 
@@ -365,16 +365,16 @@ impl Plan {
         &self.context
     }
 
-    /// Conditions of the guarantee; see [`Self::given`].
+    /// Conditions of the guarantee; see [`Self::with_conditions`].
     pub fn conditions(&self) -> &[String] {
-        &self.given
+        &self.conditions
     }
 
     /// The same plan for records that were shaped by constants released with noise: their events
-    /// are in the ledger of every run, before its first step and after those paid for before.
+    /// are in the ledger of every run, before its first step and after the events of earlier calls.
     #[must_use]
-    pub fn paid(mut self, events: impl IntoIterator<Item = DpEvent>) -> Self {
-        self.paid.extend(events);
+    pub fn with_prior_releases(mut self, events: impl IntoIterator<Item = DpEvent>) -> Self {
+        self.prior_releases.extend(events);
         self
     }
 
@@ -384,7 +384,7 @@ impl Plan {
     /// [`TrainError::Accounting`] if there are more steps than a ledger counts.
     pub fn ledger(&self, steps: u64) -> Result<Ledger> {
         let mut ledger = Ledger::new(Self::RELATION);
-        self.paid.iter().try_for_each(|event| ledger.record(event, 1))?;
+        self.prior_releases.iter().try_for_each(|event| ledger.record(event, 1))?;
         ledger.record(&self.event, steps)?;
         Ok(ledger)
     }
@@ -394,10 +394,15 @@ impl Plan {
         &self.event
     }
 
-    /// The releases of the whole run, including releases beside the training ([`Self::paid`]).
+    /// The releases of the whole run, including the ones before training
+    /// ([`Self::with_prior_releases`]).
     pub fn event(&self) -> DpEvent {
         let steps = self.event.clone().repeated(self.config.batches.steps);
-        if self.paid.is_empty() { steps } else { DpEvent::Composed([self.paid.as_slice(), &[steps]].concat()) }
+        if self.prior_releases.is_empty() {
+            steps
+        } else {
+            DpEvent::Composed([self.prior_releases.as_slice(), &[steps]].concat())
+        }
     }
 
     /// The learning rate of a 0-based step, warm-up included.
@@ -457,7 +462,7 @@ impl Plan {
         }
         let not_covered = vec!["running time and memory".to_owned()];
         let seed = (!is_private).then(|| NOT_PRIVATE.to_owned());
-        let conditions = seed.into_iter().chain(self.given.iter().cloned()).collect();
+        let conditions = seed.into_iter().chain(self.conditions.iter().cloned()).collect();
         let n_records = Some(self.facts.n_records as u64);
         Some(Scope { not_covered, conditions, n_records, ..Scope::of(unit_of_privacy, covered) })
     }
@@ -472,7 +477,7 @@ impl Plan {
     /// [`Self::scope`]: a seeded run is never certified.
     pub fn mark(&self, is_private: bool) -> Option<Mark> {
         self.config.privacy.as_ref()?;
-        Some(match (self.certified(), self.given.is_empty() && is_private) {
+        Some(match (self.certified(), self.conditions.is_empty() && is_private) {
             (false, _) => Mark::Nominal,
             (true, false) => Mark::Conditional,
             (true, true) => Mark::Certified,

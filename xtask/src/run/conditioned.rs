@@ -57,7 +57,7 @@ impl ConditionedPlan {
     ) -> anyhow::Result<Self> {
         let epsilon = epsilon_of(experiment, setting)?;
         let Recipe { releases, train } = Recipe::new(goal, experiment.model.clone(), epsilon, experiment.delta, facts)?;
-        let plan = Plan::new(train, facts)?.given(given).paid(releases.all());
+        let plan = Plan::new(train, facts)?.with_conditions(given).with_prior_releases(releases.all());
         Ok(Self { releases, plan })
     }
 
@@ -146,7 +146,7 @@ impl ConditionedPlan {
                 let loss = Loss::PriorAdjustedCrossEntropy { priors: counts.priors() };
                 let config = TrainConfig { loss, ..self.plan.config().clone() };
                 let plan = Plan::new(config, self.plan.facts())?;
-                plan.given(self.plan.conditions().to_vec()).paid(self.releases.all())
+                plan.with_conditions(self.plan.conditions().to_vec()).with_prior_releases(self.releases.all())
             }
         };
         self.releases.check_before(&ledger)?;

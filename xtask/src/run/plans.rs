@@ -111,7 +111,7 @@ pub(crate) fn procedures(
             let whole = plan_of(experiment, setting, facts, given, &[])?;
             let Some(begins) = &experiment.begins else { return Ok(Procedure::Training(Box::new(whole))) };
             let batches = batches(experiment, setting, facts, Some(begins.epochs))?;
-            let plan = Plan::new(TrainConfig { batches, ..whole.config().clone() }, facts)?.given(given);
+            let plan = Plan::new(TrainConfig { batches, ..whole.config().clone() }, facts)?.with_conditions(given);
             Ok(Procedure::Beginning(Box::new(Beginning { plan, whole, experiment: begins.experiment.clone() })))
         }
     };
@@ -132,12 +132,12 @@ pub(crate) fn plan_of(
     paid: &[DpEvent],
 ) -> anyhow::Result<Plan> {
     let batches = batches(experiment, setting, facts, None)?;
-    let plan = plan(experiment, setting, batches, facts, paid)?.given(given);
+    let plan = plan(experiment, setting, batches, facts, paid)?.with_conditions(given);
     if !experiment.matches_dpsgd_budget || plan.count_noise_multipliers().is_empty() {
         return Ok(plan);
     }
     let steps = steps_within_dpsgd_budget(experiment, &plan)?;
-    Ok(self::plan(experiment, setting, BatchPlan { steps, ..batches }, facts, paid)?.given(given))
+    Ok(self::plan(experiment, setting, BatchPlan { steps, ..batches }, facts, paid)?.with_conditions(given))
 }
 
 /// The batches of a method, of all its epochs or of so many.
@@ -173,7 +173,7 @@ fn plan(
         ..TrainConfig::new(experiment.model.clone(), experiment.loss.clone(), batches, setting.learning_rate)
     };
     if setting.name == NON_PRIVATE {
-        return Ok(Plan::new(config, facts)?.paid(paid.to_vec()));
+        return Ok(Plan::new(config, facts)?.with_prior_releases(paid.to_vec()));
     }
     let clipping = registry::find(setting.name)?.config(&setting.params);
     let with = |noise_multiplier| {
@@ -192,7 +192,7 @@ fn plan(
             Plan::calibrated(with(one), facts, epsilon, PldAccountant::new(Plan::RELATION), Some(&spent))?
         }
     };
-    Ok(plan.paid(paid.to_vec()))
+    Ok(plan.with_prior_releases(paid.to_vec()))
 }
 
 /// The largest number of steps of `plan` whose ε, counts included, is at most that of all steps

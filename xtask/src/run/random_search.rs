@@ -185,7 +185,7 @@ impl SearchPlan {
             let setting = strategy(self.strategy, point.rate, point.bound);
             privacy.clipping = registry::find(self.strategy)?.config(&setting.params);
         }
-        let plan = Plan::new(config, calibrated.facts())?.given(calibrated.conditions());
+        let plan = Plan::new(config, calibrated.facts())?.with_conditions(calibrated.conditions());
         ensure!(plan.event() == calibrated.event(), "{point:?}: its privacy is not that of its batch size");
         Ok(plan)
     }

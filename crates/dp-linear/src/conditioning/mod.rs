@@ -5,8 +5,8 @@
 //! steps suffice.
 //!
 //! Each release enters the ledger it is given. Hand its events to
-//! [`Plan::paid`](dp_train::Plan::paid), and the ledger, the checkpoints and the statement of the
-//! training hold them as well.
+//! [`Plan::with_prior_releases`](dp_train::Plan::with_prior_releases), and the ledger, the
+//! checkpoints and the statement of the training hold them as well.
 //!
 //! **Neighbours.** The bounds are for the change when one record contributes nothing (zero-out
 //! neighbours; the number of records is public). What is released are sums divided by that public

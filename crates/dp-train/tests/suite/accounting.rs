@@ -90,11 +90,11 @@ fn constants_taken_from_the_records_make_a_guarantee_conditional() {
     };
     let scaling = "the scaling, which was fitted on the private records";
     assert_eq!(plan("dpsgd").mark(true), Some(Mark::Certified));
-    let given = plan("dpsgd").given([scaling]);
+    let given = plan("dpsgd").with_conditions([scaling]);
     assert_eq!(given.mark(true), Some(Mark::Conditional));
     assert_eq!(given.scope("one person's record", true).unwrap().conditions, [scaling]);
-    assert_eq!(given.given(["the vocabulary"]).conditions(), [scaling, "the vocabulary"]);
-    assert_eq!(plan("fairlens").given([scaling]).mark(true), Some(Mark::Nominal));
+    assert_eq!(given.with_conditions(["the vocabulary"]).conditions(), [scaling, "the vocabulary"]);
+    assert_eq!(plan("fairlens").with_conditions([scaling]).mark(true), Some(Mark::Nominal));
     let config = config(ModelConfig::LogisticRegression, batches(0.2, 12), None);
     assert_eq!(Plan::new(config, facts).unwrap().mark(true), None);
 }
@@ -105,7 +105,7 @@ fn a_seeded_run_is_not_private_and_says_so() {
     let data = Data::random(100, 4, 2, 2, 1);
     let records = data.records(DType::F32);
     let config = config(ModelConfig::LogisticRegression, batches(0.2, 12), Some(privacy("dpsgd")));
-    let plan = Plan::new(config, data.facts).unwrap().given(["the bins"]);
+    let plan = Plan::new(config, data.facts).unwrap().with_conditions(["the bins"]);
     let plain = Plan::new(plan.config().clone(), data.facts).unwrap();
     let statement = |plan: &Plan, randomness: Randomness| {
         let streams = randomness.streams(0, 0).unwrap();
@@ -138,7 +138,8 @@ fn constants_that_were_paid_for_are_in_the_ledger() {
     let config = config(ModelConfig::LogisticRegression, batches(0.2, 12), Some(privacy("dpsgd")));
     let bought = DpEvent::gaussian(sigma(20.0));
     // None paid for later takes the place of an earlier one.
-    let plan = Plan::new(config, records.facts()).unwrap().paid([bought.clone()]).paid([]);
+    let plan =
+        Plan::new(config, records.facts()).unwrap().with_prior_releases([bought.clone()]).with_prior_releases([]);
     let mut trainer = Trainer::new(&plan, &records, streams(1), Execution::default()).unwrap();
     trainer.run(&mut Unobserved).unwrap();
     let [first, steps] = trainer.ledger().entries() else { panic!("not two entries") };

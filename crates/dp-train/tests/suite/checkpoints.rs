@@ -193,7 +193,7 @@ fn conditions_are_not_lost_on_the_way() {
     let path = folder.path().join("run.safetensors");
     let given = |conditions: &[&str]| {
         let study = Study::new(|_| (), DType::F32);
-        Study { plan: study.plan.clone().given(conditions.iter().copied()), ..study }
+        Study { plan: study.plan.clone().with_conditions(conditions.iter().copied()), ..study }
     };
     let conditional = given(&["the scaling"]);
     conditional.trainer(1).save_checkpoint(&path).unwrap();

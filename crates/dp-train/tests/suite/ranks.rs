@@ -313,10 +313,11 @@ fn ranks_that_differ_in_facts_conditions_data_or_streams_take_no_step() {
         assert_eq!(errors, [format!("rank 1 differs from rank 0: run.{named}"), errors[0].clone()]);
     }
     let given = ["the scaling"];
-    let errors = refusals(|rank| (plan(&data).given(given.into_iter().take(rank)), data.clone(), streams(1)));
+    let errors = refusals(|rank| (plan(&data).with_conditions(given.into_iter().take(rank)), data.clone(), streams(1)));
     assert_eq!(errors[0], r#"rank 1 differs from rank 0: run.given: [] on rank 0, ["the scaling"] on rank 1"#);
     let paid = [DpEvent::gaussian(NoiseMultiplier::new(5.0).unwrap())];
-    let errors = refusals(|rank| (plan(&data).paid(paid.iter().take(rank).cloned()), data.clone(), streams(1)));
+    let errors =
+        refusals(|rank| (plan(&data).with_prior_releases(paid.iter().take(rank).cloned()), data.clone(), streams(1)));
     assert!(errors[0].starts_with("rank 1 differs from rank 0: run.ledger: "), "{errors:?}");
 
     // Keys, runs and whether they are private; what differs is not shown.
