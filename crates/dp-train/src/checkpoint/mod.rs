@@ -130,7 +130,7 @@ impl Trainer<'_> {
         }
         let header = Header {
             version: VERSION,
-            code_revision: self.checkpoints.as_ref().and_then(|checkpoints| checkpoints.code_revision.clone()),
+            code_revision: self.control.checkpoints.as_ref().and_then(|checkpoints| checkpoints.code_revision.clone()),
             config: header::to_value(self.plan.config())?,
             facts: self.plan.facts(),
             given: self.plan.conditions().to_vec(),
@@ -141,7 +141,7 @@ impl Trainer<'_> {
             streams: self.streams.named().map(|(name, rng)| (name.to_owned(), StreamState::of(rng))).into(),
             private: self.streams.is_private,
             ledger: self.ledger.clone(),
-            patience: PatienceState::of(&self.patience),
+            patience: PatienceState::of(&self.control.patience),
             observer,
             digest: String::new(),
         };
@@ -151,7 +151,7 @@ impl Trainer<'_> {
         for (name, moment) in self.optimiser.moments() {
             file.add(Group::Moment(name), &moment.to_vec()?)?;
         }
-        if let Some((_, best)) = &self.patience.best {
+        if let Some((_, best)) = &self.control.patience.best {
             file.add(Group::Best, best)?;
         }
         let bytes = file.to_bytes(&header)?;
@@ -217,8 +217,8 @@ impl Trainer<'_> {
         for ((_, moment), values) in self.optimiser.moments().zip(moments) {
             moment.set(&values)?;
         }
-        self.patience = header.patience.restored(best);
-        self.remembered = header.observer;
+        self.control.patience = header.patience.restored(best);
+        self.control.remembered = header.observer;
         for ((_, rng), restored) in self.streams.named_mut().into_iter().zip(streams) {
             *rng = restored;
         }
@@ -230,15 +230,15 @@ impl Trainer<'_> {
 
     /// Digests of the records, computed once.
     pub(crate) fn data_digests(&mut self) -> Result<&DataDigests> {
-        let digests = match self.digests.take() {
+        let digests = match self.control.digests.take() {
             Some(digests) => digests,
             None => DataDigests {
                 records: self.records.digest(&*self.execution.ranks)?,
                 // Every rank has all of these.
-                validation: self.validation.map(|validation| validation.digest(&Alone)).transpose()?,
+                validation: self.control.validation.map(|validation| validation.digest(&Alone)).transpose()?,
             },
         };
-        Ok(self.digests.insert(digests))
+        Ok(self.control.digests.insert(digests))
     }
 
     /// The differences that make a checkpoint another run's.

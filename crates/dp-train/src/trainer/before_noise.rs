@@ -53,7 +53,7 @@ impl<'a> Trainer<'a> {
             return Err(TrainError::mismatch("records of the plan", expected, got));
         }
         let mut trainer: Trainer<'b> = self;
-        (trainer.records, trainer.digests) = (records, None);
+        (trainer.records, trainer.control.digests) = (records, None);
         Ok(trainer)
     }
 
@@ -65,7 +65,7 @@ impl<'a> Trainer<'a> {
     /// Draws the batch that the next step would take: record numbers in ascending order.
     pub fn draw_batch(&mut self) -> Vec<usize> {
         let mut batch = Vec::new();
-        self.sampler.next_batch(&mut self.streams.sampling, &mut batch);
+        self.batching.sampler.next_batch(&mut self.streams.sampling, &mut batch);
         batch
     }
 
@@ -106,7 +106,7 @@ impl<'a> Trainer<'a> {
         let noisy = hook::ask(|other| Some(other.noisy(&exact, std, n_ranks, rng))).unwrap_or_default();
         let normaliser = self.plan.expected_batch_size();
         let gradient: Vec<f64> = noisy.into_iter().map(|value| f64::from(value) / normaliser).collect();
-        match &mut self.sum {
+        match &mut self.buffers.sum {
             StepSum::Clipped(sum) => Ok(sum.gradient()?.set(&gradient)?),
             StepSum::Plain(_) => Err(TrainError::mismatch("sum of a certified step", "a clipped sum", "another")),
         }
@@ -114,7 +114,7 @@ impl<'a> Trainer<'a> {
 
     /// The sum as the noise meets it. It stops the step where it is not finite, as that does.
     fn exact_sum(&mut self) -> Result<Vec<f64>> {
-        match &mut self.sum {
+        match &mut self.buffers.sum {
             StepSum::Clipped(sum) => {
                 let values = sum.values(&*self.execution.ranks)?;
                 if sum.is_finite() { Ok(values) } else { Err(TrainError::Diverged { step: self.counts.steps }) }

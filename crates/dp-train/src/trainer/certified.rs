@@ -39,7 +39,7 @@ impl Trainer<'_> {
             self.begin_sum(weighting.bound)?;
             return Ok((pass, weighting));
         }
-        let pieces = self.blocks.pieces(rows);
+        let pieces = self.batching.blocks.pieces(rows);
         let chunks = chunks_of(&pieces, self.records_at_once());
         let mut pass = self.pass_of(rows);
         let ranks = self.execution.ranks.clone();
@@ -157,14 +157,14 @@ impl Trainer<'_> {
 
     /// Adds the pieces of a chunk; after the last the sum must be shared.
     fn add_pieces(&mut self, scales: &[f64], pieces: &[Range<usize>], is_last: bool) -> Result<()> {
-        let StepSum::Clipped(sum) = &mut self.sum else { return Err(not_certified()) };
+        let StepSum::Clipped(sum) = &mut self.buffers.sum else { return Err(not_certified()) };
         let ranks = &*self.execution.ranks;
         let overlaps = is_last && sum.reduction(ranks)? == Reduction::Divided { overlaps: true };
         Ok(self.engine.add_pieces(scales, pieces, sum, overlaps.then_some(ranks))?)
     }
 
     pub(super) fn clipped(&mut self) -> Result<&mut ClippedSum> {
-        match &mut self.sum {
+        match &mut self.buffers.sum {
             StepSum::Clipped(sum) => Ok(sum),
             StepSum::Plain(_) => Err(not_certified()),
         }
@@ -174,7 +174,7 @@ impl Trainer<'_> {
     /// take too much.
     fn records_at_once(&self) -> usize {
         let kept = self.engine.model().kept_values() * self.records.dtype().size_in_bytes();
-        self.micro_batch.min(kept_bytes(&self.execution.device) / kept.max(1)).max(1)
+        self.batching.micro_batch.min(kept_bytes(&self.execution.device) / kept.max(1)).max(1)
     }
 
     /// By how much the sum of a step changes at most when one record is blanked: the method's
@@ -186,7 +186,7 @@ impl Trainer<'_> {
             candle_core::DType::F64 => f64::EPSILON / 2.0,
             _ => f64::from(f32::EPSILON) / 2.0,
         };
-        let of_piece = rounding_of_piece(self.blocks.longest(), &model.chained_terms(), unit);
+        let of_piece = rounding_of_piece(self.batching.blocks.longest(), &model.chained_terms(), unit);
         let grid = Grid::for_gradients(bound, self.plan.facts().n_records);
         sensitivity(bound, of_piece, grid.step(), model.parameters().len())
     }
@@ -206,7 +206,7 @@ impl Trainer<'_> {
         let noise = StepNoise::draw(&mut self.streams.noise, std);
         let normaliser = self.plan.expected_batch_size();
         let step = self.counts.steps;
-        let StepSum::Clipped(sum) = &mut self.sum else { return Err(not_certified()) };
+        let StepSum::Clipped(sum) = &mut self.buffers.sum else { return Err(not_certified()) };
         let ranks = &*self.execution.ranks;
         let (grid, threads) = (sum.grid().step(), self.engine.threads());
         let from = |start| FromIntegers { grid, start, noise: &noise, normaliser, threads };

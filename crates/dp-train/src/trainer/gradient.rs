@@ -55,7 +55,7 @@ impl Trainer<'_> {
     /// the last two.
     pub(super) fn form_gradient(&mut self, rows: &[usize], wants_groups: bool) -> Result<(Pass, Weighting)> {
         let (mut pass, mut weighting) = self.clipped_sum(rows, wants_groups)?;
-        if matches!(self.sum, StepSum::Clipped(_)) {
+        if matches!(self.buffers.sum, StepSum::Clipped(_)) {
             self.privatise_certified(weighting.bound)?;
             return Ok((pass, weighting));
         }
@@ -73,10 +73,10 @@ impl Trainer<'_> {
 
     /// Everything of a step up to the noise: losses and norms, scales and their bound, and the sum.
     pub(super) fn clipped_sum(&mut self, rows: &[usize], wants_groups: bool) -> Result<(Pass, Weighting)> {
-        if matches!(self.sum, StepSum::Clipped(_)) {
+        if matches!(self.buffers.sum, StepSum::Clipped(_)) {
             return self.certified_sum(rows, wants_groups);
         }
-        let in_pieces = rows.len() > self.micro_batch && !wants_groups;
+        let in_pieces = rows.len() > self.batching.micro_batch && !wants_groups;
         if in_pieces && self.method.is_none() {
             let pass = self.plain_pass(rows)?;
             let weighting = self.weighting(&pass)?;
@@ -98,9 +98,9 @@ impl Trainer<'_> {
         /// Records of a piece on the CPU; see the certified sum's.
         const PIECE: usize = 256;
         let mut pass = self.pass_of(rows);
-        let micro_batch = self.micro_batch;
+        let micro_batch = self.batching.micro_batch;
         let size = if self.execution.device.is_cuda() { micro_batch } else { micro_batch.min(PIECE) };
-        let StepSum::Plain(sum) = &mut self.sum else { return Ok(pass) };
+        let StepSum::Plain(sum) = &mut self.buffers.sum else { return Ok(pass) };
         sum.clear();
         for rows in rows.chunks(size) {
             self.engine.differentiate(self.records, rows, &[])?;
@@ -114,7 +114,7 @@ impl Trainer<'_> {
     /// the factors of the last micro-batch: of the whole batch, if it fits.
     fn first_pass(&mut self, rows: &[usize], needs_norms: bool) -> Result<Pass> {
         let mut pass = self.pass_of(rows);
-        for rows in rows.chunks(self.micro_batch) {
+        for rows in rows.chunks(self.batching.micro_batch) {
             if needs_norms {
                 pass.norms.extend(self.engine.differentiate_for_norms(self.records, rows)?);
             } else {
@@ -159,7 +159,7 @@ impl Trainer<'_> {
         scales: &[f64],
         wants_groups: bool,
     ) -> Result<()> {
-        let size = self.micro_batch;
+        let size = self.batching.micro_batch;
         let n_chunks = rows.len().div_ceil(size).max(1);
         if wants_groups {
             self.begin_groups()?;
@@ -174,7 +174,7 @@ impl Trainer<'_> {
             if n_chunks > 1 || !blanked.is_empty() || rows.is_empty() {
                 self.engine.differentiate(self.records, &rows[range.clone()], &blanked)?;
             }
-            if let StepSum::Plain(sum) = &mut self.sum {
+            if let StepSum::Plain(sum) = &mut self.buffers.sum {
                 self.engine.add_weighted(&scales[range.clone()], sum)?;
             }
             if wants_groups {
@@ -186,12 +186,12 @@ impl Trainer<'_> {
 
     /// Makes the groups' gradients 0.
     pub(super) fn begin_groups(&mut self) -> Result<()> {
-        if self.group_gradients.is_empty() {
+        if self.buffers.group_gradients.is_empty() {
             let n_groups = self.records.facts().n_groups;
-            self.group_gradients =
+            self.buffers.group_gradients =
                 (0..n_groups).map(|_| self.engine.zero_gradient()).collect::<Result<_, EngineError>>()?;
         }
-        for gradient in &self.group_gradients {
+        for gradient in &self.buffers.group_gradients {
             ops::fill(gradient.flat(), 0.0)?;
         }
         Ok(())
@@ -200,7 +200,7 @@ impl Trainer<'_> {
     /// Adds each group's gradient before clipping, over the records that the layers have the
     /// factors of.
     pub(super) fn add_groups(&mut self, groups: &[usize], blanked: &[usize]) -> Result<()> {
-        for (group, gradient) in self.group_gradients.iter().enumerate() {
+        for (group, gradient) in self.buffers.group_gradients.iter().enumerate() {
             let mut weights: Vec<f64> = groups.iter().map(|&g| f64::from(u8::from(g == group))).collect();
             for &i in blanked {
                 weights[i] = 0.0;
@@ -212,7 +212,7 @@ impl Trainer<'_> {
 
     /// The sum of a step that is not certified.
     pub(super) fn plain(&mut self) -> Result<&mut WeightedSum> {
-        match &mut self.sum {
+        match &mut self.buffers.sum {
             StepSum::Plain(sum) => Ok(sum),
             StepSum::Clipped(_) => {
                 Err(TrainError::mismatch("sum of a step", "one without a guarantee", "a clipped sum"))
@@ -230,7 +230,7 @@ impl Trainer<'_> {
             None => None,
         };
         let normaliser = self.plan.expected_batch_size();
-        let StepSum::Plain(sum) = &mut self.sum else { return Ok(false) };
+        let StepSum::Plain(sum) = &mut self.buffers.sum else { return Ok(false) };
         let (gradient, others) = sum.gather()?;
         let others: Vec<&Tensor> = others.into_iter().map(ParameterVector::flat).collect();
         let how = Privatise { noise, source: self.execution.noise, normaliser, threads: self.engine.threads() };
@@ -241,8 +241,8 @@ impl Trainer<'_> {
     /// record in it.
     pub(super) fn group_gradient_norms(&self, pass: &Pass) -> Result<Vec<Option<f64>>> {
         let Pass { groups, blanked, .. } = pass;
-        let mut norms = Vec::with_capacity(self.group_gradients.len());
-        for (group, gradient) in self.group_gradients.iter().enumerate() {
+        let mut norms = Vec::with_capacity(self.buffers.group_gradients.len());
+        for (group, gradient) in self.buffers.group_gradients.iter().enumerate() {
             let of_group =
                 |positions: &mut dyn Iterator<Item = usize>| positions.filter(|&i| groups[i] == group).count();
             let n = of_group(&mut (0..groups.len())) - of_group(&mut blanked.iter().copied());

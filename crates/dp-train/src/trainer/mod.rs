@@ -117,30 +117,48 @@ pub struct RunCounts {
 pub struct Trainer<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) records: &'a Records,
-    pub(crate) digests: Option<DataDigests>,
-    pub(crate) validation: Option<&'a Records>,
-    pub(crate) patience: Patience,
-    pub(crate) checkpoints: Option<Checkpoints>,
-    /// The observer's memory in the checkpoint that this run continues from.
-    pub(crate) remembered: Value,
     pub(crate) engine: Engine,
     pub(crate) method: Option<Box<dyn ClipMethod>>,
-    pub(crate) streams: RandomStreams,
-    sampler: PoissonSampler,
-    pub(crate) optimiser: Optimiser,
-    pub(crate) execution: Execution,
-    /// Records at once.
-    micro_batch: usize,
     fairlens: Option<FairLens>,
-    blocks: Blocks,
-    /// The clipped sum of a step; with noise and divided, its gradient.
-    sum: StepSum,
-    group_gradients: Vec<ParameterVector>,
+    pub(crate) optimiser: Optimiser,
+    pub(crate) streams: RandomStreams,
+    pub(crate) execution: Execution,
+    batching: Batching,
+    buffers: StepBuffers,
+    pub(crate) control: RunControl<'a>,
     pub(crate) ledger: Ledger,
-    batch: Vec<usize>,
     pub(crate) counts: RunCounts,
     /// A step was begun and did not end: random streams and counts no longer belong together.
     pub(crate) is_broken: bool,
+}
+
+/// The draw of a batch, and its division into blocks and micro-batches.
+struct Batching {
+    sampler: PoissonSampler,
+    blocks: Blocks,
+    /// Records at once.
+    micro_batch: usize,
+}
+
+/// Memory that every step uses again.
+struct StepBuffers {
+    /// Record numbers of the batch.
+    batch: Vec<usize>,
+    /// The clipped sum; with noise and divided, the step's gradient.
+    sum: StepSum,
+    group_gradients: Vec<ParameterVector>,
+}
+
+/// Validation, early stopping and checkpoints of a run.
+#[derive(Default)]
+pub(crate) struct RunControl<'a> {
+    pub(crate) validation: Option<&'a Records>,
+    pub(crate) patience: Patience,
+    pub(crate) checkpoints: Option<Checkpoints>,
+    /// Digests of training and validation records, once a checkpoint needed them.
+    pub(crate) digests: Option<DataDigests>,
+    /// The observer's memory in the checkpoint that this run continues from.
+    pub(crate) remembered: Value,
 }
 
 /// A step's sum in the making.
@@ -200,27 +218,22 @@ impl<'a> Trainer<'a> {
             None => None,
         };
         let is_certified = plan.certified() && plan.coupling() == Coupling::None;
-        Ok(Self {
+        let batching = Batching {
             sampler: PoissonSampler::new(plan.facts().n_records, config.batches.sampling_rate)?
                 .in_blocks(plan.blocks().block()),
             blocks: plan.blocks(),
-            optimiser: Optimiser::new(config.optimiser, || engine.zero_gradient())?,
             micro_batch: micro_batch::of(&execution, &engine, is_certified),
-            sum: if is_certified {
-                StepSum::Clipped(engine.clipped_sum()?)
-            } else {
-                StepSum::Plain(engine.empty_sum()?)
-            },
-            group_gradients: Vec::new(),
+        };
+        let sum =
+            if is_certified { StepSum::Clipped(engine.clipped_sum()?) } else { StepSum::Plain(engine.empty_sum()?) };
+        Ok(Self {
+            optimiser: Optimiser::new(config.optimiser, || engine.zero_gradient())?,
+            batching,
+            buffers: StepBuffers { batch: Vec::new(), sum, group_gradients: Vec::new() },
+            control: RunControl::default(),
             ledger: plan.ledger(0)?,
-            batch: Vec::new(),
             counts: RunCounts::default(),
             is_broken: false,
-            validation: None,
-            patience: Patience::default(),
-            checkpoints: None,
-            remembered: Value::Null,
-            digests: None,
             plan,
             records,
             engine,
@@ -247,8 +260,8 @@ impl<'a> Trainer<'a> {
             let shape = |facts: PublicFacts| format!("{} inputs and {} classes", facts.n_inputs, facts.n_classes);
             return Err(TrainError::mismatch("validation records", shape(ours), shape(theirs)));
         }
-        self.validation = Some(validation);
-        self.digests = None;
+        self.control.validation = Some(validation);
+        self.control.digests = None;
         Ok(self)
     }
 
@@ -259,14 +272,14 @@ impl<'a> Trainer<'a> {
     /// [`TrainError::InvalidParameter`] if the interval is 0 steps.
     pub fn with_checkpoints(mut self, checkpoints: Checkpoints) -> Result<Self> {
         checkpoints.validate()?;
-        self.checkpoints = Some(checkpoints);
+        self.control.checkpoints = Some(checkpoints);
         Ok(self)
     }
 
     /// Whether [`Self::run`] ended because validation no longer improved. The model then has the
     /// parameters of the best epoch, and the ledger holds all steps of the plan.
     pub fn stopped_early(&self) -> bool {
-        self.patience.stopped
+        self.control.patience.stopped
     }
 
     /// Runs all remaining steps; at the end of a run it does nothing.
@@ -296,20 +309,20 @@ impl<'a> Trainer<'a> {
 
     fn advance(&mut self, until: u64, observer: &mut dyn Observer) -> Result<RunCounts> {
         let batches = self.plan.config().batches;
-        if self.plan.config().early_stopping.is_some() && self.validation.is_none() {
+        if self.plan.config().early_stopping.is_some() && self.control.validation.is_none() {
             return Err(TrainError::mismatch("validation records for early stopping", "some", "none"));
         }
         self.agree_to_run(until)?;
         self.compare_ranks()?;
-        if self.checkpoints.is_some() && self.execution.ranks.size() > 1 {
+        if self.control.checkpoints.is_some() && self.execution.ranks.size() > 1 {
             // All ranks together, and not only when one of them finds that a checkpoint is due.
             self.data_digests()?;
         }
-        match std::mem::take(&mut self.remembered) {
+        match std::mem::take(&mut self.control.remembered) {
             Value::Null => {}
             memory => observer.remember(memory)?,
         }
-        while self.counts.steps < until && !self.patience.stopped {
+        while self.counts.steps < until && !self.control.patience.stopped {
             let step = self.counts.steps;
             self.take_step(observer)?;
             self.compare_ranks_if_due()?;
@@ -346,7 +359,7 @@ impl<'a> Trainer<'a> {
 
     fn take_step(&mut self, observer: &mut dyn Observer) -> Result<()> {
         self.ensure_whole()?;
-        if self.patience.stopped {
+        if self.control.patience.stopped {
             return Err(TrainError::Stopped { steps: self.counts.steps });
         }
         let step = self.counts.steps;
@@ -360,8 +373,8 @@ impl<'a> Trainer<'a> {
             })?;
         }
         self.is_broken = true;
-        let mut rows = std::mem::take(&mut self.batch);
-        self.sampler.next_batch(&mut self.streams.sampling, &mut rows);
+        let mut rows = std::mem::take(&mut self.buffers.batch);
+        self.batching.sampler.next_batch(&mut self.streams.sampling, &mut rows);
         let is_shared = self.execution.ranks.size() > 1;
         let wants_groups = !is_shared && observer.wants_group_gradients(step);
         // One key for all passes of the step, for the norms and for the sum.
@@ -385,7 +398,7 @@ impl<'a> Trainer<'a> {
             group_bounds: &weighting.group_bounds,
             group_gradient_norms: group_gradient_norms.as_deref(),
         });
-        self.batch = rows;
+        self.buffers.batch = rows;
         self.is_broken = false;
         Ok(())
     }
@@ -423,8 +436,8 @@ impl<'a> Trainer<'a> {
 
     /// Writes a checkpoint, if one is due, in a run of `until` steps.
     fn checkpoint_if_due(&mut self, until: u64, observer: &dyn Observer) -> Result<()> {
-        let is_last = self.counts.steps >= until || self.patience.stopped;
-        let Some(checkpoints) = self.checkpoints.as_mut().filter(|_| self.execution.ranks.rank() == 0) else {
+        let is_last = self.counts.steps >= until || self.control.patience.stopped;
+        let Some(checkpoints) = self.control.checkpoints.as_mut().filter(|_| self.execution.ranks.rank() == 0) else {
             return Ok(());
         };
         if !checkpoints.is_due(self.counts.steps, is_last) {
@@ -437,15 +450,15 @@ impl<'a> Trainer<'a> {
     /// Evaluates on the validation records, if there are any, and stops the run where the plan says
     /// so.
     fn validate(&mut self, epoch: u64, observer: &mut dyn Observer) -> Result<()> {
-        let Some(validation) = self.validation else { return Ok(()) };
+        let Some(validation) = self.control.validation else { return Ok(()) };
         let evaluation = self.engine.evaluate(validation, self.execution.records_at_once())?;
         observer.on_validation(epoch, &evaluation);
         let Some(rule) = &self.plan.config().early_stopping else { return Ok(()) };
         let figure = rule.criterion.figure(&evaluation, validation);
         let parameters = self.engine.model().parameters();
-        self.patience.note(rule, figure, || Ok(parameters.to_vec()?))?;
-        if self.patience.stopped {
-            if let Some((_, best)) = &self.patience.best {
+        self.control.patience.note(rule, figure, || Ok(parameters.to_vec()?))?;
+        if self.control.patience.stopped {
+            if let Some((_, best)) = &self.control.patience.best {
                 parameters.set(best)?;
             }
             // The moment of the stop reveals something of the data: only the whole plan's ε holds
@@ -460,7 +473,7 @@ impl<'a> Trainer<'a> {
     fn update(&mut self, step: u64) -> Result<()> {
         let config = self.plan.config();
         let (parameters, threads) = (self.engine.model().parameters(), self.engine.threads());
-        let gradient = self.sum.gradient()?;
+        let gradient = self.buffers.sum.gradient()?;
         if config.l2 > 0.0 {
             let views = gradient.views().iter().zip(parameters.views()).zip(parameters.specs());
             for ((gradient, parameter), _) in views.filter(|(_, spec)| spec.decays) {

@@ -141,8 +141,8 @@ impl Trainer<'_> {
         let value = json!({
             "steps taken": self.counts.steps,
             "until step": until,
-            "validation records": self.validation.map(|validation| validation.digest(&Alone)).transpose()?,
-            "checkpoints": self.checkpoints.is_some(),
+            "validation records": self.control.validation.map(|validation| validation.digest(&Alone)).transpose()?,
+            "checkpoints": self.control.checkpoints.is_some(),
         });
         agree_on(ranks, "what to run", &value)
     }
@@ -163,14 +163,14 @@ impl Trainer<'_> {
         for value in self.engine.model().parameters().to_vec()? {
             hasher.update(value.to_bits().to_le_bytes());
         }
-        let best = self.patience.best.as_ref().map(|(figure, _)| figure.to_bits());
+        let best = self.control.patience.best.as_ref().map(|(figure, _)| figure.to_bits());
         hasher.update(format!(
             "{:?} {} {} {best:?} {} {}",
             self.method.as_ref().map(|method| method.state()),
             self.ledger.digest(),
             self.streams.digest(),
-            self.patience.epochs_without,
-            self.patience.stopped
+            self.control.patience.epochs_without,
+            self.control.patience.stopped
         ));
         let what = format!("parameters, thresholds, ledger and random streams after step {steps}");
         Ok(ranks.agree(&what, &hasher.finalize())?)
