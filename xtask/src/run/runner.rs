@@ -156,7 +156,7 @@ impl<'a> Prepared<'a> {
     fn train(&self, job: Job, key: &RunKey, shared: &Shared<'_>) -> anyhow::Result<()> {
         let session = shared.session;
         let (method, ledger) = self.released(job.method)?;
-        let Seat { execution, cache } = shared.seat();
+        let Lane { execution, cache } = shared.lane();
         let records = cache.get(&key.data_digest, || self.data.load(job.seed, &execution.device))?;
         let run = Run { key, records: &records, session, execution, bar: &shared.progress.bar };
         let outcome = match &self.procedures[job.method] {
@@ -285,32 +285,32 @@ fn whole(beginning: &Beginning, key: &RunKey) -> anyhow::Result<RunKey> {
 struct Shared<'a> {
     session: &'a Session,
     /// On the CPU one for all threads.
-    seats: Vec<Seat>,
+    lanes: Vec<Lane>,
     progress: TrainingProgress,
 }
 
 /// Where runs are trained one after another, and the records that are there.
-struct Seat {
+struct Lane {
     execution: Execution,
     cache: RecordCache,
 }
 
 impl Shared<'_> {
-    /// The seat of the thread that asks.
-    fn seat(&self) -> &Seat {
-        &self.seats[rayon::current_thread_index().unwrap_or(0) % self.seats.len()]
+    /// The lane of this thread.
+    fn lane(&self) -> &Lane {
+        &self.lanes[rayon::current_thread_index().unwrap_or(0) % self.lanes.len()]
     }
 }
 
-/// Seats for so many runs side by side: on a GPU each has a stream of its own.
-fn seats(execution: &Execution, n_threads: usize) -> anyhow::Result<Vec<Seat>> {
-    let seat = |execution| Seat { execution, cache: RecordCache::default() };
+/// Lanes for this number of runs side by side: on a GPU each has a stream of its own.
+fn lanes(execution: &Execution, n_threads: usize) -> anyhow::Result<Vec<Lane>> {
+    let lane = |execution| Lane { execution, cache: RecordCache::default() };
     let n_more = if execution.device.is_cpu() { 0 } else { n_threads.saturating_sub(1) };
     let others = (0..n_more).map(|_| {
         let device = beside(&execution.device).context("another stream of the device")?;
-        Ok(seat(Execution { device, ..execution.clone() }))
+        Ok(lane(Execution { device, ..execution.clone() }))
     });
-    std::iter::once(Ok(seat(execution.clone()))).chain(others).collect()
+    std::iter::once(Ok(lane(execution.clone()))).chain(others).collect()
 }
 
 /// Stores the runs that the session was given and its records lack; how many.
@@ -371,8 +371,8 @@ pub(crate) fn run_all(
     let expected =
         missing.iter().map(|&i| experiments[jobs[i].experiment].procedures[jobs[i].method].expected_records()).sum();
     let progress = TrainingProgress::begin(missing.len(), expected);
-    let seats = seats(execution, session.n_threads().min(missing.len()))?;
-    let shared = Shared { session, seats, progress };
+    let lanes = lanes(execution, session.n_threads().min(missing.len()))?;
+    let shared = Shared { session, lanes, progress };
     // Runs on the same records one after another, so that few records are in memory.
     missing.sort_by_key(|&position| (jobs[position].experiment, jobs[position].seed));
     let pool =
