@@ -198,13 +198,21 @@ fn found_bounds(config: &str) -> String {
 
 #[test]
 fn copied_folders_never_share_noise_on_two_tables() {
+    copied_folders(50, str::to_owned);
+    copied_folders(75, found_bounds);
+}
+
+/// `.ci/run faults`
+#[test]
+#[ignore = "takes minutes"]
+fn copied_folders_never_share_noise_on_two_tables_at_many_calls() {
     copied_folders(10, str::to_owned);
     copied_folders(15, found_bounds);
 }
 
 /// `cargo test --release -p fairdp --test suite every_call -- --ignored`
 #[test]
-#[ignore = "takes some minutes"]
+#[ignore = "takes a quarter of an hour"]
 fn copied_folders_never_share_noise_on_two_tables_at_every_call() {
     copied_folders(1, str::to_owned);
     copied_folders(1, found_bounds);
@@ -213,10 +221,22 @@ fn copied_folders_never_share_noise_on_two_tables_at_every_call() {
 /// A call that fails leaves no release but a whole one in its place, and no second one anywhere.
 #[test]
 fn a_run_that_fails_leaves_no_release_behind() {
+    runs_that_fail(20);
+}
+
+/// `.ci/run faults`
+#[test]
+#[ignore = "takes minutes"]
+fn a_run_that_fails_leaves_no_release_behind_at_many_calls() {
+    runs_that_fail(3);
+}
+
+/// A failure at every `step`th call.
+fn runs_that_fail(step: usize) {
     let folder = declared(N_ROWS, |config| config);
     let (here, shim) = (folder.path(), shim());
     let n_calls = strike(here, &shim, "whole", "nothing", u64::MAX);
-    for (number, at) in (1..=n_calls).rev().step_by(3).enumerate() {
+    for (number, at) in (1..=n_calls).rev().step_by(step).enumerate() {
         let out = format!("run{at}");
         strike(here, &shim, &out, ["error", "full", "read-only"][number % 3], at);
         let place = here.join(&out);
