@@ -2,7 +2,7 @@
 
 use crate::{
     CountQuery,
-    bound::{MAX_SCALE, MIN_SCALE},
+    bound::{MAX_SCALE, MIN_SCALE, is_valid_norm},
     error::ClipError,
 };
 
@@ -41,11 +41,6 @@ impl ClipBatch<'_> {
     pub(crate) fn valid(&self) -> impl Iterator<Item = (f64, usize)> {
         self.norms.iter().copied().zip(self.groups.iter().copied()).filter(|&(norm, _)| is_valid_norm(norm))
     }
-}
-
-/// Whether a norm can be used: finite and not negative.
-pub(crate) fn is_valid_norm(norm: f64) -> bool {
-    norm.is_finite() && norm >= 0.0
 }
 
 /// A method's answer to one batch.

@@ -35,6 +35,14 @@ pub(crate) const MIN_SCALE: f64 = f32::MIN_POSITIVE as f64;
 /// stops here; stopping is post-processing.
 pub(crate) const THRESHOLD_RANGE: RangeInclusive<f64> = 1.0 / ((1_u64 << 60) as f64)..=(1_u64 << 60) as f64;
 
+/// Range of every noise multiplier, 0 to 2⁶⁰: a released count stays finite.
+pub(crate) const NOISE_MULTIPLIER_RANGE: RangeInclusive<f64> = 0.0..=(1_u64 << 60) as f64;
+
+/// Whether a norm can be used: finite and not negative.
+pub(crate) fn is_valid_norm(norm: f64) -> bool {
+    norm.is_finite() && norm >= 0.0
+}
+
 /// `scale`, lowered where needed so that `scale·norm` stays below `bound` in floating point.
 ///
 /// **Guarantee.** For every `norm` and `scale`, NaN and ∞ included, the result `r` is 0 or in
@@ -45,7 +53,7 @@ pub(crate) const THRESHOLD_RANGE: RangeInclusive<f64> = 1.0 / ((1_u64 << 60) as 
 /// as it is, up to [`MAX_SCALE`].
 #[inline]
 pub(crate) fn cap(scale: f64, norm: f64, bound: f64) -> f64 {
-    if !crate::batch::is_valid_norm(norm) {
+    if !is_valid_norm(norm) {
         return 0.0;
     }
     // `norm` may be 0 or subnormal: the limit is then ∞ and the minimum ignores it.

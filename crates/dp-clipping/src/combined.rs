@@ -5,7 +5,7 @@ use rand::CryptoRng;
 use crate::{
     AdvanceScale, ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountQuery, MethodState,
     PublicContext, Weights,
-    batch::is_valid_norm,
+    bound::is_valid_norm,
     bound::{cap, check_threshold},
     count::{Fresh, Planned, Recorded, Release},
 };

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     ClipBatch, ClipError, ClipMethod, Clipped, Controller, CountQuery, Coupling, MethodState, PublicContext, ScaleRule,
     Weights,
+    bound::NOISE_MULTIPLIER_RANGE,
     combined::{self, CombinedMethod},
-    count::NOISE_MULTIPLIER_RANGE,
     error::check,
 };
 

@@ -1,8 +1,8 @@
 //! The public facts that a method may use.
 
 use crate::{
+    bound::NOISE_MULTIPLIER_RANGE,
     bound::THRESHOLD_RANGE,
-    count::NOISE_MULTIPLIER_RANGE,
     error::{ClipError, check},
 };
 

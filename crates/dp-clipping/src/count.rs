@@ -1,18 +1,14 @@
 //! Noisy counts: how much noise they get, and what is reported about them.
 
-use std::ops::RangeInclusive;
-
 use rand::CryptoRng;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     PublicContext,
+    bound::NOISE_MULTIPLIER_RANGE,
     error::{ClipError, check},
     noise::StepNoise,
 };
-
-/// Range of every noise multiplier, 0 to 2⁶⁰: a released count stays finite.
-pub(crate) const NOISE_MULTIPLIER_RANGE: RangeInclusive<f64> = 0.0..=(1_u64 << 60) as f64;
 
 /// One noisy count (or vector of counts) that was released on a batch: a Gaussian query that the
 /// accountant must charge.

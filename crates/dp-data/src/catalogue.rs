@@ -8,10 +8,11 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::DataError;
+use crate::loaded::Loaded;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
 use crate::provenance::Provenance;
-use crate::published_set::{Counts, Loaded, PublishedSet};
+use crate::published_set::{Counts, PublishedSet};
 use crate::{adult, celeba, dutch, eicu, mimic, mnist};
 
 /// Every data set, one line each.

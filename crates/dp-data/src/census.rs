@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use rand_chacha::ChaCha20Rng;
 
 use crate::error::DataError;
+use crate::loaded::Loaded;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
 use crate::numpy::LegacyRandom;
 use crate::provenance::Provenance;
-use crate::published_set::Loaded;
 use crate::split::{self, GroupSample, Stream, TestFraction};
 
 /// A census whose files are pinned and read whole.

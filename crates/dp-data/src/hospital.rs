@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::csv_rows::CsvRows;
 use crate::error::DataError;
+use crate::loaded::Loaded;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
 use crate::provenance::Provenance;
-use crate::published_set::Loaded;
 use crate::split::{self, Stream};
 use crate::stand_in_files::gzip;
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use crate::download_progress::{DownloadProgress, Silent};
 use crate::error::{Attempt, DataError};
+use crate::loaded::Loaded;
 use crate::manifest::{Manifest, ManifestFile};
 use crate::provenance::{FileRecord, Provenance};
-use crate::published_set::Loaded;
 use crate::verified_file::VerifiedFile;
 
 /// Looks for a data set in order: the folder given, the environment's folder, the cache, a verified

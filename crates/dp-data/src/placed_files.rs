@@ -8,10 +8,10 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{Attempt, DataError};
 use crate::file;
+use crate::loaded::Loaded;
 use crate::locator::{DataLocator, with_notes};
 use crate::manifest::Manifest;
 use crate::provenance::{FileRecord, Provenance};
-use crate::published_set::Loaded;
 
 /// A folder with the files of a data set that cannot be downloaded freely.
 #[derive(Debug, Clone)]

@@ -5,18 +5,9 @@ use std::path::{Path, PathBuf};
 
 use crate::dataset::Split;
 use crate::error::DataError;
+use crate::loaded::Loaded;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
-use crate::provenance::Provenance;
-
-/// Every usable record of a data set, and their source.
-#[derive(Debug, Clone)]
-pub struct Loaded<R> {
-    /// The records.
-    pub records: R,
-    /// Their source.
-    pub provenance: Provenance,
-}
 
 /// A data set: its manifest, the loader of its files, its generated stand-in, and the encoding of
 /// its records.

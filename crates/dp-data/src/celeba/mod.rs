@@ -19,11 +19,12 @@ pub use self::lists::Subset;
 use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
 use crate::file;
+use crate::loaded::Loaded;
 use crate::locator::DataLocator;
 use crate::manifest::Manifest;
 use crate::placed_files::PlacedFiles;
 use crate::provenance::{FileRecord, sha256_hex};
-use crate::published_set::{Counts, Loaded, PublishedSet};
+use crate::published_set::{Counts, PublishedSet};
 use crate::split::{self, GroupSample, Stream};
 use crate::stand_in_files::claim;
 

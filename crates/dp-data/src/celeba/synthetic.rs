@@ -6,8 +6,8 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 use super::{CHANNELS, CelebaTable, Faces, IMAGE_BYTES, SIDE, Subset};
+use crate::loaded::Loaded;
 use crate::provenance::Provenance;
-use crate::published_set::Loaded;
 
 /// A fiftieth of CelebA: enough to train on, 50 MB of pixels.
 const N_FACES: usize = 4_052;

@@ -22,8 +22,9 @@ use self::schema::OCCUPATION;
 use crate::census::Census;
 use crate::dataset::{Dataset, Names, Split};
 use crate::error::DataError;
+use crate::loaded::Loaded;
 use crate::locator::DataLocator;
-use crate::published_set::{Loaded, PublishedSet};
+use crate::published_set::PublishedSet;
 use crate::split::TestFraction;
 
 /// The seed of the generated extract that stands in for the published file.

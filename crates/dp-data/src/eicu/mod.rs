@@ -13,8 +13,9 @@ use crate::constants::InputConstant;
 use crate::dataset::{Dataset, Names, Split};
 use crate::error::DataError;
 use crate::hospital::{self, Hospital};
+use crate::loaded::Loaded;
 use crate::locator::DataLocator;
-use crate::published_set::{Loaded, PublishedSet};
+use crate::published_set::PublishedSet;
 use crate::scaling::{Affine, Scale, ScalingFit};
 use crate::split::{self, GroupSample, Stream};
 

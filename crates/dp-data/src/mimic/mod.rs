@@ -15,8 +15,9 @@ use self::table::Counts;
 use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
 use crate::hospital::{self, Hospital};
+use crate::loaded::Loaded;
 use crate::locator::DataLocator;
-use crate::published_set::{Loaded, PublishedSet};
+use crate::published_set::PublishedSet;
 use crate::split;
 
 /// The seed of the generated admissions that stand in for the published files.

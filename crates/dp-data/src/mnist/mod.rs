@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::dataset::{Dataset, Split};
 use crate::error::DataError;
+use crate::loaded::Loaded;
 use crate::locator::{DataLocator, RealFiles};
 use crate::provenance::Provenance;
-use crate::published_set::{Loaded, PublishedSet};
+use crate::published_set::PublishedSet;
 use crate::split::{self, GroupSample, Stream};
 use crate::stand_in_files::gzip;
 use crate::verified_file;
