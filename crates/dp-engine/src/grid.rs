@@ -16,6 +16,8 @@ pub struct Grid {
     per_unit: f64,
 }
 
+/// A magnitude that no sum of clipped gradients reaches, in steps: 2⁵¹.
+pub(crate) const CAPACITY: f64 = (1_u64 << 51) as f64;
 /// Bits of a double-precision number's significand.
 const SIGNIFICAND: u32 = f64::MANTISSA_DIGITS;
 /// Fewer bits than this per value of a row would be a poor picture of it.

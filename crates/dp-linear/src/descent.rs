@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{LinearError, Result};
 use crate::exact::sum_rows;
+use crate::linear::Linear;
 use crate::rows::{RowSource, SparseRow};
 use crate::scales::{FeatureFacts, Scales};
-use crate::solver::{Linear, Settings, Streams};
+use crate::settings::{Settings, Streams};
 
 /// Largest share of a step that the next one repeats.
 const MOST_MOMENTUM: f64 = 0.9;

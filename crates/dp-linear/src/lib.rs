@@ -6,12 +6,14 @@ pub mod conditioning;
 mod descent;
 mod error;
 mod exact;
+mod linear;
 mod recall;
 mod recipe;
 mod release;
 mod rows;
 mod scales;
 pub mod scattering;
+mod settings;
 mod solver;
 
 pub use budget::GaussianBudget;
@@ -19,11 +21,13 @@ pub use class_counts::ClassCounts;
 pub use descent::{Pace, State, sigmoid, softmax};
 pub use error::{LinearError, Result};
 pub use exact::{of_ranks, sum_rows};
+pub use linear::Linear;
 pub use recall::{RecallBiases, RecallBiasesConfig};
 pub use recipe::{Goal, Recipe, Releases};
 pub use rows::{BLOCK, RowSource, SparseBlock, SparseRow, unit_rows};
 pub use scales::{FeatureFacts, Scales};
-pub use solver::{Linear, Prepared, Settings, Streams, prepare, steps_for, train};
+pub use settings::{Settings, Streams};
+pub use solver::{Prepared, prepare, steps_for, train};
 
 /// A page of the book, whose examples are tests of this crate.
 #[cfg(doctest)]

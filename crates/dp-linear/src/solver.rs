@@ -19,61 +19,16 @@
 
 use std::ops::Range;
 
-use dp_accounting::NoiseMultiplier;
 use rand_chacha::ChaCha20Rng;
-use serde::{Deserialize, Serialize};
 
 use crate::class_counts::ClassCounts;
 use crate::descent::{self, State};
 use crate::error::{LinearError, Result};
 use crate::exact::sum_rows;
+use crate::linear::Linear;
 use crate::rows::RowSource;
 use crate::scales::{FeatureFacts, Scales};
-
-/// Noise of every release and what follows from public numbers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
-    /// Noise of the class counts.
-    pub counts: NoiseMultiplier,
-    /// Noise of the mean squares.
-    pub squares: NoiseMultiplier,
-    /// Noise of each gradient.
-    pub gradients: NoiseMultiplier,
-    /// How many gradients there are.
-    pub steps: u64,
-    /// Records of one unit of privacy, at most.
-    pub records_per_unit: u64,
-}
-
-impl Settings {
-    /// The same with next to no noise, and steps enough to converge: for comparison, never for
-    /// release.
-    ///
-    /// # Errors
-    /// [`LinearError::Train`](crate::LinearError::Train) if a rank is gone.
-    pub fn without_noise(&self) -> Result<Self> {
-        let little = NoiseMultiplier::new(1e-6)?;
-        Ok(Self { counts: little, squares: little, gradients: little, steps: 4 * self.steps, ..self.clone() })
-    }
-}
-
-/// A linear model on the features as they are.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Linear {
-    /// `[n_outputs, width]`: one output for two classes, else one per class.
-    pub weights: Vec<Vec<f64>>,
-    /// One per output: what the class counts say.
-    pub intercepts: Vec<f64>,
-    /// Shares of the classes, from noisy counts.
-    pub priors: Vec<f64>,
-}
-
-/// Streams of noise by purpose and step: functions of the run's key, so that a run can be taken up
-/// anywhere.
-pub trait Streams: Sync {
-    /// The stream of this purpose and step.
-    fn stream(&self, purpose: &str, step: u64) -> ChaCha20Rng;
-}
+use crate::settings::{Settings, Streams};
 
 /// Class counts with noise, of which several records may belong to one unit of privacy.
 fn class_counts(

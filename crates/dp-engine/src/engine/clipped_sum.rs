@@ -7,15 +7,12 @@ use candle_core::Tensor;
 use super::division::Division;
 use crate::collective::{Collective, DIVIDED_FROM};
 use crate::error::{EngineError, Result};
-use crate::grid::Grid;
+use crate::grid::{CAPACITY, Grid};
 use crate::noise::BLOCK;
 #[cfg(feature = "cuda")]
 use crate::ops::DeviceIntegers;
 use crate::ops::{self, Summand};
 use crate::parameters::ParameterVector;
-
-/// A magnitude that no sum of clipped gradients reaches, in steps: 2⁵¹.
-pub(crate) const CAPACITY: f64 = (1_u64 << 51) as f64;
 
 /// `Σ_i s_i g_i` over the pieces given to [`Engine::add_pieces`](super::Engine::add_pieces), one
 /// part for each thread.
@@ -209,7 +206,7 @@ impl ClippedSum {
     /// The vector that becomes the step's gradient.
     ///
     /// # Errors
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if the sum has no part.
     pub fn gradient(&self) -> Result<&ParameterVector> {
         let first = self.parts.first().and_then(|part| part.vectors.first());
         first.ok_or_else(|| EngineError::mismatch("parts of a sum", "at least 1", 0))
@@ -219,7 +216,7 @@ impl ClippedSum {
     /// begin at multiples of [`BLOCK`].
     ///
     /// # Errors
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if the sum has no part.
     pub fn ranges(&self) -> Result<Vec<Range<usize>>> {
         let own: Vec<_> = self.division.own().collect();
         Ok(if own.is_empty() { vec![0..self.gradient()?.len(); 1] } else { own })
@@ -229,7 +226,7 @@ impl ClippedSum {
     /// range of [`Self::gradient`]. `number` is the range's index in [`Self::ranges`].
     ///
     /// # Errors
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if the sum has no part.
     pub fn summands(&self, number: usize, range: &Range<usize>) -> Result<Vec<Summand<'_>>> {
         let mut summands = self.division.received(number)?;
         for (i, part) in self.parts.iter().enumerate() {
@@ -283,7 +280,7 @@ impl ClippedSum {
     /// The way in which these ranks add up the sum.
     ///
     /// # Errors
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if the sum has no part.
     pub fn reduction(&self, ranks: &dyn Collective) -> Result<Reduction> {
         let gradient = self.gradient()?;
         let is_cpu = gradient.flat().device().is_cpu();

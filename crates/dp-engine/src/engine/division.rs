@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use candle_core::Tensor;
 
-use super::clipped_sum::{CAPACITY, ThreadSum, add};
+use super::clipped_sum::{ThreadSum, add};
 use crate::collective::{Collective, Exchange, Exchanged, shares};
 use crate::error::{EngineError, Result};
-use crate::grid::Grid;
+use crate::grid::{CAPACITY, Grid};
 use crate::noise::BLOCK;
 use crate::ops::{self, Summand};
 

@@ -3,6 +3,7 @@
 
 mod clipped_sum;
 mod division;
+mod evaluation;
 mod rounding;
 mod sum;
 mod worker;
@@ -22,8 +23,8 @@ use crate::ops;
 use crate::parameters::ParameterVector;
 use crate::records::Records;
 use crate::threads::Threads;
-pub(crate) use clipped_sum::CAPACITY;
 pub use clipped_sum::{ClippedSum, Reduction};
+pub use evaluation::Evaluation;
 pub use rounding::{of_piece as rounding_of_piece, sensitivity};
 pub use sum::WeightedSum;
 use worker::Worker;
@@ -65,17 +66,6 @@ pub struct Engine {
     dropout: Option<DropoutKey>,
     /// For [`Self::weighted_sum`]; made when first needed.
     sum: Option<WeightedSum>,
-}
-
-/// The outputs and losses of a model on each record of a data set, in the order of the records.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Evaluation {
-    /// Loss of each record in nats, `[n_records]`; not finite where a record is not.
-    pub losses: Vec<f64>,
-    /// Predicted class of each record, `[n_records]`: the largest logit, the first of equals.
-    pub predictions: Vec<u32>,
-    /// The model's output for each record, row-major `[n_records, n_logits]`.
-    pub logits: Vec<f64>,
 }
 
 impl Engine {
@@ -292,10 +282,11 @@ impl Engine {
 
     /// Adds `Σ_i weights[i] g_i` over the batch to a sum that was made for as many threads.
     ///
-    /// **Guarantee**, edge cases and errors as for [`Self::weighted_sum`].
+    /// **Guarantee** and edge cases as for [`Self::weighted_sum`].
     ///
     /// # Errors
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if no batch was differentiated, or there is not one weight
+    /// per record; [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
     pub fn add_weighted(&mut self, weights: &[f64], sum: &mut WeightedSum) -> Result<()> {
         let parts = self.parts()?.to_vec();
         let expected = parts.last().map_or(0, |part| part.end);
@@ -335,7 +326,8 @@ impl Engine {
     /// the early layers. The sum must be one that these ranks divide.
     ///
     /// # Errors
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if no batch was differentiated, or there is not one scale
+    /// per record; [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
     pub fn add_pieces(
         &mut self,
         scales: &[f64],

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use candle_core::{DType, Device, Tensor};
 
-use super::Evaluation;
+use super::evaluation::Evaluation;
 use crate::buffer::RowBuffer;
 use crate::dropout::DropoutKey;
 use crate::error::{EngineError, Result};

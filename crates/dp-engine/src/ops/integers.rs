@@ -11,7 +11,7 @@ use super::element::{Element, cpu, destination, dtype, for_float, same, source};
 use super::in_place::Operands;
 use super::in_place::unary;
 use super::words;
-use crate::engine::CAPACITY;
+use crate::grid::CAPACITY;
 use crate::hook;
 use crate::noise::{BLOCK, StepNoise};
 use crate::threads::Threads;
@@ -27,7 +27,7 @@ const ROUND: f64 = 6_755_399_441_055_744.0;
 /// `grid` is the step, a power of two. Returns the largest magnitude in steps; NaN if a value is.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn add_to_integers(vector: &Tensor, steps: &mut [i64], grid: f64) -> Result<f64> {
     let (storage, layout) = vector.storage_and_layout();
     let storage = cpu(&storage)?;
@@ -142,7 +142,7 @@ struct Slices<'a, T> {
 /// threads.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn from_integers(out: &Tensor, summands: &[Summand<'_>], how: &FromIntegers<'_>) -> Result<bool> {
     let mut all_finite = false;
     unary("from-integers", out, |operands| {

@@ -45,7 +45,7 @@ impl<'a, T: Element> Matrix<'a, T> {
     /// `rows` rows of `columns` adjacent values, each `row_stride` values after the one before.
     ///
     /// # Errors
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// candle's, if shapes or number types do not fit, or the device fails.
     pub fn strided(values: &'a [T], rows: usize, columns: usize, row_stride: usize) -> Result<Self> {
         let needed = if rows * columns == 0 { 0 } else { (rows - 1) * row_stride + columns };
         if needed > values.len() {
@@ -106,7 +106,7 @@ const DEPTH: usize = 512;
 /// version of `gemm` is pinned, and a test compares rows alone with rows in company over all ways.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn product<T: Element>(
     dst: &mut [T],
     dst_stride: usize,
@@ -338,7 +338,7 @@ fn thin_depth<T: Element>(dst: &mut [T], dst_stride: usize, lhs: Matrix<'_, T>, 
 /// `dst = lhs · rhs`, or `dst += lhs · rhs`, each source read as it says.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn matmul(
     dst: &Tensor,
     (lhs, lhs_operand): (&Tensor, Operand),

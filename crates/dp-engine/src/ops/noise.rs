@@ -34,7 +34,7 @@ const FEW: usize = 32 * BLOCK;
 /// vectors.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn privatise(out: &Tensor, others: &[&Tensor], how: &Privatise<'_>) -> Result<bool> {
     let guards: Vec<_> = others.iter().map(|other| other.storage_and_layout()).collect();
     let mut all_finite = false;

@@ -35,7 +35,7 @@ fn update<T: Element>(threads: &Threads, dst: &mut [T], src: &[T], f: impl Fn(&m
 /// `dst *= factor`.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn scale(out: &Tensor, factor: f64) -> Result<()> {
     unary("scale", out, |operands| match operands {
         Operands::Cpu(out, []) => for_float!(dtype(out.0), "scale", T => {
@@ -51,7 +51,7 @@ pub fn scale(out: &Tensor, factor: f64) -> Result<()> {
 /// `dst = scale · dst + alpha · src`.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn scale_add(dst: &Tensor, src: &Tensor, scale: f64, alpha: f64, threads: &Threads) -> Result<()> {
     binary("scale-add", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "scale-add", T => {
@@ -69,7 +69,7 @@ pub fn scale_add(dst: &Tensor, src: &Tensor, scale: f64, alpha: f64, threads: &T
 /// `dst = scale · dst + alpha · src²`.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn scale_add_square(dst: &Tensor, src: &Tensor, scale: f64, alpha: f64, threads: &Threads) -> Result<()> {
     binary("scale-add-square", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "scale-add-square", T => {
@@ -90,7 +90,7 @@ pub fn scale_add_square(dst: &Tensor, src: &Tensor, scale: f64, alpha: f64, thre
 /// - `root`: square root of the second moment's bias correction.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn adam_update(
     dst: &Tensor,
     first: &Tensor,

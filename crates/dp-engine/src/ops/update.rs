@@ -11,7 +11,7 @@ use crate::vector_math::vectorise;
 /// Sets every value.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn fill(out: &Tensor, value: f64) -> Result<()> {
     unary("fill", out, |operands| match operands {
         Operands::Cpu(out, []) => for_float!(dtype(out.0), "fill", T => {
@@ -26,7 +26,7 @@ pub fn fill(out: &Tensor, value: f64) -> Result<()> {
 /// `dst = src`.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn copy(dst: &Tensor, src: &Tensor) -> Result<()> {
     binary("copy", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "copy", T => {
@@ -44,7 +44,7 @@ pub fn copy(dst: &Tensor, src: &Tensor) -> Result<()> {
 /// `dst += alpha · src`.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn axpy(dst: &Tensor, src: &Tensor, alpha: f64) -> Result<()> {
     binary("axpy", dst, src, |operands| match operands {
         Operands::Cpu(dst, [src]) => for_float!(dtype(dst.0), "axpy", T => {
@@ -63,7 +63,7 @@ pub fn axpy(dst: &Tensor, src: &Tensor, alpha: f64) -> Result<()> {
 /// first.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn add_slice(out: &Tensor, alpha: f64, values: &[f64]) -> Result<()> {
     unary("add-slice", out, |operands| match operands {
         Operands::Cpu(out, []) => for_float!(dtype(out.0), "add-slice", T => {
@@ -84,7 +84,7 @@ pub fn add_slice(out: &Tensor, alpha: f64, values: &[f64]) -> Result<()> {
 /// `dst = origin + alpha · values`, both in host memory.
 ///
 /// # Errors
-/// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+/// candle's, if shapes or number types do not fit, or the device fails.
 pub fn set_along<V: Copy + Into<f64>>(out: &Tensor, origin: &[f64], alpha: f64, values: &[V]) -> Result<()> {
     unary("set-along", out, |operands| match operands {
         Operands::Cpu(out, []) => for_float!(dtype(out.0), "set-along", T => {

@@ -24,6 +24,7 @@ impl Optimiser {
     /// parameters.
     ///
     /// # Errors
+    /// [`EngineError::InvalidParameter`](crate::EngineError::InvalidParameter) if a setting is out of range;
     /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
     pub fn new(config: OptimiserConfig, zeros: impl Fn() -> Result<ParameterVector>) -> Result<Self> {
         let moments = config.moments().iter().map(|_| zeros()).collect::<Result<_>>()?;

@@ -67,7 +67,7 @@ impl DeviceIntegers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::CAPACITY;
+    use crate::grid::CAPACITY;
     use crate::ops::cuda::testing::device;
 
     const GRID: f64 = 1.0 / 1_073_741_824.0;

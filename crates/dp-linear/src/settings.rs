@@ -1,0 +1,41 @@
+//! What a training is told.
+
+use dp_accounting::NoiseMultiplier;
+use rand_chacha::ChaCha20Rng;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+
+/// Noise of every release and what follows from public numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Noise of the class counts.
+    pub counts: NoiseMultiplier,
+    /// Noise of the mean squares.
+    pub squares: NoiseMultiplier,
+    /// Noise of each gradient.
+    pub gradients: NoiseMultiplier,
+    /// How many gradients there are.
+    pub steps: u64,
+    /// Records of one unit of privacy, at most.
+    pub records_per_unit: u64,
+}
+
+impl Settings {
+    /// The same with next to no noise, and steps enough to converge: for comparison, never for
+    /// release.
+    ///
+    /// # Errors
+    /// None: the noise multiplier is in its range.
+    pub fn without_noise(&self) -> Result<Self> {
+        let little = NoiseMultiplier::new(1e-6)?;
+        Ok(Self { counts: little, squares: little, gradients: little, steps: 4 * self.steps, ..self.clone() })
+    }
+}
+
+/// Streams of noise by purpose and step: functions of the run's key, so that a run can be taken up
+/// anywhere.
+pub trait Streams: Sync {
+    /// The stream of this purpose and step.
+    fn stream(&self, purpose: &str, step: u64) -> ChaCha20Rng;
+}
