@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use dp_engine::EngineError;
 
-use crate::randomness::Purpose;
+use crate::purpose::Purpose;
 
 /// Why a plan was refused or a run stopped.
 #[derive(Debug, thiserror::Error)]

@@ -8,6 +8,7 @@ mod early_stopping;
 mod error;
 mod observer;
 mod plan;
+mod purpose;
 mod random_streams;
 mod randomness;
 pub mod ranks;
@@ -30,8 +31,9 @@ pub use early_stopping::{EarlyStopping, StoppingCriterion};
 pub use error::{Result, TrainError};
 pub use observer::{Observer, StepState, StepView, Unobserved};
 pub use plan::{BatchPlan, Plan, PrivacyConfig, TrainConfig, step_query};
+pub use purpose::Purpose;
 pub use random_streams::{Generators, RandomStreams};
-pub use randomness::{Purpose, Randomness};
+pub use randomness::Randomness;
 pub use sampler::PoissonSampler;
 pub use schedule::LearningRate;
 #[cfg(feature = "audit")]

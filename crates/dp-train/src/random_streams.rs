@@ -4,7 +4,8 @@ use rand_chacha::ChaCha20Rng;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Result, TrainError};
-use crate::randomness::{Purpose, Randomness};
+use crate::purpose::Purpose;
+use crate::randomness::Randomness;
 use crate::ranks::Collective;
 use crate::stream_state::StreamState;
 
@@ -151,6 +152,26 @@ impl RandomStreams {
             ("counts", counts),
             ("dropout", dropout),
         ]
+    }
+}
+
+impl Randomness {
+    /// The streams a training run draws from.
+    ///
+    /// Variants of the same run share their initial parameters, nothing else: methods are compared
+    /// from the same start, on independent batches and noise.
+    ///
+    /// # Errors
+    /// [`TrainError::StreamInUse`] if this source is private and has handed them out before.
+    pub fn streams(&self, run: u32, variant: u16) -> Result<RandomStreams> {
+        Ok(RandomStreams {
+            initialisation: self.stream(Purpose::Initialisation, run, 0)?,
+            sampling: self.stream(Purpose::Sampling, run, variant)?,
+            noise: self.stream(Purpose::Noise, run, variant)?,
+            counts: self.stream(Purpose::Counts, run, variant)?,
+            dropout: self.stream(Purpose::Dropout, run, variant)?,
+            is_private: self.is_private(),
+        })
     }
 }
 

@@ -9,29 +9,7 @@ use rand_chacha::ChaCha20Rng;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Result, TrainError};
-use crate::random_streams::RandomStreams;
-
-/// The purpose of a stream. Each purpose has a separate stream, so that, for example, a method that
-/// draws more count noise trains on the same batches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    /// Data sampling and splitting.
-    Split,
-    /// Initial parameters.
-    Initialisation,
-    /// Poisson batches.
-    Sampling,
-    /// Gradient noise.
-    Noise,
-    /// Noise of counts.
-    Counts,
-    /// Batches and probes of an analysis; no stream of a training run.
-    Analysis,
-    /// Dropout masks.
-    Dropout,
-    /// Noise of the releases before training: means, covariances, class counts.
-    Conditioning,
-}
+use crate::purpose::Purpose;
 
 /// The source of all randomness of a study: one 256-bit ChaCha20 key.
 ///
@@ -132,24 +110,6 @@ impl Randomness {
     pub fn derived(&self, name: &str) -> Self {
         let key = Sha256::new().chain_update(self.key).chain_update(Sha256::digest(name)).finalize();
         Self { key: key.into(), seed: self.seed, handed_out: Arc::clone(&self.handed_out) }
-    }
-
-    /// The streams a training run draws from.
-    ///
-    /// Variants of the same run share their initial parameters, nothing else: methods are compared
-    /// from the same start, on independent batches and noise.
-    ///
-    /// # Errors
-    /// [`TrainError::StreamInUse`] if this source is private and has handed them out before.
-    pub fn streams(&self, run: u32, variant: u16) -> Result<RandomStreams> {
-        Ok(RandomStreams {
-            initialisation: self.stream(Purpose::Initialisation, run, 0)?,
-            sampling: self.stream(Purpose::Sampling, run, variant)?,
-            noise: self.stream(Purpose::Noise, run, variant)?,
-            counts: self.stream(Purpose::Counts, run, variant)?,
-            dropout: self.stream(Purpose::Dropout, run, variant)?,
-            is_private: self.is_private(),
-        })
     }
 }
 

@@ -10,35 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{FairdpError, Result};
 use crate::planned::Planned;
+use crate::subset::Subset;
 
 /// Neighbours: tables in one of which a unit's records are blank. The number of records is public.
 pub(crate) const RELATION: NeighbouringRelation = NeighbouringRelation::ZeroOut;
-
-/// A subset of the records of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Subset {
-    /// Records that the model learns from.
-    Training,
-    /// Records that the model is tested on.
-    Test,
-    /// Records that the trials of a search are compared on.
-    Validation,
-}
-
-impl Subset {
-    /// All of them.
-    pub(crate) const ALL: [Self; 3] = [Self::Training, Self::Test, Self::Validation];
-
-    /// For people.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Training => "training",
-            Self::Test => "test",
-            Self::Validation => "validation",
-        }
-    }
-}
 
 /// One release with its purpose.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -7,8 +7,8 @@ use dp_table::{BlockKind, FeatureBlock, Level};
 
 use crate::fairness::{Difference, FairnessReport, GroupRates, Rate};
 use crate::model::Model;
-use crate::printable::printable;
-use crate::statement::{Statement, capitalised, rounded_up};
+use crate::printable::{printable, rounded_up};
+use crate::statement::{Statement, capitalised};
 use crate::thresholds::Thresholds;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#222}\

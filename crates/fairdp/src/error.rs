@@ -10,7 +10,7 @@ use dp_train::{EngineError, TrainError};
 
 use crate::exit::Exit;
 use crate::printable::printable;
-use crate::statement::rounded_up;
+use crate::printable::rounded_up;
 
 /// Why a table was refused, a run stopped or a release does not hold.
 #[derive(Debug, thiserror::Error)]

@@ -30,13 +30,14 @@ mod seal;
 mod sgd;
 mod shared_ledger;
 mod statement;
+mod subset;
 mod subsets;
 mod thresholds;
 mod verify;
 
 pub use dp_train::{DeviceName, ranks};
 
-pub use account::{Account, Attacks, Release, Subset};
+pub use account::{Account, Attacks, Release};
 pub use diagnostics::{Diagnostics, GroupDiagnostics};
 pub use error::{FairdpError, Result};
 pub use exit::Exit;
@@ -50,6 +51,7 @@ pub use predict::{Predicted, predict};
 pub use predictor::Predictor;
 pub use printable::{printable, printable_json};
 pub use statement::{Program, Statement, Unit};
+pub use subset::Subset;
 pub use thresholds::{Thresholds, WithoutClass};
 pub use verify::{Verified, verify};
 

@@ -4,8 +4,8 @@ use dp_accounting::{DpEvent, NoiseMultiplier};
 use dp_linear::GaussianBudget;
 use serde::Serialize;
 
-use crate::account::Subset;
 use crate::error::Result;
+use crate::subset::Subset;
 
 /// A release that will be made.
 #[derive(Debug, Clone, PartialEq, Serialize)]

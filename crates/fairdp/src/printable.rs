@@ -52,6 +52,11 @@ pub(crate) fn is_hidden(letter: char) -> bool {
             | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// Three decimals, upwards.
+pub(crate) fn rounded_up(epsilon: f64) -> String {
+    dp_accounting::decimal(epsilon, 3, dp_accounting::Rounding::Up)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,9 +7,10 @@ use std::fmt::Write as _;
 use dp_accounting::{Certainty, Delta, Mark, MarkedEpsilon, NeighbouringRelation, Scope};
 use serde::{Deserialize, Serialize};
 
-use crate::account::{Account, Attacks, RELATION, Release, Subset};
+use crate::account::{Account, Attacks, RELATION, Release};
 use crate::error::Result;
-use crate::printable::printable;
+use crate::printable::{printable, rounded_up};
+use crate::subset::Subset;
 
 /// The version of statements that this program writes and reads.
 pub(crate) const STATEMENT_VERSION: u32 = 1;
@@ -301,11 +302,6 @@ impl Statement {
         let _ = writeln!(text, "\nε of the parts ({mark}), of which a record meets one: {}.", parts.join(", "));
         text
     }
-}
-
-/// Three decimals, upwards.
-pub(crate) fn rounded_up(epsilon: f64) -> String {
-    dp_accounting::decimal(epsilon, 3, dp_accounting::Rounding::Up)
 }
 
 /// With its first letter large.

@@ -9,9 +9,9 @@ use dp_linear::{BLOCK, RowSource, SparseBlock, SparseRow};
 use dp_table::{BlockKind, EncodedTable};
 use dp_train::ranks::{Alone, Collective};
 
-use crate::account::Subset;
 use crate::error::{FairdpError, Result};
 use crate::key::DrawnKey;
+use crate::subset::Subset;
 
 /// Values that are kept in memory, in a GiB; longer tables are expanded again in every pass.
 const KEPT_VALUES: usize = 128 << 20;

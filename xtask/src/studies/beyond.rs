@@ -14,6 +14,7 @@ use study_report::landscape::{Part, best_points};
 use study_report::{Claim, Judged, Ranked, StudyPresentation, TablePresentation};
 
 use super::pixels::{self, Network};
+use super::rivals::RIVALS;
 use super::study::{FollowUp, Study, StudyArgs};
 use super::zhao::VALIDATION;
 use crate::run::conditioned::method_of;
@@ -22,18 +23,6 @@ use crate::run::experiment::{BatchCounting, BatchSize, Experiment, MethodSetting
 use crate::run::features::Features;
 use crate::run::images::few_eights;
 
-/// The clipping methods of the papers, and their baselines.
-pub(crate) const RIVALS: [&str; 9] = [
-    "dpsgd",
-    "dpsgd-f",
-    "dpsgd-global",
-    "dpsgd-global-adapt",
-    "adaptive",
-    "bounded-adaptive",
-    "unbounded-adaptive",
-    "fixed-soft",
-    "soft-adaptive",
-];
 const OURS: [Goal; 3] = [Goal::Accuracy, Goal::WorstClass, Goal::EqualRecall];
 /// Their names.
 const OUR_NAMES: [&str; 3] = [method_of(Goal::Accuracy), method_of(Goal::WorstClass), method_of(Goal::EqualRecall)];

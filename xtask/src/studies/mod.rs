@@ -23,6 +23,7 @@ pub(crate) mod mnist;
 mod pages;
 pub(crate) mod pixels;
 pub(crate) mod resnet;
+mod rivals;
 pub(crate) mod soleymani;
 pub(crate) mod study;
 pub(crate) mod table;

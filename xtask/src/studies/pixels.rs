@@ -10,7 +10,7 @@ use run_records::coordinate::{RATE, coordinate};
 use study_report::landscape::{Part, best_points};
 use study_report::{Judged, Ranked};
 
-use super::beyond::RIVALS;
+use super::rivals::RIVALS;
 use super::zhao::VALIDATION;
 use crate::run::conditioned::ADJUSTED;
 use crate::run::data_setting::{DataSetting, EvaluationPart, Source, Splits};

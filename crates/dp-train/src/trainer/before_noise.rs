@@ -1,26 +1,12 @@
 //! The stages of a step before its noise, within reach of an audit.
 
 use dp_clipping::{ClipMethod, CountQuery, MethodState};
-use dp_engine::DropoutKey;
 use dp_engine::Records;
 use dp_engine::hook;
 
-use super::fixed_counts::{FixedCounts, exact_counts};
+use super::fixed_counts::{FixedCounts, FixedStep, exact_counts};
 use super::{StepSum, Trainer};
 use crate::error::{Result, TrainError};
-
-/// The public and released values of a step. A neighbour must share them to be compared with the
-/// step.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FixedStep {
-    /// The threshold that the clipping method carries from step to step; `None` where it carries
-    /// none.
-    pub threshold: Option<f64>,
-    /// The noisy counts of this step as they were released, in the order of the method's queries.
-    pub released: Vec<Vec<f64>>,
-    /// The key of the dropout masks.
-    pub dropout: DropoutKey,
-}
 
 /// A step up to its noise. Computed from the records: **nothing of it is private**.
 #[derive(Debug, Clone, PartialEq)]

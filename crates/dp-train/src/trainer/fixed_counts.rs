@@ -8,7 +8,6 @@ use dp_engine::DropoutKey;
 use rand::{CryptoRng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-use super::before_noise::FixedStep;
 use crate::error::{Result, TrainError};
 use crate::plan::Plan;
 
@@ -69,6 +68,19 @@ pub(super) fn exact_counts(
     // Multiplied by 0: what is drawn does not matter.
     let mut rng = ChaCha20Rng::seed_from_u64(0);
     Ok(method.clip(&ClipBatch { norms, groups }, &mut rng)?.queries)
+}
+
+/// The public and released values of a step. A neighbour must share them to be compared with the
+/// step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FixedStep {
+    /// The threshold that the clipping method carries from step to step; `None` where it carries
+    /// none.
+    pub threshold: Option<f64>,
+    /// The noisy counts of this step as they were released, in the order of the method's queries.
+    pub released: Vec<Vec<f64>>,
+    /// The key of the dropout masks.
+    pub dropout: DropoutKey,
 }
 
 impl FixedStep {

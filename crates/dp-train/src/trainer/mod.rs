@@ -30,9 +30,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 #[cfg(feature = "audit")]
-pub use self::before_noise::{BeforeNoise, FixedStep};
+pub use self::before_noise::BeforeNoise;
 pub(crate) use self::coupling::{adds_noise, check_coupling};
 pub(crate) use self::fairlens::{FairLens, Regularised, Usable};
+#[cfg(feature = "audit")]
+pub use self::fixed_counts::FixedStep;
 use crate::checkpoint::{Checkpoints, DataDigests};
 use crate::early_stopping::Patience;
 use crate::error::{Result, TrainError};

@@ -6,11 +6,12 @@ use dp_accounting::{
 use dp_linear::GaussianBudget;
 use dp_linear::steps_for;
 
-use crate::account::{RELATION, Subset};
+use crate::account::RELATION;
 use crate::config::{Config, TuningEntry};
 use crate::error::Result;
 use crate::planned::Planned;
 use crate::recipe::{Method, Recipe, SgdMethod};
+use crate::subset::Subset;
 
 /// Something that may be trained, with its noise.
 #[derive(Debug, Clone, PartialEq)]

@@ -30,7 +30,7 @@ use self::candidates::{Candidate, Limits};
 pub use self::journal::Progress;
 pub use self::plan::{plan, plan_without_data};
 pub use self::size::TableSize;
-use crate::account::{Account, Subset};
+use crate::account::Account;
 use crate::bounds;
 use crate::config::{Config, ConfigText, Fairness};
 use crate::diagnostics::Diagnostics;
@@ -39,6 +39,7 @@ use crate::fairness::FairnessReport;
 use crate::input;
 use crate::planned::Planned;
 use crate::statement::Statement;
+use crate::subset::Subset;
 
 /// Shares of the training part's budget, of `μ²`. Noise falls with the root of a share: what is
 /// counted once needs little.

@@ -20,7 +20,7 @@ use super::tables::{TableSubset, Tables, can_share};
 use super::texts;
 use super::training::{Continuation, Trained, Training};
 use super::{FitOptions, FitPlan, Fitted, bounds_of};
-use crate::account::{Account, Subset};
+use crate::account::Account;
 use crate::bounds;
 use crate::card;
 use crate::config::{Config, ConfigText, Fairness, TuningEntry};
@@ -38,6 +38,7 @@ use crate::release::{FAIRNESS, ReleaseFiles};
 use crate::seal::sha256;
 use crate::shared_ledger;
 use crate::statement::{Facts, Program, Statement};
+use crate::subset::Subset;
 use crate::subsets::{Division, HeldOutShares, feature_facts};
 use crate::thresholds::{Edges, Scores, Thresholds, offsets};
 

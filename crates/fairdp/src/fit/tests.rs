@@ -11,12 +11,12 @@ use dp_table::Example;
 
 use super::run::shares;
 use super::{FitOptions, Fitted, Progress, fit};
-use crate::account::Subset;
 use crate::config::Config;
 use crate::error::FairdpError;
 use crate::hook;
 use crate::init::{InitOptions, init};
 use crate::key::DrawnKey;
+use crate::subset::Subset;
 use crate::subsets::Division;
 
 const N_ROWS: u64 = 3_000;

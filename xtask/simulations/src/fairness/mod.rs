@@ -18,12 +18,11 @@ use rand::Rng;
 use serde::Serialize;
 
 pub use self::releases::Method;
+use self::settings::LEVEL;
 pub use self::settings::{Setting, TrueGroup, settings};
 use self::tally::Tally;
 pub use self::tally::{FIGURES, Figure};
 
-/// Confidence of what is printed.
-const LEVEL: f64 = 0.95;
 /// How often a group may be said to be above the lowest that is not.
 const FALSE_NAMES: f64 = 0.05;
 /// Standard errors by which a share of releases may miss its nominal value: of a thousand shares

@@ -3,8 +3,8 @@
 use fair_metrics::MetricError;
 use fair_metrics::noisy::{Gap, NoisyCounts, NoisyFigures, Share, least_ratio};
 
-use super::LEVEL;
 use super::clamped;
+use super::settings::LEVEL;
 use super::settings::Setting;
 use crate::draws::Draws;
 

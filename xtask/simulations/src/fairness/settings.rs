@@ -3,6 +3,9 @@
 use rand::Rng;
 use rand::seq::IndexedRandom;
 
+/// Confidence of what is printed.
+pub(super) const LEVEL: f64 = 0.95;
+
 /// A group of a population.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrueGroup {

@@ -6,7 +6,6 @@ use fair_metrics::{Alternative, Estimate, MetricError, t_test};
 use serde::{Deserialize, Serialize};
 
 use super::SIGNIFICANCE;
-use super::statement::check_len;
 
 /// One term of a decomposition of the excessive risk, run by run.
 ///
@@ -102,6 +101,15 @@ fn scientific(estimate: &Estimate) -> String {
         (Some(mean), None) => format!("{mean:.2e}"),
         (None, _) => "undefined".to_owned(),
     }
+}
+
+pub(super) fn check_len(
+    name: &'static str,
+    found: usize,
+    reference: &'static str,
+    expected: usize,
+) -> Result<(), MetricError> {
+    if found == expected { Ok(()) } else { Err(MetricError::LengthMismatch { name, found, reference, expected }) }
 }
 
 #[cfg(test)]

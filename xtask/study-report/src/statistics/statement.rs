@@ -8,6 +8,7 @@ use fair_metrics::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::cause::check_len;
 use super::{RiskCause, RiskTerm, SIGNIFICANCE, XU_TOLERANCE};
 
 /// Outcomes of the runs with and without privacy. Run `i` with privacy is compared with run `i`
@@ -178,15 +179,6 @@ fn paired(
 ) -> Result<Vec<Vec<Option<f64>>>, MetricError> {
     check_len(name, private.len(), "the runs without privacy", reference.len())?;
     reference.iter().zip(private).map(|(reference, private)| difference(reference, private)).collect()
-}
-
-pub(super) fn check_len(
-    name: &'static str,
-    found: usize,
-    reference: &'static str,
-    expected: usize,
-) -> Result<(), MetricError> {
-    if found == expected { Ok(()) } else { Err(MetricError::LengthMismatch { name, found, reference, expected }) }
 }
 
 fn over_runs(by_run: &[Vec<Option<f64>>], group: usize) -> Result<Estimate, MetricError> {
