@@ -4,10 +4,7 @@ use std::ops::Range;
 
 use dp_accounting::{Delta, Epsilon, NoiseMultiplier, PldAccountant, SamplingRate};
 use dp_clipping::{ClipConfig, PresetParams, registry};
-use dp_engine::Loss;
-use dp_engine::ModelConfig;
-use dp_engine::OptimiserConfig;
-use dp_engine::PublicFacts;
+use dp_engine::{Loss, ModelConfig, OptimiserConfig, PublicFacts};
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 

@@ -1,7 +1,6 @@
 //! Stopping when validation no longer improves.
 
-use dp_engine::Evaluation;
-use dp_engine::Records;
+use dp_engine::{Evaluation, Records};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, TrainError};

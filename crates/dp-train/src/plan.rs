@@ -8,11 +8,7 @@ use dp_accounting::{
     SamplingRate, Scope,
 };
 use dp_clipping::{ClipConfig, Coupling, PublicContext};
-use dp_engine::Blocks;
-use dp_engine::Loss;
-use dp_engine::ModelConfig;
-use dp_engine::OptimiserConfig;
-use dp_engine::PublicFacts;
+use dp_engine::{Blocks, Loss, ModelConfig, OptimiserConfig, PublicFacts};
 use serde::{Deserialize, Serialize};
 
 use crate::early_stopping::EarlyStopping;

@@ -4,8 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use dp_linear::FeatureFacts;
-use dp_linear::{BLOCK, RowSource, SparseBlock, SparseRow};
+use dp_linear::{BLOCK, FeatureFacts, RowSource, SparseBlock, SparseRow};
 use dp_table::{BlockKind, EncodedTable};
 use dp_train::ranks::{Alone, Collective};
 

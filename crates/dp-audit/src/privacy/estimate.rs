@@ -2,8 +2,7 @@
 
 use dp_accounting::{Accountant, Delta, DpEvent, Epsilon, NoiseMultiplier, PldAccountant, normal_quantile};
 
-use dp_train::Plan;
-use dp_train::Result;
+use dp_train::{Plan, Result};
 
 /// Standard normal distribution function.
 fn normal_cdf(x: f64) -> f64 {

@@ -6,17 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
 use dp_clipping::{ClipBatch, MethodEntry, PresetParams};
-use dp_engine::Loss;
-use dp_engine::ModelConfig;
-use dp_engine::{DType, Device};
-use dp_engine::{PublicFacts, Records};
-use dp_train::LearningRate;
-use dp_train::RandomStreams;
-use dp_train::Result;
+use dp_engine::{DType, Device, Loss, ModelConfig, PublicFacts, Records};
 use dp_train::ranks::on_threads;
-use dp_train::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
-use dp_train::{Execution, Trainer};
-use dp_train::{Observer, StepState, StepView};
+use dp_train::{
+    BatchPlan, Execution, LearningRate, Observer, Plan, PrivacyConfig, RandomStreams, Result, StepState, StepView,
+    TrainConfig, Trainer,
+};
 use rand::{CryptoRng, Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 

@@ -31,8 +31,7 @@ use std::num::NonZeroUsize;
 
 use dp_accounting::{Delta, DpEvent};
 use dp_clipping::registry;
-use dp_train::{Purpose, Randomness};
-use dp_train::{Result, TrainError};
+use dp_train::{Purpose, Randomness, Result, TrainError};
 use serde::Serialize;
 
 pub use self::estimate::mu_of_many_runs;

@@ -3,8 +3,7 @@
 use std::num::NonZeroUsize;
 
 use dp_clipping::{MethodEntry, PresetParams, ScaleRule};
-use dp_engine::DType;
-use dp_engine::ModelConfig;
+use dp_engine::{DType, ModelConfig};
 use dp_train::Result;
 use rand::Rng;
 use rand_chacha::ChaCha20Rng;

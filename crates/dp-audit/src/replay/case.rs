@@ -4,14 +4,8 @@ use std::num::NonZeroUsize;
 
 use dp_accounting::{Delta, NoiseMultiplier, SamplingRate};
 use dp_clipping::{ClipConfig, Controller, MethodEntry, PresetParams};
-use dp_engine::DropoutKey;
-use dp_engine::{DType, Device};
-use dp_engine::{Model, ModelConfig};
-use dp_engine::{PublicFacts, Records};
-use dp_train::LearningRate;
-use dp_train::Result;
-use dp_train::{BatchPlan, Plan, PrivacyConfig, TrainConfig};
-use dp_train::{Execution, FixedStep};
+use dp_engine::{DType, Device, DropoutKey, Model, ModelConfig, PublicFacts, Records};
+use dp_train::{BatchPlan, Execution, FixedStep, LearningRate, Plan, PrivacyConfig, Result, TrainConfig};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 

@@ -5,10 +5,8 @@ use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha20Rng;
 use strum::{IntoStaticStr, VariantArray};
 
-use dp_engine::Loss;
-use dp_engine::Pooling;
 use dp_engine::ops::Activation;
-use dp_engine::{ImageShape, InputShape, LayerConfig, ModelConfig};
+use dp_engine::{ImageShape, InputShape, LayerConfig, Loss, ModelConfig, Pooling};
 use dp_train::{Result, TrainError};
 
 /// A kind of layer.

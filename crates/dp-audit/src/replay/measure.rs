@@ -1,11 +1,8 @@
 //! By how much one record moves a step.
 
 use dp_engine::Records;
-use dp_train::Plan;
-use dp_train::Randomness;
 use dp_train::ranks::on_threads;
-use dp_train::{BeforeNoise, Execution, FixedStep, Trainer};
-use dp_train::{Result, TrainError};
+use dp_train::{BeforeNoise, Execution, FixedStep, Plan, Randomness, Result, TrainError, Trainer};
 use std::num::NonZeroUsize;
 
 use crate::plant::{Fault, with_planted};

@@ -7,11 +7,8 @@
 use std::num::NonZeroUsize;
 
 use dp_clipping::{MethodEntry, PresetParams, registry};
-use dp_engine::Loss;
-use dp_engine::Pooling;
 use dp_engine::ops::Activation;
-use dp_engine::{DType, Device};
-use dp_engine::{ImageShape, InputShape, LayerConfig, Model, ModelConfig};
+use dp_engine::{DType, Device, ImageShape, InputShape, LayerConfig, Loss, Model, ModelConfig, Pooling};
 use dp_train::Result;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;

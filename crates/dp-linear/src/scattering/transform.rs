@@ -2,9 +2,8 @@
 
 use std::num::NonZeroUsize;
 
-use dp_engine::ImageShape;
-use dp_engine::Threads;
 use dp_engine::vector_math::vectorise;
+use dp_engine::{ImageShape, Threads};
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex32;
 use serde::{Deserialize, Serialize};

@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use candle_core::DType;
 use dp_clipping::{Coupling, FairlensForm, MethodState};
-use dp_engine::OptimiserConfig;
-use dp_engine::Records;
+use dp_engine::{OptimiserConfig, Records};
 use rand::{CryptoRng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 

@@ -1,11 +1,8 @@
 //! Second derivatives of the loss without a Hessian matrix.
 
 use candle_core::DType;
-use dp_engine::Engine;
-use dp_engine::ParameterVector;
-use dp_engine::Records;
-use dp_engine::ops;
 use dp_engine::vector_math::vectorise;
+use dp_engine::{Engine, ParameterVector, Records, ops};
 use rand::CryptoRng;
 
 use super::sampled::Sampled;

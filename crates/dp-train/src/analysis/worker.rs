@@ -2,9 +2,7 @@
 
 use candle_core::DType;
 use dp_clipping::ClipMethod;
-use dp_engine::Engine;
-use dp_engine::ParameterVector;
-use dp_engine::Records;
+use dp_engine::{Engine, ParameterVector, Records};
 
 use super::curvature::Curvature;
 use super::vector::add_scaled;

@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use dp_accounting::Ledger;
 use dp_clipping::MethodState;
-use dp_engine::PublicFacts;
-use dp_engine::device_model;
-use dp_engine::{NUMERICS, platform};
+use dp_engine::{NUMERICS, PublicFacts, device_model, platform};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,8 +1,7 @@
 //! The stages of a step before its noise, within reach of an audit.
 
 use dp_clipping::{ClipMethod, CountQuery, MethodState};
-use dp_engine::Records;
-use dp_engine::hook;
+use dp_engine::{Records, hook};
 
 use super::fixed_counts::{FixedCounts, FixedStep, exact_counts};
 use super::{StepSum, Trainer};

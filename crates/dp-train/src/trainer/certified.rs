@@ -4,13 +4,11 @@ use std::ops::Range;
 
 use candle_core::{Device, Tensor};
 use dp_clipping::AdvanceScale;
-use dp_engine::hook;
-use dp_engine::kept_bytes;
 #[cfg(feature = "cuda")]
 use dp_engine::noise::NoiseSource;
 use dp_engine::noise::StepNoise;
 use dp_engine::ops::{self, FromIntegers};
-use dp_engine::{ClippedSum, Grid, Reduction, rounding_of_piece, sensitivity};
+use dp_engine::{ClippedSum, Grid, Reduction, hook, kept_bytes, rounding_of_piece, sensitivity};
 
 use super::gradient::{Pass, Weighting};
 use super::{StepSum, Trainer};

@@ -4,11 +4,9 @@ use std::ops::Range;
 
 use candle_core::Tensor;
 use dp_clipping::{AdvanceScale, ClipBatch, Clipped};
-use dp_engine::EngineError;
-use dp_engine::ParameterVector;
-use dp_engine::WeightedSum;
 use dp_engine::noise::StepNoise;
 use dp_engine::ops::{self, Privatise};
+use dp_engine::{EngineError, ParameterVector, WeightedSum};
 
 use super::{StepSum, Trainer, adds_noise};
 use crate::error::{Result, TrainError};

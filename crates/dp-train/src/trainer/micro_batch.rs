@@ -1,7 +1,6 @@
 //! How many records of a batch are in memory at once.
 
-use dp_engine::Engine;
-use dp_engine::free_bytes;
+use dp_engine::{Engine, free_bytes};
 
 use super::Execution;
 

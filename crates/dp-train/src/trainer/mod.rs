@@ -18,14 +18,10 @@ use std::sync::Arc;
 use candle_core::Device;
 use dp_accounting::{Ledger, Mark, Scope};
 use dp_clipping::{ClipMethod, Coupling};
-use dp_engine::Blocks;
-use dp_engine::DropoutKey;
-use dp_engine::Optimiser;
-use dp_engine::ParameterVector;
 use dp_engine::noise::NoiseSource;
-use dp_engine::ops;
-use dp_engine::{ClippedSum, Engine, WeightedSum};
-use dp_engine::{PublicFacts, Records};
+use dp_engine::{
+    Blocks, ClippedSum, DropoutKey, Engine, Optimiser, ParameterVector, PublicFacts, Records, WeightedSum, ops,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -3,8 +3,7 @@
 use dp_accounting::{
     Accountant as _, Calibration, Delta, DpEvent, Epsilon, NoiseMultiplier, PldAccountant, RdpAccountant, TrialCount,
 };
-use dp_linear::GaussianBudget;
-use dp_linear::steps_for;
+use dp_linear::{GaussianBudget, steps_for};
 
 use crate::account::RELATION;
 use crate::config::{Config, TuningEntry};

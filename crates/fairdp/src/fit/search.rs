@@ -3,8 +3,7 @@
 use dp_accounting::TrialCount;
 use dp_engine::Grid;
 use dp_linear::RowSource as _;
-use dp_linear::sum_rows;
-use dp_linear::{Prepared, Streams as _};
+use dp_linear::{Prepared, Streams as _, sum_rows};
 use dp_table::Schema;
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};

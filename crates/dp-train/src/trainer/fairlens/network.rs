@@ -1,9 +1,8 @@
 //! A network of linear layers over a batch: gradients, their products with a direction, and the
 //! derivatives of a function of them.
 
-use dp_engine::Loss;
-use dp_engine::ModelConfig;
 use dp_engine::ops::{Activation, Element, Matrix, product};
+use dp_engine::{Loss, ModelConfig};
 
 use crate::error::Result;
 
