@@ -70,6 +70,11 @@ pub fn ask<R>(_question: impl FnOnce(&dyn Substitute) -> Option<R>) -> Option<R>
     None
 }
 
+/// Whether what was put in the step's place on this thread says so; `false` without.
+pub fn holds(question: impl FnOnce(&dyn Substitute) -> bool) -> bool {
+    ask(|substitute| Some(question(substitute))).unwrap_or(false)
+}
+
 /// The clipping method that stands in the place of this one on this thread; itself without.
 #[cfg(feature = "audit")]
 pub fn method(own: Box<dyn ClipMethod>) -> Box<dyn ClipMethod> {

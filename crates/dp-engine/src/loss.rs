@@ -88,7 +88,7 @@ impl Loss {
     /// An error unless every weight and every prior is from 1e-12 to 1e12.
     ///
     /// # Errors
-    /// [`EngineError::InvalidParameter`](crate::EngineError::InvalidParameter) for the first that is not.
+    /// [`EngineError::InvalidParameter`] for the first that is not.
     pub fn check_weights(&self) -> Result<()> {
         let refused = |parameter, weight: f64| {
             EngineError::invalid(parameter, weight, format!("{:e} to {:e}", WEIGHTS.start(), WEIGHTS.end()))

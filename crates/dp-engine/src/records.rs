@@ -175,8 +175,8 @@ impl Records {
     /// The records with these numbers, as a rank holds them, out of all records.
     ///
     /// # Errors
-    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if a number is out of range;
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Mismatch`] if a number is out of range;
+    /// [`EngineError::Tensor`] if the device fails.
     pub fn held_part(&self, held: Range<usize>) -> Result<Self> {
         let rows: Vec<usize> = held.clone().collect();
         Ok(Self { held, n_all: self.n_all, ..self.select(&rows, self.dtype())? })
@@ -276,8 +276,8 @@ impl Records {
     /// SHA-256 over features and label of one record.
     ///
     /// # Errors
-    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if the row is out of range;
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Mismatch`] if the row is out of range;
+    /// [`EngineError::Tensor`] if the device fails.
     pub fn row_digest(&self, row: usize) -> Result<[u8; 32]> {
         let place = row - self.held.start;
         let mut hasher = Sha256::new();
@@ -301,7 +301,7 @@ impl Records {
     /// orders what is done on one and on the other.
     ///
     /// # Errors
-    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if they are elsewhere.
+    /// [`EngineError::Mismatch`] if they are elsewhere.
     pub fn check_device(&self, device: &Device) -> Result<()> {
         if self.device().same_device(device) {
             return Ok(());
@@ -325,8 +325,8 @@ impl Records {
     /// The features of these rows, `[rows, n_inputs]`, in memory that the processor reads.
     ///
     /// # Errors
-    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if a row is out of range;
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Mismatch`] if a row is out of range;
+    /// [`EngineError::Tensor`] if the device fails.
     pub fn inputs<T: WithDType>(&self, rows: &[usize]) -> Result<Vec<T>> {
         let features = Tensor::zeros((rows.len(), self.facts().n_inputs), self.dtype(), self.features.device())?;
         self.gather(rows, &features)?;

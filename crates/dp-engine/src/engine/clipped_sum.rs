@@ -206,7 +206,7 @@ impl ClippedSum {
     /// The vector that becomes the step's gradient.
     ///
     /// # Errors
-    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if the sum has no part.
+    /// [`EngineError::Mismatch`] if the sum has no part.
     pub fn gradient(&self) -> Result<&ParameterVector> {
         let first = self.parts.first().and_then(|part| part.vectors.first());
         first.ok_or_else(|| EngineError::mismatch("parts of a sum", "at least 1", 0))
@@ -216,7 +216,7 @@ impl ClippedSum {
     /// begin at multiples of [`BLOCK`].
     ///
     /// # Errors
-    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if the sum has no part.
+    /// [`EngineError::Mismatch`] if the sum has no part.
     pub fn ranges(&self) -> Result<Vec<Range<usize>>> {
         let own: Vec<_> = self.division.own().collect();
         Ok(if own.is_empty() { vec![0..self.gradient()?.len(); 1] } else { own })
@@ -226,7 +226,7 @@ impl ClippedSum {
     /// range of [`Self::gradient`]. `number` is the range's index in [`Self::ranges`].
     ///
     /// # Errors
-    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if the sum has no part.
+    /// [`EngineError::Mismatch`] if the sum has no part.
     pub fn summands(&self, number: usize, range: &Range<usize>) -> Result<Vec<Summand<'_>>> {
         let mut summands = self.division.received(number)?;
         for (i, part) in self.parts.iter().enumerate() {
@@ -244,7 +244,7 @@ impl ClippedSum {
     /// Makes integers of all that is still waiting, on the host.
     ///
     /// # Errors
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Tensor`] if the device fails.
     pub fn on_host(&mut self) -> Result<()> {
         for part in &mut self.parts {
             part.flush(self.grid)?;
@@ -280,7 +280,7 @@ impl ClippedSum {
     /// The way in which these ranks add up the sum.
     ///
     /// # Errors
-    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if the sum has no part.
+    /// [`EngineError::Mismatch`] if the sum has no part.
     pub fn reduction(&self, ranks: &dyn Collective) -> Result<Reduction> {
         let gradient = self.gradient()?;
         let is_cpu = gradient.flat().device().is_cpu();
@@ -372,7 +372,7 @@ impl ClippedSum {
     /// The sum as it stands, of all ranks that share it.
     ///
     /// # Errors
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Tensor`] if the device fails.
     pub fn values(&mut self, ranks: &dyn Collective) -> Result<Vec<f64>> {
         self.on_host()?;
         let mut whole = vec![0.0; self.gradient()?.len()];

@@ -171,7 +171,7 @@ impl Engine {
     /// [`Self::differentiate`] and [`Self::gradient_norms`]: threads are woken once for both.
     ///
     /// # Errors
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Tensor`] if the device fails.
     pub fn differentiate_for_norms(&mut self, records: &Records, rows: &[usize]) -> Result<Vec<f64>> {
         let parts = self.split(rows.len());
         Ok(self.differentiate_then(records, rows, &[], parts, Worker::gradient_norms)?.concat())
@@ -181,7 +181,7 @@ impl Engine {
     /// pieces. The pieces, ranges of positions in `rows`, are adjacent and hold all of them.
     ///
     /// # Errors
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Tensor`] if the device fails.
     pub fn differentiate_pieces(
         &mut self,
         records: &Records,
@@ -275,7 +275,7 @@ impl Engine {
     /// The empty sum.
     ///
     /// # Errors
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Tensor`] if the device fails.
     pub fn empty_sum(&self) -> Result<WeightedSum> {
         WeightedSum::new(self.workers.iter().map(Worker::zero_gradient))
     }
@@ -285,8 +285,8 @@ impl Engine {
     /// **Guarantee** and edge cases as for [`Self::weighted_sum`].
     ///
     /// # Errors
-    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if no batch was differentiated, or there is not one weight
-    /// per record; [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Mismatch`] if no batch was differentiated, or there is not one weight
+    /// per record; [`EngineError::Tensor`] if the device fails.
     pub fn add_weighted(&mut self, weights: &[f64], sum: &mut WeightedSum) -> Result<()> {
         let parts = self.parts()?.to_vec();
         let expected = parts.last().map_or(0, |part| part.end);
@@ -308,7 +308,7 @@ impl Engine {
     /// An empty clipped sum.
     ///
     /// # Errors
-    /// [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Tensor`] if the device fails.
     pub fn clipped_sum(&self) -> Result<ClippedSum> {
         ClippedSum::new(self.workers.iter().map(Worker::zero_gradient))
     }
@@ -326,8 +326,8 @@ impl Engine {
     /// the early layers. The sum must be one that these ranks divide.
     ///
     /// # Errors
-    /// [`EngineError::Mismatch`](crate::EngineError::Mismatch) if no batch was differentiated, or there is not one scale
-    /// per record; [`EngineError::Tensor`](crate::EngineError::Tensor) if the device fails.
+    /// [`EngineError::Mismatch`] if no batch was differentiated, or there is not one scale
+    /// per record; [`EngineError::Tensor`] if the device fails.
     pub fn add_pieces(
         &mut self,
         scales: &[f64],

@@ -97,7 +97,7 @@ impl OptimiserConfig {
     }
 
     /// # Errors
-    /// [`EngineError::InvalidParameter`](crate::EngineError::InvalidParameter) for the first setting that is out of range.
+    /// [`EngineError::InvalidParameter`] for the first setting that is out of range.
     pub fn validate(&self) -> Result<()> {
         let share = |name, value: f64| {
             if (0.0..1.0).contains(&value) {

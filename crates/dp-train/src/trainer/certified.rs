@@ -31,7 +31,7 @@ impl Trainer<'_> {
         let (share, n_drawn) = (self.share_of(rows), rows.len());
         let rows = &rows[share.clone()];
         let n_ranks = self.execution.ranks.size();
-        if hook::ask(|other| other.skips_step(rows.len(), n_ranks).then_some(())).is_some() {
+        if hook::holds(|other| other.skips_step(rows.len(), n_ranks)) {
             let pass = self.pass_of(rows);
             let weighting = self.weighting(&pass)?;
             self.begin_sum(weighting.bound)?;
@@ -198,7 +198,7 @@ impl Trainer<'_> {
             return Err(TrainError::invalid("noise_std", std, "a finite number above 0"));
         }
         #[cfg(feature = "audit")]
-        if hook::ask(|other| other.makes_noise().then_some(())).is_some() {
+        if hook::holds(|other| other.makes_noise()) {
             return self.privatise_by_hook(std);
         }
         let noise = StepNoise::draw(&mut self.streams.noise, std);
