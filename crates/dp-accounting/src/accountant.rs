@@ -21,6 +21,19 @@ pub enum Certainty {
     Estimate,
 }
 
+impl Certainty {
+    /// The certainty of an answer that rests on both: the weaker one, of equals this one.
+    #[must_use]
+    pub fn weaker(self, other: Self) -> Self {
+        let doubt = |certainty: &Self| match certainty {
+            Self::Bound => 0,
+            Self::FallBack { .. } => 1,
+            Self::Estimate => 2,
+        };
+        if doubt(&other) > doubt(&self) { other } else { self }
+    }
+}
+
 /// How an accountant that has several ways found its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -272,14 +272,10 @@ struct Trust(Option<Certainty>);
 impl Trust {
     /// Upper and lower bound on δ.
     fn take(&mut self, bound: DeltaBound) -> (f64, Option<f64>) {
-        let worse = match (&self.0, &bound.certainty) {
-            (Some(Certainty::Estimate), _) | (_, Certainty::Bound) => false,
-            (Some(Certainty::FallBack { .. }), other) => *other == Certainty::Estimate,
-            _ => true,
-        };
-        if worse {
-            self.0 = Some(bound.certainty);
-        }
+        self.0 = Some(match self.0.take() {
+            Some(certainty) => certainty.weaker(bound.certainty),
+            None => bound.certainty,
+        });
         (bound.delta, bound.lower)
     }
 

@@ -3,8 +3,8 @@
 
 use dp_accounting::audit::{Opinion, judge};
 use dp_accounting::{
-    Accountant, Certainty, Delta, DpEvent, Epsilon, EpsilonBound, Ledger, NeighbouringRelation, PldAccountant,
-    RdpAccountant, TradeOff,
+    Accountant, Delta, DpEvent, Epsilon, EpsilonBound, Ledger, NeighbouringRelation, PldAccountant, RdpAccountant,
+    TradeOff,
 };
 use serde::{Deserialize, Serialize};
 
@@ -142,12 +142,7 @@ impl Account {
     pub(crate) fn epsilon(&self, delta: Delta) -> Result<EpsilonBound> {
         let bounds = Subset::ALL.iter().map(|&subset| self.epsilon_of(subset, delta)).collect::<Result<Vec<_>>>()?;
         let lower = bounds.iter().filter_map(|bound| bound.lower).max_by(|a, b| a.get().total_cmp(&b.get()));
-        let doubt = |certainty: &Certainty| match certainty {
-            Certainty::Estimate => 2,
-            Certainty::FallBack { .. } => 1,
-            _ => 0,
-        };
-        let certainty = bounds.iter().map(|bound| &bound.certainty).max_by_key(|certainty| doubt(certainty)).cloned();
+        let certainty = bounds.iter().map(|bound| bound.certainty.clone()).reduce(|a, b| b.weaker(a));
         // The first of equals: training.
         let largest = bounds.into_iter().reduce(|a, b| if b.epsilon.get() > a.epsilon.get() { b } else { a });
         let largest = largest.ok_or_else(|| FairdpError::Internal("an account without parts".into()))?;
