@@ -13,6 +13,7 @@ mod release;
 mod rows;
 mod scales;
 pub mod scattering;
+mod search;
 mod settings;
 mod solver;
 
@@ -26,6 +27,7 @@ pub use recall::{RecallBiases, RecallBiasesConfig};
 pub use recipe::{Goal, Recipe, Releases};
 pub use rows::{BLOCK, RowSource, SparseBlock, SparseRow, unit_rows};
 pub use scales::{FeatureFacts, Scales};
+pub use search::Trial;
 pub use settings::{Settings, Streams};
 pub use solver::{Prepared, prepare, steps_for, train};
 

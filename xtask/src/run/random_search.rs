@@ -1,23 +1,21 @@
-//! A search for hyper-parameters within a method's guarantee: a random number of trials at random
-//! points of a grid, of which the best is released.
+//! A search for hyper-parameters within a method's guarantee ([`Trial`]): trials at random points of
+//! a grid.
 //!
 //! **Guarantee.** A trial trains on the training part; it counts right and wrong answers of each
 //! class on the validation part and adds Gaussian noise to each count (one record changes one of
 //! them, by one). Both parts are of the private records, and a record is in one of them. So a trial
 //! costs a record the training or the counting, at each Rényi order the dearer, and the dearest
 //! over the grid's batch sizes, which differ in their steps: the point is drawn without a look at
-//! the data. Of such trials, in a number whose distribution is fixed beforehand, the one with the
-//! greatest noisy macro accuracy is released, with its point and score and without the number. A
-//! trial that diverges has the least score. Like that of a method's counts, the noise of these is
-//! rounded exactly to a public grid.
+//! the data. The trial with the greatest noisy macro accuracy is released, with its point and score.
+//! Like that of a method's counts, the noise of these is rounded exactly to a public grid.
 //!
-//! **Source.** Papernot & Steinke 2022, Theorem 2; the grid and macro accuracy are those of Zhao
-//! 2025, 4.3 and A.4.2.
+//! **Source.** The grid and macro accuracy are those of Zhao 2025, 4.3 and A.4.2.
 
 use anyhow::{Context, ensure};
 use dp_accounting::{Calibration, DpEvent, Epsilon, NoiseMultiplier, TrialCount};
 use dp_clipping::noise::StepNoise;
 use dp_clipping::registry;
+use dp_linear::Trial;
 use dp_train::{LearningRate, Plan, PublicFacts, TrainConfig};
 use fair_metrics::macro_accuracy;
 use rand::seq::IndexedRandom;
@@ -163,8 +161,8 @@ impl SearchPlan {
     ///
     /// # Errors
     /// If a plan is refused.
-    pub(crate) fn draw(&self, rng: &mut impl Rng) -> anyhow::Result<Vec<Trial>> {
-        let n_trials = self.search.trials.quantile(rng.random());
+    pub(crate) fn draw(&self, rng: &mut impl Rng) -> anyhow::Result<Vec<DrawnTrial>> {
+        let n_trials = Trial::number_of(self.search.trials, rng);
         (0..n_trials)
             .map(|_| {
                 let point = Point {
@@ -172,7 +170,7 @@ impl SearchPlan {
                     bound: self.search.bounds.choose(rng).copied(),
                     batch_size: rng.random_range(0..self.plans.len()),
                 };
-                Ok(Trial { plan: self.plan_at(point)?, point })
+                Ok(DrawnTrial { plan: self.plan_at(point)?, point })
             })
             .collect()
     }
@@ -208,13 +206,13 @@ impl SearchPlan {
     }
 }
 
-/// One trial of a search.
-pub(crate) struct Trial {
+/// A trial that is to be made.
+pub(crate) struct DrawnTrial {
     pub(crate) plan: Plan,
     point: Point,
 }
 
-impl Trial {
+impl DrawnTrial {
     /// What is kept of it; no score if it diverged.
     pub(crate) fn record(&self, score: Option<f64>) -> TrialRecord {
         let Point { rate, bound, .. } = self.point;

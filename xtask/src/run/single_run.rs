@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use anyhow::Context;
+use dp_linear::Trial;
 use dp_train::{Execution, Plan};
 use indicatif::ProgressBar;
 use run_records::{RunKey, RunRecord, SearchRecord};
@@ -84,10 +85,10 @@ impl Run<'_> {
         let mut rng = self.session.search_stream(self.key)?;
         let trials = search.draw(&mut rng)?;
         let mut made = Vec::new();
-        let mut best = None;
+        let mut best: Option<Trial<TrainedModel<'_>>> = None;
         let mut last_failure = None;
-        for (index, trial) in trials.iter().enumerate() {
-            let variant = u16::try_from(index).context("number of trials")?;
+        for (number, trial) in (0..).zip(&trials) {
+            let variant = u16::try_from(number).context("number of trials")?;
             let scored = match self.variant(self.key, &trial.plan, variant, None)? {
                 Ok(mut model) => search.score(&mut model, &mut rng)?.map(|score| (score, model)),
                 Err(failure) => Err(failure),
@@ -95,9 +96,11 @@ impl Run<'_> {
             match scored {
                 Ok((score, model)) => {
                     made.push(trial.record(Some(score)));
-                    if best.as_ref().is_none_or(|(_, greatest, _)| score > *greatest) {
-                        best = Some((index, score, model));
-                    }
+                    let trial = Trial { number, score, made: model };
+                    best = Some(match best {
+                        Some(best) => best.better(trial),
+                        None => trial,
+                    });
                 }
                 Err(failure) => {
                     made.push(trial.record(None));
@@ -105,12 +108,13 @@ impl Run<'_> {
                 }
             }
         }
-        let Some((released, _, model)) = best else {
+        let Some(Trial { number: released, made: model, .. }) = best else {
             let reason = last_failure.map_or_else(String::new, |Failure(reason)| format!("; the last: {reason}"));
             return Ok(Err(Failure(format!("every trial diverged ({}){reason}", made.len()))));
         };
         let run = model.into_run(self.key.index, || started.elapsed().as_secs_f64())?;
-        Ok(run.map(|run| RunRecord { search: Some(SearchRecord { trials: made, released }), ..run }))
+        let search = SearchRecord { trials: made, released: usize::try_from(released)? };
+        Ok(run.map(|run| RunRecord { search: Some(search), ..run }))
     }
 
     /// Trains with the random streams of that run and number.

@@ -1,9 +1,8 @@
-//! The best of a random number of trials (Papernot and Steinke 2022).
+//! The candidates of a search, tried and compared.
 
 use dp_accounting::TrialCount;
 use dp_engine::Grid;
-use dp_linear::RowSource as _;
-use dp_linear::{Prepared, Streams as _, sum_rows};
+use dp_linear::{Prepared, RowSource as _, Streams as _, Trial, sum_rows};
 use dp_table::Schema;
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
@@ -30,7 +29,7 @@ pub(super) fn search<'a>(
     key: &NoiseKey,
     journal: &mut Journal<'_>,
 ) -> Result<(Trained, &'a Candidate)> {
-    let trials = trials.quantile(key.draws("number of trials", 0).random::<f64>());
+    let trials = Trial::number_of(trials, &mut key.draws("number of trials", 0));
     let ranks = &training.ranks;
     // Released once, before the search.
     let prepared = training.prepare(&training.plan.candidates[0], rows, key)?;
@@ -39,37 +38,44 @@ pub(super) fn search<'a>(
         let alone = Search { training: &training.alone(), prepared: &prepared, schema, key };
         let mine = (ranks.rank() as u64..trials).step_by(ranks.size());
         let best = alone.best([&rows.alone(), &validation.alone()], mine, journal)?;
-        let all = ranks.gather(serde_json::to_vec(&best).map_err(FairdpError::json("the trials of a rank"))?)?;
-        let all =
-            all.iter().map(|best| serde_json::from_slice(best)).collect::<serde_json::Result<Vec<Option<Trial>>>>();
+        let bits = serde_json::to_vec(&best.map(TrialBits::from)).map_err(FairdpError::json("the trials of a rank"))?;
+        let all = ranks.gather(bits)?;
+        let all = all.iter().map(|best| serde_json::from_slice(best));
+        let all: serde_json::Result<Vec<Option<TrialBits>>> = all.collect();
         let all = all.map_err(FairdpError::json("the trials of a rank"))?;
-        all.into_iter().flatten().reduce(Trial::better)
+        all.into_iter().flatten().map(|bits| bits.trial(&prepared.priors)).reduce(Trial::better)
     } else {
         Search { training, prepared: &prepared, schema, key }.best([rows, validation], 0..trials, journal)?
     };
     let best = found.ok_or_else(|| FairdpError::Internal("a search without trials".into()))?;
-    let layers = best.layers.into_iter().map(|[weights, biases]| {
-        let values = |bits: Vec<u32>| bits.into_iter().map(f32::from_bits).collect();
-        Layer { weights: values(weights), biases: values(biases) }
-    });
     let candidate = candidate(training, &key.derived("trial", best.number));
-    Ok((Trained { layers: layers.collect(), priors: prepared.priors }, candidate))
+    Ok((best.made, candidate))
 }
 
-/// What a trial came to, as ranks tell each other: numbers by their bits.
+/// A trial as ranks tell each other: numbers by their bits.
 #[derive(Serialize, Deserialize)]
-struct Trial {
+struct TrialBits {
     number: u64,
-    /// With its noise.
     score: u64,
+    /// Weights and biases of each layer.
     layers: Vec<[Vec<u32>; 2]>,
 }
 
-impl Trial {
-    /// The one with the larger score; of equals the one that was drawn first.
-    fn better(self, other: Self) -> Self {
-        let order = f64::from_bits(self.score).total_cmp(&f64::from_bits(other.score));
-        if order.then(other.number.cmp(&self.number)).is_lt() { other } else { self }
+impl From<Trial<Trained>> for TrialBits {
+    fn from(Trial { number, score, made }: Trial<Trained>) -> Self {
+        let bits = |values: Vec<f32>| values.into_iter().map(f32::to_bits).collect();
+        let layers = made.layers.into_iter().map(|Layer { weights, biases }| [bits(weights), bits(biases)]);
+        Self { number, score: score.to_bits(), layers: layers.collect() }
+    }
+}
+
+impl TrialBits {
+    fn trial(self, priors: &[f64]) -> Trial<Trained> {
+        let values = |bits: Vec<u32>| bits.into_iter().map(f32::from_bits).collect();
+        let layers =
+            self.layers.into_iter().map(|[weights, biases]| Layer { weights: values(weights), biases: values(biases) });
+        let made = Trained { layers: layers.collect(), priors: priors.to_vec() };
+        Trial { number: self.number, score: f64::from_bits(self.score), made }
     }
 }
 
@@ -87,11 +93,11 @@ impl Search<'_> {
         [rows, validation]: [&SubsetRows<'_>; 2],
         numbers: impl Iterator<Item = u64>,
         journal: &mut Journal<'_>,
-    ) -> Result<Option<Trial>> {
+    ) -> Result<Option<Trial<Trained>>> {
         let Self { training, prepared, .. } = self;
         let sigma = training.plan.release("score of the best trial")?.noise_multiplier;
         let std = sigma.get() * training.records_per_unit as f64;
-        let mut best: Option<Trial> = None;
+        let mut best: Option<Trial<Trained>> = None;
         for number in numbers {
             journal.stage("a trial")?;
             let key = self.key.derived("trial", number);
@@ -99,9 +105,7 @@ impl Search<'_> {
             let exact = training.pool.install(|| score(&trained, prepared, self.schema, validation))?;
             let score =
                 Grid::for_values(1.0, validation.len()).release(vec![exact], std, &mut key.stream("score", 0))[0];
-            let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect();
-            let layers = trained.layers.iter().map(|layer| [bits(&layer.weights), bits(&layer.biases)]).collect();
-            let trial = Trial { number, score: score.to_bits(), layers };
+            let trial = Trial { number, score, made: trained };
             best = Some(match best {
                 Some(best) => best.better(trial),
                 None => trial,
