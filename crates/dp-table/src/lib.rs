@@ -45,7 +45,7 @@ pub use guess::{ColumnGuess, Guess, GuessedKind, MISSING_MARKERS, StrayTexts};
 pub use look_alikes::{Difference, LookAlikes, is_invisible};
 pub use memory_source::{MemoryColumn, MemoryTable};
 pub use peers::{Gather, Peers};
-pub use reader::{Row, TableReader};
+pub use reader::{Row, StoredAs, TableReader};
 pub use row_index::RowIndex;
 pub use rows_digest::{RowHasher, RowsDigest};
 pub use schema::{BadRows, Bins, Column, GroupColumn, GroupValues, Label, Schema};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::TableError;
-use crate::reader::Row;
+use crate::reader::{Row, StoredAs};
 
 /// Named columns of one length. Its rows have no copy on a disk but the encoded one.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,6 +92,13 @@ impl MemorySource {
 
     pub(crate) fn columns(&self) -> &[String] {
         &self.table.names
+    }
+
+    pub(crate) fn stored_as(&self, column: usize) -> StoredAs {
+        match self.table.columns.get(column) {
+            Some(MemoryColumn::Numbers(_)) => StoredAs::Number,
+            Some(MemoryColumn::Texts { .. }) | None => StoredAs::Text,
+        }
     }
 
     /// Passes over rows.

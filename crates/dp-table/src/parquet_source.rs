@@ -15,7 +15,7 @@ use parquet::schema::types::ColumnDescriptor;
 use crate::error::TableError;
 use crate::parquet_file::ParquetFile;
 use crate::parquet_pages::SoundPages;
-use crate::reader::{LONGEST_RECORD, Row};
+use crate::reader::{LONGEST_RECORD, Row, StoredAs};
 
 /// Rows that are read ahead.
 const BATCH: usize = 2048;
@@ -93,6 +93,19 @@ impl ParquetSource {
 
     pub(crate) fn columns(&self) -> &[String] {
         &self.columns
+    }
+
+    pub(crate) fn stored_as(&self, column: usize) -> StoredAs {
+        let schema = self.reader.metadata().file_metadata().schema_descr();
+        let (Some(Meaning::Plain), true) = (self.meanings.get(column), column < schema.num_columns()) else {
+            return StoredAs::Text;
+        };
+        match schema.column(column).physical_type() {
+            Physical::BOOLEAN => StoredAs::Truth,
+            Physical::INT32 | Physical::INT64 => StoredAs::Integer,
+            Physical::FLOAT | Physical::DOUBLE => StoredAs::Number,
+            Physical::INT96 | Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY => StoredAs::Text,
+        }
     }
 
     /// Number of rows, as the file says.

@@ -35,6 +35,19 @@ enum OpenFile {
     Memory(MemorySource),
 }
 
+/// How a file stores the values of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoredAs {
+    /// Texts, as all columns of a text file are.
+    Text,
+    /// Whole numbers of up to 64 bits with a sign.
+    Integer,
+    /// Numbers in floating point.
+    Number,
+    /// Truth values.
+    Truth,
+}
+
 /// One row: a text per column, without blanks around it.
 #[derive(Debug, Clone)]
 pub struct Row {
@@ -115,6 +128,16 @@ impl TableReader {
     /// Names of the columns.
     pub fn columns(&self) -> &[String] {
         &self.columns
+    }
+
+    /// How the first file stores the values of a column, by position; as texts if there is no such
+    /// column.
+    pub fn stored_as(&self, column: usize) -> StoredAs {
+        match &self.source {
+            OpenFile::Csv(_) => StoredAs::Text,
+            OpenFile::Parquet(source) => source.stored_as(column),
+            OpenFile::Memory(source) => source.stored_as(column),
+        }
     }
 
     /// Reads the next row; false at the end.

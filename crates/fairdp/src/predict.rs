@@ -1,14 +1,15 @@
 //! Predictions of a released model for a table, written to a file.
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, iter};
 
-use dp_table::{BadRows, TableCounts, TableFiles};
+use dp_table::{BadRows, StoredAs, TableCounts, TableError, TableFiles};
 use serde::Serialize;
 
 use crate::error::{FairdpError, Result};
+use crate::model::Model;
 use crate::output::{self, Readers};
-use crate::predictions::Predictions;
+use crate::predictions::{Cell, Predictions};
 use crate::predictor::Predictor;
 use crate::release::{RELEASE, STATEMENT};
 use crate::verify::model_of_statement;
@@ -27,44 +28,76 @@ pub struct Predicted {
     pub remarks: Vec<String>,
 }
 
-/// Writes one line per row of a table, in its order: `row` (from 1), `prediction`, and `p_<class>`
-/// for every class; as Parquet if the name of the file ends so, else as CSV. The file is for this
-/// user alone. Labels are not needed.
+/// What is asked of a prediction besides its answers.
+#[derive(Debug, Clone, Default)]
+pub struct PredictOptions {
+    /// Refuses a table, and writes nothing, where there would be a [remark](Predicted::remarks).
+    pub is_strict: bool,
+    /// Columns of the table that are carried through, as they are.
+    pub keep: Vec<String>,
+    /// For every row the columns that moved its answer most: how many of them.
+    pub reasons: usize,
+}
+
+/// Writes one line per row of a table, in its order, for this user alone; as Parquet if the name of
+/// the file ends so, else as CSV. Memory does not grow with the table. Labels are not needed.
 ///
-/// A row that does not fit has an empty answer if the model was fitted with `bad_rows = "drop"`. If
-/// `is_strict`, a table is refused, and nothing is written, where there would be a remark.
+/// The columns are `row` (from 1), those that are kept, `prediction`, `p_<class>` for every class,
+/// and `reason_1`, `change_1`, … for reasons: a column, and what it adds to the log-odds of the
+/// answer ([`Model::reasons`](crate::Model::reasons)). A Parquet file has what is kept in the type
+/// of the table: whole numbers, numbers, truth values, else texts.
+///
+/// A row that does not fit has an empty answer if the model was fitted with `bad_rows = "drop"`.
 ///
 /// # Errors
 /// [`FairdpError::File`] for a release that is damaged, or a model other than that of its
-/// statement; [`FairdpError::Table`] with file, line and column for a row that does not fit;
-/// [`FairdpError::UnknownToModel`] with every remark; [`FairdpError::InvalidParameter`] for an
-/// output that is a file of the table, or in a release.
-pub fn predict(folder: &Path, tables: &[String], out: &Path, is_strict: bool) -> Result<Predicted> {
+/// statement; [`FairdpError::Table`] with file, line and column for a row that does not fit, and for
+/// a column to keep that is not there; [`FairdpError::UnknownToModel`] with every remark;
+/// [`FairdpError::InvalidParameter`] for an output that is a file of the table, or in a release, for
+/// two columns of one name, and for reasons of a network or more reasons than columns.
+pub fn predict(folder: &Path, tables: &[String], out: &Path, options: &PredictOptions) -> Result<Predicted> {
     let whole = folder.join(RELEASE);
     let release = if whole.is_dir() { &whole } else { folder };
     let model = model_of_statement(release)?;
+    check_reasons(&model, options.reasons)?;
     let files = TableFiles::new(tables)?;
     refuse_overwriting(out, files.paths())?;
     let mut predictor = Predictor::new(&model, &files)?;
+    let kept = kept_columns(&predictor, &files, &options.keep)?;
+    let columns = columns(&model, &predictor, &kept, options)?;
     let drops_rows = model.encoding().schema().bad_rows == BadRows::Drop;
-    let mut row = 0;
+    let mut row = 0_i64;
     let mut failed = None;
     let written = output::write_with(out, Readers::Owner, |file| {
-        let mut predictions = Predictions::new(out, model.classes(), file)?;
+        let mut predictions = Predictions::new(out, &columns, file)?;
         loop {
             row += 1;
-            match predictor.answer() {
-                Ok(Some((class, probabilities))) => predictions.push(row, Some((class, probabilities)))?,
+            let answer = match predictor.answer() {
+                Ok(Some((class, _))) => Some(class),
                 Ok(None) => break,
-                Err(FairdpError::Table(error)) if drops_rows && error.is_of_one_row() => predictions.push(row, None)?,
+                Err(FairdpError::Table(error)) if drops_rows && error.is_of_one_row() => None,
                 Err(error) => {
                     failed = Some(error);
                     return Err(std::io::Error::other("a row does not fit"));
                 }
+            };
+            let before =
+                iter::once(Cell::Integer(row)).chain(kept.iter().map(|&at| Cell::Text(predictor.row().field(at))));
+            match answer {
+                Some(class) => {
+                    let reasons =
+                        if options.reasons > 0 { predictor.reasons(class, options.reasons) } else { Vec::new() };
+                    let reasons =
+                        reasons.into_iter().flat_map(|(column, change)| [Cell::Text(column), Cell::Number(change)]);
+                    let probabilities = predictor.probabilities().iter().map(|&p| Cell::Number(p));
+                    let answer = iter::once(Cell::Text(&model.classes()[class]));
+                    predictions.push(before.chain(answer).chain(probabilities).chain(reasons))?;
+                }
+                None => predictions.push(before.chain(iter::repeat_with(|| Cell::Empty)).take(columns.len()))?,
             }
         }
         let remarks = predictor.remarks();
-        if is_strict && !remarks.is_empty() {
+        if options.is_strict && !remarks.is_empty() {
             failed = Some(FairdpError::UnknownToModel { remarks });
             return Err(std::io::Error::other("the table is refused"));
         }
@@ -76,6 +109,57 @@ pub fn predict(folder: &Path, tables: &[String], out: &Path, is_strict: bool) ->
     written?;
     let (table, remarks) = (predictor.counts().clone(), predictor.remarks());
     Ok(Predicted { rows: table.rows, answered: table.rows - table.dropped, table, remarks })
+}
+
+fn check_reasons(model: &Model, reasons: usize) -> Result<()> {
+    let n_columns = model.encoding().blocks().len() - 1;
+    if reasons > 0 && !model.is_additive() {
+        let expected = "an additive model: in a network what a column does depends on the others";
+        return Err(FairdpError::invalid("--explain", reasons, expected));
+    }
+    if reasons > n_columns {
+        return Err(FairdpError::invalid(
+            "--explain",
+            reasons,
+            format!("at most {n_columns}, the columns of the model"),
+        ));
+    }
+    Ok(())
+}
+
+/// Positions of the columns that are carried through.
+fn kept_columns(predictor: &Predictor<'_>, files: &TableFiles, keep: &[String]) -> Result<Vec<usize>> {
+    let find = |name: &String| {
+        predictor.columns().iter().position(|column| column == name).ok_or_else(|| {
+            TableError::MissingColumn { path: files.paths()[0].clone(), line: 1, column: name.clone() }.into()
+        })
+    };
+    keep.iter().map(find).collect()
+}
+
+/// Names and types of the columns that are written.
+fn columns(
+    model: &Model,
+    predictor: &Predictor<'_>,
+    kept: &[usize],
+    options: &PredictOptions,
+) -> Result<Vec<(String, StoredAs)>> {
+    let kept = kept.iter().zip(&options.keep).map(|(&at, name)| (name.clone(), predictor.stored_as(at)));
+    let mut columns = vec![("row".to_owned(), StoredAs::Integer)];
+    columns.extend(kept);
+    columns.push(("prediction".into(), StoredAs::Text));
+    columns.extend(model.classes().iter().map(|class| (format!("p_{class}"), StoredAs::Number)));
+    let reason = |k: usize| [(format!("reason_{k}"), StoredAs::Text), (format!("change_{k}"), StoredAs::Number)];
+    columns.extend((1..=options.reasons).flat_map(reason));
+    let twice = |(at, (name, _)): (usize, &(String, StoredAs))| columns[..at].iter().any(|(other, _)| other == name);
+    match columns.iter().enumerate().find(|&column| twice(column)) {
+        None => Ok(columns),
+        Some((_, (name, _))) => Err(FairdpError::invalid(
+            "--keep",
+            name,
+            "columns that are given once, and that no column of the output has the name of",
+        )),
+    }
 }
 
 /// An output has the name of a format, and is no file that is read, under whatever name, nor in a

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use dp_table::StoredAs;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
@@ -14,89 +15,98 @@ use parquet::schema::types::Type;
 /// Rows of one row group.
 const GROUP: usize = 65_536;
 
-/// Rows on their way to a file: `row` from 1, `prediction`, `p_<class>` for every class. Without an
-/// answer all but the first are empty; in Parquet they are null.
-pub(crate) enum Predictions<'a, W: Write + Send> {
-    Csv { lines: csv::Writer<W>, classes: &'a [String], fields: Vec<String> },
-    Parquet { file: SerializedFileWriter<W>, classes: &'a [String], kept: RowGroup },
+/// Rows on their way to a file. In CSV a value that is not there is empty; in Parquet it is null.
+pub(crate) enum Predictions<W: Write + Send> {
+    Csv(csv::Writer<W>),
+    Parquet { file: SerializedFileWriter<W>, columns: Vec<Column>, rows: usize },
 }
 
-/// Rows of the row group that is filled.
-#[derive(Default)]
-pub(crate) struct RowGroup {
-    rows: Vec<i64>,
-    /// For every row 1 if it has an answer, else 0.
+/// One value of a row.
+pub(crate) enum Cell<'a> {
+    /// Not there.
+    Empty,
+    Integer(i64),
+    Number(f64),
+    /// In a column of another type the text of such a value; empty if there is none.
+    Text(&'a str),
+}
+
+/// Values of the row group that is filled.
+pub(crate) struct Column {
+    values: Values,
+    /// For every row 1 if it has a value, else 0.
     levels: Vec<i16>,
-    predictions: Vec<ByteArray>,
-    /// By class.
-    probabilities: Vec<Vec<f64>>,
 }
 
-impl<'a, W: Write + Send> Predictions<'a, W> {
-    pub(crate) fn new(path: &Path, classes: &'a [String], out: W) -> io::Result<Self> {
-        let names = ["row".to_owned(), "prediction".to_owned()].into_iter();
-        let names: Vec<String> = names.chain(classes.iter().map(|class| format!("p_{class}"))).collect();
+enum Values {
+    Integers(Vec<i64>),
+    Numbers(Vec<f64>),
+    Truths(Vec<bool>),
+    Texts(Vec<ByteArray>),
+}
+
+impl<W: Write + Send> Predictions<W> {
+    /// A file with these columns. A text file has them as texts, whatever their type.
+    pub(crate) fn new(path: &Path, columns: &[(String, StoredAs)], out: W) -> io::Result<Self> {
         let is_parquet = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("parquet"));
         if !is_parquet {
             let mut lines = csv::Writer::from_writer(out);
-            lines.write_record(&names)?;
-            return Ok(Self::Csv { lines, classes, fields: Vec::new() });
+            lines.write_record(columns.iter().map(|(name, _)| name))?;
+            return Ok(Self::Csv(lines));
         }
-        let field = |(place, name): (usize, &String)| {
-            let (physical, text) = match place {
-                0 => (Physical::INT64, None),
-                1 => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-                _ => (Physical::DOUBLE, None),
+        let field = |(name, stored_as): &(String, StoredAs)| {
+            let (physical, text) = match stored_as {
+                StoredAs::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+                StoredAs::Integer => (Physical::INT64, None),
+                StoredAs::Number => (Physical::DOUBLE, None),
+                StoredAs::Truth => (Physical::BOOLEAN, None),
             };
             let field = Type::primitive_type_builder(name, physical)
-                .with_repetition(if place == 0 { Repetition::REQUIRED } else { Repetition::OPTIONAL })
+                .with_repetition(Repetition::OPTIONAL)
                 .with_logical_type(text)
                 .build();
             field.map(Arc::new)
         };
-        let fields = names.iter().enumerate().map(field).collect::<Result<_, _>>().map_err(refused)?;
+        let fields = columns.iter().map(field).collect::<Result<_, _>>().map_err(refused)?;
         let schema = Type::group_type_builder("predictions").with_fields(fields).build().map_err(refused)?;
         let properties = Arc::new(WriterProperties::builder().set_created_by("fairdp predict".to_owned()).build());
         let file = SerializedFileWriter::new(out, Arc::new(schema), properties).map_err(refused)?;
-        Ok(Self::Parquet { file, classes, kept: RowGroup::default() })
+        let columns = columns.iter().map(|(_, stored_as)| Column::new(*stored_as)).collect();
+        Ok(Self::Parquet { file, columns, rows: 0 })
     }
 
-    /// A row's class, as a position, and the probabilities of all; `None` if it has no answer.
-    pub(crate) fn push(&mut self, row: u64, answer: Option<(usize, &[f64])>) -> io::Result<()> {
+    /// One value for each column.
+    pub(crate) fn push<'c>(&mut self, cells: impl Iterator<Item = Cell<'c>>) -> io::Result<()> {
         match self {
-            Self::Csv { lines, classes, fields } => {
-                fields.clear();
-                fields.push(row.to_string());
-                match answer {
-                    Some((class, probabilities)) => {
-                        fields.push(classes[class].clone());
-                        fields.extend(probabilities.iter().map(f64::to_string));
+            Self::Csv(lines) => {
+                for cell in cells {
+                    match cell {
+                        Cell::Empty => lines.write_field("")?,
+                        Cell::Integer(value) => lines.write_field(value.to_string())?,
+                        Cell::Number(value) => lines.write_field(value.to_string())?,
+                        Cell::Text(text) => lines.write_field(text)?,
                     }
-                    None => fields.resize(classes.len() + 2, String::new()),
                 }
-                Ok(lines.write_record(&*fields)?)
+                Ok(lines.write_record(None::<&[u8]>)?)
             }
-            Self::Parquet { file, classes, kept } => {
-                kept.rows.push(row.cast_signed());
-                kept.levels.push(i16::from(answer.is_some()));
-                kept.probabilities.resize(classes.len(), Vec::new());
-                if let Some((class, probabilities)) = answer {
-                    kept.predictions.push(ByteArray::from(classes[class].as_str()));
-                    for (column, probability) in kept.probabilities.iter_mut().zip(probabilities) {
-                        column.push(*probability);
-                    }
+            Self::Parquet { file, columns, rows } => {
+                columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(&cell));
+                *rows += 1;
+                if *rows < GROUP {
+                    return Ok(());
                 }
-                if kept.rows.len() < GROUP { Ok(()) } else { kept.write(file).map_err(refused) }
+                *rows = 0;
+                write_group(file, columns).map_err(refused)
             }
         }
     }
 
     pub(crate) fn end(self) -> io::Result<()> {
         match self {
-            Self::Csv { mut lines, .. } => lines.flush(),
-            Self::Parquet { mut file, mut kept, .. } => {
-                if !kept.rows.is_empty() {
-                    kept.write(&mut file).map_err(refused)?;
+            Self::Csv(mut lines) => lines.flush(),
+            Self::Parquet { mut file, mut columns, rows } => {
+                if rows > 0 {
+                    write_group(&mut file, &mut columns).map_err(refused)?;
                 }
                 file.close().map(drop).map_err(refused)
             }
@@ -104,32 +114,63 @@ impl<'a, W: Write + Send> Predictions<'a, W> {
     }
 }
 
-impl RowGroup {
-    fn write<W: Write + Send>(&mut self, file: &mut SerializedFileWriter<W>) -> Result<(), ParquetError> {
-        let mut group = file.next_row_group()?;
-        column::<Int64Type, W>(&mut group, &self.rows, None)?;
-        column::<ByteArrayType, W>(&mut group, &self.predictions, Some(&self.levels))?;
-        for values in &self.probabilities {
-            column::<DoubleType, W>(&mut group, values, Some(&self.levels))?;
+impl Column {
+    fn new(stored_as: StoredAs) -> Self {
+        let values = match stored_as {
+            StoredAs::Text => Values::Texts(Vec::new()),
+            StoredAs::Integer => Values::Integers(Vec::new()),
+            StoredAs::Number => Values::Numbers(Vec::new()),
+            StoredAs::Truth => Values::Truths(Vec::new()),
+        };
+        Self { values, levels: Vec::new() }
+    }
+
+    fn push(&mut self, cell: &Cell<'_>) {
+        fn kept<T>(values: &mut Vec<T>, value: Option<T>) -> bool {
+            let n = values.len();
+            values.extend(value);
+            values.len() > n
         }
-        group.close()?;
-        self.rows.clear();
-        self.levels.clear();
-        self.predictions.clear();
-        self.probabilities.iter_mut().for_each(Vec::clear);
-        Ok(())
+        let is_there = match (&mut self.values, cell) {
+            (Values::Texts(texts), Cell::Text(text)) if !text.is_empty() => kept(texts, Some(ByteArray::from(*text))),
+            (Values::Integers(values), Cell::Integer(value)) => kept(values, Some(*value)),
+            (Values::Integers(values), Cell::Text(text)) => kept(values, text.parse().ok()),
+            (Values::Numbers(values), Cell::Number(value)) => kept(values, Some(*value)),
+            (Values::Numbers(values), Cell::Text(text)) => kept(values, text.parse().ok()),
+            (Values::Truths(values), Cell::Text(text)) => kept(values, text.parse().ok()),
+            _ => false,
+        };
+        self.levels.push(i16::from(is_there));
     }
 }
 
-fn column<T: DataType, W: Write + Send>(
+fn write_group<W: Write + Send>(
+    file: &mut SerializedFileWriter<W>,
+    columns: &mut [Column],
+) -> Result<(), ParquetError> {
+    let mut group = file.next_row_group()?;
+    for Column { values, levels } in columns {
+        match values {
+            Values::Integers(values) => write_column::<Int64Type, W>(&mut group, values, levels)?,
+            Values::Numbers(values) => write_column::<DoubleType, W>(&mut group, values, levels)?,
+            Values::Truths(values) => write_column::<BoolType, W>(&mut group, values, levels)?,
+            Values::Texts(values) => write_column::<ByteArrayType, W>(&mut group, values, levels)?,
+        }
+    }
+    group.close().map(drop)
+}
+
+fn write_column<T: DataType, W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
-    values: &[T::T],
-    levels: Option<&[i16]>,
+    values: &mut Vec<T::T>,
+    levels: &mut Vec<i16>,
 ) -> Result<(), ParquetError> {
     if let Some(mut writer) = group.next_column()? {
-        writer.typed::<T>().write_batch(values, levels, None)?;
+        writer.typed::<T>().write_batch(values, Some(levels), None)?;
         writer.close()?;
     }
+    values.clear();
+    levels.clear();
     Ok(())
 }
 

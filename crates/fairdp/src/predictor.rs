@@ -1,6 +1,6 @@
 //! Answers of a model for the rows of a table, one after another.
 
-use dp_table::{Row, RowEncoder, TableCounts, TableError, TableFiles, TableReader};
+use dp_table::{Row, RowEncoder, StoredAs, TableCounts, TableError, TableFiles, TableReader};
 
 use crate::error::{FairdpError, Result};
 use crate::model::Model;
@@ -69,6 +69,40 @@ impl<'a> Predictor<'a> {
         let group = self.encoder.encode(&self.row, &mut self.features)?;
         self.model.probabilities(self.features.iter().copied().enumerate(), &mut self.probabilities);
         Ok(Some((self.model.decide(&self.probabilities, group), &self.probabilities)))
+    }
+
+    /// Names of the table's columns.
+    pub fn columns(&self) -> &[String] {
+        self.reader.columns()
+    }
+
+    /// How the table stores a column's values, by position.
+    pub fn stored_as(&self, column: usize) -> StoredAs {
+        self.reader.stored_as(column)
+    }
+
+    /// The row that was read last, whether it has an answer or not.
+    pub fn row(&self) -> &Row {
+        &self.row
+    }
+
+    /// The probabilities of the last answer.
+    pub fn probabilities(&self) -> &[f64] {
+        &self.probabilities
+    }
+
+    /// The columns that moved the last answer most, with [how much each
+    /// did](Model::reasons): the largest first, of equals the first in the schema.
+    pub fn reasons(&self, answer: usize, most: usize) -> Vec<(&'a str, f64)> {
+        let blocks = self.model.encoding().blocks();
+        let mut changes = vec![0.0; blocks.len()];
+        self.model.reasons(&self.features, answer, &mut changes);
+        let mut reasons: Vec<(&str, f64)> = blocks.iter().map(|block| &*block.column).zip(changes).collect();
+        // The constant is the same for every row.
+        reasons.pop();
+        reasons.sort_by(|(_, a), (_, b)| b.abs().total_cmp(&a.abs()));
+        reasons.truncate(most);
+        reasons
     }
 
     /// Counts over the rows so far. **Not private.**

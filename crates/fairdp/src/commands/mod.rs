@@ -17,7 +17,7 @@ use self::progress::ProgressDisplay;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand};
 use dp_table::Example;
-use fairdp::{Exit, FairdpError, FitOptions, InitOptions, printable};
+use fairdp::{Exit, FairdpError, FitOptions, InitOptions, PredictOptions, printable};
 
 /// Private and fair models of one's own table.
 #[derive(Parser)]
@@ -43,6 +43,12 @@ enum Command {
         /// The file to write: CSV, or Parquet if its name ends in .parquet.
         #[arg(long)]
         out: PathBuf,
+        /// Columns of the table to carry through, such as an id; separated by commas.
+        #[arg(long, value_delimiter = ',', value_name = "COLUMNS")]
+        keep: Vec<String>,
+        /// The K columns that moved each answer most, with what they add to its log-odds.
+        #[arg(long, value_name = "K", default_value_t = 0, hide_default_value = true)]
+        explain: usize,
         /// Refuses a table with values that are not declared, beyond bounds or missing, where it
         /// would say so.
         #[arg(long)]
@@ -243,8 +249,9 @@ fn execute(command: Command) -> Result<(), Failure> {
             out.write_all(fairdp::init(&args.table, &options)?.as_bytes())?;
         }
         Command::Fit(args) => shared_fit(args, &mut out)?,
-        Command::Predict { folder, table, out: file, strict, json } => {
-            let predicted = fairdp::predict(&folder, &table, &file, strict)?;
+        Command::Predict { folder, table, out: file, keep, explain, strict, json } => {
+            let options = PredictOptions { is_strict: strict, keep, reasons: explain };
+            let predicted = fairdp::predict(&folder, &table, &file, &options)?;
             summary::predicted(&mut out, &predicted, &file, json)?;
         }
         Command::Report { folder } => {

@@ -14,6 +14,7 @@ mod kills;
 mod memory;
 mod methods;
 mod plans;
+mod predictions;
 mod program;
 mod ranks;
 mod releases;
