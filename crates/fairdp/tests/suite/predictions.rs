@@ -105,7 +105,8 @@ fn reasons_of_many_classes() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let class = |i: usize| ["low", "middle", "high"][(i * 7 % 90) / 30];
-    let rows: String = (0..3_000).map(|i| format!("{},{},{}\n", i * 7 % 90, ["a", "b"][i % 2], class(i))).collect();
+    let row = |i: usize| format!("{},{},{}\n", i * 7 % 90, ["a", "b"][i % 2], class(i));
+    let rows: String = (0..3_000).map(row).collect();
     fs::write(here.join("t.csv"), format!("x,town,y\n{rows}")).unwrap();
     let config = done(here, &["init", "t.csv", "--label", "y", "--epsilon", "8"]);
     let config = config.replace("from = \"data\"", "public = true").replace("\"refuse\"", "\"drop\"");
