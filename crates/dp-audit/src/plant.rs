@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use dp_clipping::{AdvanceScale, ClipBatch, ClipError, ClipMethod, Clipped, MethodState};
+use dp_clipping::serde_json::Value;
+use dp_clipping::{AdvanceScale, ClipBatch, ClipError, ClipMethod, Clipped};
 use dp_engine::hook::{self, Substitute};
 use dp_engine::noise::StepNoise;
 use dp_train::TrainError;
@@ -123,6 +124,7 @@ impl Substitute for Planted {
 }
 
 /// A method that scales every gradient as a small one.
+#[derive(Debug)]
 struct Uncapped(Box<dyn ClipMethod>);
 
 impl ClipMethod for Uncapped {
@@ -130,7 +132,7 @@ impl ClipMethod for Uncapped {
         let mut clipped = self.0.clip(batch, rng)?;
         // The method's scale of a record that needs no clipping.
         let norms = vec![f64::MIN_POSITIVE; batch.norms.len()];
-        let uncapped = self.0.clip(&ClipBatch { norms: &norms, groups: batch.groups }, rng)?.scales;
+        let uncapped = self.0.clip(&ClipBatch::new(&norms, batch.groups), rng)?.scales;
         for (scale, uncapped) in clipped.scales.iter_mut().zip(uncapped) {
             *scale = if *scale > 0.0 { uncapped } else { 0.0 };
         }
@@ -141,11 +143,11 @@ impl ClipMethod for Uncapped {
         None
     }
 
-    fn state(&self) -> MethodState {
+    fn state(&self) -> Value {
         self.0.state()
     }
 
-    fn restore(&mut self, state: &MethodState) -> Result<(), ClipError> {
+    fn restore(&mut self, state: &Value) -> Result<(), ClipError> {
         self.0.restore(state)
     }
 }

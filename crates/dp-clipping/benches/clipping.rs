@@ -40,7 +40,7 @@ fn kernels(c: &mut Criterion) {
     let scale = |_: usize, norm: f64| hard.scale(norm);
     let mut sum = vec![0.0_f32; n_params];
 
-    let (_, scales) = clip_and_sum(&view, scale, &mut sum, &execution).expect("lengths fit");
+    let (_, scales) = clip_and_sum(&view, scale, threshold, &mut sum, &execution).expect("lengths fit");
     let expected = ndarray_naive(&array, threshold as f32);
     assert!(sum.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-3), "the kernels disagree with ndarray");
     assert!((100..156).contains(&scales.iter().filter(|&&scale| scale < 1.0).count()), "about half is clipped");
@@ -55,7 +55,7 @@ fn kernels(c: &mut Criterion) {
         b.iter(|| scale_and_sum(&view, black_box(&scales), &mut sum, &execution));
     });
     group.bench_function(BenchmarkId::new("fused", &shape), |b| {
-        b.iter(|| clip_and_sum(&view, scale, &mut sum, &execution));
+        b.iter(|| clip_and_sum(&view, scale, threshold, &mut sum, &execution));
     });
     group.bench_function(BenchmarkId::new("ndarray_naive", &shape), |b| {
         b.iter(|| ndarray_naive(&array, threshold as f32));

@@ -1,16 +1,25 @@
 //! A method's input and output.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     CountQuery,
-    bound::{MAX_SCALE, MIN_SCALE, is_valid_norm},
-    error::ClipError,
+    bound::{MAX_SCALE, MIN_SCALE, breaks, cap, is_valid_norm},
+    error::{ClipError, check, check_lengths},
 };
 
 /// One Poisson batch as a method sees it: never the gradients, only their norms, and the group of
 /// each record.
 ///
 /// **Shapes.** Both slices `[batch]`; empty for a noise-only step.
+///
+/// ```
+/// use dp_clipping::ClipBatch;
+/// let batch = ClipBatch::new(&[0.5, 2.0], &[0, 1]);
+/// assert_eq!((batch.norms[1], batch.groups[1]), (2.0, 1));
+/// ```
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct ClipBatch<'a> {
     /// L2 norm of each per-sample gradient, accurate to about 1e-6 relative.
     pub norms: &'a [f64],
@@ -18,17 +27,15 @@ pub struct ClipBatch<'a> {
     pub groups: &'a [usize],
 }
 
-impl ClipBatch<'_> {
+impl<'a> ClipBatch<'a> {
+    /// A batch of these norms and groups. They are checked by [`ClipMethod::clip`](crate::ClipMethod::clip).
+    pub fn new(norms: &'a [f64], groups: &'a [usize]) -> Self {
+        Self { norms, groups }
+    }
+
     /// Checks lengths and group indices.
     pub(crate) fn validate(&self, n_groups: usize) -> Result<(), ClipError> {
-        if self.norms.len() != self.groups.len() {
-            return Err(ClipError::LengthMismatch {
-                left: "norms",
-                left_len: self.norms.len(),
-                right: "groups",
-                right_len: self.groups.len(),
-            });
-        }
+        check_lengths("norms", self.norms.len(), "groups", self.groups.len())?;
         match self.groups.iter().position(|&group| group >= n_groups) {
             Some(record) => Err(ClipError::GroupOutOfRange { record, group: self.groups[record], n_groups }),
             None => Ok(()),
@@ -44,7 +51,10 @@ impl ClipBatch<'_> {
 }
 
 /// A method's answer to one batch.
-#[derive(Debug, Clone, PartialEq)]
+///
+/// [`Self::new`] makes one. The fields of the same name take counts and thresholds afterwards.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Clipped {
     /// `s_i`, `[batch]`: 0, or between [`Self::MIN_SCALE`] and [`Self::MAX_SCALE`]. `s_i‖g_i‖ ≤
     /// bound·(1 − 2⁻¹⁸)` for every `i`: the headroom covers the rounding of norms, scales and
@@ -64,6 +74,9 @@ pub struct Clipped {
     /// Records whose norm was not a finite number: they contribute nothing to the sum and to the
     /// counts. A diagnostic without noise, not to be released.
     pub n_non_finite: usize,
+    /// Records with a finite norm whose scale was lowered because it broke the method's bound or was
+    /// not a number. Always 0 for methods of this crate. A diagnostic without noise, not to be released.
+    pub n_capped: usize,
 }
 
 impl Clipped {
@@ -71,4 +84,63 @@ impl Clipped {
     pub const MIN_SCALE: f64 = MIN_SCALE;
     /// Largest scale, 2⁹⁶: finite in f32, with room for the product.
     pub const MAX_SCALE: f64 = MAX_SCALE;
+
+    /// The answer with these scales, lowered where the bound of a record's group asks for it. It
+    /// holds no counts and no thresholds.
+    ///
+    /// **Shapes.** `scales`: `[batch]`, `group_bounds`: `[K]`; the largest becomes [`Self::bound`].
+    ///
+    /// **Guarantee.** For every scale and every norm, NaN and ∞ included, `s_i‖g_i‖` is at most the
+    /// bound of the record's group.
+    ///
+    /// # Errors
+    /// [`ClipError::LengthMismatch`] unless there is one scale for each record;
+    /// [`ClipError::GroupOutOfRange`] for a record of a group without a bound;
+    /// [`ClipError::InvalidParameter`] for a bound that is negative or not finite, or for no bounds.
+    ///
+    /// ```
+    /// use dp_clipping::{ClipBatch, Clipped};
+    /// let batch = ClipBatch::new(&[0.5, 3_000.0, f64::NAN], &[0, 1, 1]);
+    /// let clipped = Clipped::new(&batch, vec![1.0; 3], vec![1.0, 2.0])?;
+    /// assert_eq!((clipped.bound, clipped.scales[0], clipped.scales[2]), (2.0, 1.0, 0.0));
+    /// assert!(clipped.scales[1] * 3_000.0 <= 2.0);
+    /// assert_eq!((clipped.n_capped, clipped.n_non_finite), (1, 1));
+    /// # Ok::<(), dp_clipping::ClipError>(())
+    /// ```
+    pub fn new(batch: &ClipBatch<'_>, scales: Vec<f64>, group_bounds: Vec<f64>) -> Result<Self, ClipError> {
+        check("number of group bounds", group_bounds.len() as f64, 1.0.., "at least 1")?;
+        let bound = group_bounds.iter().copied().fold(0.0, f64::max);
+        let mut clipped = Self {
+            scales,
+            bound,
+            group_bounds,
+            queries: Vec::new(),
+            thresholds: Vec::new(),
+            n_non_finite: 0,
+            n_capped: 0,
+        };
+        clipped.enforce(batch)?;
+        Ok(clipped)
+    }
+
+    /// Lowers every scale until the bounds hold for these norms, and counts the records whose scale
+    /// broke them. Any change of `scales`, `bound` or `group_bounds` after [`Self::new`] asks for
+    /// this call before a sum is formed; [`clip_gradients`](crate::clip_gradients) makes it.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn enforce(&mut self, batch: &ClipBatch<'_>) -> Result<(), ClipError> {
+        check_lengths("scales", self.scales.len(), "norms", batch.norms.len())?;
+        batch.validate(self.group_bounds.len())?;
+        for &bound in std::iter::once(&self.bound).chain(&self.group_bounds) {
+            check("bound", bound, 0.0.., "a finite number of at least 0")?;
+        }
+        for ((scale, &norm), &group) in self.scales.iter_mut().zip(batch.norms).zip(batch.groups) {
+            let bound = self.group_bounds[group].min(self.bound);
+            self.n_capped += usize::from(breaks(*scale, norm, bound));
+            *scale = cap(*scale, norm, bound);
+        }
+        self.n_non_finite = batch.norms.iter().filter(|&&norm| !is_valid_norm(norm)).count();
+        Ok(())
+    }
 }

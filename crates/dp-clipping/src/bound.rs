@@ -45,8 +45,8 @@ pub(crate) fn is_valid_norm(norm: f64) -> bool {
 
 /// `scale`, lowered where needed so that `scale·norm` stays below `bound` in floating point.
 ///
-/// **Guarantee.** For every `norm` and `scale`, NaN and ∞ included, the result `r` is 0 or in
-/// [`MIN_SCALE`]..=[`MAX_SCALE`], and `r·norm ≤ bound·(1 − 2⁻¹⁸)` up to the rounding of one
+/// **Guarantee.** For every `norm`, `scale` and `bound`, NaN and ∞ included, the result `r` is 0 or
+/// in [`MIN_SCALE`]..=[`MAX_SCALE`], and `r·norm ≤ bound·(1 − 2⁻¹⁸)` up to the rounding of one
 /// product.
 ///
 /// **Edge cases.** A norm that is NaN, infinite or negative gives 0. A zero norm leaves the scale
@@ -59,8 +59,17 @@ pub(crate) fn cap(scale: f64, norm: f64, bound: f64) -> f64 {
     // `norm` may be 0 or subnormal: the limit is then ∞ and the minimum ignores it.
     let limit = bound * HEADROOM / norm;
     let capped = scale.min(limit).min(MAX_SCALE);
-    // `f64::min` drops a NaN operand, so a NaN scale would come out as the limit.
-    if scale.is_nan() || capped < MIN_SCALE { 0.0 } else { capped }
+    // `f64::min` drops a NaN operand: a NaN scale would come out as the limit, and a NaN bound
+    // would be none.
+    if scale.is_nan() || bound.is_nan() || capped < MIN_SCALE { 0.0 } else { capped }
+}
+
+/// Whether the scale of a usable norm is no number of at least 0, or breaks `scale·norm ≤ bound` by
+/// more than the rounding that [`cap`] allows for.
+pub(crate) fn breaks(scale: f64, norm: f64, bound: f64) -> bool {
+    // A scale beyond the largest is of a vanishing gradient, and is no mistake.
+    let is_within = scale >= 0.0 && scale.min(MAX_SCALE) * norm <= bound * (2.0 - HEADROOM);
+    is_valid_norm(norm) && !is_within
 }
 
 /// Checks a threshold or clipping norm against [`THRESHOLD_RANGE`].
@@ -89,14 +98,25 @@ mod tests {
     fn extreme_norms_stay_bounded() {
         for norm in [0.0, f64::MIN_POSITIVE, 5e-324, 1e-40, 1e-3, 1.0, 1e3, 1e30, 1e300, f64::MAX] {
             for scale in [0.0, 1e-300, 1.0, 1e300, f64::INFINITY, f64::NAN] {
+                assert_eq!(cap(scale, norm, f64::NAN), 0.0, "{scale} {norm}");
                 for bound in [*THRESHOLD_RANGE.start(), 1.0, *THRESHOLD_RANGE.end()] {
                     let capped = cap(scale, norm, bound);
+                    assert_eq!(cap(capped, norm, bound), capped, "{scale} {norm} {bound} again");
                     assert!(capped == 0.0 || (MIN_SCALE..=MAX_SCALE).contains(&capped));
                     assert!(capped * norm <= bound, "{scale} {norm} {bound}: {capped}");
                     assert!(f64::from(capped as f32) * norm <= bound, "{scale} {norm} {bound} in f32");
                 }
             }
         }
+    }
+
+    #[test]
+    fn what_breaks_a_bound_by_hand() {
+        // Exact clipping is capped by the headroom, and is no mistake.
+        assert!(!breaks(0.25, 4.0, 1.0) && cap(0.25, 4.0, 1.0) < 0.25);
+        assert!(!breaks(f64::INFINITY, 0.0, 1.0));
+        assert!(breaks(1.0, 3_000.0, 1.0) && breaks(f64::NAN, 0.5, 1.0) && breaks(-1.0, 0.5, 1.0));
+        assert!(!breaks(1.0, f64::NAN, 1.0));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One method for every combination of rule, controller and weights.
 
 use rand::CryptoRng;
+use serde_json::Value;
 
 use crate::{
     AdvanceScale, ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountQuery, MethodState,
@@ -57,6 +58,8 @@ fn step(
         queries: control.query.into_iter().chain(weighting.query).collect(),
         thresholds: control.thresholds,
         n_non_finite: batch.norms.iter().filter(|&&norm| !is_valid_norm(norm)).count(),
+        // A rule is a formula in real arithmetic: `cap` above is part of the method.
+        n_capped: 0,
     };
     (clipped, control.next)
 }
@@ -86,7 +89,7 @@ pub(crate) fn replay(
 
 /// The queries that a step will make; see [`ClipConfig::queries`].
 pub(crate) fn planned_queries(config: &ClipConfig, context: &PublicContext) -> Vec<CountQuery> {
-    let empty = ClipBatch { norms: &[], groups: &[] };
+    let empty = ClipBatch::new(&[], &[]);
     let (clipped, _) = step(config, context, config.controller.initial_threshold(), &empty, &mut Planned);
     clipped.queries.into_iter().map(|query| CountQuery { released: Vec::new(), ..query }).collect()
 }
@@ -109,11 +112,12 @@ impl ClipMethod for CombinedMethod {
         Some(AdvanceScale { rule: self.config.rule, threshold })
     }
 
-    fn state(&self) -> MethodState {
-        MethodState { config: self.config, steps: self.steps, threshold: self.threshold }
+    fn state(&self) -> Value {
+        MethodState { config: self.config, steps: self.steps, threshold: self.threshold }.to_value()
     }
 
-    fn restore(&mut self, state: &MethodState) -> Result<(), ClipError> {
+    fn restore(&mut self, state: &Value) -> Result<(), ClipError> {
+        let state = MethodState::from_value(state)?;
         if state.config != self.config {
             return Err(ClipError::StateMismatch { what: "configuration" });
         }

@@ -112,7 +112,7 @@ impl ClipConfig {
         self.validate()?;
         context.validate()?;
         let mut method = CombinedMethod::new(*self, *context);
-        method.restore(state)?;
+        method.restore(&state.to_value())?;
         combined::replay(self, context, state.threshold, batch, released)
     }
 

@@ -15,6 +15,9 @@ use crate::{
 /// that are all alike exceed it by 8e-4. If you need the bound in f32, calibrate the noise to that
 /// much more, or sum in f64.
 ///
+/// The bound is that of the method's answer, whatever its scales are: a scale that breaks it is
+/// lowered, and [`Clipped::n_capped`] counts the record.
+///
 /// One pass over memory where the method knows its scales in advance
 /// ([`ClipMethod::scale_in_advance`]), else two.
 ///
@@ -24,15 +27,15 @@ use crate::{
 ///
 /// # Errors
 /// [`ClipError::LengthMismatch`] and [`ClipError::GroupOutOfRange`] for inputs that do not fit
-/// together.
+/// together; [`ClipError::InvalidParameter`] for a bound that is negative or not finite.
 ///
 /// ```
 /// use dp_clipping::{PresetParams, PublicContext, clip_gradients, kernels::{Execution, Gradients}, registry};
-/// use rand::SeedableRng;
+/// use dp_clipping::rand::SeedableRng;
 /// let context = PublicContext { n_groups: 1, expected_batch_size: 2.0, noise_multiplier: 1.0 };
 /// let mut method = registry::find("dpsgd")?.config(&PresetParams::default()).build(&context)?;
 /// let gradients = Gradients::from_slice(&[3.0_f32, 4.0, 0.3, 0.4], 2)?;
-/// let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(7);
+/// let mut rng = dp_clipping::rand_chacha::ChaCha20Rng::seed_from_u64(7);
 /// let mut sum = [0.0; 2];
 /// let clipped = clip_gradients(&mut *method, &gradients, &[0, 0], &mut rng, &mut sum, &Execution::default())?;
 /// assert_eq!(clipped.bound, 1.0);
@@ -55,15 +58,24 @@ pub fn clip_gradients<T: Element>(
     let in_advance: Option<Vec<AdvanceScale>> = groups.iter().map(|&group| method.scale_in_advance(group)).collect();
     let Some(in_advance) = in_advance else {
         let norms = norms(gradients, execution);
-        let clipped = method.clip(&ClipBatch { norms: &norms, groups }, rng)?;
+        let clipped = bounded(method, &ClipBatch::new(&norms, groups), rng)?;
         scale_and_sum(gradients, &clipped.scales, sum, execution)?;
         return Ok(clipped);
     };
-    let (norms, scales) = clip_and_sum(gradients, |record, norm| in_advance[record].scale(norm), sum, execution)?;
-    let clipped = method.clip(&ClipBatch { norms: &norms, groups }, rng)?;
+    let bound = in_advance.iter().map(AdvanceScale::bound).fold(0.0, f64::max);
+    let scale = |record: usize, norm| in_advance[record].scale(norm);
+    let (norms, scales) = clip_and_sum(gradients, scale, bound, sum, execution)?;
+    let clipped = bounded(method, &ClipBatch::new(&norms, groups), rng)?;
     if clipped.scales != scales {
-        // The method did not keep its word; what `clip` says is what counts.
+        // The method did not keep its word; its answer counts.
         scale_and_sum(gradients, &clipped.scales, sum, execution)?;
     }
+    Ok(clipped)
+}
+
+/// The method's answer, held to its own bounds.
+fn bounded(method: &mut dyn ClipMethod, batch: &ClipBatch<'_>, rng: &mut dyn CryptoRng) -> Result<Clipped, ClipError> {
+    let mut clipped = method.clip(batch, rng)?;
+    clipped.enforce(batch)?;
     Ok(clipped)
 }

@@ -22,8 +22,14 @@ mod rules;
 mod simd;
 mod weights;
 
+/// The version whose array views [`kernels::Gradients::from_view`] takes.
+pub use ndarray;
 /// The version whose generators the methods take: `dp_clipping::rand::CryptoRng`.
 pub use rand;
+/// Generators of that version: `dp_clipping::rand_chacha::ChaCha20Rng`.
+pub use rand_chacha;
+/// The version whose `Value` holds the state of a method.
+pub use serde_json;
 
 pub use batch::{ClipBatch, Clipped};
 pub use config::ClipConfig;

@@ -37,7 +37,7 @@ fn the_sum_is_the_scaled_sum_of_every_method() {
                 clip_gradients(&mut *direct, &gradients, &groups, &mut rng, &mut sum, &Execution::default()).unwrap();
 
             let norms = norms(&gradients, &Execution::default());
-            let expected = reference.clip(&ClipBatch { norms: &norms, groups: &groups }, &mut reference_rng).unwrap();
+            let expected = reference.clip(&ClipBatch::new(&norms, &groups), &mut reference_rng).unwrap();
             assert_eq!(clipped, expected, "{}", entry.name);
             assert_eq!(clipped.n_non_finite, 1);
             for (j, &actual) in sum.iter().enumerate() {

@@ -93,7 +93,7 @@ fn check_shape<T: Element>(n_records: usize, n_params: usize, tolerance: f64) {
 
         let mut fused = vec![T::from_f64(f64::NAN); n_params];
         let scale = |_: usize, norm: f64| hard(3.0).scale(norm);
-        let (fused_norms, fused_scales) = clip_and_sum(&view, scale, &mut fused, &execution).unwrap();
+        let (fused_norms, fused_scales) = clip_and_sum(&view, scale, 3.0, &mut fused, &execution).unwrap();
         assert_eq!(fused_norms, actual);
         check_sum(&fused, &array, &fused_scales, tolerance * 8.0);
     }
@@ -125,7 +125,7 @@ fn fixed_order_gives_the_same_bits_for_any_number_of_threads() {
     let view = Gradients::from_view(&array).unwrap();
     let run = |execution: &Execution| {
         let mut sum = vec![0.0; 20_000];
-        clip_and_sum(&view, |_, norm| hard(1.0).scale(norm), &mut sum, execution).unwrap();
+        clip_and_sum(&view, |_, norm| hard(1.0).scale(norm), 1.0, &mut sum, execution).unwrap();
         sum.iter().map(|x| x.to_bits()).collect::<Vec<_>>()
     };
     let fixed: Vec<_> = executions().iter().filter(|e| e.sum_order == SumOrder::Fixed).map(run).collect();
@@ -179,7 +179,7 @@ fn special_values_reach_nothing() {
 
         let mut sum = vec![0.0; 20];
         let scale = |_, norm| hard(1.0).scale(norm);
-        let (_, scales) = clip_and_sum(&view, scale, &mut sum, &execution).unwrap();
+        let (_, scales) = clip_and_sum(&view, scale, 1.0, &mut sum, &execution).unwrap();
         assert_eq!((scales[1], scales[2]), (0.0, 0.0));
         // The scale of 1e200 would be below the smallest f32 and is 0; the last row reaches the
         // threshold: 1/√20 in each place.
@@ -283,7 +283,7 @@ proptest! {
     fn a_clipped_record_is_within_the_bound(bits in prop::collection::vec(any::<f32>(), 1..200), bound in 1e-6..1e6) {
         let view = Gradients::from_slice(&bits, bits.len()).unwrap();
         let mut sum = vec![0.0_f32; bits.len()];
-        clip_and_sum(&view, |_, norm| hard(bound).scale(norm), &mut sum, &Execution::default()).unwrap();
+        clip_and_sum(&view, |_, norm| hard(bound).scale(norm), bound, &mut sum, &Execution::default()).unwrap();
         let length = sum.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
         prop_assert!(length <= bound, "{length} > {bound}");
     }

@@ -41,12 +41,12 @@ fn run(
 ) -> (MethodState, Clipped) {
     let mut method = config.build(context).unwrap();
     let (norms, groups) = columns(records, context.n_groups);
-    let batch = ClipBatch { norms: &norms, groups: &groups };
+    let batch = ClipBatch::new(&norms, &groups);
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     for _ in 0..warm_up {
         method.clip(&batch, &mut rng).unwrap();
     }
-    let state = method.state();
+    let state = MethodState::from_value(&method.state()).unwrap();
     (state, method.clip(&batch, &mut rng).unwrap())
 }
 
@@ -88,16 +88,16 @@ proptest! {
         // Both steps start from the same state: what the steps before released is the same.
         let (state, base) = run(&config, &context, &records, seed, 2);
         let mut method = config.build(&context).unwrap();
-        method.restore(&state).unwrap();
+        method.restore(&state.to_value()).unwrap();
         let (norms, groups) = columns(&more, context.n_groups);
-        let batch = ClipBatch { norms: &norms, groups: &groups };
+        let batch = ClipBatch::new(&norms, &groups);
 
         // The counts, with the same noise.
         let same_noise = |records: &[Record]| {
             let mut method = config.build(&context).unwrap();
-            method.restore(&state).unwrap();
+            method.restore(&state.to_value()).unwrap();
             let (norms, groups) = columns(records, context.n_groups);
-            method.clip(&ClipBatch { norms: &norms, groups: &groups }, &mut ChaCha20Rng::seed_from_u64(seed)).unwrap()
+            method.clip(&ClipBatch::new(&norms, &groups), &mut ChaCha20Rng::seed_from_u64(seed)).unwrap()
         };
         let (without, with) = (same_noise(&records), same_noise(&more));
         for (a, b) in without.queries.iter().zip(&with.queries) {
@@ -128,7 +128,7 @@ proptest! {
         let (norms, groups) = columns(&records, context.n_groups);
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         for _ in 0..10 {
-            let clipped = method.clip(&ClipBatch { norms: &norms, groups: &groups }, &mut rng).unwrap();
+            let clipped = method.clip(&ClipBatch::new(&norms, &groups), &mut rng).unwrap();
             prop_assert!(clipped.bound.is_finite() && clipped.bound > 0.0);
             prop_assert!(clipped.thresholds.iter().all(|threshold| Controller::THRESHOLD_RANGE.contains(threshold)));
             prop_assert_eq!(clipped.group_bounds.len(), context.n_groups);
@@ -145,7 +145,11 @@ proptest! {
                     prop_assert_eq!(scale, 0.0);
                 }
             }
-            prop_assert_eq!(clipped.n_non_finite, n_non_finite);
+            prop_assert_eq!((clipped.n_non_finite, clipped.n_capped), (n_non_finite, 0));
+            // A sum is formed of the scales as they are: a method of this crate keeps its bounds.
+            let mut enforced = clipped.clone();
+            enforced.enforce(&ClipBatch::new(&norms, &groups)).unwrap();
+            prop_assert_eq!(enforced, clipped);
         }
     }
 
@@ -194,13 +198,14 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let (state, expected) = run(&config, &context, &records, seed, 3);
-        let json = serde_json::to_string(&state).unwrap();
+        let json = state.to_value().to_string();
+        prop_assert_eq!(serde_json::from_str::<MethodState>(&json).unwrap(), state);
         let mut method = config.build(&context).unwrap();
         method.restore(&serde_json::from_str(&json).unwrap()).unwrap();
         // Bring a generator to the same point.
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let (norms, groups) = columns(&records, context.n_groups);
-        let batch = ClipBatch { norms: &norms, groups: &groups };
+        let batch = ClipBatch::new(&norms, &groups);
         let mut warm = config.build(&context).unwrap();
         for _ in 0..3 {
             warm.clip(&batch, &mut rng).unwrap();
@@ -232,7 +237,7 @@ fn a_million_norms_per_method() {
                 .map(|i| if i < special.len() { special[i] } else { rng.random_range(-745.0..709.0_f64).exp() })
                 .collect();
             let groups: Vec<usize> = (0..1000).map(|_| rng.random_range(0..2)).collect();
-            let clipped = method.clip(&ClipBatch { norms: &norms, groups: &groups }, &mut rng).unwrap();
+            let clipped = method.clip(&ClipBatch::new(&norms, &groups), &mut rng).unwrap();
             for ((&scale, &norm), &group) in clipped.scales.iter().zip(&norms).zip(&groups) {
                 assert!(
                     scale == 0.0 || (Clipped::MIN_SCALE..=Clipped::MAX_SCALE).contains(&scale),

@@ -71,7 +71,7 @@ pub fn measure(settings: &Settings) -> anyhow::Result<Measured> {
     let hard = AdvanceScale { rule: ScaleRule::Hard, threshold };
     let scale = |_: usize, norm: f64| hard.scale(norm);
     let mut sum = vec![0.0_f32; params];
-    let (_, scales) = clip_and_sum(&view, scale, &mut sum, &execution)?;
+    let (_, scales) = clip_and_sum(&view, scale, threshold, &mut sum, &execution)?;
     check(&sum, ndarray_naive(&matrix, threshold as f32).as_slice().unwrap_or_default(), "ndarray")?;
     check(&sum, &candle(&tensor, threshold)?.to_vec1()?, "candle")?;
     scale_and_sum(&view, &scales, &mut sum, &execution)?;
@@ -83,7 +83,7 @@ pub fn measure(settings: &Settings) -> anyhow::Result<Measured> {
         seconds[0].push(time(|| stream_read(&data, &execution)));
         seconds[1].push(time(|| norms(&view, &execution)));
         seconds[2].push(time(|| scale_and_sum(&view, &scales, &mut sum, &execution)));
-        seconds[3].push(time(|| clip_and_sum(&view, scale, &mut sum, &execution)));
+        seconds[3].push(time(|| clip_and_sum(&view, scale, threshold, &mut sum, &execution)));
         // The peers are twenty times slower: they take every fourth turn.
         if round % 4 == 0 {
             seconds[4].push(time(|| ndarray_naive(&matrix, threshold as f32)));

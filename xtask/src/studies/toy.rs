@@ -153,7 +153,7 @@ fn descend(
     for _ in 0..steps {
         let gradients: Vec<f64> = points.iter().map(|x| estimate - x).collect();
         let norms: Vec<f64> = gradients.iter().map(|gradient| gradient.abs()).collect();
-        let clipped = clip.clip(&ClipBatch { norms: &norms, groups: &groups }, rng)?;
+        let clipped = clip.clip(&ClipBatch::new(&norms, &groups), rng)?;
         let sum: f64 = clipped.scales.iter().zip(&gradients).map(|(scale, gradient)| scale * gradient).sum();
         estimate -= LEARNING_RATE * sum / context.expected_batch_size;
         run.estimates.push(estimate);

@@ -2,9 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use dp_clipping::serde_json::Value;
 use dp_clipping::{
-    ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountNoise, MethodEntry, MethodState,
-    PresetParams, PublicContext, Weights,
+    ClipBatch, ClipConfig, ClipError, ClipMethod, Clipped, Controller, CountNoise, MethodEntry, PresetParams,
+    PublicContext, Weights,
 };
 use dp_train::{Result, TrainError};
 use rand::CryptoRng;
@@ -94,6 +95,7 @@ pub(super) struct Seen {
 }
 
 /// A method whose releases are noted, with a fault or without.
+#[derive(Debug)]
 pub(super) struct Watched {
     inner: Box<dyn ClipMethod>,
     plant: Option<Plant>,
@@ -154,11 +156,11 @@ impl ClipMethod for Watched {
         Ok(clipped)
     }
 
-    fn state(&self) -> MethodState {
+    fn state(&self) -> Value {
         self.inner.state()
     }
 
-    fn restore(&mut self, state: &MethodState) -> Result<(), ClipError> {
+    fn restore(&mut self, state: &Value) -> Result<(), ClipError> {
         self.inner.restore(state)
     }
 }

@@ -15,7 +15,7 @@ fn check<T: Element>(values: &[T], n_params: usize, bound: f64, epsilon: f64, th
     let hard = AdvanceScale { rule: ScaleRule::Hard, threshold: bound };
     let scale = |_: usize, norm: f64| hard.scale(norm);
     let mut fused = vec![T::from_f64(1.0); n_params];
-    let (fused_norms, scales) = clip_and_sum(&gradients, scale, &mut fused, &execution).expect("lengths fit");
+    let (fused_norms, scales) = clip_and_sum(&gradients, scale, bound, &mut fused, &execution).expect("lengths fit");
     let plain_norms = norms(&gradients, &execution);
     assert!(fused_norms.iter().zip(&plain_norms).all(|(a, b)| a == b || (a.is_nan() && b.is_nan())));
     let mut two_passes = vec![T::from_f64(1.0); n_params];

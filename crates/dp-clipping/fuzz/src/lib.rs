@@ -49,7 +49,7 @@ pub fn check(controller: Controller, s: &Surroundings) {
     let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(s.seed);
     for _ in 0..=s.steps % 8 {
         let clipped =
-            method.clip(&ClipBatch { norms: &norms, groups: &groups }, &mut rng).expect("the batch is well formed");
+            method.clip(&ClipBatch::new(&norms, &groups), &mut rng).expect("the batch is well formed");
         assert!(clipped.bound.is_finite() && clipped.bound > 0.0);
         assert!(clipped.thresholds.iter().all(|threshold| Controller::THRESHOLD_RANGE.contains(threshold)));
         for ((&scale, &norm), &group) in clipped.scales.iter().zip(&norms).zip(&groups) {

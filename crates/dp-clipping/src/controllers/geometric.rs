@@ -79,7 +79,8 @@ mod tests {
     use rand_chacha::ChaCha20Rng;
 
     fn noiseless(norms: &[f64], limit: f64, counted: Counted, bits: Bits) -> f64 {
-        let batch = ClipBatch { norms, groups: &vec![0; norms.len()] };
+        let groups = vec![0; norms.len()];
+        let batch = ClipBatch::new(norms, &groups);
         let mut rng = ChaCha20Rng::seed_from_u64(0);
         release_fraction(limit, (counted, bits), 0.0, &batch, 4.0, &mut Fresh(&mut rng)).0
     }

@@ -6,36 +6,40 @@ use super::{
     lanes::Lanes,
     norm::{N_STREAMS, Streams, finish_squares, norm_of, square_into, streams, sum_of_squares_lanes},
 };
-use crate::{ClipError, error::check_lengths};
+use crate::{
+    ClipError,
+    bound::cap,
+    error::{check, check_lengths},
+};
 
 /// Parts of a batch under [`SumOrder::Fixed`], whatever the number of threads.
 const FIXED_PARTS: usize = 8;
 
 /// Norms, scales and `out[j] = Σ_i s_i·gradients[i, j]` in one pass, for a scale that follows from
-/// the record alone.
+/// the record alone. A scale with `scale·norm` above `bound` is lowered.
 ///
 /// While one row is added from the cache, the next one is read from memory and squared. It pays
 /// where two rows and the totals fit in the second-level cache (about 100 000 parameters).
 ///
 /// **Shapes.** `out`: `[params]`, overwritten. Returns norms and scales, `[batch]` each.
 ///
-/// **Edge cases.** `scale(i, norm)` is called for every record, also for a norm that is not finite,
-/// and must then give 0 (as [`AdvanceScale`](crate::AdvanceScale) does); a row with scale 0 is not added.
+/// **Edge cases.** A norm that is not finite, and a scale that is negative or NaN, give scale 0. A
+/// row with scale 0 is not added.
 ///
-/// **Headroom.** Nothing here bounds a row: the scale does. [`AdvanceScale`](crate::AdvanceScale) leaves
-/// 2⁻¹⁸ (four millionths) of the bound free, which covers the rounding of the norm, of the scale and of each
-/// product three times over, so a capped row's contribution stays within the bound in f32 too.
-/// Compared with exact clipping, sums are smaller by that share.
+/// **Headroom.** The limit is `bound·(1 − 2⁻¹⁸)`: four millionths of the bound stay free, which covers
+/// the rounding of the norm, of the scale and of each product three times over. A row's contribution
+/// therefore stays within the bound in f32 too. Compared with exact clipping, sums are smaller by
+/// that share.
 ///
 /// # Errors
-/// [`ClipError::LengthMismatch`] if a length does not fit.
+/// [`ClipError::LengthMismatch`] if a length does not fit; [`ClipError::InvalidParameter`] for a bound
+/// that is negative or not finite.
 ///
 /// ```
-/// use dp_clipping::{AdvanceScale, ScaleRule, kernels::{Execution, Gradients, clip_and_sum}};
+/// use dp_clipping::kernels::{Execution, Gradients, clip_and_sum};
 /// let gradients = Gradients::from_slice(&[3.0, 4.0, 0.3, 0.4], 2)?;
 /// let mut sum = [0.0_f64; 2];
-/// let hard = AdvanceScale { rule: ScaleRule::Hard, threshold: 1.0 };
-/// let (norms, scales) = clip_and_sum(&gradients, |_, norm| hard.scale(norm), &mut sum, &Execution::default())?;
+/// let (norms, scales) = clip_and_sum(&gradients, |_, _| 1.0, 1.0, &mut sum, &Execution::default())?;
 /// assert_eq!((norms[0], scales[1]), (5.0, 1.0));
 /// assert!((sum[0] - 0.9).abs() < 1e-5 && (sum[1] - 1.2).abs() < 1e-5);
 /// # Ok::<(), dp_clipping::ClipError>(())
@@ -43,10 +47,13 @@ const FIXED_PARTS: usize = 8;
 pub fn clip_and_sum<T: Element>(
     gradients: &Gradients<'_, T>,
     scale: impl Fn(usize, f64) -> f64 + Sync,
+    bound: f64,
     out: &mut [T],
     execution: &Execution,
 ) -> Result<(Vec<f64>, Vec<f64>), ClipError> {
     check_lengths("out", out.len(), "parameters", gradients.n_params())?;
+    check("bound", bound, 0.0.., "a finite number of at least 0")?;
+    let scale = |record: usize, norm: f64| cap(scale(record, norm), norm, bound);
     let rows = gradients.rows();
     let n_threads = execution.threads_for(size_of_val(out) * rows.len());
     let n_parts = match execution.sum_order {

@@ -13,7 +13,8 @@ use crate::ClipError;
 /// use dp_clipping::kernels::Gradients;
 /// let gradients = Gradients::from_slice(&[3.0_f32, 4.0, 0.0, 1.0], 2)?;
 /// assert_eq!((gradients.n_records(), gradients.n_params()), (2, 2));
-/// assert_eq!(gradients.row(1), [0.0, 1.0]);
+/// assert_eq!(gradients.row(1), Some(&[0.0, 1.0][..]));
+/// assert_eq!(gradients.row(2), None);
 /// # Ok::<(), dp_clipping::ClipError>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -69,6 +70,7 @@ impl<'a, T: Element> Gradients<'a, T> {
     ///
     /// ```
     /// use dp_clipping::kernels::{Gradients, Execution, norms};
+    /// use dp_clipping::ndarray;
     /// let array = ndarray::array![[3.0, 4.0, 9.0], [0.0, 1.0, 9.0]];
     /// let gradients = Gradients::from_view(array.slice(ndarray::s![.., ..2]))?;
     /// assert_eq!(norms(&gradients, &Execution::default()), [5.0, 1.0]);
@@ -107,12 +109,9 @@ impl<'a, T: Element> Gradients<'a, T> {
         self.n_params
     }
 
-    /// Gradient of one record.
-    ///
-    /// # Panics
-    /// If there is no such record.
-    pub fn row(&self, record: usize) -> &'a [T] {
-        self.rows[record]
+    /// Gradient of one record; `None` if there is no such record.
+    pub fn row(&self, record: usize) -> Option<&'a [T]> {
+        self.rows.get(record).copied()
     }
 
     pub(super) fn rows(&self) -> &[&'a [T]] {

@@ -30,8 +30,8 @@ use crate::{
 ///
 /// ```
 /// use dp_clipping::kernels::{Execution, add_noise};
-/// use rand::SeedableRng;
-/// let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(1);
+/// use dp_clipping::rand::SeedableRng;
+/// let mut rng = dp_clipping::rand_chacha::ChaCha20Rng::seed_from_u64(1);
 /// let mut values = vec![0.0_f32; 10_000];
 /// add_noise(&mut values, 2.0, &mut rng, &Execution::default())?;
 /// let variance = values.iter().map(|v| v * v).sum::<f32>() / 10_000.0;

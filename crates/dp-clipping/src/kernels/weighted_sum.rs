@@ -19,6 +19,9 @@ const N_ROWS: usize = 8;
 ///
 /// **Shapes.** `scales`: `[batch]`, `out`: `[params]`, overwritten.
 ///
+/// **Sensitivity.** A record adds `|scales[i]|` times its norm: the caller's scales bound it, and nothing
+/// here does. [`Clipped::enforce`](crate::Clipped::enforce) lowers scales to a bound.
+///
 /// **Edge cases.** A row with scale 0 is not read, so its NaN or ∞ reaches nothing. No rows give
 /// zeros.
 ///

@@ -38,7 +38,7 @@ pub(crate) mod tests {
 
     /// One step with a seeded generator.
     pub(crate) fn step(method: &mut dyn ClipMethod, norms: &[f64], groups: &[usize]) -> Clipped {
-        method.clip(&ClipBatch { norms, groups }, &mut ChaCha20Rng::seed_from_u64(1)).unwrap()
+        method.clip(&ClipBatch::new(norms, groups), &mut ChaCha20Rng::seed_from_u64(1)).unwrap()
     }
 
     /// Equal but for the headroom under the bound.

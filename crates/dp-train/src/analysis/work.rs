@@ -126,11 +126,11 @@ impl Subject<'_> {
         let groups: Vec<usize> = rows.iter().map(|&row| self.records.groups()[row]).collect();
         let mut norms = worker.norms(self.records, &rows, self.settings.micro_batch)?;
         let mut clipping = self.clipping.build(self.plan.context())?;
-        clipping.restore(method)?;
+        clipping.restore(&method.to_value())?;
         let expected_batch_size = self.plan.expected_batch_size();
         let batch = Usable { rows: &rows, norms: &mut norms };
         let addition = worker.regularise(clipping.as_ref(), self.records, batch, expected_batch_size)?;
-        let clipped = clipping.clip(&ClipBatch { norms: &norms, groups: &groups }, rng)?;
+        let clipped = clipping.clip(&ClipBatch::new(&norms, &groups), rng)?;
         let ones = vec![1.0; rows.len()];
         let mut sums =
             worker.weighted_sums(self.records, &rows, [&ones, &clipped.scales], self.settings.micro_batch)?;

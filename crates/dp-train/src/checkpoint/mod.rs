@@ -137,7 +137,7 @@ impl Trainer<'_> {
             data,
             execution: ExecutionState::of(&self.execution, self.plan.certified()),
             counts: self.counts,
-            method: self.method.as_ref().map(|method| method.state()),
+            method: self.method_state()?,
             streams: self.streams.named().map(|(name, rng)| (name.to_owned(), StreamState::of(rng))).into(),
             private: self.streams.is_private,
             ledger: self.ledger.clone(),
@@ -209,7 +209,7 @@ impl Trainer<'_> {
             self.optimiser.moments().map(|(name, _)| read(Group::Moment(name))).collect::<Result<Vec<_>>>()?;
         let best = header.patience.best_loss.map(|loss| read(Group::Best).map(|best| (loss, best))).transpose()?;
         match (&mut self.method, &header.method) {
-            (Some(method), Some(state)) => method.restore(state)?,
+            (Some(method), Some(state)) => method.restore(&state.to_value())?,
             (None, None) => {}
             _ => return Err(refuse("the clipping method's state does not fit the configuration".to_owned())),
         }

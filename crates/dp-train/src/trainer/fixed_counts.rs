@@ -7,12 +7,14 @@ use dp_clipping::{
 use dp_engine::DropoutKey;
 use rand::{CryptoRng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
+use serde_json::Value;
 
 use crate::error::{Result, TrainError};
 use crate::plan::Plan;
 
 /// The method of a configuration in a given state, at a step whose counts were released before: the
 /// sensitivity of the sum is a statement given these.
+#[derive(Debug)]
 pub(super) struct FixedCounts {
     context: PublicContext,
     state: MethodState,
@@ -27,7 +29,7 @@ impl FixedCounts {
     /// given to a method without memory.
     pub(super) fn new(context: &PublicContext, state: &MethodState, released: &[Vec<f64>]) -> Result<Self> {
         let mut method = state.config.build(context)?;
-        method.restore(state)?;
+        method.restore(&state.to_value())?;
         Ok(Self { context: *context, state: state.clone(), released: released.to_vec(), method })
     }
 }
@@ -41,13 +43,13 @@ impl ClipMethod for FixedCounts {
         self.method.scale_in_advance(group)
     }
 
-    fn state(&self) -> MethodState {
-        self.state.clone()
+    fn state(&self) -> Value {
+        self.state.to_value()
     }
 
-    fn restore(&mut self, state: &MethodState) -> Result<(), ClipError> {
+    fn restore(&mut self, state: &Value) -> Result<(), ClipError> {
         self.method.restore(state)?;
-        self.state = state.clone();
+        self.state = MethodState::from_value(state)?;
         Ok(())
     }
 }
@@ -64,10 +66,10 @@ pub(super) fn exact_counts(
 ) -> Result<Vec<CountQuery>> {
     let config = without_count_noise(state.config);
     let mut method = config.build(context)?;
-    method.restore(&MethodState { config, ..*state })?;
+    method.restore(&MethodState { config, ..*state }.to_value())?;
     // Multiplied by 0: what is drawn does not matter.
     let mut rng = ChaCha20Rng::seed_from_u64(0);
-    Ok(method.clip(&ClipBatch { norms, groups }, &mut rng)?.queries)
+    Ok(method.clip(&ClipBatch::new(norms, groups), &mut rng)?.queries)
 }
 
 /// The public and released values of a step. A neighbour must share them to be compared with the
@@ -94,7 +96,7 @@ impl FixedStep {
         let Some(privacy) = &plan.config().privacy else {
             return Err(TrainError::mismatch("plan of an audited step", "a private one", "one without privacy"));
         };
-        let threshold = privacy.clipping.build(plan.context())?.state().threshold;
+        let threshold = MethodState::from_value(&privacy.clipping.build(plan.context())?.state())?.threshold;
         Self::at(plan, privacy.clipping, threshold, dropout, value)
     }
 
@@ -154,11 +156,11 @@ mod tests {
     #[test]
     fn fixed_counts_give_the_scales_of_the_step_that_released_them() {
         let context = PublicContext { n_groups: 2, expected_batch_size: 3.0, noise_multiplier: 1.0 };
-        let batch = ClipBatch { norms: &[0.5, 3.0, f64::NAN, 2.0], groups: &[0, 1, 1, 0] };
+        let batch = ClipBatch::new(&[0.5, 3.0, f64::NAN, 2.0], &[0, 1, 1, 0]);
         let mut rng = ChaCha20Rng::seed_from_u64(4);
         for entry in registry::methods() {
             let mut method = entry.config(&PresetParams::default()).build(&context).unwrap();
-            let state = method.state();
+            let state = MethodState::from_value(&method.state()).unwrap();
             let clipped = method.clip(&batch, &mut rng).unwrap();
             let released: Vec<Vec<f64>> = clipped.queries.iter().map(|query| query.released.clone()).collect();
             let mut fixed = FixedCounts::new(&context, &state, &released).unwrap();

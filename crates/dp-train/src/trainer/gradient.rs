@@ -139,7 +139,7 @@ impl Trainer<'_> {
             return Ok(Weighting { scales, ..Weighting::default() });
         };
         let Clipped { scales, bound, group_bounds, queries, thresholds, .. } =
-            method.clip(&ClipBatch { norms: &pass.norms, groups: &pass.groups }, &mut self.streams.counts)?;
+            method.clip(&ClipBatch::new(&pass.norms, &pass.groups), &mut self.streams.counts)?;
         let made: Vec<f64> = queries.iter().map(|query| query.noise_multiplier).collect();
         let announced = self.plan.count_noise_multipliers();
         if made != announced {

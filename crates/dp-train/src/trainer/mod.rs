@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use candle_core::Device;
 use dp_accounting::{Ledger, Mark, Scope};
-use dp_clipping::{ClipMethod, Coupling};
+use dp_clipping::{ClipMethod, Coupling, MethodState};
 use dp_engine::noise::NoiseSource;
 use dp_engine::{
     Blocks, ClippedSum, DropoutKey, Engine, Optimiser, ParameterVector, PublicFacts, Records, WeightedSum, ops,
@@ -355,6 +355,11 @@ impl<'a> Trainer<'a> {
         self.compare_ranks()
     }
 
+    /// The state of the clipping method between two steps; `None` without privacy.
+    pub(crate) fn method_state(&self) -> Result<Option<MethodState>> {
+        Ok(self.method.as_ref().map(|method| MethodState::from_value(&method.state())).transpose()?)
+    }
+
     fn take_step(&mut self, observer: &mut dyn Observer) -> Result<()> {
         self.ensure_whole()?;
         if self.control.patience.stopped {
@@ -362,7 +367,7 @@ impl<'a> Trainer<'a> {
         }
         let step = self.counts.steps;
         if observer.wants_state(step) {
-            let method = self.method.as_ref().map(|method| method.state());
+            let method = self.method_state()?;
             observer.before_step(&StepState {
                 step,
                 learning_rate: self.plan.learning_rate(step),

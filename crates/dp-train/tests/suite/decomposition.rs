@@ -48,7 +48,7 @@ fn by_definition(plan: &Plan, records: &Records, at: &[f64], rate: f64) -> Vec<[
     let norms: Vec<f64> = gradients.iter().map(|g| norm(g)).collect();
     let context: &PublicContext = plan.context();
     let mut method = plan.config().privacy.as_ref().unwrap().clipping.build(context).unwrap();
-    let clip_batch = ClipBatch { norms: &norms, groups: records.groups() };
+    let clip_batch = ClipBatch::new(&norms, records.groups());
     let mut rng = Randomness::from_seed(0).stream(Purpose::Counts, 0, 0).unwrap();
     let scales = method.clip(&clip_batch, &mut rng).unwrap().scales;
     let mut curvature = Curvature::new(&plan.config().model, plan.config().loss.clone(), records).unwrap();

@@ -39,7 +39,7 @@ fn warmed_up(
     for _ in 0..2 {
         method.clip(batch, rng).unwrap();
     }
-    method.state()
+    MethodState::from_value(&method.state()).unwrap()
 }
 
 /// A factor on a record's features: ordinary, tiny, huge, or none at all.
@@ -98,13 +98,13 @@ proptest! {
         let groups_of = |rows: &[usize]| rows.iter().map(|&row| data.groups[row]).collect::<Vec<_>>();
         let ((all_norms, all_bad), all_groups) = (norms(&mut engine, &records, &all), groups_of(&all));
         let ((base_norms, base_bad), base_groups) = (norms(&mut engine, &records, &base), groups_of(&base));
-        let all_batch = ClipBatch { norms: &all_norms, groups: &all_groups };
-        let base_batch = ClipBatch { norms: &base_norms, groups: &base_groups };
+        let all_batch = ClipBatch::new(&all_norms, &all_groups);
+        let base_batch = ClipBatch::new(&base_norms, &base_groups);
 
         // The steps before and the counts of this one released the same.
         let state = warmed_up(&clip, &context, &base_batch, &mut rng);
         let mut base_method = clip.build(&context).unwrap();
-        base_method.restore(&state).unwrap();
+        base_method.restore(&state.to_value()).unwrap();
         let base_clipped = base_method.clip(&base_batch, &mut rng).unwrap();
         let released: Vec<Vec<f64>> = base_clipped.queries.iter().map(|query| query.released.clone()).collect();
         let all_clipped = clip.replay(&context, &state, &all_batch, &released).unwrap();
@@ -125,7 +125,7 @@ proptest! {
 
         // One record on its own rounds no sum: no tolerance at all.
         let (own_norms, own_bad) = norms(&mut engine, &records, &all[..1]);
-        let own_batch = ClipBatch { norms: &own_norms, groups: &all_groups[..1] };
+        let own_batch = ClipBatch::new(&own_norms, &all_groups[..1]);
         let own = clip.replay(&context, &state, &own_batch, &released).unwrap();
         let contribution = norm(&clipped_sum(&mut engine, &records, &all[..1], &own_bad, &own.scales));
         prop_assert!(
@@ -156,7 +156,7 @@ fn a_huge_input_with_a_tiny_output_gradient_stays_bounded() {
     for exponent in 0..60 {
         let params = PresetParams { clip_norm: 1e-18 * 2.0_f64.powi(exponent), ..PresetParams::default() };
         let mut method = registry::find("dpsgd").unwrap().config(&params).build(&context).unwrap();
-        let batch = ClipBatch { norms: &found, groups: &[0] };
+        let batch = ClipBatch::new(&found, &[0]);
         let clipped = method.clip(&batch, &mut ChaCha20Rng::seed_from_u64(1)).unwrap();
         assert!(clipped.scales[0] > 0.0);
         let contribution = norm(&clipped_sum(&mut engine, &records, &[0], &bad, &clipped.scales));

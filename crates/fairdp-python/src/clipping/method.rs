@@ -62,7 +62,7 @@ impl Method {
         let (sum, clipped) = self.with(py, |state| {
             let gradients = Gradients::from_view(view).map_err(errors::clip_error)?;
             let norms = norms(&gradients, &Execution::default());
-            let clipped = state.clip(&ClipBatch { norms: &norms, groups: &groups })?;
+            let clipped = state.clip(&ClipBatch::new(&norms, &groups))?;
             PyResult::Ok((weighted_sum(&view, &clipped.scales), clipped))
         })?;
         Ok((PyArray1::from_vec(py, sum).into_any(), Clipped::of(py, clipped)))
@@ -156,7 +156,7 @@ impl Method {
     ) -> PyResult<Clipped> {
         let norms = arrays::values(norms)?;
         let groups = arrays::groups(groups, norms.len())?;
-        let clipped = self.with(py, |state| state.clip(&ClipBatch { norms: &norms, groups: &groups }))?;
+        let clipped = self.with(py, |state| state.clip(&ClipBatch::new(&norms, &groups)))?;
         Ok(Clipped::of(py, clipped))
     }
 

@@ -1,0 +1,175 @@
+//! Rules written outside of the crate, among them rules that lie: nothing puts more than the declared
+//! bound into a sum.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use dp_clipping::{
+    AdvanceScale, ClipBatch, ClipError, ClipMethod, Clipped, ScaleRule, clip_gradients,
+    kernels::{Execution, Gradients, SumOrder, clip_and_sum},
+    rand::{CryptoRng, SeedableRng},
+    rand_chacha::ChaCha20Rng,
+};
+use serde_json::{Value, json};
+
+/// A rule that gives every record the same scale under a bound of 1, whatever its norm is.
+#[derive(Debug, Clone, Default)]
+struct Lying {
+    scale: f64,
+    /// Changes the answer after it was made, as [`Clipped::new`] would not.
+    after: Option<fn(&mut Clipped)>,
+    in_advance: Option<AdvanceScale>,
+}
+
+impl ClipMethod for Lying {
+    fn clip(&mut self, batch: &ClipBatch<'_>, _: &mut dyn CryptoRng) -> Result<Clipped, ClipError> {
+        let mut clipped = Clipped::new(batch, vec![self.scale; batch.norms.len()], vec![1.0])?;
+        if let Some(change) = self.after {
+            change(&mut clipped);
+        }
+        Ok(clipped)
+    }
+
+    fn scale_in_advance(&self, _group: usize) -> Option<AdvanceScale> {
+        self.in_advance
+    }
+}
+
+/// A row of norm 3,000, one that is not a number, one that is infinite, one of norm 0 and two of norm
+/// ½.
+const ROWS: [f64; 12] = [3_000.0, 0.0, f64::NAN, 1.0, f64::INFINITY, 1.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.5];
+
+fn clip(method: &mut Lying, gradients: &Gradients<'_, f64>) -> Result<(Clipped, [f64; 2]), ClipError> {
+    let (mut sum, mut rng) = ([f64::NAN; 2], ChaCha20Rng::seed_from_u64(1));
+    let groups = vec![0; gradients.n_records()];
+    let clipped = clip_gradients(method, gradients, &groups, &mut rng, &mut sum, &Execution::default())?;
+    Ok((clipped, sum))
+}
+
+/// Every record adds at most the bound: to the sum of all records, and to a sum of its own.
+fn check(method: &Lying, n_capped: usize) {
+    let all = Gradients::from_slice(&ROWS, 2).unwrap();
+    let (clipped, sum) = clip(&mut method.clone(), &all).unwrap();
+    assert_eq!((clipped.bound, clipped.n_non_finite), (1.0, 2), "{method:?}");
+    assert_eq!(clipped.n_capped, n_capped, "{method:?}");
+    assert!(sum.iter().all(|value| value.is_finite()), "{method:?}: {sum:?}");
+    for row in ROWS.chunks(2) {
+        let (_, sum) = clip(&mut method.clone(), &Gradients::from_slice(row, 2).unwrap()).unwrap();
+        let added = (sum[0] * sum[0] + sum[1] * sum[1]).sqrt();
+        assert!(added <= 1.0, "{method:?}: {row:?} adds {added}");
+    }
+}
+
+#[test]
+fn a_rule_that_lies_keeps_its_bound() {
+    // Of the four rows that are finite, 1 times the norm breaks the bound in one, 3 times in three, and
+    // no scale does in the row of norm 0.
+    for (scale, n_capped) in [(1.0, 1), (3.0, 3), (0.0, 0), (f64::NAN, 4), (f64::INFINITY, 3), (-1.0, 4)] {
+        check(&Lying { scale, ..Lying::default() }, n_capped);
+    }
+}
+
+#[test]
+fn an_answer_that_is_changed_keeps_its_bound() {
+    let raised: fn(&mut Clipped) = |clipped| clipped.scales.fill(5.0);
+    let nan: fn(&mut Clipped) = |clipped| clipped.scales.fill(f64::NAN);
+    check(&Lying { scale: 0.0, after: Some(raised), ..Lying::default() }, 3);
+    check(&Lying { scale: 0.0, after: Some(nan), ..Lying::default() }, 4);
+    // A bound of the group above the bound of all does not count.
+    let group_bound: fn(&mut Clipped) = |clipped| {
+        clipped.group_bounds[0] = 1e9;
+        clipped.scales.fill(1.0);
+    };
+    check(&Lying { scale: 0.0, after: Some(group_bound), ..Lying::default() }, 1);
+}
+
+#[test]
+fn scales_in_advance_that_lie_keep_the_bound() {
+    for threshold in [0.25, 1.0, 1e4, f64::NAN] {
+        let in_advance = Some(AdvanceScale { rule: ScaleRule::Hard, threshold });
+        check(&Lying { scale: 1.0, in_advance, after: None }, 1);
+    }
+}
+
+#[test]
+fn an_answer_without_a_bound_is_refused() {
+    let gradients = Gradients::from_slice(&ROWS, 2).unwrap();
+    for bound in [f64::NAN, f64::INFINITY, -1.0] {
+        let batch = ClipBatch::new(&[0.5], &[0]);
+        assert!(matches!(Clipped::new(&batch, vec![1.0], vec![bound]), Err(ClipError::InvalidParameter { .. })));
+    }
+    let changes: [fn(&mut Clipped); 4] = [
+        |clipped| clipped.bound = f64::NAN,
+        |clipped| clipped.bound = f64::INFINITY,
+        |clipped| clipped.group_bounds.clear(),
+        |clipped| clipped.scales.clear(),
+    ];
+    for change in changes {
+        assert!(clip(&mut Lying { scale: 1.0, after: Some(change), in_advance: None }, &gradients).is_err());
+    }
+    let batch = ClipBatch::new(&[0.5, 0.5], &[0, 1]);
+    assert!(matches!(
+        Clipped::new(&batch, vec![1.0; 2], vec![1.0]),
+        Err(ClipError::GroupOutOfRange { record: 1, group: 1, n_groups: 1 })
+    ));
+    assert!(Clipped::new(&batch, vec![1.0; 2], vec![]).is_err());
+}
+
+#[test]
+fn the_kernel_keeps_the_bound_it_is_given() {
+    for sum_order in [SumOrder::PerThreadCount, SumOrder::Fixed] {
+        let execution = Execution { sum_order, ..Execution::default() };
+        for scale in [1.0, 1e9, f64::NAN, f64::INFINITY, -1.0] {
+            for row in ROWS.chunks(2) {
+                let mut sum = [f64::NAN; 2];
+                let gradients = Gradients::from_slice(row, 2).unwrap();
+                clip_and_sum(&gradients, |_, _| scale, 1.0, &mut sum, &execution).unwrap();
+                assert!((sum[0] * sum[0] + sum[1] * sum[1]).sqrt() <= 1.0, "{scale} {row:?}: {sum:?}");
+            }
+        }
+        let gradients = Gradients::from_slice(&ROWS, 2).unwrap();
+        assert!(clip_and_sum(&gradients, |_, _| 1.0, f64::NAN, &mut [0.0; 2], &execution).is_err());
+    }
+}
+
+/// A rule with a memory: the bound halves after every step.
+#[derive(Debug)]
+struct Halving {
+    threshold: f64,
+}
+
+impl ClipMethod for Halving {
+    fn clip(&mut self, batch: &ClipBatch<'_>, _: &mut dyn CryptoRng) -> Result<Clipped, ClipError> {
+        let mut clipped = Clipped::new(batch, vec![1.0; batch.norms.len()], vec![self.threshold])?;
+        clipped.thresholds = vec![self.threshold];
+        self.threshold /= 2.0;
+        Ok(clipped)
+    }
+
+    fn state(&self) -> Value {
+        json!({ "threshold": self.threshold })
+    }
+
+    fn restore(&mut self, state: &Value) -> Result<(), ClipError> {
+        self.threshold = state["threshold"].as_f64().ok_or(ClipError::StateMismatch { what: "form" })?;
+        Ok(())
+    }
+}
+
+#[test]
+fn the_state_is_the_rule_s_own() {
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    let batch = ClipBatch::new(&[4.0], &[0]);
+    let mut method: Box<dyn ClipMethod> = Box::new(Halving { threshold: 1.0 });
+    method.clip(&batch, &mut rng).unwrap();
+    let saved = method.state().to_string();
+    assert_eq!(saved, r#"{"threshold":0.5}"#);
+    let expected = method.clip(&batch, &mut rng).unwrap();
+
+    let mut restored = Halving { threshold: 1.0 };
+    restored.restore(&serde_json::from_str(&saved).unwrap()).unwrap();
+    assert_eq!(restored.clip(&batch, &mut rng).unwrap(), expected);
+    assert!(restored.restore(&json!({})).is_err());
+    // A rule that keeps nothing takes nothing.
+    let mut lying = Lying::default();
+    assert!(lying.state().is_null() && lying.restore(&Value::Null).is_ok() && lying.restore(&json!(1)).is_err());
+    assert!(format!("{method:?}").contains("Halving"));
+}
