@@ -9,6 +9,8 @@ mod interruptible;
 mod json;
 mod metrics;
 mod names;
+mod running;
+mod tables;
 
 use pyo3::prelude::*;
 
@@ -27,6 +29,8 @@ mod _fairdp {
     use crate::estimator::estimator;
     #[pymodule_export]
     use crate::metrics::metrics;
+    #[pymodule_export]
+    use crate::tables::tables;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

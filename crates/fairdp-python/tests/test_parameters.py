@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::fairdp.CompositionWarning", "ig
 
 REFUSED = {
     "epsilon": [0, -1, np.nan, np.inf, "1", None, True, 10**400],
-    "delta": [0, 1, -1, 1e-13, 1e-3, "1e-6", None, 10**400],
+    "delta": [0, 1, -1, 1e-13, 1e-3, "1e-6", True, 10**400],
     "bounds": [5, (1,), (2, 1), (0, np.nan), (0, 1e300), "public", {"age": "wide"}, {"age": (0, 10**400)}, (2**60 + 18, 2**60 + 80)],
     "bins": [2.5, 0, -1, 5000, "8", True, np.float64(4)],
     "test_fraction": [-0.1, 0.95, 1, "0.1", None, np.nan],
@@ -193,10 +193,12 @@ def test_a_group_is_one_in_every_spelling():
 def test_predict_says_what_it_does_not_know():
     features = X.assign(job=np.where(Y, "nurse", "clerk"))
     model = FairDPClassifier(**DECLARED, categories={"job": ["clerk", "nurse"]}).fit(features, Y)
-    with pytest.warns(UnmatchedValuesWarning, match="column `job`: 2,000 of 2,000 values are none of those declared"):
+    with pytest.warns(UnmatchedValuesWarning, match="column job: 2,000 of 2,000 values are none of those declared"):
         model.predict(features.assign(job=features["job"].str.upper()))
-    with pytest.warns(UnmatchedValuesWarning, match=r"column `age`: 2,000 of 2,000 values are beyond \[18, 80\]"):
+    with pytest.warns(UnmatchedValuesWarning, match=r"column age: 2,000 of 2,000 beyond \[18, 80\]"):
         model.predict(features.assign(age=features["age"] * 12))
+    with pytest.warns(UnmatchedValuesWarning, match="column job: 1 of 2,000 values is none of those declared"):
+        model.predict(features.assign(job=features["job"].where(features.index != 3, "smith")))
     with pytest.raises(TypeError, match="column `age`: record 3 is 'old', expected a number"):
         model.predict(features.assign(age=features["age"].astype(object).where(features.index != 3, "old")))
 

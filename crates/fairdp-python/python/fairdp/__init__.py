@@ -15,7 +15,8 @@ from importlib import import_module as _import_module
 from fairdp._fairdp import AccountingError, ClipError, FairDPError, MetricError, __version__
 from fairdp._leaks import CompositionWarning, NotPrivateWarning, PrivacyLeakWarning, UnmatchedValuesWarning
 
-_MODULES = ("accounting", "clipping", "metrics")
+_MODULES = ("accounting", "clipping", "metrics", "tables")
+_TABLES = ("Release", "fit", "init", "load", "plan", "predict", "verify")
 
 __all__ = [
     "AccountingError",
@@ -28,12 +29,15 @@ __all__ = [
     "UnmatchedValuesWarning",
     "__version__",
     *_MODULES,
+    *_TABLES,
 ]
 
 
 def __getattr__(name: str) -> object:
     if name in _MODULES:
         return _import_module(f"fairdp.{name}")
+    if name in _TABLES:
+        return getattr(_import_module("fairdp.tables"), name)
     if name == "FairDPClassifier":
         return _import_module("fairdp.estimator").FairDPClassifier
     raise AttributeError(f"module 'fairdp' has no attribute {name!r}")

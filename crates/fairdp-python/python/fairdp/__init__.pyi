@@ -1,6 +1,7 @@
 from fairdp import accounting as accounting
 from fairdp import clipping as clipping
 from fairdp import metrics as metrics
+from fairdp import tables as tables
 from fairdp._fairdp import AccountingError as AccountingError
 from fairdp._fairdp import ClipError as ClipError
 from fairdp._fairdp import FairDPError as FairDPError
@@ -11,3 +12,10 @@ from fairdp._leaks import NotPrivateWarning as NotPrivateWarning
 from fairdp._leaks import PrivacyLeakWarning as PrivacyLeakWarning
 from fairdp._leaks import UnmatchedValuesWarning as UnmatchedValuesWarning
 from fairdp.estimator import FairDPClassifier as FairDPClassifier
+from fairdp.tables import Release as Release
+from fairdp.tables import fit as fit
+from fairdp.tables import init as init
+from fairdp.tables import load as load
+from fairdp.tables import plan as plan
+from fairdp.tables import predict as predict
+from fairdp.tables import verify as verify

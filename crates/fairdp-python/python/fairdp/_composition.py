@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 import math
 import threading
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from fairdp._fairdp import estimator as _rust
+from fairdp._leaks import CompositionWarning
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,18 @@ def n_without_ledger() -> int:
         return sum(not fit.has_ledger for fit in _fits)
 
 
+def warn(stacklevel: int) -> None:
+    """Warns of earlier fits that no ledger file adds up; a fit without a ledger calls it."""
+    n_before = n_without_ledger()
+    if n_before > 0:
+        fits = "1 fit" if n_before == 1 else f"{n_before} fits"
+        message = (
+            f"this process made {fits} before, each of which spent its ε: epsilon_ is about this one alone. total_epsilon_ "
+            "composes all of them, but not those of other processes; ledger= adds up all fits on the same records"
+        )
+        warnings.warn(message, CompositionWarning, stacklevel=stacklevel + 1)
+
+
 def epsilon(statement: str, delta: float) -> float:
     """ε at ``delta`` of every fit so far, and of this one, which another process may have made."""
     with _lock:
@@ -49,6 +63,12 @@ def epsilon(statement: str, delta: float) -> float:
     if statement not in statements:
         statements.append(statement)
     return _rust.total_epsilon([json.dumps(json.loads(text)["events"]) for text in statements], delta)
+
+
+def n_fits() -> int:
+    """All fits."""
+    with _lock:
+        return len(_fits)
 
 
 def known() -> str:

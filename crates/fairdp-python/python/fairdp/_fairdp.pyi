@@ -367,9 +367,67 @@ class estimator:
         def __new__(cls, pipeline: bytes, weights: bytes) -> estimator.Model: ...
         def classes(self) -> list[str]: ...
         def needs_groups(self) -> bool: ...
+        def is_additive(self) -> bool: ...
         def answers(
             self, columns: Sequence[tuple[str, _Values]]
-        ) -> tuple[NDArray[np.uint64], NDArray[np.float64]]: ...
+        ) -> tuple[NDArray[np.uint64], NDArray[np.float64], list[str]]: ...
+        def reasons(self, columns: Sequence[tuple[str, _Values]], most: int) -> list[list[tuple[str, float]]]: ...
+
+class tables:
+    @staticmethod
+    def default_delta(records: int) -> float: ...
+    @staticmethod
+    def init(
+        table: Sequence[str],
+        label: str,
+        *,
+        positive: str | None = None,
+        groups: Sequence[str] = (),
+        group_as_input: bool = False,
+        unit: str | None = None,
+        max_records_per_unit: int | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        test_fraction: float | None = None,
+        model: str | None = None,
+        method: str | None = None,
+        accept_uncovered: bool = False,
+    ) -> str: ...
+    @staticmethod
+    def fit(
+        config: Path,
+        out: Path,
+        *,
+        program: str | None,
+        n_threads: int,
+        known: str | None = None,
+        seed: int | None = None,
+        ledger: Path | None = None,
+        resume: bool = False,
+        reference: bool = False,
+        keep_encoded: bool = False,
+        progress: Callable[[str, int, int], object] | None = None,
+    ) -> list[str]: ...
+    @staticmethod
+    def plan(
+        config: Path,
+        *,
+        n_threads: int,
+        out: Path | None = None,
+        ledger: Path | None = None,
+        no_data: bool = False,
+        progress: Callable[[str, int, int], object] | None = None,
+    ) -> str: ...
+    @staticmethod
+    def predict(
+        folder: Path,
+        table: Sequence[str],
+        out: Path,
+        *,
+        keep: Sequence[str] = (),
+        explain: int = 0,
+        strict: bool = False,
+    ) -> str: ...
 
 class ClipError(ValueError): ...
 

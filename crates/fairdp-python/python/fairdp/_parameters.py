@@ -48,7 +48,8 @@ def check(given: Mapping[str, Any]) -> None:
     """Checks all that can be checked without a record."""
     _real("epsilon", given["epsilon"], "a finite number above 0", lambda value: 0 < value < math.inf)
     expected = f"a number from {_LEAST_DELTA:g} to below 1"
-    _real("delta", given["delta"], expected, lambda value: _LEAST_DELTA <= value < 1)
+    if given["delta"] is not None:
+        _real("delta", given["delta"], expected, lambda value: _LEAST_DELTA <= value < 1)
     _real("test_fraction", given["test_fraction"], "a number from 0 to 0.9", lambda value: 0 <= value <= 0.9)
     if given["total_epsilon"] is not None:
         expected = f"a finite number of at least epsilon, {shown(given['epsilon'])}"

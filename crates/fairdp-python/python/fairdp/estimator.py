@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -17,12 +17,16 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from fairdp import _columns, _composition, _fairdp, _parameters
+from fairdp import _columns, _composition, _fairdp, _parameters, _progress
+from fairdp._answers import Answers, Reasons, check_length
+from fairdp._card import Card
 from fairdp._fairdp import FairDPError
 from fairdp._fairdp import estimator as _rust
+from fairdp._fairdp import tables as _tables
 from fairdp._leaks import CompositionWarning, NotPrivateWarning, PrivacyLeakWarning, UnmatchedValuesWarning
 from fairdp._table import Table, section
-from fairdp._values import cells, is_missing, kind, numbers, shown, text, texts
+from fairdp._values import cells, is_missing, kind, shown, text, texts
+from fairdp.tables import load
 
 __all__ = [
     "CompositionWarning",
@@ -31,8 +35,6 @@ __all__ = [
     "PrivacyLeakWarning",
     "UnmatchedValuesWarning",
 ]
-
-Progress = Callable[[str, int, int], object]
 
 
 class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -46,8 +48,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     epsilon, delta
         What the release may cost, of one record or of one unit. ``delta`` must be below one over
-        the number of records. It is 1e-6 here, whatever the table; ``fairdp init`` takes a power of
-        ten, at most 1e-5 and half of one over the number of records.
+        the number of records. Unless given it is a power of ten, at most 1e-5 and half of one over
+        that number.
     bounds
         The range of numbers: a pair for all columns, or a mapping from column to pair.
         ``"private"`` in the place of a pair pays for bounds within ``epsilon``. Values beyond a
@@ -75,12 +77,12 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ``"none"``, or thresholds by group: ``"worst-group"``, ``"equalized-odds"``. :meth:`predict`
         then needs ``sensitive_features``.
     decision
-        ``"accuracy"`` answers the most probable class, as scikit-learn expects; ``"balanced"`` and
-        ``"compromise"``, the default of the program ``fairdp``, answer rare classes more often.
+        ``"accuracy"`` answers the most probable class, as scikit-learn's checks require of
+        ``predict`` beside ``predict_proba``; ``"balanced"`` and ``"compromise"``, the default of the
+        program ``fairdp``, answer rare classes more often.
     test_fraction
         Share of the records that are not trained on; ``fairness_`` is about them. They cost no
-        more: each record is used once. It is a tenth here, since scikit-learn's users keep test
-        records of their own; ``fairdp init`` takes a fifth.
+        more: each record is used once. 0 trains on all, for who has other test records.
     max_records_per_unit
         Records of one unit that are used, 1 unless given; only with ``units`` in :meth:`fit`.
     ledger, total_epsilon
@@ -120,7 +122,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float = 1e-6,
+        delta: float | None = None,
         *,
         bounds: Any = None,
         categories: Mapping[str, Sequence[Any]] | None = None,
@@ -134,7 +136,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         method_options: Mapping[str, Any] | None = None,
         fairness: Literal["none", "worst-group", "equalized-odds"] = "none",
         decision: Literal["accuracy", "compromise", "balanced"] = "accuracy",
-        test_fraction: float = 0.1,
+        test_fraction: float = 0.2,
         max_records_per_unit: int | None = None,
         ledger: str | os.PathLike[str] | None = None,
         total_epsilon: float | None = None,
@@ -169,13 +171,13 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         sensitive_features: Any = None,
         units: Any = None,
-        progress: Progress | None = None,
+        progress: Any = None,
     ) -> FairDPClassifier:
         """Trains on an array of numbers, or on a pandas or polars frame of numbers and texts.
 
         ``sensitive_features`` are the groups that ``fairness_`` is about, ``units`` whose record
-        each is. ``progress`` is called with the stage, the steps done and all steps. Ctrl-C ends
-        the run; nothing is then released. After a refit that fails the model is what it was.
+        each is. ``progress=True`` shows stages and steps; a function is called with the stage, the
+        steps done and all steps. Ctrl-C ends the run; nothing is then released. After a refit that fails the model is what it was.
         """
         before = dict(vars(self))
         try:
@@ -186,9 +188,10 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise
         return self
 
-    def _fit(self, X: Any, y: Any, sensitive_features: Any, units: Any, progress: Progress | None) -> None:
+    def _fit(self, X: Any, y: Any, sensitive_features: Any, units: Any, progress: Any) -> None:
         _parameters.check(self.get_params(deep=False))
         seed = _parameters.seed(self.random_state)
+        told = _progress.callback(progress)
         name = getattr(y, "name", None)
         columns, y = self._inputs(X, y)
         check_classification_targets(y)
@@ -201,15 +204,19 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sensitive = self._add_groups(table, sensitive_features, len(positions))
         unit = self._add_units(table, units, len(positions))
         self._warn(table, seed)
-        config = self._config(table, label, unit)
+        delta = _tables.default_delta(len(positions)) if self.delta is None else float(self.delta)
+        config = self._config(table, label, unit, delta)
         ledger = None if self.ledger is None else Path(self.ledger)
         # 0700. It holds the run's folder until the release was read; records lie in it encoded, in
         # a file without a name.
         with tempfile.TemporaryDirectory(prefix="fairdp-") as folder:
             out = Path(folder) / "run"
             threads, known = self._threads(), _composition.known()
-            with _python_names():
-                _rust.fit(config, table.columns, out, seed, threads, _fairdp.__file__, ledger, known, progress)
+            try:
+                with _python_names():
+                    _rust.fit(config, table.columns, out, seed, threads, _fairdp.__file__, ledger, known, told)
+            finally:
+                _progress.end(told)
             release = {path.name: path.read_bytes() for path in sorted((out / "release").iterdir())}
         self._sensitive, self._names = sensitive, [name for name, _ in columns]
         self._is_frame = _columns.library(X) != "numpy"
@@ -266,14 +273,8 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(message, NotPrivateWarning, stacklevel=4)
         for remark in table.remarks:
             warnings.warn(remark, UnmatchedValuesWarning, stacklevel=4)
-        n_before = _composition.n_without_ledger()
-        if self.ledger is None and n_before > 0:
-            fits = "1 fit" if n_before == 1 else f"{n_before} fits"
-            message = (
-                f"this process made {fits} before, each of which spent its ε: epsilon_ is about this one alone. total_epsilon_ "
-                "composes all of them, but not those of other processes; ledger= adds up all fits on the same records"
-            )
-            warnings.warn(message, CompositionWarning, stacklevel=4)
+        if self.ledger is None:
+            _composition.warn(4)
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> np.ndarray:
         """The class of each record. ``sensitive_features`` are needed where decisions depend on the
@@ -301,6 +302,24 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._answers(X, None, for_decisions=False)[1]
 
+    def explain(self, X: Any, most: int = 3, *, sensitive_features: Any = None) -> Reasons:
+        """For each record the columns that moved its answer most, with what each adds to the
+        log-odds of the answer: a negative number speaks against it.
+
+        All columns together, with an intercept that is the same for every record, are the whole
+        answer. Of more than two classes a number is the answer's score less the mean of the other
+        classes' scores. A network is refused.
+        """
+        check_is_fitted(self)
+        with _python_names():
+            return Answers(self.release_, self._sensitive).reasons(self._columns(X), sensitive_features, most)
+
+    @property
+    def card_(self) -> Card:
+        """The page about the model, as HTML; a notebook shows it."""
+        self._check_fitted("card_")
+        return Card(self.release_["card.html"].decode())
+
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Writes the release to a folder that is new or empty, and checks it as ``fairdp verify``
         does.
@@ -313,6 +332,29 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for name, data in self.release_.items():
             (path / name).write_bytes(data)
         _rust.verify(path)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> FairDPClassifier:
+        """A fitted classifier of a release or a run, whoever made it: :meth:`save`, or the program.
+        The release is checked as ``fairdp verify`` does.
+
+        A release has its classes as texts: those that are all whole numbers, or all numbers, are
+        numbers again, and ``True`` and ``False`` are truth values. Parameters that it does not have,
+        such as ``bounds``, are those of a new classifier.
+        """
+        release = load(folder)
+        statement, schema = release.statement, json.loads(release.files["pipeline.json"])["schema"]
+        model = cls(float(statement["epsilon"]), float(statement["delta"]))
+        names = [str(name) for name, column in schema["columns"] if column["kind"] != "drop"]
+        model._sensitive = [(group["column"], group["column"]) for group in schema["groups"]]
+        model._names = names
+        model._is_frame = names != [f"x{place}" for place in range(len(names))]
+        model.n_features_in_ = len(names)
+        if model._is_frame:
+            model.feature_names_in_ = np.array(names, dtype=object)
+        model.classes_ = _typed(release.classes)
+        model.release_, model.statement_, model.fairness_ = release.files, statement, release.fairness
+        return model
 
     def _inputs(self, X: Any, y: Any = None) -> tuple[list[tuple[str, Any]], Any]:
         """Columns by name, and the labels."""
@@ -421,7 +463,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table.columns.append((name, texts(column, "units")))
         return section("[unit]", {"column": name, "max_records": int(self.max_records_per_unit or 1)})
 
-    def _config(self, table: Table, label: str, unit: str) -> str:
+    def _config(self, table: Table, label: str, unit: str, delta: float) -> str:
         hidden = None if self.hidden is None else [int(width) for width in self.hidden]
         total = None if self.total_epsilon is None else float(self.total_epsilon)
         try:
@@ -432,7 +474,7 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             section("version = 1", {"accept_uncovered": bool(table.leaks), "fairness": self.fairness}),
             section("[table]", {"files": [], "missing": [""]}),
             label,
-            section("[privacy]", {"epsilon": float(self.epsilon), "delta": float(self.delta), "total_epsilon": total}),
+            section("[privacy]", {"epsilon": float(self.epsilon), "delta": delta, "total_epsilon": total}),
             section("[test]", {"fraction": float(self.test_fraction)}),
             unit,
             section("[model]", {"kind": self.model, "hidden": hidden, "decision": self.decision}),
@@ -447,53 +489,21 @@ class FairDPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         cores = os.cpu_count() or 1
         return int(self.n_jobs) if self.n_jobs > 0 else max(1, cores + 1 + int(self.n_jobs))
 
-    def _answers(self, X: Any, sensitive_features: Any, *, for_decisions: bool) -> tuple[np.ndarray, np.ndarray]:
+    def _answers(
+        self, X: Any, sensitive_features: Any, *, for_decisions: bool, stacklevel: int = 2
+    ) -> tuple[np.ndarray, np.ndarray]:
+        with _python_names():
+            return Answers(self.release_, self._sensitive).of(
+                self._columns(X), sensitive_features, for_decisions=for_decisions, stacklevel=stacklevel + 1
+            )
+
+    def _columns(self, X: Any) -> list[tuple[str, Any]]:
+        """Columns under the names that the model has for them."""
         columns, _ = self._inputs(X)
         if (_columns.library(X) != "numpy") != self._is_frame:
             # Only one of the two has names: columns go by their places, as in scikit-learn.
             columns = [(name, values) for name, (_, values) in zip(self._names, columns)]
-        model = _rust.Model(self.release_["pipeline.json"], self.release_["model.safetensors"])
-        schema = json.loads(self.release_["pipeline.json"])["schema"]
-        inputs = dict(schema["columns"])
-        table: list[tuple[str, Any]] = []
-        for name, values in columns:
-            column = inputs.get(name, {})
-            if column.get("kind") == "category":
-                table.append((name, texts(values, name)))
-            elif column.get("kind") == "number":
-                table.append((name, numbers(values, name)))
-        n_records = len(columns[0][1])
-        if model.needs_groups():
-            table += self._given_groups(schema["groups"], sensitive_features, n_records, for_decisions)
-        for remark in _foreign(table, inputs):
-            warnings.warn(remark, UnmatchedValuesWarning, stacklevel=3)
-        with _python_names():
-            return model.answers(table)
-
-    def _given_groups(
-        self, schema: list[dict[str, Any]], features: Any, n_records: int, for_decisions: bool
-    ) -> list[tuple[str, Any]]:
-        """Columns of the sensitive features."""
-        given = dict(_columns.named(features, "sensitive_feature", "sensitive_features"))
-        names = {*given, *(name for name, _ in self._sensitive)}
-        if len(given) == len(self._sensitive) == 1 and "sensitive_feature_0" in names:
-            # Only one of the two has a name.
-            given = {self._sensitive[0][0]: next(iter(given.values()))}
-        table: list[tuple[str, Any]] = []
-        for (name, stored), group in zip(self._sensitive, (entry["groups"] for entry in schema)):
-            is_banded = group["by"] == "bands"
-            if name in given:
-                check_length(name, given[name], n_records)
-                table.append((stored, numbers(given[name], name) if is_banded else texts(given[name], name)))
-            elif for_decisions:
-                found = ", ".join(f"`{other}`" for other in given) or "none"
-                raise ValueError(f"sensitive_features: decisions depend on `{name}`, which is not given; given are {found}")
-            elif is_banded:
-                # Probabilities do not depend on it.
-                table.append((stored, np.zeros(n_records)))
-            else:
-                table.append((stored, ([group["values"][0]], np.zeros(n_records, dtype=np.uint32))))
-        return table
+        return columns
 
 
 @contextmanager
@@ -503,28 +513,6 @@ def _python_names() -> Iterator[None]:
         yield
     except FairDPError as error:
         raise FairDPError(_parameters.renamed(str(error))) from None
-
-
-def _foreign(table: list[tuple[str, Any]], inputs: Mapping[str, Any]) -> list[str]:
-    """Columns none of whose values the model knows."""
-    remarks = []
-    for name, values in table:
-        column = inputs.get(name, {})
-        if column.get("kind") == "number":
-            low, high = column["low"], column["high"]
-            if ((values < low) | (values > high)).all():
-                remarks.append(
-                    f"column `{name}`: {len(values):,} of {len(values):,} values are beyond [{low:g}, {high:g}], and taken as "
-                    "the nearer end"
-                )
-        elif column.get("kind") == "category":
-            levels, positions = values
-            n_present = int((positions > 0).sum())
-            if n_present > 0 and all(place is None for place in _rust.places(column["values"], levels[1:])):
-                remarks.append(
-                    f"column `{name}`: {n_present:,} of {n_present:,} values are none of those declared, such as {levels[1]!r}"
-                )
-    return remarks
 
 
 def _refuse_missing_labels(y: Any) -> None:
@@ -552,6 +540,18 @@ def _refuse_untyped(name: str, values: np.ndarray) -> None:
             )
 
 
+def _typed(classes: list[str]) -> np.ndarray:
+    """Classes in the type that their texts have."""
+    if set(classes) == {"False", "True"}:
+        return np.array([text == "True" for text in classes])
+    for to in (int, float):
+        try:
+            return np.array([to(text) for text in classes])
+        except ValueError:
+            pass
+    return np.array(classes, dtype=object)
+
+
 def _holds_integers(values: np.ndarray) -> bool:
     return any(isinstance(value, (int, np.integer)) for value in values.flat)
 
@@ -566,9 +566,3 @@ def _sorted(values: list[Any]) -> np.ndarray:
     except TypeError:
         raise ValueError(f"classes = {shown(values)}: expected values of one type") from None
     return found
-
-
-def check_length(name: str, column: Any, n_records: int) -> None:
-    """One value per record."""
-    if len(column) != n_records:
-        raise ValueError(f"`{name}` holds {len(column)} values, expected {n_records} (one for each record)")

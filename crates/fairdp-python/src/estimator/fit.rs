@@ -1,26 +1,16 @@
-//! Training on a second thread, while the calling thread listens for Ctrl-C and calls the callback.
+//! Training on a table in memory.
 
 use std::num::NonZeroUsize;
-use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread;
-use std::time::Duration;
 
 use dp_accounting::Delta;
-use fairdp::{Account, FitOptions, Progress, Release};
+use fairdp::{Account, FitOptions, Release};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::columns::{Column, table};
 use crate::errors;
-
-/// Time between two looks for signals.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// A message to the callback: the stage, and steps done of all (0 of 0 when a stage begins).
-type Message = (String, u64, u64);
+use crate::running::listening;
 
 /// Trains on a table in memory and leaves the run's folder in `out`. `ledger` is a file that
 /// several fits share; `known` says how settings were chosen. The GIL is free meanwhile.
@@ -43,54 +33,7 @@ pub(super) fn fit(
     let table = table(columns)?;
     let threads = NonZeroUsize::new(n_threads).unwrap_or(NonZeroUsize::MIN);
     let options = FitOptions { seed, threads, program, ledger, settings_note: Some(known), ..FitOptions::new(out) };
-    let stop = AtomicBool::new(false);
-    py.detach(|| {
-        let (sender, receiver) = channel();
-        let is_told = progress.is_some();
-        thread::scope(|scope| {
-            let run = scope.spawn(|| {
-                let sender = sender;
-                let mut stage = String::new();
-                fairdp::fit_table(config, table, &options, &mut |progress| {
-                    let message = match progress {
-                        Progress::Stage(line) => {
-                            line.clone_into(&mut stage);
-                            (stage.clone(), 0, 0)
-                        }
-                        Progress::Step { done, of } => (stage.clone(), done, of),
-                    };
-                    if is_told {
-                        // Nobody listens once a signal came.
-                        let _ = sender.send(message);
-                    }
-                    if stop.load(Ordering::Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-                })
-            });
-            let heard = listen(&receiver, progress.as_ref());
-            stop.store(true, Ordering::Relaxed);
-            let ended = run.join().map_err(|_| PyRuntimeError::new_err("the training thread panicked"))?;
-            heard?;
-            ended.map(drop).map_err(errors::fairdp_error)
-        })
-    })
-}
-
-/// Passes messages on until the run has ended, a signal came or the callback raised.
-fn listen(messages: &Receiver<Message>, progress: Option<&Py<PyAny>>) -> PyResult<()> {
-    loop {
-        let message = match messages.recv_timeout(PAUSE) {
-            Ok(message) => Some(message),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return Ok(()),
-        };
-        Python::attach(|py| {
-            py.check_signals()?;
-            match (message, progress) {
-                (Some(message), Some(progress)) => progress.call1(py, message).map(drop),
-                _ => Ok(()),
-            }
-        })?;
-    }
+    listening(py, progress.as_ref(), |told| fairdp::fit_table(config, table, &options, told)).map(drop)
 }
 
 /// ε at a δ of several fits on the same records, by the `events` of their statements as JSON.

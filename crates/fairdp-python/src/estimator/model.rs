@@ -8,8 +8,12 @@ use pyo3::prelude::*;
 use super::columns::{Column, table};
 use crate::errors;
 
-/// Answers of a model: each record's class, as a position, and the probabilities of all classes.
-type Answers<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f64>>);
+/// Answers of a model: each record's class, as a position; the probabilities of all classes; and
+/// remarks on values that the model does not know.
+type Answers<'py> = (Bound<'py, PyArray1<u64>>, Bound<'py, PyArray2<f64>>, Vec<String>);
+
+/// For each record the columns that moved its answer most, and how much each did.
+type Reasons = Vec<Vec<(String, f64)>>;
 
 /// A model from the bytes of a release's `pipeline.json` and `model.safetensors`.
 #[pyclass(frozen, module = "fairdp._fairdp.estimator")]
@@ -32,6 +36,11 @@ impl Model {
         self.0.needs_groups()
     }
 
+    /// Whether every column acts for itself, so that there are reasons for an answer.
+    fn is_additive(&self) -> bool {
+        self.0.is_additive()
+    }
+
     /// The model's answer for every record.
     fn answers<'py>(&self, py: Python<'py>, columns: Vec<(String, Column<'py>)>) -> PyResult<Answers<'py>> {
         let files = TableFiles::in_memory(table(columns)?);
@@ -42,10 +51,25 @@ impl Model {
                 classes.push(class as u64);
                 probabilities.extend_from_slice(row);
             }
-            Ok((classes, probabilities))
+            Ok((classes, probabilities, predictor.remarks()))
         };
-        let (classes, probabilities) = py.detach(answers).map_err(errors::fairdp_error)?;
+        let (classes, probabilities, remarks) = py.detach(answers).map_err(errors::fairdp_error)?;
         let shape = [classes.len(), self.0.classes().len()];
-        Ok((PyArray1::from_vec(py, classes), PyArray1::from_vec(py, probabilities).reshape(shape)?))
+        Ok((PyArray1::from_vec(py, classes), PyArray1::from_vec(py, probabilities).reshape(shape)?, remarks))
+    }
+
+    /// The columns that moved each record's answer most, at most so many of them.
+    fn reasons(&self, py: Python<'_>, columns: Vec<(String, Column<'_>)>, most: usize) -> PyResult<Reasons> {
+        let files = TableFiles::in_memory(table(columns)?);
+        let reasons = || -> fairdp::Result<_> {
+            let mut predictor = Predictor::new(&self.0, &files)?;
+            let mut reasons = Vec::new();
+            while let Some((class, _)) = predictor.answer()? {
+                let of_row = predictor.reasons(class, most).into_iter();
+                reasons.push(of_row.map(|(column, change)| (column.to_owned(), change)).collect());
+            }
+            Ok(reasons)
+        };
+        py.detach(reasons).map_err(errors::fairdp_error)
     }
 }

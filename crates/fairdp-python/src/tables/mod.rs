@@ -1,0 +1,17 @@
+//! The base of `fairdp.tables`: what the program does with tables in files.
+
+mod fit;
+mod init;
+mod predict;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+pub(crate) mod tables {
+    #[pymodule_export]
+    use super::fit::{fit, plan};
+    #[pymodule_export]
+    use super::init::{default_delta, init};
+    #[pymodule_export]
+    use super::predict::predict;
+}

@@ -1,0 +1,27 @@
+//! Answers for a table in files.
+
+use std::path::PathBuf;
+
+use fairdp::PredictOptions;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::errors;
+
+/// Writes answers to a file, and returns counts and remarks as JSON.
+#[pyfunction]
+#[pyo3(signature = (folder, table, out, *, keep = Vec::new(), explain = 0, strict = false))]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands arguments over")]
+pub(super) fn predict(
+    py: Python<'_>,
+    folder: PathBuf,
+    table: Vec<String>,
+    out: PathBuf,
+    keep: Vec<String>,
+    explain: usize,
+    strict: bool,
+) -> PyResult<String> {
+    let options = PredictOptions { is_strict: strict, keep, reasons: explain };
+    let predicted = py.detach(|| fairdp::predict(&folder, &table, &out, &options)).map_err(errors::fairdp_error)?;
+    serde_json::to_string(&predicted).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
