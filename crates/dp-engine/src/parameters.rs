@@ -2,6 +2,7 @@
 //! into it.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use candle_core::{DType, Device, Result, Tensor};
 use rand::{CryptoRng, Rng};
@@ -14,11 +15,20 @@ use crate::layers::{Initial, ParameterSpec};
 ///
 /// The sum of clipped gradients, its noise and the optimiser's update are single passes over the
 /// flat vector.
-#[derive(Debug)]
+///
+/// A clone is another handle on the same values: what changes one changes both.
+#[derive(Clone)]
 pub struct ParameterVector {
     flat: Tensor,
-    specs: Vec<ParameterSpec>,
-    views: Vec<Tensor>,
+    specs: Arc<[ParameterSpec]>,
+    views: Arc<[Tensor]>,
+}
+
+/// Names and shapes, and no value.
+impl std::fmt::Debug for ParameterVector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.specs.iter().map(|spec| (&spec.name, &spec.shape))).finish()
+    }
 }
 
 impl ParameterVector {
@@ -32,18 +42,20 @@ impl ParameterVector {
             views.push(flat.narrow(0, start, spec.len())?.reshape(spec.shape.as_slice())?);
             start += spec.len();
         }
-        Ok(Self { flat, specs: specs.to_vec(), views })
+        Ok(Self { flat, specs: specs.into(), views: views.into() })
     }
 
-    /// The same values under another name: what changes one changes both.
-    pub(crate) fn shared(&self) -> Self {
-        Self { flat: self.flat.clone(), specs: self.specs.clone(), views: self.views.clone() }
+    /// An independent vector with the same values.
+    pub(crate) fn copy(&self) -> Result<Self> {
+        let copy = Self::zeros(&self.specs, self.flat.dtype(), self.flat.device())?;
+        copy.flat.slice_set(&self.flat, 0, 0)?;
+        Ok(copy)
     }
 
     /// Draws every value from the distribution its specification names.
     pub(crate) fn initialise(&self, rng: &mut dyn CryptoRng) -> Result<()> {
         let mut values: Vec<f64> = Vec::with_capacity(self.len());
-        for spec in &self.specs {
+        for spec in &*self.specs {
             let n = 0..spec.len();
             match spec.initial {
                 Initial::Uniform { fan_in } => {

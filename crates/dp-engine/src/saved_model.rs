@@ -63,7 +63,7 @@ impl Model {
     /// model.parameters().set(&[1.0, -1.0, 0.5])?;
     /// model.save(&path, &Loss::BceWithLogits, &BTreeMap::from([("data".into(), "toy".into())]))?;
     ///
-    /// let mut saved = Model::load(&path, &Device::Cpu)?;
+    /// let saved = Model::load(&path, &Device::Cpu)?;
     /// assert_eq!(saved.model.predict(&[1.0, 0.0])?, [1]);
     /// assert_eq!((saved.loss, &*saved.metadata["data"]), (Loss::BceWithLogits, "toy"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -112,7 +112,7 @@ impl Model {
         // Compared before memory is asked for.
         file.tensors_of(&model.parameters(&Sizes { n_inputs, n_outputs })?, dtype)?;
         let metadata = file.metadata;
-        let mut model = Self::new(&model, n_inputs, n_outputs, dtype, device)?;
+        let model = Self::new(&model, n_inputs, n_outputs, dtype, device)?;
         model.load_weights(path)?;
         Ok(SavedModel { model, loss, metadata })
     }

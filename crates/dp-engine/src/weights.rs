@@ -40,11 +40,11 @@ impl Model {
     /// model.parameters().set(&[0.5, -1.0, 2.0])?;
     /// model.save_weights(&path, &BTreeMap::from([("data".into(), "toy".into())]))?;
     ///
-    /// let mut copy = Model::new(&ModelConfig::LogisticRegression, 2, 1, DType::F32, &Device::Cpu)?;
+    /// let copy = Model::new(&ModelConfig::LogisticRegression, 2, 1, DType::F32, &Device::Cpu)?;
     /// assert_eq!(copy.load_weights(&path)?["data"], "toy");
     /// assert_eq!(copy.parameters().to_vec()?, [0.5, -1.0, 2.0]);
     ///
-    /// let mut wider = Model::new(&ModelConfig::LogisticRegression, 3, 1, DType::F32, &Device::Cpu)?;
+    /// let wider = Model::new(&ModelConfig::LogisticRegression, 3, 1, DType::F32, &Device::Cpu)?;
     /// let error = wider.load_weights(&path).err().map(|error| error.to_string()).unwrap_or_default();
     /// assert!(error.ends_with("linear.weight: expected shape [1, 3], got [1, 2]"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -72,7 +72,7 @@ impl Model {
     /// [`EngineError::Weights`] with the path and every difference: tensors that are missing,
     /// unexpected, or of another shape or number type than the model's; also if the file cannot be
     /// read or is not in the format.
-    pub fn load_weights(&mut self, path: &Path) -> Result<BTreeMap<String, String>> {
+    pub fn load_weights(&self, path: &Path) -> Result<BTreeMap<String, String>> {
         let bytes = read(path)?;
         let file = WeightsFile::new(path, &bytes)?;
         let parameters = self.parameters();

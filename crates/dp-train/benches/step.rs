@@ -54,7 +54,7 @@ fn step(criterion: &mut Criterion) {
             let streams = Randomness::from_seed(2).streams(0, 0).unwrap();
             let mut trainer = Trainer::new(&plan, &records, streams, Execution::default()).unwrap();
             trainer.step(&mut Unobserved).unwrap();
-            let n_params = trainer.engine_mut().model().parameters().len();
+            let n_params = trainer.model().parameters().len();
             group.bench_function(BenchmarkId::new(mode, format!("{BATCH}x{n_params}")), |bencher| {
                 bencher.iter(|| black_box(trainer.step(&mut Unobserved)).unwrap());
             });

@@ -118,7 +118,7 @@ fn main() -> Outcome<()> {
     // Weights, architecture and loss, in one file.
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("model.safetensors");
-    trainer.engine_mut().model().save(&path, &plan.config().loss, &BTreeMap::new())?;
+    trainer.model().save(&path, &plan.config().loss, &BTreeMap::new())?;
 
     // Elsewhere: the model of the file, and predictions of rows without labels.
     let predictions = Model::load(&path, &Device::Cpu)?.model.predict(&test.features)?;

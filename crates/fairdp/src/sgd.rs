@@ -227,7 +227,7 @@ impl InputScaling {
     /// Sets the initial parameters: last biases from the class counts, and first layers scaled to
     /// the length of the inputs.
     fn begin(&self, trainer: &mut Trainer<'_>, prepared: &Prepared) -> Result<()> {
-        let parameters = trainer.engine_mut().model().parameters();
+        let parameters = trainer.model().parameters();
         let mut values = parameters.to_vec().map_err(dp_train::TrainError::from)?;
         let specs = parameters.specs();
         let is_linear = specs.len() == 2;
@@ -253,7 +253,7 @@ impl InputScaling {
 
     /// The layers, the first one on the features as they are.
     fn layers(&self, trainer: &mut Trainer<'_>) -> Result<Vec<Layer>> {
-        let parameters = trainer.engine_mut().model().parameters();
+        let parameters = trainer.model().parameters();
         let values = parameters.to_vec().map_err(dp_train::TrainError::from)?;
         let mut layers = Vec::new();
         let mut rest = &values[..];

@@ -220,7 +220,7 @@ pub fn measure(settings: &Settings, execution: &Execution) -> anyhow::Result<Mea
         seconds.push(started.elapsed().as_secs_f64());
     }
     let bytes_per_step = (ranks.bytes() - bytes) as f64 / f64::from(settings.steps);
-    let parameters = trainer.engine_mut().model().parameters().to_vec()?;
+    let parameters = trainer.model().parameters().to_vec()?;
     let peaks = ranks.gather(peak_rss_mb()?.to_le_bytes().to_vec())?;
     let peaks = peaks.iter().filter_map(|bytes| Some(f64::from_le_bytes(bytes[..].try_into().ok()?)));
     ensure!(parameters.iter().all(|p| p.is_finite()), "the parameters are not finite after {} steps", settings.steps);

@@ -144,14 +144,14 @@ fn play_rank(
     execution: Execution,
 ) -> Result<Played> {
     let mut trainer = Trainer::new(plan, records, streams, execution)?;
-    let parameters = trainer.engine_mut().model().parameters();
+    let parameters = trainer.model().parameters();
     let n_parameters = parameters.to_vec()?.len();
     parameters.set(&vec![0.0; n_parameters])?;
     let seen = Arc::new(Mutex::new(Vec::new()));
     trainer.replace_method(Box::new(Watched::new(entry, &params(), plan.context(), plant, Arc::clone(&seen))?));
     let mut transcript = Transcript::default();
     trainer.run(&mut transcript)?;
-    transcript.parameters.push(trainer.engine_mut().model().parameters().to_vec()?);
+    transcript.parameters.push(trainer.model().parameters().to_vec()?);
     let sums = transcript
         .parameters
         .windows(2)

@@ -270,7 +270,7 @@ fn initial_threshold(config: &ClipConfig) -> Option<f64> {
 
 /// Default initial parameters, stretched or shrunk.
 fn initial_parameters(config: &ModelConfig, n_inputs: usize, task: &Task, rng: &mut ChaCha20Rng) -> Result<Vec<f64>> {
-    let mut model = Model::new(config, n_inputs, task.n_outputs, DType::F32, &Device::Cpu)?;
+    let model = Model::new(config, n_inputs, task.n_outputs, DType::F32, &Device::Cpu)?;
     model.initialise(rng)?;
     let gain = if rng.random_bool(0.5) { 1.0 } else { 10_f64.powf(rng.random_range(-1.0..1.5)) };
     Ok(model.parameters().to_vec()?.into_iter().map(|value| value * gain).collect())

@@ -239,8 +239,8 @@ impl Neighbours<'_> {
 
     fn trainer<'a>(&'a self, records: &'a Records, execution: Execution) -> Result<Trainer<'a>> {
         let streams = Randomness::from_seed(0).streams(0, 0)?;
-        let mut trainer = Trainer::new(self.plan, records, streams, execution)?;
-        trainer.engine_mut().model().parameters().set(self.parameters)?;
+        let trainer = Trainer::new(self.plan, records, streams, execution)?;
+        trainer.model().parameters().set(self.parameters)?;
         Ok(trainer)
     }
 }

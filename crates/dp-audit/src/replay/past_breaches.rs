@@ -122,7 +122,7 @@ fn copies(architecture: Architecture, method: &str, clip_norm: f64, n: usize, la
     let entry: &'static MethodEntry = registry::find(method)?;
     let mut case = Case::on(architecture, entry, n, &mut rng)?;
     // Without the extremes of an arbitrary case.
-    let mut model = Model::new(&case.model, case.data.n_inputs, case.task.n_outputs, DType::F32, &Device::Cpu)?;
+    let model = Model::new(&case.model, case.data.n_inputs, case.task.n_outputs, DType::F32, &Device::Cpu)?;
     model.initialise(&mut rng)?;
     case.parameters = model.parameters().to_vec()?;
     case.data.features.fill_with(|| rng.random_range(-largest..=largest));

@@ -83,10 +83,10 @@ impl Engine {
             EngineError::invalid("loss", format!("{loss:?}"), format!("a loss for {} classes", facts.n_classes))
         })?;
         let model = Model::new(config, facts.n_inputs, n_outputs, records.dtype(), device)?;
-        if let Some(vocabulary) = model.vocabulary() {
+        let first = Worker::new(&model, loss, None)?;
+        if let Some(vocabulary) = first.network().vocabulary() {
             records.check_ids(vocabulary)?;
         }
-        let first = Worker::new(model, loss, records.dtype(), device)?;
         let threads = Threads::new(NonZeroUsize::MIN)?;
         Ok(Self { workers: vec![first], threads, parts: None, dropout: None, sum: None })
     }
@@ -122,14 +122,26 @@ impl Engine {
         Ok(self)
     }
 
-    /// The model.
+    /// The model. A clone of it is another handle on the same parameters.
     pub fn model(&self) -> &Model {
         self.first().model()
     }
 
-    /// The model, to initialise or load its parameters.
-    pub fn model_mut(&mut self) -> &mut Model {
-        self.workers[0].model_mut()
+    /// For each tensor to whose sum a record contributes several terms one by one, rather than its
+    /// whole gradient at once: how many.
+    pub fn chained_terms(&self) -> Vec<usize> {
+        self.first().network().chained_terms()
+    }
+
+    /// Values that a record takes in a batch, its inputs among them: what layers put out, gradients
+    /// on the way back, and its own gradient where that is kept.
+    pub fn row_values(&self) -> usize {
+        self.first().network().row_values()
+    }
+
+    /// Values of each record's gradient that are kept from the norms to the sum.
+    pub fn kept_values(&self) -> usize {
+        self.first().network().kept_values()
     }
 
     /// Sets what decides the dropout masks in [`Self::differentiate`] from now on; with `None`, as
@@ -342,7 +354,7 @@ impl Engine {
         }
         let grid = sum.grid();
         let (first_late, at_last) = match ranks {
-            Some(_) => (self.model().late_from(), Layers::Late),
+            Some(_) => (self.first().network().late_from(), Layers::Late),
             None => (0, Layers::All),
         };
         let counts = |piece: &&Range<usize>| scales[(*piece).clone()].iter().any(|&scale| scale != 0.0);

@@ -10,7 +10,7 @@ use crate::dropout::DropoutKey;
 use crate::error::{EngineError, Result};
 use crate::layers::Mode;
 use crate::loss::Loss;
-use crate::models::{Layers, Model, class};
+use crate::models::{Layers, Model, Network, class};
 use crate::ops;
 use crate::parameters::ParameterVector;
 use crate::records::Records;
@@ -18,7 +18,9 @@ use crate::records::Records;
 /// The model and buffers of one thread, which works on a part of each batch.
 pub(super) struct Worker {
     model: Model,
+    network: Network,
     loss: Loss,
+    expected: Option<usize>,
     dtype: DType,
     device: Device,
     input: RowBuffer,
@@ -34,35 +36,40 @@ struct Batch {
 }
 
 impl Worker {
-    pub(super) fn new(model: Model, loss: Loss, dtype: DType, device: &Device) -> Result<Self> {
+    /// A worker for batches of `expected` records on average, if that is known.
+    pub(super) fn new(model: &Model, loss: Loss, expected: Option<usize>) -> Result<Self> {
+        let flat = model.parameters().flat();
+        let (dtype, device) = (flat.dtype(), flat.device());
         Ok(Self {
+            network: Network::new(model, expected)?,
             input: RowBuffer::new(model.n_inputs(), dtype, device)?,
             losses: RowBuffer::new(1, DType::F64, device)?,
             sq_norms: RowBuffer::new(1, DType::F64, device)?,
             device: device.clone(),
             batch: None,
-            model,
+            model: model.clone(),
             loss,
             dtype,
+            expected,
         })
     }
 
     /// A worker with the same parameters and new buffers.
     pub(super) fn replica(&self) -> Result<Self> {
-        Self::new(self.model.replica()?, self.loss.clone(), self.dtype, &self.device)
+        Self::new(&self.model, self.loss.clone(), self.expected)
     }
 
     /// The same worker for batches of `expected` records on average.
     pub(super) fn for_batches_of(self, expected: usize) -> Result<Self> {
-        Self::new(self.model.replica_for(Some(expected))?, self.loss, self.dtype, &self.device)
+        Self::new(&self.model, self.loss, Some(expected))
     }
 
     pub(super) fn model(&self) -> &Model {
         &self.model
     }
 
-    pub(super) fn model_mut(&mut self) -> &mut Model {
-        &mut self.model
+    pub(super) fn network(&self) -> &Network {
+        &self.network
     }
 
     pub(super) fn zero_gradient(&self) -> Result<ParameterVector> {
@@ -78,12 +85,12 @@ impl Worker {
         self.batch = None;
         let losses = self.losses.rows(rows.len())?;
         if !rows.is_empty() {
-            self.model.begin(dropout.map_or(Mode::Whole, |key| Mode::Dropping { key, records: rows }));
+            self.network.begin(dropout.map_or(Mode::Whole, |key| Mode::Dropping { key, records: rows }));
             let logits = self.logits(records, rows)?;
             let labels = self.labels(records, rows)?;
             self.loss.losses(&logits, &labels, &losses)?;
             self.loss.gradient_in_place(&logits, &labels)?;
-            self.model.backward(logits)?;
+            self.network.backward(logits)?;
         }
         self.batch = Some(Batch { losses, len: rows.len() });
         Ok(())
@@ -100,7 +107,7 @@ impl Worker {
         }
         let sq_norms = self.sq_norms.rows(len)?;
         ops::fill(&sq_norms, 0.0)?;
-        self.model.add_sq_norms(&sq_norms)?;
+        self.network.add_sq_norms(&sq_norms)?;
         // The sign of what is not a number depends on the order of a product's operands, and with
         // it on other records.
         let norm = |sq_norm: f64| if sq_norm.is_nan() { f64::NAN } else { sq_norm.sqrt() };
@@ -115,7 +122,7 @@ impl Worker {
         gradient: &ParameterVector,
         accumulate: bool,
     ) -> Result<()> {
-        self.model.weighted_sum(layers, rows, weights, gradient, accumulate)
+        self.network.weighted_sum(layers, rows, weights, gradient, accumulate)
     }
 
     pub(super) fn evaluate(&mut self, records: &Records, rows: &[usize]) -> Result<Evaluation> {
@@ -140,7 +147,7 @@ impl Worker {
     /// A forward pass alone, without dropout: logits, and losses in their buffer.
     fn forward(&mut self, records: &Records, rows: &[usize]) -> Result<Tensor> {
         self.batch = None;
-        self.model.begin(Mode::Whole);
+        self.network.begin(Mode::Whole);
         let logits = self.logits(records, rows)?;
         let losses = self.losses.rows(rows.len())?;
         self.loss.losses(&logits, &self.labels(records, rows)?, &losses)?;
@@ -162,7 +169,7 @@ impl Worker {
         }
         let input = self.input.rows(rows.len())?;
         records.gather(rows, &input)?;
-        self.model.forward(input)
+        self.network.forward(input)
     }
 
     fn labels(&self, records: &Records, rows: &[usize]) -> Result<Tensor> {

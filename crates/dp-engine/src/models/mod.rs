@@ -7,10 +7,11 @@ mod image;
 mod image_chain;
 mod logistic_regression;
 mod mlp;
+mod model;
+mod network;
 mod normalisation;
 mod prediction;
 mod resnet;
-mod sequence;
 mod sequential;
 mod soleymani;
 mod squashed_regression;
@@ -21,11 +22,11 @@ use serde::{Deserialize, Serialize};
 
 pub use encoder_head::EncoderFamily;
 pub use image::ImageShape;
+pub use model::Model;
+pub(crate) use network::{Layers, Network};
 pub use normalisation::Normalisation;
 pub(crate) use prediction::class;
 pub use resnet::ResNetStem;
-pub(crate) use sequence::Layers;
-pub use sequence::Model;
 pub use sequential::{InputShape, LayerConfig};
 pub use zhao_cnn::ZhaoCnnLayout;
 

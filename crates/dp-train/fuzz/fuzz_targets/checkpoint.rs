@@ -24,9 +24,9 @@ fuzz_target!(|bytes: &[u8]| {
     let plan = Plan::new(config, facts).expect("a plan");
     let streams = Randomness::from_seed(1).streams(0, 0).unwrap();
     let mut trainer = Trainer::new(&plan, &records, streams, Execution::default()).expect("a trainer");
-    let before = trainer.engine_mut().model().parameters().to_vec().expect("parameters");
+    let before = trainer.model().parameters().to_vec().expect("parameters");
     if trainer.restore_checkpoint(&path).is_err() {
-        let after = trainer.engine_mut().model().parameters().to_vec().expect("parameters");
+        let after = trainer.model().parameters().to_vec().expect("parameters");
         assert_eq!(before, after);
     }
 });

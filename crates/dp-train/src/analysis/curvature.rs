@@ -90,7 +90,7 @@ impl Curvature {
     /// # Errors
     /// [`TrainError::Tensor`] if there are not as many values as parameters.
     pub fn set_parameters(&mut self, parameters: &[f64]) -> Result<()> {
-        self.engine.model_mut().parameters().set(parameters)?;
+        self.engine.model().parameters().set(parameters)?;
         parameters.clone_into(&mut self.origin);
         Ok(())
     }

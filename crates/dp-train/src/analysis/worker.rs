@@ -32,7 +32,7 @@ impl Worker {
     }
 
     pub(super) fn set_parameters(&mut self, parameters: &[f64]) -> Result<()> {
-        self.engine.model_mut().parameters().set(parameters)?;
+        self.engine.model().parameters().set(parameters)?;
         self.curvature.set_parameters(parameters)
     }
 

@@ -171,7 +171,7 @@ impl Trainer<'_> {
     /// Records in memory at once: the micro-batch, or fewer if the gradients that layers keep would
     /// take too much.
     fn records_at_once(&self) -> usize {
-        let kept = self.engine.model().kept_values() * self.records.dtype().size_in_bytes();
+        let kept = self.engine.kept_values() * self.records.dtype().size_in_bytes();
         self.batching.micro_batch.min(kept_bytes(&self.execution.device) / kept.max(1)).max(1)
     }
 
@@ -179,14 +179,13 @@ impl Trainer<'_> {
     /// bound, and what the rounding of the one piece that changes adds. A function of public
     /// numbers; the noise is in proportion to it.
     pub(super) fn sensitivity(&self, bound: f64) -> f64 {
-        let model = self.engine.model();
         let unit = match self.records.dtype() {
             candle_core::DType::F64 => f64::EPSILON / 2.0,
             _ => f64::from(f32::EPSILON) / 2.0,
         };
-        let of_piece = rounding_of_piece(self.batching.blocks.longest(), &model.chained_terms(), unit);
+        let of_piece = rounding_of_piece(self.batching.blocks.longest(), &self.engine.chained_terms(), unit);
         let grid = Grid::for_gradients(bound, self.plan.facts().n_records);
-        sensitivity(bound, of_piece, grid.step(), model.parameters().len())
+        sensitivity(bound, of_piece, grid.step(), self.engine.model().parameters().len())
     }
 
     /// From the sum to the gradient: noise for its sensitivity, and division by the public expected

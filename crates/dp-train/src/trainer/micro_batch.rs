@@ -12,14 +12,14 @@ const GROWN: f64 = 1.25;
 
 /// Records at once in a run. What a certified run computes does not depend on it.
 pub(super) fn of(execution: &Execution, engine: &Engine, is_certified: bool) -> usize {
-    let (model, flat) = (engine.model(), engine.model().parameters().flat());
+    let flat = engine.model().parameters().flat();
     let of_memory = match execution.micro_batch {
         None if is_certified => free_bytes(&execution.device),
         _ => None,
     };
     of_memory.map_or_else(
         || execution.records_at_once(),
-        |free| fitting(free, model.row_values() * flat.dtype().size_in_bytes()),
+        |free| fitting(free, engine.row_values() * flat.dtype().size_in_bytes()),
     )
 }
 

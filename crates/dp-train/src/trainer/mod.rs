@@ -20,7 +20,7 @@ use dp_accounting::{Ledger, Mark, Scope};
 use dp_clipping::{ClipMethod, Coupling, MethodState};
 use dp_engine::noise::NoiseSource;
 use dp_engine::{
-    Blocks, ClippedSum, DropoutKey, Engine, Optimiser, ParameterVector, PublicFacts, Records, WeightedSum, ops,
+    Blocks, ClippedSum, DropoutKey, Engine, Model, Optimiser, ParameterVector, PublicFacts, Records, WeightedSum, ops,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -206,10 +206,10 @@ impl<'a> Trainer<'a> {
         shared::agree(plan, records, &streams, &execution)?;
         execution.ranks = with_device(execution.ranks, &execution.device)?;
         let config = plan.config();
-        let mut engine = Engine::new(&config.model, config.loss.clone(), records, &execution.device)?
+        let engine = Engine::new(&config.model, config.loss.clone(), records, &execution.device)?
             .for_batches_of(plan.expected_batch_size().ceil() as usize)?
             .with_threads(execution.threads)?;
-        engine.model_mut().initialise(&mut streams.initialisation)?;
+        engine.model().initialise(&mut streams.initialisation)?;
         let fairlens = FairLens::of(config, records)?;
         let method = match &config.privacy {
             Some(privacy) => Some(privacy.clipping.build(plan.context())?),
@@ -411,7 +411,13 @@ impl<'a> Trainer<'a> {
         if self.is_broken { Err(TrainError::Broken { step: self.counts.steps }) } else { Ok(()) }
     }
 
-    /// The model and its buffers, to evaluate it or to read its parameters between steps.
+    /// The model, as trained so far. A clone outlives the trainer, and follows further training;
+    /// [`Model::copy`] does not.
+    pub fn model(&self) -> &Model {
+        self.engine.model()
+    }
+
+    /// The model and its buffers, to evaluate it between steps.
     pub fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine
     }

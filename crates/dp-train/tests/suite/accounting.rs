@@ -270,7 +270,7 @@ fn sums_are_divided_by_the_expected_batch() {
             let mut engine =
                 Engine::new(&ModelConfig::LogisticRegression, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu)
                     .unwrap();
-            engine.model_mut().parameters().set(&outcome.initial).unwrap();
+            engine.model().parameters().set(&outcome.initial).unwrap();
             engine.differentiate(&records, &[0], &[]).unwrap();
             let gradient_norm = engine.gradient_norms().unwrap()[0];
             let length = if private { 0.1 } else { gradient_norm };

@@ -63,7 +63,7 @@ fn says_there(plan: &Plan, records: &Records, variant: u16, threshold: f64) -> u
         let streams = randomness.streams(run, variant).unwrap();
         let mut trainer = Trainer::new(plan, records, streams, Execution::default()).unwrap();
         let start = vec![0.0; direction.len()];
-        trainer.engine_mut().model().parameters().set(&start).unwrap();
+        trainer.model().parameters().set(&start).unwrap();
         trainer.run(&mut Unobserved).unwrap();
         let end = parameters(&mut trainer);
         let projection: f64 = end.iter().zip(&direction).map(|(p, d)| -p * d).sum();

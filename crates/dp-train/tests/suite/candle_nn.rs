@@ -14,7 +14,7 @@ fn mean_losses_are_candle_nn_s() {
         let data = Data::random(40, 6, n_classes, 2, 11);
         let records = data.records(DType::F64);
         let mut engine = Engine::new(&ModelConfig::LogisticRegression, loss.clone(), &records, &Device::Cpu).unwrap();
-        engine.model_mut().initialise(&mut ChaCha20Rng::seed_from_u64(12)).unwrap();
+        engine.model().initialise(&mut ChaCha20Rng::seed_from_u64(12)).unwrap();
         let ours = engine.evaluate(&records, 7).unwrap().losses;
 
         let views = engine.model().parameters().views();

@@ -198,10 +198,10 @@ fn compare(network: &Network, n_classes: usize, rows: &[usize], weights: &[f64],
     let data = Data::random(n_records, n_inputs, n_classes, 1, seed);
     let records = data.records(DType::F64);
     let mut engine = Engine::new(&network.config, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu).unwrap();
-    engine.model_mut().initialise(&mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+    engine.model().initialise(&mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
     // Values that f32 holds, so that both precisions start from the same model.
     let start: Vec<f64> = engine.model().parameters().to_vec().unwrap().iter().map(|&p| f64::from(p as f32)).collect();
-    engine.model_mut().parameters().set(&start).unwrap();
+    engine.model().parameters().set(&start).unwrap();
     let got = ask(&mut engine, &records, rows, weights);
 
     let mut sum = vec![0.0; start.len()];
@@ -227,7 +227,7 @@ fn compare(network: &Network, n_classes: usize, rows: &[usize], weights: &[f64],
 
     let records = data.records(DType::F32);
     let mut single = Engine::new(&network.config, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu).unwrap();
-    single.model_mut().parameters().set(&start).unwrap();
+    single.model().parameters().set(&start).unwrap();
     let single = ask(&mut single, &records, rows, weights);
     for (a, b) in single.norms.iter().zip(&got.norms) {
         assert!((a - b).abs() <= 1e-4 * b, "{network:?}: {a} {b}");

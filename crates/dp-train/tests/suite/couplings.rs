@@ -20,7 +20,7 @@ fn one_step(model: ModelConfig, method: &str, records: &Records) -> (Plan, Vec<f
 /// Plain and clipped mean gradient, `C = 0.5`.
 fn plain_and_clipped(plan: &Plan, records: &Records, at: &[f64]) -> [Vec<f64>; 2] {
     let mut engine = Engine::new(&plan.config().model, plan.config().loss.clone(), records, &Device::Cpu).unwrap();
-    engine.model_mut().parameters().set(at).unwrap();
+    engine.model().parameters().set(at).unwrap();
     let rows: Vec<usize> = (0..records.len()).collect();
     engine.differentiate(records, &rows, &[]).unwrap();
     let norms = engine.gradient_norms().unwrap();

@@ -58,8 +58,8 @@ fn linear_logits(variables: &[Var], data: &Data) -> Tensor {
 
 /// A model with drawn parameters: its curvature there, and the same parameters as candle variables.
 fn model(config: &ModelConfig, loss: Loss, records: &Records, seed: u64) -> (Curvature, Vec<Var>, Vec<f64>) {
-    let mut engine = Engine::new(config, loss.clone(), records, &Device::Cpu).unwrap();
-    engine.model_mut().initialise(&mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+    let engine = Engine::new(config, loss.clone(), records, &Device::Cpu).unwrap();
+    engine.model().initialise(&mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
     let parameters = engine.model().parameters().to_vec().unwrap();
     let mut curvature = Curvature::new(config, loss, records).unwrap();
     curvature.set_parameters(&parameters).unwrap();

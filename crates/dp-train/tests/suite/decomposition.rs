@@ -29,7 +29,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 /// Gradient of every record.
 fn gradients(plan: &Plan, records: &Records, at: &[f64]) -> Vec<Vec<f64>> {
     let mut engine = Engine::new(&plan.config().model, plan.config().loss.clone(), records, &Device::Cpu).unwrap();
-    engine.model_mut().parameters().set(at).unwrap();
+    engine.model().parameters().set(at).unwrap();
     let sum = engine.zero_gradient().unwrap();
     (0..records.len())
         .map(|row| {

@@ -133,11 +133,11 @@ impl Case {
     /// An engine whose parameters, all of them, are away from their initial zeros and ones, and the
     /// same in both precisions.
     fn engine(&self, records: &Records) -> Engine {
-        let mut engine = Engine::new(&self.model(), Loss::SoftmaxCrossEntropy, records, &Device::Cpu).unwrap();
+        let engine = Engine::new(&self.model(), Loss::SoftmaxCrossEntropy, records, &Device::Cpu).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(4);
         let values: Vec<f64> =
             (0..engine.model().parameters().len()).map(|_| f64::from(rng.random_range(-0.8..0.8_f32))).collect();
-        engine.model_mut().parameters().set(&values).unwrap();
+        engine.model().parameters().set(&values).unwrap();
         engine
     }
 }
@@ -376,7 +376,7 @@ fn gradients_of_every_layer_are_slopes() {
             let length = norm(&direction);
             let mut total = |h: f64| {
                 let moved: Vec<f64> = at.iter().zip(&direction).map(|(p, d)| p + h * d / length).collect();
-                engine.model_mut().parameters().set(&moved).unwrap();
+                engine.model().parameters().set(&moved).unwrap();
                 engine.differentiate(&records, &rows, &[]).unwrap();
                 engine.losses().unwrap().iter().zip(weights).map(|(loss, weight)| loss * weight).sum::<f64>()
             };
@@ -417,7 +417,7 @@ fn gradients_are_slopes_with_dropout_in_force() {
             let direction: Vec<f64> = at.iter().map(|_| rng.random_range(-1.0..1.0)).collect();
             let mut total = |h: f64| {
                 let moved: Vec<f64> = at.iter().zip(&direction).map(|(p, d)| p + h * d).collect();
-                engine.model_mut().parameters().set(&moved).unwrap();
+                engine.model().parameters().set(&moved).unwrap();
                 engine.differentiate(&records, &rows, &[]).unwrap();
                 engine.losses().unwrap().iter().sum::<f64>()
             };

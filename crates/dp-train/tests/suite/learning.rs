@@ -90,13 +90,13 @@ fn l2_shrinks_weights_and_not_biases_and_is_not_clipped() {
     let plan = Plan::new(plain.clone(), data.facts).unwrap();
     let mut trainer = Trainer::new(&plan, &records, streams(1), Execution::default()).unwrap();
     let view = |trainer: &mut Trainer<'_>| -> Vec<Vec<f64>> {
-        let views = trainer.engine_mut().model().parameters().views().to_vec();
+        let views = trainer.model().parameters().views().to_vec();
         views.iter().map(|view| view.flatten_all().unwrap().to_vec1().unwrap()).collect()
     };
     let before = view(&mut trainer);
     trainer.run(&mut Unobserved).unwrap();
     let after = view(&mut trainer);
-    let specs = trainer.engine_mut().model().parameters().specs().to_vec();
+    let specs = trainer.model().parameters().specs().to_vec();
     for ((spec, before), after) in specs.iter().zip(&before).zip(&after) {
         let factor = if spec.name.ends_with("weight") { 0.95_f64.powi(10) } else { 1.0 };
         let expected: Vec<f64> = before.iter().map(|p| p * factor).collect();

@@ -87,11 +87,11 @@ proptest! {
         let records = data.records(if double { DType::F64 } else { DType::F32 });
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let mut engine = Engine::new(&model, loss, &records, &Device::Cpu).unwrap();
-        engine.model_mut().initialise(&mut rng).unwrap();
+        engine.model().initialise(&mut rng).unwrap();
         // Large parameters saturate the loss: output gradients down to 0.
         let parameters = engine.model().parameters().to_vec().unwrap();
         let parameters: Vec<f64> = parameters.iter().map(|p| p * 10_f64.powf(gain)).collect();
-        engine.model_mut().parameters().set(&parameters).unwrap();
+        engine.model().parameters().set(&parameters).unwrap();
 
         let clip = method.config(&PresetParams { clip_norm: 10_f64.powf(clip_norm), ..PresetParams::default() });
         let context = PublicContext { n_groups: 3, expected_batch_size: 5.0, noise_multiplier: 1.0 };
@@ -144,9 +144,9 @@ fn a_huge_input_with_a_tiny_output_gradient_stays_bounded() {
         let data = Data { features: vec![input], labels: vec![0], ..Data::random(1, 1, 2, 1, 1) };
         let records = data.records(DType::F32);
         let model = ModelConfig::LogisticRegression;
-        let mut engine = Engine::new(&model, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu).unwrap();
+        let engine = Engine::new(&model, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu).unwrap();
         // The weights ignore the input; the biases alone decide.
-        engine.model_mut().parameters().set(&[0.0, 0.0, 20.0, 0.0]).unwrap();
+        engine.model().parameters().set(&[0.0, 0.0, 20.0, 0.0]).unwrap();
         (engine, records)
     };
     let context = PublicContext { n_groups: 1, expected_batch_size: 1.0, noise_multiplier: 1.0 };
@@ -175,7 +175,7 @@ fn a_blanked_record_adds_nothing_where_zeros_are_not_finite() {
     let model = mlp(&[2], Activation::Relu);
     let mut engine = Engine::new(&model, Loss::BceWithLogits, &records, &Device::Cpu).unwrap();
     // Hidden units 1e30 (1 − x): off at 2 and 3, 1e30 at 0, where the logit overflows.
-    engine.model_mut().parameters().set(&[-1e30, -1e30, 1e30, 1e30, 1e30, 1e30, 0.0]).unwrap();
+    engine.model().parameters().set(&[-1e30, -1e30, 1e30, 1e30, 1e30, 1e30, 0.0]).unwrap();
     let (found, bad) = norms(&mut engine, &records, &[0, 1, 2]);
     assert_eq!(bad, [1]);
     assert!(found[0] > 0.0 && found[2] > 0.0);

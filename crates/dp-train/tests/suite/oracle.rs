@@ -125,11 +125,11 @@ proptest! {
         let weights = &weights[..rows.len()];
         let records = data.records(DType::F64);
         let mut engine = Engine::new(&model, loss.clone(), &records, &Device::Cpu).unwrap();
-        engine.model_mut().initialise(&mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
+        engine.model().initialise(&mut ChaCha20Rng::seed_from_u64(seed)).unwrap();
         // Values that f32 holds, so that both precisions start from the same model.
         let start: Vec<f64> =
             engine.model().parameters().to_vec().unwrap().iter().map(|&p| f64::from(p as f32)).collect();
-        engine.model_mut().parameters().set(&start).unwrap();
+        engine.model().parameters().set(&start).unwrap();
         let got = ask(&mut engine, &records, &rows, weights);
 
         let layers = oracle_layers(engine.model());
@@ -153,7 +153,7 @@ proptest! {
 
         let records = data.records(DType::F32);
         let mut single = Engine::new(&model, loss.clone(), &records, &Device::Cpu).unwrap();
-        single.model_mut().parameters().set(&start).unwrap();
+        single.model().parameters().set(&start).unwrap();
         let single = ask(&mut single, &records, &rows, weights);
         for (a, b) in single.norms.iter().zip(&got.norms) {
             prop_assert!((a - b).abs() <= 2e-5 * b, "{a} {b}");
@@ -169,7 +169,7 @@ fn a_wide_model_agrees_with_autograd() {
     let data = Data::random(70, 98, 2, 1, 5);
     let records = data.records(DType::F64);
     let mut engine = Engine::new(&model, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu).unwrap();
-    engine.model_mut().initialise(&mut ChaCha20Rng::seed_from_u64(6)).unwrap();
+    engine.model().initialise(&mut ChaCha20Rng::seed_from_u64(6)).unwrap();
     let rows: Vec<usize> = (0..70).collect();
     let got = ask(&mut engine, &records, &rows, &vec![1.0; 70]);
     let layers = oracle_layers(engine.model());

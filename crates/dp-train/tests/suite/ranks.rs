@@ -437,7 +437,7 @@ fn ranks_that_are_to_do_different_things_do_none_of_them() {
         ]
     );
     let parameters = told(&|trainer, rank| {
-        let parameters = trainer.engine_mut().model().parameters();
+        let parameters = trainer.model().parameters();
         parameters.set(&vec![rank as f64; parameters.len()])?;
         trainer.run(&mut Unobserved).map(drop)
     });
@@ -455,7 +455,7 @@ fn ranks_that_drift_apart_are_stopped() {
         with_trainer(ranks, (&plan, &data), streams(1), |mut trainer| {
             trainer.step(&mut Unobserved)?;
             if rank == 1 {
-                let parameters = trainer.engine_mut().model().parameters();
+                let parameters = trainer.model().parameters();
                 parameters.set(&vec![0.25; parameters.len()])?;
             }
             trainer.step(&mut Unobserved)

@@ -170,7 +170,7 @@ impl Run {
 }
 
 pub(crate) fn parameters(trainer: &mut Trainer<'_>) -> Vec<f64> {
-    trainer.engine_mut().model().parameters().to_vec().unwrap()
+    trainer.model().parameters().to_vec().unwrap()
 }
 
 /// Seeded parameters for an engine's model.

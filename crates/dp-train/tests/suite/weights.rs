@@ -45,7 +45,7 @@ fn a_trained_model_opens_in_candle_nn_with_the_same_logits() {
     trainer.run(&mut Unobserved).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("weights.safetensors");
-    trainer.engine_mut().model().save_weights(&path, &BTreeMap::new()).unwrap();
+    trainer.model().save_weights(&path, &BTreeMap::new()).unwrap();
     let ours = trainer.engine_mut().evaluate(&records, 17).unwrap().logits;
     let theirs = candle_mlp(&features(&data), &open(&path), &[6, 9, 5, 3]).unwrap();
     assert!(relative_error(&ours, &theirs.flatten_all().unwrap().to_vec1().unwrap()) < 1e-14);
@@ -63,7 +63,7 @@ fn a_model_of_candle_nn_opens_here() {
     map.save(&path).unwrap();
     let model = mlp(&[4], Activation::Tanh);
     let mut engine = Engine::new(&model, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu).unwrap();
-    assert!(engine.model_mut().load_weights(&path).unwrap().is_empty());
+    assert!(engine.model().load_weights(&path).unwrap().is_empty());
     let ours = engine.evaluate(&records, 100).unwrap().logits;
     assert!(relative_error(&ours, &theirs.flatten_all().unwrap().to_vec1().unwrap()) < 1e-14);
 }
@@ -76,7 +76,7 @@ fn normalised_models_open_in_candle_nn() {
     let records = data.records(DType::F64);
     let model = ModelConfig::SoleymaniComplex { normalisation: Normalisation::GroupNorm { groups: 4 } };
     let mut engine = Engine::new(&model, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu).unwrap();
-    engine.model_mut().initialise(&mut initial(4)).unwrap();
+    engine.model().initialise(&mut initial(4)).unwrap();
     let moved: Vec<f64> = engine
         .model()
         .parameters()
@@ -86,7 +86,7 @@ fn normalised_models_open_in_candle_nn() {
         .enumerate()
         .map(|(i, p)| p + 0.1 * (i as f64).sin())
         .collect();
-    engine.model_mut().parameters().set(&moved).unwrap();
+    engine.model().parameters().set(&moved).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("weights.safetensors");
     engine.model().save_weights(&path, &BTreeMap::new()).unwrap();
@@ -117,7 +117,7 @@ fn convolutional_models_open_in_candle_nn() {
     let records = data.records(DType::F64);
     let model = ModelConfig::EsipovaCnn { image };
     let mut engine = Engine::new(&model, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu).unwrap();
-    engine.model_mut().initialise(&mut initial(6)).unwrap();
+    engine.model().initialise(&mut initial(6)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("weights.safetensors");
     engine.model().save_weights(&path, &BTreeMap::new()).unwrap();
@@ -134,8 +134,8 @@ fn convolutional_models_open_in_candle_nn() {
     assert!(relative_error(&ours, &theirs.flatten_all().unwrap().to_vec1().unwrap()) < 1e-12);
 
     let saved = engine.model().parameters().to_vec().unwrap();
-    engine.model_mut().initialise(&mut initial(7)).unwrap();
-    engine.model_mut().load_weights(&path).unwrap();
+    engine.model().initialise(&mut initial(7)).unwrap();
+    engine.model().load_weights(&path).unwrap();
     assert_eq!(engine.model().parameters().to_vec().unwrap(), saved);
 }
 
@@ -149,7 +149,7 @@ fn kernels_larger_than_the_image_are_whole_in_files() {
     let data = Data::random(5, image.len(), 3, 1, 6);
     let records = data.records(DType::F64);
     let mut engine = Engine::new(&config, Loss::SoftmaxCrossEntropy, &records, &Device::Cpu).unwrap();
-    engine.model_mut().initialise(&mut initial(6)).unwrap();
+    engine.model().initialise(&mut initial(6)).unwrap();
     assert_eq!((engine.model().parameters().len(), engine.model().n_parameters()), (8 + 4 + 15, 72 + 4 + 15));
 
     let folder = tempfile::tempdir().unwrap();
@@ -172,8 +172,8 @@ fn kernels_larger_than_the_image_are_whole_in_files() {
     tensors.insert("conv1.weight".into(), other);
     candle_core::safetensors::save(&tensors, &path).unwrap();
     let saved = engine.model().parameters().to_vec().unwrap();
-    engine.model_mut().initialise(&mut initial(7)).unwrap();
-    engine.model_mut().load_weights(&path).unwrap();
+    engine.model().initialise(&mut initial(7)).unwrap();
+    engine.model().load_weights(&path).unwrap();
     assert_eq!(engine.model().parameters().to_vec().unwrap(), saved);
 }
 
@@ -186,7 +186,7 @@ fn what_does_not_fit_is_listed_and_changes_nothing() {
     let metadata = BTreeMap::from([("run".to_owned(), "7".to_owned()), ("data".to_owned(), "adult".to_owned())]);
     let saved = model(&[4], DType::F32);
     saved.save_weights(&path, &metadata).unwrap();
-    let refusal = |mut model: Model| {
+    let refusal = |model: Model| {
         model.parameters().set(&vec![0.5; model.parameters().len()]).unwrap();
         let error = model.load_weights(&path).unwrap_err().to_string();
         assert!(model.parameters().to_vec().unwrap().iter().all(|&p| p == 0.5));
@@ -222,11 +222,11 @@ fn a_saved_model_is_the_model() {
     ];
     for (config, n_inputs, n_outputs, loss) in architectures {
         for dtype in [DType::F32, DType::F64] {
-            let mut model = Model::new(&config, n_inputs, n_outputs, dtype, &Device::Cpu).unwrap();
+            let model = Model::new(&config, n_inputs, n_outputs, dtype, &Device::Cpu).unwrap();
             model.initialise(&mut initial(3)).unwrap();
             model.save(&path, &loss, &BTreeMap::new()).unwrap();
             let features: Vec<f32> = (0..5 * n_inputs).map(|i| (i as f32).sin()).collect();
-            let mut saved = Model::load(&path, &Device::Cpu).unwrap();
+            let saved = Model::load(&path, &Device::Cpu).unwrap();
             assert_eq!((&saved.loss, saved.model.config()), (&loss, &config));
             assert_eq!(saved.model.logits(&features).unwrap(), model.logits(&features).unwrap());
             assert!(saved.metadata.is_empty());

@@ -91,7 +91,7 @@ fn compare(
     let batches = BatchPlan::exact(data.len(), data.len() / 2, 1)?;
     let config = TrainConfig::new(model.clone(), Loss::BceWithLogits, batches, LearningRate::Constant(0.1));
     let plan = Plan::new(TrainConfig { privacy: Some(privacy), ..config }, facts)?;
-    let mut initial = Model::new(&model, facts.n_inputs, 1, DType::F32, &Device::Cpu)?;
+    let initial = Model::new(&model, facts.n_inputs, 1, DType::F32, &Device::Cpu)?;
     initial.initialise(rng)?;
     let fixed = FixedStep::first(&plan, case, || rng.random_range(0.0..data.len() as f64))?;
     let mut batch: Vec<usize> = (0..data.len()).collect();

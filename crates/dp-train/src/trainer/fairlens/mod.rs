@@ -197,8 +197,8 @@ mod tests {
         let records = Records::new(&features, &labels, &groups, facts, DType::F64, &Device::Cpu).unwrap();
         let batches = BatchPlan::exact(9, 9, 1).unwrap();
         let config = TrainConfig::new(model, loss, batches, LearningRate::Constant(0.1));
-        let mut engine = Engine::new(&config.model, config.loss.clone(), &records, &Device::Cpu).unwrap();
-        engine.model_mut().initialise(&mut ChaCha20Rng::seed_from_u64(3)).unwrap();
+        let engine = Engine::new(&config.model, config.loss.clone(), &records, &Device::Cpu).unwrap();
+        engine.model().initialise(&mut ChaCha20Rng::seed_from_u64(3)).unwrap();
         let parameters = engine.model().parameters().to_vec().unwrap();
         (config, records, parameters)
     }
@@ -206,7 +206,7 @@ mod tests {
     /// `γ1 R1 + γ2 R2` as defined, from per-sample gradients, with clipping factors given.
     fn regulariser(config: &TrainConfig, records: &Records, at: &[f64], scales: &[f64], gamma: [f64; 2]) -> f64 {
         let mut engine = Engine::new(&config.model, config.loss.clone(), records, &Device::Cpu).unwrap();
-        engine.model_mut().parameters().set(at).unwrap();
+        engine.model().parameters().set(at).unwrap();
         let n_groups = 3;
         let mut group_gradients = vec![vec![0.0; at.len()]; n_groups];
         let mut f = vec![0.0; n_groups];
@@ -302,7 +302,7 @@ mod tests {
             let rows = [4, 0, 8];
             let addition = addition(&config, &records, &rows, &[0.5, 1.0, 0.1], ([1.0, 1.0], 2.0), &parameters);
             let mut engine = Engine::new(&config.model, config.loss.clone(), &records, &Device::Cpu).unwrap();
-            engine.model_mut().parameters().set(&parameters).unwrap();
+            engine.model().parameters().set(&parameters).unwrap();
             let sum = engine.zero_gradient().unwrap();
             for (row, product) in rows.into_iter().zip(addition.products) {
                 engine.differentiate(&records, &[row], &[]).unwrap();
