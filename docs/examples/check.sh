@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Packages the crates as they would be published, and builds and runs these programs against the packages: what a user of
+# the crates gets, outside of this workspace.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+crates=(dp-accounting dp-clipping dp-engine dp-linear dp-table dp-train fair-metrics fairdp whole-file)
+
+rm -rf "$CARGO_TARGET_DIR/package"
+cargo package --no-verify --allow-dirty --locked "${crates[@]/#/--package=}" 2>&1 | grep -v '^warning: \|^  *|\|^  = note\|^$' || true
+place=$CARGO_TARGET_DIR/examples
+rm -rf "$place"
+mkdir -p "$place"
+cp -r docs/examples/Cargo.toml docs/examples/src "$place"
+# The versions that the workspace is tested with.
+cp Cargo.lock "$place"
+{
+  echo '[patch.crates-io]'
+  for crate in "${crates[@]}"; do
+    tar --extract --gzip --file "$(echo "$CARGO_TARGET_DIR/package/$crate"-[0-9]*.crate)" --directory "$place"
+    echo "$crate.path = \"$(basename "$(echo "$place/$crate"-[0-9]*)")\""
+  done
+} >"$place/patch.toml"
+cat "$place/patch.toml" >>"$place/Cargo.toml"
+
+cd "$place"
+cargo build --release --bins
+for program in src/bin/*.rs; do
+  name=$(basename "$program" .rs)
+  [ "$(wc -l <"$program")" -le 60 ] || { echo "$name: is longer than 60 lines"; exit 1; }
+  "$CARGO_TARGET_DIR/release/$name" >"$name.txt"
+  echo "examples: $name: $(tail -n 1 "$name.txt")"
+done
