@@ -165,10 +165,10 @@ pub trait Accountant {
     /// With δ' that of the neighbours exchanged, `δ(-ε) = 1 - e^-ε·(1 - δ'(ε))`.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for NaN; otherwise as [`delta`](Self::delta).
+    /// [`AccountingError::InvalidParameter`] for NaN; otherwise as [`delta`](Self::delta).
     fn privacy_profile(&self, epsilon: f64) -> Result<DeltaBound, AccountingError> {
         if epsilon.is_nan() {
-            return Err(AccountingError::OutOfRange { parameter: "epsilon", value: epsilon, accepted: "a number" });
+            return Err(AccountingError::invalid("epsilon", epsilon, "a number"));
         }
         if epsilon >= 0.0 {
             return self.delta(Epsilon::new(epsilon)?);

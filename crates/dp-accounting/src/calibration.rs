@@ -41,7 +41,7 @@ impl Calibration<PldAccountant> {
     /// shown to keep the target.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless the target is positive and finite.
+    /// [`AccountingError::InvalidParameter`] unless the target is positive and finite.
     ///
     /// # Example
     /// ```
@@ -63,7 +63,7 @@ impl Calibration<RdpAccountant> {
     /// noise than [`by_pld`](Calibration::by_pld).
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless the target is positive and finite.
+    /// [`AccountingError::InvalidParameter`] unless the target is positive and finite.
     pub fn new(relation: NeighbouringRelation, target: Epsilon, delta: Delta) -> Result<Self, AccountingError> {
         Self::of_remaining_budget(RdpAccountant::new(relation), target, delta)
     }
@@ -74,16 +74,12 @@ impl<A: Accountant + Clone> Calibration<A> {
     /// accountant.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless the target is positive and finite.
+    /// [`AccountingError::InvalidParameter`] unless the target is positive and finite.
     pub fn of_remaining_budget(spent: A, target: Epsilon, delta: Delta) -> Result<Self, AccountingError> {
         if target.get() > 0.0 && target.is_finite() {
             Ok(Self { spent, target, delta, relative_tolerance: 1e-9 })
         } else {
-            Err(AccountingError::OutOfRange {
-                parameter: "target epsilon",
-                value: target.get(),
-                accepted: "positive and finite",
-            })
+            Err(AccountingError::invalid("target_epsilon", target.get(), "a finite number above 0"))
         }
     }
 
@@ -91,14 +87,10 @@ impl<A: Accountant + Clone> Calibration<A> {
     /// see; 1e-9 unless set.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless it lies in [1e-12, 0.5].
+    /// [`AccountingError::InvalidParameter`] unless it lies in [1e-12, 0.5].
     pub fn with_relative_tolerance(mut self, tolerance: f64) -> Result<Self, AccountingError> {
         if !(1e-12..=0.5).contains(&tolerance) {
-            return Err(AccountingError::OutOfRange {
-                parameter: "relative tolerance",
-                value: tolerance,
-                accepted: "in [1e-12, 0.5]",
-            });
+            return Err(AccountingError::invalid("relative_tolerance", tolerance, "a number in [1e-12, 0.5]"));
         }
         self.relative_tolerance = tolerance;
         Ok(self)

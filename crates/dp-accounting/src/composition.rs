@@ -256,11 +256,11 @@ impl Composition {
             DpEvent::OneOf(events) => self.add_one_of(events, count),
             DpEvent::RandomAllocation { noise_multiplier, steps, participations } => {
                 if *participations == 0 || participations > steps {
-                    return Err(AccountingError::OutOfRange {
-                        parameter: "participations",
-                        value: *participations as f64,
-                        accepted: "at least 1 and at most the number of steps",
-                    });
+                    return Err(AccountingError::invalid(
+                        "participations",
+                        participations,
+                        "at least 1 and at most the number of steps",
+                    ));
                 }
                 if self.relation == NeighbouringRelation::ReplaceOne {
                     return Err(self.refuse(event, "random allocation is analysed under add-remove and zero-out"));
@@ -289,11 +289,7 @@ impl Composition {
     /// Reduces alternatives to the one that dominates all others, if there is one.
     fn add_one_of(&mut self, events: &[DpEvent], count: u64) -> Result<(), AccountingError> {
         if events.is_empty() {
-            return Err(AccountingError::OutOfRange {
-                parameter: "number of alternatives",
-                value: 0.0,
-                accepted: "at least 1",
-            });
+            return Err(AccountingError::invalid("length of one-of", 0, "at least 1"));
         }
         let alternative = |event| {
             let mut composition = Self::new(self.relation);
@@ -484,9 +480,8 @@ impl Composition {
             }
             DpEvent::TruncatedPoissonGaussian { noise_multiplier, sampling_rate, n_records, max_batch_size } => {
                 if *max_batch_size == 0 || *n_records == 0 {
-                    let (parameter, value) =
-                        if *n_records == 0 { ("number of records", 0.0) } else { ("largest batch", 0.0) };
-                    return Err(AccountingError::OutOfRange { parameter, value, accepted: "at least 1" });
+                    let parameter = if *n_records == 0 { "n_records" } else { "max_batch_size" };
+                    return Err(AccountingError::invalid(parameter, 0, "at least 1"));
                 }
                 let (q, sigma) = (sampling_rate.get(), noise_multiplier.get());
                 Mechanism::Pair(Pair::truncated_poisson(q, sigma, *n_records, *max_batch_size, self.relation))
@@ -516,10 +511,9 @@ impl Composition {
     /// A sum of integers changes by a whole number.
     fn integer_sensitivity(&self, sensitivity: u32) -> Result<u32, AccountingError> {
         let times = if self.relation == NeighbouringRelation::ReplaceOne { 2 } else { 1 };
-        sensitivity.checked_mul(times).filter(|total| *total > 0).ok_or(AccountingError::OutOfRange {
-            parameter: "sensitivity",
-            value: f64::from(sensitivity),
-            accepted: "at least 1 and at most 2^32 - 1, 2^31 - 1 where a record is replaced",
+        sensitivity.checked_mul(times).filter(|total| *total > 0).ok_or_else(|| {
+            let expected = "at least 1 and at most 2^32 - 1, 2^31 - 1 where a record is replaced";
+            AccountingError::invalid("sensitivity", sensitivity, expected)
         })
     }
 
@@ -584,11 +578,7 @@ fn collect_precisions(event: &DpEvent, count: f64, into: &mut Vec<(f64, f64)>) -
         DpEvent::Gaussian { noise_multiplier } => into.push((noise_multiplier.get(), count)),
         DpEvent::JointGaussian { noise_multipliers } => {
             if noise_multipliers.is_empty() {
-                return Err(AccountingError::OutOfRange {
-                    parameter: "number of joint Gaussian queries",
-                    value: 0.0,
-                    accepted: "at least 1",
-                });
+                return Err(AccountingError::invalid("length of noise_multipliers", 0, "at least 1"));
             }
             into.extend(noise_multipliers.iter().map(|sigma| (sigma.get(), count)));
         }

@@ -6,15 +6,15 @@ use crate::{Mark, NeighbouringRelation};
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AccountingError {
-    /// A number lies outside the range in which it means something.
-    #[error("{parameter} is {value}, but must be {accepted}")]
-    OutOfRange {
-        /// Name of the parameter.
+    /// A parameter is out of range.
+    #[error("{parameter} = {value}: expected {expected}")]
+    InvalidParameter {
+        /// Name of the parameter, as the caller wrote it.
         parameter: &'static str,
         /// The value received.
-        value: f64,
+        value: String,
         /// The accepted range, in words.
-        accepted: &'static str,
+        expected: String,
     },
     /// There is no sound analysis of this event in this setting.
     #[error("no sound analysis of {event} under {relation} neighbours: {possible}")]
@@ -142,4 +142,15 @@ pub enum AccountingError {
         /// The largest count that is accepted.
         limit: u64,
     },
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "values are turned into text at once; `&` at every call says nothing"
+)]
+impl AccountingError {
+    /// A parameter that is out of range.
+    pub fn invalid(parameter: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
+        Self::InvalidParameter { parameter, value: value.to_string(), expected: expected.into() }
+    }
 }

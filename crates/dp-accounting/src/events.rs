@@ -162,12 +162,16 @@ impl DpEvent {
     /// [`NonPrivate`](Self::NonPrivate), with infinite noise [`nothing`](Self::nothing).
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for what is neither 0, infinite nor a [`NoiseMultiplier`].
+    /// [`AccountingError::InvalidParameter`] unless the value is 0, infinite or a
+    /// [`NoiseMultiplier`].
     pub fn gaussian_at(noise_multiplier: f64) -> Result<Self, AccountingError> {
         Ok(match noise_multiplier {
             0.0 => Self::NonPrivate,
             f64::INFINITY => Self::nothing(),
-            _ => Self::gaussian(NoiseMultiplier::new(noise_multiplier)?),
+            _ => Self::gaussian(NoiseMultiplier::new(noise_multiplier).map_err(|_| {
+                let expected = "0, infinity, or a number of at least 1e-6";
+                AccountingError::invalid("noise_multiplier", noise_multiplier, expected)
+            })?),
         })
     }
 
@@ -175,8 +179,11 @@ impl DpEvent {
     /// [`nothing`](Self::nothing), at rate 1 the event itself.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for a rate outside [0, 1].
+    /// [`AccountingError::InvalidParameter`] for a rate outside [0, 1].
     pub fn poisson_sampled_at(self, sampling_rate: f64) -> Result<Self, AccountingError> {
+        if !(0.0..=1.0).contains(&sampling_rate) {
+            return Err(AccountingError::invalid("sampling_rate", sampling_rate, "a number in [0, 1]"));
+        }
         Ok(match sampling_rate {
             0.0 => Self::nothing(),
             _ if self == Self::nothing() => self,
@@ -203,7 +210,7 @@ impl DpEvent {
     /// This event on batches of fixed size.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless `1 ≤ sample_size ≤ n_records`.
+    /// [`AccountingError::InvalidParameter`] unless `1 ≤ sample_size ≤ n_records`.
     pub fn fixed_size_sampled(self, n_records: u64, sample_size: u64) -> Result<Self, AccountingError> {
         let event = Self::FixedSizeSampled { n_records, sample_size, event: Box::new(self) };
         event.fixed_size_rate().map(|_| event)
@@ -226,11 +233,11 @@ impl DpEvent {
         match self {
             Self::FixedSizeSampled { n_records, sample_size, .. } => {
                 if *sample_size == 0 || sample_size > n_records {
-                    return Err(AccountingError::OutOfRange {
-                        parameter: "sample size",
-                        value: *sample_size as f64,
-                        accepted: "at least 1 and at most the number of records",
-                    });
+                    return Err(AccountingError::invalid(
+                        "sample_size",
+                        sample_size,
+                        "at least 1 and at most the number of records",
+                    ));
                 }
                 SamplingRate::new(*sample_size as f64 / *n_records as f64)
             }

@@ -319,7 +319,7 @@ pub(crate) fn gaussian_delta(mu: f64, mu_error: f64, epsilon: f64) -> (f64, f64)
 /// **Source.** Balle & Wang 2018, Algorithm 1, by bisection.
 ///
 /// # Errors
-/// [`AccountingError::OutOfRange`] for ε = ∞ or δ = 1, which any noise meets, δ = 0, which none
+/// [`AccountingError::InvalidParameter`] for ε = ∞ or δ = 1, which any noise meets, δ = 0, which none
 /// does, and for parameters that ask for noise beyond 1e300.
 ///
 /// # Examples
@@ -331,14 +331,10 @@ pub(crate) fn gaussian_delta(mu: f64, mu_error: f64, epsilon: f64) -> (f64, f64)
 /// ```
 pub fn analytic_gaussian_noise_multiplier(epsilon: Epsilon, delta: Delta) -> Result<NoiseMultiplier, AccountingError> {
     if !epsilon.is_finite() {
-        return Err(AccountingError::OutOfRange { parameter: "epsilon", value: epsilon.get(), accepted: "finite" });
+        return Err(AccountingError::invalid("epsilon", epsilon.get(), "a finite number"));
     }
     if delta.get() <= 0.0 || delta.get() >= 1.0 {
-        return Err(AccountingError::OutOfRange {
-            parameter: "delta",
-            value: delta.get(),
-            accepted: "in (0, 1), for Gaussian noise",
-        });
+        return Err(AccountingError::invalid("delta", delta.get(), "a number in (0, 1), for Gaussian noise"));
     }
     let meets = |sigma: f64| {
         let mu = sigma.recip() * (1.0 + ULP);

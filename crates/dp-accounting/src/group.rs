@@ -71,22 +71,18 @@ impl GroupAccounting {
     /// Records a step with one threshold per group.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for another number of thresholds, or one that is not
+    /// [`AccountingError::InvalidParameter`] for another number of thresholds, or one that is not
     /// positive and finite; then nothing was recorded.
     pub fn record_step(&mut self, thresholds: &[f64]) -> Result<(), AccountingError> {
         if thresholds.len() != self.steps.len() {
-            return Err(AccountingError::OutOfRange {
-                parameter: "number of thresholds",
-                value: thresholds.len() as f64,
-                accepted: "the number of groups",
-            });
+            return Err(AccountingError::invalid(
+                "length of thresholds",
+                thresholds.len(),
+                format!("the number of groups, {}", self.steps.len()),
+            ));
         }
         if let Some(&bad) = thresholds.iter().find(|threshold| !(**threshold > 0.0 && threshold.is_finite())) {
-            return Err(AccountingError::OutOfRange {
-                parameter: "threshold",
-                value: bad,
-                accepted: "positive and finite",
-            });
+            return Err(AccountingError::invalid("thresholds", bad, "a finite number above 0"));
         }
         let largest = thresholds.iter().copied().fold(0.0, f64::max);
         for (steps, threshold) in self.steps.iter_mut().zip(thresholds) {
@@ -106,12 +102,10 @@ impl GroupAccounting {
     /// The group's events with their counts.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for a group that does not exist.
+    /// [`AccountingError::InvalidParameter`] for a group that does not exist.
     pub fn events(&self, group: usize) -> Result<Vec<(DpEvent, u64)>, AccountingError> {
-        let steps = self.steps.get(group).ok_or(AccountingError::OutOfRange {
-            parameter: "group",
-            value: group as f64,
-            accepted: "less than the number of groups",
+        let steps = self.steps.get(group).ok_or_else(|| {
+            AccountingError::invalid("group", group, format!("below the number of groups, {}", self.steps.len()))
         })?;
         steps
             .iter()
@@ -176,8 +170,8 @@ mod tests {
         let (rate, sigma) = (SamplingRate::new(0.01).unwrap(), NoiseMultiplier::new(1.0).unwrap());
         let mut groups = GroupAccounting::new(2, rate, sigma, &[]);
         let untouched = groups.clone();
-        insta::assert_snapshot!(groups.record_step(&[1.0]).unwrap_err(), @"number of thresholds is 1, but must be the number of groups");
-        insta::assert_snapshot!(groups.record_step(&[1.0, 0.0]).unwrap_err(), @"threshold is 0, but must be positive and finite");
+        insta::assert_snapshot!(groups.record_step(&[1.0]).unwrap_err(), @"length of thresholds = 1: expected the number of groups, 2");
+        insta::assert_snapshot!(groups.record_step(&[1.0, 0.0]).unwrap_err(), @"thresholds = 0: expected a finite number above 0");
         assert_eq!(groups, untouched);
     }
 }

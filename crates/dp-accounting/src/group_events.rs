@@ -13,7 +13,7 @@ impl DpEvent {
     /// Proposition 1.9).
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless `records` is in [1, 255],
+    /// [`AccountingError::InvalidParameter`] unless `records` is in [1, 255],
     /// [`AccountingError::NotRepresentable`] for what has no known analysis: batches of fixed size,
     /// local reports, searches.
     ///
@@ -26,11 +26,7 @@ impl DpEvent {
     /// ```
     pub fn for_user(&self, records: u32) -> Result<Self, AccountingError> {
         if !(1..=255).contains(&records) {
-            return Err(AccountingError::OutOfRange {
-                parameter: "number of records of a user",
-                value: f64::from(records),
-                accepted: "in [1, 255]",
-            });
+            return Err(AccountingError::invalid("records", records, "1 to 255"));
         }
         if records == 1 {
             return Ok(self.clone());

@@ -48,14 +48,14 @@ impl BandedMatrixFactorisation {
     /// `sampling_rate` is within the part of the records whose turn it is.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for 0 bands.
+    /// [`AccountingError::InvalidParameter`] for 0 bands.
     pub fn new(
         noise_multiplier: NoiseMultiplier,
         sampling_rate: SamplingRate,
         bands: u64,
         steps: u64,
     ) -> Result<Self, AccountingError> {
-        at_least_one("number of bands", bands)?;
+        at_least_one("bands", bands)?;
         Ok(Self { noise_multiplier, sampling_rate, bands, steps })
     }
 
@@ -163,19 +163,19 @@ impl TreeAggregation {
     /// A tree over `leaves` steps of which a record is in one.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for a tree without leaves.
+    /// [`AccountingError::InvalidParameter`] for a tree without leaves.
     pub fn new(noise_multiplier: NoiseMultiplier, leaves: u64) -> Result<Self, AccountingError> {
-        at_least_one("number of leaves", leaves)?;
+        at_least_one("leaves", leaves)?;
         Ok(Self { noise_multiplier, leaves, participations: 1, separation: 1, incomplete_nodes: false })
     }
 
     /// Every record is in `participations` steps at most, which lie at least `separation` apart.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for 0 of either.
+    /// [`AccountingError::InvalidParameter`] for 0 of either.
     pub fn with_participations(mut self, participations: u64, separation: u64) -> Result<Self, AccountingError> {
-        at_least_one("number of participations", participations)?;
-        at_least_one("separation of participations", separation)?;
+        at_least_one("participations", participations)?;
+        at_least_one("separation", separation)?;
         (self.participations, self.separation) = (participations, separation);
         Ok(self)
     }
@@ -254,7 +254,7 @@ impl From<TreeAggregation> for UncheckedTree {
 
 fn at_least_one(parameter: &'static str, value: u64) -> Result<(), AccountingError> {
     if value == 0 {
-        return Err(AccountingError::OutOfRange { parameter, value: 0.0, accepted: "at least 1" });
+        return Err(AccountingError::invalid(parameter, 0, "at least 1"));
     }
     Ok(())
 }
@@ -318,6 +318,6 @@ mod tests {
         assert!(serde_json::from_str::<TreeAggregation>(r#"{"noise_multiplier":2.0,"leaves":0}"#).is_err());
         assert!(serde_json::from_str::<TreeAggregation>(r#"{"noise_multiplier":2.0,"leaves":4,"leafs":4}"#).is_err());
         let banded = r#"{"noise_multiplier":2.0,"sampling_rate":0.5,"bands":0,"steps":9}"#;
-        insta::assert_snapshot!(serde_json::from_str::<BandedMatrixFactorisation>(banded).unwrap_err(), @"number of bands is 0, but must be at least 1");
+        insta::assert_snapshot!(serde_json::from_str::<BandedMatrixFactorisation>(banded).unwrap_err(), @"bands = 0: expected at least 1");
     }
 }

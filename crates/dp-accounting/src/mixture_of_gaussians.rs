@@ -50,7 +50,7 @@ impl MixtureOfGaussians {
     /// the rounding of its terms is divided out.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless there is one probability for each of 1 to 256
+    /// [`AccountingError::InvalidParameter`] unless there is one probability for each of 1 to 256
     /// amounts, the amounts are at least 0 and finite, and the probabilities in [0, 1] with sum 1
     /// to within 1e-9.
     pub fn new(
@@ -59,22 +59,22 @@ impl MixtureOfGaussians {
         probabilities: impl Into<Vec<f64>>,
     ) -> Result<Self, AccountingError> {
         let (amounts, mut probabilities) = (amounts.into(), probabilities.into());
-        let out_of_range = |parameter, value, accepted| Err(AccountingError::OutOfRange { parameter, value, accepted });
+        let out_of_range = |parameter, value, accepted| Err(AccountingError::invalid(parameter, value, accepted));
         if amounts.is_empty() || amounts.len() > MAX_AMOUNTS {
-            return out_of_range("number of amounts", amounts.len() as f64, "in [1, 256]");
+            return out_of_range("length of amounts", amounts.len() as f64, "1 to 256");
         }
         if amounts.len() != probabilities.len() {
-            return out_of_range("number of probabilities", probabilities.len() as f64, "the number of amounts");
+            return out_of_range("length of probabilities", probabilities.len() as f64, "as many as there are amounts");
         }
         if let Some(&bad) = amounts.iter().find(|amount| !(**amount >= 0.0 && amount.is_finite())) {
-            return out_of_range("amount", bad, "at least 0 and finite");
+            return out_of_range("amounts", bad, "a finite number of at least 0");
         }
         if let Some(&bad) = probabilities.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-            return out_of_range("probability of an amount", bad, "in [0, 1]");
+            return out_of_range("probabilities", bad, "a number in [0, 1]");
         }
         let total: f64 = probabilities.iter().sum();
         if (total - 1.0).abs() > 1e-9 {
-            return out_of_range("sum of the probabilities", total, "1 to within 1e-9");
+            return out_of_range("sum of probabilities", total, "1 to within 1e-9");
         }
         // Normalised probabilities stay as they are, so that reading a ledger gives the ledger that
         // was written.
@@ -90,18 +90,14 @@ impl MixtureOfGaussians {
     /// probability.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless there are 1 to 255 records.
+    /// [`AccountingError::InvalidParameter`] unless there are 1 to 255 records.
     pub fn of_user(
         noise_multiplier: NoiseMultiplier,
         sampling_rate: SamplingRate,
         records: u32,
     ) -> Result<Self, AccountingError> {
         if !(1..MAX_AMOUNTS as u32).contains(&records) {
-            return Err(AccountingError::OutOfRange {
-                parameter: "number of records of a user",
-                value: f64::from(records),
-                accepted: "in [1, 255]",
-            });
+            return Err(AccountingError::invalid("records", records, "1 to 255"));
         }
         let amounts: Vec<f64> = (0..=records).map(f64::from).collect();
         let mut probabilities = binomial(records, sampling_rate.get());
@@ -160,10 +156,10 @@ mod tests {
     fn invalid_mixtures_are_refused() {
         insta::assert_snapshot!(
             MixtureOfGaussians::new(NoiseMultiplier::new(1.0).unwrap(), [0.0, 1.0], [0.5, 0.6]).unwrap_err(),
-            @"sum of the probabilities is 1.1, but must be 1 to within 1e-9"
+            @"sum of probabilities = 1.1: expected 1 to within 1e-9"
         );
         let json = r#"{"noise_multiplier":1.0,"amounts":[0.0,-1.0],"probabilities":[0.5,0.5]}"#;
-        insta::assert_snapshot!(serde_json::from_str::<MixtureOfGaussians>(json).unwrap_err(), @"amount is -1, but must be at least 0 and finite");
+        insta::assert_snapshot!(serde_json::from_str::<MixtureOfGaussians>(json).unwrap_err(), @"amounts = -1: expected a finite number of at least 0");
     }
 
     /// A sum of 1 cannot be had in floating point for each of these.

@@ -178,11 +178,11 @@ impl Pair {
     /// `sensitivity`.
     pub(crate) fn discrete_laplace(scale: f64, sensitivity: u32) -> Result<Self, AccountingError> {
         if f64::from(sensitivity) > MAX_POINTS {
-            return Err(AccountingError::OutOfRange {
-                parameter: "sensitivity of discrete Laplace noise",
-                value: f64::from(sensitivity),
-                accepted: "at most 1e6, 5e5 where a record is replaced",
-            });
+            return Err(AccountingError::invalid(
+                "sensitivity",
+                sensitivity,
+                "at most 1e6, 5e5 where a record is replaced",
+            ));
         }
         let rate = scale.recip();
         let end = (1.0 + libm::exp(-rate)).recip();

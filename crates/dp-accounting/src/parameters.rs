@@ -15,13 +15,13 @@ macro_rules! validated {
             /// Checks a value.
             ///
             /// # Errors
-            #[doc = concat!("[`AccountingError::OutOfRange`] unless the value is ", $accepted, ".")]
+            #[doc = concat!("[`AccountingError::InvalidParameter`] unless the value is ", $accepted, ".")]
             pub fn new(value: f64) -> Result<Self, AccountingError> {
                 let $x = value;
                 if $check {
                     Ok(Self(value))
                 } else {
-                    Err(AccountingError::OutOfRange { parameter: $parameter, value, accepted: $accepted })
+                    Err(AccountingError::invalid($parameter, value, $accepted))
                 }
             }
 
@@ -54,26 +54,26 @@ macro_rules! validated {
 
 validated!(
     /// Probability with which each record enters a batch, in (0, 1].
-    SamplingRate, "sampling rate", "in (0, 1]", |x| x > 0.0 && x <= 1.0
+    SamplingRate, "sampling_rate", "a number in (0, 1]", |x| x > 0.0 && x <= 1.0
 );
 validated!(
     /// Noise standard deviation (or Laplace scale) divided by the bound on one record's
     /// contribution: positive and finite.
-    NoiseMultiplier, "noise multiplier", "positive, finite and at least 1e-6", |x| x >= 1e-6 && x.is_finite()
+    NoiseMultiplier, "noise_multiplier", "a finite number of at least 1e-6", |x| x >= 1e-6 && x.is_finite()
 );
 validated!(
     /// Probability δ with which the ε bound may fail, in [0, 1]. At 0 the answer is the pure ε,
     /// which Gaussian noise never has; at 1 it is 0.
-    Delta, "delta", "in [0, 1]", |x| (0.0..=1.0).contains(&x)
+    Delta, "delta", "a number in [0, 1]", |x| (0.0..=1.0).contains(&x)
 );
 
 validated!(
     /// Pure ε of one local report: positive and finite.
-    PositiveEpsilon, "epsilon of a report", "positive and finite", |x| x > 0.0 && x.is_finite()
+    PositiveEpsilon, "epsilon", "a finite number above 0", |x| x > 0.0 && x.is_finite()
 );
 validated!(
     /// ρ of zero-concentrated differential privacy: at least 0 and finite.
-    Rho, "rho", "at least 0 and finite", |x| x >= 0.0 && x.is_finite()
+    Rho, "rho", "a finite number of at least 0", |x| x >= 0.0 && x.is_finite()
 );
 
 /// Number of values that a randomised response can take: at least 2.
@@ -85,17 +85,9 @@ impl OutcomeCount {
     /// Checks a value.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for fewer than two outcomes.
+    /// [`AccountingError::InvalidParameter`] for fewer than two outcomes.
     pub fn new(value: u32) -> Result<Self, AccountingError> {
-        if value >= 2 {
-            Ok(Self(value))
-        } else {
-            Err(AccountingError::OutOfRange {
-                parameter: "number of outcomes",
-                value: f64::from(value),
-                accepted: "at least 2",
-            })
-        }
+        if value >= 2 { Ok(Self(value)) } else { Err(AccountingError::invalid("n_outcomes", value, "at least 2")) }
     }
 
     /// The number itself.
@@ -140,12 +132,12 @@ impl Epsilon {
     /// Checks a value.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless the value is at least 0 (infinity included).
+    /// [`AccountingError::InvalidParameter`] unless the value is at least 0 (infinity included).
     pub fn new(value: f64) -> Result<Self, AccountingError> {
         if value >= 0.0 {
             Ok(Self(value))
         } else {
-            Err(AccountingError::OutOfRange { parameter: "epsilon", value, accepted: "at least 0, or infinite" })
+            Err(AccountingError::invalid("epsilon", value, "a number of at least 0, or infinity"))
         }
     }
 
@@ -196,10 +188,10 @@ mod tests {
         }
         assert!(Epsilon::new(-0.1).is_err());
         assert!(Epsilon::new(f64::NAN).is_err());
-        insta::assert_snapshot!(SamplingRate::new(1.5).unwrap_err(), @"sampling rate is 1.5, but must be in (0, 1]");
-        insta::assert_snapshot!(NoiseMultiplier::new(0.0).unwrap_err(), @"noise multiplier is 0, but must be positive, finite and at least 1e-6");
-        insta::assert_snapshot!(Delta::new(1.5).unwrap_err(), @"delta is 1.5, but must be in [0, 1]");
-        insta::assert_snapshot!(Epsilon::new(-1.0).unwrap_err(), @"epsilon is -1, but must be at least 0, or infinite");
+        insta::assert_snapshot!(SamplingRate::new(1.5).unwrap_err(), @"sampling_rate = 1.5: expected a number in (0, 1]");
+        insta::assert_snapshot!(NoiseMultiplier::new(0.0).unwrap_err(), @"noise_multiplier = 0: expected a finite number of at least 1e-6");
+        insta::assert_snapshot!(Delta::new(1.5).unwrap_err(), @"delta = 1.5: expected a number in [0, 1]");
+        insta::assert_snapshot!(Epsilon::new(-1.0).unwrap_err(), @"epsilon = -1: expected a number of at least 0, or infinity");
     }
 
     #[test]

@@ -79,9 +79,9 @@ impl<'a> TradeOff<'a> {
     /// some test has.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for a rate outside [0, 1], and the accountant's.
+    /// [`AccountingError::InvalidParameter`] for a rate outside [0, 1], and the accountant's.
     pub fn false_negative_rate(&self, false_positive_rate: f64) -> Result<AttackBound, AccountingError> {
-        let alpha = in_unit("false-positive rate", false_positive_rate)?;
+        let alpha = in_unit("false_positive_rate", false_positive_rate)?;
         let mut trust = Trust::default();
         if alpha >= 1.0 {
             return Ok(trust.bound(0.0, Some(0.0)));
@@ -153,7 +153,7 @@ impl<'a> TradeOff<'a> {
     /// with probability `prior`.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for a probability outside [0, 1], and the accountant's.
+    /// [`AccountingError::InvalidParameter`] for a probability outside [0, 1], and the accountant's.
     pub fn bayes_risk(&self, prior: f64) -> Result<AttackBound, AccountingError> {
         let prior = in_unit("prior", prior)?;
         let mut trust = Trust::default();
@@ -180,14 +180,10 @@ impl<'a> TradeOff<'a> {
     /// that of the Gaussian without sampling in its far corners.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for a rate outside [1e-12, 0.1], and the accountant's.
+    /// [`AccountingError::InvalidParameter`] for a rate outside [1e-12, 0.1], and the accountant's.
     pub fn gaussian_mu(&self, smallest_rate: f64) -> Result<AttackBound, AccountingError> {
         if !(1e-12..=0.1).contains(&smallest_rate) {
-            return Err(AccountingError::OutOfRange {
-                parameter: "smallest error rate",
-                value: smallest_rate,
-                accepted: "in [1e-12, 0.1]",
-            });
+            return Err(AccountingError::invalid("smallest_rate", smallest_rate, "a number in [1e-12, 0.1]"));
         }
         let mut trust = Trust::default();
         let mut known = true;
@@ -419,6 +415,6 @@ fn in_unit(parameter: &'static str, value: f64) -> Result<f64, AccountingError> 
     if (0.0..=1.0).contains(&value) {
         Ok(value)
     } else {
-        Err(AccountingError::OutOfRange { parameter, value, accepted: "in [0, 1]" })
+        Err(AccountingError::invalid(parameter, value, "a number in [0, 1]"))
     }
 }

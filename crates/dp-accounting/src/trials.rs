@@ -33,21 +33,13 @@ impl TrialCount {
     /// geometric one.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless `shape > -1` is finite and `0 < gamma < 1`.
+    /// [`AccountingError::InvalidParameter`] unless `shape > -1` is finite and `0 < gamma < 1`.
     pub fn negative_binomial(shape: f64, gamma: f64) -> Result<Self, AccountingError> {
         if !(shape > -1.0 && shape.is_finite()) {
-            return Err(AccountingError::OutOfRange {
-                parameter: "shape of the number of trials",
-                value: shape,
-                accepted: "greater than -1 and finite",
-            });
+            return Err(AccountingError::invalid("shape", shape, "a finite number above -1"));
         }
         if !(gamma > 0.0 && gamma < 1.0) {
-            return Err(AccountingError::OutOfRange {
-                parameter: "gamma of the number of trials",
-                value: gamma,
-                accepted: "in (0, 1)",
-            });
+            return Err(AccountingError::invalid("gamma", gamma, "a number in (0, 1)"));
         }
         Ok(Self(Family::NegativeBinomial { shape, gamma }))
     }
@@ -55,24 +47,20 @@ impl TrialCount {
     /// Truncated negative binomial with a given mean.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless `shape > -1` is finite and `1 < mean < 1e12`.
+    /// [`AccountingError::InvalidParameter`] unless `shape > -1` is finite and `1 < mean < 1e12`.
     pub fn negative_binomial_with_mean(shape: f64, mean: f64) -> Result<Self, AccountingError> {
         if !(mean > 1.0 && mean < 1e12) {
-            return Err(AccountingError::OutOfRange {
-                parameter: "mean number of trials",
-                value: mean,
-                accepted: "greater than 1 and below 1e12",
-            });
+            return Err(AccountingError::invalid("mean", mean, "a number above 1 and below 1e12"));
         }
         // The mean falls to 1 as gamma goes to 1. Bisection on log gamma, from the least gamma that
         // has all its digits: about gamma^-(1 + shape), the mean stays small for shapes near -1.
         let (mut low, mut high) = (-700.0_f64, -1e-16_f64);
         if Self::negative_binomial(shape, libm::exp(low))?.mean() < mean {
-            return Err(AccountingError::OutOfRange {
-                parameter: "mean number of trials",
-                value: mean,
-                accepted: "at most that of gamma = 1e-304, which is small for a shape near -1",
-            });
+            return Err(AccountingError::invalid(
+                "mean",
+                mean,
+                "at most that of gamma = 1e-304, which is small for a shape near -1",
+            ));
         }
         for _ in 0..200 {
             let middle = 0.5 * (low + high);
@@ -88,16 +76,12 @@ impl TrialCount {
     /// Poisson; zero trials (nothing is released) is a possible outcome.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless the mean is positive and below 1e12.
+    /// [`AccountingError::InvalidParameter`] unless the mean is positive and below 1e12.
     pub fn poisson(mean: f64) -> Result<Self, AccountingError> {
         if mean > 0.0 && mean < 1e12 {
             Ok(Self(Family::Poisson { mean }))
         } else {
-            Err(AccountingError::OutOfRange {
-                parameter: "mean number of trials",
-                value: mean,
-                accepted: "positive and below 1e12",
-            })
+            Err(AccountingError::invalid("mean", mean, "a number above 0 and below 1e12"))
         }
     }
 
@@ -283,7 +267,7 @@ mod tests {
         assert!((log_mean(1e-12) - log_mean(0.0)).abs() < 1e-9 && (log_mean(9.99e-10) - log_mean(0.0)) > 1e-7);
         insta::assert_snapshot!(
             TrialCount::negative_binomial_with_mean(-0.999, 1000.0).unwrap_err(),
-            @"mean number of trials is 1000, but must be at most that of gamma = 1e-304, which is small for a shape near -1"
+            @"mean = 1000: expected at most that of gamma = 1e-304, which is small for a shape near -1"
         );
     }
 
@@ -301,8 +285,8 @@ mod tests {
 
     #[test]
     fn invalid_shapes_are_refused_also_by_serde() {
-        insta::assert_snapshot!(TrialCount::negative_binomial(-1.0, 0.5).unwrap_err(), @"shape of the number of trials is -1, but must be greater than -1 and finite");
-        insta::assert_snapshot!(TrialCount::negative_binomial(1.0, 0.0).unwrap_err(), @"gamma of the number of trials is 0, but must be in (0, 1)");
+        insta::assert_snapshot!(TrialCount::negative_binomial(-1.0, 0.5).unwrap_err(), @"shape = -1: expected a finite number above -1");
+        insta::assert_snapshot!(TrialCount::negative_binomial(1.0, 0.0).unwrap_err(), @"gamma = 0: expected a number in (0, 1)");
         assert!(serde_json::from_str::<TrialCount>(r#"{"poisson":{"mean":-1.0}}"#).is_err());
     }
 }

@@ -116,7 +116,7 @@ fn unsound_combinations_are_refused_with_what_is_possible() {
     // What was refused left no trace.
     assert_eq!(accountant.epsilon(delta(1e-5)).unwrap().epsilon.get(), 0.0);
     let empty = DpEvent::joint_gaussian(Vec::new());
-    assert!(matches!(accountant.compose(&empty, 1), Err(AccountingError::OutOfRange { .. })));
+    assert!(matches!(accountant.compose(&empty, 1), Err(AccountingError::InvalidParameter { .. })));
 }
 
 /// Fixed-size batches under replace-one cost more than Poisson batches under add-remove at the same

@@ -25,11 +25,11 @@ fn sampled() -> DpEvent {
 #[test]
 fn out_of_range() {
     let order = RdpAccountant::new(ADD_REMOVE).rdp(1.0).unwrap_err();
-    insta::assert_snapshot!(order, @"order is 1, but must be greater than 1 and finite");
+    insta::assert_snapshot!(order, @"order = 1: expected a finite number above 1");
     let width = PldAccountant::new(ADD_REMOVE).with_relative_width(0.0).unwrap_err();
-    insta::assert_snapshot!(width, @"relative width is 0, but must be in [1e-9, 1)");
+    insta::assert_snapshot!(width, @"relative_width = 0: expected a number in [1e-9, 1)");
     let sample = gaussian().fixed_size_sampled(100, 101).unwrap_err();
-    insta::assert_snapshot!(sample, @"sample size is 101, but must be at least 1 and at most the number of records");
+    insta::assert_snapshot!(sample, @"sample_size = 101: expected at least 1 and at most the number of records");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Clips a gradient matrix of your own, adds noise and averages: one private step.
 
 use dp_clipping::{
-    PresetParams, PublicContext, clip_gradients,
+    PublicContext, clip_gradients,
     kernels::{Execution, Gradients, add_noise},
     registry,
 };
@@ -13,7 +13,7 @@ fn main() -> Result<(), dp_clipping::ClipError> {
     let groups: Vec<usize> = (0..256).map(|i| usize::from(i % 4 == 0)).collect();
 
     let context = PublicContext { n_groups: 2, expected_batch_size: 256.0, noise_multiplier: 1.0 };
-    let mut method = registry::find("dpsgd-f")?.config(&PresetParams::default()).build(&context)?;
+    let mut method = registry::find("dpsgd-f")?.default_config().build(&context)?;
     let (mut rng, execution) = (StdRng::from_os_rng(), Execution::default());
     let gradients = Gradients::from_view(&per_sample)?;
     let mut sum = vec![0.0; gradients.n_params()];

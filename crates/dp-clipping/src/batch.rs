@@ -37,7 +37,7 @@ impl<'a> ClipBatch<'a> {
     pub(crate) fn validate(&self, n_groups: usize) -> Result<(), ClipError> {
         check_lengths("norms", self.norms.len(), "groups", self.groups.len())?;
         match self.groups.iter().position(|&group| group >= n_groups) {
-            Some(record) => Err(ClipError::GroupOutOfRange { record, group: self.groups[record], n_groups }),
+            Some(index) => Err(ClipError::GroupOutOfRange { index, value: self.groups[index], n_groups }),
             None => Ok(()),
         }
     }
@@ -108,7 +108,7 @@ impl Clipped {
     /// # Ok::<(), dp_clipping::ClipError>(())
     /// ```
     pub fn new(batch: &ClipBatch<'_>, scales: Vec<f64>, group_bounds: Vec<f64>) -> Result<Self, ClipError> {
-        check("number of group bounds", group_bounds.len() as f64, 1.0.., "at least 1")?;
+        check("length of group_bounds", group_bounds.len() as f64, 1.0.., "at least 1")?;
         let bound = group_bounds.iter().copied().fold(0.0, f64::max);
         let mut clipped = Self {
             scales,

@@ -74,7 +74,7 @@ pub(crate) fn breaks(scale: f64, norm: f64, bound: f64) -> bool {
 
 /// Checks a threshold or clipping norm against [`THRESHOLD_RANGE`].
 pub(crate) fn check_threshold(name: &'static str, value: f64) -> Result<(), ClipError> {
-    check(name, value, THRESHOLD_RANGE, "2^-60 to 2^60")
+    check(name, value, THRESHOLD_RANGE, "a number in [2^-60, 2^60]")
 }
 
 /// The nearest permitted threshold. A NaN, which no validated controller produces, becomes the

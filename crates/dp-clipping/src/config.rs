@@ -87,7 +87,7 @@ impl ClipConfig {
         self.validate()?;
         context.validate()?;
         for multiplier in self.count_noise_multipliers(context) {
-            check("count noise multiplier", multiplier, NOISE_MULTIPLIER_RANGE, "0 to 2^60")?;
+            check("count_noise", multiplier, NOISE_MULTIPLIER_RANGE, "a noise multiplier in [0, 2^60]")?;
         }
         Ok(Box::new(CombinedMethod::new(*self, *context)))
     }

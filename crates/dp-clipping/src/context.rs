@@ -29,7 +29,7 @@ impl PublicContext {
     /// multiplier outside 0 to 2⁶⁰.
     pub fn validate(&self) -> Result<(), ClipError> {
         check("n_groups", self.n_groups as f64, 1.0.., "at least 1")?;
-        check("expected_batch_size", self.expected_batch_size, THRESHOLD_RANGE, "2^-60 to 2^60")?;
-        check("noise_multiplier", self.noise_multiplier, NOISE_MULTIPLIER_RANGE, "0 to 2^60")
+        check("expected_batch_size", self.expected_batch_size, THRESHOLD_RANGE, "a number in [2^-60, 2^60]")?;
+        check("noise_multiplier", self.noise_multiplier, NOISE_MULTIPLIER_RANGE, "a number in [0, 2^60]")
     }
 }

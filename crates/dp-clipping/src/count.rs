@@ -57,7 +57,7 @@ impl CountNoise {
 
     pub(crate) fn validate(&self) -> Result<(), ClipError> {
         let (Self::Multiplier(value) | Self::TimesGradient(value)) = *self;
-        check("count_noise", value, NOISE_MULTIPLIER_RANGE, "0 to 2^60")
+        check("count_noise", value, NOISE_MULTIPLIER_RANGE, "a number in [0, 2^60]")
     }
 }
 

@@ -4,40 +4,40 @@
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClipError {
-    /// A number outside its range.
-    #[error("{name} is {value}, expected {accepted}")]
+    /// A parameter is out of range, or without effect.
+    #[error("{parameter} = {value}: expected {expected}")]
     InvalidParameter {
-        /// Parameter, by its name in the code.
-        name: &'static str,
+        /// Name of the parameter, as the caller wrote it.
+        parameter: &'static str,
         /// The value received.
-        value: f64,
+        value: String,
         /// The accepted range, in words.
-        accepted: &'static str,
+        expected: String,
     },
-    /// Two slices that describe the same records differ in length.
-    #[error("{left} has {left_len} entries but {right} has {right_len}, expected equal lengths")]
+    /// Two arguments that describe the same records or parameters differ in length.
+    #[error("length of {parameter} = {length}: expected {expected}, the length of {reference}")]
     LengthMismatch {
-        /// First slice.
-        left: &'static str,
+        /// Argument at fault.
+        parameter: &'static str,
         /// Its length.
-        left_len: usize,
-        /// Second slice.
-        right: &'static str,
-        /// Its length.
-        right_len: usize,
+        length: usize,
+        /// The argument it is compared with.
+        reference: &'static str,
+        /// The length of that one.
+        expected: usize,
     },
-    /// A record claims a group that was not declared.
-    #[error("record {record} has group {group}, expected 0..{n_groups}")]
+    /// A group index is not below the number of groups.
+    #[error("groups[{index}] = {value}: expected a group index below {n_groups}")]
     GroupOutOfRange {
-        /// Position in the batch.
-        record: usize,
-        /// The group received.
-        group: usize,
-        /// Number of groups declared in the context.
+        /// Index of the record.
+        index: usize,
+        /// Group given for it.
+        value: usize,
+        /// Number of groups.
         n_groups: usize,
     },
     /// A name that is not in the registry.
-    #[error("unknown clipping method `{name}`, expected one of {known}")]
+    #[error("method = {name}: expected one of {known}")]
     UnknownMethod {
         /// The name received.
         name: String,
@@ -45,36 +45,47 @@ pub enum ClipError {
         known: String,
     },
     /// An array whose rows are not contiguous in memory.
-    #[error("rows of the gradient array are not contiguous, expected row-major layout")]
+    #[error("gradients: expected rows that are contiguous in memory")]
     NotRowMajor,
     /// A saved state that belongs to another configuration.
-    #[error("saved state does not fit this method: {what} differs")]
+    #[error("state: its {what} differs from the method's")]
     StateMismatch {
         /// The differing part.
         what: &'static str,
     },
 }
 
-/// `value` if it is finite and inside the range, else the error that names it.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "values are turned into text at once; `&` at every call says nothing"
+)]
+impl ClipError {
+    /// A parameter that is out of range.
+    pub fn invalid(parameter: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
+        Self::InvalidParameter { parameter, value: value.to_string(), expected: expected.into() }
+    }
+}
+
+/// An error that names the parameter unless the value is finite and inside the range.
 pub(crate) fn check(
-    name: &'static str,
+    parameter: &'static str,
     value: f64,
     range: impl std::ops::RangeBounds<f64>,
-    accepted: &'static str,
+    expected: &'static str,
 ) -> Result<(), ClipError> {
     if value.is_finite() && range.contains(&value) {
         Ok(())
     } else {
-        Err(ClipError::InvalidParameter { name, value, accepted })
+        Err(ClipError::invalid(parameter, value, expected))
     }
 }
 
 /// An error if two lengths differ.
 pub(crate) fn check_lengths(
-    left: &'static str,
-    left_len: usize,
-    right: &'static str,
-    right_len: usize,
+    parameter: &'static str,
+    length: usize,
+    reference: &'static str,
+    expected: usize,
 ) -> Result<(), ClipError> {
-    if left_len == right_len { Ok(()) } else { Err(ClipError::LengthMismatch { left, left_len, right, right_len }) }
+    if length == expected { Ok(()) } else { Err(ClipError::LengthMismatch { parameter, length, reference, expected }) }
 }

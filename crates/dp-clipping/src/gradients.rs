@@ -33,7 +33,7 @@ use crate::{
 /// use dp_clipping::{PresetParams, PublicContext, clip_gradients, kernels::{Execution, Gradients}, registry};
 /// use dp_clipping::rand::SeedableRng;
 /// let context = PublicContext { n_groups: 1, expected_batch_size: 2.0, noise_multiplier: 1.0 };
-/// let mut method = registry::find("dpsgd")?.config(&PresetParams::default()).build(&context)?;
+/// let mut method = registry::find("dpsgd")?.default_config().build(&context)?;
 /// let gradients = Gradients::from_slice(&[3.0_f32, 4.0, 0.3, 0.4], 2)?;
 /// let mut rng = dp_clipping::rand_chacha::ChaCha20Rng::seed_from_u64(7);
 /// let mut sum = [0.0; 2];

@@ -2,7 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClipConfig, CountNoise, FairlensForm, ShareOf};
+use crate::{
+    ClipConfig, ClipError, CountNoise, FairlensForm, ShareOf,
+    bound::{THRESHOLD_RANGE, check_threshold},
+    error::check,
+};
 
 /// The settings a study varies. A preset reads those it needs; `None` means the value of the
 /// method's paper.
@@ -49,7 +53,47 @@ impl Default for PresetParams {
     }
 }
 
+impl PresetParams {
+    /// Checks every given number, by the name that it has here.
+    fn validate(&self) -> Result<(), ClipError> {
+        let given = |value: Option<f64>, check: &dyn Fn(f64) -> Result<(), ClipError>| value.map_or(Ok(()), check);
+        let at_least_0 = "a finite number of at least 0";
+        check_threshold("clip_norm", self.clip_norm)?;
+        given(self.upper_bound, &|value| check_threshold("upper_bound", value))?;
+        given(self.tolerance, &|value| check("tolerance", value, 0.0.., at_least_0))?;
+        given(self.rate, &|value| check("rate", value, 0.0.., at_least_0))?;
+        given(self.target, &|value| check("target", value, 0.0..=1.0, "a number in [0, 1]"))?;
+        given(self.lower_bound, &|value| match value {
+            0.0 => Ok(()),
+            _ => check("lower_bound", value, THRESHOLD_RANGE, "0, or a number in [2^-60, 2^60]"),
+        })?;
+        self.count_noise.validate()?;
+        self.fairlens_weights
+            .iter()
+            .flatten()
+            .try_for_each(|&value| check("fairlens_weights", value, 0.0.., at_least_0))
+    }
+
+    /// The value of a setting, as text.
+    fn text(&self, setting: &str) -> String {
+        serde_json::json!(self)[setting].to_string()
+    }
+}
+
 /// A named method.
+///
+/// ```
+/// use dp_clipping::{PresetParams, registry};
+/// let dpsgd = registry::find("dpsgd")?;
+/// let config = dpsgd.config(&PresetParams { clip_norm: 0.5, ..PresetParams::default() })?;
+/// assert_eq!(config.rule.name(), "hard");
+///
+/// let steered = PresetParams { target: Some(0.5), ..PresetParams::default() };
+/// let error = dpsgd.config(&steered).unwrap_err();
+/// assert_eq!(error.to_string(), "target = 0.5: expected none, because dpsgd does not read it");
+/// assert!(registry::find("adaptive")?.config(&steered).is_ok());
+/// # Ok::<(), dp_clipping::ClipError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct MethodEntry {
     /// Its one name everywhere, for example `dpsgd-f`.
@@ -63,14 +107,31 @@ pub struct MethodEntry {
     /// Where this implementation differs from the published text or code, and why; empty if
     /// nowhere.
     pub differs: &'static str,
-    /// Its rule, controller, weights and coupling under these settings.
+    /// Its rule, controller, weights and coupling under these settings, unchecked. Settings that the
+    /// method does not read have no effect; [`Self::config`] refuses them.
     pub preset: fn(&PresetParams) -> ClipConfig,
 }
 
 impl MethodEntry {
-    /// The configuration under these settings. It is checked when it is built.
-    pub fn config(&self, params: &PresetParams) -> ClipConfig {
-        (self.preset)(params)
+    /// The configuration under these settings.
+    ///
+    /// # Errors
+    /// [`ClipError::InvalidParameter`] for a setting that is out of range, or that differs from the
+    /// default and that this method does not read.
+    pub fn config(&self, params: &PresetParams) -> Result<ClipConfig, ClipError> {
+        params.validate()?;
+        if let Some(setting) = self.unread(params).into_iter().next() {
+            let expected = format!("none, because {} does not read it", self.name);
+            return Err(ClipError::invalid(setting, params.text(setting), expected));
+        }
+        let config = (self.preset)(params);
+        config.validate()?;
+        Ok(config)
+    }
+
+    /// The configuration under the values of the method's paper.
+    pub fn default_config(&self) -> ClipConfig {
+        (self.preset)(&PresetParams::default())
     }
 
     /// The settings that differ from the default and that this method does not read.
@@ -81,7 +142,7 @@ impl MethodEntry {
             let [one, other] = [0.25, 0.75].map(|value| {
                 let mut params = default;
                 change(value, &mut params);
-                self.config(&params)
+                (self.preset)(&params)
             });
             one != other
         };

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{ClipError, MethodEntry, PresetParams, PublicContext, methods};
+use crate::{ClipError, MethodEntry, PublicContext, methods};
 
 /// Every named method, in the order of the tables.
 pub fn methods() -> &'static [MethodEntry] {
@@ -52,7 +52,7 @@ fn markdown_table() -> String {
     );
     let context = PublicContext { n_groups: 2, expected_batch_size: 1.0, noise_multiplier: 1.0 };
     for entry in methods() {
-        let config = entry.config(&PresetParams::default());
+        let config = entry.default_config();
         let counts = config
             .queries(&context)
             .iter()
@@ -94,7 +94,7 @@ pub fn markdown() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CountNoise, FairlensForm, ShareOf};
+    use crate::{CountNoise, FairlensForm, PresetParams, ShareOf};
 
     #[test]
     fn the_table_in_the_crate_is_current() {
@@ -112,7 +112,7 @@ mod tests {
             assert!(methods()[..index].iter().all(|other| other.name != entry.name));
             assert_eq!(find(entry.name).unwrap().label, entry.label);
             assert!(!entry.summary.is_empty() && !entry.source.is_empty());
-            entry.config(&PresetParams::default()).validate().unwrap();
+            entry.default_config().validate().unwrap();
         }
     }
 
@@ -140,17 +140,14 @@ mod tests {
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
         let error = find("dpsdg").unwrap_err().to_string();
-        assert!(error.starts_with("unknown clipping method `dpsdg`, expected one of dpsgd, "), "{error}");
+        assert!(error.starts_with("method = dpsdg: expected one of dpsgd, "), "{error}");
         assert!(methods().iter().all(|entry| error.contains(entry.name)), "{error}");
     }
 
     #[test]
     fn only_what_is_proven_is_certified() {
-        let not_certified: Vec<_> = methods()
-            .iter()
-            .filter(|entry| !entry.config(&PresetParams::default()).certified())
-            .map(|entry| entry.name)
-            .collect();
+        let not_certified: Vec<_> =
+            methods().iter().filter(|entry| !entry.default_config().certified()).map(|entry| entry.name).collect();
         assert_eq!(not_certified, ["fairlens", "magnitude-only", "direction-only"]);
     }
 }

@@ -27,7 +27,7 @@ fn the_sum_is_the_scaled_sum_of_every_method() {
     let params = PresetParams { clip_norm: 4.0, upper_bound: Some(6.0), ..PresetParams::default() };
     for entry in registry::methods() {
         let (mut direct, mut reference) =
-            (entry.config(&params).build(&context).unwrap(), entry.config(&params).build(&context).unwrap());
+            ((entry.preset)(&params).build(&context).unwrap(), (entry.preset)(&params).build(&context).unwrap());
         let (mut rng, mut reference_rng) = (ChaCha20Rng::seed_from_u64(2), ChaCha20Rng::seed_from_u64(2));
         for step in 0..5 {
             let (array, groups) = batch(step);
@@ -54,7 +54,7 @@ fn the_sum_is_the_scaled_sum_of_every_method() {
 #[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 fn moved_by_a_record<T: Element>(value: T) -> f64 {
     let context = PublicContext { n_groups: 1, expected_batch_size: 1.0, noise_multiplier: 1.0 };
-    let config = registry::find("dpsgd").unwrap().config(&PresetParams::default());
+    let config = registry::find("dpsgd").unwrap().default_config();
     // Alike, so that every rounding errs to one side.
     let mut array = Array2::from_elem((10_000, 1_000), value);
     let [whole, blanked] = [false, true].map(|is_blank| {
@@ -87,7 +87,7 @@ fn a_sum_in_single_precision_keeps_the_bound_but_for_its_rounding() {
 fn an_empty_batch_is_a_noise_only_step() {
     let context = PublicContext { n_groups: 2, expected_batch_size: 5.0, noise_multiplier: 1.0 };
     for entry in registry::methods() {
-        let config = entry.config(&PresetParams::default());
+        let config = entry.default_config();
         let mut method = config.build(&context).unwrap();
         let gradients = Gradients::<f32>::from_rows([], 4).unwrap();
         let (mut sum, mut rng) = ([f32::NAN; 4], ChaCha20Rng::seed_from_u64(3));
@@ -107,16 +107,16 @@ fn an_empty_batch_is_a_noise_only_step() {
 #[test]
 fn a_batch_that_does_not_fit_is_refused_before_the_step_is_taken() {
     let context = PublicContext { n_groups: 2, expected_batch_size: 5.0, noise_multiplier: 1.0 };
-    let mut method = registry::find("adaptive").unwrap().config(&PresetParams::default()).build(&context).unwrap();
+    let mut method = registry::find("adaptive").unwrap().default_config().build(&context).unwrap();
     let before = method.state();
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     let gradients = Gradients::from_slice(&[1.0_f32, 2.0, 3.0, 4.0], 2).unwrap();
     let mut run = |groups: &[usize], sum: &mut [f32]| {
         clip_gradients(&mut *method, &gradients, groups, &mut rng, sum, &Execution::default()).unwrap_err()
     };
-    insta::assert_snapshot!(run(&[0], &mut [0.0; 2]), @"gradients has 2 entries but groups has 1, expected equal lengths");
-    insta::assert_snapshot!(run(&[0, 1], &mut [0.0; 3]), @"sum has 3 entries but parameters has 2, expected equal lengths");
-    insta::assert_snapshot!(run(&[0, 2], &mut [0.0; 2]), @"record 1 has group 2, expected 0..2");
+    insta::assert_snapshot!(run(&[0], &mut [0.0; 2]), @"length of gradients = 2: expected 1, the length of groups");
+    insta::assert_snapshot!(run(&[0, 1], &mut [0.0; 3]), @"length of sum = 3: expected 2, the length of parameters");
+    insta::assert_snapshot!(run(&[0, 2], &mut [0.0; 2]), @"groups[1] = 2: expected a group index below 2");
     assert_eq!(method.state(), before);
 }
 
@@ -124,43 +124,43 @@ fn a_batch_that_does_not_fit_is_refused_before_the_step_is_taken() {
 fn bad_configurations_are_refused() {
     let context = PublicContext { n_groups: 2, expected_batch_size: 5.0, noise_multiplier: 1.0 };
     let build = |name: &str, params: PresetParams, context: &PublicContext| {
-        registry::find(name).unwrap().config(&params).build(context).err().unwrap()
+        registry::find(name).unwrap().config(&params).and_then(|config| config.build(context)).err().unwrap()
     };
     let default = PresetParams::default();
     insta::assert_snapshot!(
         build("dpsgd", PresetParams { clip_norm: 0.0, ..default }, &context),
-        @"threshold is 0, expected 2^-60 to 2^60"
+        @"clip_norm = 0: expected a number in [2^-60, 2^60]"
     );
     insta::assert_snapshot!(
         build("adaptive", PresetParams { target: Some(1.5), ..default }, &context),
-        @"target is 1.5, expected 0 to 1"
+        @"target = 1.5: expected a number in [0, 1]"
     );
     insta::assert_snapshot!(
         build("bounded-adaptive", PresetParams { lower_bound: Some(-1.0), ..default }, &context),
-        @"lower_bound is -1, expected 2^-60 to 2^60"
+        @"lower_bound = -1: expected 0, or a number in [2^-60, 2^60]"
     );
     insta::assert_snapshot!(
         build("naive", default, &PublicContext { noise_multiplier: f64::NAN, ..context }),
-        @"noise_multiplier is NaN, expected 0 to 2^60"
+        @"noise_multiplier = NaN: expected a number in [0, 2^60]"
     );
     insta::assert_snapshot!(
         build("dpsgd-f", default, &PublicContext { n_groups: 0, ..context }),
-        @"n_groups is 0, expected at least 1"
+        @"n_groups = 0: expected at least 1"
     );
     insta::assert_snapshot!(
         build("dpsgd", default, &PublicContext { expected_batch_size: -1.0, ..context }),
-        @"expected_batch_size is -1, expected 2^-60 to 2^60"
+        @"expected_batch_size = -1: expected a number in [2^-60, 2^60]"
     );
     let json =
         r#"{"rule":{"kind":"hard"},"controller":{"kind":"constant","threshold":-1.0},"weights":{"kind":"uniform"}}"#;
     insta::assert_snapshot!(
         serde_json::from_str::<dp_clipping::ClipConfig>(json).unwrap_err(),
-        @"threshold is -1, expected 2^-60 to 2^60"
+        @"threshold = -1: expected a number in [2^-60, 2^60]"
     );
-    let other = registry::find("adaptive").unwrap().config(&default).build(&context).unwrap().state();
-    let mut method = registry::find("dpsgd").unwrap().config(&default).build(&context).unwrap();
+    let other = registry::find("adaptive").unwrap().config(&default).unwrap().build(&context).unwrap().state();
+    let mut method = registry::find("dpsgd").unwrap().config(&default).unwrap().build(&context).unwrap();
     insta::assert_snapshot!(
         method.restore(&other).unwrap_err(),
-        @"saved state does not fit this method: configuration differs"
+        @"state: its configuration differs from the method's"
     );
 }

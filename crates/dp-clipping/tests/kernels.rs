@@ -148,7 +148,7 @@ fn views_of_columns_and_single_rows_work() {
     let transposed: ArrayView2<f64> = array.t();
     insta::assert_snapshot!(
         Gradients::from_view(transposed).unwrap_err(),
-        @"rows of the gradient array are not contiguous, expected row-major layout"
+        @"gradients: expected rows that are contiguous in memory"
     );
     let rows: Vec<&[f64]> = array.axis_iter(Axis(0)).map(|row| row.to_slice().unwrap()).collect();
     assert_eq!(Gradients::from_rows(rows, 40).unwrap().n_records(), 9);
@@ -206,19 +206,19 @@ fn wrong_lengths_are_refused() {
     let execution = Execution::default();
     insta::assert_snapshot!(
         scale_and_sum(&view, &[1.0], &mut [0.0; 3], &execution).unwrap_err(),
-        @"scales has 1 entries but records has 2, expected equal lengths"
+        @"length of scales = 1: expected 2, the length of records"
     );
     insta::assert_snapshot!(
         scale_and_sum(&view, &[1.0; 2], &mut [0.0; 2], &execution).unwrap_err(),
-        @"out has 2 entries but parameters has 3, expected equal lengths"
+        @"length of out = 2: expected 3, the length of parameters"
     );
     insta::assert_snapshot!(
         Gradients::from_slice(&[1.0_f32; 7], 3).unwrap_err(),
-        @"gradients has 7 entries but whole rows has 6, expected equal lengths"
+        @"length of gradients = 7: expected a multiple of n_params, 3"
     );
     insta::assert_snapshot!(
         Gradients::<f32>::from_slice(&[], 0).unwrap_err(),
-        @"n_params is 0, expected at least 1"
+        @"n_params = 0: expected at least 1"
     );
 }
 
@@ -271,7 +271,7 @@ fn noise_depends_on_the_generator_alone() {
     let mut rng = ChaCha20Rng::seed_from_u64(4);
     insta::assert_snapshot!(
         add_noise(&mut [0.0], f64::NAN, &mut rng, &Execution::default()).unwrap_err(),
-        @"noise_std is NaN, expected a finite number of at least 0"
+        @"noise_std = NaN: expected a finite number of at least 0"
     );
 }
 

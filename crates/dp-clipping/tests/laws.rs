@@ -3,9 +3,7 @@
 
 mod support;
 
-use dp_clipping::{
-    ClipBatch, ClipConfig, Clipped, Controller, MethodState, PresetParams, PublicContext, noise::GRID, registry,
-};
+use dp_clipping::{ClipBatch, ClipConfig, Clipped, Controller, MethodState, PublicContext, noise::GRID, registry};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -230,7 +228,7 @@ fn a_million_norms_per_method() {
     let context = PublicContext { n_groups: 2, expected_batch_size: 1000.0, noise_multiplier: 1.0 };
     let special = [0.0, 5e-324, f64::MIN_POSITIVE, 1.0, 50.0, f64::MAX, f64::INFINITY, f64::NAN];
     for entry in registry::methods() {
-        let mut method = entry.config(&PresetParams::default()).build(&context).unwrap();
+        let mut method = entry.default_config().build(&context).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(11);
         for _ in 0..1000 {
             let norms: Vec<f64> = (0..1000)

@@ -108,7 +108,7 @@ fn an_answer_without_a_bound_is_refused() {
     let batch = ClipBatch::new(&[0.5, 0.5], &[0, 1]);
     assert!(matches!(
         Clipped::new(&batch, vec![1.0; 2], vec![1.0]),
-        Err(ClipError::GroupOutOfRange { record: 1, group: 1, n_groups: 1 })
+        Err(ClipError::GroupOutOfRange { index: 1, value: 1, n_groups: 1 })
     ));
     assert!(Clipped::new(&batch, vec![1.0; 2], vec![]).is_err());
 }

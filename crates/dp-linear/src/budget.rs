@@ -51,7 +51,7 @@ impl GaussianBudget {
     /// least 1.
     pub fn noise_multiplier(&self, share: f64, count: u64) -> Result<NoiseMultiplier> {
         if !(share > 0.0 && share <= 1.0) {
-            return Err(LinearError::invalid("share", share, "above 0, at most 1"));
+            return Err(LinearError::invalid("share", share, "a number in (0, 1]"));
         }
         if count == 0 {
             return Err(LinearError::invalid("count", count, "at least 1"));
@@ -95,8 +95,8 @@ mod tests {
     #[test]
     fn shares_out_of_range_are_refused() {
         let budget = GaussianBudget::new(Epsilon::new(1.0).unwrap(), Delta::new(1e-5).unwrap()).unwrap();
-        insta::assert_snapshot!(budget.noise_multiplier(0.0, 1).unwrap_err(), @"share = 0: expected above 0, at most 1");
-        insta::assert_snapshot!(budget.noise_multiplier(1.5, 1).unwrap_err(), @"share = 1.5: expected above 0, at most 1");
+        insta::assert_snapshot!(budget.noise_multiplier(0.0, 1).unwrap_err(), @"share = 0: expected a number in (0, 1]");
+        insta::assert_snapshot!(budget.noise_multiplier(1.5, 1).unwrap_err(), @"share = 1.5: expected a number in (0, 1]");
         insta::assert_snapshot!(budget.noise_multiplier(0.5, 0).unwrap_err(), @"count = 0: expected at least 1");
     }
 }

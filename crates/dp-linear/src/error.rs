@@ -7,6 +7,7 @@ use dp_train::TrainError;
 
 /// Why settings or records were refused, or a release was not made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LinearError {
     /// A setting is out of range.
     #[error("{parameter} = {value}: expected {expected}")]
@@ -28,7 +29,17 @@ pub enum LinearError {
         /// Value it has.
         got: String,
     },
-    /// A file cannot be read or written, or holds something else.
+    /// A file cannot be read or written.
+    #[error("cannot {action} {}", path.display())]
+    Io {
+        /// The action, for example `read`.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// A file holds something else.
     #[error("{}: {problem}", path.display())]
     File {
         /// The file.
@@ -40,7 +51,7 @@ pub enum LinearError {
     #[error("state of a run: {0}")]
     State(String),
     /// A privacy parameter or the ledger was refused.
-    #[error("accounting: {0}")]
+    #[error(transparent)]
     Accounting(#[from] dp_accounting::AccountingError),
     /// A plan was refused, a device failed, or a rank is gone.
     #[error(transparent)]
@@ -70,6 +81,10 @@ impl LinearError {
 
     pub(crate) fn mismatch(what: impl Into<String>, expected: impl ToString, got: impl ToString) -> Self {
         Self::Mismatch { what: what.into(), expected: expected.to_string(), got: got.to_string() }
+    }
+
+    pub(crate) fn io(action: &'static str, path: &Path, source: std::io::Error) -> Self {
+        Self::Io { action, path: path.to_path_buf(), source }
     }
 
     pub(crate) fn file(path: &Path, problem: impl ToString) -> Self {

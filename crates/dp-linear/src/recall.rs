@@ -75,7 +75,7 @@ impl RecallBiases {
             return Err(LinearError::invalid("recall.step", config.step, "a finite number of at least 0"));
         }
         if !(0.0..=1.0).contains(&config.share) {
-            return Err(LinearError::invalid("recall.share", config.share, "in [0, 1]"));
+            return Err(LinearError::invalid("recall.share", config.share, "a number in [0, 1]"));
         }
         let sizes = counts.at_least_noise();
         let mut biases = vec![0.0; n_classes];
@@ -150,7 +150,7 @@ mod tests {
         assert_eq!(ledger.entries().iter().map(dp_accounting::LedgerEntry::count).sum::<u64>(), 7);
         let half = RecallBiasesConfig { share: 1.5, ..config };
         let error = RecallBiases::fit(&half, &logits, &labels, &counts, &mut rng, &mut ledger).unwrap_err();
-        assert_eq!(error.to_string(), "recall.share = 1.5: expected in [0, 1]");
+        assert_eq!(error.to_string(), "recall.share = 1.5: expected a number in [0, 1]");
         let error = RecallBiases::fit(&config, &logits[1..], &labels, &counts, &mut rng, &mut ledger).unwrap_err();
         assert_eq!(error.to_string(), "logits of all records: expected 40000, got 39999");
     }

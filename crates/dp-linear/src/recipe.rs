@@ -152,7 +152,8 @@ impl Recipe {
         // A row with its constant: the gradient's bound for a residual of norm 1.
         let sq_row = conditioning.row_norm.powi(2) + 1.0;
         let params = PresetParams { clip_norm: sq_row.sqrt(), ..PresetParams::default() };
-        let clipping = registry::find("dpsgd").map_err(dp_train::TrainError::from)?.config(&params);
+        let clipping =
+            registry::find("dpsgd").and_then(|dpsgd| dpsgd.config(&params)).map_err(dp_train::TrainError::from)?;
         let n_records = facts.n_records;
         let first = (budget.mu() * n_records as f64).sqrt() / (1.8 * sq_row);
         let train = TrainConfig {

@@ -46,7 +46,8 @@ fn records(setting: &Setting) -> Records {
 }
 
 fn plan(setting: &Setting, records: &Records) -> Plan {
-    let clipping = registry::find("dpsgd").unwrap().config(&PresetParams { clip_norm: 0.5, ..PresetParams::default() });
+    let clipping =
+        registry::find("dpsgd").unwrap().config(&PresetParams { clip_norm: 0.5, ..PresetParams::default() }).unwrap();
     let batches = BatchPlan::loader(records.len(), 256, 20).unwrap();
     let rate = LearningRate::Constant(0.01);
     let config = TrainConfig {

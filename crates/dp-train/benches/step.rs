@@ -30,7 +30,7 @@ fn records(n_inputs: usize) -> Records {
 fn plan(model: ModelConfig, records: &Records, method: Option<&str>) -> Plan {
     let privacy = method.map(|name| {
         let params = PresetParams { clip_norm: 0.5, ..PresetParams::default() };
-        let clipping = registry::find(name).unwrap().config(&params);
+        let clipping = registry::find(name).unwrap().config(&params).unwrap();
         PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0).unwrap(), Delta::new(1e-6).unwrap())
     });
     let batches = BatchPlan::exact(records.len(), BATCH, 1_000).unwrap();

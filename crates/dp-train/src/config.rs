@@ -227,7 +227,7 @@ fn resolve_privacy(privacy: &Privacy) -> Result<(PrivacyConfig, Option<Epsilon>)
                 let known: Vec<&str> = registry::methods().iter().map(|entry| entry.name).collect();
                 return Err(TrainError::invalid("privacy.method", name, format!("one of {}", known.join(", "))));
             };
-            entry.config(&privacy.settings)
+            entry.config(&privacy.settings)?
         }
         (None, Some(clipping)) => clipping,
         (Some(_), Some(_)) => return Err(one_of("privacy.clipping", "both", "method and clipping")),

@@ -200,7 +200,7 @@ impl TrainConfig {
 /// use dp_clipping::{PresetParams, registry};
 /// use dp_train::{BatchPlan, LearningRate, Loss, ModelConfig, Plan, PrivacyConfig, PublicFacts, TrainConfig};
 ///
-/// let clipping = registry::find("dpsgd-global-adapt")?.config(&PresetParams::default());
+/// let clipping = registry::find("dpsgd-global-adapt")?.default_config();
 /// let batches = BatchPlan::exact(10_000, 250, 4)?;
 /// let config = TrainConfig {
 ///     l2: 0.01,
@@ -293,7 +293,7 @@ impl Plan {
     /// use dp_clipping::{PresetParams, registry};
     /// use dp_train::{BatchPlan, LearningRate, Loss, ModelConfig, Plan, PrivacyConfig, PublicFacts, TrainConfig};
     ///
-    /// let clipping = registry::find("dpsgd")?.config(&PresetParams::default());
+    /// let clipping = registry::find("dpsgd")?.default_config();
     /// let privacy = PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-5)?);
     /// let batches = BatchPlan::exact(10_000, 250, 20)?;
     /// let config = TrainConfig {

@@ -88,7 +88,7 @@ pub fn class_recall(
     for (index, (&label, prediction)) in pairs.enumerate() {
         let class = label as usize;
         if class >= n_classes {
-            return Err(MetricError::ClassOutOfRange { name: "labels", index, value: label, n_classes });
+            return Err(MetricError::ClassOutOfRange { parameter: "labels", index, value: label, n_classes });
         }
         n[class] += 1;
         n_right[class] += usize::from(*prediction == label);
@@ -158,11 +158,11 @@ mod tests {
         let groups = Groups::new(&[0], 1).unwrap();
         assert!(matches!(
             accuracy_by_group(Labels(&[0, 1]), Predictions(&[0, 1]), &groups),
-            Err(MetricError::LengthMismatch { name: "groups", found: 1, expected: 2, .. })
+            Err(MetricError::LengthMismatch { parameter: "groups", length: 1, expected: 2, .. })
         ));
         assert_eq!(
             class_recall(Labels(&[0, 2]), Predictions(&[0, 0]), 2),
-            Err(MetricError::ClassOutOfRange { name: "labels", index: 1, value: 2, n_classes: 2 })
+            Err(MetricError::ClassOutOfRange { parameter: "labels", index: 1, value: 2, n_classes: 2 })
         );
     }
 }

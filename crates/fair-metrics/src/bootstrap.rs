@@ -56,7 +56,7 @@ pub struct PairedBootstrap {
 /// `Ok(None)` if the statistic was undefined in every resample.
 ///
 /// # Errors
-/// [`MetricError::OutOfRange`] for fewer than two records, no resamples or a level outside (0, 1);
+/// [`MetricError::InvalidParameter`] for fewer than two records, no resamples or a level outside (0, 1);
 /// [`MetricError::NotFinite`] if the statistic is NaN or infinite, naming the resample; whatever
 /// `statistic` returns.
 ///
@@ -122,14 +122,10 @@ fn resample(
 ) -> Result<Vec<f64>, MetricError> {
     if n_records < 2 {
         let accepted = "a whole number of at least 2";
-        return Err(MetricError::OutOfRange { name: "n_records", value: n_records as f64, accepted });
+        return Err(MetricError::invalid("n_records", n_records, accepted));
     }
     if n_resamples == 0 {
-        return Err(MetricError::OutOfRange {
-            name: "n_resamples",
-            value: 0.0,
-            accepted: "a whole number of at least 1",
-        });
+        return Err(MetricError::invalid("n_resamples", 0, "a whole number of at least 1"));
     }
     check_level(level)?;
     let mut rows = vec![0; n_records];
@@ -138,7 +134,7 @@ fn resample(
         rows.fill_with(|| rng.random_range(0..n_records));
         let Some(value) = statistic(&rows)? else { continue };
         if !value.is_finite() {
-            return Err(MetricError::NotFinite { name: "statistic", index, value });
+            return Err(MetricError::NotFinite { parameter: "statistic", index, value });
         }
         values.push(value);
     }
@@ -294,9 +290,9 @@ mod tests {
     fn parameters_are_checked() {
         let mut rng = ChaCha8Rng::seed_from_u64(4);
         let mut run = |n, resamples, level| bootstrap(n, resamples, level, &mut rng, |_| Ok(Some(f64::NAN)));
-        assert!(matches!(run(1, 1, 0.5), Err(MetricError::OutOfRange { name: "n_records", .. })));
-        assert!(matches!(run(2, 0, 0.5), Err(MetricError::OutOfRange { name: "n_resamples", .. })));
-        assert!(matches!(run(2, 1, 1.0), Err(MetricError::OutOfRange { name: "level", .. })));
-        assert!(matches!(run(2, 1, 0.5), Err(MetricError::NotFinite { name: "statistic", index: 0, .. })));
+        assert!(matches!(run(1, 1, 0.5), Err(MetricError::InvalidParameter { parameter: "n_records", .. })));
+        assert!(matches!(run(2, 0, 0.5), Err(MetricError::InvalidParameter { parameter: "n_resamples", .. })));
+        assert!(matches!(run(2, 1, 1.0), Err(MetricError::InvalidParameter { parameter: "level", .. })));
+        assert!(matches!(run(2, 1, 0.5), Err(MetricError::NotFinite { parameter: "statistic", index: 0, .. })));
     }
 }

@@ -35,7 +35,7 @@ pub struct GroupCalibration {
 ///
 /// # Errors
 /// [`MetricError::LengthMismatch`]; [`MetricError::NotAProbability`] names the record;
-/// [`MetricError::OutOfRange`] without bins.
+/// [`MetricError::InvalidParameter`] without bins.
 ///
 /// # Source
 /// Naeini, Cooper and Hauskrecht 2015 (expected calibration error).
@@ -59,7 +59,7 @@ pub fn calibration_by_group(
     check_len("groups", groups.len(), "is_positive", is_positive.len())?;
     check_probabilities(probabilities)?;
     if n_bins == 0 {
-        return Err(MetricError::OutOfRange { name: "n_bins", value: 0.0, accepted: "a whole number of at least 1" });
+        return Err(MetricError::invalid("n_bins", 0, "a whole number of at least 1"));
     }
     let mut sums = vec![vec![(0_usize, 0.0_f64, 0.0_f64); n_bins]; groups.n_groups()];
     for ((positive, probability), &group) in is_positive.iter().zip(probabilities).zip(groups.assignment()) {

@@ -37,7 +37,7 @@ impl EqualCost {
 /// already fails.
 ///
 /// # Errors
-/// [`MetricError::NotFinite`] names the group; [`MetricError::OutOfRange`] for a negative or
+/// [`MetricError::NotFinite`] names the group; [`MetricError::InvalidParameter`] for a negative or
 /// non-finite tolerance.
 ///
 /// # Source
@@ -52,11 +52,7 @@ impl EqualCost {
 pub fn equal_cost(costs: &[Option<f64>], tolerance: f64) -> Result<EqualCost, MetricError> {
     check_finite("tolerance", &[tolerance])?;
     if tolerance < 0.0 {
-        return Err(MetricError::OutOfRange {
-            name: "tolerance",
-            value: tolerance,
-            accepted: "a finite number of at least 0",
-        });
+        return Err(MetricError::invalid("tolerance", tolerance, "a finite number of at least 0"));
     }
     let pairs = pairwise_gaps(costs)?;
     let holds = if pairs.iter().any(|pair| exceeds(pair, tolerance)) {
@@ -111,7 +107,7 @@ pub struct EqualCostOverRuns {
 ///
 /// # Errors
 /// As [`equal_cost`]; [`MetricError::LengthMismatch`] if runs differ in their groups;
-/// [`MetricError::OutOfRange`] unless `0 < significance < 1`.
+/// [`MetricError::InvalidParameter`] unless `0 < significance < 1`.
 ///
 /// # Source
 /// Xu 2021, section 6.1.4; two one-sided tests: Schuirmann 1987.
@@ -120,11 +116,8 @@ pub fn equal_cost_over_runs(
     tolerance: f64,
     significance: f64,
 ) -> Result<EqualCostOverRuns, MetricError> {
-    crate::interval::check_level(significance).map_err(|_| MetricError::OutOfRange {
-        name: "significance",
-        value: significance,
-        accepted: "a number between 0 and 1",
-    })?;
+    crate::interval::check_level(significance)
+        .map_err(|_| MetricError::invalid("significance", significance, "a number above 0 and below 1"))?;
     equal_cost(&[], tolerance)?;
     let pairs = gaps_over_seeds(costs)?;
     let undefined = EqualCostOverRuns { tolerance, answer: EqualCostAnswer::Undefined, p_holds: None, p_fails: None };
@@ -199,7 +192,7 @@ mod tests {
 
     #[test]
     fn tolerance_is_checked() {
-        assert!(matches!(equal_cost(&[], -0.1), Err(MetricError::OutOfRange { name: "tolerance", .. })));
+        assert!(matches!(equal_cost(&[], -0.1), Err(MetricError::InvalidParameter { parameter: "tolerance", .. })));
         assert!(equal_cost(&[], f64::NAN).is_err());
     }
 }

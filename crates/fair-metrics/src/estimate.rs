@@ -91,7 +91,10 @@ mod tests {
 
     #[test]
     fn a_sum_that_overflows_is_an_error() {
-        assert!(matches!(Estimate::of(&[1e308, 1e308]), Err(MetricError::NotFinite { name: "mean of `values`", .. })));
+        assert!(matches!(
+            Estimate::of(&[1e308, 1e308]),
+            Err(MetricError::NotFinite { parameter: "mean of `values`", .. })
+        ));
         assert!(Estimate::of(&[1e200, -1e200]).is_err(), "its square");
     }
 

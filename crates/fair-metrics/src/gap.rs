@@ -142,7 +142,7 @@ mod tests {
     fn a_gap_that_overflows_is_an_error() {
         assert!(matches!(
             pairwise_gaps(&[Some(f64::MAX), Some(f64::MIN)]),
-            Err(MetricError::NotFinite { name: "gaps", index: 0, .. })
+            Err(MetricError::NotFinite { parameter: "gaps", index: 0, .. })
         ));
         assert!(gaps_over_seeds(&[vec![Some(f64::MAX), Some(f64::MIN)]]).is_err());
     }

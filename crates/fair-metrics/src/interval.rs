@@ -32,7 +32,7 @@ impl Interval {
 /// `None` below two defined values.
 ///
 /// # Errors
-/// [`MetricError::OutOfRange`] unless `0 < level < 1`.
+/// [`MetricError::InvalidParameter`] unless `0 < level < 1`.
 ///
 /// # Source
 /// Student 1908.
@@ -61,7 +61,7 @@ pub fn t_interval(estimate: &Estimate, level: f64) -> Result<Option<Interval>, M
 /// `None` below two defined values.
 ///
 /// # Errors
-/// [`MetricError::OutOfRange`] unless `0 < level < 1`, or without training records.
+/// [`MetricError::InvalidParameter`] unless `0 < level < 1`, or without training records.
 ///
 /// # Source
 /// Nadeau and Bengio 2003, section 3: the correlation of two seeds is taken as `n_test/(n_test +
@@ -78,7 +78,7 @@ pub fn resampled_t_interval(
 /// By how much a standard error over partitions of one pool understates that over new records.
 pub(crate) fn resampling_factor(n: usize, n_train: usize, n_test: usize) -> Result<f64, MetricError> {
     if n_train == 0 {
-        return Err(MetricError::OutOfRange { name: "n_train", value: 0.0, accepted: "at least 1 record" });
+        return Err(MetricError::invalid("n_train", 0, "at least 1"));
     }
     Ok((1.0 + n as f64 * (n_test as f64 / n_train as f64)).sqrt())
 }
@@ -101,7 +101,7 @@ fn widened(estimate: &Estimate, level: f64, factor: f64) -> Result<Option<Interv
 /// Without records every rate is possible: `[0, 1]`.
 ///
 /// # Errors
-/// [`MetricError::OutOfRange`] if there are more successes than records, or unless `0 < level < 1`.
+/// [`MetricError::InvalidParameter`] if there are more successes than records, or unless `0 < level < 1`.
 ///
 /// # Source
 /// Clopper and Pearson 1934.
@@ -117,11 +117,7 @@ fn widened(estimate: &Estimate, level: f64, factor: f64) -> Result<Option<Interv
 pub fn clopper_pearson(successes: usize, n: usize, level: f64) -> Result<Interval, MetricError> {
     check_level(level)?;
     if successes > n {
-        return Err(MetricError::OutOfRange {
-            name: "successes",
-            value: successes as f64,
-            accepted: "at most the number of records",
-        });
+        return Err(MetricError::invalid("successes", successes, "at most the number of records"));
     }
     let tail = (1.0 - level) / 2.0;
     let (x, failures) = (successes as f64, (n - successes) as f64);
@@ -134,7 +130,7 @@ impl Measured {
     /// The [`clopper_pearson`] interval of a share of records: accuracy, selection rate, recall.
     ///
     /// # Errors
-    /// [`MetricError::OutOfRange`] unless `0 < level < 1`, or if the value is no share of `n`
+    /// [`MetricError::InvalidParameter`] unless `0 < level < 1`, or if the value is no share of `n`
     /// records: a mean loss, a weighted share, undefined although there are records. A share of
     /// something else that happens to be one of records passes.
     pub fn rate_interval(&self, level: f64) -> Result<Interval, MetricError> {
@@ -143,11 +139,7 @@ impl Measured {
         let rounded = successes.round();
         let is_share = (0.0..=n).contains(&rounded) && (successes - rounded).abs() <= 1e-6 * n.max(1.0);
         if !is_share || (self.value.is_none() && self.n > 0) {
-            return Err(MetricError::OutOfRange {
-                name: "value",
-                value: self.value.unwrap_or(f64::NAN),
-                accepted: "a share of the records",
-            });
+            return Err(MetricError::invalid("value", self.value.unwrap_or(f64::NAN), "a share of the records"));
         }
         clopper_pearson(rounded as usize, self.n, level)
     }
@@ -157,7 +149,7 @@ pub(crate) fn check_level(level: f64) -> Result<(), MetricError> {
     if level > 0.0 && level < 1.0 {
         return Ok(());
     }
-    Err(MetricError::OutOfRange { name: "level", value: level, accepted: "a number between 0 and 1" })
+    Err(MetricError::invalid("level", level, "a number above 0 and below 1"))
 }
 
 #[cfg(test)]

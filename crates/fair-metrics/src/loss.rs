@@ -45,6 +45,6 @@ mod tests {
     fn names_the_loss_that_is_not_finite() {
         let groups = Groups::new(&[0, 0], 1).unwrap();
         let error = mean_loss_by_group(&[0.0, f64::INFINITY], &groups).unwrap_err();
-        assert_eq!(error, MetricError::NotFinite { name: "losses", index: 1, value: f64::INFINITY });
+        assert_eq!(error, MetricError::NotFinite { parameter: "losses", index: 1, value: f64::INFINITY });
     }
 }

@@ -50,7 +50,7 @@ pub fn holm(p_values: &[f64]) -> Result<Vec<f64>, MetricError> {
 
 fn check(p_values: &[f64]) -> Result<(), MetricError> {
     match p_values.iter().position(|p| !(0.0..=1.0).contains(p)) {
-        Some(index) => Err(MetricError::NotAProbability { name: "p_values", index, value: p_values[index] }),
+        Some(index) => Err(MetricError::NotAProbability { parameter: "p_values", index, value: p_values[index] }),
         None => Ok(()),
     }
 }

@@ -82,11 +82,11 @@ mod tests {
     fn errors_name_the_group() {
         assert!(matches!(
             excessive_risk(&[Some(0.1), Some(f64::NAN)], &[Some(0.1), Some(0.1)]),
-            Err(MetricError::NotFinite { name: "reference_loss", index: 1, .. })
+            Err(MetricError::NotFinite { parameter: "reference_loss", index: 1, .. })
         ));
         assert!(matches!(
             privacy_cost(&[Some(0.1)], &[]),
-            Err(MetricError::LengthMismatch { name: "private_accuracy", .. })
+            Err(MetricError::LengthMismatch { parameter: "private_accuracy", .. })
         ));
     }
 }

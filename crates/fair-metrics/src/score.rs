@@ -120,7 +120,9 @@ fn record_loss(is_positive: bool, probability: f64) -> f64 {
 
 pub(crate) fn check_probabilities(probabilities: &[f64]) -> Result<(), MetricError> {
     match probabilities.iter().position(|p| !(0.0..=1.0).contains(p)) {
-        Some(index) => Err(MetricError::NotAProbability { name: "probabilities", index, value: probabilities[index] }),
+        Some(index) => {
+            Err(MetricError::NotAProbability { parameter: "probabilities", index, value: probabilities[index] })
+        }
         None => Ok(()),
     }
 }
@@ -154,7 +156,7 @@ mod tests {
     #[test]
     fn errors_name_the_record() {
         let error = log_loss(&[true, false], &[0.5, 1.5]).unwrap_err();
-        assert_eq!(error, MetricError::NotAProbability { name: "probabilities", index: 1, value: 1.5 });
+        assert_eq!(error, MetricError::NotAProbability { parameter: "probabilities", index: 1, value: 1.5 });
         assert!(log_loss(&[true], &[f64::NAN]).is_err());
         assert!(matches!(roc_auc(&[true], &[f64::NAN]), Err(MetricError::NotFinite { index: 0, .. })));
     }

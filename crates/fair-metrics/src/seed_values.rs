@@ -44,7 +44,7 @@ impl SeedValues {
     pub fn gap(by_seed: &[Vec<f64>]) -> Result<Self, MetricError> {
         let n_groups = rectangular(by_seed)?;
         if n_groups < 2 {
-            return Err(MetricError::TooFew { name: "groups", found: n_groups, needed: 2 });
+            return Err(MetricError::TooFew { parameter: "groups", length: n_groups, needed: 2 });
         }
         let ordered = (0..n_groups).flat_map(|a| (0..n_groups).filter(move |b| *b != a).map(move |b| (a, b)));
         Self::new(ordered.map(|(a, b)| by_seed.iter().map(|groups| groups[a] - groups[b]).collect()).collect())
@@ -60,11 +60,7 @@ impl SeedValues {
     pub fn mean_gap(by_seed: &[Vec<f64>]) -> Result<Self, MetricError> {
         let n_pairs = rectangular(by_seed)?;
         if !(1..=MAX_PAIRS).contains(&n_pairs) {
-            return Err(MetricError::OutOfRange {
-                name: "attributes",
-                value: n_pairs as f64,
-                accepted: "1 to 10 attributes",
-            });
+            return Err(MetricError::invalid("attributes", n_pairs, "1 to 10 attributes"));
         }
         let signed = |signs: usize| {
             let sign = |pair: usize| if signs >> pair & 1 == 0 { 1.0 } else { -1.0 };
@@ -78,7 +74,7 @@ impl SeedValues {
     fn new(forms: Vec<Vec<f64>>) -> Result<Self, MetricError> {
         for form in &forms {
             if form.is_empty() {
-                return Err(MetricError::TooFew { name: "seeds", found: 0, needed: 1 });
+                return Err(MetricError::TooFew { parameter: "seeds", length: 0, needed: 1 });
             }
             check_finite("values", form)?;
         }
@@ -116,7 +112,7 @@ fn rectangular(by_seed: &[Vec<f64>]) -> Result<usize, MetricError> {
         crate::error::check_len("by_seed", values.len(), "by_seed[0]", width)?;
     }
     if by_seed.is_empty() {
-        return Err(MetricError::TooFew { name: "seeds", found: 0, needed: 1 });
+        return Err(MetricError::TooFew { parameter: "seeds", length: 0, needed: 1 });
     }
     Ok(width)
 }

@@ -39,7 +39,7 @@ pub fn t_test(differences: &Estimate, alternative: Alternative) -> Option<TTest>
 /// [`resampled_t_interval`](crate::resampled_t_interval).
 ///
 /// # Errors
-/// [`MetricError::OutOfRange`] without training records.
+/// [`MetricError::InvalidParameter`] without training records.
 ///
 /// # Source
 /// Nadeau and Bengio 2003, section 3.

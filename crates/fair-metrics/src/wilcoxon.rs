@@ -95,7 +95,7 @@ pub struct Wilcoxon {
 pub fn wilcoxon_signed_rank(x: &[f64], y: &[f64], alternative: Alternative) -> Result<Wilcoxon, MetricError> {
     check_len("y", y.len(), "x", x.len())?;
     if x.is_empty() {
-        return Err(MetricError::TooFew { name: "x", found: 0, needed: 1 });
+        return Err(MetricError::TooFew { parameter: "x", length: 0, needed: 1 });
     }
     check_finite("x", x)?;
     check_finite("y", y)?;
@@ -259,11 +259,11 @@ mod tests {
     #[test]
     fn errors_name_the_value() {
         let error = wilcoxon_signed_rank(&[0.0, f64::NAN], &[0.0, 0.0], Alternative::Less).unwrap_err();
-        assert!(matches!(error, MetricError::NotFinite { name: "x", index: 1, .. }));
+        assert!(matches!(error, MetricError::NotFinite { parameter: "x", index: 1, .. }));
         assert!(wilcoxon_signed_rank(&[], &[], Alternative::Less).is_err());
         assert!(wilcoxon_signed_rank(&[0.0], &[], Alternative::Less).is_err());
         let overflow = wilcoxon_signed_rank(&[f64::MAX], &[f64::MIN], Alternative::Less).unwrap_err();
-        assert!(matches!(overflow, MetricError::NotFinite { name: "x - y", index: 0, .. }));
+        assert!(matches!(overflow, MetricError::NotFinite { parameter: "x - y", index: 0, .. }));
     }
 
     #[test]

@@ -141,7 +141,7 @@ def test_nonsense_is_an_error_that_names_it(sigma, rate, steps, delta):
 
 
 def test_errors_are_rusts():
-    with pytest.raises(AccountingError, match=r"sampling rate is 1.5, but must be in \(0, 1\]"):
+    with pytest.raises(AccountingError, match=r"sampling_rate = 1.5: expected a number in \[0, 1\]"):
         DpEvent.gaussian(1.0).poisson_sampled(1.5)
     with pytest.raises(AccountingError, match="`steps` and `epochs` cannot be given together"):
         accounting.epsilon(noise_multiplier=1, sampling_rate=0.1, steps=1, epochs=2, delta=1e-5)

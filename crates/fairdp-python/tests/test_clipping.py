@@ -133,7 +133,7 @@ def test_rows_need_not_be_copied_and_columns_are_refused():
     gradients = np.arange(24, dtype=np.float32).reshape(4, 6)
     expected, _ = made("dpsgd").clip_and_sum(gradients[::2])
     np.testing.assert_allclose(expected, made("dpsgd").clip_and_sum(gradients[::2].copy())[0])
-    with pytest.raises(ClipError, match="not contiguous"):
+    with pytest.raises(ClipError, match="contiguous in memory"):
         made("dpsgd").clip_and_sum(gradients.T)
     with pytest.raises(TypeError, match="int64 of 2 dimensions, expected float32 or float64"):
         made("dpsgd").clip_and_sum(np.ones((2, 2), dtype=np.int64))
@@ -161,11 +161,11 @@ def test_dlpack_is_taken():
 def test_bad_batches_leave_the_state_alone():
     method = made("dpsgd-f")
     before = method.state()
-    with pytest.raises(ClipError, match="norms has 2 entries but groups has 1"):
+    with pytest.raises(ClipError, match="length of norms = 2: expected 1, the length of groups"):
         method.clip([1.0, 2.0], [0])
-    with pytest.raises(ClipError, match=r"record 0 has group 2, expected 0..2"):
+    with pytest.raises(ClipError, match=r"groups\[0\] = 2: expected a group index below 2"):
         method.clip([1.0], [2])
-    with pytest.raises(ClipError, match="record 0 has group -1"):
+    with pytest.raises(ClipError, match=r"groups\[0\] = -1"):
         method.clip([1.0], [-1])
     with pytest.raises(ClipError, match="groups are float64, expected integers"):
         method.clip([1.0], [0.5])
@@ -206,7 +206,7 @@ def test_noise_has_its_size_and_is_on_a_grid(dtype):
     assert np.abs(steps - steps.round()).max() < 1e-2
     with pytest.raises(TypeError, match="expected a writable vector"):
         clipping.NoiseSource().add_to(np.zeros(3, dtype=np.int32), 1.0)
-    with pytest.raises(ClipError, match="noise_std is -1"):
+    with pytest.raises(ClipError, match="noise_std = -1"):
         clipping.NoiseSource().add_to(np.zeros(3), -1.0)
     # A copy would get the noise.
     with pytest.raises(TypeError, match="list, expected an array or a tensor"):

@@ -304,15 +304,15 @@ def test_what_is_wrong_is_named():
         metrics.frame([0, 1], [0, 1], sensitive_features={"sex": ["f", None]})
     with pytest.raises(ValueError, match="`sex` holds 3 values, expected 2"):
         metrics.frame([0, 1], [0, 1], sensitive_features={"sex": ["f", "m", "m"]})
-    with pytest.raises(MetricError, match="`predictions` holds 1 values, expected 2"):
+    with pytest.raises(MetricError, match="length of predictions = 1: expected 2"):
         metrics.accuracy([0, 1], [0])
-    with pytest.raises(MetricError, match="`weights` is -1, expected finite numbers of at least 0"):
+    with pytest.raises(MetricError, match="weights = -1: expected finite numbers of at least 0"):
         metrics.accuracy([0, 1], [0, 1], sample_weight=[1, -1])
     with pytest.raises(ValueError, match="between_groups"):
         metrics.demographic_parity_ratio([0], [0], sensitive_features=["a"], method="between")
     with pytest.raises(ValueError, match="'recal' is unknown"):
         metrics.frame([0], [0], sensitive_features=["a"], metrics=["recal"])
-    with pytest.raises(MetricError, match="`level` is 2"):
+    with pytest.raises(MetricError, match="level = 2"):
         metrics.frame([0, 1], [0, 1], sensitive_features=["a", "b"]).intervals(level=2.0)
 
 

@@ -222,6 +222,9 @@ pub enum FairdpError {
     /// A method's settings were refused, or a training run stopped.
     #[error("training: {0}")]
     Train(#[from] TrainError),
+    /// Linear training failed.
+    #[error(transparent)]
+    Linear(LinearError),
     /// A metric is not defined.
     #[error("metrics: {0}")]
     Metric(#[from] fair_metrics::MetricError),
@@ -240,7 +243,9 @@ impl From<LinearError> for FairdpError {
                 Self::Train(TrainError::InvalidParameter { parameter, value, expected })
             }
             LinearError::Mismatch { what, expected, got } => Self::Train(TrainError::Mismatch { what, expected, got }),
+            LinearError::Io { action, path, source } => Self::Io { action, path, source },
             LinearError::File { path, problem } => Self::file(&path, problem),
+            error => Self::Linear(error),
         }
     }
 }
@@ -264,7 +269,7 @@ impl FairdpError {
             | Self::Entry { .. }
             | Self::Table(TableError::Schema { .. } | TableError::InvalidParameter { .. })
             | Self::Accounting(
-                AccountingError::OutOfRange { .. }
+                AccountingError::InvalidParameter { .. }
                 | AccountingError::Unreachable { .. }
                 | AccountingError::Incomplete { .. }
                 | AccountingError::Conflicting { .. },

@@ -1,6 +1,6 @@
 //! The methods that a configuration can name.
 
-use dp_clipping::{PresetParams, PublicContext, registry};
+use dp_clipping::{PublicContext, registry};
 use serde::Serialize;
 
 /// A method in one line.
@@ -32,7 +32,7 @@ pub fn methods() -> Vec<MethodLine> {
         certified: true,
     };
     let named = registry::methods().iter().map(|entry| {
-        let config = entry.config(&PresetParams::default());
+        let config = entry.default_config();
         MethodLine {
             name: entry.name,
             summary: entry.summary,

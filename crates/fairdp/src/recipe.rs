@@ -147,17 +147,6 @@ impl Recipe {
     }
 }
 
-/// The key, after a point, of the setting that holds the value that a method refused; empty if no
-/// setting holds it. Methods name a value differently than the configuration.
-fn refused_key(error: &ClipError, settings: Option<&PresetParams>) -> String {
-    let ClipError::InvalidParameter { value, .. } = error else { return String::new() };
-    let Some(Ok(serde_json::Value::Object(settings))) = settings.map(serde_json::to_value) else {
-        return String::new();
-    };
-    let key = settings.iter().find(|(_, given)| given.as_f64() == Some(*value)).map(|(key, _)| format!(".{key}"));
-    key.unwrap_or_default()
-}
-
 impl SgdMethod {
     fn new(
         name: &str,
@@ -175,17 +164,13 @@ impl SgdMethod {
         };
         let settings =
             method.settings.unwrap_or(PresetParams { clip_norm: architecture.clip_norm(), ..Default::default() });
-        if let Some(key) = method.settings.and_then(|given| entry.unread(&given).into_iter().next()) {
-            let place = format!("method.settings.{key}");
-            let message = format!("{place}: {} does not read it", entry.name);
-            return Err(EntryError::new(place, message));
-        }
-        let clipping = entry.config(&settings);
-        let unfit = |error: &dyn Display| EntryError::new("method.settings", format!("method.settings: {error}"));
-        clipping.validate().map_err(|error| {
-            let place = format!("method.settings{}", refused_key(&error, method.settings.as_ref()));
-            EntryError::new(&*place, format!("{place}: {error}"))
+        let clipping = entry.config(&settings).map_err(|error| match (&error, &method.settings) {
+            (ClipError::InvalidParameter { parameter, .. }, Some(_)) => {
+                EntryError::new(format!("method.settings.{parameter}"), format!("method.settings.{error}"))
+            }
+            _ => EntryError::new("method.settings", format!("method.settings: {error}")),
         })?;
+        let unfit = |error: &dyn Display| EntryError::new("method.settings", format!("method.settings: {error}"));
         if !clipping.certified() {
             let message = format!(
                 "method.name = \"{name}\": records influence each other's gradients in it, so that no ε would hold; expected a \
@@ -287,6 +272,6 @@ mod tests {
             Recipe::new(&ModelEntry::default(), &method, false, 1).unwrap_err().message
         };
         let message = refusal("{ clip_norm = -1 }");
-        assert!(message.starts_with("method.settings.clip_norm: ") && message.contains("is -1, expected"), "{message}");
+        assert!(message.starts_with("method.settings.clip_norm = -1: expected"), "{message}");
     }
 }

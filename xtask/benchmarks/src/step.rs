@@ -276,7 +276,7 @@ fn plan(settings: &Settings) -> anyhow::Result<Plan> {
         TrainConfig::new(settings.model.config(), settings.model.task().2, batches, LearningRate::Constant(0.01));
     config.block_records = settings.block.map(|block| block as usize);
     if settings.mode == Mode::Private {
-        let clipping = registry::find("dpsgd")?.config(&PresetParams { clip_norm: 1.0, ..PresetParams::default() });
+        let clipping = registry::find("dpsgd")?.config(&PresetParams { clip_norm: 1.0, ..PresetParams::default() })?;
         config.privacy = Some(PrivacyConfig::new(clipping, NoiseMultiplier::new(1.0)?, Delta::new(1e-7)?));
     }
     Ok(Plan::new(config, facts)?)

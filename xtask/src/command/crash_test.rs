@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, anyhow, ensure};
 use clap::Args;
 use dp_accounting::{Delta, NoiseMultiplier};
-use dp_clipping::{PresetParams, registry};
+use dp_clipping::registry;
 use dp_train::{
     Activation, BatchPlan, CheckpointInterval, Checkpoints, DType, Device, EarlyStopping, Execution, LearningRate,
     Loss, ModelConfig, OptimiserConfig, Plan, PrivacyConfig, PublicFacts, Purpose, Randomness, Records,
@@ -127,7 +127,7 @@ fn command(program: &Path, folder: &Path, ranks: Option<u16>, args: &CrashTestAr
 fn train(folder: &Path, args: &CrashTestArgs) -> anyhow::Result<()> {
     let ranks = ranks();
     let (steps, execution) = (args.steps, Execution { ranks: ranks.clone(), ..args.device.execution()? });
-    let clipping = registry::find("dpsgd-global-adapt")?.config(&PresetParams::default());
+    let clipping = registry::find("dpsgd-global-adapt")?.default_config();
     let model = ModelConfig::Mlp { hidden: vec![256, 256], activation: Activation::Tanh };
     let batches = BatchPlan { steps, epochs: steps.div_ceil(10), ..BatchPlan::exact(N_RECORDS, 50, 1)? };
     let rate = LearningRate::Cosine { first: 1e-3, last: 0.0 };

@@ -175,7 +175,8 @@ fn plan(
     if setting.name == NON_PRIVATE {
         return Ok(Plan::new(config, facts)?.with_prior_releases(paid.to_vec()));
     }
-    let clipping = registry::find(setting.name)?.config(&setting.params);
+    // The methods of a study share settings that some of them do not read.
+    let clipping = (registry::find(setting.name)?.preset)(&setting.params);
     let with = |noise_multiplier| {
         config.privacy = Some(PrivacyConfig::new(clipping, noise_multiplier, experiment.delta));
         config

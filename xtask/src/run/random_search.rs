@@ -181,7 +181,7 @@ impl SearchPlan {
         config.learning_rate = LearningRate::Constant(point.rate);
         if let Some(privacy) = &mut config.privacy {
             let setting = strategy(self.strategy, point.rate, point.bound);
-            privacy.clipping = registry::find(self.strategy)?.config(&setting.params);
+            privacy.clipping = (registry::find(self.strategy)?.preset)(&setting.params);
         }
         let plan = Plan::new(config, calibrated.facts())?.with_conditions(calibrated.conditions());
         ensure!(plan.event() == calibrated.event(), "{point:?}: its privacy is not that of its batch size");

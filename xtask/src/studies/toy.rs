@@ -146,7 +146,7 @@ fn descend(
 ) -> anyhow::Result<Run> {
     let entry = registry::find(method)?;
     let context = PublicContext { n_groups: 1, expected_batch_size: points.len() as f64, noise_multiplier: 0.0 };
-    let mut clip = entry.config(params).build(&context)?;
+    let mut clip = (entry.preset)(params).build(&context)?;
     let groups = vec![0; points.len()];
     let mut estimate = 0.5;
     let mut run = Run { method, label: entry.label, estimates: vec![estimate], thresholds: Vec::new() };

@@ -123,7 +123,7 @@ impl CheckedCase {
     /// The PLD accountant of the case, with nothing composed.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for a width out of range.
+    /// [`AccountingError::InvalidParameter`] for a width out of range.
     pub fn pld(&self) -> Result<PldAccountant, AccountingError> {
         PldAccountant::new(self.relation).with_relative_width(self.relative_width)
     }

@@ -155,7 +155,7 @@ mod tests {
         );
         let bad = outcome(r#"{"id":7,"sampling_rate":2,"noise_multiplier":1,"steps":1000,"delta":1e-5}"#);
         assert_eq!((bad.id.as_u64(), bad.number("epsilon_rdp"), bad.is_answered), (Some(7), None, false));
-        insta::assert_snapshot!(bad.note.unwrap(), @"sampling rate is 2, but must be in (0, 1]");
+        insta::assert_snapshot!(bad.note.unwrap(), @"sampling_rate = 2: expected a number in [0, 1]");
         let unknown = outcome(r#"{"id":8,"sampling_rat":2}"#);
         assert!(unknown.id == 8 && unknown.note.unwrap().contains("unknown field `sampling_rat`"));
         assert!(outcome("{").note.unwrap().starts_with("not a case"));

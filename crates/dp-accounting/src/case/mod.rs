@@ -12,9 +12,7 @@ pub use line::Outcome;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    AccountingError, Conversion, Delta, DpEvent, Epsilon, NeighbouringRelation, NoiseMultiplier, Orders, SamplingRate,
-};
+use crate::{AccountingError, Conversion, Delta, DpEvent, Epsilon, NeighbouringRelation, NoiseMultiplier, Orders};
 
 /// How batches are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -282,7 +280,7 @@ impl Case {
     ///
     /// # Errors
     /// [`AccountingError::Conflicting`] and [`AccountingError::Incomplete`] for fields that exclude
-    /// each other and for missing ones, [`AccountingError::OutOfRange`] for values.
+    /// each other and for missing ones, [`AccountingError::InvalidParameter`] for values.
     pub fn check(&self) -> Result<CheckedCase, AccountingError> {
         let open = self.open_parameter()?;
         let question = self.question(open)?;
@@ -296,6 +294,10 @@ impl Case {
             None => self.batches(sampler, open)?,
         };
         let orders = self.orders.as_ref().map(OrdersChoice::orders).transpose()?;
+        let user_records = self.user_records.unwrap_or(1);
+        if !(1..=255).contains(&user_records) {
+            return Err(AccountingError::invalid("user_records", user_records, "1 to 255"));
+        }
         let checked = CheckedCase {
             relation,
             question,
@@ -303,7 +305,7 @@ impl Case {
             accountant: self.accountant.unwrap_or(WhichAccountant::All),
             relative_width: self.relative_width.unwrap_or(RELATIVE_WIDTH),
             step_event,
-            user_records: self.user_records.unwrap_or(1),
+            user_records,
             orders,
             conversion: self.conversion,
         };
@@ -370,10 +372,12 @@ impl Case {
         };
         Ok(match (open, self.target_epsilon, self.epsilon) {
             (Some(open), Some(target), _) => {
-                Question::Parameter { target: Epsilon::new(target)?, delta: delta()?, open }
+                let target = Epsilon::new(target)
+                    .map_err(|_| AccountingError::invalid("target_epsilon", target, "a finite number above 0"))?;
+                Question::Parameter { target, delta: delta()?, open }
             }
             (_, _, Some(epsilon)) if epsilon.is_nan() => {
-                return Err(AccountingError::OutOfRange { parameter: "epsilon", value: epsilon, accepted: "a number" });
+                return Err(AccountingError::invalid("epsilon", epsilon, "a number"));
             }
             (_, _, Some(epsilon)) => Question::Delta { epsilon },
             _ => Question::Epsilon { delta: delta()? },
@@ -385,11 +389,11 @@ impl Case {
         let (rate, population) = match (self.sampling_rate, self.records, self.batch_size) {
             (Some(rate), ..) => (rate, None),
             (None, Some(0), _) => {
-                return Err(AccountingError::OutOfRange { parameter: "records", value: 0.0, accepted: "at least 1" });
+                return Err(AccountingError::invalid("records", 0, "at least 1"));
             }
             (None, Some(records), Some(size)) if size > records => {
                 let accepted = "at most the number of records";
-                return Err(AccountingError::OutOfRange { parameter: "batch size", value: size as f64, accepted });
+                return Err(AccountingError::invalid("batch_size", size, accepted));
             }
             (None, Some(records), Some(size)) => (size as f64 / records as f64, Some((records, size))),
             _ if matches!(open, Some(OpenParameter::SamplingRate | OpenParameter::BatchSize { .. })) => (1.0, None),
@@ -401,18 +405,10 @@ impl Case {
                 steps_of(epochs, records, size)
             }
             (None, Some(_), Some((_, 0))) => {
-                return Err(AccountingError::OutOfRange {
-                    parameter: "batch_size",
-                    value: 0.0,
-                    accepted: "at least 1",
-                });
+                return Err(AccountingError::invalid("batch_size", 0, "at least 1"));
             }
             (None, Some(epochs), Some(_)) => {
-                return Err(AccountingError::OutOfRange {
-                    parameter: "epochs",
-                    value: epochs,
-                    accepted: "in [0, 1e9]",
-                });
+                return Err(AccountingError::invalid("epochs", epochs, "a number in [0, 1e9]"));
             }
             (None, Some(epochs), None)
                 if self.sampling_rate.is_some_and(|rate| rate > 0.0) && (0.0..=1e9).contains(&epochs) =>
@@ -428,7 +424,11 @@ impl Case {
             None if open == Some(OpenParameter::NoiseMultiplier) => 1.0,
             None => return missing("`noise_multiplier`, or `target_epsilon` to find it"),
         };
-        let counts = self.count_noise_multipliers.iter().flatten().map(|sigma| NoiseMultiplier::new(*sigma));
+        let counts = self.count_noise_multipliers.iter().flatten().map(|&sigma| {
+            let expected = "a finite number of at least 1e-6";
+            NoiseMultiplier::new(sigma)
+                .map_err(|_| AccountingError::invalid("count_noise_multipliers", sigma, expected))
+        });
         let counts = counts.collect::<Result<Vec<_>, _>>()?;
         if sampler == Sampler::FixedSize && population.is_none() {
             return missing("`records` with `batch_size`, for batches of fixed size");
@@ -463,7 +463,7 @@ impl OrdersChoice {
     /// The orders, from a name or a list separated by commas.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for an order that is not greater than 1 and finite,
+    /// [`AccountingError::InvalidParameter`] for an order that is not greater than 1 and finite,
     /// [`AccountingError::NotACase`] for what is neither.
     pub fn parse(text: &str) -> Result<Self, AccountingError> {
         let list: Result<Vec<f64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
@@ -475,18 +475,10 @@ impl OrdersChoice {
         match self {
             Self::List(orders) => {
                 if orders.is_empty() || orders.len() > 10_000 {
-                    return Err(AccountingError::OutOfRange {
-                        parameter: "number of orders",
-                        value: orders.len() as f64,
-                        accepted: "in [1, 10000]",
-                    });
+                    return Err(AccountingError::invalid("length of orders", orders.len(), "1 to 10000"));
                 }
                 match orders.iter().find(|order| !(**order > 1.0 && order.is_finite())) {
-                    Some(&bad) => Err(AccountingError::OutOfRange {
-                        parameter: "order",
-                        value: bad,
-                        accepted: "greater than 1 and finite",
-                    }),
+                    Some(&bad) => Err(AccountingError::invalid("orders", bad, "a finite number above 1")),
                     None => Ok(Orders::Fixed(orders.clone())),
                 }
             }
@@ -544,7 +536,7 @@ impl CheckedCase {
     /// One step, or the event, as it is for all records that come and go together.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] for parameters out of range,
+    /// [`AccountingError::InvalidParameter`] for parameters out of range,
     /// [`AccountingError::NotRepresentable`] for what several records together have no analysis of.
     pub fn event(&self) -> Result<DpEvent, AccountingError> {
         match &self.step_event {
@@ -575,11 +567,7 @@ impl CheckedCase {
             (Sampler::FixedSize, None) => {
                 Err(AccountingError::Incomplete { needed: "`records` with `batch_size`, for batches of fixed size" })
             }
-            (Sampler::Poisson, _) => {
-                SamplingRate::new(rate)
-                    .or_else(|error| if rate == 0.0 { SamplingRate::new(1.0) } else { Err(error) })?;
-                queries.poisson_sampled_at(rate)
-            }
+            (Sampler::Poisson, _) => queries.poisson_sampled_at(rate),
         }
     }
 
@@ -653,7 +641,7 @@ mod tests {
         insta::assert_snapshot!(refused(r#"{"sampling_rate":0.1,"steps":3,"epochs":2,"delta":1e-5}"#), @"`steps` and `epochs` cannot be given together");
         insta::assert_snapshot!(refused(r#"{"event":"non-private","noise_multiplier":1,"delta":1e-5}"#), @"`event` and `noise_multiplier` cannot be given together");
         insta::assert_snapshot!(refused(r#"{"steps":3,"noise_multiplier":1,"sampling_rate":0.1,"target_epsilon":1,"delta":1e-5}"#), @"give with `target_epsilon`, exactly two of `noise_multiplier`, `sampling_rate` and `steps`");
-        insta::assert_snapshot!(refused(r#"{"sampling_rate":2,"noise_multiplier":1,"steps":3,"delta":1e-5}"#), @"sampling rate is 2, but must be in (0, 1]");
+        insta::assert_snapshot!(refused(r#"{"sampling_rate":2,"noise_multiplier":1,"steps":3,"delta":1e-5}"#), @"sampling_rate = 2: expected a number in [0, 1]");
         insta::assert_snapshot!(refused(r#"{"sampler":"fixed-size","sampling_rate":0.1,"noise_multiplier":1,"steps":3,"delta":1e-5}"#), @"give `records` with `batch_size`, for batches of fixed size");
     }
 
@@ -685,8 +673,8 @@ mod tests {
         assert_eq!(alone.event().unwrap(), DpEvent::nothing());
         let counts = Case { count_noise_multipliers: Some(vec![5.0]), ..case }.check().unwrap();
         insta::assert_snapshot!(counts.event().unwrap().to_string(), @"Poisson-sampled (rate 0.1) joint Gaussian (noise multipliers 5)");
-        insta::assert_snapshot!(Case { noise_multiplier: Some(-1.0), ..case_of_a_step() }.check().unwrap_err(), @"noise multiplier is -1, but must be positive, finite and at least 1e-6");
-        insta::assert_snapshot!(Case { noise_multiplier: Some(f64::NAN), ..case_of_a_step() }.check().unwrap_err(), @"noise multiplier is NaN, but must be positive, finite and at least 1e-6");
+        insta::assert_snapshot!(Case { noise_multiplier: Some(-1.0), ..case_of_a_step() }.check().unwrap_err(), @"noise_multiplier = -1: expected 0, infinity, or a number of at least 1e-6");
+        insta::assert_snapshot!(Case { noise_multiplier: Some(f64::NAN), ..case_of_a_step() }.check().unwrap_err(), @"noise_multiplier = NaN: expected 0, infinity, or a number of at least 1e-6");
     }
 
     fn case_of_a_step() -> Case {

@@ -128,7 +128,7 @@ impl CaseOptions {
     /// The case that the options describe.
     ///
     /// # Errors
-    /// [`AccountingError::NotACase`] for a file without an event; [`AccountingError::OutOfRange`] for
+    /// [`AccountingError::NotACase`] for a file without an event; [`AccountingError::InvalidParameter`] for
     /// unknown orders.
     pub fn case(&self) -> Result<Case, AccountingError> {
         let counts = &self.count_noise_multiplier;

@@ -88,14 +88,10 @@ impl PldAccountant {
     /// Refines until `(upper - lower)/upper` is at most this.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless the width lies in [1e-9, 1).
+    /// [`AccountingError::InvalidParameter`] unless the width lies in [1e-9, 1).
     pub fn with_relative_width(mut self, width: f64) -> Result<Self, AccountingError> {
         if !(1e-9..1.0).contains(&width) {
-            return Err(AccountingError::OutOfRange {
-                parameter: "relative width",
-                value: width,
-                accepted: "in [1e-9, 1)",
-            });
+            return Err(AccountingError::invalid("relative_width", width, "a number in [1e-9, 1)"));
         }
         self.effort.relative_width = width;
         Ok(self)
@@ -106,14 +102,10 @@ impl PldAccountant {
     /// how narrow the bracket is.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless it lies in [64, 2²⁶].
+    /// [`AccountingError::InvalidParameter`] unless it lies in [64, 2²⁶].
     pub fn with_max_points(mut self, max_points: usize) -> Result<Self, AccountingError> {
         if !(64..=1 << 26).contains(&max_points) {
-            return Err(AccountingError::OutOfRange {
-                parameter: "largest number of grid points",
-                value: max_points as f64,
-                accepted: "in [64, 2^26]",
-            });
+            return Err(AccountingError::invalid("max_points", max_points, "64 to 2^26"));
         }
         self.effort.max_points = max_points;
         Ok(self)

@@ -93,12 +93,12 @@ impl RdpAccountant {
     /// Rényi divergence of everything composed, at one order.
     ///
     /// # Errors
-    /// [`AccountingError::OutOfRange`] unless the order is finite and greater than 1.
+    /// [`AccountingError::InvalidParameter`] unless the order is finite and greater than 1.
     pub fn rdp(&self, order: f64) -> Result<f64, AccountingError> {
         if order > 1.0 && order.is_finite() {
             Ok(self.curve().at(order))
         } else {
-            Err(AccountingError::OutOfRange { parameter: "order", value: order, accepted: "greater than 1 and finite" })
+            Err(AccountingError::invalid("order", order, "a finite number above 1"))
         }
     }
 }

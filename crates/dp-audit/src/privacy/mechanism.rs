@@ -49,7 +49,7 @@ fn plan(
 ) -> Result<Plan> {
     let sigma = NoiseMultiplier::new(sigma_factor * (steps as f64).sqrt() / MU)?;
     let privacy =
-        PrivacyConfig { allow_large_delta: true, ..PrivacyConfig::new(entry.config(&params()), sigma, delta) };
+        PrivacyConfig { allow_large_delta: true, ..PrivacyConfig::new(entry.config(&params())?, sigma, delta) };
     let batches = BatchPlan { sampling_rate: SamplingRate::new(1.0)?, steps, epochs: 1 };
     let config = TrainConfig {
         privacy: Some(privacy),
@@ -70,7 +70,7 @@ fn canary_input(entry: &MethodEntry, plan: &Plan) -> Result<f32> {
     let mut best = (0.0, INPUTS[0]);
     for x in INPUTS {
         let norm = 0.5 * (f64::from(x).powi(2) + 1.0).sqrt();
-        let mut method = entry.config(&params()).build(plan.context())?;
+        let mut method = entry.config(&params())?.build(plan.context())?;
         let mut rng = ChaCha20Rng::seed_from_u64(0);
         let clipped = method.clip(&ClipBatch::new(&[norm], &[0]), &mut rng)?;
         let share = clipped.scales[0] * norm / clipped.group_bounds[0];

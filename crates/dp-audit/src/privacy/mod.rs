@@ -127,7 +127,7 @@ pub fn audit(
     randomness: &Randomness,
 ) -> Result<AuditOutcome> {
     let entry = registry::find(method)?;
-    let config = entry.config(&mechanism::params());
+    let config = entry.config(&mechanism::params())?;
     if !config.certified() {
         return Err(TrainError::invalid("method", method, "a certified method: this one claims nothing"));
     }

@@ -113,9 +113,9 @@ impl Watched {
         plant: Option<Plant>,
         seen: Arc<Mutex<Vec<Seen>>>,
     ) -> Result<Self> {
-        let config = entry.config(params);
+        let config = (entry.preset)(params);
         let silent = PresetParams { count_noise: CountNoise::Multiplier(0.0), ..*params };
-        let inner = if plant == Some(Plant::SilentCount) { entry.config(&silent) } else { config };
+        let inner = if plant == Some(Plant::SilentCount) { (entry.preset)(&silent) } else { config };
         let (Controller::Constant { threshold: base }
         | Controller::Geometric { initial: base, .. }
         | Controller::PerGroup { base, .. }) = config.controller;

@@ -308,7 +308,7 @@ pub(super) fn stagnation_of(method: &'static MethodEntry, n: usize, rng: &mut Ch
     };
     let mut case = Case::on(architecture, method, n, rng)?;
     let params = PresetParams { clip_norm: CLIP_NORM, upper_bound: Some(CLIP_NORM), ..PresetParams::default() };
-    case.clipping = method.config(&params);
+    case.clipping = (method.preset)(&params);
     case.threshold = case.threshold.map(|_| CLIP_NORM);
     // The bias alone decides, and has nearly all of the gradient.
     case.parameters = vec![1e6, 0.0];

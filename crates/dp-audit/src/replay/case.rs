@@ -114,7 +114,7 @@ impl Case {
         let record = batch[rng.random_range(0..batch.len())];
         let clip_norm = 10_f64.powf(rng.random_range(-3.0..1.5));
         let upper_bound = Some(clip_norm * 10_f64.powf(rng.random_range(-1.0..2.0)));
-        let clipping = method.config(&PresetParams { clip_norm, upper_bound, ..PresetParams::default() });
+        let clipping = (method.preset)(&PresetParams { clip_norm, upper_bound, ..PresetParams::default() });
         let mut case = Self {
             channels,
             vocabulary,

@@ -132,7 +132,7 @@ fn copies(architecture: Architecture, method: &str, clip_norm: f64, n: usize, la
     case.data.groups.fill(0);
     let params =
         PresetParams { clip_norm, upper_bound: Some(clip_norm), tolerance: Some(1.0), ..PresetParams::default() };
-    case.clipping = entry.config(&params);
+    case.clipping = (entry.preset)(&params);
     case.threshold = case.threshold.map(|_| clip_norm);
     case.batch = (0..n).collect();
     case.record = n - 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dp_clipping::{MethodEntry, PresetParams, registry};
+use dp_clipping::{MethodEntry, registry};
 use dp_engine::Device;
 use dp_train::{Result, TrainError};
 use rand::{Rng, SeedableRng};
@@ -201,7 +201,7 @@ impl Replay {
     }
 
     fn methods(&self) -> Result<Vec<&'static MethodEntry>> {
-        let certified = |entry: &MethodEntry| entry.config(&PresetParams::default()).certified();
+        let certified = |entry: &MethodEntry| entry.default_config().certified();
         let Some(name) = &self.method else {
             return Ok(registry::methods().iter().filter(|entry| certified(entry)).collect());
         };
@@ -278,7 +278,7 @@ mod tests {
             Replay { method, ..replay(1) }.run(&|_| {}).unwrap_err().to_string()
         };
         insta::assert_snapshot!(refused("fairlens"), @"method = fairlens: expected a certified one: others declare no sensitivity");
-        assert!(refused("dpsdg").contains("unknown clipping method `dpsdg`"));
+        assert!(refused("dpsdg").contains("method = dpsdg: expected one of"));
         insta::assert_snapshot!("dense".parse::<LayerKind>().unwrap_err(), @"layer = dense: expected one of linear, sequence, convolution, pooling, group-norm, layer-norm, embedding, dropout, residual");
     }
 

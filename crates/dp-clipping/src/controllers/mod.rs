@@ -156,7 +156,7 @@ impl Controller {
             Self::Constant { threshold } => check_threshold("threshold", threshold),
             Self::Geometric { initial, target, tolerance, rate, lower_bound, count_noise, .. } => {
                 check_threshold("initial", initial)?;
-                check("target", target, 0.0..=1.0, "0 to 1")?;
+                check("target", target, 0.0..=1.0, "a number in [0, 1]")?;
                 check("tolerance", tolerance, 0.0.., "a finite number of at least 0")?;
                 check("rate", rate, 0.0.., "a finite number of at least 0")?;
                 if lower_bound != 0.0 {

@@ -27,20 +27,14 @@ impl<'a, T: Element> Gradients<'a, T> {
     /// Gradients in one row-major slice; no rows if it is empty.
     ///
     /// # Errors
-    /// [`ClipError::InvalidParameter`] if `n_params` is 0, [`ClipError::LengthMismatch`] if it does
-    /// not divide the length.
+    /// [`ClipError::InvalidParameter`] if `n_params` is 0 or does not divide the length.
     pub fn from_slice(data: &'a [T], n_params: usize) -> Result<Self, ClipError> {
         if n_params == 0 {
-            return Err(ClipError::InvalidParameter { name: "n_params", value: 0.0, accepted: "at least 1" });
+            return Err(ClipError::invalid("n_params", 0, "at least 1"));
         }
         if !data.len().is_multiple_of(n_params) {
-            let whole = data.len() / n_params * n_params;
-            return Err(ClipError::LengthMismatch {
-                left: "gradients",
-                left_len: data.len(),
-                right: "whole rows",
-                right_len: whole,
-            });
+            let expected = format!("a multiple of n_params, {n_params}");
+            return Err(ClipError::invalid("length of gradients", data.len(), expected));
         }
         Ok(Self { rows: data.chunks_exact(n_params).collect(), n_params })
     }
@@ -48,16 +42,11 @@ impl<'a, T: Element> Gradients<'a, T> {
     /// Gradients whose rows lie apart in memory.
     ///
     /// # Errors
-    /// [`ClipError::LengthMismatch`] if a row does not have `n_params` entries.
+    /// [`ClipError::InvalidParameter`] if a row does not have `n_params` entries.
     pub fn from_rows(rows: impl IntoIterator<Item = &'a [T]>, n_params: usize) -> Result<Self, ClipError> {
         let rows: Vec<&[T]> = rows.into_iter().collect();
         match rows.iter().find(|row| row.len() != n_params) {
-            Some(row) => Err(ClipError::LengthMismatch {
-                left: "row",
-                left_len: row.len(),
-                right: "parameters",
-                right_len: n_params,
-            }),
+            Some(row) => Err(ClipError::invalid("length of a row", row.len(), format!("n_params, {n_params}"))),
             None => Ok(Self { rows, n_params }),
         }
     }
@@ -90,11 +79,8 @@ impl<'a, T: Element> Gradients<'a, T> {
     /// [`ClipError::InvalidParameter`] if the range is not within the parameters.
     pub fn columns(&self, range: Range<usize>) -> Result<Self, ClipError> {
         if range.start > range.end || range.end > self.n_params {
-            return Err(ClipError::InvalidParameter {
-                name: "columns",
-                value: range.end as f64,
-                accepted: "an increasing range within the parameters",
-            });
+            let expected = format!("an increasing range within 0..{}", self.n_params);
+            return Err(ClipError::invalid("columns", format!("{range:?}"), expected));
         }
         Ok(Self { rows: self.rows.iter().map(|row| &row[range.clone()]).collect(), n_params: range.len() })
     }

@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn by_hand() {
-        let config = ENTRY.config(&PresetParams::default());
+        let config = ENTRY.default_config();
         assert!(!config.certified() && config.needs_groups());
         let clipped = step(&mut *noiseless(&ENTRY, &PresetParams::default(), 4.0), &[2.0], &[0]);
         assert_close(clipped.scales[0], 0.5);

@@ -24,11 +24,11 @@ pub(crate) const ENTRY: MethodEntry = MethodEntry {
 #[cfg(test)]
 mod tests {
     use super::ENTRY;
-    use crate::{PresetParams, methods::tests::*};
+    use crate::methods::tests::*;
 
     #[test]
     fn by_hand() {
-        let config = ENTRY.config(&PresetParams::default());
+        let config = ENTRY.default_config();
         assert!(!config.certified());
         // g = (2, 0) and (0, 1), C = 1: plain sum (2, 1), clipped sum (1, 1); √2/√5·(2, 1).
         let mut sum = [1.0, 1.0];

@@ -33,7 +33,7 @@ pub(crate) mod tests {
     /// The method without noise (K = 2), so that a step can be worked by hand.
     pub(crate) fn noiseless(entry: &MethodEntry, params: &PresetParams, batch_size: f64) -> Box<dyn ClipMethod> {
         let context = PublicContext { n_groups: 2, expected_batch_size: batch_size, noise_multiplier: 0.0 };
-        entry.config(params).build(&context).unwrap()
+        entry.config(params).unwrap().build(&context).unwrap()
     }
 
     /// One step with a seeded generator.

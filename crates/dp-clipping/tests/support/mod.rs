@@ -61,7 +61,7 @@ fn weights() -> impl Strategy<Value = Weights> {
 pub(crate) fn config() -> impl Strategy<Value = ClipConfig> {
     let named = (0..registry::methods().len(), magnitude(), proptest::option::of(magnitude())).prop_map(
         |(index, clip_norm, upper_bound)| {
-            registry::methods()[index].config(&PresetParams { clip_norm, upper_bound, ..PresetParams::default() })
+            (registry::methods()[index].preset)(&PresetParams { clip_norm, upper_bound, ..PresetParams::default() })
         },
     );
     let any_cell = (rule(), controller(), weights())

@@ -27,7 +27,7 @@ impl Conditioning {
     /// **Guarantee.** Everything in the file was released: it may be published with the model.
     ///
     /// # Errors
-    /// [`LinearError::File`] with the path if the file cannot be written.
+    /// [`LinearError::Io`] if the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<()> {
         let mut tensors = Vec::new();
         if let Some(mean) = &self.mean {
@@ -42,7 +42,7 @@ impl Conditioning {
         let bytes = safetensors::serialize(tensors, Some(metadata)).map_err(|error| LinearError::file(path, error))?;
         WholeFile::create(path, Readers::Default)
             .and_then(|file| file.write_bytes(&bytes))
-            .map_err(|error| LinearError::file(path, error))
+            .map_err(|error| LinearError::io("write", path, error))
     }
 
     /// Reads what [`Self::save`] wrote.
@@ -50,11 +50,11 @@ impl Conditioning {
     /// **Guarantee.** The transformation is the one that was saved, bit for bit.
     ///
     /// # Errors
-    /// [`LinearError::File`] with the path if the file cannot be read, is no such file, or holds
-    /// values that are not finite or a factor that is not triangular with a positive diagonal.
+    /// [`LinearError::Io`] if the file cannot be read; [`LinearError::File`] if it is no such file, or
+    /// holds values that are not finite or a factor that is not triangular with a positive diagonal.
     pub fn load(path: &Path) -> Result<Self> {
         let refused = |problem: &str| LinearError::file(path, problem);
-        let bytes = std::fs::read(path).map_err(|error| LinearError::file(path, error))?;
+        let bytes = std::fs::read(path).map_err(|error| LinearError::io("read", path, error))?;
         let broken = |error: safetensors::SafeTensorError| LinearError::file(path, error);
         let (_, header) = SafeTensors::read_metadata(&bytes).map_err(broken)?;
         let entry = |name: &str| {

@@ -134,7 +134,7 @@ fn without_count_noise(mut config: ClipConfig) -> ClipConfig {
 
 #[cfg(test)]
 mod tests {
-    use dp_clipping::{PresetParams, registry};
+    use dp_clipping::registry;
 
     use super::*;
 
@@ -142,7 +142,7 @@ mod tests {
     /// above, none and one.
     #[test]
     fn exact_counts_by_hand() {
-        let config = registry::find("dpsgd-f").unwrap().config(&PresetParams::default());
+        let config = registry::find("dpsgd-f").unwrap().default_config();
         let context = PublicContext { n_groups: 2, expected_batch_size: 3.0, noise_multiplier: 1.0 };
         let state = MethodState { config, steps: 0, threshold: None };
         let counts = exact_counts(&context, &state, &[0.5, 3.0, 2.0], &[0, 0, 1]).unwrap();
@@ -159,7 +159,7 @@ mod tests {
         let batch = ClipBatch::new(&[0.5, 3.0, f64::NAN, 2.0], &[0, 1, 1, 0]);
         let mut rng = ChaCha20Rng::seed_from_u64(4);
         for entry in registry::methods() {
-            let mut method = entry.config(&PresetParams::default()).build(&context).unwrap();
+            let mut method = entry.default_config().build(&context).unwrap();
             let state = MethodState::from_value(&method.state()).unwrap();
             let clipped = method.clip(&batch, &mut rng).unwrap();
             let released: Vec<Vec<f64>> = clipped.queries.iter().map(|query| query.released.clone()).collect();

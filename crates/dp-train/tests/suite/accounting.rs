@@ -17,7 +17,7 @@ fn sigma(value: f64) -> NoiseMultiplier {
 fn the_ledger_holds_what_the_plan_announced() {
     let data = Data::random(100, 4, 2, 2, 1);
     let records = data.records(DType::F32);
-    for entry in registry::methods().iter().filter(|entry| entry.config(&PresetParams::default()).certified()) {
+    for entry in registry::methods().iter().filter(|entry| entry.default_config().certified()) {
         let config = config(ModelConfig::LogisticRegression, batches(0.2, 12), Some(privacy(entry.name)));
         let plan = Plan::new(config, records.facts()).unwrap();
         let mut trainer = Trainer::new(&plan, &records, streams(1), Execution::default()).unwrap();
@@ -308,7 +308,7 @@ fn a_configuration_survives_serialisation() {
     let error =
         serde_json::from_str::<TrainConfig>(&json.replace(r#""noise_multiplier":1.0"#, r#""noise_multiplier":-1.0"#));
     let message = error.unwrap_err().to_string();
-    assert!(message.starts_with("noise multiplier is -1, but must be positive, finite and at least 1e-6 at line 1"));
+    assert!(message.starts_with("noise_multiplier = -1: expected a finite number of at least 1e-6 at line 1"));
 }
 
 #[test]

@@ -442,7 +442,7 @@ fn a_checkpoint_of_another_run_is_refused_with_the_difference() {
     insta::assert_snapshot!(changed(|h| drop(h.as_object_mut().unwrap().remove("version"))), @"checkpoint RUN: no version of the format: expected 7");
     insta::assert_snapshot!(changed(|h| drop(h["streams"].as_object_mut().unwrap().remove("noise"))), @"checkpoint RUN: no random stream `noise`");
     insta::assert_snapshot!(changed(|h| h["method"] = serde_json::Value::Null), @"checkpoint RUN: the clipping method's state does not fit the configuration");
-    insta::assert_snapshot!(changed(|h| h["method"]["threshold"] = (-1.0).into()), @"clipping: threshold is -1, expected 2^-60 to 2^60");
+    insta::assert_snapshot!(changed(|h| h["method"]["threshold"] = (-1.0).into()), @"clipping: threshold = -1: expected a number in [2^-60, 2^60]");
 
     // Cut short, one bit turned, another file altogether, no file.
     insta::assert_snapshot!(refused(&study, &bytes[..bytes.len() / 2]), @"checkpoint RUN: not a safetensors file: invalid header length");

@@ -120,7 +120,7 @@ fn what_a_document_says_wrong_is_named_with_its_line() {
     assert_snapshot!(refused("\"momentum\"\nmomentum = 0.9", "\"sgd\"\nmomentum = 0.9"), @"line 14: optimiser: unknown field `momentum`, there are no fields");
     assert_snapshot!(refused("patience = 2", "patience = 0"), @"line 19: early_stopping.patience = 0: expected at least 1");
     assert_snapshot!(refused("expected_size = 250", "expected_size = 1001"), @"line 11: batches.expected_size = 1001: expected 1 to 1000, the number of records");
-    assert_snapshot!(refused("expected_size = 250", "sampling_rate = 1.5"), @"line 11: batches.sampling_rate: sampling rate is 1.5, but must be in (0, 1]");
+    assert_snapshot!(refused("expected_size = 250", "sampling_rate = 1.5"), @"line 11: batches.sampling_rate: sampling_rate = 1.5: expected a number in (0, 1]");
     // 5/2⁶⁴ = 2.7e-19.
     assert_snapshot!(refused("expected_size = 250", "sampling_rate = 1e-300"), @"line 11: batches.sampling_rate = 1e-300: expected above 2.710505431213761e-19, for 64 bits to count the steps of 5 epochs");
     assert_snapshot!(refused("expected_size = 250", "sampling_rate = 2.7e-19"), @"line 11: batches.sampling_rate = 2.7e-19: expected above 2.710505431213761e-19, for 64 bits to count the steps of 5 epochs");
@@ -133,9 +133,9 @@ fn what_a_document_says_wrong_is_named_with_its_line() {
         refused("\"dpsgd-f\"", "\"dpsgd-g\"").starts_with("line 22: privacy.method = dpsgd-g: expected one of dpsgd, ")
     );
     assert_snapshot!(refused("method = \"dpsgd-f\"", ""), @"line 21: privacy = neither: expected one of method and clipping");
-    assert_snapshot!(refused("clip_norm = 0.5", "clip_norm = 0.0"), @"line 21: clipping: base is 0, expected 2^-60 to 2^60");
+    assert_snapshot!(refused("clip_norm = 0.5", "clip_norm = 0.0"), @"line 21: clipping: clip_norm = 0: expected a number in [2^-60, 2^60]");
     assert_snapshot!(refused("noise_multiplier = 1.5", ""), @"line 21: privacy = neither: expected one of noise_multiplier and target_epsilon");
-    assert_snapshot!(refused("noise_multiplier = 1.5", "noise_multiplier = 0.0"), @"line 24: privacy.noise_multiplier: noise multiplier is 0, but must be positive, finite and at least 1e-6");
+    assert_snapshot!(refused("noise_multiplier = 1.5", "noise_multiplier = 0.0"), @"line 24: privacy.noise_multiplier: noise_multiplier = 0: expected a finite number of at least 1e-6");
     assert_snapshot!(refused("noise_multiplier = 1.5", "noise_multiplier = 1.0\ntarget_epsilon = 1.0"), @"line 25: privacy.target_epsilon = both: expected one of noise_multiplier and target_epsilon");
     assert_snapshot!(refused("noise_multiplier = 1.5", "target_epsilon = -1.0"), @"line 24: privacy.target_epsilon = -1: expected a finite number above 0");
     assert_snapshot!(refused("delta = 1e-5\n", ""), @"line 21: privacy: missing field `delta`");

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha20Rng;
 use crate::support::{Data, Run, batches, config, difference, mlp, norm, privacy_with};
 
 fn certified() -> Vec<&'static MethodEntry> {
-    registry::methods().iter().filter(|entry| entry.config(&PresetParams::default()).certified()).collect()
+    registry::methods().iter().filter(|entry| entry.default_config().certified()).collect()
 }
 
 /// Norms of the given rows, and the positions that are not finite.
@@ -93,7 +93,7 @@ proptest! {
         let parameters: Vec<f64> = parameters.iter().map(|p| p * 10_f64.powf(gain)).collect();
         engine.model().parameters().set(&parameters).unwrap();
 
-        let clip = method.config(&PresetParams { clip_norm: 10_f64.powf(clip_norm), ..PresetParams::default() });
+        let clip = method.config(&PresetParams { clip_norm: 10_f64.powf(clip_norm), ..PresetParams::default() }).unwrap();
         let context = PublicContext { n_groups: 3, expected_batch_size: 5.0, noise_multiplier: 1.0 };
         let groups_of = |rows: &[usize]| rows.iter().map(|&row| data.groups[row]).collect::<Vec<_>>();
         let ((all_norms, all_bad), all_groups) = (norms(&mut engine, &records, &all), groups_of(&all));
@@ -155,7 +155,7 @@ fn a_huge_input_with_a_tiny_output_gradient_stays_bounded() {
     assert!((2e3..4e3).contains(&found[0]), "{}", found[0]);
     for exponent in 0..60 {
         let params = PresetParams { clip_norm: 1e-18 * 2.0_f64.powi(exponent), ..PresetParams::default() };
-        let mut method = registry::find("dpsgd").unwrap().config(&params).build(&context).unwrap();
+        let mut method = registry::find("dpsgd").unwrap().config(&params).unwrap().build(&context).unwrap();
         let batch = ClipBatch::new(&found, &[0]);
         let clipped = method.clip(&batch, &mut ChaCha20Rng::seed_from_u64(1)).unwrap();
         assert!(clipped.scales[0] > 0.0);
@@ -196,7 +196,7 @@ fn parameters_of_neighbours_differ_by_at_most_the_bound() {
         .into_iter()
         .filter(|entry| {
             let context = PublicContext { n_groups: 2, expected_batch_size: BATCH, noise_multiplier: 1.0 };
-            entry.config(&PresetParams::default()).count_noise_multipliers(&context).is_empty()
+            entry.default_config().count_noise_multipliers(&context).is_empty()
         })
         .collect();
     assert!(without_counts.len() >= 4);

@@ -65,9 +65,9 @@ fn privacy_settings() {
     assert!(Plan::new(TrainConfig { privacy: Some(delta(0.0099)), ..base() }, FACTS).is_ok());
 
     let no_count_noise = PresetParams { count_noise: CountNoise::Multiplier(0.0), ..PresetParams::default() };
-    assert_snapshot!(with(privacy_with("dpsgd-f", 1.0, &no_count_noise)), @"accounting: noise multiplier is 0, but must be positive, finite and at least 1e-6");
+    assert_snapshot!(with(privacy_with("dpsgd-f", 1.0, &no_count_noise)), @"accounting: noise_multiplier = 0: expected a finite number of at least 1e-6");
     let no_clip_norm = PresetParams { clip_norm: 0.0, ..PresetParams::default() };
-    assert_snapshot!(with(privacy_with("dpsgd", 1.0, &no_clip_norm)), @"clipping: threshold is 0, expected 2^-60 to 2^60");
+    assert_snapshot!(with(privacy_with("dpsgd", 1.0, &no_clip_norm)), @"clipping: threshold = 0: expected a number in [2^-60, 2^60]");
     let multi_class = PublicFacts { n_classes: 3, ..FACTS };
     let fairlens = Plan::new(TrainConfig { privacy: Some(privacy("fairlens")), ..base() }, multi_class);
     assert_snapshot!(fairlens.unwrap_err(), @"privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0, form: Paper }: expected None: FairLens is defined for two classes");
@@ -75,7 +75,7 @@ fn privacy_settings() {
     per_group.clipping.coupling = privacy("fairlens").clipping.coupling;
     assert_snapshot!(with(per_group), @"privacy.clipping.coupling = Fairlens { gamma_1: 1.0, gamma_2: 1.0, form: Paper }: expected None: FairLens needs clipping factors that depend on the record alone");
     let no_groups = Plan::new(base(), PublicFacts { n_groups: 0, ..FACTS });
-    assert_snapshot!(no_groups.unwrap_err(), @"clipping: n_groups is 0, expected at least 1");
+    assert_snapshot!(no_groups.unwrap_err(), @"clipping: n_groups = 0: expected at least 1");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn engines() {
 
 #[test]
 fn sampling_rates_and_runs() {
-    assert_snapshot!(SamplingRate::new(0.0).map(|rate| PoissonSampler::new(1, rate)).unwrap_err(), @"sampling rate is 0, but must be in (0, 1]");
+    assert_snapshot!(SamplingRate::new(0.0).map(|rate| PoissonSampler::new(1, rate)).unwrap_err(), @"sampling_rate = 0: expected a number in (0, 1]");
     let records = Data::random(100, 3, 2, 2, 1).records(DType::F32);
     let plan = Plan::new(TrainConfig { privacy: None, ..base() }, FACTS).unwrap();
     let mut trainer = Trainer::new(&plan, &records, streams(1), Execution::default()).unwrap();

@@ -70,7 +70,7 @@ pub(crate) fn privacy(method: &str) -> PrivacyConfig {
 }
 
 pub(crate) fn privacy_with(method: &str, noise_multiplier: f64, params: &PresetParams) -> PrivacyConfig {
-    let clipping = registry::find(method).unwrap().config(params);
+    let clipping = (registry::find(method).unwrap().preset)(params);
     PrivacyConfig::new(clipping, NoiseMultiplier::new(noise_multiplier).unwrap(), Delta::new(1e-9).unwrap())
 }
 

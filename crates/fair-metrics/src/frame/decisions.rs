@@ -89,12 +89,12 @@ impl<'a, L: PartialEq> Decisions<'a, L> {
     /// Weighs every record.
     ///
     /// # Errors
-    /// [`MetricError::LengthMismatch`]; [`MetricError::OutOfRange`] for a weight that is negative
+    /// [`MetricError::LengthMismatch`]; [`MetricError::InvalidParameter`] for a weight that is negative
     /// or not finite.
     pub fn with_weights(mut self, weights: &'a [f64]) -> Result<Self, MetricError> {
         check_len("weights", weights.len(), "labels", self.labels.len())?;
         if let Some(&value) = weights.iter().find(|weight| !(**weight >= 0.0 && weight.is_finite())) {
-            return Err(MetricError::OutOfRange { name: "weights", value, accepted: "finite numbers of at least 0" });
+            return Err(MetricError::invalid("weights", value, "finite numbers of at least 0"));
         }
         self.weights = Some(weights);
         Ok(self)

@@ -41,7 +41,7 @@ impl<L: PartialEq> Decisions<'_, L> {
     /// compared.
     ///
     /// # Errors
-    /// As [`frame`](Self::frame); [`MetricError::OutOfRange`] unless `0 < level < 1`.
+    /// As [`frame`](Self::frame); [`MetricError::InvalidParameter`] unless `0 < level < 1`.
     ///
     /// # Example
     /// ```
@@ -144,7 +144,7 @@ pub struct RateIntervals {
 /// Without a record every rate is possible: `[0, 1]`.
 ///
 /// # Errors
-/// As [`binary_frame`]; [`MetricError::OutOfRange`] unless `0 < level < 1`, and for what is no
+/// As [`binary_frame`]; [`MetricError::InvalidParameter`] unless `0 < level < 1`, and for what is no
 /// share of records: balanced accuracy, F1.
 ///
 /// # Example
@@ -168,7 +168,7 @@ pub fn binary_intervals(
 ) -> Result<Vec<RateIntervals>, MetricError> {
     if matches!(rate, BinaryRate::BalancedAccuracy | BinaryRate::F1) {
         let accepted = "a share of the records: not balanced accuracy, not F1";
-        return Err(MetricError::OutOfRange { name: "rate", value: f64::NAN, accepted });
+        return Err(MetricError::invalid("rate", f64::NAN, accepted));
     }
     let frame = binary_frame(labels, predictions, attributes, controls, rate)?;
     let of = |stratum: &Stratum| {

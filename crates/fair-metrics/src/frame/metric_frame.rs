@@ -140,7 +140,7 @@ impl MetricFrame {
 /// The number of records, which all columns must have.
 pub(super) fn check_columns(attributes: &[Attribute], controls: &[Attribute]) -> Result<usize, MetricError> {
     let Some(first) = attributes.first() else {
-        return Err(MetricError::TooFew { name: "attributes", found: 0, needed: 1 });
+        return Err(MetricError::TooFew { parameter: "attributes", length: 0, needed: 1 });
     };
     let n_records = first.values().len();
     for attribute in attributes {
@@ -312,9 +312,12 @@ mod tests {
         let metric = mean_of(&[0.0, 0.0]);
         assert!(matches!(
             MetricFrame::new(std::slice::from_ref(&sex), &[age], &metric),
-            Err(MetricError::LengthMismatch { name: "controls", found: 1, expected: 2, .. })
+            Err(MetricError::LengthMismatch { parameter: "controls", length: 1, expected: 2, .. })
         ));
-        assert!(matches!(MetricFrame::new(&[], &[], &metric), Err(MetricError::TooFew { name: "attributes", .. })));
+        assert!(matches!(
+            MetricFrame::new(&[], &[], &metric),
+            Err(MetricError::TooFew { parameter: "attributes", .. })
+        ));
         assert_eq!(
             MetricFrame::on_rows(&[0, 2], &[sex], &[], &metric),
             Err(MetricError::RowOutOfRange { index: 1, value: 2, n_records: 2 })

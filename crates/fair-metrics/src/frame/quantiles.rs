@@ -36,7 +36,7 @@ pub struct StratumQuantiles {
 /// holds for differences, and at rates of 0 and 1.
 ///
 /// # Errors
-/// As [`MetricFrame::new`]; [`MetricError::OutOfRange`] for a quantile outside [0, 1], and
+/// As [`MetricFrame::new`]; [`MetricError::InvalidParameter`] for a quantile outside [0, 1], and
 /// [`MetricError::TooFew`] for no records or resamples.
 pub fn frame_quantiles(
     attributes: &[Attribute],
@@ -47,15 +47,15 @@ pub fn frame_quantiles(
     metric: impl Fn(&[usize]) -> Result<Measured, MetricError>,
 ) -> Result<Vec<Vec<StratumQuantiles>>, MetricError> {
     if let Some(&value) = quantiles.iter().find(|quantile| !(0.0..=1.0).contains(*quantile)) {
-        return Err(MetricError::OutOfRange { name: "quantiles", value, accepted: "in [0, 1]" });
+        return Err(MetricError::invalid("quantiles", value, "a number in [0, 1]"));
     }
     if n_resamples == 0 {
-        return Err(MetricError::TooFew { name: "n_resamples", found: 0, needed: 1 });
+        return Err(MetricError::TooFew { parameter: "n_resamples", length: 0, needed: 1 });
     }
     let frame = MetricFrame::new(attributes, controls, &metric)?;
     let n_records = attributes.first().map_or(0, |attribute| attribute.values().len());
     if n_records == 0 {
-        return Err(MetricError::TooFew { name: "records", found: 0, needed: 1 });
+        return Err(MetricError::TooFew { parameter: "records", length: 0, needed: 1 });
     }
     let mut samples: Vec<Vec<Vec<Option<f64>>>> = vec![Vec::new(); frame.strata().len()];
     for _ in 0..n_resamples {
@@ -133,6 +133,6 @@ mod tests {
         assert!(low.by_group[0].unwrap() < 0.5 && high.by_group[1].unwrap() > 4.0 / 6.0);
         assert_eq!(low.by_group[2], None);
         let bad = frame_quantiles(&[], &[], 5, &[1.5], &mut rng, metric);
-        insta::assert_snapshot!(bad.unwrap_err(), @"`quantiles` is 1.5, expected in [0, 1]");
+        insta::assert_snapshot!(bad.unwrap_err(), @"quantiles = 1.5: expected a number in [0, 1]");
     }
 }

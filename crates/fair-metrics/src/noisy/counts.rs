@@ -23,17 +23,13 @@ impl NoisyCounts {
     /// **Shapes.** `values` are `[groups, classes, answers]`, with one answer for each class.
     ///
     /// # Errors
-    /// [`MetricError::LengthMismatch`], [`MetricError::NotFinite`]; [`MetricError::OutOfRange`] for
+    /// [`MetricError::LengthMismatch`], [`MetricError::NotFinite`]; [`MetricError::InvalidParameter`] for
     /// a standard deviation that is negative or not finite.
     pub fn new(values: Vec<f64>, n_groups: usize, n_classes: usize, noise_std: f64) -> Result<Self, MetricError> {
         check_len("values", values.len(), "groups × classes × answers", n_groups * n_classes * n_classes)?;
         check_finite("values", &values)?;
         if !(noise_std >= 0.0 && noise_std.is_finite()) {
-            return Err(MetricError::OutOfRange {
-                name: "noise_std",
-                value: noise_std,
-                accepted: "finite, at least 0",
-            });
+            return Err(MetricError::invalid("noise_std", noise_std, "finite, at least 0"));
         }
         Ok(Self { n_groups, n_classes, values, noise_std })
     }

@@ -62,7 +62,7 @@ impl NoisyFigures {
     /// is so of each by itself and of the difference by itself. Records are taken for independent.
     ///
     /// # Errors
-    /// [`MetricError::OutOfRange`] unless `0 < level < 1`.
+    /// [`MetricError::InvalidParameter`] unless `0 < level < 1`.
     pub fn of(counts: &NoisyCounts, level: f64) -> Result<Self, MetricError> {
         check_level(level)?;
         let all: Vec<usize> = (0..counts.n_groups()).collect();

@@ -124,7 +124,7 @@ def epsilon(*, delta: float, **question: Unpack[_Question]) -> EpsilonBound:
     inf
     >>> epsilon(noise_multiplier=1, sampling_rate=1.5, steps=1, delta=1e-5)
     Traceback (most recent call last):
-    fairdp.AccountingError: sampling rate is 1.5, but must be in (0, 1]
+    fairdp.AccountingError: sampling_rate = 1.5: expected a number in [0, 1]
     """
     found: EpsilonBound = answer(delta=delta, **_one(question)).answers[0]
     return found

@@ -276,7 +276,7 @@ def method(
 
     >>> method("dpsdg", noise_multiplier=1, expected_batch_size=4)
     Traceback (most recent call last):
-    fairdp.ClipError: unknown clipping method `dpsdg`, expected one of dpsgd, ...
+    fairdp.ClipError: method = dpsdg: expected one of dpsgd, ...
     """
     return Method(
         _rust.method(

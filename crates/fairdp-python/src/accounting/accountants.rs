@@ -115,8 +115,11 @@ impl Accountant {
         let mut accountant = RdpAccountant::new(named("relation", relation)?);
         if let Some(orders) = orders {
             if let Some(bad) = orders.iter().find(|order| !(**order > 1.0 && order.is_finite())) {
-                let (parameter, accepted) = ("order", "greater than 1 and finite");
-                return Err(errors::accounting_error(AccountingError::OutOfRange { parameter, value: *bad, accepted }));
+                return Err(errors::accounting_error(AccountingError::invalid(
+                    "orders",
+                    bad,
+                    "a finite number above 1",
+                )));
             }
             accountant = accountant.with_orders(Orders::Fixed(orders));
         }

@@ -15,7 +15,7 @@ pub(crate) fn groups(groups: Option<&Bound<'_, PyArray1<i64>>>, n: usize) -> PyR
     let Some(groups) = groups else { return Ok(vec![0; n]) };
     let index = |(record, &group): (usize, &i64)| {
         usize::try_from(group)
-            .map_err(|_| ClipError::new_err(format!("record {record} has group {group}, expected at least 0")))
+            .map_err(|_| ClipError::new_err(format!("groups[{record}] = {group}: expected at least 0")))
     };
     groups.try_readonly()?.as_array().iter().enumerate().map(index).collect()
 }

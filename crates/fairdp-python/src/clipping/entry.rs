@@ -1,6 +1,6 @@
 //! The registry.
 
-use dp_clipping::{PresetParams, registry};
+use dp_clipping::registry;
 use pyo3::prelude::*;
 
 /// A named method.
@@ -33,7 +33,7 @@ impl MethodEntry {
 #[pyfunction]
 pub(crate) fn methods() -> Vec<MethodEntry> {
     let entry = |entry: &dp_clipping::MethodEntry| {
-        let config = entry.config(&PresetParams::default());
+        let config = entry.default_config();
         MethodEntry {
             name: entry.name,
             label: entry.label,

@@ -124,7 +124,7 @@ pub(crate) fn method(
         fairlens_weights,
         ..PresetParams::default()
     };
-    let config = registry::find(name).map_err(errors::clip_error)?.config(&params);
+    let config = registry::find(name).and_then(|entry| entry.config(&params)).map_err(errors::clip_error)?;
     let context = PublicContext { n_groups: groups, expected_batch_size, noise_multiplier };
     Method::build(name.to_owned(), config, context, seed)
 }
@@ -198,10 +198,10 @@ impl Method {
         let (mut clipped, plain) = (arrays::values(clipped_sum)?, arrays::values(plain_sum)?);
         if clipped.len() != plain.len() {
             return Err(errors::clip_error(dp_clipping::ClipError::LengthMismatch {
-                left: "clipped_sum",
-                left_len: clipped.len(),
-                right: "plain_sum",
-                right_len: plain.len(),
+                parameter: "clipped_sum",
+                length: clipped.len(),
+                reference: "plain_sum",
+                expected: plain.len(),
             }));
         }
         self.config.coupling.recombine(&mut clipped, &plain);

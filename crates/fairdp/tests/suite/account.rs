@@ -11,12 +11,9 @@ fn what_is_missing_or_out_of_range_is_named_as_an_option() {
     for (question, expected) in [
         ("", "give --sampling-rate, or --records with --batch-size"),
         ("--sampling-rate 0.1 --steps 3", "give --noise-multiplier, or --target-epsilon to find it"),
-        ("--sampling-rate 0.1 --steps 3 --noise-multiplier -1", "noise multiplier is -1, but must be"),
-        ("--sampling-rate 0.1 --steps 3 --target-epsilon -1", "epsilon is -1, but must be"),
-        (
-            "--records 9 --batch-size 10 --steps 3 --noise-multiplier 1",
-            "batch size is 10, but must be at most the number",
-        ),
+        ("--sampling-rate 0.1 --steps 3 --noise-multiplier -1", "noise_multiplier = -1: expected 0, infinity"),
+        ("--sampling-rate 0.1 --steps 3 --target-epsilon -1", "target_epsilon = -1: expected a finite number above 0"),
+        ("--records 9 --batch-size 10 --steps 3 --noise-multiplier 1", "batch_size = 10: expected at most the number"),
         ("--sampling-rate 0.1 --steps 3 --delta 1e-5 --epsilon 1", "--delta and --epsilon cannot be given together"),
         ("--sampling-rate 0.1 --target-epsilon 1", "give with --target-epsilon, exactly two of --noise-multiplier"),
         ("--sampling-rate 1 --noise-multiplier 1e-3 --target-epsilon 1", "no number of steps in [1, 2^40]"),

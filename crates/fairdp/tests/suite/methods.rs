@@ -93,7 +93,10 @@ fn what_a_method_cannot_do_is_refused_by_key() {
     let message = refusal("\"additive\"\nhidden = [3]", "\"auto\"");
     assert!(message.contains("model.hidden: expected with kind = \"mlp\" alone"), "{message}");
     let message = refusal("\"auto\"", "\"dpsgd\"\nsettings = { clip_norm = 0.5, target = 0.3 }");
-    assert!(message.contains("fairdp.toml:32: method.settings.target: dpsgd does not read it"), "{message}");
+    assert!(
+        message.contains("fairdp.toml:32: method.settings.target = 0.3: expected none, because dpsgd does not read it"),
+        "{message}"
+    );
 }
 
 #[test]

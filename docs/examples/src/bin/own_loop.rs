@@ -5,7 +5,7 @@ use dp_accounting::{Delta, DpEvent, Ledger, NeighbouringRelation, NoiseMultiplie
 use dp_clipping::kernels::{Execution, Gradients, add_noise};
 use dp_clipping::rand::{Rng, SeedableRng};
 use dp_clipping::rand_chacha::ChaCha20Rng;
-use dp_clipping::{PresetParams, PublicContext, clip_gradients, registry};
+use dp_clipping::{PublicContext, clip_gradients, registry};
 
 const N: usize = 4_000;
 const RATE: f64 = 0.05;
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let labels: Vec<f32> = features.iter().map(|x| f32::from(u8::from(x[0] > x[1]))).collect();
 
     let context = PublicContext { n_groups: 1, expected_batch_size: RATE * N as f64, noise_multiplier: 1.0 };
-    let mut method = registry::find("dpsgd")?.config(&PresetParams::default()).build(&context)?;
+    let mut method = registry::find("dpsgd")?.default_config().build(&context)?;
     let sigma = NoiseMultiplier::new(context.noise_multiplier)?;
     let step = DpEvent::gaussian(sigma).poisson_sampled(SamplingRate::new(RATE)?);
     let mut ledger = Ledger::new(NeighbouringRelation::AddRemove);

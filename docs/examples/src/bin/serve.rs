@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let records = Records::new(&features, &labels, &groups, facts, DType::F32, &Device::Cpu)?;
 
     let delta = Delta::new(1e-5)?;
-    let clipping = registry::find("dpsgd-f")?.config(&PresetParams { clip_norm: 0.5, ..PresetParams::default() });
+    let clipping = registry::find("dpsgd-f")?.config(&PresetParams { clip_norm: 0.5, ..PresetParams::default() })?;
     let model = ModelConfig::Mlp { hidden: vec![32], activation: Activation::Tanh };
     let batches = BatchPlan::exact(N, 200, 5)?; // Poisson batches of 200 on average, for 5 epochs
     let config = TrainConfig {

@@ -75,7 +75,7 @@ pub struct FairnessAudit {
 /// **Guarantee.** The same generators give the same audit on any number of threads.
 ///
 /// # Errors
-/// [`MetricError::OutOfRange`] for zero releases or a setting that is no population.
+/// [`MetricError::InvalidParameter`] for zero releases or a setting that is no population.
 pub fn audit<R: Rng>(
     settings: &[Setting],
     method: Method,
@@ -83,7 +83,7 @@ pub fn audit<R: Rng>(
     generator: impl Fn(u64) -> R + Sync,
 ) -> Result<FairnessAudit, MetricError> {
     if releases == 0 {
-        return Err(MetricError::OutOfRange { name: "releases", value: 0.0, accepted: "at least 1" });
+        return Err(MetricError::invalid("releases", 0, "at least 1"));
     }
     let next = AtomicUsize::new(0);
     let tallies: Mutex<Vec<Option<Result<Tally, MetricError>>>> = Mutex::new(settings.iter().map(|_| None).collect());

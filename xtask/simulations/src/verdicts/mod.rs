@@ -60,10 +60,10 @@ struct Scenario<'a> {
 /// The error rates of every rule, each from this many studies.
 ///
 /// # Errors
-/// [`MetricError::OutOfRange`] for zero repetitions.
+/// [`MetricError::InvalidParameter`] for zero repetitions.
 pub fn error_rates(repetitions: u32, rng: &mut impl Rng) -> Result<Vec<ErrorRate>, MetricError> {
     if repetitions == 0 {
-        return Err(MetricError::OutOfRange { name: "repetitions", value: 0.0, accepted: "at least 1" });
+        return Err(MetricError::invalid("repetitions", 0, "at least 1"));
     }
     let mut draws = Draws::new(rng);
     let mut rates = Vec::new();

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use dp_accounting::{Rounding, decimal};
 use dp_audit::privacy::{AuditOutcome, AuditSettings, Plant, audit};
-use dp_clipping::{PresetParams, registry};
+use dp_clipping::registry;
 use dp_train::Randomness;
 
 /// Options of `cargo xtask audit privacy`.
@@ -56,12 +56,11 @@ pub(crate) fn run(args: &PrivacyArgs) -> anyhow::Result<()> {
         Some(seed) => Randomness::from_seed(seed),
         None => Randomness::from_os().context("--seed was not given")?,
     };
-    let params = PresetParams::default();
     let methods: Vec<&str> = if args.method == "all" {
         // Those that claim something, and can have the fault.
         let takes_part =
             |config: &dp_clipping::ClipConfig| config.certified() && plant.is_none_or(|plant| plant.applies_to(config));
-        registry::methods().iter().filter(|entry| takes_part(&entry.config(&params))).map(|entry| entry.name).collect()
+        registry::methods().iter().filter(|entry| takes_part(&entry.default_config())).map(|entry| entry.name).collect()
     } else {
         vec![&args.method]
     };
@@ -143,6 +142,6 @@ mod tests {
         insta::assert_snapshot!(error("privacy --method dpsgd --quick --plant silent-count"), @"plant = silent-count: expected a fault that dpsgd can have: `silent-count` does not apply to it");
         insta::assert_snapshot!(error("privacy --method dpsgd --plant none"), @"plant = none: expected one of no-cap, private-divisor, silent-count, data-scaling, small-noise, seed-reuse, rank-noise, rank-stream");
         insta::assert_snapshot!(error("privacy --method fairlens"), @"method = fairlens: expected a certified method: this one claims nothing");
-        assert!(error("privacy --method none").contains("unknown clipping method `none`"));
+        assert!(error("privacy --method none").contains("method = none: expected one of"));
     }
 }

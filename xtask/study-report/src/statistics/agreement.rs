@@ -53,7 +53,7 @@ impl PublishedDifference {
     /// `None` below two seeds: nothing is known of the spread.
     ///
     /// # Errors
-    /// [`MetricError::OutOfRange`] for a negative standard error or rounding, or zero runs;
+    /// [`MetricError::InvalidParameter`] for a negative standard error or rounding, or zero runs;
     /// [`MetricError::NotFinite`].
     ///
     /// # Source
@@ -62,15 +62,15 @@ impl PublishedDifference {
         let PublishedFigure { value, standard_error: theirs, runs, rounding } = *published;
         let not_negative = |name, value: f64| match value {
             value if value.is_finite() && value >= 0.0 => Ok(()),
-            value => Err(MetricError::OutOfRange { name, value, accepted: "a finite number of at least 0" }),
+            value => Err(MetricError::invalid(name, value, "a finite number of at least 0")),
         };
         if !value.is_finite() {
-            return Err(MetricError::NotFinite { name: "published", index: 0, value });
+            return Err(MetricError::NotFinite { parameter: "published", index: 0, value });
         }
         not_negative("rounding", rounding)?;
         not_negative("standard_error", theirs.unwrap_or(0.0))?;
         if runs == 0 {
-            return Err(MetricError::OutOfRange { name: "runs", value: 0.0, accepted: "at least 1 run" });
+            return Err(MetricError::invalid("runs", 0, "at least 1 run"));
         }
         let (Some(mean), Some(error)) = (ours.mean, ours.standard_error) else { return Ok(None) };
         let degrees = (ours.n - 1) as f64;
@@ -95,14 +95,10 @@ impl PublishedDifference {
     /// included.
     ///
     /// # Errors
-    /// [`MetricError::OutOfRange`] unless `0 < significance < 1`.
+    /// [`MetricError::InvalidParameter`] unless `0 < significance < 1`.
     pub fn half_width(&self, significance: f64) -> Result<f64, MetricError> {
         if !(significance > 0.0 && significance < 1.0) {
-            return Err(MetricError::OutOfRange {
-                name: "significance",
-                value: significance,
-                accepted: "a number between 0 and 1",
-            });
+            return Err(MetricError::invalid("significance", significance, "a number above 0 and below 1"));
         }
         Ok(t_quantile(significance / 2.0, self.degrees_of_freedom) * self.standard_error + self.rounding)
     }
@@ -167,7 +163,7 @@ impl EffectAnswer {
     /// half is confirmed in at most 5 %. See `docs/statistics.md`.
     ///
     /// # Errors
-    /// [`MetricError::OutOfRange`] unless `0 < significance < ½`; those of
+    /// [`MetricError::InvalidParameter`] unless `0 < significance < ½`; those of
     /// [`PublishedDifference::new`].
     ///
     /// # Source
@@ -192,11 +188,7 @@ impl EffectAnswer {
         significance: f64,
     ) -> Result<Self, MetricError> {
         if !(significance > 0.0 && significance < 0.5) {
-            return Err(MetricError::OutOfRange {
-                name: "significance",
-                value: significance,
-                accepted: "a number between 0 and 1/2",
-            });
+            return Err(MetricError::invalid("significance", significance, "a number between 0 and 1/2"));
         }
         let interval = t_interval(&compared.difference, 1.0 - significance)?.filter(|_| !compared.is_chosen);
         let direction = TestedClaim::new(std::slice::from_ref(compared)).direction(significance);

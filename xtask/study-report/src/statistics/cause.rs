@@ -109,7 +109,11 @@ pub(super) fn check_len(
     reference: &'static str,
     expected: usize,
 ) -> Result<(), MetricError> {
-    if found == expected { Ok(()) } else { Err(MetricError::LengthMismatch { name, found, reference, expected }) }
+    if found == expected {
+        Ok(())
+    } else {
+        Err(MetricError::LengthMismatch { parameter: name, length: found, reference, expected })
+    }
 }
 
 #[cfg(test)]

@@ -361,7 +361,7 @@ mod tests {
         };
         assert!(matches!(
             FairnessStatement::new(&runs),
-            Err(MetricError::LengthMismatch { name: "private_accuracy", found: 0, expected: 1, .. })
+            Err(MetricError::LengthMismatch { parameter: "private_accuracy", length: 0, expected: 1, .. })
         ));
         let three_groups: Runs = vec![vec![Some(0.5); 3]];
         let runs = PairedRuns { reference_accuracy: &three_groups, private_accuracy: &three_groups, ..runs };
