@@ -39,19 +39,21 @@ impl ClassCounts {
             return Err(LinearError::mismatch(format!("label of record {i}"), format!("0..{n_classes}"), labels[i]));
         }
         record(ledger, noise_multiplier)?;
-        Ok(Self::of(count_labels(labels.iter().copied(), n_classes), noise_multiplier, 1, rng))
+        let counts = count_labels(labels.iter().copied(), n_classes);
+        Ok(Self::of(counts, Grid::for_counts(), noise_multiplier, 1, rng))
     }
 
     /// Exact counts with noise, for a release that the caller's ledger has: a unit of privacy has at
-    /// most `records_per_unit` records.
+    /// most `records_per_unit` records. A record adds at most 1, in steps of the grid.
     pub(crate) fn of(
         exact: Vec<f64>,
+        grid: Grid,
         noise_multiplier: NoiseMultiplier,
         records_per_unit: u64,
         rng: &mut ChaCha20Rng,
     ) -> Self {
         let std = noise_multiplier.get() * records_per_unit as f64;
-        Self { counts: Grid::for_counts().release(exact, std, rng), std }
+        Self { counts: grid.release(exact, std, rng), std }
     }
 
     /// The counts as they were released: any of them may be negative.

@@ -8,7 +8,8 @@ use crate::exact::sum_rows;
 use crate::linear::Linear;
 use crate::rows::{RowSource, SparseRow};
 use crate::scales::{FeatureFacts, Scales};
-use crate::settings::{Settings, Streams};
+use crate::settings::{Objective, Settings, Streams};
+use crate::solver::Prepared;
 
 /// Largest share of a step that the next one repeats.
 const MOST_MOMENTUM: f64 = 0.9;
@@ -59,14 +60,14 @@ pub struct Pace {
 
 impl Pace {
     /// `noise`: that of the whole run's mean gradient in one direction, on features of mean
-    /// square 1.
-    pub fn of(noise: f64, n_records: usize, width: usize, priors: &[f64], facts: FeatureFacts) -> Self {
+    /// square 1; `total` is the weight of all records.
+    pub fn of(noise: f64, total: f64, width: usize, priors: &[f64], facts: FeatureFacts) -> Self {
         let variance = RESIDUAL * priors.iter().map(|prior| prior * (1.0 - prior)).fold(0.0, f64::max);
         // The noise of a logit.
         let in_logits = noise * (width as f64).sqrt() / variance;
         Self {
             momentum: (MOST_MOMENTUM - 0.3 * in_logits).clamp(0.0, MOST_MOMENTUM),
-            ridge: (1.0 / n_records as f64 + noise * noise / variance) / PRIOR_VARIANCE,
+            ridge: (1.0 / total + noise * noise / variance) / PRIOR_VARIANCE,
             // The curvature of a loss is its residuals' variance: small where all classes but one
             // are rare. Steps of four over the eigenvalue are stable whatever it is.
             rate: (0.19 / (2.0 * variance)).clamp(1.0, 4.0) / facts.largest_eigenvalue,
@@ -79,7 +80,10 @@ struct Descent<'a> {
     n_outputs: usize,
     width: usize,
     scales: &'a Scales,
+    /// Logits of a model without features.
     offsets: Vec<f64>,
+    /// Weight of a record of each class, at most 1.
+    class_weights: Vec<f64>,
     grid: Grid,
 }
 
@@ -91,30 +95,48 @@ struct Scratch {
     residuals: Vec<f64>,
 }
 
-#[expect(clippy::too_many_arguments, reason = "the parts of one computation, each of another origin")]
+/// The shares of the classes in the loss, the weight of a record of each, and that of all records.
+fn weighing(objective: Objective, priors: &[f64], total: f64) -> (Vec<f64>, Vec<f64>, f64) {
+    match objective {
+        Objective::Population => (priors.to_vec(), vec![1.0; priors.len()], total),
+        Objective::EqualClasses => {
+            let least = priors.iter().copied().fold(f64::INFINITY, f64::min);
+            let n = priors.len() as f64;
+            (vec![1.0 / n; priors.len()], priors.iter().map(|prior| least / prior).collect(), n * least * total)
+        }
+    }
+}
+
+/// Logits of a model that answers these shares.
+fn logits(priors: &[f64]) -> Vec<f64> {
+    match priors {
+        [negative, positive] => vec![(positive / negative).ln()],
+        _ => priors.iter().map(|prior| prior.ln()).collect(),
+    }
+}
+
 pub(crate) fn descend<E: From<LinearError>>(
     rows: &impl RowSource,
-    priors: &[f64],
+    prepared: &Prepared,
     facts: FeatureFacts,
-    scales: &Scales,
     settings: &Settings,
     streams: &impl Streams,
     saved: Option<State>,
     progress: &mut (dyn FnMut(&State) -> Result<(), E> + Send),
 ) -> Result<Linear, E> {
-    let n = rows.len() as f64;
+    let Prepared { priors, scales, .. } = prepared;
+    let (shares, class_weights, total) = weighing(settings.objective, priors, prepared.total);
     let (width, binary) = (rows.width(), priors.len() == 2);
     let n_outputs = if binary { 1 } else { priors.len() };
-    let offsets: Vec<f64> =
-        if binary { vec![(priors[1] / priors[0]).ln()] } else { priors.iter().map(|prior| prior.ln()).collect() };
-    // A residual is at most 1 for one output, √2 for a softmax.
+    // A residual is at most 1 for one output, √2 for a softmax; weights are at most 1.
     let residual: f64 = if binary { 1.0 } else { std::f64::consts::SQRT_2 };
     let bound = residual * scales.row_bound;
-    let descent = Descent { n_outputs, width, scales, offsets, grid: Grid::for_values(bound, rows.len()) };
+    let grid = Grid::for_values(bound, rows.len());
+    let descent = Descent { n_outputs, width, scales, offsets: logits(&shares), class_weights, grid };
 
     let std = settings.gradients.get() * bound * settings.records_per_unit as f64;
     let Pace { rate, momentum, ridge } =
-        Pace::of(std / (settings.steps as f64).sqrt() / n, rows.len(), width, priors, facts);
+        Pace::of(std / (settings.steps as f64).sqrt() / total, total, width, &shares, facts);
 
     let size = n_outputs * width;
     let mut state = match saved {
@@ -135,7 +157,7 @@ pub(crate) fn descend<E: From<LinearError>>(
                 let factor = scales.factors[i % width] * facts.constant.1;
                 let shrink = if i % width == facts.constant.0 { 0.0 } else { ridge * factor * factor };
                 // Where the ridge alone would overshoot, it ends at 0.
-                (ahead[i] - rate * gradient[i] / n) / (1.0 + rate * shrink)
+                (ahead[i] - rate * gradient[i] / total) / (1.0 + rate * shrink)
             })
             .collect();
         state.step += 1;
@@ -152,7 +174,8 @@ pub(crate) fn descend<E: From<LinearError>>(
         .chunks_exact(width)
         .map(|row| row.iter().zip(&scales.factors).map(|(sum, factor)| sum / averaged as f64 * factor).collect())
         .collect();
-    Ok(Linear { weights, intercepts: descent.offsets, priors: priors.to_vec() })
+    // The shares of the classes in the population, whatever they were in the loss.
+    Ok(Linear { weights, intercepts: logits(priors), priors: priors.clone() })
 }
 
 impl Descent<'_> {
@@ -174,8 +197,9 @@ impl Descent<'_> {
             *residual = self.offsets[output] + products.sum::<f64>();
         }
         residuals(&mut scratch.residuals, row.label);
+        let weight = f64::from(row.weight) * self.class_weights.get(row.label).copied().unwrap_or(1.0);
         for (residual, sum) in scratch.residuals.iter().zip(sum.chunks_exact_mut(self.width)) {
-            let scale = residual * shorten * (1.0 - MARGIN);
+            let scale = residual * weight * shorten * (1.0 - MARGIN);
             if scale.is_finite() {
                 for (&j, value) in row.columns.iter().zip(&scratch.scaled) {
                     sum[j as usize] += self.grid.place(scale * value);

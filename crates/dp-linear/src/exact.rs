@@ -78,7 +78,7 @@ mod tests {
         block.clear();
         for i in 0..30_000_u32 {
             let value = ((i * 7919) % 10_007) as f32 / 10_007.0;
-            block.push_row(0, |push| {
+            block.push_row(0, 1.0, |push| {
                 push(0, value);
                 push(1, 1.0 - value);
             });

@@ -28,7 +28,7 @@ pub use recipe::{Goal, Recipe, Releases};
 pub use rows::{BLOCK, RowSource, SparseBlock, SparseRow, unit_rows};
 pub use scales::{FeatureFacts, Scales};
 pub use search::Trial;
-pub use settings::{Settings, Streams};
+pub use settings::{Objective, Settings, Streams};
 pub use solver::{Prepared, prepare, steps_for, train};
 
 /// A page of the book, whose examples are tests of this crate.

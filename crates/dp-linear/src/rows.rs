@@ -15,6 +15,7 @@ pub struct SparseBlock {
     columns: Vec<u32>,
     values: Vec<f32>,
     labels: Vec<u32>,
+    weights: Vec<f32>,
 }
 
 #[expect(clippy::len_without_is_empty, reason = "nobody asks")]
@@ -26,10 +27,13 @@ impl SparseBlock {
         self.columns.clear();
         self.values.clear();
         self.labels.clear();
+        self.weights.clear();
     }
 
-    /// Appends a row by its features in order. A row without any is a blank one: it counts nowhere.
-    pub fn push_row(&mut self, label: u32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
+    /// Appends a row by its weight and its features in order. A row without any feature is a blank
+    /// one: it counts nowhere. A weight outside `[0, 1]` is set to the nearer end, and one that is no
+    /// number to 0.
+    pub fn push_row(&mut self, label: u32, weight: f32, features: impl FnOnce(&mut dyn FnMut(usize, f32))) {
         if self.starts.is_empty() {
             self.starts.push(0);
         }
@@ -41,6 +45,7 @@ impl SparseBlock {
         });
         self.starts.push(self.columns.len());
         self.labels.push(label);
+        self.weights.push(if weight.is_nan() { 0.0 } else { weight.clamp(0.0, 1.0) });
     }
 
     /// Number of rows.
@@ -55,6 +60,7 @@ impl SparseBlock {
             columns: &self.columns[range.clone()],
             values: &self.values[range],
             label: self.labels[index] as usize,
+            weight: self.weights[index],
         }
     }
 }
@@ -68,6 +74,8 @@ pub struct SparseRow<'a> {
     pub values: &'a [f32],
     /// The class.
     pub label: usize,
+    /// Its part in every sum, from 0 to 1.
+    pub weight: f32,
 }
 
 impl SparseRow<'_> {
@@ -90,6 +98,11 @@ pub trait RowSource: Sync {
 
     /// Number of features.
     fn width(&self) -> usize;
+
+    /// Whether records have other weights than 1: public.
+    fn is_weighted(&self) -> bool {
+        false
+    }
 
     /// Who else sums these records, each a share of them.
     fn ranks(&self) -> &dyn Collective {

@@ -34,7 +34,8 @@ pub struct FeatureFacts {
 }
 
 impl Scales {
-    /// Releases `Σ x²`, feature by feature.
+    /// Releases `Σ w x²` over rows of weight `w`, feature by feature; `total` is the weight of all
+    /// rows.
     ///
     /// **Guarantee.** A record adds the squares of its features, a vector of norm at most
     /// `facts.squares`; a longer one counts as blank. With `records_per_unit` records the noise
@@ -44,6 +45,7 @@ impl Scales {
     /// [`LinearError::Train`](crate::LinearError::Train) if a rank is gone.
     pub fn fit(
         rows: &impl RowSource,
+        total: f64,
         facts: FeatureFacts,
         noise_multiplier: NoiseMultiplier,
         records_per_unit: f64,
@@ -60,21 +62,20 @@ impl Scales {
                 let norm = squares().map(|(_, square)| square * square).sum::<f64>().sqrt();
                 if norm <= facts.squares {
                     for (column, square) in squares() {
-                        sum[column] += grid.place(square);
+                        sum[column] += grid.place(f64::from(row.weight) * square);
                     }
                 }
             },
         )?;
-        let n = rows.len() as f64;
         let std = noise_multiplier.get() * facts.squares * records_per_unit;
         let released = grid.release(sum, std, rng);
-        let noise = std / n;
+        let noise = std / total;
         let mut expected = 0.0;
         let factors = released
             .iter()
             .enumerate()
             .map(|(column, sum)| {
-                let mean = if column == constant { value * value } else { sum / n };
+                let mean = if column == constant { value * value } else { sum / total };
                 let at_least = mean.max(LEAST * noise).max(f64::MIN_POSITIVE);
                 expected += mean.max(0.0) / at_least;
                 at_least.sqrt().recip()

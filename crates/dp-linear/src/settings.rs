@@ -6,6 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 
+/// Whose loss is made small.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Objective {
+    /// All records', each by its weight.
+    #[default]
+    Population,
+    /// That of the classes, which count equally, however many records each has: a record of a common
+    /// class has a smaller weight, by the released counts. Probabilities are those of the population
+    /// all the same: the classes' shares enter the intercepts afterwards.
+    EqualClasses,
+}
+
 /// Noise of every release and what follows from public numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
@@ -19,6 +32,9 @@ pub struct Settings {
     pub steps: u64,
     /// Records of one unit of privacy, at most.
     pub records_per_unit: u64,
+    /// Whose loss is made small.
+    #[serde(default)]
+    pub objective: Objective,
 }
 
 impl Settings {

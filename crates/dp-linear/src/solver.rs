@@ -10,6 +10,8 @@
 //!    for all records stays right. No sampling: at equal ε the noise of a run is least when every
 //!    step uses every record.
 //!
+//! A record's weight, between 0 and 1, multiplies its term in each of the three sums.
+//!
 //! All three are Gaussian mechanisms on all records, so ε is in closed form: `μ² = Σ 1/σ²`. The
 //! weights apply to the unscaled features: they are a sum over columns, which can be drawn.
 //!
@@ -19,6 +21,7 @@
 
 use std::ops::Range;
 
+use dp_engine::Grid;
 use rand_chacha::ChaCha20Rng;
 
 use crate::class_counts::ClassCounts;
@@ -30,24 +33,27 @@ use crate::rows::RowSource;
 use crate::scales::{FeatureFacts, Scales};
 use crate::settings::{Settings, Streams};
 
-/// Class counts with noise, of which several records may belong to one unit of privacy.
+/// Class counts with noise, of which several records may belong to one unit of privacy: with weights
+/// the weight that each class has.
 fn class_counts(
     rows: &impl RowSource,
     n_classes: usize,
     settings: &Settings,
     rng: &mut ChaCha20Rng,
 ) -> Result<ClassCounts> {
+    let is_weighted = rows.is_weighted();
+    let grid = if is_weighted { Grid::for_values(1.0, rows.len()) } else { Grid::for_counts() };
     let counts = sum_rows(
         rows,
         n_classes,
         || (),
         |(), _, row, sum| {
             if let Some(count) = sum.get_mut(row.label) {
-                *count += 1.0;
+                *count += if is_weighted { grid.place(f64::from(row.weight)) } else { 1.0 };
             }
         },
     )?;
-    Ok(ClassCounts::of(counts, settings.counts, settings.records_per_unit, rng))
+    Ok(ClassCounts::of(counts, grid, settings.counts, settings.records_per_unit, rng))
 }
 
 /// Trains a model on what was released first; `progress` is called after every step with the state
@@ -64,7 +70,7 @@ pub fn train<E: From<LinearError>>(
     saved: Option<State>,
     progress: &mut (dyn FnMut(&State) -> Result<(), E> + Send),
 ) -> Result<Linear, E> {
-    descent::descend(rows, &prepared.priors, facts, &prepared.scales, settings, streams, saved, progress)
+    descent::descend(rows, prepared, facts, settings, streams, saved, progress)
 }
 
 /// The releases before the first gradient.
@@ -72,6 +78,9 @@ pub fn train<E: From<LinearError>>(
 pub struct Prepared {
     /// Shares of the classes.
     pub priors: Vec<f64>,
+    /// Weight of all records together: their number, which is public, or released with the class
+    /// counts.
+    pub total: f64,
     /// Factors of the features, and the length of a row.
     pub scales: Scales,
 }
@@ -87,10 +96,12 @@ pub fn prepare(
     settings: &Settings,
     streams: &impl Streams,
 ) -> Result<Prepared> {
-    let priors = class_counts(rows, n_classes, settings, &mut streams.stream("class counts", 0))?.priors();
+    let counts = class_counts(rows, n_classes, settings, &mut streams.stream("class counts", 0))?;
+    let n = rows.len() as f64;
+    let total = if rows.is_weighted() { counts.at_least_noise().iter().sum::<f64>().min(n) } else { n };
     let units = settings.records_per_unit as f64;
-    let scales = Scales::fit(rows, facts, settings.squares, units, &mut streams.stream("feature squares", 0))?;
-    Ok(Prepared { priors, scales })
+    let scales = Scales::fit(rows, total, facts, settings.squares, units, &mut streams.stream("feature squares", 0))?;
+    Ok(Prepared { priors: counts.priors(), total, scales })
 }
 
 /// The steps that a run takes: more where the rarest class is rare, since the curvature of its loss

@@ -121,7 +121,7 @@ fn config(rows: &SubsetRows<'_>, prepared: &Prepared, facts: FeatureFacts, run: 
     let sigma = run.noise_multiplier.map_or(0.0, NoiseMultiplier::get) * run.records_per_unit as f64;
     let expected = named.sampling_rate.get() * rows.len() as f64;
     let noise = sigma * bound / (named.steps as f64).sqrt() / expected;
-    let pace = Pace::of(noise, rows.len(), rows.width(), &prepared.priors, facts);
+    let pace = Pace::of(noise, rows.len() as f64, rows.width(), &prepared.priors, facts);
     let (model, rate, optimiser, l2) = match run.architecture {
         Architecture::Additive => (
             ModelConfig::LogisticRegression,

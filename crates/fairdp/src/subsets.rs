@@ -256,7 +256,7 @@ impl<'a> SubsetRows<'a> {
         block.clear();
         for index in range {
             let row = self.members.row(index);
-            block.push_row(self.table.label(row), |push| self.table.for_each_feature(row, push));
+            block.push_row(self.table.label(row), 1.0, |push| self.table.for_each_feature(row, push));
         }
     }
 }

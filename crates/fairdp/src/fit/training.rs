@@ -61,6 +61,7 @@ impl Training<'_> {
             gradients: candidate.noise_multiplier,
             steps: candidate.steps,
             records_per_unit: self.records_per_unit,
+            objective: Objective::Population,
         })
     }
 
