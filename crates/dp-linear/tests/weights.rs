@@ -75,7 +75,7 @@ fn a_weight_is_a_share_of_a_record() {
     for i in 0..6_000 {
         let is_heavy = i % 11 < 5;
         push(&mut weighted, i, if is_heavy { 1.0 } else { 0.5 });
-        (0..1 + usize::from(is_heavy)).for_each(|_| push(&mut repeated, i, 1.0));
+        (0..=usize::from(is_heavy)).for_each(|_| push(&mut repeated, i, 1.0));
     }
     let settings = settings(1e-6, Objective::Population);
     let (a, of_weights) = fitted(&Rows { block: weighted, is_weighted: true }, &settings, 1);

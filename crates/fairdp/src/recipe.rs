@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use dp_accounting::{DpEvent, NoiseMultiplier, SamplingRate};
 use dp_clipping::{ClipConfig, ClipError, PresetParams, PublicContext, registry};
+use dp_linear::Objective;
 
 use crate::config::entry_error::EntryError;
 use crate::config::nearest::nearest;
@@ -51,7 +52,7 @@ impl Architecture {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Method {
     /// [`crate::solver`]: steps over all records, whose rows are bounded in advance.
-    FullDescent,
+    FullDescent(Objective),
     /// A method of the registry.
     Sgd(SgdMethod),
 }
@@ -102,7 +103,12 @@ impl Recipe {
                 let message = format!("{place}: expected with a method by name alone (`fairdp methods`)");
                 return Err(EntryError::new(place, message));
             }
-            return Ok(Self { architecture, method: Method::FullDescent });
+            return Ok(Self { architecture, method: Method::FullDescent(model.objective) });
+        }
+        if model.objective != Objective::Population {
+            let message =
+                "model.objective = \"equal-classes\": expected with the additive model and `method.name = \"auto\"`";
+            return Err(EntryError::new("model.objective", message));
         }
         let named = SgdMethod::new(name, method, &architecture, has_groups, records_per_unit)?;
         Ok(Self { architecture, method: Method::Sgd(named) })
@@ -111,7 +117,7 @@ impl Recipe {
     /// Probability with which a record enters a step's batch.
     pub(crate) fn sampling_rate(&self) -> f64 {
         match &self.method {
-            Method::FullDescent => 1.0,
+            Method::FullDescent(_) => 1.0,
             Method::Sgd(named) => named.sampling_rate.get(),
         }
     }
@@ -132,10 +138,13 @@ impl Recipe {
     /// The method, for people, and why this one.
     pub(crate) fn method_text(&self) -> String {
         match &self.method {
-            Method::FullDescent => {
-                "steps over all records, the default: rows are bounded before the first step, so that there is no threshold to \
-                 choose, and at equal ε the noise of a run is least when every step uses every record"
-                    .into()
+            Method::FullDescent(objective) => {
+                let text = "steps over all records, the default: rows are bounded before the first step, so that there is no \
+                            threshold to choose, and at equal ε the noise of a run is least when every step uses every record";
+                match objective {
+                    Objective::Population => text.into(),
+                    Objective::EqualClasses => format!("{text}; classes count equally in the loss, as asked for"),
+                }
             }
             Method::Sgd(named) if named.is_asked_for => format!("{}, as asked for", named.name),
             Method::Sgd(named) => format!(
@@ -240,7 +249,7 @@ mod tests {
         let method: MethodEntry = toml::from_str(&method).unwrap();
         match Recipe::new(&ModelEntry::default(), &method, false, 1).unwrap().method {
             Method::Sgd(named) => named,
-            Method::FullDescent => unreachable!("a method was named"),
+            Method::FullDescent(_) => unreachable!("a method was named"),
         }
     }
 

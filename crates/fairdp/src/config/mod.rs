@@ -9,6 +9,7 @@ mod tuning;
 
 use std::path::Path;
 
+use dp_linear::Objective;
 use serde::Deserialize;
 
 pub use self::columns::{BinsEntry, Bounds, ColumnEntry, ColumnKind, GroupEntry, Missing};
@@ -170,6 +171,10 @@ pub struct ModelEntry {
     /// How classes become decisions.
     #[serde(default)]
     pub decision: Decision,
+    /// Whose loss is made small: `population`, or `equal-classes`, whose records count less the more
+    /// common their class is.
+    #[serde(default)]
+    pub objective: Objective,
 }
 
 /// Models by name.

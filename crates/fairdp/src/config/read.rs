@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use dp_clipping::PresetParams;
+use dp_linear::Objective;
 use dp_table::{Csv, Encoding, Label, Schema, TableError, TableFiles, TableFormat};
 
 use super::entry_error::EntryError;
@@ -108,7 +109,10 @@ impl Config {
         self.recipe()?;
         if let Some(tuning) = &self.tuning {
             tuning.check()?;
-            if self.model.kind != ModelKind::Auto || self.model.hidden.is_some() || !self.method.is_auto() {
+            let model = &self.model;
+            let is_plain =
+                model.kind == ModelKind::Auto && model.hidden.is_none() && model.objective == Objective::Population;
+            if !is_plain || !self.method.is_auto() {
                 let message = "tuning: its candidates say what [model] and [method] would; leave these `auto`";
                 return Err(EntryError::new("tuning", message));
             }
@@ -166,6 +170,9 @@ impl Config {
         let mut given = Vec::new();
         if self.model.kind == ModelKind::Mlp {
             given.push("model mlp".to_owned());
+        }
+        if self.model.objective == Objective::EqualClasses {
+            given.push("objective equal-classes".into());
         }
         given.extend(self.model.hidden.as_ref().map(|hidden| format!("hidden {hidden:?}")));
         given.extend(name.as_ref().filter(|name| *name != "auto").map(|name| format!("method {name}")));

@@ -1,5 +1,6 @@
 //! `[tuning]`: settings that are chosen on the records, within the budget.
 
+use dp_linear::Objective;
 use serde::Deserialize;
 
 use super::entry_error::EntryError;
@@ -27,6 +28,9 @@ pub struct CandidateEntry {
     pub kind: ModelKind,
     /// As `model.hidden`.
     pub hidden: Option<Vec<usize>>,
+    /// As `model.objective`.
+    #[serde(default)]
+    pub objective: Objective,
     /// As `[method]`.
     #[serde(default)]
     pub method: MethodEntry,
@@ -57,6 +61,6 @@ impl TuningEntry {
 impl CandidateEntry {
     /// The model of this candidate.
     pub(crate) fn model(&self) -> ModelEntry {
-        ModelEntry { kind: self.kind, hidden: self.hidden.clone(), ..ModelEntry::default() }
+        ModelEntry { kind: self.kind, hidden: self.hidden.clone(), objective: self.objective, ..ModelEntry::default() }
     }
 }

@@ -43,7 +43,7 @@ impl Limits<'_> {
         let recipe = config.recipe()?;
         let steps = self.steps(&recipe);
         let planned = match &recipe.method {
-            Method::FullDescent => Planned::gaussian(self.budget, Subset::Training, "gradients", self.share, steps)?,
+            Method::FullDescent(_) => Planned::gaussian(self.budget, Subset::Training, "gradients", self.share, steps)?,
             Method::Sgd(named) => self.calibrated(named)?,
         };
         let (model, method) = (recipe.model_text(config.model.kind), recipe.method_text());
@@ -53,7 +53,7 @@ impl Limits<'_> {
 
     fn steps(&self, recipe: &Recipe) -> u64 {
         match &recipe.method {
-            Method::FullDescent => steps_for(self.n_records),
+            Method::FullDescent(_) => steps_for(self.n_records),
             Method::Sgd(named) => named.steps,
         }
     }
@@ -147,7 +147,7 @@ impl Limits<'_> {
     /// All steps of one candidate.
     fn trial(&self, recipe: &Recipe, sigma: NoiseMultiplier) -> Result<DpEvent> {
         let step = match &recipe.method {
-            Method::FullDescent => DpEvent::gaussian(sigma),
+            Method::FullDescent(_) => DpEvent::gaussian(sigma),
             Method::Sgd(named) => self.named_step(named, sigma)?,
         };
         Ok(step.repeated(self.steps(recipe)))

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dp_accounting::Delta;
-use dp_linear::{self as solver, FeatureFacts, Prepared, Settings, State};
+use dp_linear::{self as solver, FeatureFacts, Objective, Prepared, Settings, State};
 use dp_train::Device;
 use dp_train::ranks::{Alone, Collective};
 
@@ -61,7 +61,10 @@ impl Training<'_> {
             gradients: candidate.noise_multiplier,
             steps: candidate.steps,
             records_per_unit: self.records_per_unit,
-            objective: Objective::Population,
+            objective: match candidate.recipe.method {
+                Method::FullDescent(objective) => objective,
+                Method::Sgd(_) => Objective::Population,
+            },
         })
     }
 
@@ -115,7 +118,7 @@ impl Training<'_> {
             None => (None, None, None),
         };
         let layers = match &candidate.recipe.method {
-            Method::FullDescent => {
+            Method::FullDescent(_) => {
                 let linear = self.pool.install(|| {
                     solver::train(rows, prepared, self.facts, settings, key, saved, &mut |state| {
                         journal.step(state.step, settings.steps)?;

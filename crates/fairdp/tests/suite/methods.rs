@@ -109,3 +109,45 @@ fn every_method_is_listed() {
     let listed: serde_json::Value = serde_json::from_str(&done(folder.path(), &["methods", "--json"])).unwrap();
     assert_eq!(listed.as_array().unwrap().len(), known.len() + 1);
 }
+
+/// Classes that count equally: another model, with probabilities of the population, and a statement
+/// that says so. What has no weights for classes refuses it.
+#[test]
+fn classes_may_count_equally() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    // One in twenty, more often where `x` is large.
+    let row = |i: usize| format!("{},{}\n", i % 100, if i % 20 == 0 && i % 100 >= 40 { "rare" } else { "common" });
+    fs::write(here.join("t.csv"), format!("x,y\n{}", (0..8_000).map(row).collect::<String>())).unwrap();
+    let config = done(here, &["init", "t.csv", "--label", "y", "--positive", "rare", "--epsilon", "4"]);
+    let config = config.replace("from = \"data\"", "public = true");
+    let with = |objective: &str| config.replacen("[model]\n", &format!("[model]\nobjective = \"{objective}\"\n"), 1);
+    let mut weights = Vec::new();
+    for objective in ["population", "equal-classes"] {
+        fs::write(here.join("c.toml"), with(objective)).unwrap();
+        done(here, &["fit", "c.toml", "--out", objective, "--seed", "3", "-q"]);
+        weights.push(fs::read(here.join(objective).join("release/model.safetensors")).unwrap());
+        done(here, &["predict", objective, "t.csv", "--out", "p.csv"]);
+        let text = fs::read_to_string(here.join("p.csv")).unwrap();
+        let rare: Vec<f64> =
+            text.lines().skip(1).map(|line| line.rsplit(',').next().unwrap().parse().unwrap()).collect();
+        // 240 of 8,000.
+        let mean = rare.iter().sum::<f64>() / rare.len() as f64;
+        assert!((mean - 0.03).abs() < 0.012, "{objective}: {mean}");
+        let statement = json(here.join(objective).join("release/statement.json"));
+        let says_so = statement["method"].as_str().unwrap().contains("classes count equally");
+        assert_eq!(says_so, objective == "equal-classes");
+        done(here, &["verify", objective]);
+    }
+    assert!(weights[0] != weights[1]);
+
+    fs::write(here.join("c.toml"), with("equal-classes").replace("kind = \"auto\"", "kind = \"mlp\"")).unwrap();
+    let (code, message) = refused(here, &["fit", "c.toml", "--plan"]);
+    assert!(
+        code == 2 && message.contains("model.objective = \"equal-classes\": expected with the additive model"),
+        "{message}"
+    );
+    fs::write(here.join("c.toml"), with("equal")).unwrap();
+    let (code, message) = refused(here, &["fit", "c.toml", "--plan"]);
+    assert!(code == 2 && message.contains("equal-classes"), "{message}");
+}
