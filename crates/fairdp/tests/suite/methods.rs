@@ -117,7 +117,8 @@ fn classes_may_count_equally() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     // One in twenty, more often where `x` is large.
-    let row = |i: usize| format!("{},{}\n", i % 100, if i % 20 == 0 && i % 100 >= 40 { "rare" } else { "common" });
+    let row =
+        |i: usize| format!("{},{}\n", i % 100, if i.is_multiple_of(20) && i % 100 >= 40 { "rare" } else { "common" });
     fs::write(here.join("t.csv"), format!("x,y\n{}", (0..8_000).map(row).collect::<String>())).unwrap();
     let config = done(here, &["init", "t.csv", "--label", "y", "--positive", "rare", "--epsilon", "4"]);
     let config = config.replace("from = \"data\"", "public = true");
